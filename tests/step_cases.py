@@ -31,9 +31,9 @@ from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.sampling_contract import SamplingOptions
 from plumbline.eval_workers.models.scoring_contract import Instruction
 from plumbline.eval_workers.scoring import continuations, pair_choices, pair_scores
-from plumbline.eval_workers.scoring.choice_questions import ChoiceOptions
 from plumbline.eval_workers.scoring.continuations import Continuations
 from plumbline.eval_workers.scoring.model_step import ModelStep, run_on_model
+from plumbline.eval_workers.scoring.pair_choices import ChoiceOptions
 from plumbline.eval_workers.scoring.pair_scores import PairScores
 from plumbline.eval_workers.scoring.served_samples import ServedModel, sample_from_server
 from plumbline.eval_workers.writing.build import judge_pairs, pair_sentences, write_sentences

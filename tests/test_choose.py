@@ -14,8 +14,7 @@ import pytest
 
 from plumbline.eval_workers.chat.replies import chosen
 from plumbline.eval_workers.pairs.benchmarks import Parsed
-from plumbline.eval_workers.scoring.choice_questions import ChoiceOptions
-from plumbline.eval_workers.scoring.pair_choices import Chosen, choose
+from plumbline.eval_workers.scoring.pair_choices import ChoiceOptions, Chosen, choose
 from plumbline.warehouse.errors import BadInput, Interrupted
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store

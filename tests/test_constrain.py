@@ -104,8 +104,6 @@ def test_undecided_pairs_are_in_no_constrained_subset(store: Store, tmp_path: Pa
     assert export(store, "b", tmp_path, constraint=Constraint("c", eta_nats=0.5)).n_pairs == 1
     (curve,) = rows_of(store.root, "FROM us_curve([0.5])")
     assert (curve["n_pairs"], curve["us"]) == (1, 1)
-    (gap,) = rows_of(store.root, "FROM us_gap('m', 'b', 'c', 0.5, NULL)")
-    assert (gap["n_a"], gap["n_b"]) == (1, 4)
 
 
 @given(

@@ -155,7 +155,7 @@ def test_a_part_of_another_package_passes(
         ("benchmarks", '"weather"', '""', "DESCRIPTION is one line"),
         ("metrics", "-- grain: ", "-- ", "says the grain"),
         ("tables", "-- n", "", "'mine' of parts 1.2: .*KeyError: 'n_word:'"),
-        ("tables", "key: word", "key: corpus word", "its key is among its columns"),
+        ("tables", "key: word", "key: none word", "'mine' of parts 1.2: .*KeyError: 'none'"),
         ("tables", "mine: One", "yours: One", r"'mine' of parts 1.2: its module declares yours"),
         ("views", "corpus, ", "", "an empty warehouse gives it rows"),
         ("views", "n_word", "n_wrd", r"'mine' of parts 1.2: .*BinderException"),

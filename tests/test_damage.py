@@ -148,17 +148,19 @@ def test_check_and_restore_read_the_versions_that_are_kept(
     assert store.read("word_count")["word"].to_pylist() == ["b"]
 
 
-@pytest.mark.parametrize("suffix", ["checkpoint.parquet", "json"])
+@pytest.mark.parametrize(
+    "name", [f"{10:020}.checkpoint.parquet", f"{10:020}.json", f"{11:020}.json"]
+)
 @pytest.mark.parametrize("content", ["empty", "flipped", "earlier", "gone"])
 def test_a_damaged_delta_log_is_named_and_written_again(
-    store: Store, content: str, suffix: str
+    store: Store, content: str, name: str
 ) -> None:
-    for unit in "abc":
+    for unit in "abcdefghijklm":
         publish(store, unit)
-    path = store.root / f"word_count/_delta_log/{2:020}.{suffix}"
+    path = store.root / "word_count/_delta_log" / name
     whole = path.read_bytes()
     changed = {"empty": b"", "flipped": whole[:99] + bytes([whole[99] ^ 1]) + whole[100:]}
-    changed["earlier"] = path.with_name(path.name.replace("2.", "1.")).read_bytes()
+    changed["earlier"] = path.with_name(f"{0:020}{name[20:]}").read_bytes()
     path.unlink()
     if content != "gone":
         path.write_bytes(changed[content])
@@ -166,10 +168,10 @@ def test_a_damaged_delta_log_is_named_and_written_again(
     assert path.parent == problem.path
     compact(store, "r", 0)
     assert not check(store)
-    for unit in "cd":
+    for unit in "mz":
         read = deltalake.DeltaTable(store.root / "word_count").to_pyarrow_table()
         assert read["word"].to_pylist() == [unit]
-        publish(store, "d")
+        publish(store, "z")
 
 
 def test_a_flipped_bit_anywhere_in_a_commit_is_noticed(store: Store) -> None:

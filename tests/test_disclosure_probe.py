@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,14 +10,15 @@ import pytest
 
 from plumbline.eval_workers.disclosure.word_probabilities import (
     ProbedSet,
+    probabilities,
     texts_to_score,
-    word_probability,
 )
 from plumbline.eval_workers.models.local.causal_model import CausalModel
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
+from plumbline.warehouse.wordlists import WordPair
 from tests.prompt_rows import list_file, put_prompts
 from tests.steps import probe_set
 from tests.tiny_models import KINDS, save
@@ -24,6 +26,7 @@ from tests.word_oracle import Oracle
 
 PROMPTS = ["The clerk drank tea, and", "The nurse said", "The crowd lost the key, and"]
 WORDS = ("she", "he", "her", "his", "herself", "himself", "hers", "heroine")
+PAIRS = [WordPair(*WORDS[k : k + 2]) for k in range(0, 8, 2)]
 
 
 @pytest.fixture(scope="module")
@@ -40,16 +43,13 @@ def test_words_have_their_full_conditional_probability(saved: dict[str, Path], k
     for prompt in PROMPTS:
         texts = texts_to_score(prompt, WORDS)
         scores = dict(zip(texts, backend.score(texts), strict=True))
-        first: dict[int, float] = {}
-        for word in WORDS:
-            found = word_probability(prompt, word, scores)
+        found = probabilities(prompt, PAIRS, scores)
+        assert isinstance(found, dict) and len(set(found.values())) == len(WORDS)
+        for word, (probability, n_variants) in found.items():
             wanted, n_tokens = oracle.word(prompt, word)
-            assert found.problem is None
-            assert found.probability == pytest.approx(wanted, rel=1e-4)
+            assert probability == pytest.approx(wanted, rel=1e-4)
             longest = max(longest, n_tokens)
-            several.add(found.n_variants)
-            first[word] = found.probability
-        assert len(set(first.values())) == len(WORDS)
+            several.add(n_variants)
     assert longest > 1  # the product matters
     assert several <= ({1} if kind == "gpt2-wordpiece" else {1, 2})
 
@@ -93,16 +93,14 @@ def test_words_that_can_t_be_spelled_take_their_pairs_along(
     words = list_file(tmp_path / "mine.toml", [("she", "he"), ("vixen", "his"), ("her", "him")])
     put_prompts(store, "demo", PROMPTS)
     done = _probe(store, saved["llama-adds-bos"], words)
-    assert done.left_out == ("vixen",) and done.n_probed == 3
+    assert done.left_out == ("vixen", "his") and done.n_probed == 3
     assert {r["word"] for r in _rows(store)} == {"she", "he", "her", "him"}
-    rejects = store.read("reject", stage="probe").to_pylist()
-    assert [(r["excerpt"], r["source_file"], r["source_row"]) for r in rejects] == [
-        ("vixen", "mine", 2)
-    ]
-    assert "<unk>" in rejects[0]["reason"] and "3 of 3 prompts" in rejects[0]["reason"]
-    again = _probe(store, saved["llama-adds-bos"], words)
-    assert again.left_out == ("vixen",)
-    assert store.read("reject", stage="probe").to_pylist() == rejects
+    assert replace(_probe(store, saved["llama-adds-bos"], words), n_new=3) == done
+    unspelled = list_file(tmp_path / "other.toml", [("vixen", "his")])
+    with pytest.raises(BadInput, match=r"could probe nothing of demo: .*<unk>"):
+        _probe(store, saved["llama-adds-bos"], unspelled)
+    reasons = store.read("reject", stage="probe")["reason"].to_pylist()
+    assert len(reasons) == 3 and "no pair of words can be spelled after it; 'vixen'" in reasons[0]
 
 
 def test_what_contradicts_itself_is_refused(

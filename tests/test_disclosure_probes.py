@@ -23,7 +23,6 @@ from plumbline.eval_workers.disclosure.written import (
     ledger_name,
     load_wording,
     write_probe,
-    writing,
 )
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
 from plumbline.warehouse.storage.store import Store
@@ -226,7 +225,7 @@ def test_a_prompt_with_nearly_the_words_of_another_is_rejected(store: Store) -> 
     near = "My friend owns a great many old clocks."  # 7 of 8 words
     said = Say(f"1. My friend owns a great many clocks.\n2. {near}\n3. My friend rows.")
     with serving(lambda *_: said) as server:
-        write_probe(_build(store, server), "friends", [SEED], _spec(n_prompts=3, rounds=1))
+        write_probe(_build(store, server), "friends", [SEED], _spec(n_prompts=2))
     assert {row["prompt"] for row in _prompts(store, "friends")} == {
         "My friend owns a great many clocks, and",
         "My friend rows, and",
@@ -240,7 +239,7 @@ def test_what_can_t_be_written_is_said_in_one_line(store: Store, tmp_path: Path)
         serving(lambda *_: Say("I'm sorry, but I can't help with that.")) as server,
         pytest.raises(BadInput, match="no usable prompt"),
     ):
-        write_probe(_build(store, server), "friends", [SEED], _spec(rounds=1))
+        write_probe(_build(store, server), "friends", [SEED], _spec())
     for problem, name, seeds in (
         ("is imported", "topics", [SEED]),
         ("has to start with", "friends", ["Your friend"]),
@@ -250,5 +249,5 @@ def test_what_can_t_be_written_is_said_in_one_line(store: Store, tmp_path: Path)
             write_probe(_build(store, None), name, seeds, _spec())
     file = tmp_path / "200.toml"
     file.write_text('at_once = 200\nwrite = "{n} such as {seed}"')
-    first = writing(SEED, PromptSpec(ChatModel("m"), load_wording(file)), {}).request
-    assert first is not None and first.prompt == f"200 such as {SEED}"
+    first = PromptSpec(ChatModel("m"), load_wording(file)).request(SEED, 1, 200)
+    assert first.prompt == f"200 such as {SEED}" and "response_format" not in dict(first.parameters)

@@ -19,7 +19,7 @@ from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage import log
 from plumbline.warehouse.storage.check import check
 from plumbline.warehouse.storage.compaction import leftovers
-from plumbline.warehouse.storage.log import File, Unit
+from plumbline.warehouse.storage.place import File, Unit
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import score
 

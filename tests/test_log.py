@@ -30,7 +30,7 @@ from plumbline.warehouse.storage import compaction, log, place
 from plumbline.warehouse.storage import delta as delta_log
 from plumbline.warehouse.storage.check import check
 from plumbline.warehouse.storage.compaction import compact
-from plumbline.warehouse.storage.log import File, Unit
+from plumbline.warehouse.storage.place import File, Unit
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import delta
 from tests.steps import another

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from plumbline.eval_workers.disclosure.word_probabilities import texts_to_score, word_probability
+from plumbline.eval_workers.disclosure.word_probabilities import probabilities, texts_to_score
 from plumbline.eval_workers.models.local.causal_model import CausalModel
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.scoring_contract import Tokens
@@ -40,8 +40,7 @@ def logs(values: Sequence[float]) -> torch.Tensor:
     return torch.tensor(values, dtype=torch.float64).log()
 
 
-@pytest.mark.parametrize("smoothing", [0.0, 1e-3])
-def test_losses_are_the_measures_of_the_same_probabilities(store: Store, smoothing: float) -> None:
+def test_losses_are_the_measures_of_the_same_probabilities(store: Store) -> None:
     """Of likely, unlikely and hardly possible words, each prompt on its own."""
     rng = np.random.default_rng(5)
     table = 10.0 ** rng.uniform(-12, -1, size=(6, len(WORDS)))
@@ -49,19 +48,16 @@ def test_losses_are_the_measures_of_the_same_probabilities(store: Store, smoothi
     put_probabilities(store, [dict(zip(WORDS, values, strict=True)) for values in table])
     put_words(store, [(pair.a, pair.b) for pair in PAIRS])
     put_prompts(store, "s", [f"prompt {i}" for i in range(6)])
-    query = f"FROM disclosure_prompt(smoothing := {smoothing}) ORDER BY prompt_id"
-    measured = rows_of(store.root, query)
-    assert len(measured) == 6
+    measured = rows_of(store.root, "FROM disclosure_prompt() ORDER BY prompt_id")
     for values, row in zip(table, measured, strict=True):
         p = dict(zip(WORDS, values, strict=True))
         pair_logs = [logs([p[getattr(x, side)] for x in PAIRS]) for side in "ab"]
         sides = [logs([p[w] for w, g in WORDS.items() if g == side]) for side in "fm"]
-        apart = passes.distance(*pair_logs, smoothing).item()
+        apart = passes.distance(*pair_logs).item()
         assert apart == pytest.approx(row["add_nats"], rel=1e-9, abs=1e-15)
         assert passes.difference(*sides).item() == pytest.approx(row["gld"], rel=1e-9)
         whole = passes.total(logs(list(values))).item()
         assert whole == pytest.approx(row["p_f"] + row["p_m"], rel=1e-9)
-        assert whole == pytest.approx(math.fsum(values), rel=1e-12)
 
 
 def test_a_difference_is_right_where_probabilities_leave_float32() -> None:
@@ -90,11 +86,10 @@ def test_words_are_as_likely_as_when_probing(saved: dict[str, Path], kind: str) 
     for prompt, one, values in zip(PROMPTS, targets, found, strict=True):
         texts = texts_to_score(prompt, list(WORDS))
         scores = dict(zip(texts, backend.score(texts), strict=True))
-        several = max(several, *(len(form) for forms in one.words for form in forms))
-        order = ("she", "he", "her", "his", "him", "herself", "himself")
-        for word, value in zip(order, values, strict=True):
-            probed = word_probability(prompt, word, scores).probability
-            assert value.item() == pytest.approx(math.log(probed), abs=2e-4)
+        several = max(several, *(len(form) for forms in one.words.values() for form in forms))
+        probed = probabilities(prompt, PAIRS, scores)
+        for word, value in zip(one.words, values, strict=True):
+            assert value.item() == pytest.approx(math.log(probed[word][0]), abs=2e-4)
     assert several > 1
 
 
@@ -115,7 +110,7 @@ def test_gradients_are_those_of_finite_differences(
     targets = _targets(backend, PROMPTS[:2])
 
     def value() -> torch.Tensor:
-        found = reader.losses(targets, 1e-4)
+        found = reader.losses(targets)
         assert found.dtype == torch.float64
         return found[:, loss].sum()
 
@@ -140,11 +135,10 @@ def test_a_pair_goes_with_the_word_that_can_t_be_spelled() -> None:
 
     found = target("So", PAIRS, encode, 99)
     assert isinstance(found, TuningTarget)
-    # she, he, her, his are left: the pairs her/him and herself/himself went.
-    assert len(found.words) == 4 and found.pairs == ((0, 1), (2, 3))
-    assert (found.female, found.male) == ((0, 2), (1, 3))
-    assert target("So", PAIRS[2:], encode, 99) == (
-        "no pair of words can be spelled after it; 'him': no letter"
-    )
-    assert "white space" in str(target("So ", PAIRS, encode, 99))
-    assert target("him", PAIRS, encode, 99) == "no letter"
+    assert list(found.words) == ["she", "he", "her", "his"] and found.pairs == PAIRS[:2]
+    for prompt, pairs, problem in (
+        ("So", PAIRS[2:], "no pair of words can be spelled after it; 'him': no letter"),
+        ("So ", PAIRS, "ends with white space, which its next word brings along"),
+        ("him", PAIRS, "no letter"),
+    ):
+        assert target(prompt, pairs, encode, 99) == problem

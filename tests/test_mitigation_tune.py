@@ -18,11 +18,14 @@ from transformers import AutoConfig, LlamaForCausalLM
 from plumbline.eval_workers.disclosure.prompt_sets import PromptRows, import_probe
 from plumbline.eval_workers.models.local.causal_model import CausalModel
 from plumbline.eval_workers.models.model_options import ModelOptions
-from plumbline.eval_workers.training.adapter_tuning import Tuned, dev_losses, steps, tune
+from plumbline.eval_workers.training.adapter_tuning import Tuned, dev_losses, take_steps, tune
 from plumbline.eval_workers.training.learner import adapted, switch_dropout
 from plumbline.eval_workers.training.trainer import trainable
 from plumbline.eval_workers.training.training_options import (
+    ALPHA,
+    DROPOUT,
     LOSSES,
+    MAX_TOKENS,
     TuneOptions,
     published_base,
 )
@@ -44,7 +47,7 @@ PROMPTS = [f"{subject} {action}, and" for subject in SUBJECTS for action in ACTI
 TRAIN, TEST = PROMPTS[:24], PROMPTS[24:]
 PAIRS = (("she", "he"), ("her", "his"), ("her", "him"), ("herself", "himself"))
 TINY = TuneOptions(
-    rank=4, alpha=8, learning_rate=5e-3, batch_prompts=8, steps=24, checkpoint_steps=5, seed=3
+    rank=4, learning_rate=5e-3, batch_prompts=8, steps=24, checkpoint_steps=5, seed=3
 )
 
 
@@ -113,7 +116,7 @@ def test_prompts_not_tuned_on_disclose_less_with_the_adapter(
 
 
 #: The loss on the dev prompts falls, and rises again before the end.
-BOUNCING: dict[str, Any] = {"learning_rate": 0.15, "dropout": 0.0, "steps": 12}
+BOUNCING: dict[str, Any] = {"learning_rate": 0.15, "steps": 12}
 
 
 @pytest.fixture
@@ -187,8 +190,7 @@ def test_a_quantised_base_is_tuned(filled: Store, words: str, tmp_path: Path, me
     how = ModelOptions(quantisation=method)
     published = method == "nf4"
     assert not published or how == published_base(ModelOptions())
-    options = replace(TINY, word_list=words, targets="all-linear", learning_rate=1e-2)
-    options = replace(options, as_published=published)
+    options = replace(TINY, word_list=words, learning_rate=2e-2, as_published=published)
     tuned = tune(filled, str(base), how, options, "run", sets=["train"], name="calm", out=tmp_path)
     glds = []
     for adapter in (None, str(tuned.path)):
@@ -198,7 +200,7 @@ def test_a_quantised_base_is_tuned(filled: Store, words: str, tmp_path: Path, me
     assert glds[1] < 0.7 * glds[0]
     (row,) = filled.read("tuning").to_pylist()
     assert str(row["base_quantisation"]).startswith(f"bitsandbytes {method}")
-    assert row["layers"] == "down_proj, gate_proj, k_proj, o_proj, q_proj, up_proj, v_proj"
+    assert row["layers"] == "q_proj, v_proj"
 
 
 def test_prompts_of_test_sets_are_left_out_and_counted(store: Store) -> None:
@@ -224,10 +226,6 @@ def test_prompts_of_test_sets_are_left_out_and_counted(store: Store) -> None:
     ]
     assert tuning_prompts(store, ["train"], None).test_sets == ("more", "test")
     assert len(tuning_prompts(store, ["train"], []).rows) == 3
-    with pytest.raises(UsageProblem, match="not train"):
-        tuning_prompts(store, ["train"], ["test", "train"])
-    with pytest.raises(UsageProblem, match="'toast': are not in the warehouse"):
-        tuning_prompts(store, ["train"], ["toast"])
     put_prompts(store, "copy", ["The clerk ran", "THE BOSS RAN", "a cat ran, and"])
     with pytest.raises(BadInput, match="none is left to tune on; is in the test set copy"):
         tuning_prompts(store, ["train"], ["copy"])
@@ -250,10 +248,6 @@ def test_no_prompt_is_on_two_of_the_three_sides(store: Store) -> None:
         ("dev.txt", 4, "is in the test set test"),
     ]
     assert len(found.rows) + len(found.dev) + len(found.rejects) == 7 and found.n_leaks == 3
-    assert tuning_prompts(store, ["train"], None, ["dev"]).test_sets == ("only", "test")
-    for dev in ("train", "test"):
-        with pytest.raises(UsageProblem, match=f"dev sets: {dev} is tuned or tested on"):
-            tuning_prompts(store, ["train"], ["test"], [dev])
 
 
 def test_the_warehouse_tells_what_was_done(
@@ -287,50 +281,37 @@ def test_the_warehouse_tells_what_was_done(
 def test_what_can_t_be_tuned_is_refused(
     filled: Store, base: Path, words: str, tmp_path: Path
 ) -> None:
-    for wrong in ({"distance": 0, "total": 0, "difference": 0}, {"rank": 0}, {"dropout": 1.0}):
-        with pytest.raises(UsageProblem):
-            changed(TINY, wrong)
-    for nonsense in (
+    for wrong in (
+        {"distance": 0, "total": 0, "difference": 0},
+        {"rank": 0},
         {"total": -1.0},
         {"learning_rate": float("nan")},
-        {"distance_smoothing": float("inf")},
     ):
         with pytest.raises(UsageProblem):
-            changed(TINY, nonsense)
-    with pytest.raises(UsageProblem, match="does not fit the model"):
-        run(filled, base, words, tmp_path, targets="no_such_layer")
-    with pytest.raises(BadInput, match="no prompt can be tuned on"):
-        run(filled, base, words, tmp_path, max_tokens=3)
-    with pytest.raises(UsageProblem, match="plain directory name"):
-        run(filled, base, words, tmp_path, "../calm")
-    (tmp_path / "calm").mkdir()
-    (tmp_path / "calm" / "thesis.txt").write_text("years of work")
-    with pytest.raises(UsageProblem, match="not trained here"):
+            changed(TINY, wrong)
+    with pytest.raises(UsageProblem, match="PEFT can't put an adapter on it"):
+        adapted(CausalModel(str(base), ModelOptions()), 0, 4, 8, layers="no_such_layer")
+    put_prompts(filled, "train", ["The clerk "])
+    with pytest.raises(BadInput, match="can use no prompt of train; the last: ends with white"):
         run(filled, base, words, tmp_path)
-    assert (tmp_path / "calm" / "thesis.txt").exists()
-    how = ModelOptions(adapter="somewhere")
-    with pytest.raises(UsageProblem, match="--adapter somewhere: can't be trained"):
-        tune(filled, str(base), how, TINY, "r", sets=["train"], name="a", out=tmp_path)
 
 
 @pytest.mark.parametrize("as_published", [False, True])
 def test_the_defaults_are_the_paper_s(as_published: bool) -> None:
     o = TuneOptions(as_published=as_published)
-    assert (o.rank, o.alpha, o.dropout, o.learning_rate) == (64, 16, 0.1, 2e-4)
-    assert (o.batch_prompts, o.steps, o.max_tokens) == (16, 500, 512)
+    assert (o.rank, ALPHA, DROPOUT, o.learning_rate) == (64, 16, 0.1, 2e-4)
+    assert (o.batch_prompts, o.steps, MAX_TOKENS) == (16, 500, 512)
     assert o.weights == {"distance": 1.0, "total": 1.0, "difference": 1.0}
 
 
 def one_step(
-    base: Path, words: str, **changes: Any
+    base: Path, words: str, dropout: float = 0.0, **changes: Any
 ) -> tuple[Any, WordReader, list[TuningTarget], TuneOptions]:
-    """A model, its reader and 16 prompts for one step without dropout."""
-    changes = {"batch_prompts": 16, "dropout": 0.0, "steps": 1, **changes}
-    options = replace(TINY, word_list=words, **changes)
+    """A model, its reader and 16 prompts for one step."""
+    options = replace(TINY, word_list=words, **{"batch_prompts": 16, "steps": 1, **changes})
     backend = CausalModel(str(base), ModelOptions())
-    pairs = load(words).pairs
-    found = [target(prompt, pairs, backend.encoded, 512) for prompt in PROMPTS[:16]]
-    held = adapted(backend, options.seed, options.rank, options.alpha, options.dropout)
+    found = [target(prompt, load(words).pairs, backend.encoded, 512) for prompt in PROMPTS[:16]]
+    held = adapted(backend, options.seed, options.rank, ALPHA, dropout)
     reader = WordReader(held.get_base_model(), backend.identity.bos_token_id, 9999)
     return held, reader, [t for t in found if isinstance(t, TuningTarget)], options
 
@@ -350,10 +331,11 @@ def test_as_published_a_step_s_gradient_is_that_of_sums_and_is_not_clipped(
         if name == "sums":
             by_hand = [torch.zeros_like(w) for w in ready]
             for one in batch:
-                loss = reader.losses([one], 0.0).sum()
+                loss = reader.losses([one]).sum()
                 for whole, part in zip(by_hand, torch.autograd.grad(loss, ready), strict=True):
                     whole += part
-        (columns[name],) = steps(model, reader, batch, options)
+        columns[name] = {}
+        take_steps(model, reader, batch, options, lambda _, row, x=columns[name]: x.update(row))
         found[name] = [w.grad.clone() for w in ready if w.grad is not None]
     norm = math.sqrt(sum(g.square().sum().item() for g in by_hand))
     assert norm > 1 and len(found["sums"]) == len(by_hand) > 1  # a bound of 1 would have cut it
@@ -370,12 +352,12 @@ def test_as_published_a_step_s_gradient_is_that_of_sums_and_is_not_clipped(
 def test_losses_of_a_dev_set_in_several_passes_are_means_over_its_prompts(
     base: Path, words: str
 ) -> None:
-    model, reader, dev, options = one_step(base, words, dropout=0.5, batch_prompts=8)
+    model, reader, dev, options = one_step(base, words, 0.5, batch_prompts=8)
     switch_dropout(model, on=False)
     with torch.no_grad():
         for weight in trainable(model):
             torch.nn.init.normal_(weight, std=0.05)
-        means = torch.cat([reader.losses([one], 0.0) for one in dev]).mean(dim=0)
+        means = torch.cat([reader.losses([one]) for one in dev]).mean(dim=0)
     switch_dropout(model, on=True)
     small = replace(reader, n_tokens=60)
     assert len(list(small.passes(dev))) > 2

@@ -1,9 +1,8 @@
-"""Steps say how far they are: lines where no terminal is, a bar on one."""
+"""Steps say how far they are: lines in a file, one line on a terminal."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
+import sys
 
 import pytest
 
@@ -45,25 +44,22 @@ def test_the_last_line_holds_count_rate_note_and_time(
     ]
 
 
-def awaited(capsys: pytest.CaptureFixture[str], wanted: Callable[[str], bool]) -> None:
-    """Wait until a line is printed; a minute is longer than any machine needs."""
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        if any(map(wanted, lines(capsys))):
-            return
-        time.sleep(0.01)
-    pytest.fail("no such line")
+def test_a_long_step_prints_a_line_every_30_s(
+    clock: Clock, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with progress("outer"), progress("inner", "pairs") as update:
+        for clock.now in (1, 29, 31, 60):
+            update(1, 4)
+        assert lines(capsys) == ["inner: 1 of 4 pairs, 31 s"]
+    assert lines(capsys) == ["inner: 1 of 4 pairs, 60 s", "outer: 60 s"]
 
 
-def test_a_long_step_prints_lines_while_it_runs_the_innermost_alone(
+def test_a_terminal_shows_one_line_again_and_again(
     clock: Clock, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "EVERY_S", 0.001)
-    with progress("outer"):
-        awaited(capsys, lambda line: line == "outer: 0 s")
-        with progress("inner", "pairs") as update:
-            lines(capsys)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "16")
+    with progress("inner", "pairs") as update:
+        for clock.now in (0.1, 1, 1.1):
             update(1, 4)
-            clock.now = 30
-            awaited(capsys, lambda line: line == "inner: 1 of 4 pairs, 30 s")
-            assert all(line.startswith("inner") for line in lines(capsys))
+    assert capsys.readouterr().err == "\r\x1b[Kinner: 1 of 4 p\r\x1b[K"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import random
 import re
-from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -190,7 +189,7 @@ def opinions(store: Store, out: Path) -> list[Path]:
     return [answered(store, out, *of, design="all six") for of in zip(six, draws, strict=True)]
 
 
-def test_shares_and_verdicts_by_hand(store: Store, tmp_path: Path) -> None:
+def test_shares_by_hand(store: Store, tmp_path: Path) -> None:
     import_answers(store, opinions(store, tmp_path), "run")
     rows = store.read("rating", benchmark="b").to_pylist()
     said = {
@@ -219,17 +218,6 @@ def test_shares_and_verdicts_by_hand(store: Store, tmp_path: Path) -> None:
     ends = found["mean_share_low"], found["mean_share_high"]
     assert ends == pytest.approx((centre - half, centre + half), abs=1e-3)
     assert found["five_missing"] is None
-    table = Counter((int(p) % 5 > 0, 2 * sum(v) > 6) for p, v in said.items() if 2 * sum(v) != 6)
-    [verdict] = rows_of(store.root, "FROM rating_verdict")
-    cells = [table[True, True], table[True, False], table[False, True], table[False, False]]
-    names = ("n_both", "n_model_only", "n_people_only", "n_neither")
-    assert [verdict[n] for n in names] == cells and verdict["n_tied"] == 40 - sum(cells)
-    data = [
-        (who, str(k), v)
-        for k, pair in enumerate(table.elements())
-        for who, v in zip("mp", pair, strict=True)
-    ]
-    assert verdict["kappa"] == pytest.approx(AnnotationTask(data=data).kappa(), abs=1e-9)
 
 
 def test_two_designs_on_one_benchmark_never_mix(store: Store, tmp_path: Path) -> None:

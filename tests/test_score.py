@@ -17,11 +17,10 @@ from transformers import AutoModelForCausalLM
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.pairs.benchmarks import Parsed
 from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
-from plumbline.warehouse.query.connection import connect
 from plumbline.warehouse.run_records import new_run_id
 from plumbline.warehouse.steps.runner import NothingUsed
 from plumbline.warehouse.storage.store import Store
-from tests.metric_rows import fill, pair, scored_by, trained
+from tests.metric_rows import trained
 from tests.tiny_models import KINDS, save
 
 TEMPLATES = [
@@ -128,17 +127,6 @@ def test_a_tokenizer_that_changes_the_words_gives_no_score(
     assert all(reason in row["reason"] for row in store.read("reject").to_pylist())
 
 
-def _words(store: Store) -> dict[tuple[str, str], list[tuple[str, int, float]]]:
-    """Rows of view ``word_logprob`` by pair and side: word, tokens, log-probability."""
-    found = defaultdict[tuple[str, str], list[tuple[str, int, float]]](list)
-    query = "FROM word_logprob ORDER BY pair_id, side, position"
-    for row in connect(store.root).sql(query).to_arrow_table().to_pylist():
-        words = found[row["pair_id"], row["side"]]
-        assert row["position"] == len(words)
-        words.append((row["word"], row["n_tokens"], row["logprob_nats"]))
-    return found
-
-
 def _pair_scores(store: Store) -> dict[tuple[str, str], float]:
     rows = store.read("pair_score").to_pylist()
     return {(r["pair_id"], side): r[f"logprob_{side}_nats"] for r in rows for side in "ab"}
@@ -158,8 +146,7 @@ def test_tokens_that_are_asked_for_later_come(store: Store, model: Path) -> None
 
 
 @pytest.mark.parametrize("kind", ["neox", "llama-adds-bos", "gpt2-wordpiece"])
-def test_words_are_those_of_an_independent_pass(store: Store, tmp_path: Path, kind: str) -> None:
-    """Tokens are placed by the tokenizer's own offsets, and summed: no text of tokens is read."""
+def test_tokens_are_those_of_an_independent_pass(store: Store, tmp_path: Path, kind: str) -> None:
     path = save(kind, tmp_path / kind)
     _pairs(store, OTHERS)
     assert (
@@ -168,58 +155,18 @@ def test_words_are_those_of_an_independent_pass(store: Store, tmp_path: Path, ki
     tokenizer = tokenizers.Tokenizer.from_file(str(path / "tokenizer.json"))
     network = AutoModelForCausalLM.from_pretrained(path).double().eval()
     bos = tokenizer.token_to_id(KINDS[kind].bos)
-    found, scores = _words(store), _pair_scores(store)
+    found = defaultdict[tuple[str, str], list[tuple[int, float]]](list)
+    for row in sorted(store.read("token_logprob").to_pylist(), key=lambda row: row["position"]):
+        found[row["pair_id"], row["side"]].append((row["token_id"], row["logprob_nats"]))
+    scores = _pair_scores(store)
     assert set(found) == set(scores)
     pairs = {p["pair_id"]: p for p in store.read("benchmark_pair").to_pylist()}
-    for (pair_id, side), words in found.items():
+    for (pair_id, side), tokens in found.items():
         text = pairs[pair_id][f"sentence_{side}"]
-        encoded = tokenizer.encode(text, add_special_tokens=False)
+        ids = tokenizer.encode(text, add_special_tokens=False).ids
         with torch.no_grad():
-            logits = network(torch.tensor([[bos, *encoded.ids]])).logits[0]
-        every = torch.log_softmax(logits, -1)[range(len(encoded.ids)), encoded.ids].tolist()
-        expected = [[word, 0, 0.0] for word in text.split()]
-        for (start, end), value in zip(encoded.offsets, every, strict=True):
-            first = start + len(text[start:end]) - len(text[start:end].lstrip())
-            place = len(text[: first + 1].split()) - 1
-            expected[place][1] += 1
-            expected[place][2] += value
-        assert [w[:2] for w in words] == [tuple(w[:2]) for w in expected]
-        assert [w[2] for w in words] == pytest.approx([w[2] for w in expected], rel=1e-5, abs=1e-4)
-        total = sum(w[2] for w in words)
-        assert total == pytest.approx(scores[pair_id, side], abs=1e-9)
-    assert any(n > 1 for words in found.values() for _, n, _ in words)
-
-
-def _placed(store: Store, sentence: str, tokens: Sequence[str]) -> list[tuple[str, int, float]]:
-    """The words of a sentence whose tokens have these texts, and log-probabilities -1, -2, -4."""
-    fill(store, "model", [scored_by("m")])
-    fill(store, "benchmark_pair", [pair("demo", "0", sentence_a=sentence, sentence_b="x")])
-    of = {"model_key": "key-m", "benchmark": "demo", "pair_id": "0", "text_id": "t", "run_id": "r"}
-    rows = [
-        {**of, "side": "a", "position": k, "token_id": k, "token": t, "logprob_nats": -(2.0**k)}
-        for k, t in enumerate(tokens)
-    ]
-    fill(store, "token_logprob", rows)
-    return _words(store)["0", "a"]
-
-
-@pytest.mark.parametrize(
-    ("sentence", "tokens", "expected"),
-    [
-        # a token over two words counts in the first; the second has what begins in it, or no row
-        ("As the end", ["As", " the en", "d"], [("As", 1, -1), ("the", 1, -2), ("end", 1, -4)]),
-        ("As the end", ["As", " the end"], [("As", 1, -1), ("the", 1, -2)]),
-        # white space alone counts with the word behind it, at the end with the last
-        ("As  the ", ["As", " ", " the", " "], [("As", 1, -1), ("the", 3, -14)]),
-        # halves of a character, and a space before the first word
-        ("naïf tea", [" na", "\ufffd", "\ufffd", "f", " tea"], [("naïf", 4, -15), ("tea", 1, -16)]),
-        # punctuation apart, in lower case, without accents
-        ("Naïf: tea.", [" naif", " :", " te", "##a", " ."], [("Naïf:", 2, -3), ("tea.", 3, -28)]),
-        # a word that it doesn't know is no text to place the others by
-        ("The zyzzy, tea.", [" the", " <unk>", " ,", " tea", " ."], []),
-    ],
-)
-def test_where_words_begin(
-    store: Store, sentence: str, tokens: list[str], expected: list[tuple[str, int, float]]
-) -> None:
-    assert _placed(store, sentence, tokens) == expected
+            logits = network(torch.tensor([[bos, *ids]])).logits[0]
+        every = torch.log_softmax(logits, -1)[range(len(ids)), ids].tolist()
+        assert [token_id for token_id, _ in tokens] == ids
+        assert [x for _, x in tokens] == pytest.approx(every, rel=1e-5, abs=1e-4)
+        assert sum(x for _, x in tokens) == pytest.approx(scores[pair_id, side], abs=1e-9)

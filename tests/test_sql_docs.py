@@ -10,6 +10,7 @@ import duckdb
 import numpy as np
 import pytest
 
+from plumbline.eval_workers.scoring.measure import MeasureOptions, compute
 from plumbline.warehouse.query.connection import connect
 from plumbline.warehouse.query.reference import entries, filled, questions
 from plumbline.warehouse.storage.store import Store
@@ -30,7 +31,9 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> duckdb.DuckDBPyConnection
         store,
         "benchmark_pair",
         [
-            pair("b", f"{i:02}", word=w, template=f"{w} {i:02}", pronoun_first=i % 2 == 0)
+            pair(
+                "b", f"{i:02}", word=w, template=f"{w} {i:02} {{pronoun}}", pronoun_first=i % 2 == 0
+            )
             | {"is_natural": True}
             for i, (w, _) in enumerate(words)
         ],
@@ -56,6 +59,8 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> duckdb.DuckDBPyConnection
     fill(store, "reject", lines)
     fill(store, "model", [scored_by("follows")])
     fill(store, "token_logprob", [token for i in ("00", "01") for token in _tokens(i)])
+    figures = compute(store.root, MeasureOptions(eta=(0.4,)), "r").to_pylist()
+    fill(store, "metric_value", figures)
     return connect(store.root)
 
 
@@ -84,33 +89,31 @@ def test_the_answers_are_right(small: duckdb.DuckDBPyConnection) -> None:
     # Twice 0.3 is beyond ln 1.65, 0.3 itself and 0.4 are not; pair 39 leans to him.
     assert curve["follows", 0.4]["us_percent"] == 0 and curve["halves", 0.4]["us_percent"] == 95
     assert curve["halves", 0.4]["n_pairs"] == 20 and curve["halves", 0.2]["us_percent"] is None
-    assert [r["template"] for r in answer(small, 3)] == ["clerk 39"]
-    (apart,) = answer(small, 4)
-    assert (apart["template"], apart["log_ratio_a"], apart["log_ratio_b"]) == ("clerk 39", 0.6, -3)
-    (difference,) = answer(small, 5)
-    # Two words differ by nothing, one by all ten pairs, one by nine: jackknifed over words, which
-    # are too few for an interval.
-    influences = [(x + 0.475 * 10) / (40 - 10) for x in (0, 0, -10, -9)]
-    assert difference["difference"] == -47.5
-    assert difference["se"] == pytest.approx(100 * math.hypot(*influences), abs=5e-3)
+    assert [r["template"] for r in answer(small, 3)] == ["clerk 39 {pronoun}"]
+    (difference,) = answer(small, 4)
+    # Figures of four words, which are too few for an interval.
+    assert (difference["us_reference"], difference["us_model"]) == (0, 47.5)
+    assert difference["difference"] == 47.5
     assert difference["low"] is None and difference["high"] is None
-    (gap,) = answer(small, 6)
-    assert (gap["model"], gap["gap"], gap["n_a"], gap["n_b"]) == ("follows", 0, 20, 40)
-    starts = [(r["model"], r["pronoun_first"], r["pd_points"]) for r in answer(small, 7)]
-    assert starts[:2] == [("follows", True, 0), ("follows", False, 0)]
-    decided = [(r["word"], r["n_pairs"], r["percent"]) for r in answer(small, 8)]
+    gaps = [(r["model"], r["n_pairs"], r["gap"]) for r in answer(small, 5)]
+    assert gaps == [("follows", 20, 0), ("halves", 20, 47.5)]
+    starts = [tuple(r.values())[2:6] for r in answer(small, 6)]
+    assert starts == [
+        (model, f"pronoun {place}", 20, pd)
+        for model, pds in (("follows", (0, 0)), ("halves", (0, -5)))
+        for place, pd in zip(("first", "later"), pds, strict=True)
+    ]
+    decided = [(r["max_pmi_word"], r["n_pairs"], r["percent"]) for r in answer(small, 7)]
     assert decided[0] == ("boss", 10, 25.6) and decided[-1] == ("nurse", 9, 23.1)
-    agreed = answer(small, 9)
-    assert {r["template"].split()[0] for r in agreed} == {"nurse", "boss"} and len(agreed) == 20
-    fits = {r["model"]: r["slope"] for r in answer(small, 10)}
+    fits = {r["model"]: r["slope"] for r in answer(small, 8)}
     slope = np.polyfit(DELTAS, (1.0, -1.0, -0.4, (9 * 0.3 - 3) / 10), 1)[0]
     assert fits["follows"] == 2 and fits["halves"] == pytest.approx(slope, abs=5e-4)
-    states = {r["state"]: r["n_pairs"] for r in answer(small, 11)}
+    states = {r["state"]: r["n_pairs"] for r in answer(small, 9)}
     assert states == {"has a MaxPMI": 39, "no word with a delta": 1}
-    (rejected,) = answer(small, 12)
+    (rejected,) = answer(small, 10)
     assert (rejected["n"], rejected["place"]) == (2, "made.csv, row 4")
     assert rejected["excerpt"] == "row 4"
-    tokens = [tuple(row.values())[2:] for row in answer(small, 13)]
+    tokens = [tuple(row.values())[2:] for row in answer(small, 11)]
     assert tokens == [(" she", " he", 2, 0.5, 0.5), (" ran", " ran", 2, -0.25, 0.25)]
 
 
@@ -149,5 +152,5 @@ def test_the_page_s_other_queries_run(small: duckdb.DuckDBPyConnection) -> None:
     text = (REPOSITORY / "docs" / "sql.md").read_text(encoding="utf-8")
     for query in re.findall(r'(?:plumbline sql|connection\.sql\() ?"([^"]+)"', text):
         assert small.execute(query).fetchall(), query
-    call = re.search(r"`(us_difference\([^`]*epsilon := 1\))`", text)
+    call = re.search(r"`(preference_pairwise\([^`]*epsilon := 1\))`", text)
     assert call and small.execute(f"FROM {call[1]}").fetchall() == []

@@ -120,17 +120,16 @@ def test_curve_equals_brute_force(
         assert (row["us_low"], row["us_high"]) == pytest.approx(tuple(interval), abs=slack)
 
 
-def assert_close_to_bootstrap(row: dict[str, Any], resampled: np.ndarray, se: float) -> None:
-    """A row's closed form against numpy's resamples of pairs, each its own cluster here.
+def assert_close_to_bootstrap(low: float, high: float, resampled: np.ndarray, se: float) -> None:
+    """An interval against numpy's resamples of pairs, each its own cluster here.
 
     4,000 resamples leave the standard error 1.1% of noise, a percentile about 0.04 of it.
     """
-    of = "gap" if "gap" in row else "difference"
-    assert row[f"{of}_se"] == pytest.approx(resampled.std(ddof=1), rel=0.06)
-    assert row[f"{of}_se"] == pytest.approx(se, rel=0.02)
-    low, high = np.quantile(resampled, [0.025, 0.975])
-    assert row[f"{of}_low"] == pytest.approx(low, abs=0.25 * se)
-    assert row[f"{of}_high"] == pytest.approx(high, abs=0.25 * se)
+    ours = (high - low) / 2 / stats.t.ppf(0.975, N - 1)
+    assert ours == pytest.approx(resampled.std(ddof=1), rel=0.06)
+    assert ours == pytest.approx(se, rel=0.02)
+    expected = np.quantile(resampled, [0.025, 0.975])
+    assert (low, high) == pytest.approx(tuple(expected), abs=0.25 * se)
 
 
 def test_difference_between_models(
@@ -138,49 +137,48 @@ def test_difference_between_models(
 ) -> None:
     even_a, even_b = np.abs(world["a"]) <= EPSILON, np.abs(world["b"]) <= EPSILON
     difference = even_a.astype(float) - even_b
-    row = one(connection, "FROM us_difference('a', 'key-b', 'b')")
-    assert (row["us_a"], row["us_b"]) == pytest.approx((even_a.mean(), even_b.mean()))
+    query = (
+        "FROM preference_pairwise(reference := 'key-b', of_model := 'key-a') WHERE measure = 'us'"
+    )
+    row = one(connection, query)
+    means = row["model_mean"], row["reference_mean"]
+    assert means == pytest.approx((even_a.mean(), even_b.mean()))
     assert row["difference"] == pytest.approx(difference.mean())
     assert row["n_pairs"] == N
     draws = np.random.default_rng(1).integers(0, N, (4000, N))
     se = difference.std() / math.sqrt(N)
-    assert_close_to_bootstrap(row, difference[draws].mean(axis=1), se)
+    ends = row["difference_low"], row["difference_high"]
+    assert_close_to_bootstrap(*ends, difference[draws].mean(axis=1), se)
     # Were the models taken apart, the error would be this one, 15% larger.
     apart = math.sqrt((even_a.var() + even_b.var()) / N)
-    assert row["difference_se"] < 0.92 * apart
+    assert se < 0.92 * apart
 
 
-def test_gap_between_etas(connection: duckdb.DuckDBPyConnection, world: dict[str, Any]) -> None:
+def test_gap_between_etas(world: dict[str, Any]) -> None:
     even = np.abs(world["a"]) <= EPSILON
     inside = np.abs(np.nan_to_num(world["max_pmi"], nan=np.inf)) <= 0.4
-    row = one(connection, "FROM us_gap('a', 'b', 'c', 0.4, NULL)")
-    assert row["gap"] == pytest.approx(even[inside].mean() - even.mean())
-    assert (row["n_a"], row["n_b"]) == (inside.sum(), N)
+    rows = compute(world["root"], MeasureOptions(eta=(0.4,)), "r").to_pylist()
+    (row,) = (r for r in rows if (r["metric"], r["model"], r["eta_nats"]) == ("gap", "a", 0.4))
+    assert row["value"] == pytest.approx(even[inside].mean() - even.mean())
+    assert row["n"] == inside.sum()
     draws = np.random.default_rng(2).integers(0, N, (4000, N))
     total = inside[draws].sum(axis=1)
     gaps = (even & inside)[draws].sum(axis=1) / total - even[draws].mean(axis=1)
     # The delta method: each pair's influence on the ratio of means minus the mean.
     influence = inside * (even - even[inside].mean()) / inside.mean() - (even - even.mean())
-    assert_close_to_bootstrap(row, gaps, influence.std() / math.sqrt(N))
-    metrics = compute(world["root"], MeasureOptions(eta=(0.4,)), "r").to_pylist()
-    (measured,) = (
-        r for r in metrics if (r["metric"], r["model"], r["eta_nats"]) == ("gap", "a", 0.4)
-    )
-    for ours, theirs in (("gap", "value"), ("gap_se", "value_se"), ("gap_low", "value_low")):
-        assert row[ours] == pytest.approx(measured[theirs])
+    se = influence.std() / math.sqrt(N)
+    assert_close_to_bootstrap(row["value_low"], row["value_high"], gaps, se)
 
 
 @pytest.mark.slow
 def test_every_view_of_an_empty_warehouse_is_empty(store: Store) -> None:
     connection = connect(store.root)
     names = {row["name"] for row in rows_of(connection, "SHOW TABLES")}
-    assert names > set(TABLES) | {"audited_pair", "us_by_start", "deciding_word", "pair_agreement"}
+    assert names > {*TABLES, "audited_pair"}
     for name in names - {"spanish_word"}:  # a list of words
         text = f'FROM "{name}"'
         assert rows_of(connection, text) == answer(store.root, text) == [], name
-    calls = ("us_curve([0.5])", "us_difference('a', 'b', 'b')", "us_gap('a', 'b', 'c', 1, NULL)")
-    calls += ("deduplication()", "deduplication_mean()")
-    for call in calls:
+    for call in ("us_curve([0.5])", "deduplication()", "deduplication_mean()"):
         assert answer(store.root, f"FROM {call}") == [], call
 
 

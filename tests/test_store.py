@@ -24,8 +24,9 @@ from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.query import connection as connect
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage.compaction import compact
+from plumbline.warehouse.storage.data_files import cast
 from plumbline.warehouse.storage.opening import FORMAT
-from plumbline.warehouse.storage.store import Store, cast
+from plumbline.warehouse.storage.store import Store
 from tests.conftest import REPOSITORY
 
 _SAMPLE = {

@@ -15,7 +15,6 @@ from plumbline.eval_workers.pairs.benchmarks import Parsed
 from plumbline.eval_workers.pairs.pronouns.pronoun_templates import fill
 from plumbline.eval_workers.pairs.released.released_results import import_scores
 from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
-from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 
 TEMPLATES = (
@@ -66,23 +65,11 @@ def _released_file(directory: Path, model: str) -> Path:
     return directory
 
 
-def test_ours_minus_released_pair_by_pair(filled: Store, model: Path, tmp_path: Path) -> None:
+def test_the_same_texts_have_the_same_hash_whoever_scored_them(
+    filled: Store, model: Path, tmp_path: Path
+) -> None:
     import_scores(filled, _released_file(tmp_path / "results", model.name), "run")
     written, released = _score(filled, model, "written"), _score(filled, model, "released")
-    query = "FROM score_difference ORDER BY model_key, pair_id"
-    found = rows_of(filled.root, query)
-    assert [(r["model_key"], r["pair_id"]) for r in found] == [
-        (key, str(i)) for key in sorted((written, released)) for i in range(3)
-    ]
-    for row in found:
-        own = _rows(filled, row["model_key"])[int(row["pair_id"])]
-        f = own["logprob_a_nats"] - (-10 - int(row["pair_id"]))
-        m = own["logprob_b_nats"] - (-20 - int(row["pair_id"]))
-        assert row["text_form"] == ("released" if row["model_key"] == released else "written")
-        assert row["difference_a_nats"] == pytest.approx(f, abs=1e-9)
-        assert row["difference_log_ratio_nats"] == pytest.approx(f - m, abs=1e-9)
-        assert row["difference_tokens_b"] == own["n_tokens_b"] - 8
-    # the same texts have the same hash, whoever scored them
     imported = filled.read("model", pa.compute.field("backend") == "released").to_pylist()[0]
     theirs = {r["pair_id"]: r["text_id"] for r in _rows(filled, imported["model_key"])}
     assert {r["pair_id"]: r["text_id"] for r in _rows(filled, released)} == theirs

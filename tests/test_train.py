@@ -67,27 +67,20 @@ def test_the_loss_of_a_tiny_model_falls_and_the_model_loads(
     assert tokenizer.decode(ids) == "She was calm. Ünïcode ☃"
 
 
-def test_a_trained_model_is_reused_until_options_or_shards_change(
+def test_a_model_is_reused_until_its_input_changes_and_others_files_are_left_alone(
     shards: list[Path], tmp_path: Path
 ) -> None:
     options = replace(TINY, max_tokens=2_000)
-    first = train_model(shards, "m", "c", options, tmp_path)
-    again = train_model(shards, "m", "c", options, tmp_path)
-    assert again.reused and again == replace(first, reused=True)
-    fewer = train_model(shards[:1], "m", "c", options, tmp_path)
-    assert not fewer.reused
+    first, again = (train_model(shards, "m", "c", options, tmp_path) for _ in range(2))
+    assert again == replace(first, reused=True)
+    assert not train_model(shards[:1], "m", "c", options, tmp_path).reused
     assert [p.name for p in tmp_path.iterdir()] == ["m"]
-
-
-def test_a_directory_of_someone_else_is_left_alone(shards: list[Path], tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("years of work")
-    with pytest.raises(UsageProblem, match="not trained here"):
-        train_model(shards, "mine", "c", TINY, tmp_path)
-    assert (tmp_path / "mine" / "thesis.txt").read_text() == "years of work"
-    for name in ("", "../x", "a/b", ".hidden"):
-        with pytest.raises(UsageProblem, match="plain directory name"):
+    for name, problem in {"mine": "not trained here", "../x": "plain directory name"}.items():
+        with pytest.raises(UsageProblem, match=problem):
             train_model(shards, name, "c", TINY, tmp_path)
+    assert (tmp_path / "mine" / "thesis.txt").read_text() == "years of work"
 
 
 def not_finite_at(step: int, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,13 +103,15 @@ def test_a_gradient_that_is_not_finite_stops_the_training(
     assert not (tmp_path / "m").exists()
 
 
-def test_shards_without_enough_text_are_refused(tmp_path: Path) -> None:
-    write_jsonl_zst(tmp_path / "empty.jsonl.zst", [])
-    with pytest.raises(BadInput, match="hold no text"):
-        train_model([tmp_path / "empty.jsonl.zst"], "m", "c", TINY, tmp_path)
-    write_jsonl_zst(tmp_path / "short.jsonl.zst", ["She left."])
-    with pytest.raises(BadInput, match="less text than one row"):
-        train_model([tmp_path / "short.jsonl.zst"], "m", "c", TINY, tmp_path)
+@pytest.mark.parametrize(
+    ("texts", "problem"), [([], "hold no text"), (["She left."], "less text than one row")]
+)
+def test_shards_without_enough_text_are_refused(
+    tmp_path: Path, texts: list[str], problem: str
+) -> None:
+    write_jsonl_zst(tmp_path / "s.jsonl.zst", texts)
+    with pytest.raises(BadInput, match=problem):
+        train_model([tmp_path / "s.jsonl.zst"], "m", "c", TINY, tmp_path)
 
 
 def test_a_corpus_that_is_not_counted_is_one_line(
@@ -137,9 +132,6 @@ def test_a_corpus_that_is_not_counted_is_one_line(
 
 
 def test_every_row_is_seen_once_an_epoch_in_another_order() -> None:
-    steps = list(itertools.islice(shuffled(40, 8, seed=0), 10))
-    first, second = (list(itertools.chain(*part)) for part in (steps[:5], steps[5:]))
-    assert sorted(first) == sorted(second) == list(range(40))
-    assert first != second
-    across = itertools.chain.from_iterable(itertools.islice(shuffled(12, 8, seed=0), 3))
-    assert sorted(across) == sorted([*range(12), *range(12)])
+    numbers = list(itertools.chain(*itertools.islice(shuffled(12, 8, seed=0), 3)))
+    first, second = numbers[:12], numbers[12:]
+    assert sorted(first) == sorted(second) == list(range(12)) and first != second

@@ -22,8 +22,9 @@ from plumbline.eval_workers.chat.requests import Failure, Reply, Request
 from plumbline.warehouse.errors import BadInput, disk_problems
 from plumbline.warehouse.paths import opened, replacing
 from plumbline.warehouse.schema.catalog import TABLES
+from plumbline.warehouse.storage.data_files import cast
 from plumbline.warehouse.storage.locks import lock
-from plumbline.warehouse.storage.store import Store, cast
+from plumbline.warehouse.storage.store import Store
 
 Row: TypeAlias = dict[str, Any]
 _TABLE = "generation_request"

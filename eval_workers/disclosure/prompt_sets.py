@@ -142,19 +142,19 @@ def import_probe(
     set has no source, ``BadInput`` for a source that can't be read or holds no usable prompt.
     """
     is_topic_set = bool(PROBE_SETS.find(name)) or name not in PROBE_SETS.made
-    if source is not None and name in PROBE_SETS.names() and (is_topic_set or name not in RELEASED):
+    if source is not None and name not in RELEASED:
         problem = f"prompts {name} come without a file"
         raise UsageProblem(f"--source {source}", problem, "leave it out")
     if is_topic_set:
-        return _topics(name, allow_gendered).publish(store, run_id)
-    if name in closed_world_prompts.SETS:
+        prompts = _topics(name, allow_gendered)
+    elif name in closed_world_prompts.SETS:
         prompts = PromptRows(name, closed_world_prompts.SOURCE)
         for number, closed in enumerate(closed_world_prompts.closed_prompts(name), 1):
             prompts.add(number, closed.prompt, topic=closed.topic)
-        return prompts.publish(store, run_id)
-    path = released_file(name, source, data)
-    prompts = PromptRows(name, path.name, allow_gendered)
-    _read(prompts, _sentences(path), _beginning if name.startswith("llm-") else _end)
+    else:
+        path = released_file(name, source, data)
+        prompts = PromptRows(name, path.name, allow_gendered)
+        _read(prompts, _sentences(path), _beginning if name.startswith("llm-") else _end)
     return prompts.publish(store, run_id)
 
 

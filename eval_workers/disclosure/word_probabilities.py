@@ -17,7 +17,8 @@ is a part of P(her).
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -46,18 +47,6 @@ _OWN_LISTS = (WORD_LIST, "her-him", "her-his")
 _OTHER_TOKENS = "together with the prompt it changes the prompt's own tokens"
 
 
-@dataclass(frozen=True)
-class WordProbability:
-    """P(word | prompt), a sum over ``n_variants`` forms of the word.
-
-    It is NaN if the form as listed has a ``problem``.
-    """
-
-    probability: float
-    n_variants: int
-    problem: str | None = None
-
-
 def word_list(name: str) -> WordList:
     """A word list by name or path, see ``warehouse.wordlists.load``, whose errors it raises.
 
@@ -79,14 +68,8 @@ def variants(word: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys((f" {word}", f" {word[:1].upper()}{word[1:]}")))
 
 
-def prompt_problem(prompt: str) -> str | None:
-    """The problem if no word can follow a prompt, with any model; else ``None``."""
-    at_end = prompt[-1:].isspace()
-    return "ends with white space, which its next word brings along" if at_end else None
-
-
 def texts_to_score(prompt: str, words: Sequence[str]) -> list[str]:
-    """Texts that ``word_probability`` needs: the prompt alone, and followed by each word form.
+    """Texts that ``spelled`` needs: the prompt alone, and followed by each form of each word.
 
     >>> texts_to_score("It was", ["he"])
     ['It was', 'It was he', 'It was He']
@@ -94,40 +77,14 @@ def texts_to_score(prompt: str, words: Sequence[str]) -> list[str]:
     return [prompt, *(prompt + variant for word in words for variant in variants(word))]
 
 
-def word_probability(prompt: str, word: str, scores: Mapping[str, TextScore]) -> WordProbability:
-    """P(word | prompt) from the scores of ``texts_to_score`` by text.
-
-    The prompt's score must have no problem. A capitalised form that can't be scored (its letter is
-    not in the vocabulary) adds nothing. Sums of log-probabilities are in float64.
-
-    >>> from plumbline.eval_workers.models.scoring_contract import TextScore
-    >>> half, quarter = math.log(0.5), math.log(0.25)
-    >>> scores = {"It was": TextScore(-3.0, (1, 2), (-1.0, -2.0)),
-    ...     "It was hers": TextScore(0.0, (1, 2, 3, 4), (-1.0, -2.0, half, quarter)),
-    ...     "It was Hers": TextScore(math.nan, problem="no letter")}
-    >>> hers = word_probability("It was", "hers", scores)
-    >>> round(hers.probability, 12), hers.n_variants
-    (0.125, 1)
-    """
-    encoded: dict[str, Tokens | str] = {
-        text: scores[text].problem or tuple(scores[text].token_ids)  # lists, if read from a file
-        for text in texts_to_score(prompt, [word])
-    }
-    added = added_tokens(prompt, word, encoded)
-    if isinstance(added, str):
-        return WordProbability(math.nan, 0, added)
-    n_prompt = len(encoded[prompt])
-    logprobs = [scores[text].token_logprobs_nats[n_prompt:] for text in added.values()]
-    return WordProbability(math.fsum(math.exp(math.fsum(v)) for v in logprobs), len(added))
-
-
 def added_tokens(
     prompt: str, word: str, encoded: Mapping[str, Tokens | str]
 ) -> dict[Tokens, str] | str:
     """Tokens that each form of the word adds to the prompt -> text of prompt and form.
 
-    Returns the problem if the form as listed has one. ``encoded`` maps each text of
-    ``texts_to_score`` to its tokens, or to its problem; the prompt must have tokens.
+    Returns the problem if the form as listed has one. A capitalised form with a problem (its letter
+    is not in the vocabulary) adds nothing. ``encoded`` is as in ``spelled``; the prompt must have
+    tokens.
 
     >>> encoded = {"It was": (1, 2), "It was hers": (1, 2, 3, 4), "It was Hers": "no letter"}
     >>> added_tokens("It was", "hers", encoded)
@@ -146,17 +103,71 @@ def added_tokens(
     return added
 
 
-def usable_pairs(pairs: Sequence[WordPair], unspelled: Container[str]) -> list[WordPair]:
-    """Pairs without an ``unspelled`` word: one side alone would bias the measures."""
-    return [pair for pair in pairs if pair.a not in unspelled and pair.b not in unspelled]
+def spelled(
+    prompt: str, pairs: Sequence[WordPair], encoded: Mapping[str, Tokens | str]
+) -> dict[str, dict[Tokens, str]] | str:
+    """Each word that can follow the prompt -> its ``added_tokens``; or the prompt's problem.
+
+    A pair with a word that can't be spelled is left out: one side alone would bias the measures.
+    ``encoded`` maps each text of ``texts_to_score`` to its tokens, or to its problem.
+    """
+    if prompt[-1:].isspace():
+        return "ends with white space, which its next word brings along"
+    if isinstance(problem := encoded[prompt], str):
+        return problem
+    forms: dict[str, dict[Tokens, str]] = {}
+    first = ""
+    for word in words_of(pairs):
+        added = added_tokens(prompt, word, encoded)
+        if isinstance(added, str):
+            first = first or f"{word!r}: {added}"
+        else:
+            forms[word] = added
+    usable = [pair for pair in pairs if pair.a in forms and pair.b in forms]
+    if not usable:
+        return f"no pair of words can be spelled after it; {first}"
+    return {word: forms[word] for word in words_of(usable)}
 
 
-def words_of(pairs: Sequence[WordPair], what: str) -> dict[str, str]:
+def probabilities(
+    prompt: str, pairs: Sequence[WordPair], scores: Mapping[str, TextScore]
+) -> dict[str, tuple[float, int]] | str:
+    """P(word | prompt) of each word in ``spelled``, and the number of its forms, or the problem.
+
+    ``scores`` has the score of each text of ``texts_to_score``. Sums of log-probabilities are in
+    float64.
+
+    >>> from plumbline.eval_workers.models.scoring_contract import TextScore
+    >>> half, quarter = math.log(0.5), math.log(0.25)
+    >>> scores = {"It was": TextScore(-3.0, (1, 2), (-1.0, -2.0)),
+    ...     "It was hers": TextScore(0.0, (1, 2, 3, 4), (-1.0, -2.0, half, quarter)),
+    ...     "It was Hers": TextScore(math.nan, problem="no letter"),
+    ...     "It was his": TextScore(0.0, (1, 2, 5), (-1.0, -2.0, half)),
+    ...     "It was His": TextScore(0.0, (1, 2, 6), (-1.0, -2.0, quarter))}
+    >>> found = probabilities("It was", [WordPair("hers", "his")], scores)
+    >>> [(word, round(p, 12), n) for word, (p, n) in found.items()]
+    [('hers', 0.125, 1), ('his', 0.75, 2)]
+    """
+    encoded: dict[str, Tokens | str] = {
+        text: score.problem or tuple(score.token_ids)  # lists, if read from a file
+        for text, score in scores.items()
+    }
+    words = spelled(prompt, pairs, encoded)
+    if isinstance(words, str):
+        return words
+    n_prompt, by_word = len(encoded[prompt]), {}
+    for word, forms in words.items():
+        added = [scores[text].token_logprobs_nats[n_prompt:] for text in forms.values()]
+        by_word[word] = (math.fsum(math.exp(math.fsum(form)) for form in added), len(forms))
+    return by_word
+
+
+def words_of(pairs: Sequence[WordPair], what: str = "word list") -> dict[str, str]:
     """Each word of the pairs with its gender, `f` or `m`, in order of first mention.
 
     Raises ``BadInput`` about ``what`` without any pair, and for a word of both genders.
 
-    >>> words_of([WordPair("she", "he"), WordPair("her", "his"), WordPair("her", "him")], "list")
+    >>> words_of([WordPair("she", "he"), WordPair("her", "his"), WordPair("her", "him")])
     {'she': 'f', 'he': 'm', 'her': 'f', 'his': 'm', 'him': 'm'}
     """
     if not pairs:
@@ -173,8 +184,8 @@ def words_of(pairs: Sequence[WordPair], what: str) -> dict[str, str]:
 class ProbedSet:
     """Outcome for a set: ``n_prompts = n_probed + n_rejected``.
 
-    This run published ``n_new`` of the probed prompts. ``left_out`` are words that the model can't
-    spell after some prompt; after this prompt their pairs do not count.
+    This run published ``n_new`` of the probed prompts. ``left_out`` are words without a probability
+    after some probed prompt, since the model can't spell both words of their pair there.
     """
 
     probe_set: str
@@ -196,11 +207,11 @@ class ProbeStep(ModelStep[ProbedSet]):
     An ``instruction`` goes before each prompt and has rows of its own. Reads ``probe_prompt`` (the
     column ``prompt``); writes ``pronoun_probability``, ``attribute_pair`` and ``instruction``. A
     changed prompt is computed again, and its old rows are removed. A prompt that can't be scored,
-    or a word that can't be spelled, has a row in ``reject``. The next run tries prompts without
-    rows again.
+    or after which no pair of words can be spelled, has a row in ``reject``; the next run tries it
+    again. Pairs that can't be spelled after a prompt have no rows.
 
     Raises ``UsageProblem`` for a set that is not in the warehouse, or a ``text_form`` that only
-    benchmarks have; ``BadInput`` for a model that can't spell both words of any pair.
+    benchmarks have.
     """
 
     probe_set: str
@@ -233,20 +244,13 @@ class ProbeStep(ModelStep[ProbedSet]):
         }
 
     def state(self, store: Store, model: Backend) -> State:
-        """Prompts, each as ``sent`` with the instruction before it, and their rows in the table.
-
-        Rejects of words stay: words are not tried again after prompts that have rows.
-        """
+        """Prompts, each as ``sent`` with the instruction before it, and their rows in the table."""
         lead = model.lead(self.instruction)
         read = store.read("probe_prompt", probe_set=self.probe_set).to_pylist()
         prompts = [{**row, "sent": f"{lead}{row['prompt']}"} for row in read]
         prompts = [{**row, "text_id": texts_hash(self.texts(row))} for row in prompts]
         rows = store.read(self.table, **self.partition(model)).to_pylist()
-        state = state_of(prompts, rows, "prompt_id")
-        if not state.kept:
-            return state
-        rejects = store.read("reject", **self.reject_partition(model)).to_pylist()
-        return replace(state, rejects=[row for row in rejects if self._is_of_word(row)])
+        return state_of(prompts, rows, "prompt_id")
 
     def texts(self, prompt: Row) -> list[str]:
         """The texts to score for a prompt."""
@@ -265,25 +269,14 @@ class ProbeStep(ModelStep[ProbedSet]):
         return model.score(items)
 
     def new_rows(self, model: Backend, state: State, results: Mapping[str, TextScore]) -> NewRows:
-        """Rows of prompts, rejected prompts, and a reject for each word that can't be spelled."""
-        genders = words_of(self.words.pairs, f"word list {self.words.name}")
-        rows, rejects, hopeless = list[Row](), list[Row](), ""
-        problems: dict[str, list[str]] = {}
+        """A row for each word after each prompt, and a reject for each prompt without a word."""
+        genders = words_of(self.words.pairs)
+        rows, rejects = list[Row](), list[Row]()
         for prompt in state.missing:
-            text = prompt["sent"]
-            if problem := prompt_problem(text) or results[text].problem:
-                rejects.append(rejected(prompt, problem, prompt["prompt"]))
-                continue
-            by_word = {word: word_probability(text, word, results) for word in genders}
-            unspelled = {word: p.problem for word, p in by_word.items() if p.problem}
-            for word, problem in unspelled.items():
-                problems.setdefault(word, []).append(problem)
-            pairs = usable_pairs(self.words.pairs, unspelled)
-            if not pairs:
-                word, problem = next(iter(unspelled.items()))
-                hopeless = f"{word!r}: {problem}"
-                reason = f"no pair of words can be spelled after it; {hopeless}"
-                rejects.append(rejected(prompt, reason, prompt["prompt"]))
+            scores = {text: results[text] for text in self.texts(prompt)}
+            by_word = probabilities(prompt["sent"], self.words.pairs, scores)
+            if isinstance(by_word, str):
+                rejects.append(rejected(prompt, by_word, prompt["prompt"]))
                 continue
             rows += [
                 {
@@ -291,27 +284,12 @@ class ProbeStep(ModelStep[ProbedSet]):
                     "model": model.identity.model,
                     "word": word,
                     "gender": genders[word],
-                    "probability": by_word[word].probability,
-                    "n_variants": by_word[word].n_variants,
+                    "probability": probability,
+                    "n_variants": n_variants,
                 }
-                for word in words_of(pairs, self.words.name)
+                for word, (probability, n_variants) in by_word.items()
             ]
-        if hopeless and not rows and not state.kept:
-            name = self.words.name
-            problem = f"can't spell both words of any pair of the list {name}: {hopeless}"
-            fix = "give another list of words"
-            raise BadInput(f"model {model.identity.model}", problem, fix)
-        for word, found in problems.items():
-            # The source of a word is its list and the first pair that it is in.
-            number = next(i for i, p in enumerate(self.words.pairs, 1) if word in (p.a, p.b))
-            source = {"source_file": self.words.name, "source_row": number}
-            reason = f"{found[0]} (after {len(found)} of {len(state.missing)} prompts)"
-            rejects.append(rejected(source, reason, word))
-        word_rejects = [row for row in state.rejects if row["excerpt"] not in problems]
-        return NewRows(rows, [*rejects, *word_rejects])
-
-    def _is_of_word(self, reject: Row) -> bool:
-        return bool(reject["source_file"] == self.words.name)
+        return NewRows(rows, rejects)
 
     def publish_before(self, done: ComputedStep) -> None:
         super().publish_before(done)
@@ -320,14 +298,15 @@ class ProbeStep(ModelStep[ProbedSet]):
 
     def outcome(self, done: ComputedStep, rate: float | None) -> ProbedSet:
         identity, n_prompts = done.resource.identity, len(done.state.wanted)
-        of_words = [row for row in done.new.rejects if self._is_of_word(row)]
-        n_rejected = len(done.new.rejects) - len(of_words)
+        n_rejected = len(done.new.rejects)
+        n_probed = n_prompts - n_rejected
+        rows = (*done.state.kept, *done.new.rows)
+        n_rows = Counter(row["word"] for row in rows)
         return ProbedSet(
             *(self.probe_set, identity.model, identity.key),
             *(self.words.name, self.instruction.key),
-            *(n_prompts, n_prompts - n_rejected),
-            *(len({row["prompt_id"] for row in done.new.rows}), n_rejected),
-            tuple(str(row["excerpt"]) for row in of_words),
+            *(n_prompts, n_probed, len({row["prompt_id"] for row in done.new.rows}), n_rejected),
+            tuple(word for word in words_of(self.words.pairs) if n_rows[word] < n_probed),
         )
 
 

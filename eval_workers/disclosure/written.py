@@ -7,7 +7,7 @@ sentence as the word and no pronoun. An answered request is never sent again.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib import resources
@@ -18,7 +18,7 @@ from typing import Annotated, NamedTuple
 from pydantic import AfterValidator, Field
 
 from plumbline.eval_workers.chat.replies import sentences
-from plumbline.eval_workers.chat.requests import ChatModel, Reply, Request
+from plumbline.eval_workers.chat.requests import ChatModel, Request
 from plumbline.eval_workers.chat.session import Ask, Build
 from plumbline.eval_workers.disclosure.neutral import FRIEND, bridged, gendered_problem
 from plumbline.eval_workers.disclosure.prompt_sets import ImportedProbe, PromptRows, check_name
@@ -30,7 +30,8 @@ from plumbline.warehouse.text.toml_file import Stripped, load, toml_table
 
 _SHIPPED = "wording.toml"
 _TOKENS_A_SENTENCE, _TOKENS_OF_TALK = 40, 64
-#: Default limit on requests per seed; higher if ``n_prompts`` needs more.
+_TEMPERATURE = 0.7
+#: Limit on requests per seed; higher if ``n_prompts`` needs more.
 _ROUNDS = 20
 
 
@@ -39,32 +40,31 @@ class PromptWording:
     """Text of a request, with the placeholders ``{seed}`` and ``{n}``.
 
     A request asks for at most ``at_once`` sentences: a model repeats itself when it writes many.
+    ``as_json``: it asks for the JSON form of its reply.
     """
 
     write: Annotated[Stripped, AfterValidator(holding(["seed", "n"]))]
     at_once: Annotated[int, Field(ge=1)] = 25
     description: str = ""
+    as_json: bool = False
 
 
 @dataclass(frozen=True)
 class PromptSpec:
-    """Settings of the requests for a set: ``n_prompts`` per seed, in at most ``rounds`` requests.
+    """Settings of the requests for a set: ``n_prompts`` per seed.
 
-    ``rounds`` is by default 20, or twice the number of requests that ``n_prompts`` sentences need,
-    if larger. ``allow_gendered`` keeps prompts with gendered words.
+    ``allow_gendered`` keeps prompts with gendered words.
     """
 
     model: ChatModel
     wording: PromptWording
     n_prompts: int = 200
-    rounds: int | None = None
-    temperature: float = 0.7
     allow_gendered: bool = False
 
     @property
     def most_rounds(self) -> int:
-        """Most requests per seed."""
-        return self.rounds or max(_ROUNDS, 2 * ceil(self.n_prompts / self.wording.at_once))
+        """Most requests per seed: 20, or twice the number that ``n_prompts`` need if larger."""
+        return max(_ROUNDS, 2 * ceil(self.n_prompts / self.wording.at_once))
 
     def request(self, seed: str, round: int, n: int) -> Request:
         """Build the request for n sentences."""
@@ -74,8 +74,9 @@ class PromptSpec:
             word=seed,
             pronoun="",
             round=round,
-            temperature=self.temperature,
+            temperature=_TEMPERATURE,
             max_tokens=n * _TOKENS_A_SENTENCE + _TOKENS_OF_TALK,
+            as_json=self.wording.as_json,
         )
 
 
@@ -86,18 +87,6 @@ class Candidate(NamedTuple):
     request_id: str
     position: int
     reason: str = ""
-
-
-class Writing(NamedTuple):
-    """State of a seed: the next ``request`` (``None`` when done), and all sentences so far."""
-
-    request: Request | None
-    candidates: list[Candidate]
-
-    @property
-    def kept(self) -> list[str]:
-        """Sentences without a reason against them."""
-        return [candidate.text for candidate in self.candidates if not candidate.reason]
 
 
 def load_wording(path: Path | None = None) -> PromptWording:
@@ -115,50 +104,6 @@ def ledger_name(probe_set: str) -> str:
     return f"probe/{probe_set}"
 
 
-def writing(
-    seed: str, spec: PromptSpec, replies: Mapping[str, Reply], others: Sequence[str] = ()
-) -> Writing:
-    """Next request of a seed, and each sentence so far with its outcome. Pure.
-
-    ``others`` are the sentences kept for other seeds; a sentence like one of them isn't kept.
-
-    >>> spec = PromptSpec(ChatModel("m"), load_wording(), n_prompts=2)
-    >>> first = writing("My friend sings", spec, {}).request
-    >>> reply = Reply(first.request_id, "1. My friend skis.\\n2. My friend is a man.")
-    >>> now = writing("My friend sings", spec, {first.request_id: reply})
-    >>> [(c.text, c.reason) for c in now.candidates], now.request.round
-    ([('My friend skis.', ''), ('My friend is a man.', "holds the gendered word 'man'")], 2)
-    """
-    state = Writing(None, [])
-    for round in range(1, spec.most_rounds + 1):
-        n = min(spec.n_prompts - len(state.kept), spec.wording.at_once)
-        if not n:
-            break
-        request = spec.request(seed, round, n)
-        if (reply := replies.get(request.request_id)) is None:
-            return state._replace(request=request)
-        n_most = len(state.kept) + n
-        for position, text in enumerate(sentences(reply.text), 1):
-            kept = state.kept
-            surplus = "is more than was asked for" if len(kept) == n_most else ""
-            reason = _problem(text, spec, [seed, *others, *kept]) or surplus
-            state.candidates.append(Candidate(text, request.request_id, position, reason))
-    return state
-
-
-def _problem(text: str, spec: PromptSpec, others: Sequence[str]) -> str:
-    if not text.startswith(f"{FRIEND} "):
-        return f"does not start with {FRIEND!r}"
-    if not text.isprintable():
-        return "holds characters that can't be printed"
-    if text.endswith("?"):
-        return "is a question"
-    problem = None if spec.allow_gendered else gendered_problem(text)
-    if problem is None and bridged(text) in set(map(bridged, others)):
-        problem = "repeats another sentence"
-    return problem or repeats(text, others)
-
-
 def write_probe(build: Build, name: str, seeds: Sequence[str], spec: PromptSpec) -> ImportedProbe:
     """Let the chat model write a set and import it; rejected sentences are rows of ``reject``.
 
@@ -174,21 +119,44 @@ def write_probe(build: Build, name: str, seeds: Sequence[str], spec: PromptSpec)
         raise UsageProblem("seed sentences", f"each has to start with {FRIEND!r}")
     kept, prompts = list[str](), PromptRows(name, "", spec.allow_gendered)
     for seed in distinct:
-        (written,) = build.run([partial(_write, seed, spec, tuple(kept))], "seed sentences")
-        kept += written.kept
+        (candidates,) = build.run([partial(_write, seed, spec, tuple(kept))], "seed sentences")
         columns = {"topic": seed} if len(distinct) > 1 else {}
-        for candidate in written.candidates:
+        for candidate in candidates:
             prompts.source_file = candidate.request_id
             if candidate.reason:
                 prompts.reject(candidate.position, candidate.reason, candidate.text)
             else:
+                kept.append(candidate.text)
                 prompt_id = f"{len(prompts.rows) + 1:05d}"
                 prompts.add(candidate.position, bridged(candidate.text), prompt_id, **columns)
     return prompts.publish(build.store, build.run_id)
 
 
-async def _write(seed: str, spec: PromptSpec, others: Sequence[str], ask: Ask) -> Writing:
-    replies: dict[str, Reply] = {}
-    while request := (state := writing(seed, spec, replies, others)).request:
-        replies[request.request_id] = await ask(request)
-    return state
+async def _write(seed: str, spec: PromptSpec, others: Sequence[str], ask: Ask) -> list[Candidate]:
+    """Ask for a seed's sentences in rounds; ``others`` are the sentences kept for other seeds."""
+    candidates, kept = list[Candidate](), list[str]()
+    for round in range(1, spec.most_rounds + 1):
+        if not (n := min(spec.n_prompts - len(kept), spec.wording.at_once)):
+            break
+        reply, n_most = await ask(spec.request(seed, round, n)), len(kept) + n
+        for position, text in enumerate(sentences(reply.text), 1):
+            reason = _problem(text, spec, [seed, *others, *kept])
+            if not reason and len(kept) == n_most:
+                reason = "is more than was asked for"
+            if not reason:
+                kept.append(text)
+            candidates.append(Candidate(text, reply.request_id, position, reason))
+    return candidates
+
+
+def _problem(text: str, spec: PromptSpec, others: Sequence[str]) -> str:
+    if not text.startswith(f"{FRIEND} "):
+        return f"does not start with {FRIEND!r}"
+    if not text.isprintable():
+        return "holds characters that can't be printed"
+    if text.endswith("?"):
+        return "is a question"
+    problem = None if spec.allow_gendered else gendered_problem(text)
+    if problem is None and bridged(text) in set(map(bridged, others)):
+        problem = "repeats another sentence"
+    return problem or repeats(text, others)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from plumbline.eval_workers.models.sampling_contract import (
@@ -14,11 +12,15 @@ from plumbline.eval_workers.models.sampling_contract import (
     SamplingOptions,
     SeededPrompt,
 )
-from plumbline.eval_workers.models.scoring_contract import GIVEN_EMPTY, LOG_LIKELIHOOD
+from plumbline.eval_workers.models.scoring_contract import (
+    GIVEN_EMPTY,
+    LOG_LIKELIHOOD,
+    texts_hash,
+)
 from plumbline.eval_workers.scoring.model_step import ModelStep, publish_instruction
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.input.input_rows import rejected
-from plumbline.warehouse.steps.step import Chunk, ComputedStep, NewRows, Row, State
+from plumbline.warehouse.steps.step import Chunk, ComputedStep, NewRows, Row, State, state_of
 
 if TYPE_CHECKING:
     from plumbline.eval_workers.models.model_options import ModelOptions
@@ -26,8 +28,6 @@ if TYPE_CHECKING:
 
 #: Samples per chunk: a few forward passes on a CPU, one on a GPU.
 CHUNK_DRAWS = 250
-#: Most samples of a text per chunk, so that chunks stay the same when more samples are requested.
-_BLOCK = 50
 
 
 @dataclass(frozen=True)
@@ -76,16 +76,13 @@ class Continuations(ModelStep[SampleCounts]):
 
     @property
     def label(self) -> str:
-        """The set and its decoding."""
         return f"{self.probe_set}, {self.sampling.label}"
 
     def check(self, store: Store, options: ModelOptions) -> None:
-        """Raise ``UsageProblem`` for a set without prompts, or an ``n`` that can't be drawn."""
         check_n(self.n, self.sampling)
         check_prompts(store, self.probe_set)
 
     def partition(self, model: Any) -> dict[str, str]:
-        """By model, set and sampling options."""
         return {
             "model_key": model.identity.key,
             "probe_set": self.probe_set,
@@ -95,68 +92,61 @@ class Continuations(ModelStep[SampleCounts]):
     def state(self, store: Store, model: Any) -> State:
         """The prompts' sides as sent, their rows, and the distinct draws without a row."""
         prompts = store.read("probe_prompt", probe_set=self.probe_set).to_pylist()
-        existing = store.read(self.table, **self.partition(model)).to_pylist()
-        return self.state_of(prompts, existing, model.lead(self.sampling.full_instruction))
+        rows = store.read(self.table, **self.partition(model)).to_pylist()
+        return self.state_of(prompts, rows, model.lead(self.sampling.full_instruction))
 
     def state_of(
-        self, prompts: Sequence[Mapping[str, Any]], existing: Sequence[Row], lead: str = ""
+        self, prompts: Sequence[Mapping[str, Any]], rows: Sequence[Row], lead: str
     ) -> State:
-        """``state`` from the prompts, the existing rows, and the text before each prompt.
+        """``state`` from prompts, existing rows, and the text before each prompt."""
+        state = state_of(sides_of(prompts, lead), rows, "prompt_id", "side")
+        return replace(state, missing=sorted({draw for _, draw in self._draws(state)}))
 
-        >>> prompt = {"prompt_id": "1", "prompt": "John is", "perturbed_prompt": "Jane is"}
-        >>> len(Continuations("demo", SamplingOptions(), 5).state_of([prompt], []).missing)
-        10
-        """
-        sides = sides_of(prompts, lead)
-        text_id = {_side(side): self.sampling.seeded(side["text"], 0).text_id for side in sides}
-        kept = [row for row in existing if text_id.get(_side(row)) == row["text_id"]]
-        drawn = {(*_side(row), row["sample"]) for row in kept}
-        missing = {
-            self.sampling.seeded(side["text"], k)
-            for side in sides
-            for k in range(self.n)
-            if (*_side(side), k) not in drawn
-        }
-        return State(sides, existing, kept, sorted(missing))
+    def _draws(self, state: State) -> Iterator[tuple[Row, SeededPrompt]]:
+        """Each draw of a side that has no row, after its side."""
+        drawn = {(row["prompt_id"], row["side"], row["sample"]) for row in state.kept}
+        for side in state.wanted:
+            for k in range(self.n):
+                if (side["prompt_id"], side["side"], k) not in drawn:
+                    yield side, self.sampling.seeded(side["text"], k)
 
     def chunks(self, missing: Sequence[SeededPrompt]) -> Iterator[Chunk]:
-        """Chunks of draws, the first samples of all texts first.
-
-        >>> draws = [SeededPrompt(text, k, 5 + k) for k in range(60) for text in ("It was", "She")]
-        >>> step = Continuations("demo", SamplingOptions(), 60)
-        >>> [len(chunk.items) for chunk in step.chunks(draws)]
-        [100, 20]
-        """
-        ordered = sorted(missing, key=lambda draw: (draw.sample // _BLOCK, draw))
-        for _, block in itertools.groupby(ordered, lambda draw: draw.sample // _BLOCK):
-            while part := list(itertools.islice(block, CHUNK_DRAWS)):
-                yield Chunk(part, len(part))
+        """Chunks of draws, in their order: those of one text follow each other."""
+        for start in range(0, len(missing), CHUNK_DRAWS):
+            part = missing[start : start + CHUNK_DRAWS]
+            yield Chunk(part, len(part))
 
     def compute(self, model: SamplingModel, items: Sequence[SeededPrompt]) -> list[Sample]:
-        """A sample for each draw."""
         return model.continue_(items, self.sampling)
 
     def new_rows(self, model: Any, state: State, results: Mapping[SeededPrompt, Sample]) -> NewRows:
         """New rows of ``continuation``, and one row of ``reject`` for each side and reason."""
-        drawn = {(*_side(row), row["sample"]) for row in state.kept}
-        by_text: dict[str, list[SeededPrompt]] = {}
-        for draw in state.missing:
-            by_text.setdefault(draw.text, []).append(draw)
-        rows, rejects = [], []
-        for side in state.wanted:
-            problems: Counter[str] = Counter()
-            for draw in by_text.get(side["text"], ()):
-                if (*_side(side), draw.sample) in drawn:
-                    continue
-                sample = results[draw]
-                if sample.problem:
-                    problems[sample.problem] += 1
-                else:
-                    rows.append(_columns(model.identity.model, side, draw, sample))
-            for problem, n in problems.items():
-                samples = "1 sample" if n == 1 else f"{n} samples"
-                reason = f"prompt {side['prompt_id']}, {side['side']}, {samples}: {problem}"
-                rejects.append(rejected(side, reason, side["text"]))
+        rows: list[Row] = []
+        refused: dict[tuple[str, str, str], list[Row]] = {}
+        for side, draw in self._draws(state):
+            sample = results[draw]
+            if sample.problem:
+                of = (side["prompt_id"], side["side"], sample.problem)
+                refused.setdefault(of, []).append(side)
+                continue
+            rows.append(
+                {
+                    "model": model.identity.model,
+                    "prompt_id": side["prompt_id"],
+                    "side": side["side"],
+                    "sample": draw.sample,
+                    "seed": draw.seed,
+                    "text_id": draw.text_id,
+                    "continuation": sample.text,
+                    "n_tokens": sample.n_tokens,
+                    "finish": sample.finish,
+                }
+            )
+        rejects = []
+        for (prompt_id, name, problem), sides in refused.items():
+            samples = "1 sample" if len(sides) == 1 else f"{len(sides)} samples"
+            reason = f"prompt {prompt_id}, {name}, {samples}: {problem}"
+            rejects.append(rejected(sides[0], reason, sides[0]["text"]))
         return NewRows(rows, rejects)
 
     def publish_before(self, done: ComputedStep) -> None:
@@ -169,11 +159,10 @@ class Continuations(ModelStep[SampleCounts]):
             done.store.publish("sampling", [row], unit=sampling.key, run_id=done.run_id)
 
     def outcome(self, done: ComputedStep, rate: float | None) -> SampleCounts:
-        """Counts of texts and rows after publishing."""
         identity, texts = done.resource.identity, dict[tuple[str, str], list[str]]()
         rows = (*done.state.kept, *done.new.rows)
         for row in rows:
-            texts.setdefault(_side(row), []).append(row["continuation"])
+            texts.setdefault((row["prompt_id"], row["side"]), []).append(row["continuation"])
         n_texts, n_new = len(done.state.wanted), len(done.new.rows)
         return SampleCounts(
             probe_set=self.probe_set,
@@ -191,18 +180,19 @@ class Continuations(ModelStep[SampleCounts]):
 
 
 def sides_of(prompts: Iterable[Mapping[str, Any]], lead: str = "") -> list[Row]:
-    """One row per prompt and one per perturbed prompt (if any); ``lead`` is put before each text.
+    """One row per prompt and one per perturbed prompt (if any), with the text as sent.
 
     >>> prompt = {"prompt_id": "1", "prompt": "John is", "perturbed_prompt": "Jane is"}
     >>> [(row["side"], row["text"]) for row in sides_of([prompt], "So ")]
     [('original', 'So John is'), ('perturbed', 'So Jane is')]
     """
-    return [
+    sides = [
         {**prompt, "side": side, "text": f"{lead}{prompt[column]}"}
         for prompt in prompts
         for side, column in (("original", "prompt"), ("perturbed", "perturbed_prompt"))
         if prompt[column] is not None
     ]
+    return [{**side, "text_id": texts_hash([side["text"]])} for side in sides]
 
 
 def check_prompts(store: Store, probe_set: str) -> None:
@@ -234,21 +224,3 @@ def alike(samples: Sequence[str]) -> bool:
     (False, True, False)
     """
     return len(samples) > 1 and len(set(samples)) <= max(1, len(samples) // 10)
-
-
-def _side(row: Mapping[str, Any]) -> tuple[str, str]:
-    return row["prompt_id"], row["side"]
-
-
-def _columns(model: str, side: Row, draw: SeededPrompt, sample: Sample) -> Row:
-    return {
-        "model": model,
-        "prompt_id": side["prompt_id"],
-        "side": side["side"],
-        "sample": draw.sample,
-        "seed": draw.seed,
-        "text_id": draw.text_id,
-        "continuation": sample.text,
-        "n_tokens": sample.n_tokens,
-        "finish": sample.finish,
-    }

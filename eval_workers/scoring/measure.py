@@ -15,8 +15,9 @@ from pydantic.dataclasses import dataclass
 from plumbline.warehouse.options import STRICT
 from plumbline.warehouse.query.connection import arrow_rows, connect, query, sql, sql_names
 from plumbline.warehouse.schema.catalog import TABLES
+from plumbline.warehouse.storage.data_files import cast
 from plumbline.warehouse.storage.opening import OpenWarehouse
-from plumbline.warehouse.storage.store import Store, cast
+from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.progress import progress
 
 #: Tables that ``measure`` writes.

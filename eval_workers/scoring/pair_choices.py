@@ -6,24 +6,34 @@ the mean (views ``forced_choice_pair`` and ``forced_choice``).
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+from pydantic import AfterValidator, Field
+from pydantic.dataclasses import dataclass as options_class
+
+from plumbline.eval_workers.chat.asking_options import AskingOptions
 from plumbline.eval_workers.chat.budget import Spent, most
 from plumbline.eval_workers.chat.client import Server
 from plumbline.eval_workers.chat.ledger import read_ledger
 from plumbline.eval_workers.chat.replies import chosen
 from plumbline.eval_workers.chat.requests import Reply, Request
 from plumbline.eval_workers.chat.session import Build
-from plumbline.eval_workers.scoring.choice_questions import ChoiceOptions
 from plumbline.eval_workers.scoring.model_step import ModelStep
 from plumbline.eval_workers.scoring.pair_scores import check_imported, text_id
-from plumbline.eval_workers.scoring.served_samples import AskedModel
-from plumbline.warehouse.errors import BadInput
+from plumbline.eval_workers.scoring.served_samples import ServedModel
+from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.options import STRICT
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.steps.runner import run_at_once
 from plumbline.warehouse.steps.step import Chunk, ComputedStep, NewRows, State, state_of
+from plumbline.warehouse.text.placeholders import names_in
+from plumbline.warehouse.text.toml_file import load, toml_table
 
 if TYPE_CHECKING:
     from plumbline.eval_workers.models.model_options import ModelOptions
@@ -34,6 +44,56 @@ Side = Literal["a", "b"]
 _FIRST = 20
 _OTHER: Mapping[Side, Side] = {"a": "b", "b": "a"}
 _EXCERPT = 80
+
+
+def _once_each(wording: str) -> str:
+    if sorted(names_in(wording)) != ["first", "second"]:
+        raise ValueError("has to hold {first} and {second} once each")
+    return wording.strip()
+
+
+@toml_table
+class _Wordings:
+    choose: Annotated[tuple[Annotated[str, AfterValidator(_once_each)], ...], Field(min_length=1)]
+
+
+@options_class(frozen=True, config=STRICT)
+class ChoiceOptions(AskingOptions):
+    """Number and wording of the questions; ``UsageProblem`` without a model."""
+
+    n: Annotated[int, Field(gt=0, le=1_000, description="Asks of each pair in each order.")] = 4
+    temperature: Annotated[float, Field(ge=0, le=10, description="Temperature of the replies.")] = (
+        1.0
+    )
+    max_new_tokens: Annotated[
+        int, Field(gt=0, le=100_000, description="Most tokens of a reply.")
+    ] = 16
+    prompts: Annotated[str, Field(description="Wordings of your own (TOML).")] = ""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.model:
+            raise UsageProblem("model", "is not given", "give --model NAME")
+
+    def wordings(self) -> tuple[str, ...]:
+        """The wordings of the file, or the packaged ones; they are used in turn.
+
+        Raises ``UsageProblem`` for a missing file. Raises ``BadInput``, with the wording's number
+        from 1, unless each wording holds {first} and {second} once each and nothing else in braces.
+        """
+        packaged = resources.files("plumbline.eval_workers.scoring") / "choice_prompts.toml"
+        file = Path(self.prompts) if self.prompts else packaged
+        return load(_Wordings, file, f"prompts {self.prompts}".rstrip()).choose
+
+    def key(self) -> str:
+        """Hash of the settings that define a choice besides model and pair (16 hex digits).
+
+        >>> one, two = ChoiceOptions(model="m"), ChoiceOptions(model="m", n=9)
+        >>> one.key() == two.key(), one.key() == ChoiceOptions(model="m", temperature=0.0).key()
+        (True, False)
+        """
+        parts = [self.wordings(), self.temperature, self.max_new_tokens]
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True)
@@ -96,9 +156,6 @@ class Chosen:
     n_neither: int
 
 
-_FIX = "give a larger --max-new-tokens, or other wordings (--prompts FILE)"
-
-
 @dataclass(frozen=True)
 class PairChoices(ModelStep[Chosen]):
     """Ask for the missing choices of a benchmark's pairs, except those marked unnatural.
@@ -127,7 +184,7 @@ class PairChoices(ModelStep[Chosen]):
         setting = self.options.key()
         return {"benchmark": self.benchmark, "model_key": model.identity.key, "setting": setting}
 
-    def state(self, store: Store, model: AskedModel) -> State:
+    def state(self, store: Store, model: ServedModel) -> State:
         """The natural pairs, their rows, and the asks without a row, sorted by ask, then pair."""
         pairs = store.read("benchmark_pair", benchmark=self.benchmark).to_pylist()
         natural = [{**p, "text_id": text_id(p)} for p in pairs if p["is_natural"] is not False]
@@ -148,7 +205,7 @@ class PairChoices(ModelStep[Chosen]):
         if missing:
             yield Chunk(missing, len(missing))
 
-    def compute(self, model: AskedModel, items: Sequence[Ask]) -> list[Reply]:
+    def compute(self, model: ServedModel, items: Sequence[Ask]) -> list[Reply]:
         """The reply to each ask; only asks without a reply in the ledger are sent.
 
         Raises ``BadInput`` if none of the first replies names a sentence, and as ``Build.run``.
@@ -156,16 +213,15 @@ class PairChoices(ModelStep[Chosen]):
         assert model.build is not None, "a model that is asked has a ledger"
         wordings = self.options.wordings()
         requests = [item.request(self.options, wordings) for item in items]
-        replies: list[Reply] = []
-        for part in (requests[:_FIRST], requests):
-            replies = model.build.replies(part, "asks")
-            if len(replies) >= _FIRST and not any(map(Ask.choice, items, replies[:_FIRST])):
-                shown = repr(replies[0].text[:_EXCERPT])
-                problem = f"none of {_FIRST} replies names a sentence, the first is {shown}"
-                raise BadInput(f"model {model.name}", problem, _FIX)
-        return replies
+        first = model.build.replies(requests[:_FIRST], "asks")
+        if len(first) == _FIRST and not any(map(Ask.choice, items, first)):
+            shown = repr(first[0].text[:_EXCERPT])
+            problem = f"none of {_FIRST} replies names a sentence, the first is {shown}"
+            fix = "give a larger --max-new-tokens, or other wordings (--prompts FILE)"
+            raise BadInput(f"model {model.name}", problem, fix)
+        return model.build.replies(requests, "asks")
 
-    def new_rows(self, model: AskedModel, state: State, results: Mapping[Ask, Reply]) -> NewRows:
+    def new_rows(self, model: ServedModel, state: State, results: Mapping[Ask, Reply]) -> NewRows:
         """A row for each ask; a reply that names neither sentence has no ``choice``."""
         text_ids = {pair["pair_id"]: pair["text_id"] for pair in state.wanted}
         rows = [
@@ -207,31 +263,22 @@ def ledger_name(benchmark: str, model_key: str) -> str:
     return f"choose/{benchmark}/{model_key}"
 
 
-def _served(options: ChoiceOptions, build: Build | None = None) -> AskedModel:
-    return AskedModel(options.model, "chat", options.token_limit, build)
+def _served(options: ChoiceOptions, build: Build | None = None) -> ServedModel:
+    return ServedModel(options.model, "chat", options.token_limit, build)
 
 
 def choose(
-    store: Store,
-    benchmark: str,
-    options: ChoiceOptions,
-    server: Server | None,
-    run_id: str,
+    store: Store, benchmark: str, options: ChoiceOptions, server: Server | None, run_id: str
 ) -> Chosen:
     """Request a benchmark's missing choices; without a ``server`` replies come from the ledger.
 
     Writes ``pair_choice``, ``model`` and, as ``Build.run``, ``generation_request``. Raises what
     ``PairChoices`` and ``Build.run`` raise; replies that have come are kept.
     """
-    check_imported(store, [benchmark])
     ledger = ledger_name(benchmark, _served(options).identity.key)
     build = Build(store, ledger, run_id, server, options.budget())
     step = PairChoices(benchmark, options)
-    outcome = step.outcome(run_at_once(store, _served(options, build), step, run_id), None)
-    if outcome.n_asks and outcome.n_neither == outcome.n_asks:
-        problem = f"not one of {outcome.n_asks:,} replies on {benchmark} names a sentence"
-        raise BadInput(f"model {outcome.model}", problem, _FIX)
-    return outcome
+    return step.outcome(run_at_once(store, _served(options, build), step, run_id), None)
 
 
 def left_to_ask(store: Store, benchmark: str, options: ChoiceOptions) -> tuple[int, Spent, Spent]:

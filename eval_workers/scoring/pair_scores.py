@@ -22,7 +22,8 @@ from plumbline.warehouse.errors import UsageProblem, did_you_mean
 from plumbline.warehouse.input.input_rows import rejected
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.steps.step import Chunk, ComputedStep, NewRows, Row, State, state_of
-from plumbline.warehouse.storage.store import Store, cast
+from plumbline.warehouse.storage.data_files import cast
+from plumbline.warehouse.storage.store import Store
 
 if TYPE_CHECKING:
     from plumbline.eval_workers.models.model_options import ModelOptions
@@ -33,7 +34,9 @@ if TYPE_CHECKING:
 CHUNK_TEXTS = 512
 SIDES = ("sentence_a", "sentence_b")
 BASELINE = ("baseline_a", "baseline_b")
-_TOKENS, _PAIR = "token_logprob", ("pair_id", "text_id")
+_OTHER = {SIDES[0]: SIDES[1], SIDES[1]: SIDES[0]}
+_OTHER |= {BASELINE[0]: BASELINE[1], BASELINE[1]: BASELINE[0]}
+_TOKENS, _PAIR = "token_logprob", ["pair_id", "text_id"]
 _Pair = TypeVar("_Pair", bound=Mapping[str, Any])
 #: A scored text: a sentence, or a sentence with the other one of its pair.
 Item = str | tuple[str, str]
@@ -85,8 +88,6 @@ def check_imported(store: Store, benchmarks: Sequence[str]) -> None:
     for name in benchmarks:
         if not store.units("benchmark_pair", benchmark=name):
             fix = f"run `plumbline benchmark import {name}` first, or your own: docs/pairs.md"
-            if "," in name:
-                fix = "give --benchmark once for each"
             known = store.read("benchmark_pair")["benchmark"].unique().to_pylist()
             fix = did_you_mean(name, known, fix)
             raise UsageProblem(f"benchmark {name!r}", "is not in the warehouse", fix)
@@ -153,12 +154,13 @@ class PairScores(ModelStep[ScoredBenchmark]):
     def label(self) -> str:
         return self.benchmark
 
-    def item(self, pair: Row, side: str) -> Item:
-        """A sentence of a pair; with ``given_other``, the sentence and the pair's other one."""
+    def items(self, pair: Row) -> list[Item]:
+        """What is scored of a pair: for each of ``sides`` its text, or with the other side's."""
+        texts = [pair[side] for side in sides(pair)]
         if not self.given_other:
-            return str(pair[side])
-        (other,) = (pair[n] for n in (SIDES if side in SIDES else BASELINE) if n != side)
-        return str(pair[side]), str(other)
+            return texts
+        others = [pair[_OTHER[side]] for side in sides(pair)]
+        return list(zip(texts, others, strict=True))
 
     def check(self, store: Store, options: ModelOptions) -> None:
         check_imported(store, [self.benchmark])
@@ -171,20 +173,16 @@ class PairScores(ModelStep[ScoredBenchmark]):
         written = store.read("benchmark_pair", benchmark=self.benchmark).to_pylist()
         pairs = [pair_in_form(pair, model.identity.text_form) for pair in written]
         wanted = [{**p, "text_id": texts_hash([p[side] for side in sides(p)])} for p in pairs]
-        rows = store.read(self.table, **self.partition(model)).to_pylist()
-        state = state_of(wanted, rows, "pair_id")
+        rows = usable = store.read(self.table, **self.partition(model))
         if self.per_token:
-            tokens = store.read(_TOKENS, **self.partition(model)).group_by([*_PAIR]).aggregate([])
-            stored = {(row["pair_id"], row["text_id"]) for row in tokens.to_pylist()}
-            valid = [row for row in state.kept if (row["pair_id"], row["text_id"]) in stored]
-            state = replace(state_of(wanted, valid, "pair_id"), found=rows)
+            tokens = store.read(_TOKENS, **self.partition(model)).select(_PAIR)
+            usable = rows.join(tokens, _PAIR, join_type="left semi")
+        state = state_of(wanted, usable.to_pylist(), "pair_id")
         if self.limit is not None:
-            chosen = {pair["pair_id"] for pair in drawn(wanted, self.limit)}
-            missing = [pair for pair in state.missing if pair["pair_id"] in chosen]
-            names = {row["pair_id"] for row in (*state.kept, *missing)}
+            names = {one["pair_id"] for one in (*state.kept, *drawn(wanted, self.limit))}
             wanted = [pair for pair in wanted if pair["pair_id"] in names]
-            state = replace(state, wanted=wanted, missing=missing)
-        return state
+            state = state_of(wanted, usable.to_pylist(), "pair_id")
+        return replace(state, found=rows.to_pylist())
 
     def chunks(self, missing: Sequence[Row]) -> Iterator[Chunk]:
         """Distinct sentences in alphabetical order: a chunk then shares common beginnings.
@@ -195,9 +193,9 @@ class PairScores(ModelStep[ScoredBenchmark]):
         >>> [(chunk.items, chunk.n_units) for chunk in PairScores("demo").chunks([pair, pair])]
         [(['I saw her.', 'I saw him.'], 2)]
         """
-        pairs = [sorted(self.item(pair, side) for side in sides(pair)) for pair in missing]
+        pairs = [self.items(pair) for pair in missing]
         every = sorted({item for items in pairs for item in items})
-        last = sorted(items[-1] for items in pairs)
+        last = sorted(map(max, pairs))
         n_before = 0
         for start in range(0, len(every), CHUNK_TEXTS):
             items = every[start : start + CHUNK_TEXTS]
@@ -215,14 +213,16 @@ class PairScores(ModelStep[ScoredBenchmark]):
         """Rows of ``pair_score``, and of ``reject`` for pairs with a sentence without a score."""
         rows, rejects = [], []
         for pair in state.missing:
-            a, b, *baseline = (results[self.item(pair, side)] for side in sides(pair))
-            a = self._told_apart(model, a, b)
-            if a.problem or b.problem:
-                rejects.append(_reject(pair, a, b))
+            a, b, *baseline = (results[item] for item in self.items(pair))
+            if found := self._problem(model, a, b):
+                side, problem = found
+                reason = f"pair {pair['pair_id']}, {pair[f'group_{side}']} sentence: {problem}"
+                reject = rejected(pair, reason, pair[f"sentence_{side}"])
+                rejects.append({**reject, "text_id": pair["text_id"]})
                 continue
             rows.append(
                 {
-                    **{name: pair[name] for name in ("pair_id", "text_id")},
+                    **{name: pair[name] for name in _PAIR},
                     "model": model.identity.model,
                     "logprob_a_nats": a.logprob_nats,
                     "logprob_b_nats": b.logprob_nats,
@@ -230,84 +230,69 @@ class PairScores(ModelStep[ScoredBenchmark]):
                     "n_tokens_b": b.n_tokens,
                 }
             )
-            if baseline:
-                a, b = self._told_apart(model, *baseline), baseline[1]
-                if not (a.problem or b.problem):
-                    rows[-1]["baseline_logprob_a_nats"] = a.logprob_nats
-                    rows[-1]["baseline_logprob_b_nats"] = b.logprob_nats
+            if baseline and not self._problem(model, *baseline):
+                for side, score in zip("ab", baseline, strict=True):
+                    rows[-1][f"baseline_logprob_{side}_nats"] = score.logprob_nats
         return NewRows(rows, rejects)
 
-    def _told_apart(self, model: Backend, a: TextScore, b: TextScore) -> TextScore:
-        """The first sentence's score; with a problem if both have the same tokens."""
+    def _problem(self, model: Backend, a: TextScore, b: TextScore) -> tuple[str, str] | None:
+        """The side, `a` or `b`, that has no score of its own, and its problem."""
+        for side, score in (("a", a), ("b", b)):
+            if score.problem:
+                return side, score.problem
         # With ``given_other`` both sentences are scored on the same tokens, see ``score_beside``.
         same = not self.given_other and a.token_ids and a.token_ids == b.token_ids
-        same = same and getattr(model, "knows_all_words", True)
-        return replace(a, problem=SAME_TOKENS) if same and not (a.problem or b.problem) else a
+        return ("a", SAME_TOKENS) if same and getattr(model, "knows_all_words", True) else None
 
     def publish_before(self, done: ComputedStep) -> None:
         """Also publish the tokens of newly scored pairs, and remove tokens of removed rows."""
         super().publish_before(done)
-        state, new = done.state, {row["pair_id"] for row in done.new.rows}
-        if not new and len(state.kept) == len(state.found):
-            return
-        scored = [
-            (pair, [done.results[self.item(pair, side)] for side in SIDES])
-            for pair in state.missing
+        partition, schema = self.partition(done.resource), TABLES[_TOKENS]
+        old = done.store.read(_TOKENS, **partition)
+        columns = {name: [row[name] for row in done.state.kept] for name in _PAIR}
+        kept = pa.table(columns, schema=pa.schema([(name, pa.string()) for name in _PAIR]))
+        stay = cast(schema, old.join(kept, _PAIR, join_type="left semi"))
+        new = cast(schema, [{**partition, **row} for row in self._token_rows(done)])
+        if new.num_rows or stay.num_rows < old.num_rows:
+            order = [(column, "ascending") for column in ("pair_id", "side", "position")]
+            tokens = pa.concat_tables([stay, new]).sort_by(order)
+            done.store.replace(_TOKENS, tokens, partition, done.run_id)
+
+    def _token_rows(self, done: ComputedStep) -> list[Row]:
+        """Rows of ``token_logprob`` for newly scored pairs, if they are wanted."""
+        new = {row["pair_id"] for row in done.new.rows}
+        sentences = [
+            (pair, side, done.results[item])
+            for pair in done.state.missing
             if self.per_token and pair["pair_id"] in new
+            for side, item in zip("ab", self.items(pair), strict=False)
         ]
-        publish_tokens(done.store, done.resource, self.benchmark, state.kept, scored, done.run_id)
+        ids = {token_id for _, _, score in sentences for token_id in score.token_ids}
+        pieces = done.resource.pieces(ids) if ids else {}
+        return [
+            {
+                **{name: pair[name] for name in _PAIR},
+                "side": side,
+                "run_id": done.run_id,
+                "position": position,
+                "token_id": token_id,
+                "token": pieces[token_id],
+                "logprob_nats": score.token_logprobs_nats[position],
+            }
+            for pair, side, score in sentences
+            for position, token_id in enumerate(score.token_ids)
+        ]
 
     def outcome(self, done: ComputedStep, rate: float | None) -> ScoredBenchmark:
         identity, n_new = done.resource.identity, len(done.new.rows)
-        n_scored, n_rejected = len(done.state.kept) + n_new, len(done.new.rejects)
-        counts = (len(done.state.wanted), n_scored, n_new, n_rejected)
         return ScoredBenchmark(
-            self.benchmark, identity.model, identity.key, *counts, rate, identity.measure
+            self.benchmark,
+            identity.model,
+            identity.key,
+            n_pairs=len(done.state.wanted),
+            n_scored=len(done.state.kept) + n_new,
+            n_new=n_new,
+            n_rejected=len(done.new.rejects),
+            pairs_per_s=rate,
+            measure=identity.measure,
         )
-
-
-def _reject(pair: Row, a: TextScore, b: TextScore) -> Row:
-    side, score = ("a", a) if a.problem else ("b", b)
-    reason = f"pair {pair['pair_id']}, {pair[f'group_{side}']} sentence: {score.problem}"
-    return {**rejected(pair, reason, pair[f"sentence_{side}"]), "text_id": pair["text_id"]}
-
-
-def publish_tokens(
-    store: Store,
-    model: Backend,
-    benchmark: str,
-    kept: Sequence[Row],
-    scored: Sequence[tuple[Row, Sequence[TextScore]]],
-    run_id: str,
-) -> None:
-    """Add the tokens of newly scored pairs to those of ``kept``, and remove all others.
-
-    ``scored``: for each new pair its row with ``text_id``, and the scores of both sentences;
-    ``kept``: the rows of ``pair_score`` that stay.
-    """
-    partition = {"benchmark": benchmark, "model_key": model.identity.key}
-    old = store.read(_TOKENS, **partition)
-    if not scored and not old.num_rows:
-        return
-    pieces = model.pieces({i for _, scores in scored for score in scores for i in score.token_ids})
-    rows = [
-        {
-            **partition,
-            **{name: pair[name] for name in _PAIR},
-            "side": side,
-            "run_id": run_id,
-            "position": position,
-            "token_id": token_id,
-            "token": pieces[token_id],
-            "logprob_nats": score.token_logprobs_nats[position],
-        }
-        for pair, scores in scored
-        for side, score in zip("ab", scores, strict=True)
-        for position, token_id in enumerate(score.token_ids)
-    ]
-    valid = pa.table({n: pa.array([row[n] for row in kept], pa.string()) for n in _PAIR})
-    schema = TABLES[_TOKENS]
-    stay = cast(schema, old.join(valid, [*_PAIR], join_type="left semi"))
-    order = [(column, "ascending") for column in ("pair_id", "side", "position")]
-    new = pa.concat_tables([stay, cast(schema, rows)]).sort_by(order)
-    store.replace(_TOKENS, new, partition, run_id)

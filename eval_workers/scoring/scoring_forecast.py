@@ -15,11 +15,6 @@ if TYPE_CHECKING:
 
 Row = Mapping[str, Any]
 
-#: Upper estimates of a token's vectors in memory at once, besides the logits. Hidden states: the
-#: residual stream, its norm, queries, keys and values. Wide vectors: inside the feed-forward layer.
-_HIDDEN_VECTORS, _WIDE_VECTORS = 4, 3
-#: Bytes per logit besides those of its own dtype: a copy in float32, and its exponential.
-_SOFTMAX_BYTES = 4 + 4
 #: Bytes per weight; in nf4, 64 weights share a scale in float32.
 _BYTES = {"float32": 4.0, "bfloat16": 2.0, "float16": 2.0, "int8": 1.0, "nf4": 0.5 + 4 / 64}
 
@@ -41,20 +36,15 @@ class Task:
 
 @dataclass(frozen=True)
 class Size:
-    """A model's size: ``n_exact`` of its parameters are never quantised.
-
-    ``token_bytes``: an upper estimate of a token's activations and logits in a forward pass. A CPU
-    computes the logits in small parts, and takes less.
-    """
+    """A model's size: ``n_exact`` of its parameters are never quantised."""
 
     n_parameters: int
     n_exact: int
-    token_bytes: int
 
     def weight_bytes(self, options: ModelOptions) -> int:
         """Memory of the weights in bytes.
 
-        >>> size, half = Size(12, 4, 0), ModelOptions(dtype="bfloat16", quantisation="int8")
+        >>> size, half = Size(12, 4), ModelOptions(dtype="bfloat16", quantisation="int8")
         >>> size.weight_bytes(ModelOptions()), size.weight_bytes(half)
         (48, 16)
         """
@@ -75,7 +65,7 @@ def prospect(model: str, options: ModelOptions) -> Any:
     return opened
 
 
-def model_size(config: Any, kind: Any = "causal", dtype: str = "float32") -> Size:
+def model_size(config: Any, kind: Any = "causal") -> Size:
     """The size of a model by its configuration; no weights are allocated."""
     import torch
 
@@ -87,31 +77,25 @@ def model_size(config: Any, kind: Any = "causal", dtype: str = "float32") -> Siz
         except (ValueError, KeyError, AttributeError) as e:
             problem = f"its size can't be determined: {str(e).partition(chr(10))[0]}"
             raise BadInput("model configuration", problem) from e
-    tables = {id(m.weight): m.weight for m in model.modules() if isinstance(m, torch.nn.Embedding)}
-    text, head = config.get_text_config(), getattr(model.get_output_embeddings(), "weight", None)
-    matrices = (p for p in model.parameters() if p.dim() > 1 and id(p) not in tables)
-    widths = (max(p.shape[-2:]) for p in matrices)
-    widest = max((n for n in widths if n < text.vocab_size), default=1)
-    exact = tables if head is None else {**tables, id(head): head}
-    n_exact = sum(weight.numel() for weight in exact.values())
-    n_numbers = _HIDDEN_VECTORS * text.hidden_size + _WIDE_VECTORS * widest + text.vocab_size
-    token_bytes = int(n_numbers * _BYTES[dtype]) + text.vocab_size * _SOFTMAX_BYTES
-    return Size(sum(p.numel() for p in model.parameters()), n_exact, token_bytes)
+    exact = [m for m in model.modules() if isinstance(m, torch.nn.Embedding)]
+    exact += filter(None, [model.get_output_embeddings()])
+    sizes = {id(module.weight): module.weight.numel() for module in exact}
+    return Size(sum(p.numel() for p in model.parameters()), sum(sizes.values()))
 
 
 def forecast(store: Store, task: Task) -> Iterator[Row]:
-    """Forecast a task's missing pairs, their tokens, and the memory.
+    """Forecast a task's missing pairs, their tokens, and the memory of the weights.
 
     Yields rows with the keys ``subject``, ``what``, ``amount``, ``unit`` and ``note``.
     """
     model = prospect(task.model, task.options)
-    size, name = model_size(model.config, model.kind, task.options.dtype), model.identity.model
+    size, name = model_size(model.config, model.kind), model.identity.model
     types = [task.options.dtype, *filter(None, [task.options.quantisation])]
     note = f"{' and '.join(types)}, key {model.identity.key}"
     yield _row(name, "parameters", size.n_parameters, "", note)
     for benchmark in task.benchmarks:
         yield from _todo(store, model, benchmark, task)
-    yield from _memory(name, size, task)
+    yield _memory(name, size, task)
 
 
 def _row(subject: str, what: str, amount: object, unit: str = "", note: str = "") -> Row:
@@ -136,25 +120,15 @@ def _todo(store: Store, model: Any, benchmark: str, task: Task) -> Iterator[Row]
         yield _row(subject, "can't be scored", len(refused), "sentences", f"first: {refused[0]}")
 
 
-def _memory(name: str, size: Size, task: Task) -> Iterator[Row]:
+def _memory(name: str, size: Size, task: Task) -> Row:
     from plumbline.eval_workers.models import devices
 
-    options, n_workers = task.options, task.n_workers
-    device = "cuda" if options.device != "cpu" and devices.visible() else "cpu"
-    n_gpus = 1 if device == "cpu" else options.tensor_parallel
-    weights = -(-size.weight_bytes(options) // n_gpus)
-    n_tokens = devices.batch_tokens(options, device)
-    n_passes = max(1, devices.n_threads() // n_workers) if device == "cpu" else 1
-    forward, free = n_passes * n_tokens * size.token_bytes, devices.free_bytes(device)
-    n_sharing = n_workers if device == "cpu" else 1
-    fits = "it fits" if n_sharing * (weights + forward) <= free else "it does NOT fit"
+    device = "cuda" if task.options.device != "cpu" and devices.visible() else "cpu"
+    n_gpus = 1 if device == "cpu" else task.options.tensor_parallel
+    n_bytes, free = size.weight_bytes(task.options) / n_gpus, devices.free_bytes(device)
+    n_sharing = task.n_workers if device == "cpu" else 1
     each = f"on each of {n_gpus} GPUs; " if n_gpus > 1 else ""
-    each += f"for each of {n_workers} workers; " if n_workers > 1 else ""
-    yield _row(name, "memory for weights", _gb(weights), "GB", each.removesuffix("; "))
-    note = f"{each}{n_passes} forward passes of {n_tokens:,} tokens; "
-    note += f"{device} has {_gb(free):,.2f} GB free: {fits}"
-    yield _row(name, "memory for computing", _gb(forward), "GB", note)
-
-
-def _gb(n_bytes: int) -> float:
-    return round(n_bytes / 1e9, 2)
+    each += f"for each of {task.n_workers} workers; " if task.n_workers > 1 else ""
+    fits = "they fit" if n_sharing * n_bytes < free else "they do NOT fit"
+    note = f"{each}{device} has {free / 1e9:,.2f} GB free: {fits}"
+    return _row(name, "memory for weights", round(n_bytes / 1e9, 2), "GB", note)

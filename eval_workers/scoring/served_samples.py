@@ -11,8 +11,8 @@ import hashlib
 import json
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from itertools import islice
+from dataclasses import asdict, dataclass, replace
+from itertools import groupby, islice
 
 from plumbline.eval_workers.chat.budget import UNLIMITED, Budget
 from plumbline.eval_workers.chat.client import Server
@@ -57,12 +57,14 @@ class ServedModel:
 
     The endpoint ``completions`` continues the prompt itself, as base models expect; ``chat`` sends
     it as a user's message, so ``SamplingOptions.instruction`` should give the task.
-    ``token_limit``: see ``ChatModel``.
+    ``token_limit``: see ``ChatModel``. ``build`` has the ledger, budget and server of its requests,
+    once it is asked.
     """
 
     name: str
     endpoint: Endpoint = "completions"
     token_limit: TokenLimit = "max_tokens"
+    build: Build | None = None
     n_parameters = None
 
     @property
@@ -100,13 +102,6 @@ class ServedModel:
             max_tokens=options.max_new_tokens,
             endpoint=self.endpoint,
         )
-
-
-@dataclass(frozen=True)
-class AskedModel(ServedModel):
-    """A served model, and the ledger, budget and server of its requests."""
-
-    build: Build | None = None
 
     def continue_(self, draws: Sequence[SeededPrompt], options: SamplingOptions) -> list[Sample]:
         """A sample for each draw, in the order given; a few are requested and checked first.
@@ -154,8 +149,7 @@ def sample_from_server(
     step.check(store, ModelOptions())
     ledger = ledger_name(probe_set, model.identity.key)
     n_held, start = len(read_ledger(store, ledger).replies), time.monotonic()
-    build = Build(store, ledger, run_id, server, budget)
-    asked = AskedModel(model.name, model.endpoint, model.token_limit, build)
+    asked = replace(model, build=Build(store, ledger, run_id, server, budget))
     done = run_at_once(store, asked, step, run_id)
     n_new = len(read_ledger(store, ledger).replies) - n_held
     return step.outcome(done, n_new / (time.monotonic() - start) if n_new else None)
@@ -163,10 +157,8 @@ def sample_from_server(
 
 def _first(draws: Sequence[SeededPrompt]) -> list[SeededPrompt]:
     """The first few samples of the first few texts."""
-    by_text: dict[str, list[SeededPrompt]] = {}
-    for draw in sorted(draws):
-        by_text.setdefault(draw.text, []).append(draw)
-    return [draw for of_text in islice(by_text.values(), _FIRST) for draw in of_text[:_FIRST]]
+    texts = groupby(sorted(draws), lambda draw: draw.text)
+    return [draw for _, of_text in islice(texts, _FIRST) for draw in islice(of_text, _FIRST)]
 
 
 def _sample(reply: Reply) -> Sample:
@@ -183,9 +175,8 @@ def _check_seeds(samples: Mapping[SeededPrompt, Sample], options: SamplingOption
 
     Options that leave little to chance, such as a low temperature, are not checked.
     """
-    if options.greedy or options.top_k == 1 or options.temperature < 0.5:
-        return
-    if (options.top_p or 1.0) < 0.5 or options.max_new_tokens < _LONG:
+    is_random = options.temperature >= 0.5 and (options.top_p or 1.0) >= 0.5 and options.top_k != 1
+    if options.greedy or not is_random or options.max_new_tokens < _LONG:
         return
     texts: dict[str, list[str]] = {}
     for draw, sample in samples.items():
@@ -194,8 +185,9 @@ def _check_seeds(samples: Mapping[SeededPrompt, Sample], options: SamplingOption
     several = [of_prompt for of_prompt in texts.values() if len(of_prompt) > 1]
     if several and all(map(alike, several)):
         n_texts, n_seeds = sum(len(set(of_prompt)) for of_prompt in several), sum(map(len, several))
-        outcome = f"{n_texts} different texts" if n_texts > 1 else "one text"
-        draws = f"{n_seeds} seeds of {len(several)} prompts"
-        problem = f"{outcome} for {draws}: the server ignores seeds or caches"
+        problem = (
+            f"{n_texts} different texts for {n_seeds} seeds of {len(several)} prompts: the server "
+            "ignores seeds or caches"
+        )
         fix = "check its seeds and cache, then draw with another seed: these replies are kept"
         raise BadInput("the server", problem, fix)

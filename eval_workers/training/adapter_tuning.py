@@ -11,7 +11,7 @@ import itertools
 import math
 import shutil
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -28,10 +28,12 @@ from plumbline.eval_workers.training.learner import adapted, save_adapter, switc
 from plumbline.eval_workers.training.trained_models import made_once, plain_name
 from plumbline.eval_workers.training.trainer import Figures, check_finite, fit, shuffled, trainable
 from plumbline.eval_workers.training.training_options import (
+    ALPHA,
+    DROPOUT,
     LOSSES,
+    MAX_TOKENS,
     StepProgress,
     TuneOptions,
-    check_trainable,
 )
 from plumbline.eval_workers.training.tuning_prompts import TuningPrompts, tuning_prompts
 from plumbline.eval_workers.training.word_losses import TuningTarget, WordReader, target
@@ -52,10 +54,7 @@ _END_STEPS = 10
 #: Loss -> suffix of its columns.
 _UNITS = {"distance": "_nats", "dev_distance": "_nats"}
 #: Options that are columns of ``tuning`` under their own name.
-_SAME = (
-    *("distance_smoothing", "rank", "alpha", "dropout", "learning_rate", "batch_prompts"),
-    *("max_tokens", "seed", "as_published"),
-)
+_SAME = ("rank", "learning_rate", "batch_prompts", "seed", "as_published")
 
 
 @dataclass(frozen=True)
@@ -84,20 +83,18 @@ def tune(
     """Tune an adapter for ``model`` on the prompts of ``sets`` into ``<out>/<name>``.
 
     Reads ``probe_prompt``; writes ``tuning``, ``tuning_step`` and ``reject`` (stage `tune`, subject
-    ``name``). ``how`` loads the base, in 4 bits with ``quantisation="nf4"``. Prompts that are in
-    ``test_sets`` (``None``: all other sets) are left out, unless ``options.as_published``. With
-    ``dev_sets`` the losses on their prompts are measured every ``checkpoint_steps`` and at the end;
-    the adapter is the one with the least weighted sum.
+    ``name``). ``how`` loads the base, in 4 bits with ``quantisation="nf4"``. ``test_sets`` and
+    ``dev_sets`` are as in ``tuning_prompts``; the adapter is the one with the least loss on the dev
+    prompts.
 
     An existing adapter is only recorded again. An adapter of this name with other options is
     replaced once the new one is complete.
 
     Raises ``BadInput`` if no prompt is left, for a loss that is not finite, a disk that can't be
-    written or too little memory; ``UsageProblem`` for options that exclude tuning; and what
-    ``made_once`` and loading the word list and the model raise.
+    written or too little memory; and what ``made_once`` and loading the word list and the model
+    raise.
     """
     path = Path(out) / plain_name(name)
-    check_trainable(how, adapter_only=True)
     prompts = tuning_prompts(store, sets, test_sets, dev_sets, options.as_published)
     words = load_words(store, options.word_list)
     backend = CausalModel(model, how)
@@ -108,12 +105,9 @@ def tune(
 
     with memory_problems(model), disk_problems(path):
         rejects = list(prompts.rejects)
-        targets, dev = (
-            _targets(rows, what, backend, words, options, rejects)
-            for rows, what in ((prompts.rows, "tuned on"), (prompts.dev, "measured on"))
-        )
-        identity = _identity(backend, options, prompts, words)
-        made, reused = made_once(path, identity, "adapter", make)
+        targets = _targets(prompts.rows, backend, words, rejects)
+        dev = _targets(prompts.dev, backend, words, rejects)
+        made, reused = made_once(path, _identity(backend, options, prompts, words), "adapter", make)
         row = {
             "tuning": name,
             "adapter": find_adapter(str(path)).name,
@@ -140,23 +134,19 @@ def tune(
 
 
 def _targets(
-    rows: Sequence[Row],
-    what: str,
-    backend: CausalModel,
-    words: WordList,
-    options: TuneOptions,
-    rejects: list[Row],
+    rows: Sequence[Row], backend: CausalModel, words: WordList, rejects: list[Row]
 ) -> list[TuningTarget]:
-    """The targets of prompts that can be tuned on; appends rejects for the others."""
+    """The targets of prompts that can be read; appends rejects for the others."""
     targets = list[TuningTarget]()
     for row in rows:
-        result = target(row["prompt"], words.pairs, backend.encoded, options.max_tokens)
+        result = target(row["prompt"], words.pairs, backend.encoded, MAX_TOKENS)
         if isinstance(result, str):
             rejects.append(rejected(row, result, row["prompt"]))
         else:
             targets.append(result)
     if rows and not targets:
-        problem = f"no prompt can be {what}; the last: {rejects[-1]['reason']}"
+        sets = ", ".join(dict.fromkeys(row["probe_set"] for row in rows))
+        problem = f"can use no prompt of {sets}; the last: {rejects[-1]['reason']}"
         raise BadInput(f"model {backend.identity.model}", problem)
     return targets
 
@@ -165,15 +155,12 @@ def _identity(
     backend: CausalModel, options: TuneOptions, prompts: TuningPrompts, words: WordList
 ) -> Row:
     """Everything that determines the weights."""
-    of_options = asdict(options)
-    if not options.as_published:  # adapters from before this option keep their key
-        del of_options["as_published"]
-    dev = {"dev": [row["prompt"] for row in prompts.dev]} if prompts.dev else {}
-    return dev | {
+    return {
         "identity": asdict(backend.identity),
         "batch_tokens": backend.weights.options.batch_tokens,
-        "options": of_options,
+        "options": asdict(options),
         "prompts": prompts.hash,
+        "dev": [row["prompt"] for row in prompts.dev],
         "words": words.hash,
         "tuner_version": TUNER_VERSION,
     }
@@ -199,6 +186,10 @@ def _facts(
         "n_steps": options.steps,
         "dev_sets": ", ".join(prompts.dev_sets) or None,
         "clip_norm": None if options.as_published else options.clip_norm,
+        "distance_smoothing": 0.0,
+        "alpha": ALPHA,
+        "dropout": DROPOUT,
+        "max_tokens": MAX_TOKENS,
         **{f"{loss}_weight": weight for loss, weight in options.weights.items()},
         **{column: getattr(options, column) for column in _SAME},
     }
@@ -227,30 +218,33 @@ def train_adapter(
     ``log`` has the columns of ``tuning_step`` of each step, without units; ``outcome`` has columns
     of ``tuning``. With ``dev``, the adapter is that of the first step with the least loss on them.
     Don't use the backend afterwards: its model holds the adapter. Raises ``BadInput`` for a loss
-    that is not finite, ``UsageProblem`` for layers that the model lacks.
+    that is not finite, ``UsageProblem`` for a model that can't have an adapter.
     """
     shutil.rmtree(work, ignore_errors=True)
     with torch.random.fork_rng():
-        size = options.rank, options.alpha, options.dropout, options.targets
-        model = adapted(backend, options.seed, *size)
+        model = adapted(backend, options.seed, options.rank, ALPHA, DROPOUT)
         weights = trainable(model)
         n_tokens = devices.batch_tokens(backend.weights.options, model.device.type)
         reader = WordReader(model.get_base_model(), backend.identity.bos_token_id, n_tokens)
         log: list[Figures] = []
         best: list[torch.Tensor] = []
         chosen: int | None = None
-        start = time.monotonic()
-        for step, row in enumerate(steps(model, reader, targets, options), 1):
-            log.append(row)
+
+        def after(step: int, figures: Figures) -> None:
+            nonlocal best, chosen
+            log.append(figures)
             is_measured = step == options.steps or step % options.checkpoint_steps == 0
             if dev and is_measured:
-                row |= dev_losses(model, reader, dev, options)
-                check_finite(row, _WHAT, step + 1)  # the next step's would not be finite either
-                if chosen is None or row["dev_loss"] < log[chosen - 1]["dev_loss"]:
+                figures |= dev_losses(model, reader, dev, options)
+                check_finite(figures, _WHAT, step + 1)  # the next step's would not be either
+                if chosen is None or figures["dev_loss"] < log[chosen - 1]["dev_loss"]:
                     chosen, best = step, [weight.detach().clone() for weight in weights]
             if progress:
                 note = "L_d {distance:.3g} L_g {total:.3g} L_l {difference:.3g}"
-                progress(step, options.steps, note=note.format(**row))
+                progress(step, options.steps, note=note.format(**figures))
+
+        start = time.monotonic()
+        take_steps(model, reader, targets, options, after)
         seconds = time.monotonic() - start
         with torch.no_grad():
             for weight, value in zip(weights, best, strict=False):
@@ -268,10 +262,14 @@ def train_adapter(
     return {"outcome": outcome, "log": log}
 
 
-def steps(
-    model: Any, reader: WordReader, targets: Sequence[TuningTarget], options: TuneOptions
-) -> Iterator[Figures]:
-    """Take the steps of a tuning; yields mean losses, the loss that is minimised, and its norm."""
+def take_steps(
+    model: Any,
+    reader: WordReader,
+    targets: Sequence[TuningTarget],
+    options: TuneOptions,
+    after: Callable[[int, Figures], None],
+) -> None:
+    """Take the steps of a tuning; ``after`` gets mean losses, the minimised loss and its norm."""
     weights = trainable(model)
     optimizer = torch.optim.AdamW(weights, lr=options.learning_rate, weight_decay=0.0)
     numbers = shuffled(len(targets), options.batch_prompts, options.seed)
@@ -283,28 +281,27 @@ def steps(
         for batch in itertools.islice(numbers, options.steps)
     )
     clip_norm = math.inf if options.as_published else options.clip_norm
-    return fit(weights, batches, optimizer, clip_norm, _WHAT)
+    fit(weights, batches, optimizer, clip_norm, _WHAT, after)
 
 
 def _loss(
     reader: WordReader, part: Sequence[TuningTarget], options: TuneOptions, n_prompts: int
 ) -> tuple[torch.Tensor, Figures]:
-    """A part's share of the loss of a step on ``n_prompts``: of its sum if as published."""
-    losses = reader.losses(part, options.distance_smoothing)
-    weights = losses.new_tensor([options.weights[name] for name in LOSSES])
-    counted = weights > 0  # a loss of weight 0 could be NaN: leave it out instead of multiplying it
-    whole = (losses[:, counted] * weights[counted]).sum()
-    n = 1 if options.as_published else n_prompts
-    figures = _means(losses, options, n_prompts)
-    return whole / n, figures | {"loss": figures["loss"] * n_prompts / n}
+    """A part's share in the loss of a step on ``n_prompts``, and in the means of its losses."""
+    loss, figures = _weighted(reader.losses(part).sum(dim=0) / n_prompts, options)
+    if options.as_published:  # the sum over prompts
+        loss = loss * n_prompts
+    return loss, figures | {"loss": loss.item()}
 
 
-def _means(losses: torch.Tensor, options: TuneOptions, n_prompts: int) -> Figures:
-    """Share of some prompts in the mean losses of ``n_prompts``, and their weighted sum."""
-    sums = losses.detach().sum(dim=0).tolist()
-    means = {name: value / n_prompts for name, value in zip(LOSSES, sums, strict=True)}
-    counted = (means[name] * weight for name, weight in options.weights.items() if weight)
-    return means | {"loss": sum(counted)}
+def _weighted(losses: torch.Tensor, options: TuneOptions) -> tuple[torch.Tensor, Figures]:
+    """The weighted sum of L_d, L_g and L_l, and each of them by name.
+
+    A loss of weight 0 may be NaN, so it is left out instead of multiplied.
+    """
+    weights = zip(losses, options.weights.values(), strict=True)
+    whole = torch.stack([weight * loss for loss, weight in weights if weight]).sum()
+    return whole, dict(zip(LOSSES, losses.tolist(), strict=True))
 
 
 def dev_losses(
@@ -313,8 +310,7 @@ def dev_losses(
     """Mean losses on dev prompts, without dropout, and their weighted sum as `dev_loss`."""
     switch_dropout(model, on=False)
     with torch.no_grad():
-        found = torch.cat(
-            [reader.losses(part, options.distance_smoothing) for part in reader.passes(dev)]
-        )
+        losses = torch.cat([reader.losses(part) for part in reader.passes(dev)]).mean(dim=0)
     switch_dropout(model, on=True)
-    return {f"dev_{name}": value for name, value in _means(found, options, len(dev)).items()}
+    loss, figures = _weighted(losses, options)
+    return {f"dev_{name}": value for name, value in {**figures, "loss": loss.item()}.items()}

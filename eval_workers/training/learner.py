@@ -74,7 +74,7 @@ class Learner:
 
 
 def new(texts: Sequence[str], options: TrainOptions) -> Learner:
-    """Make a model of random weights, and a byte-level BPE tokenizer trained on the texts."""
+    """Make a GPT-NeoX of random weights, and a byte-level BPE tokenizer trained on the texts."""
     if not texts:
         raise BadInput("training", "the shards hold no text", "check the shards")
     tokenizer = Tokenizer(models.BPE())
@@ -87,21 +87,9 @@ def new(texts: Sequence[str], options: TrainOptions) -> Learner:
         show_progress=False,
     )
     tokenizer.train_from_iterator(texts, trainer, length=len(texts))
-    model = new_model(tokenizer.get_vocab_size(), options)
-    wrapped = PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer,
-        bos_token=END_OF_TEXT,
-        eos_token=END_OF_TEXT,
-        model_max_length=options.context,
-    )
-    return Learner("new", model, wrapped, wrapped.bos_token_id, options.context)
-
-
-def new_model(n_vocabulary: int, options: TrainOptions) -> GPTNeoXForCausalLM:
-    """Make a GPT-NeoX of random weights."""
     torch.manual_seed(options.seed)
     config = GPTNeoXConfig(
-        vocab_size=n_vocabulary,
+        vocab_size=tokenizer.get_vocab_size(),
         hidden_size=options.hidden,
         num_hidden_layers=options.layers,
         num_attention_heads=options.heads,
@@ -112,33 +100,39 @@ def new_model(n_vocabulary: int, options: TrainOptions) -> GPTNeoXForCausalLM:
         use_cache=False,
         tie_word_embeddings=options.one_embedding,
     )
-    return GPTNeoXForCausalLM(config).train()
+    wrapped = PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        bos_token=END_OF_TEXT,
+        eos_token=END_OF_TEXT,
+        model_max_length=options.context,
+    )
+    return Learner("new", GPTNeoXForCausalLM(config).train(), wrapped, 0, options.context)
 
 
 def continued(backend: CausalModel, rank: int | None, options: TrainOptions) -> Learner:
     """Make a learner of a loaded model, or of a new adapter of a rank on it.
 
-    The loaded model must not be used again. ``--batch-tokens`` decides how a batch is divided into
-    parts, so the number of cores doesn't change the weights. Raises ``BadInput`` for weights that
-    can't be read, ``UsageProblem`` for a quantised model without an adapter, and what
-    ``adapted`` raises.
+    The loaded model must not be used again. The option `batch_tokens` decides how a batch is
+    divided into parts, so the number of cores doesn't change the weights. Raises ``UsageProblem``
+    for a quantised model without an adapter, and what loading it and ``adapted`` raise.
     """
     identity, weights = backend.identity, backend.weights
     if rank is not None:
         model = adapted(backend, options.seed, rank, 2 * rank, layers="all-linear")
     elif identity.quantisation is not None:
         problem = f"its weights are quantised ({identity.quantisation})"
-        fix = "train an adapter with --lora RANK"
-        raise UsageProblem(f"model {identity.model}", problem, fix)
+        raise UsageProblem(f"model {identity.model}", problem, "train an adapter with --lora RANK")
     else:
         model = weights.model.requires_grad_()
     config = backend.config.get_text_config()
     context = min(options.context, getattr(config, "max_position_embeddings", options.context))
     n_rows = max(1, weights.batch_tokens // context)
-    n_parts = math.ceil(options.batch_rows / n_rows)
-    n_lanes = devices.n_threads() if weights.takes_lanes else 1
-    named = (identity.model, model, backend.tokenizer, identity.bos_token_id)
-    return Learner(*named, context, n_parts, n_lanes)
+    return Learner(
+        *(identity.model, model, backend.tokenizer, identity.bos_token_id),
+        context=context,
+        n_parts=math.ceil(options.batch_rows / n_rows),
+        n_lanes=devices.n_threads() if weights.takes_lanes else 1,
+    )
 
 
 def adapted(
@@ -151,28 +145,25 @@ def adapted(
 ) -> Any:
     """Put a new adapter on the model, which doesn't change the output yet.
 
-    The adapter's output is scaled by ``alpha`` / ``rank``. ``layers``: names of layers with commas,
-    ``all-linear``, or PEFT's own choice (``None``). Only the adapter has gradients and dropout; the
-    model stays in evaluation mode. Seeds torch's random numbers. Raises ``UsageProblem`` for layers
-    that the model lacks.
+    The adapter's output is scaled by ``alpha`` / ``rank``. ``layers``: `all-linear`, or PEFT's own
+    choice (``None``). Only the adapter has gradients and dropout; the model stays in evaluation
+    mode. Seeds torch's random numbers. Raises ``UsageProblem`` for a model without such layers.
     """
     torch.manual_seed(seed)
-    names = None if layers is None else [name.strip() for name in layers.split(",")]
     config = peft.LoraConfig(
         task_type="CAUSAL_LM",
         r=rank,
         lora_alpha=alpha,
         lora_dropout=dropout,
-        target_modules=layers if layers == "all-linear" else names,
+        target_modules=layers,
         revision=backend.source.revision,
     )
     try:
         with warnings.catch_warnings(action="ignore"):  # of adjusted layers and deprecated names
             model = peft.get_peft_model(backend.weights.model, config)
     except ValueError as e:
-        fix = "give `all-linear` or names of its layers"
-        problem = f"does not fit the model: {loading.first_line(e)}"
-        raise UsageProblem(f"targets {layers}", problem, fix) from e
+        problem = f"PEFT can't put an adapter on it: {loading.first_line(e)}"
+        raise UsageProblem(f"model {backend.identity.model}", problem) from e
     model.eval()
     switch_dropout(model, on=True)
     for module in model.modules():

@@ -74,24 +74,19 @@ def train_model(
     ``text_field``: field of a record with the text. ``base``: the model to continue, with its own
     tokenizer. A model of this name with other options is replaced once the new one is complete.
 
-    Raises ``UsageProblem`` for options that exclude each other; ``BadInput`` for shards that can't
-    be read or hold no text, a loss that is not finite, and a disk that can't be written; and what
-    ``made_once`` raises.
+    Raises ``BadInput`` for shards that can't be read or hold no text, a loss that is not finite,
+    and a disk that can't be written; and what ``made_once`` raises.
     """
     path = Path(out) / plain_name(name)
     identity: dict[str, Any] = {
         "options": asdict(options),
         "corpus": corpus,
         "shards": [fingerprint(shard) for shard in shards],
+        "text_field": text_field,
         "trainer_version": TRAINER_VERSION,
     }
     if isinstance(options, NgramOptions):
         identity["ngram_version"] = NGRAM_VERSION
-    if text_field != "text":
-        identity["text_field"] = text_field
-    if isinstance(options, TrainOptions) and (base is None) != bool(options.hidden):
-        problem = "are of a new model" if base else "are of a model that is continued"
-        raise UsageProblem("training options", problem, "use the preset continue with --base alone")
     backend = None
     if base is not None:
         from plumbline.eval_workers.models.local.causal_model import CausalModel

@@ -12,14 +12,13 @@ interrupted training starts again. ``fit`` is also the loop of `disclosure tune`
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 import shutil
 import time
-from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -140,19 +139,19 @@ def _run(
     schedule = get_cosine_with_min_lr_schedule_with_warmup_lr_rate(
         optimizer, warmup, n_steps, min_lr_rate=0.1
     )
+    losses: list[float] = []
+
+    def after(step: int, figures: Figures) -> None:
+        schedule.step()
+        losses.append(figures["loss"])
+        if progress:
+            progress(step, n_steps, note=f"loss {losses[-1]:.3f}")
+
     numbers = itertools.islice(shuffled(len(rows), options.batch_rows, options.seed), n_steps)
     batches = (_parts(model, rows[batch], learner.n_parts) for batch in numbers)
-    steps = fit(
-        *(weights, batches, optimizer, options.clip_norm),
-        *(f"training {name}", schedule, learner.n_lanes),
-    )
-    losses: list[float] = []
     start = time.monotonic()
-    with closing(steps):
-        for step, figures in enumerate(steps, 1):
-            losses.append(figures["loss"])
-            if progress:
-                progress(step, n_steps, note=f"loss {losses[-1]:.3f}")
+    how = (optimizer, options.clip_norm, f"training {name}")
+    fit(weights, batches, *how, after, learner.n_lanes)
     return {
         "n_parameters": sum(p.numel() for p in model.parameters()),
         "n_steps": n_steps,
@@ -219,15 +218,15 @@ def fit(
     optimizer: torch.optim.Optimizer,
     clip_norm: float,
     what: str,
-    schedule: torch.optim.lr_scheduler.LRScheduler | None = None,
+    after: Callable[[int, Figures], None],
     n_lanes: int = 1,
-) -> Generator[Figures, None, None]:
-    """Take one step per batch and yield its figures, with the ``gradient_norm`` before clipping.
+) -> None:
+    """Take one step per batch, and call ``after`` with its number, from 1, and its figures.
 
-    ``clip_norm`` may be infinite. ``n_lanes`` parts of a batch are computed at the same time, each
-    on one core: small models are twice as fast as with all cores in each matrix product. Gradients
-    are added in the order of the parts, so the number of lanes doesn't change the weights. Who
-    stops before the last step closes the generator, which gives torch its threads back.
+    Figures include the ``gradient_norm`` before clipping. ``clip_norm`` may be infinite.
+    ``n_lanes`` parts of a batch are computed at the same time, each on one core: small models are
+    twice as fast as with all cores in each matrix product. Gradients are added in the order of the
+    parts, so the number of lanes doesn't change the weights.
 
     Raises ``BadInput`` about ``what`` for a loss or gradient that is not finite; the weights are
     then those before the step.
@@ -244,19 +243,15 @@ def fit(
     try:
         with ThreadPoolExecutor(n_lanes) as pool:
             for step, parts in enumerate(batches, 1):
-                sums, figures = list[torch.Tensor](), Counter[str]()
-                for found, of_part in pool.map(gradients_of, parts):
-                    figures.update(of_part)
-                    sums = list(map(torch.add, sums, found)) if sums else found
-                for weight, gradient in zip(weights, sums, strict=True):
-                    weight.grad = gradient
-                norm = float(torch.nn.utils.clip_grad_norm_(weights, clip_norm))
-                taken = {**figures, "gradient_norm": norm}
-                check_finite(taken, what, step)
+                found, of_parts = zip(*pool.map(gradients_of, parts), strict=True)
+                for weight, *gradients in zip(weights, *found, strict=True):
+                    weight.grad = functools.reduce(torch.add, gradients)
+                figures = {name: sum(part[name] for part in of_parts) for name in of_parts[0]}
+                norm = torch.nn.utils.clip_grad_norm_(weights, clip_norm)
+                figures["gradient_norm"] = float(norm)
+                check_finite(figures, what, step)
                 optimizer.step()
-                if schedule is not None:
-                    schedule.step()
-                yield taken
+                after(step, figures)
     finally:
         torch.set_num_threads(n_threads)
 

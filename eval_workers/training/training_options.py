@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, TypeAlias
 
 from pydantic import Field
@@ -70,16 +70,20 @@ def preset(
     if name not in PRESETS:
         names = ", ".join((*PRESETS, FIVE_GRAM))
         raise UsageProblem(f"preset {name!r}", f"unknown, there are {names}")
-    given: dict[str, Any] = {"max_tokens": max_tokens, "learning_rate": learning_rate}
-    given = {option: value for option, value in given.items() if value is not None}
-    return replace(PRESETS[name], seed=seed, **given)
+    usual = PRESETS[name]
+    return replace(
+        usual,
+        seed=seed,
+        max_tokens=max_tokens or usual.max_tokens,
+        learning_rate=learning_rate or usual.learning_rate,
+    )
 
 
 @dataclass(frozen=True)
 class Base:
     """A model to continue: hub id or directory, loading options, rank of a new adapter if any.
 
-    Raises ``UsageProblem`` for loading options that exclude training.
+    Raises ``UsageProblem`` for weights that are too coarse to train without an adapter.
     """
 
     model: str
@@ -87,24 +91,10 @@ class Base:
     lora: int | None = None
 
     def __post_init__(self) -> None:
-        check_trainable(self.how, adapter_only=self.lora is not None)
-
-
-def check_trainable(how: ModelOptions, *, adapter_only: bool) -> None:
-    """Raise ``UsageProblem`` for loading options that exclude training a model, or an adapter.
-
-    >>> check_trainable(ModelOptions(quantisation="nf4"), adapter_only=True)
-    """
-    refused = dict.fromkeys(("backend", "adapter", "text_form", "chat"), "can't be trained")
-    if not adapter_only:
-        refused |= {
-            "dtype": "is too coarse for small steps, give --lora RANK with it",
-            "quantisation": "leaves no weights to train, give --lora RANK with it",
-        }
-    for name, problem in refused.items():
-        value = getattr(how, name)
-        if value != getattr(ModelOptions(), name):
-            raise UsageProblem(f"--{name.replace('_', '-')} {value}", problem)
+        for option, value in (("dtype", self.how.dtype), ("quantisation", self.how.quantisation)):
+            if self.lora is None and value not in ("float32", None):
+                problem = "is too coarse for small steps"
+                raise UsageProblem(f"--{option} {value}", problem, "give --lora RANK with it")
 
 
 @options_class(frozen=True, kw_only=True, config=STRICT)
@@ -148,6 +138,9 @@ class LearnerOptions:
                 raise UsageProblem(f"preset {self.preset}", problem, f"leave out {others[0]}")
             return NgramOptions()
         name = self.preset or ("small" if self.base is None else "continue")
+        if (name == "continue") != (self.base is not None):
+            fix = "use the preset continue with --base, and with nothing else"
+            raise UsageProblem(f"preset {name}", "does not fit the model to train", fix)
         return preset(name, seed, self.max_tokens, self.learning_rate)
 
     def continued(self, how: ModelOptions) -> Base | None:
@@ -167,6 +160,9 @@ class LearnerOptions:
 
 
 LOSSES = ("distance", "total", "difference")
+#: Settings of Dong et al. (2024, appendix A.3) that are not options: scale of the adapter (divided
+#: by its rank), its dropout, and the most tokens of a prompt and a word.
+ALPHA, DROPOUT, MAX_TOKENS = 16, 0.1, 512
 
 
 @options_class(frozen=True, config=STRICT)
@@ -174,11 +170,8 @@ class TuneOptions:
     """The settings of Dong et al. (2024, section 5.3 and appendix A.3), where the paper has them.
 
     ``distance``, ``total`` and ``difference`` weigh the losses L_d, L_g, L_l (``word_losses``); a
-    loss of weight 0 is logged but isn't minimised. ``distance_smoothing`` is e of L_d. ``targets``
-    are the layers that get an adapter: names of modules divided by commas, `all-linear`, or PEFT's
-    own choice for the architecture (``None``). The paper gives no schedule: the rate is constant,
-    and AdamW decays no weights. A prompt with more than ``max_tokens`` tokens, a word after it
-    included, is left out.
+    loss of weight 0 is logged but isn't minimised. The paper gives no schedule: the rate is
+    constant, and AdamW decays no weights.
 
     By default losses are means over a step's prompts, and the gradient's norm is clipped at
     ``clip_norm``. With ``as_published`` losses are sums (section 5.3), gradients are not clipped
@@ -195,21 +188,10 @@ class TuneOptions:
     difference: Annotated[
         float, Field(ge=0, le=1_000_000, description="Weight of L_l, as GLD.")
     ] = 1.0
-    distance_smoothing: Annotated[float, Field(ge=0, le=1, description="e of L_d.")] = 0.0
     rank: Annotated[int, Field(gt=0, le=65_536, description="Rank of the adapter.")] = 64
-    alpha: Annotated[
-        int, Field(ge=1, le=1_000_000, description="Scale of the adapter, divided by its rank.")
-    ] = 16
-    dropout: Annotated[float, Field(ge=0, lt=1, description="Dropout in the adapter.")] = 0.1
-    targets: Annotated[
-        str | None, Field(description="Layers, by commas, or all-linear; default: PEFT's.")
-    ] = None
     learning_rate: Annotated[float, Field(gt=0, le=100, description="Learning rate.")] = 2e-4
     batch_prompts: Annotated[int, Field(gt=0, le=100_000, description="Prompts per step.")] = 16
     steps: Annotated[int, Field(gt=0, le=10_000_000, description="Optimiser steps.")] = 500
-    max_tokens: Annotated[
-        int, Field(gt=0, le=1_000_000, description="Most tokens of a prompt and a word.")
-    ] = 512
     clip_norm: Annotated[
         float, Field(gt=0, le=MOST, description="Bound on the gradient's norm.")
     ] = 1.0
@@ -246,7 +228,7 @@ class TuneOptions:
         >>> TuneOptions(total=0).weights
         {'distance': 1.0, 'total': 0.0, 'difference': 1.0}
         """
-        return {name: value for name, value in asdict(self).items() if name in LOSSES}
+        return {loss: getattr(self, loss) for loss in LOSSES}
 
 
 def published_base(how: ModelOptions) -> ModelOptions:

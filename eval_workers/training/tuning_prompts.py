@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,62 +63,46 @@ def tuning_prompts(
 ) -> TuningPrompts:
     """The prompts of ``sets`` that hold no gendered word and are in no test or dev set.
 
-    ``test_sets`` are by default all other sets of the warehouse; their counterparts
-    (``perturbed_prompt``) count too. Prompts are equal if ``plain`` gives the same text; duplicates
-    are taken once. Dev prompts may not be in a test set, or hold a gendered word, either. With
-    ``keep_all`` every prompt is taken, as published.
+    No set may be used twice. ``test_sets`` are by default all other sets of the warehouse; their
+    counterparts (``perturbed_prompt``) count too. Prompts are equal if ``plain`` gives the same
+    text; duplicates are taken once. Dev prompts may not be in a test set, or hold a gendered word,
+    either. With ``keep_all`` every prompt is taken, as published.
 
-    Raises ``UsageProblem`` without ``sets``, for a set that is not in the warehouse or is used
-    twice, and with ``keep_all`` for a set that was imported without its gendered prompts. Raises
-    ``BadInput`` when no prompt is left.
+    Raises ``UsageProblem`` with ``keep_all`` for a set that was imported without its gendered
+    prompts, ``BadInput`` when no prompt is left.
     """
     rows_of: dict[str, list[Row]] = {}
     for row in store.read("probe_prompt").sort_by("prompt_id").to_pylist():
         rows_of.setdefault(row["probe_set"], []).append(row)
-    names, dev_names = list(dict.fromkeys(sets)), list(dict.fromkeys(dev_sets))
-    others = sorted(rows_of.keys() - {*names, *dev_names})
-    tests = others if test_sets is None else list(dict.fromkeys(test_sets))
-    for name in (*names, *dev_names, *tests):
-        if name not in rows_of:
-            fix = "plumbline disclosure prompts makes them"
-            raise UsageProblem(f"prompts {name!r}", "are not in the warehouse", fix)
-    if not names or set(names) & set(tests):
-        both = ", ".join(sorted(set(names) & set(tests))) or "none"
-        raise UsageProblem("training prompts", f"have to be of sets not tested on, not {both}")
-    if both := ", ".join(sorted(set(dev_names) & {*names, *tests})):
-        fix = "an adapter is chosen by other prompts"
-        raise UsageProblem("dev sets", f"{both} is tuned or tested on", fix)
+    others = sorted(rows_of.keys() - {*sets, *dev_sets})
+    tests = tuple(others if test_sets is None else dict.fromkeys(test_sets))
     held_out: dict[str, str] = {}
-    for name in tests:
-        for row in rows_of[name]:
-            for prompt in filter(None, (row["prompt"], row["perturbed_prompt"])):
-                held_out.setdefault(plain(prompt), f"the test set {name}")
-    rows = [row for name in names for row in rows_of[name]]
-    dev = [row for name in dev_names for row in rows_of[name]]
+    for row in (row for name in tests for row in rows_of[name]):
+        for prompt in filter(None, (row["prompt"], row["perturbed_prompt"])):
+            held_out.setdefault(plain(prompt), f"the test set {row['probe_set']}")
+    rows, dev = (
+        [row for name in dict.fromkeys(names) for row in rows_of[name]]
+        for names in (sets, dev_sets)
+    )
     if keep_all:
-        _check_whole(store, (*names, *dev_names))
+        _check_whole(store, (*sets, *dev_sets))
         n_kept = sum(plain(row["prompt"]) in held_out for row in rows)
-        return TuningPrompts(rows, [], tuple(tests), 0, n_kept, dev, tuple(dev_names))
-    neutral_dev, dev_rejects = _neutral(dev, held_out)
+        return TuningPrompts(rows, [], tests, 0, n_kept, dev, tuple(dev_sets))
+    neutral_dev, dev_rejects = _neutral(dev, held_out, "choose an adapter by")
     leaks = {plain(row["prompt"]): f"the dev set {row['probe_set']}" for row in neutral_dev}
-    neutral, rejects = _neutral(rows, leaks | held_out)
-    for given, kept, why, use in (
-        (names, neutral, rejects, "tune on"),
-        (dev_names, neutral_dev, dev_rejects, "choose an adapter by"),
-    ):
-        if given and not kept:
-            problem = f"none is left to {use}; {why[0]['reason']}"
-            fix = "name other sets, or the test sets"
-            raise BadInput(f"prompts {', '.join(given)}", problem, fix)
+    neutral, rejects = _neutral(rows, leaks | held_out, "tune on")
     rejects += dev_rejects
     n_leaks = sum(reject["reason"].startswith("is in the ") for reject in rejects)
-    return TuningPrompts(neutral, rejects, tuple(tests), n_leaks, 0, neutral_dev, tuple(dev_names))
+    return TuningPrompts(neutral, rejects, tests, n_leaks, 0, neutral_dev, tuple(dev_sets))
 
 
-def _neutral(rows: Iterable[Row], held_out: Mapping[str, str]) -> tuple[list[Row], list[Row]]:
+def _neutral(
+    rows: Sequence[Row], held_out: Mapping[str, str], use: str
+) -> tuple[list[Row], list[Row]]:
     """Distinct prompts without a gendered word that aren't held out, and rejects for the others.
 
-    ``held_out``: texts that must not be taken, with their sets.
+    ``held_out``: texts that must not be taken, with their sets. Raises ``BadInput`` when no prompt
+    is left to ``use``.
     """
     kept: dict[str, Row] = {}
     rejects: list[Row] = []
@@ -133,6 +117,10 @@ def _neutral(rows: Iterable[Row], held_out: Mapping[str, str]) -> tuple[list[Row
             rejects.append(rejected(row, problem, row["prompt"]))
         else:
             kept[text] = row
+    if rows and not kept:
+        names = ", ".join(dict.fromkeys(row["probe_set"] for row in rows))
+        problem = f"none is left to {use}; {rejects[0]['reason']}"
+        raise BadInput(f"prompts {names}", problem, "name other sets, or the test sets")
     return list(kept.values()), rejects
 
 

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
 
 from plumbline.eval_workers.disclosure.word_probabilities import (
-    added_tokens,
-    prompt_problem,
+    spelled,
     texts_to_score,
-    usable_pairs,
     words_of,
 )
 from plumbline.warehouse.wordlists import WordPair
@@ -26,17 +24,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TuningTarget:
-    """``prompt`` and the tokens that each form of each word adds to it, all without BOS.
+    """``prompt``, and for each word the tokens that each of its forms adds, all without BOS.
 
-    A form is a word in lower case or with a capital. ``female`` and ``male`` are indices into
-    ``words``, which has each word once; ``pairs`` has the indices of both words of each pair.
+    A form is a word in lower case or with a capital. ``pairs`` are the pairs of these words.
     """
 
     prompt: Tokens
-    words: tuple[tuple[Tokens, ...], ...]
-    female: tuple[int, ...]
-    male: tuple[int, ...]
-    pairs: tuple[tuple[int, int], ...]
+    words: Mapping[str, Sequence[Tokens]]
+    pairs: Sequence[WordPair]
 
     @property
     def texts(self) -> set[Tokens]:
@@ -44,7 +39,7 @@ class TuningTarget:
 
         That token is only predicted.
         """
-        return {self.prompt + added[:-1] for forms in self.words for added in forms}
+        return {self.prompt + added[:-1] for forms in self.words.values() for added in forms}
 
 
 def target(
@@ -58,43 +53,19 @@ def target(
     >>> ids = {" ": 1, "h": 2, "H": 3, "e": 4, "s": 5, "S": 6}
     >>> def encode(texts):
     ...     return [tuple(ids.get(c, 9) for c in text) for text in texts]
-    >>> so = target("So", [WordPair("she", "he")], encode, 9)
-    >>> so.words
-    (((1, 5, 2, 4), (1, 6, 2, 4)), ((1, 2, 4), (1, 3, 4)))
-    >>> so.female, so.male, so.pairs
-    ((0,), (1,), ((0, 1),))
+    >>> target("So", [WordPair("she", "he")], encode, 9).words
+    {'she': ((1, 5, 2, 4), (1, 6, 2, 4)), 'he': ((1, 2, 4), (1, 3, 4))}
     >>> target("So", [WordPair("she", "he")], encode, 5)
     '6 tokens with a word after it, more than 5'
     """
-    if problem := prompt_problem(prompt):
-        return problem
-    words = tuple(words_of(pairs, "word list"))
-    texts = texts_to_score(prompt, words)
+    texts = texts_to_score(prompt, tuple(words_of(pairs)))
     encoded = dict(zip(texts, encode(texts), strict=True))
-    prompt_tokens = encoded[prompt]
-    if isinstance(prompt_tokens, str):
-        return prompt_tokens
-    forms: dict[str, tuple[Tokens, ...]] = {}
-    problems: dict[str, str] = {}
-    for word in words:
-        added = added_tokens(prompt, word, encoded)
-        if isinstance(added, str):
-            problems[word] = added
-        else:
-            forms[word] = tuple(added)
-    usable = usable_pairs(pairs, problems)
-    if not usable:
-        first = next(f"{word!r}: {problem}" for word, problem in problems.items())
-        return f"no pair of words can be spelled after it; {first}"
-    genders = words_of(usable, "word list")
-    index_of = {word: i for i, word in enumerate(genders)}
-    result = TuningTarget(
-        prompt_tokens,
-        tuple(forms[word] for word in genders),
-        tuple(i for word, i in index_of.items() if genders[word] == "f"),
-        tuple(i for word, i in index_of.items() if genders[word] == "m"),
-        tuple((index_of[pair.a], index_of[pair.b]) for pair in usable),
-    )
+    words, tokens = spelled(prompt, pairs, encoded), encoded[prompt]
+    if isinstance(words, str) or isinstance(tokens, str):
+        return str(words)
+    forms = {word: tuple(added) for word, added in words.items()}
+    usable = [pair for pair in pairs if pair.a in forms and pair.b in forms]
+    result = TuningTarget(tokens, forms, usable)
     longest = 1 + max(map(len, result.texts))
     if longest > max_tokens:
         return f"{longest} tokens with a word after it, more than {max_tokens}"
@@ -142,9 +113,8 @@ class WordReader:
             input_ids=ids.to(device), attention_mask=mask.to(device), use_cache=False
         )
         logits = output.logits.to(torch.promote_types(output.logits.dtype, torch.float32))
-        forms = [
-            (target.prompt, added) for target in targets for word in target.words for added in word
-        ]
+        of_words = [(target.prompt, word) for target in targets for word in target.words.values()]
+        forms = [(prompt, added) for prompt, word in of_words for added in word]
         # Each added token, predicted by the one before it in the text that ends before its last.
         places = [
             (form, row_of[prompt + added[:-1]], len(prompt) + i, token)
@@ -155,31 +125,30 @@ class WordReader:
         values = logits[row, position, token] - torch.logsumexp(logits, dim=2)[row, position]
         of_forms = torch.zeros(len(forms), dtype=values.dtype, device=device)
         of_forms = of_forms.index_add(0, form, values)
-        n_forms = [len(word) for target in targets for word in target.words]
+        n_forms = [len(word) for _, word in of_words]
         words = torch.stack([torch.logsumexp(of_word, 0) for of_word in of_forms.split(n_forms)])
         return list(words.split([len(target.words) for target in targets]))
 
-    def losses(self, targets: Sequence[TuningTarget], smoothing: float) -> torch.Tensor:
+    def losses(self, targets: Sequence[TuningTarget]) -> torch.Tensor:
         """L_d, L_g and L_l of each target, one row per target."""
         rows = []
         for target, words in zip(targets, self.words(targets), strict=True):
-            pairs = torch.tensor(target.pairs, device=words.device)
-            female, male = (words[list(side)] for side in (target.female, target.male))
-            of_pairs = distance(words[pairs[:, 0]], words[pairs[:, 1]], smoothing)
-            rows.append(torch.stack([of_pairs, total(words), difference(female, male)]))
+            place = {word: i for i, word in enumerate(target.words)}
+            female = [place[pair.a] for pair in target.pairs]
+            male = [place[pair.b] for pair in target.pairs]
+            of_pairs = distance(words[female], words[male])
+            apart = difference(words[[*dict.fromkeys(female)]], words[[*dict.fromkeys(male)]])
+            rows.append(torch.stack([of_pairs, total(words), apart]))
         return torch.stack(rows)
 
 
-def distance(female: torch.Tensor, male: torch.Tensor, smoothing: float = 0.0) -> torch.Tensor:
-    """L_d from the log-probabilities of the two words of each pair; ``smoothing`` is its e.
+def distance(female: torch.Tensor, male: torch.Tensor) -> torch.Tensor:
+    """L_d from the log-probabilities of the two words of each pair: ADD with e = 0.
 
     >>> p = torch.tensor([0.3, 0.1], dtype=torch.float64).log()
     >>> round(distance(p[:1], p[1:]).item(), 6)  # (0.3 ln 1.5 + 0.1 ln 0.5) / 2
     0.026162
     """
-    if smoothing:
-        extra = torch.tensor(math.log(smoothing), dtype=female.dtype, device=female.device)
-        female, male = torch.logaddexp(female, extra), torch.logaddexp(male, extra)
     middle = torch.logaddexp(female, male) - math.log(2)
     terms = female.exp() * (female - middle) + male.exp() * (male - middle)
     return terms.sum(dim=-1) / 2

@@ -28,9 +28,10 @@ from plumbline.warehouse.errors import BadInput, Interrupted, PlumblineError
 from plumbline.warehouse.input.remote_files import describe, fingerprint, located
 from plumbline.warehouse.paths import Address, json_object
 from plumbline.warehouse.run_records import config_hash
+from plumbline.warehouse.storage.data_files import write_file
 from plumbline.warehouse.storage.locks import temporary_directory
 from plumbline.warehouse.storage.place import sha256_of
-from plumbline.warehouse.storage.store import Store, write_file
+from plumbline.warehouse.storage.store import Store
 
 #: Version of the reading of shards and of their ledgers. Partials of other versions aren't used.
 _READER = 4

@@ -31,7 +31,8 @@ from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.run_records import recorded
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.schema.corpus_tables import ANSWERS
-from plumbline.warehouse.storage.store import Store, cast
+from plumbline.warehouse.storage.data_files import cast
+from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.wordlists import WordPair
 
 #: Collocates kept for each side of a word.

@@ -30,7 +30,8 @@ from plumbline.jobs.kernel.line_verdict import excerpt
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.input.input_rows import number, records
 from plumbline.warehouse.schema.catalog import TABLES
-from plumbline.warehouse.storage.store import Store, cast
+from plumbline.warehouse.storage.data_files import cast
+from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.escape import is_unicode
 from plumbline.warehouse.wordlists import WordList, load
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import Field
 
 from plumbline.eval_workers.models.model_options import ModelOptions
-from plumbline.eval_workers.scoring.choice_questions import ChoiceOptions
+from plumbline.eval_workers.scoring.pair_choices import ChoiceOptions
 from plumbline.eval_workers.scoring.scoring_forecast import Task
 from plumbline.pipelines.command.base import WARNING, Command, Context, Done, On, Row, planned
 from plumbline.pipelines.command.failures import Failures

@@ -93,12 +93,7 @@ def tables(store: Store, corpus: str) -> Iterator[tuple[str, list[str], LogRatio
 
 
 def _table(pairs: pa.Table, y: Floats, families: Sequence[str]) -> LogRatioTable:
-    every = [pairs[column] for column in ("cluster_1", "cluster_2")]
-    used = [column for column in every if pc.count_distinct(column).as_py() > 1] or every[:1]
-    names = pa.chunked_array([chunk for column in used for chunk in column.chunks], pa.string())
-    numbers = pc.fill_null(
-        pc.index_in(names, pc.unique(names.drop_null())), scored_pairs.NO_CLUSTER
-    )
+    used, clusters = scored_pairs.numbered_clusters(pairs)
     properties = {
         name: np.column_stack([pairs[column] for column in columns])
         for name, columns in PROPERTIES.items()
@@ -106,7 +101,7 @@ def _table(pairs: pa.Table, y: Floats, families: Sequence[str]) -> LogRatioTable
     return LogRatioTable(
         y,
         properties,
-        numbers.to_numpy().astype(np.int64).reshape(len(used), -1).T,
+        clusters,
         [next(filter(None, column.to_pylist())).partition(": ")[0] for column in used],
         np.unique(families, return_inverse=True)[1],
     )

@@ -20,7 +20,12 @@ from typing import Any
 from plumbline.eval_workers.disclosure.set_measures import ProbeOptions
 from plumbline.eval_workers.fairpair.fairpair_options import FairPairOptions, texts_of
 from plumbline.eval_workers.models.model_lists import load
-from plumbline.eval_workers.training.training_options import TuneOptions
+from plumbline.eval_workers.training.training_options import (
+    ALPHA,
+    DROPOUT,
+    MAX_TOKENS,
+    TuneOptions,
+)
 from plumbline.pipelines.reproduce.claims import Row
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import rows_of, sql
@@ -116,8 +121,9 @@ def _of_disclosure(row: Row) -> dict[str, object]:
         instruction = row["instruction"] if is_theirs else "that of section 5.2"
         settings |= {"form": "prefix", "instruction": instruction}
     if is_tuned:  # section 5.3, Table 4 and appendix A.3
-        names = ("rank", "alpha", "dropout", "learning_rate", "batch_prompts", "max_tokens")
+        names = ("rank", "learning_rate", "batch_prompts")
         settings |= {name: getattr(tune, name) for name in names}
+        settings |= {"alpha": ALPHA, "dropout": DROPOUT, "max_tokens": MAX_TOKENS}
         settings |= {"n_steps": tune.steps, "losses": "sums"}
         settings |= {"tuned_on": "snli-train, stsb-train", "n_tuned_on": 13_292}
         settings |= {"dev_sets": "snli-validation, stsb-validation", "n_dev_prompts": 681}

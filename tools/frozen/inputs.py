@@ -20,7 +20,8 @@ import pyarrow.parquet as pq
 
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.schema.catalog import TABLES
-from plumbline.warehouse.storage.store import Store, cast
+from plumbline.warehouse.storage.data_files import cast
+from plumbline.warehouse.storage.store import Store
 from tests import tiny_kinds
 from tests.chat_server import Say, good_script, serving
 from tools.frozen import recipe

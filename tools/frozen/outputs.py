@@ -78,10 +78,7 @@ MACROS = {
     "instruction_sweep": "",
     "preference_against": f"{_PLAIN}, 'world'",
     "preference_pairwise": "",
-    "texts_with": "'family'",
     "us_curve": "[0.3]",
-    "us_difference": "'closed', 'closed-swapped', 'world'",
-    "us_gap": "'closed', 'world', 'closed-world-straight', 0.65, NULL",
 }
 
 

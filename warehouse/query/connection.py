@@ -22,8 +22,8 @@ from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.plugins import Registry
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.schema.columns import Table
-from plumbline.warehouse.storage.log import File, columns_id
 from plumbline.warehouse.storage.opening import OpenWarehouse
+from plumbline.warehouse.storage.place import File
 from plumbline.warehouse.text.escape import is_unicode, sql_text
 
 if TYPE_CHECKING:
@@ -187,7 +187,7 @@ def _view(table: Table, files: Sequence[File], paths: Sequence[str]) -> str:
     columns = ", ".join(f't."{c.name}"::{c.sql_type} AS "{c.name}"' for c in table.columns)
     listed = f"[{', '.join(map(sql_text, paths))}], hive_partitioning = false"
     source = f"read_parquet({listed})"
-    if {file.columns for file in files} != {columns_id(table)}:
+    if {file.columns for file in files} != {table.columns_id}:
         # Files of before a column was added lack it: it is read as NULL.
         added = ", ".join(f'NULL::{c.sql_type} AS "{c.name}"' for c in table.columns if c.nullable)
         union = f"FROM read_parquet({listed}, union_by_name = true)"

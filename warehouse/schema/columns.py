@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -17,20 +19,6 @@ _SQL_TYPES = {
     "float": "DOUBLE",
     "float32": "FLOAT",
     "time": "TIMESTAMPTZ",
-}
-#: Text columns, never NULL, with one meaning in all tables; tables declare them by name alone.
-_SHARED = {
-    "benchmark": "benchmark name",
-    "contrast": "contrast of `word_delta`",
-    "corpus": "corpus name",
-    "model": "hub id, or the name of a local model",
-    "model_key": "scoring identity, see `model`",
-    "pair_id": "pair",
-    "probe_set": "set of prompts",
-    "prompt_id": "prompt",
-    "run_id": "run that wrote the row",
-    "sampling_key": "decoding settings, see `sampling`",
-    "word": "kept token; in tables of `why` also a phrase",
 }
 
 
@@ -102,6 +90,18 @@ class Table:
         return [column.name for column in self.columns]
 
     @property
+    def columns_id(self) -> str:
+        """Hash of the names of the columns, in their order."""
+        return sha256(" ".join(self.names).encode()).hexdigest()[:8]
+
+    def partition_values(self, partition: Mapping[str, str]) -> tuple[str, ...]:
+        """Values of the leading partition columns, in order; ``KeyError`` for other columns."""
+        columns = self.partitions[: len(partition)]
+        if len(columns) < len(partition):
+            raise KeyError(f"{self.name} has no partitions by {', '.join(partition)}")
+        return tuple(partition[name] for name in columns)
+
+    @property
     def arrow(self) -> pa.Schema:
         """The Arrow schema, fields in column order, nullability as declared."""
         import pyarrow as pa
@@ -116,9 +116,10 @@ def tables(text: str) -> tuple[Table, ...]:
     COLUMNS]; ...`` (see ``Origin``), then ``key: PARTITIONS / FURTHER COLUMNS``, then its columns,
     one per line: ``name: type[?] [unit] -- meaning``. ``?`` marks a column that may be NULL.
     Several names, separated by commas, share the rest of the line. A line with only names declares
-    columns of ``_SHARED``.
+    columns of ``_SHARED``. Columns of the key that no line declares are of ``_SHARED`` and come
+    first.
 
-    >>> text = "demo: One.\\nby: why\\nkey: corpus /\\n  corpus\\n  pmi_nats: float? [nats] -- PMI"
+    >>> text = "demo: One.\\nby: why\\nkey: corpus /\\n  pmi_nats: float? [nats] -- PMI"
     >>> (demo,) = tables(text)
     >>> [(c.name, c.unit, c.nullable) for c in demo.columns]
     [('corpus', '', False), ('pmi_nats', 'nats', True)]
@@ -133,10 +134,14 @@ def _table(text: str) -> Table:
     name, _, description = " ".join(about.split()).partition(": ")
     key, *lines = rest.splitlines()
     partitions, further = map(str.split, key.split("/"))
-    columns = tuple(column for line in lines for column in _columns(line.strip()))
+    columns = [column for line in lines for column in _columns(line.strip())]
     made_from = tuple(_origin(text) for text in origins.split(";") if text)
     key_columns = (*partitions, *further)
-    return Table(name, description, filled_by, made_from, key_columns, tuple(partitions), columns)
+    declared = [column.name for column in columns]
+    first = _columns(" ".join(name for name in key_columns if name not in declared))
+    return Table(
+        name, description, filled_by, made_from, key_columns, tuple(partitions), (*first, *columns)
+    )
 
 
 def _origin(text: str) -> Origin:
@@ -148,8 +153,34 @@ def _origin(text: str) -> Origin:
 def _columns(line: str) -> list[Column]:
     head, is_declared, meaning = line.partition(" -- ")
     if not is_declared:
-        return [Column(name, "text", "", False, _SHARED[name]) for name in line.split()]
+        return [_SHARED[name] for name in line.split()]
     names, _, rest = head.partition(": ")
     kind, _, unit = rest.partition(" ")
     same = kind.rstrip("?"), unit.strip("[]"), kind.endswith("?"), meaning
     return [Column(name, *same) for name in names.split(", ")]
+
+
+#: Columns with one meaning in all tables; tables declare them by name alone.
+_SHARED = {
+    column.name: column
+    for line in """
+benchmark: text -- benchmark name
+contrast: text -- contrast of `word_delta`
+corpus: text -- corpus name
+groups: text -- groups of the pairs, such as `female/male`
+model: text -- hub id, or the name of a local model
+model_key: text -- scoring identity, see `model`
+n_folds: int -- folds a group was combined into; 0: single samples
+n_word: int [tokens] -- occurrences of the word
+pair_id: text -- pair
+perturber: text -- see `perturbed_continuation`
+phi: text -- scoring function, such as `jaccard`
+probe_set: text -- set of prompts
+prompt_id: text -- prompt
+run_id: text -- run that wrote the row
+sampling_key: text -- decoding settings, see `sampling`
+target: text -- target word
+word: text -- kept token; in tables of `why` also a phrase
+""".splitlines()
+    for column in _columns(line)
+}

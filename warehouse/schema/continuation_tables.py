@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from plumbline.warehouse.schema.columns import tables
 
-_TEXTS = (
-    "texts: text -- what phi compares: `filtered`: continuations, only samples with a valid "
-    "perturbation; `as-published`: all of g(p(x)) too"
-)
 _KEY = "probe_set model_key sampling_key perturber phi / texts n_folds side"
-_WHOSE = f"""    probe_set model_key sampling_key
-    perturber: text -- see `perturbed_continuation`
-    phi: text -- scoring function, such as `jaccard`
-    {_TEXTS}
-    n_folds: int -- folds a group was combined into; 0: single samples
+_FROM = """from: continuation by probe_set model_key sampling_key;
+    perturbed_continuation by probe_set model_key sampling_key perturber"""
+_WHOSE = """\
+    texts: text -- what phi compares: `filtered`: continuations, only samples with a valid \
+perturbation; `as-published`: all of g(p(x)) too
+    n_folds
     side: text -- `original`: p(g(x)) against g(p(x)); `perturbed`: p(g(p(x))) against g(x)"""
 
 TABLES = (
@@ -64,7 +61,6 @@ key: / sampling_key
 continuation: Continuations of prompts by models, one row per sample.
 by: disclosure probe
 key: probe_set model_key sampling_key / prompt_id side sample
-    probe_set model_key
     model: text -- hub id, name of a local model, or model as the server names it
     sampling_key prompt_id
     side: text -- `original`: of `prompt`; `perturbed`: of `perturbed_prompt`
@@ -79,7 +75,6 @@ key: probe_set model_key sampling_key / prompt_id side sample
 perturbed_continuation: Each prompt and continuation, rewritten about the counterpart: p(g(x)).
 by: fairpair run
 key: probe_set model_key sampling_key perturber / prompt_id side sample
-    probe_set model_key sampling_key
     perturber: text -- `rules` or a chat model, with version, and unit and limit of another filter
     prompt_id
     side: text -- prompt that was continued, as in `continuation`
@@ -93,8 +88,7 @@ key: probe_set model_key sampling_key perturber / prompt_id side sample
     *tables(f"""
 fairpair_prompt: FairPair of each prompt: F = B^2 / (V_pg V_gp), with its interval and test.
 by: fairpair run
-from: continuation by probe_set model_key sampling_key;
-    perturbed_continuation by probe_set model_key sampling_key perturber
+{_FROM}
 key: {_KEY} prompt_id
 {_WHOSE}
     prompt_id
@@ -111,8 +105,7 @@ key: {_KEY} prompt_id
 
 fairpair_set: FairPair over the prompts of a set: F of the means of B and V over prompts.
 by: fairpair run
-from: continuation by probe_set model_key sampling_key;
-    perturbed_continuation by probe_set model_key sampling_key perturber
+{_FROM}
 key: {_KEY} subset
 {_WHOSE}
     subset: text -- the prompts: `all`, or those of one value, such as `axis = gender`
@@ -131,8 +124,7 @@ key: {_KEY} subset
 
 fairpair_convergence: B, V and F of a set from fewer samples or with other numbers of folds.
 by: fairpair run
-from: continuation by probe_set model_key sampling_key;
-    perturbed_continuation by probe_set model_key sampling_key perturber
+{_FROM}
 key: {_KEY} n_samples quantity
 {_WHOSE}
     n_samples: int [samples] -- drawn from each group; with folds the largest number of a prompt
@@ -146,8 +138,7 @@ key: {_KEY} n_samples quantity
 
 fairpair_calibration: FairPair under the null: between halves of each prompt's g(p(x)) or g(x).
 by: fairpair run
-from: continuation by probe_set model_key sampling_key;
-    perturbed_continuation by probe_set model_key sampling_key perturber
+{_FROM}
 key: {_KEY} split
 {_WHOSE}
     split: int -- number, from 0, of the random split of each prompt's g(p(x)) or g(x)
@@ -178,7 +169,7 @@ key: word_list / pair
 pronoun_probability: Probability that a model continues a prompt with each gendered word.
 by: disclosure probe
 key: probe_set model_key word_list instruction_key / prompt_id word
-    probe_set model_key model
+    model
     word_list: text -- list that the word is from, see `attribute_pair`
     instruction_key: text -- instruction before the prompt, see `instruction`
     prompt_id

@@ -53,7 +53,6 @@ word_list: The word list a corpus was counted with and those added later, one ro
 unpaired word.
 by: corpus count
 key: corpus / word_list position
-    corpus
     word_list: text -- name of the list
     position: int -- position in the list, from 1
     word_a, word_b: text? -- words of the pair
@@ -65,7 +64,6 @@ key: corpus / word_list position
 corpus_shard: The counting ledger, one row per shard: documents in = counted + rejected, always.
 by: corpus count
 key: corpus / shard
-    corpus
     shard: text -- file name as given
     fingerprint: text -- hash of the file's bytes; at an address, of its size and ETag
     status: text -- `counted`, or `failed`: unreadable, or without a document that could be used
@@ -95,27 +93,22 @@ key: stage subject / source_file source_row reason
 word_count: Occurrences of every kept word of a corpus, except those rarer than `min_count`.
 by: corpus count
 key: corpus / word
-    corpus
     word: text -- kept token, lowercase
     n_word: int [tokens] -- occurrences
 
 pair_count: Co-occurrences of every word of `word_count` with every target word.
 by: corpus count
 key: corpus / word target
-    corpus
     rule: text -- `pairs`: position pairs at most window-1 apart; `windows`: windows with both
     window_tokens: int [tokens] -- width of the window in kept tokens
-    word
-    target: text -- target word
+    word target
     n_pair: int [pairs] -- co-occurrences, at least 1
 
 word_association: PMI of every word with every target it occurs with, and the counts behind it.
 by: corpus associate
 from: word_count by corpus; pair_count by corpus
 key: corpus / word target
-    corpus word
-    target: text -- target word
-    n_word: int [tokens] -- occurrences of the word
+    target n_word
     n_target: int [tokens] -- occurrences of the target
     n_pair: int [pairs] -- co-occurrences, at least 1
     pmi_nats: float [nats] -- ln(p(w,g) / (p(w) p(g)))
@@ -125,7 +118,6 @@ word_delta: Lean of every word: PMI with the first minus PMI with the second wor
 by: corpus associate
 from: word_count by corpus; pair_count by corpus
 key: corpus / contrast word
-    corpus
     contrast: text -- a pair such as `she/he`; a list, `gendered` (mean) or `gendered-sum` (Eq. 4)
     word
     n_word: int? [tokens] -- occurrences of the word
@@ -139,8 +131,7 @@ a delta, which co-occur with one side only. The contrast's own words have no row
 by: corpus associate
 from: word_count by corpus; pair_count by corpus
 key: corpus / contrast word
-    corpus contrast word
-    n_word: int [tokens] -- occurrences of the word
+    n_word
     n_pair_f, n_pair_m: int [pairs] -- co-occurrences with the first, with the second side's words
     sides_nats: float? [nats] -- ln(n_pair_f / n_pair_m) minus ln of sides' ratio; NULL if one is 0
     sides_nats_low, sides_nats_high: float [nats] -- 95% interval; an end is infinite if one is 0
@@ -152,8 +143,7 @@ vocabulary: Candidate seed words: each word of a corpus, with the reason why it 
 by: corpus words
 from: word_count by corpus
 key: corpus / word
-    corpus word
-    n_word: int [tokens] -- occurrences of the word
+    n_word
     is_kept: bool -- it is a candidate
     reason: text -- `not a-z`, `not English` or `rare` if left out; else the check that kept it
     language_score: float? [probability] -- that it is English, by fastText; NULL if not checked
@@ -165,7 +155,6 @@ seed_word: Words sampled among those that lean least, to write sentences around.
 by: corpus words
 from: vocabulary by corpus; word_delta by corpus contrast
 key: corpus / contrast seed word
-    corpus contrast
     seed: int -- seed of the sample; samples of other seeds are kept
     position: int -- position in the sample, from 1: the first n are the sample of n words
     word
@@ -177,7 +166,6 @@ key: corpus / contrast seed word
 seed_verdict: A person's verdicts on words of a corpus: new samples exclude rejected words.
 by: corpus words
 key: corpus / word
-    corpus word
     verdict: text -- `accepted` or `rejected`, the latest one
     why: text? -- the reason given
     vetted_at: time [UTC] -- time of the verdict
@@ -186,7 +174,6 @@ key: corpus / word
 planted_word: True associations with she/he of a closed-world corpus, as its writer planted them.
 by: corpus demo
 key: corpus / word
-    corpus
     world: text -- `straight`, or `swapped` (she and he exchanged)
     word: text -- content word of the lexicon
     word_class: text -- slot class of the word in the grammar
@@ -196,8 +183,7 @@ word_evidence: One row per word asked about: its lean with an interval over docu
 by: why
 from: corpus by corpus; word_delta by corpus contrast
 key: corpus / contrast word
-    corpus contrast word
-    n_word: int [tokens] -- occurrences of the word
+    n_word
     per_million: float [1e-6] -- occurrences per million kept tokens of the corpus
     frequency_rank: int -- 1 for the most frequent word of the corpus
     pmi_f_nats, pmi_m_nats: float? [nats] -- PMI with a pair's words; NULL: a list, or none near
@@ -220,7 +206,6 @@ word_copies: The lean of a word if copies of a document, or also near copies, co
 by: why WORD
 from: corpus by corpus; word_delta by corpus contrast
 key: corpus / contrast word counted
-    corpus contrast word
     counted: text -- `copies once`: same kept tokens; `near copies once`: 5-word Jaccard >= 0.5
     n_documents: int -- documents with a co-occurrence
     n_pair_f, n_pair_m: int [pairs] -- co-occurrences, as in `word_evidence`
@@ -232,10 +217,9 @@ word_source: The lean of a word in the documents of a source, and in all others.
 by: why
 from: corpus by corpus; word_delta by corpus contrast
 key: corpus / contrast word source
-    corpus contrast word
     source: text -- value of `corpus.source_field`; `(none)`; `other`: too long, or after 1,000
     n_documents: int -- documents with a co-occurrence
-    n_word: int [tokens] -- occurrences of the word
+    n_word
     n_pair_f, n_pair_m: int [pairs] -- co-occurrences, as in `word_evidence`
     delta_nats: float? [nats] -- lean in this source alone; NULL without a defined pair
     delta_nats_low, delta_nats_high: float? [nats] -- 95% interval over documents
@@ -247,7 +231,6 @@ word_collocate: Words around a word, with log odds: first side against second; a
 by: why WORD
 from: corpus by corpus; word_delta by corpus contrast
 key: corpus / contrast word collocate
-    corpus contrast word
     collocate: text -- word less than a window from an occurrence that is near a side
     n_f, n_m: int -- its occurrences around the word near the first, the second side
     log_odds_nats: float [nats] -- above 0: more near the first side; informative Dirichlet prior
@@ -260,7 +243,6 @@ word_snippet: A sample of the occurrences of a word near each side of a contrast
 by: why
 from: corpus by corpus; word_delta by corpus contrast
 key: corpus / contrast word side place
-    corpus contrast word
     side: text -- `a` or `b`, the near side
     place: int -- place in the sample, from 1: the first n are the sample of n
     seed: int -- seed of the sample

@@ -30,7 +30,6 @@ key: benchmark / request_id
 benchmark_pair: Sentence pairs: two versions of one item, each about one of two groups.
 by: benchmark import
 key: benchmark / pair_id
-    benchmark
     pair_id: text -- stable identifier within the benchmark
     item_id: text -- item of which both are versions; an item of k groups has k (k - 1) / 2 pairs
     template: text -- shared text, with a placeholder such as {pronoun} where they differ
@@ -53,7 +52,6 @@ key: benchmark / pair_id
 benchmark_fact: Facts on a benchmark for its card: source, licence, how its pairs were made.
 by: benchmark build, benchmark import --recipe FILE
 key: benchmark / position
-    benchmark
     position: int -- from 1, in the order of the card
     fact: text -- subject of the fact, such as `Licence` or `Written by`
     said: text -- the fact
@@ -76,7 +74,6 @@ key: corpus benchmark / contrast pair_id
 rating: Answers of raters, one row per rater, pair and question.
 by: benchmark import-ratings
 key: benchmark rater / pair_id question
-    benchmark
     design: text? -- how pairs were drawn; shares and agreement are computed within a design
     rater: text -- name of the rater
     pair_id
@@ -92,7 +89,6 @@ rating_agreement: Agreement of raters: Krippendorff's alpha per question, also w
 by: benchmark import-ratings
 from: rating by benchmark
 key: benchmark / design question without_rater
-    benchmark
     design: text? -- how pairs were drawn, as in `rating`
     question: text -- name of the question
     without_rater: text -- the rater left out; empty if all are included
@@ -202,8 +198,7 @@ model_rank: Ranks of models on a benchmark, with intervals for all models togeth
 by: measure, for benchmarks that two models or more scored
 from: benchmark_pair by benchmark; pair_score by benchmark
 key: benchmark / metric groups model_key
-    benchmark
-    groups: text -- groups of the pairs, such as `female/male`
+    groups
     metric: text -- `us`, `aufc` or `pd` over all pairs; the largest figure has rank 1
     model_key model
     epsilon_nats: float? [nats] -- threshold on |log ratio|, NULL for `aufc`
@@ -218,8 +213,7 @@ benchmark_power: The smallest effect that a benchmark detects with 80% power, gi
 by: measure
 from: benchmark_pair by benchmark; pair_score by benchmark
 key: benchmark / measure groups
-    benchmark
-    groups: text -- groups of the pairs, such as `female/male`
+    groups
     measure: text -- `pd`, `us` (against a half), `pd difference`, `us difference` of two models
     unit: text -- `percentage points` or `share`
     smallest: float? -- effect detected with 80% power at the 5% level; NULL: no possible one is
@@ -237,9 +231,7 @@ from: benchmark_pair by benchmark; pair_score by benchmark;
     pair_association by benchmark corpus contrast
 key: benchmark / subset model_key groups corpus contrast ngram_key predictor
     subset: text -- form of the lean, as in view `fit_point`
-    model_key model benchmark
-    groups: text -- groups of the pairs, such as `female/male`
-    corpus contrast
+    model_key model benchmark groups corpus contrast
     ngram_key: text -- scoring identity of the n-gram model
     predictor: text -- `delta`, `log frequency`, `n-gram log ratio` or `length`
     n_pairs, n_words: int -- pairs of the regression, and the words that they are clustered by
@@ -257,7 +249,7 @@ pair_choice: Sentences that served models chose from pairs, one row per request;
 by: score choose
 from: benchmark_pair by benchmark pair_id of sentence_a sentence_b
 key: benchmark model_key setting / pair_id shown_first ask
-    benchmark model_key model
+    model
     setting: text -- hash of wordings, temperature and the limit of the reply
     pair_id
     text_id: text -- hash of both sentences as sent, as in `pair_score`

@@ -132,11 +132,7 @@ def _run(
             results = step.plan(store, resource, state).results()
             if results is not None:
                 rate = n_new / (time.monotonic() - start) if n_new else None
-                try:
-                    new = step.new_rows(resource, state, results)
-                except BadInput:  # no row at all: the chunks are useless
-                    shutil.rmtree(plan.directory, ignore_errors=True)
-                    raise
+                new = step.new_rows(resource, state, results)
                 done = ComputedStep(store, resource, state, results, new, run_id)
                 publish(step, done)
                 shutil.rmtree(plan.directory, ignore_errors=True)

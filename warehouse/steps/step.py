@@ -23,8 +23,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from plumbline.warehouse.paths import opened
+from plumbline.warehouse.storage.data_files import write_file
 from plumbline.warehouse.storage.locks import claimed
-from plumbline.warehouse.storage.store import write_file
 
 if TYPE_CHECKING:
     from plumbline.warehouse.storage.store import Store
@@ -150,14 +150,12 @@ class State:
         found: rows of the step's table.
         kept: rows in ``found`` that are still valid: their input has the same ``text_id``.
         missing: items to compute: inputs (or their samples or questions) without a valid row.
-        rejects: earlier rows of ``reject`` that stay: their source isn't tried again.
     """
 
     wanted: Sequence[Row]
     found: Sequence[Row]
     kept: Sequence[Row]
     missing: Sequence[Any]
-    rejects: Sequence[Row] = ()
 
 
 def state_of(wanted: Sequence[Row], found: Sequence[Row], *key: str) -> State:
@@ -243,10 +241,7 @@ class Step(ABC, Generic[Outcome]):
 
     @abstractmethod
     def new_rows(self, resource: Any, state: State, results: Mapping[Any, Any]) -> NewRows:
-        """Rows from the results of all missing items.
-
-        Raises ``BadInput`` if there is no row at all and the step needs one.
-        """
+        """Rows from the results of all missing items."""
 
     def publish_before(self, done: ComputedStep) -> None:
         """Publish rows of other tables that belong to the step's rows, in the same commit."""

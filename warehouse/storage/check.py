@@ -18,10 +18,11 @@ from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.schema.columns import Table
 from plumbline.warehouse.storage import delta, log
 from plumbline.warehouse.storage.compaction import leftovers
-from plumbline.warehouse.storage.log import File, Snapshot, columns_id
+from plumbline.warehouse.storage.data_files import cast
+from plumbline.warehouse.storage.log import Snapshot
 from plumbline.warehouse.storage.opening import reading
-from plumbline.warehouse.storage.place import command
-from plumbline.warehouse.storage.store import Store, cast
+from plumbline.warehouse.storage.place import File, command
+from plumbline.warehouse.storage.store import Store
 
 #: By path of a data file: its table, its entry, and the newest version that has it.
 _Files: TypeAlias = dict[str, tuple[str, File, int]]
@@ -57,7 +58,7 @@ def check(
         where = store.root / name
         try:
             with reading(store.place, where):
-                path = store.place.local(name, file.n_bytes, file.sha256, stored=True)
+                path = store.place.local(file, stored=True)
         except BadInput as e:
             _, problem, fix = e.args
             if version == newest.version:
@@ -115,7 +116,7 @@ def _row_problems(table: Table, file: File, path: Path) -> Iterator[str]:
     for field in found.schema:
         if field.type != types[field.name]:
             yield f"{field.name} is {field.type}, not {types[field.name]}"
-    if file.columns == columns_id(table):  # else columns were added after the file was written
+    if file.columns == table.columns_id:  # else columns were added after the file was written
         for name in sorted(types.keys() - set(found.schema.names)):
             yield f"has no column {name}"
     if rows.num_rows != file.n_rows:

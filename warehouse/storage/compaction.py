@@ -14,8 +14,8 @@ import pyarrow as pa
 from plumbline.warehouse.errors import BadInput, UsageProblem, disk_problems
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage import delta, log
-from plumbline.warehouse.storage.log import Draft, File, Snapshot
-from plumbline.warehouse.storage.place import STAGING
+from plumbline.warehouse.storage.log import Draft, Snapshot
+from plumbline.warehouse.storage.place import STAGING, File
 from plumbline.warehouse.storage.store import Store
 
 #: Files of fewer bytes than this are merged.

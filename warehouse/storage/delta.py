@@ -1,9 +1,9 @@
 """A Delta Lake log next to each table, for other readers: pandas, polars, Spark.
 
-Its version k lists what the table's listing k adds and removes, and has a checkpoint: the list of
-all files, at which readers begin. Plumbline reads the log only to check it. The protocol names a
-writer feature that no other program has: others can read such a table (reader version 1), but
-their writers refuse to change it.
+Its version k lists what the table's listing k adds and removes. Some versions, at least every
+tenth, have a checkpoint: the list of all files, at which readers begin. Plumbline reads the log
+only to check it. The protocol names a writer feature that no other program has: others can read
+such a table (reader version 1), but their writers refuse to change it.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ import io
 import json
 import uuid
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
 
 from plumbline.warehouse.schema.catalog import TABLES
-from plumbline.warehouse.storage.place import Place, staging
+from plumbline.warehouse.storage.place import File, Listing, Place, staging
 
-if TYPE_CHECKING:
-    from plumbline.warehouse.storage.log import File, Listing
-
+#: Number of versions from one checkpoint to the next.
+_EVERY = 10
+_CHECKPOINT = "checkpoint.parquet"
 _HASH = "plumblineSha256"
 _PROTOCOL = {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["plumbline"]}
 _TYPES = {
@@ -36,8 +36,21 @@ _TYPES = {
 
 
 def follow(place: Place, table: str, before: Listing, after: Listing) -> None:
-    """Write the version of a table's log that leads from one listing to the next."""
-    checkpoint = _write_checkpoint(place, table, after)
+    """Write the version of a table's log that leads from one listing to the next.
+
+    It also gets a checkpoint if a killed writer left out the version before it, or if there is
+    already a version with its number, whose commit was taken away.
+    """
+    log, names = _directory(table), place.names(_directory(table))
+    name, checkpoint = _file(after.version, "json"), b""
+    is_next = _file(before.version, "json") in names and name not in names
+    if after.version % _EVERY == 0 or not is_next:
+        checkpoint = _checkpoint(table, after)
+        made = staging(place) / f"{uuid.uuid4().hex}.parquet"
+        made.write_bytes(checkpoint)
+        place.put(made, f"{log}/{_file(after.version, _CHECKPOINT)}")
+    if name in names:
+        place.remove(f"{log}/{name}")
     actions = [] if before.columns == after.columns else _description(table, after)
     old = {file.path: file for file in before.files}
     new = {file.path: file for file in after.files}
@@ -47,46 +60,67 @@ def follow(place: Place, table: str, before: Listing, after: Listing) -> None:
     actions += [{"add": _add(table, file)} for path, file in new.items() if path not in old]
     lines = [json.dumps(action).encode() for action in actions]
     hashed = json.dumps({"commitInfo": {_HASH: _digest(checkpoint, lines)}}).encode()
-    place.create(f"{_stem(table, after)}.json", b"\n".join([*lines, hashed]))
+    place.create(f"{log}/{name}", b"\n".join([*lines, hashed]))
 
 
 def renew(place: Place, table: str, newest: Listing) -> None:
-    """Remove all versions of a table's log but the newest, which is written again if damaged."""
-    stem = _stem(table, newest)
-    if problem(place, table, newest):
-        place.remove(f"{stem}.json")
-        follow(place, table, type(newest)(), newest)
-    for name in reversed(place.names(f"{table}/_delta_log")):
-        if (path := f"{table}/_delta_log/{name}") < stem:
-            place.remove(path)
+    """Remove all versions of a table's log but the newest, which then has a sound checkpoint."""
+    log, first = _directory(table), _file(newest.version, _CHECKPOINT)
+    if first not in place.names(log) or problem(place, table, newest):
+        follow(place, table, Listing(), newest)
+    for name in reversed(place.names(log)):
+        if name < first:
+            place.remove(f"{log}/{name}")
 
 
 def problem(place: Place, table: str, newest: Listing) -> str | None:
-    """What is wrong with the newest version of a table's log; ``None`` if it is whole."""
+    """What is wrong with a table's log from its last checkpoint on; ``None`` if it is sound."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
-    stem = _stem(table, newest)
+    names, after = place.names(_directory(table)), _file(newest.version + 1, "")
     try:
-        checkpoint = place.read(f"{stem}.checkpoint.parquet")
-        *lines, last = place.read(f"{stem}.json").split(b"\n")
-        if json.loads(last)["commitInfo"][_HASH] != _digest(checkpoint, lines):
-            return "is damaged: a hash does not match"
-        adds = pq.read_table(io.BytesIO(checkpoint), columns=["add"])["add"].drop_null().to_pylist()
+        files = _replayed(place, table, [name for name in names if name < after], newest.version)
     except FileNotFoundError:
-        names = place.names(f"{table}/_delta_log")  # another process may just have compacted
-        is_later = bool(names) and names[-1] > f"{newest.version + 1:020}"
-        return None if is_later else "lacks the newest state of the table"
+        is_busy = names[-1:] > [after] or names != place.names(_directory(table))
+        return None if is_busy else "lacks the newest state of the table"
     except (pa.ArrowException, OSError, ValueError, KeyError, TypeError, RecursionError) as e:
         return f"is damaged: {str(e).splitlines()[0]}"
-    expected = [_add(table, file) for file in newest.files]
-    if [{**add, "partitionValues": {}} for add in adds] != expected:
+    if files != {add["path"]: add for add in (_add(table, file) for file in newest.files)}:
         return "does not list the files of the table"
     return None
 
 
-def _stem(table: str, listing: Listing) -> str:
-    return f"{table}/_delta_log/{listing.version:020}"
+def _replayed(place: Place, table: str, names: list[str], newest: int) -> dict[str, Any]:
+    """The entries of files at version ``newest``, by path. ``ValueError`` if a hash differs."""
+    import pyarrow.parquet as pq
+
+    starts = [name for name in names if name.endswith(_CHECKPOINT)]
+    if not starts:
+        raise FileNotFoundError
+    first, checkpoint = int(starts[-1][:20]), place.read(f"{_directory(table)}/{starts[-1]}")
+    files: dict[str, Any] = {}
+    for version in range(first, newest + 1):
+        *lines, last = place.read(f"{_directory(table)}/{_file(version, 'json')}").split(b"\n")
+        digest = _digest(checkpoint if version == first else b"", lines)
+        if json.loads(last)["commitInfo"][_HASH] != digest:
+            raise ValueError("a hash does not match")
+        actions = list(map(json.loads, lines))
+        if version == first:
+            adds = pq.read_table(io.BytesIO(checkpoint), columns=["add"])["add"].drop_null()
+            actions = [{"add": {**add, "partitionValues": {}}} for add in adds.to_pylist()]
+        for action in actions:
+            files.pop(action.get("remove", {}).get("path"), None)
+            if "add" in action:
+                files[action["add"]["path"]] = action["add"]
+    return files
+
+
+def _directory(table: str) -> str:
+    return f"{table}/_delta_log"
+
+
+def _file(version: int, suffix: str) -> str:
+    return f"{version:020}.{suffix}"
 
 
 def _digest(checkpoint: bytes, lines: Iterable[bytes]) -> str:
@@ -129,8 +163,8 @@ def _description(name: str, listing: Listing) -> list[dict[str, Any]]:
     return [{"protocol": _PROTOCOL}, {"metaData": metadata}]
 
 
-def _write_checkpoint(place: Place, table: str, listing: Listing) -> bytes:
-    """Write the list of all files at a version, a Parquet file; returns its content."""
+def _checkpoint(table: str, listing: Listing) -> bytes:
+    """The content of a checkpoint: a Parquet file."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -152,8 +186,6 @@ def _write_checkpoint(place: Place, table: str, listing: Listing) -> bytes:
     }
     schema = pa.schema({name: pa.struct(fields) for name, fields in kinds.items()})
     actions = [*_description(table, listing), *({"add": _add(table, f)} for f in listing.files)]
-    content, made = io.BytesIO(), staging(place) / f"{uuid.uuid4().hex}.parquet"
+    content = io.BytesIO()
     pq.write_table(pa.Table.from_pylist(actions, schema), content, write_page_checksum=True)
-    made.write_bytes(content.getvalue())
-    place.put(made, f"{_stem(table, listing)}.checkpoint.parquet")
     return content.getvalue()

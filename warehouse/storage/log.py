@@ -25,9 +25,8 @@ from typing import Any, TypeAlias
 
 from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem
 from plumbline.warehouse.schema.catalog import TABLES
-from plumbline.warehouse.schema.columns import Table
 from plumbline.warehouse.storage import delta
-from plumbline.warehouse.storage.place import Place
+from plumbline.warehouse.storage.place import File, Listing, Place
 
 COMMITS = "_log/commits"
 #: Advice for a missing or damaged file of the log or of a table.
@@ -35,66 +34,6 @@ GET_COPY = "get it from a copy; without one see docs/warehouse.md"
 #: Hexadecimal digits of the hash at the end of a commit.
 _DIGITS = 64
 _DAMAGED = "`plumbline warehouse check` names all damaged files"
-
-
-@dataclass(frozen=True)
-class Unit:
-    """Rows that are published and replaced together: their name, their number, their run."""
-
-    name: str
-    n_rows: int
-    run_id: str
-
-
-@dataclass(frozen=True)
-class File:
-    """A data file: its path, the size and hash of its content, and the units it holds.
-
-    ``columns`` is the ``columns_id`` when it was written; ``partition`` holds the values of the
-    table's partition columns. The units are in the order of their rows. ``written_ms`` is when it
-    was written (Unix time in milliseconds).
-    """
-
-    path: str
-    n_bytes: int
-    sha256: str
-    written_ms: int
-    columns: str
-    partition: tuple[str, ...]
-    units: tuple[Unit, ...]
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows of all units."""
-        return sum(unit.n_rows for unit in self.units)
-
-    @property
-    def directory(self) -> str:
-        """Directory of the file's partition."""
-        return self.path.rpartition("/")[0]
-
-    @classmethod
-    def of(cls, values: Mapping[str, Any]) -> File:
-        """A file from its entry in a commit."""
-        units = tuple(Unit(*unit) for unit in values["units"])
-        return cls(**{**values, "partition": tuple(values["partition"]), "units": units})
-
-
-def columns_id(table: Table) -> str:
-    """Hash of the names of a table's columns, in their order."""
-    return sha256(" ".join(table.names).encode()).hexdigest()[:8]
-
-
-@dataclass(frozen=True)
-class Listing:
-    """All data files of a table. ``version``: number of earlier listings; -1: never had files.
-
-    ``columns``: names of the table's columns in the newest Plumbline that wrote to it.
-    """
-
-    version: int = -1
-    columns: tuple[str, ...] = ()
-    files: tuple[File, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -144,16 +83,8 @@ class Snapshot:
 def _of_partition(
     files: Sequence[File], table: str, partition: Mapping[str, str] | None
 ) -> list[File]:
-    values = partition_values(table, partition) if partition else ()
+    values = TABLES[table].partition_values(partition) if partition else ()
     return [file for file in files if file.partition[: len(values)] == values]
-
-
-def partition_values(table: str, partition: Mapping[str, str]) -> tuple[str, ...]:
-    """Values of the leading partition columns, in order; ``KeyError`` for other columns."""
-    columns = TABLES[table].partitions[: len(partition)]
-    if len(columns) < len(partition):
-        raise KeyError(f"{table} has no partitions by {', '.join(partition)}")
-    return tuple(partition[name] for name in columns)
 
 
 def commit_name(version: int) -> str:

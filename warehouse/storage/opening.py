@@ -15,8 +15,8 @@ from plumbline.warehouse.errors import BadInput, UsageProblem, disk_problems
 from plumbline.warehouse.paths import address, check_output, json_object, segment
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage import log
-from plumbline.warehouse.storage.log import File, Snapshot
-from plumbline.warehouse.storage.place import Bucket, Damaged, Disk, Place
+from plumbline.warehouse.storage.log import Snapshot
+from plumbline.warehouse.storage.place import Bucket, Damaged, Disk, File, Place
 
 #: The file that marks a directory as a warehouse, and holds the version of its format.
 MARKER = "plumbline.json"
@@ -122,7 +122,7 @@ class OpenWarehouse:
     def path(self, file: File) -> Path:
         """A local path of a data file. ``BadInput`` if it is unreadable or not as published."""
         with reading(self.place, self.root / file.path):
-            return self.place.local(file.path, file.n_bytes, file.sha256)
+            return self.place.local(file)
 
     def units(self, table: str, **partition: str) -> set[str]:
         """Names of the units published in a partition."""

@@ -8,21 +8,22 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
+
+import pyarrow as pa
 
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.schema.columns import Origin, Table
-from plumbline.warehouse.storage.log import Draft, File
-
-if TYPE_CHECKING:
-    from plumbline.warehouse.storage.store import Store
+from plumbline.warehouse.storage.data_files import DataFiles
+from plumbline.warehouse.storage.log import Draft
+from plumbline.warehouse.storage.place import File
 
 #: Columns that say where a row is from. A row that differs only in them has not changed.
 _PROVENANCE = {"run_id", "source_file", "source_row", "extra"}
 Values: TypeAlias = tuple[Any, ...]
 
 
-def delete_out_of_date(store: Store, draft: Draft) -> None:
+def delete_out_of_date(store: DataFiles, draft: Draft) -> None:
     """Delete all rows of a draft whose origins the draft changes, and note how many.
 
     Tables are visited in the order data flows, so deleted rows count as changes for later tables.
@@ -31,8 +32,6 @@ def delete_out_of_date(store: Store, draft: Draft) -> None:
     for table in (TABLES[name] for name in TABLES if name in draft.base.tables):
         for origin in table.made_from:
             gone, added = draft.changes(origin.table)
-            if not gone and not added:
-                continue
             before = draft.base.files(origin.table)
             made = [
                 file
@@ -42,7 +41,8 @@ def delete_out_of_date(store: Store, draft: Draft) -> None:
             ]
             if keys := {key for file in made for key in _keys(store, table, file, origin.by)}:
                 keys = _changed(store, origin, keys, gone, added)
-                _delete(store, draft, table, made, origin.by, keys)
+            for file in made if keys else ():
+                _delete(store, draft, table.name, file, origin.by, keys)
 
 
 def to_make_again(now: Mapping[str, int], before: Mapping[str, int] | None = None) -> list[str]:
@@ -79,30 +79,37 @@ def _overlap(table: Table, made: File, origin: Origin, changed: Sequence[File]) 
     )
 
 
-def _keys(store: Store, table: Table, file: File, by: tuple[str, ...]) -> set[Values]:
+def _keys(store: DataFiles, table: Table, file: File, by: tuple[str, ...]) -> set[Values]:
     """The values of the columns ``by`` in a data file."""
     if set(by) <= set(table.partitions):  # then the file need not be read
         values = dict(zip(table.partitions, file.partition, strict=True))
         return {tuple(values[column] for column in by)}
-    return set(zip(*(store.rows_of(table.name, file)[c].to_pylist() for c in by), strict=True))
+    return set(_rows_of(store.rows_of(table.name, file), by))
+
+
+def _rows_of(rows: pa.Table, by: tuple[str, ...]) -> list[Values]:
+    """The values of the columns ``by``, row by row."""
+    return list(zip(*(rows[column].to_pylist() for column in by), strict=True))
 
 
 def _changed(
-    store: Store, origin: Origin, keys: set[Values], gone: Sequence[File], added: Sequence[File]
+    store: DataFiles, origin: Origin, keys: set[Values], gone: list[File], added: list[File]
 ) -> set[Values]:
     """Return the keys whose rows of ``origin`` differ between the files ``gone`` and ``added``."""
     import duckdb
-    import pyarrow as pa
+    import pyarrow.dataset as ds
 
     table = TABLES[origin.table]
     columns = origin.columns or tuple(c for c in table.names if c not in _PROVENANCE)
     by, compared = ", ".join(origin.by), ", ".join(dict.fromkeys((*origin.by, *columns)))
-    schema = pa.schema([table.arrow.field(column) for column in origin.by])
+    made = [dict(zip(origin.by, key, strict=True)) for key in keys]
     with duckdb.connect() as connection:
-        connection.register("before", _rows(store, origin.table, gone))
-        connection.register("after", _rows(store, origin.table, added))
-        columns_of_keys = list(zip(*keys, strict=True))
-        connection.register("made", pa.table(list(map(pa.array, columns_of_keys)), schema=schema))
+        for name, files in (("before", gone), ("after", added)):  # DuckDB reads them by batches
+            paths = [str(store.path(file)) for file in files]
+            rows = ds.dataset(paths, table.arrow) if paths else table.arrow.empty_table()
+            connection.register(name, rows)
+        schema = pa.schema([table.arrow.field(column) for column in origin.by])
+        connection.register("made", pa.Table.from_pylist(made, schema))
         found = connection.execute(f"""
             WITH
             old AS (SELECT {compared} FROM before SEMI JOIN made USING ({by})),
@@ -113,31 +120,14 @@ def _changed(
         return set(found.fetchall())
 
 
-def _rows(store: Store, table: str, files: Sequence[File]) -> Any:
-    """The rows of data files, which DuckDB reads batch by batch."""
-    import pyarrow.dataset as ds
-
-    schema = TABLES[table].arrow
-    paths = [str(store.path(file)) for file in files]
-    return ds.dataset(paths, schema) if paths else schema.empty_table()
-
-
 def _delete(
-    store: Store,
-    draft: Draft,
-    table: Table,
-    files: Sequence[File],
-    by: tuple[str, ...],
-    keys: set[Values],
+    store: DataFiles, draft: Draft, table: str, file: File, by: tuple[str, ...], keys: set[Values]
 ) -> None:
-    """Delete the rows of files whose columns ``by`` have the values of a key."""
-    for file in files:
-        rows = store.rows_of(table.name, file)
-        is_kept = [key not in keys for key in zip(*(rows[c].to_pylist() for c in by), strict=True)]
-        if all(is_kept):
-            continue
-        kept = [store.keep_rows(table.name, file, rows, is_kept)] if any(is_kept) else []
-        draft.swap(table.name, [file], [], kept)
-        draft.out_of_date[file.directory] = draft.out_of_date.get(file.directory, 0) + (
-            len(is_kept) - sum(is_kept)
-        )
+    """Delete the rows of a file whose columns ``by`` have the values of a key."""
+    rows = store.rows_of(table, file)
+    is_kept = [key not in keys for key in _rows_of(rows, by)]
+    n_deleted = is_kept.count(False)
+    if n_deleted:
+        kept = [store.keep_rows(table, file, rows, is_kept)] if any(is_kept) else []
+        draft.swap(table, [file], [], kept)
+        draft.out_of_date[file.directory] = draft.out_of_date.get(file.directory, 0) + n_deleted

@@ -17,7 +17,7 @@ import os
 import shlex
 import stat
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
@@ -36,20 +36,75 @@ class Damaged(ValueError):
     """A file's content differs from what was published."""
 
 
+@dataclass(frozen=True)
+class Unit:
+    """Rows that are published and replaced together: their name, their number, their run."""
+
+    name: str
+    n_rows: int
+    run_id: str
+
+
+@dataclass(frozen=True)
+class File:
+    """A data file: its path, the size and hash of its content, and the units it holds.
+
+    ``columns`` is the ``Table.columns_id`` when it was written; ``partition`` holds the values of
+    the table's partition columns. The units are in the order of their rows. ``written_ms`` is when
+    it was written (Unix time in milliseconds).
+    """
+
+    path: str
+    n_bytes: int
+    sha256: str
+    written_ms: int
+    columns: str
+    partition: tuple[str, ...]
+    units: tuple[Unit, ...]
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows of all units."""
+        return sum(unit.n_rows for unit in self.units)
+
+    @property
+    def directory(self) -> str:
+        """Directory of the file's partition."""
+        return self.path.rpartition("/")[0]
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> File:
+        """A file from its entry in a commit."""
+        units = tuple(Unit(*unit) for unit in values["units"])
+        return cls(**{**values, "partition": tuple(values["partition"]), "units": units})
+
+
+@dataclass(frozen=True)
+class Listing:
+    """All data files of a table. ``version``: number of earlier listings; -1: never had files.
+
+    ``columns``: names of the table's columns in the newest Plumbline that wrote to it.
+    """
+
+    version: int = -1
+    columns: tuple[str, ...] = ()
+    files: tuple[File, ...] = ()
+
+
 def sha256_of(path: Path) -> str:
     """SHA-256 of a file, as hexadecimal digits."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def verify(path: Path, n_bytes: int, sha256: str) -> None:
-    """Raise ``Damaged`` if a file isn't as published, ``OSError`` if it is unreadable."""
+def verify(path: Path, file: File) -> None:
+    """Raise ``Damaged`` if a file at a path isn't as published, ``OSError`` if it is unreadable."""
     status = path.stat()
     if not stat.S_ISREG(status.st_mode):
         raise OSError(errno.EINVAL, "not a regular file", str(path))
-    if status.st_size != n_bytes:
-        raise Damaged(f"holds {status.st_size:,} bytes instead of {n_bytes:,}")
-    if sha256_of(path) != sha256:
+    if status.st_size != file.n_bytes:
+        raise Damaged(f"holds {status.st_size:,} bytes instead of {file.n_bytes:,}")
+    if sha256_of(path) != file.sha256:
         raise Damaged("its hash differs from the published one")
 
 
@@ -119,14 +174,14 @@ class Disk:
         with suppress(OSError):  # it holds other files, or is gone
             os.rmdir(path.parent)
 
-    def local(self, name: str, n_bytes: int, sha256: str, *, stored: bool = False) -> Path:
+    def local(self, file: File, *, stored: bool = False) -> Path:
         """A local path at which a data file can be read; its hash is checked.
 
         With ``stored``, a remote file is downloaded again, even if there is a local copy. Raises
         ``FileNotFoundError`` for a missing file, ``Damaged`` for a changed file.
         """
-        verify(self.root / name, n_bytes, sha256)
-        return self.root / name
+        verify(self.root / file.path, file)
+        return self.root / file.path
 
     def scratch(self) -> Path:
         """A local directory for unfinished work, with ``_staging`` and ``_work``."""
@@ -184,18 +239,18 @@ class Bucket:
         with suppress(FileNotFoundError), _one_line_errors(self.root, name):
             _store(str(self.root)).delete(name)
 
-    def local(self, name: str, n_bytes: int, sha256: str, *, stored: bool = False) -> Path:
-        path = _cache() / "files" / f"{sha256}.parquet"
+    def local(self, file: File, *, stored: bool = False) -> Path:
+        path = _cache() / "files" / f"{file.sha256}.parquet"
         if not stored:
             with suppress(FileNotFoundError, Damaged):  # a damaged copy is downloaded again
-                verify(path, n_bytes, sha256)
+                verify(path, file)
                 return path
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary = path.with_name(f"{uuid.uuid4().hex}.tmp")
         try:
-            with temporary.open("wb") as file, _one_line_errors(self.root, name):
-                file.writelines(_store(str(self.root)).get(name))
-            verify(temporary, n_bytes, sha256)
+            with temporary.open("wb") as copy, _one_line_errors(self.root, file.path):
+                copy.writelines(_store(str(self.root)).get(file.path))
+            verify(temporary, file)
             temporary.replace(path)
         finally:
             temporary.unlink(missing_ok=True)

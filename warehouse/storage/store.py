@@ -1,78 +1,27 @@
-"""The tables of a warehouse: cast, publish, replace, drop and read their rows.
-
-A data file, ``<table>/<partition>=<value>/.../<name>.parquet``, is part of a table once a commit
-names it (``log.py``).
-"""
+"""The tables of a warehouse: publish, replace and restore their rows."""
 
 from __future__ import annotations
 
 import shutil
-import time
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from plumbline.warehouse.errors import BadInput, UsageProblem
-from plumbline.warehouse.paths import replacing, segment
+from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.paths import replacing
 from plumbline.warehouse.schema.catalog import TABLES
-from plumbline.warehouse.schema.columns import Table
 from plumbline.warehouse.storage import log
-from plumbline.warehouse.storage.log import Draft, File, Snapshot, Unit, columns_id
-from plumbline.warehouse.storage.opening import OpenWarehouse, reading
+from plumbline.warehouse.storage.data_files import DataFiles, Rows, cast, folders
+from plumbline.warehouse.storage.log import Draft, Snapshot
+from plumbline.warehouse.storage.opening import reading
 from plumbline.warehouse.storage.out_of_date import delete_out_of_date
-from plumbline.warehouse.storage.place import Place, sha256_of, staging
-
-if TYPE_CHECKING:
-    import pyarrow.dataset as ds
-
-#: Types of rows that can be written.
-Rows: TypeAlias = "pa.Table | pa.RecordBatch | Iterable[Mapping[str, object]]"
-
-
-def cast(table: Table, rows: Rows) -> pa.Table:
-    """Cast rows to a table's schema: column order, types, NULL rules.
-
-    Missing columns that may be NULL are filled with NULL. Raises ``BadInput``, with table and
-    column, for unknown or missing columns, values that don't fit, and NULL that isn't allowed.
-    """
-    if isinstance(rows, pa.RecordBatch):
-        rows = pa.Table.from_batches([rows])
-    values: dict[str, object]
-    if isinstance(rows, pa.Table):
-        n_rows = rows.num_rows
-        values = dict(zip(rows.column_names, rows.columns, strict=True))
-    else:
-        rows = list(rows)
-        n_rows = len(rows)
-        names = dict.fromkeys(chain.from_iterable(rows))
-        values = {name: [row.get(name) for row in rows] for name in names}
-    schema = table.arrow
-    if unknown := sorted(values.keys() - set(schema.names)):
-        raise BadInput(f"table {table.name}", f"no column named {', '.join(unknown)}")
-    columns = [_column(table, f, values.get(f.name, [None] * n_rows)) for f in schema]
-    return pa.table(columns, schema=schema)
-
-
-def _column(table: Table, field: pa.Field, values: object) -> pa.ChunkedArray:
-    try:
-        if isinstance(values, pa.ChunkedArray):
-            column = values.cast(field.type)
-        else:
-            column = pa.chunked_array([pa.array(values, field.type)])
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError) as e:
-        problem = f"column {field.name} should be {field.type}: {e}"
-        raise BadInput(f"table {table.name}", problem) from e
-    if column.null_count and not field.nullable:
-        problem = f"column {field.name} holds NULL, which is not allowed"
-        raise BadInput(f"table {table.name}", problem)
-    return column
+from plumbline.warehouse.storage.place import File, Place, Unit, staging
 
 
 @dataclass(frozen=True)
@@ -110,7 +59,7 @@ class Staged:
         return sorted(Path(self.directory).glob("*.parquet"))
 
 
-class Store(OpenWarehouse):
+class Store(DataFiles):
     """A warehouse as of its newest commit, or pinned to one state and then read-only."""
 
     def __init__(self, place: Place, at: Snapshot | None = None) -> None:
@@ -156,7 +105,7 @@ class Store(OpenWarehouse):
         def change(draft: Draft) -> None:
             files = draft.files(table, partition)
             old = [f for f in files if unit in (one.name for one in f.units)]
-            rest = [self._without(table, f, unit) for f in old if len(f.units) > 1]
+            rest = [self.without_unit(table, f, unit) for f in old if len(f.units) > 1]
             draft.swap(table, old, [file], rest)
 
         file = self.write(table, partition, data, (Unit(unit, data.num_rows, run_id),))
@@ -175,7 +124,7 @@ class Store(OpenWarehouse):
 
     def stage(self, table: str, partition: Mapping[str, str], run_id: str) -> Staged:
         """Begin a partition, to fill by ``Staged.write_part`` and to publish by ``commit``."""
-        _folders(table, partition)  # raises for an invalid name
+        folders(table, partition)  # raises for an invalid name
         directory = staging(self.place) / uuid.uuid4().hex
         directory.mkdir()
         return Staged(table, str(directory.resolve()), tuple(partition.items()), run_id)
@@ -186,12 +135,8 @@ class Store(OpenWarehouse):
         for part in staged.parts():
             units = (Unit(part.stem, pq.read_metadata(part).num_rows, staged.run_id),)
             files.append(self.adopt(staged.table, partition, part, units))
-        self.discard(staged)
-        self._replace("replace", staged.table, partition, files, staged.run_id)
-
-    def discard(self, staged: Staged) -> None:
-        """Remove a staged partition instead of publishing it."""
         shutil.rmtree(staged.directory, ignore_errors=True)
+        self._replace("replace", staged.table, partition, files, staged.run_id)
 
     def drop(self, table: str, partition: Mapping[str, str], run_id: str = "") -> None:
         """Remove a partition or, for values of only leading columns, all such partitions."""
@@ -214,86 +159,8 @@ class Store(OpenWarehouse):
         for table in state.declared.keys() - {"run"}:
             for file in state.files(table):
                 with reading(self.place, self.root / file.path):
-                    self.place.local(file.path, file.n_bytes, file.sha256, stored=True)
+                    self.place.local(file, stored=True)
         log.commit(self.place, change, run_id, f"restore {version}")
-
-    def read(self, table: str, where: ds.Expression | None = None, /, **partition: str) -> pa.Table:
-        """All rows of a table, or of some partitions, in the table's schema; may be empty.
-
-        ``where`` selects rows; ``partition`` gives values of the leading partition columns. Raises
-        ``BadInput`` with the path of a file that can't be read or isn't as published.
-        """
-        files = self.snapshot().files(table, partition)
-        rows = [self.rows_of(table, file, where) for file in files]
-        none = pa.Table.from_batches([], TABLES[table].arrow)  # an empty array would load pandas
-        return pa.concat_tables([none, *rows])
-
-    def rows_of(self, table: str, file: File, where: ds.Expression | None = None) -> pa.Table:
-        """Rows of one data file, as ``read`` returns them."""
-        path, schema = self.path(file), TABLES[table].arrow
-        with reading(self.place, self.root / file.path):
-            if where is None or file.columns != columns_id(TABLES[table]):
-                rows = pq.ParquetFile(path).read()
-            else:
-                import pyarrow.dataset as ds  # may load pandas, in 0.5 s
-
-                rows = ds.dataset(path, schema).to_table(filter=where)
-            try:
-                rows = cast(TABLES[table], rows)
-            except BadInput as e:
-                raise ValueError(e) from e
-        return rows if where is None else rows.filter(where)
-
-    def partition_of(self, table: str, data: pa.Table) -> dict[str, str]:
-        """The values of the partition columns; ``BadInput`` unless all rows share them."""
-        partition = {}
-        for name in TABLES[table].partitions:
-            values = data[name].unique().to_pylist()
-            if len(values) != 1:
-                raise BadInput(f"table {table}", f"one file holds one {name}, got {len(values)}")
-            partition[name] = values[0]
-        return partition
-
-    def adopt(
-        self, table: str, partition: Mapping[str, str], made: Path, units: Sequence[Unit]
-    ) -> File:
-        """Move a finished Parquet file to its table; a commit must name it within a day."""
-        name = "/".join([table, *_folders(table, partition), f"{uuid.uuid4().hex[:20]}.parquet"])
-        file = File(
-            name,
-            made.stat().st_size,
-            sha256_of(made),
-            time.time_ns() // 1_000_000,
-            columns_id(TABLES[table]),
-            log.partition_values(table, partition),
-            tuple(units),
-        )
-        self.place.put(made, name)
-        return file
-
-    def write(
-        self, table: str, partition: Mapping[str, str], data: pa.Table, units: Sequence[Unit]
-    ) -> File:
-        """Write rows as a data file of a partition; a commit must then name it. See ``adopt``."""
-        made = staging(self.place) / f"{uuid.uuid4().hex}.parquet"
-        write_file(made, data)
-        return self.adopt(table, partition, made, units)
-
-    def _without(self, table: str, file: File, unit: str) -> File:
-        """Write a new file with all units of ``file`` except ``unit``."""
-        is_kept = [u.name != unit for u in file.units for _ in range(u.n_rows)]
-        return self.keep_rows(table, file, self.rows_of(table, file), is_kept)
-
-    def keep_rows(self, table: str, file: File, rows: pa.Table, is_kept: Sequence[bool]) -> File:
-        """Write a new file with some of the ``rows`` of ``file``, in the same units."""
-        units, start = [], 0
-        for unit in file.units:
-            n_rows = sum(is_kept[start : start + unit.n_rows])
-            start += unit.n_rows
-            if n_rows:
-                units.append(replace(unit, n_rows=n_rows))
-        partition = dict(zip(TABLES[table].partitions, file.partition, strict=True))
-        return self.write(table, partition, rows.filter(pa.array(is_kept)), units)
 
     def _replace(
         self, verb: str, table: str, partition: Mapping[str, str], files: list[File], run_id: str
@@ -307,33 +174,3 @@ class Store(OpenWarehouse):
         with self.transaction(run_id, about):
             assert self._changes is not None
             self._changes.append(change)
-
-
-def _folders(table: str, partition: Mapping[str, str]) -> list[str]:
-    """Names of a partition's directories; ``BadInput`` for values that can't be in a name."""
-    values = log.partition_values(table, partition)
-    return [segment(v, f"{c}=") for c, v in zip(TABLES[table].partitions, values, strict=True)]
-
-
-def write_file(path: Path, data: pa.Table, *, temporary: bool = False) -> None:
-    """Write a Parquet file, which appears under its name only when it is complete.
-
-    A ``temporary`` file is to be read once and as a whole. It is optimised for speed, not size, and
-    has no checksums and statistics.
-    """
-    # A dictionary makes text columns smaller, but hardly columns of numbers.
-    text_columns = [f.name for f in data.schema if not pa.types.is_primitive(f.type)]
-    settings = (
-        {"compression": "lz4", "use_dictionary": True, "row_group_size": 1 << 22}
-        if temporary
-        else {"compression": "zstd", "use_dictionary": text_columns}
-    )
-    with replacing(path) as unfinished:
-        pq.write_table(
-            data,
-            unfinished,
-            write_statistics=not temporary,
-            dictionary_pagesize_limit=1 << 28,
-            write_page_checksum=not temporary,
-            **settings,
-        )

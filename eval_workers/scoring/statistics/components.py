@@ -9,10 +9,9 @@ variance of models within and between families shows which models share a part.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from itertools import combinations
 from math import comb, nan
-from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -77,33 +76,6 @@ class Share:
 
 
 @dataclass(frozen=True)
-class _Moments:
-    """Sums over pairs, from which the parts come.
-
-    With log ratios y and a design's columns x: ``square``, ``xy`` and ``xx`` are y'y, x'y and x'x;
-    ``x_sums`` and ``y_sums`` have sums by cluster for each kind; ``both`` has, for each two kinds,
-    the number of pairs that are in both of two clusters.
-    """
-
-    n: int
-    square: Floats
-    xy: Floats
-    xx: Floats
-    x_sums: list[Floats]
-    y_sums: list[Floats]
-    both: list[list[csr_array]]
-
-    def without(self, other: _Moments) -> _Moments:
-        """The sums less those of ``other``."""
-
-        def minus(a: Any, b: Any) -> Any:
-            return [minus(*two) for two in zip(a, b, strict=True)] if isinstance(a, list) else a - b
-
-        names = [field.name for field in fields(self)]
-        return _Moments(*(minus(getattr(self, name), getattr(other, name)) for name in names))
-
-
-@dataclass(frozen=True)
 class _Design:
     """The design of a table: ``x`` has a column of ones, then the columns of the properties.
 
@@ -134,34 +106,49 @@ class _Design:
             weights[name] = _weights(sets, k, len(names))
         return _Design(table.y, x, _memberships(table), is_in, weights)
 
-    def moments(self, pairs: Ints | slice) -> _Moments:
-        x, y = self.x[pairs], self.y[pairs]
-        members = [z[pairs] for z in self.members.values()]
-        return _Moments(
-            len(y),
-            y.T @ y,
-            x.T @ y,
-            x.T @ x,
-            [z.T @ x for z in members],
-            [z.T @ y for z in members],
-            [[z.T @ other for other in members] for z in members],
-        )
+    def only(self, is_kept: Bools) -> _Design:
+        """The design of the pairs in the mask ``is_kept``."""
+        members = {kind: z[is_kept] for kind, z in self.members.items()}
+        return replace(self, y=self.y[is_kept], x=self.x[is_kept], members=members)
 
-    def products(self, sums: _Moments) -> dict[str, Floats]:
-        """The mean product of two models in each part, from sums over pairs."""
-        squares = np.array([*(u.T @ u for u in sums.x_sums), sums.xx])
-        sizes = np.array([*(both[a].diagonal().sum() for a, both in enumerate(sums.both)), sums.n])
-        levels = _levels(sums, squares, sizes)
+    def products(self) -> dict[str, Floats]:
+        """The mean product of two models in each part."""
+        n, xx, xy = len(self.y), self.x.T @ self.x, self.x.T @ self.y
+        x_sums = [z.T @ self.x for z in self.members.values()]
+        squares = np.array([*(sums.T @ sums for sums in x_sums), xx])
+        sizes = np.array([*(z.nnz for z in self.members.values()), n])
+        levels = self._levels(x_sums, squares, sizes)
         # For each set, x'x of its columns inverted; zeros elsewhere.
         inverses = np.linalg.pinv(
-            sums.xx * self.is_in[:, None] * self.is_in[..., None], rcond=RCOND, hermitian=True
+            xx * self.is_in[:, None] * self.is_in[..., None], rcond=RCOND, hermitian=True
         )
         steps = np.tensordot(np.array(list(self.weights.values())), inverses, 1)
         chance = np.einsum("pij,lij->pl", steps, squares)
-        explained = sums.xy.T @ steps @ sums.xy - np.tensordot(chance, levels, 1)
+        explained = xy.T @ steps @ xy - np.tensordot(chance, levels, 1)
         names = [*self.weights, *self.members, PAIR]
         parts = [*explained, *(levels * sizes[:, None, None])]
-        return {name: part / sums.n for name, part in zip(names, parts, strict=True)}
+        return {name: part / n for name, part in zip(names, parts, strict=True)}
+
+    def _levels(self, x_sums: Sequence[Floats], squares: Floats, sizes: Ints) -> Floats:
+        """Covariances of models over clusters of each kind and over pairs, [level, model, model].
+
+        ``x_sums`` are sums of ``x`` by cluster for each kind, ``squares`` their products for each
+        level, and ``sizes`` the numbers of pairs in clusters.
+        """
+        members = list(self.members.values())
+        inverse = np.linalg.pinv(squares[-1], rcond=RCOND, hermitian=True)
+        expected = np.empty((len(sizes),) * 2)
+        for a, one in enumerate(members):
+            for c, other in enumerate(members):
+                both = (one.T @ other).tocoo()  # pairs that are in both of two clusters
+                first, second = both.coords
+                crossed = np.einsum("ij,ij->i", (x_sums[a] @ inverse)[first], x_sums[c][second])
+                expected[a, c] = (both.data**2 - 2 * both.data * crossed).sum()
+                expected[a, c] += np.sum((inverse @ squares[a]).T * (inverse @ squares[c]))
+        expected[-1] = expected[:, -1] = sizes - (inverse * squares).sum(axis=(1, 2))
+        rest = self.y - self.x @ (inverse @ self.x.T @ self.y)
+        observed = np.array([(z.T @ rest).T @ (z.T @ rest) for z in members] + [rest.T @ rest])
+        return np.asarray(np.tensordot(np.linalg.pinv(expected), observed, 1))
 
 
 def unit_columns(x: Floats) -> Floats:
@@ -202,29 +189,7 @@ def products(table: LogRatioTable) -> dict[str, Floats]:
     >>> {part: round(float(of[0, 0]), 9) for part, of in parts.items()}
     {'constant': 8.0, 'word': -0.5, 'pair': 5.0}
     """
-    design = _Design.of(table)
-    return design.products(design.moments(slice(None)))
-
-
-def _levels(moments: _Moments, squares: Floats, sizes: Floats) -> Floats:
-    """Covariances of models over clusters of each kind and over pairs, [level, model, model]."""
-    inverse = np.linalg.pinv(moments.xx, rcond=RCOND, hermitian=True)
-    slopes = inverse @ moments.xy
-    n_kinds = len(moments.both)
-    expected = np.empty((n_kinds + 1,) * 2)
-    for a, row in enumerate(moments.both):
-        for c, both in enumerate(row):
-            first, second = both.tocoo().coords
-            shared = both.tocoo().data
-            x_sums = (moments.x_sums[a] @ inverse)[first]
-            crossed = np.einsum("ij,ij->i", x_sums, moments.x_sums[c][second])
-            expected[a, c] = (shared**2 - 2 * shared * crossed).sum()
-            expected[a, c] += np.sum((inverse @ squares[a]).T * (inverse @ squares[c]))
-    for a, square in enumerate(squares):
-        expected[a, -1] = expected[-1, a] = sizes[a] - np.sum(inverse * square)
-    rests = [y - x @ slopes for x, y in zip(moments.x_sums, moments.y_sums, strict=True)]
-    observed = np.array([*(r.T @ r for r in rests), moments.square - moments.xy.T @ slopes])
-    return np.asarray(np.tensordot(np.linalg.pinv(expected), observed, 1))
+    return _Design.of(table).products()
 
 
 def _weights(sets: Sequence[frozenset[int]], k: int, n: int) -> Floats:
@@ -267,8 +232,7 @@ def shares(table: LogRatioTable) -> list[Share]:
     Student's t with ``degrees_of_freedom``, for the sum of both errors by Satterthwaite.
     """
     design = _Design.of(table)
-    whole = design.moments(slice(None))
-    parts = design.products(whole)
+    parts = design.products()
     every = np.ones(len(table.families), bool)
 
     def figures(by_part: Mapping[str, Floats], kept: Bools = every) -> Floats:
@@ -279,8 +243,8 @@ def shares(table: LogRatioTable) -> list[Share]:
     share = figures(parts)
     of_words = np.zeros_like(share)
     for k in np.unique(table.clusters[table.clusters != NO_CLUSTER]):
-        cluster_moments = design.moments(np.flatnonzero((table.clusters == k).any(axis=1)))
-        of_words += (figures(design.products(whole.without(cluster_moments))) - share) ** 2
+        others = design.only((table.clusters != k).all(axis=1))
+        of_words += (figures(others.products()) - share) ** 2
     of_families = np.zeros_like(share)
     for family in np.unique(table.families):
         of_families += (figures(parts, table.families != family) - share) ** 2

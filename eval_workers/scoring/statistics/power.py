@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -29,19 +30,12 @@ from plumbline.warehouse.query.connection import rows_of
 
 #: Chance to find an effect of the smallest size, by a two-sided test at ``LEVEL``.
 POWER, LEVEL = 0.8, 0.05
-#: Measure -> its unit, and the largest possible effect.
+#: Measure -> its unit, the largest possible effect, and words for the smallest that is found.
 MEASURES = {
-    "pd": ("percentage points", 100.0),
-    "us": ("share", 0.5),
-    "us difference": ("share", 1.0),
-    "pd difference": ("percentage points", 200.0),
-}
-#: Words for the smallest effect of a measure, and for a benchmark that can't find any.
-_EFFECTS = {
-    "pd": ("a PD of {}", "no PD however large"),
-    "us": ("a US {} off 50%", "no US however far off 50%"),
-    "pd difference": ("{} of PD between two models", "no difference in PD between two models"),
-    "us difference": ("{} of US between two models", "no difference in US between two models"),
+    "pd": ("percentage points", 100.0, "a PD of {}"),
+    "us": ("share", 0.5, "a US {} off 50%"),
+    "us difference": ("share", 1.0, "{} of US between two models"),
+    "pd difference": ("percentage points", 200.0, "{} of PD between two models"),
 }
 
 
@@ -170,26 +164,26 @@ def said(rows: Iterable[Mapping[str, Any]]) -> list[str]:
     >>> said([row])[0].partition(": ")[2]
     'a US 5.0 points off 50% (491 clusters, correlation within them measured on 28 models)'
     """
-    of_groups: dict[str, list[Mapping[str, Any]]] = {}
-    for row in sorted(rows, key=lambda row: list(MEASURES).index(row["measure"])):
-        of_groups.setdefault(row["groups"], []).append(row)
+    ordered = sorted(rows, key=lambda row: (row["groups"], list(MEASURES).index(row["measure"])))
     lines = []
-    for groups, measures in sorted(of_groups.items()):
-        n, n_words = measures[0]["n_models"], measures[0]["n_clusters"]
+    for groups, measures in groupby(ordered, lambda row: row["groups"]):
+        first, *_ = of_groups = list(measures)
+        n = first["n_models"]
         source = f"measured on {n:,} model{'s' * (n > 1)}" if n else "as in the released scores"
         lines.append(
             f"{groups}, smallest effects found with {POWER:.0%} power at the {LEVEL:.0%} level: "
-            f"{', '.join(map(_effect, measures))} ({n_words:,} clusters, correlation within "
-            f"them {source})"
+            f"{', '.join(filter(None, map(_effect, of_groups))) or 'none'} "
+            f"({first['n_clusters']:,} clusters, correlation within them {source})"
         )
     return lines
 
 
 def _effect(row: Mapping[str, Any]) -> str:
-    some, none = _EFFECTS[row["measure"]]
+    """The smallest effect in words; empty if none is found."""
     if row["smallest"] is None:
-        return none
-    return some.format(f"{row['smallest'] * (100 if row['unit'] == 'share' else 1):.1f} points")
+        return ""
+    points = row["smallest"] * (100 if row["unit"] == "share" else 1)
+    return MEASURES[row["measure"]][-1].format(f"{points:.1f} points")
 
 
 def _rows(
@@ -197,7 +191,7 @@ def _rows(
 ) -> Iterator[dict[str, object]]:
     design = PairDesign.of(pairs.clusters)
     for measure, spread in spreads.items():
-        unit, most = MEASURES[measure]
+        unit, most, _ = MEASURES[measure]
         smallest = design.smallest(spread)
         yield {
             "benchmark": pairs.benchmark,

@@ -98,16 +98,24 @@ def _cells_of(connection: duckdb.DuckDBPyConnection, benchmark: str | None) -> l
 
 
 def _cells(benchmark: str, groups: str, rows: pa.Table) -> Cells:
-    every = [rows[f"cluster_{place}"] for place in (1, 2)]
-    # A dimension with one cluster is dropped; if both have one, the first stays.
-    names = [column for column in every if pc.count_distinct(column).as_py() > 1] or every[:1]
-    known = pa.chunked_array([chunk for column in names for chunk in column.chunks], pa.string())
-    numbers = pc.index_in(known, pc.unique(known.drop_null()))
-    clusters = pc.fill_null(numbers, NO_CLUSTER).to_numpy().reshape(len(names), -1).T
+    _, clusters = numbered_clusters(rows)
     has_strata = rows["stratum"].null_count < len(rows)
     strata = rows["stratum"].combine_chunks().dictionary_encode("encode") if has_strata else None
     parts = None if strata is None else strata.indices.to_numpy().astype(np.int64)
-    return Cells(benchmark, groups, clusters.astype(np.int64), parts)
+    return Cells(benchmark, groups, clusters, parts)
+
+
+def numbered_clusters(rows: pa.Table) -> tuple[list[pa.ChunkedArray], Ints]:
+    """Dimensions of pairs' clusters, and the number of each pair's cluster in each dimension.
+
+    Of ``cluster_1`` and ``cluster_2``, a dimension with one cluster is dropped; if both have one,
+    the first stays.
+    """
+    every = [rows[f"cluster_{place}"] for place in (1, 2)]
+    used = [column for column in every if pc.count_distinct(column).as_py() > 1] or every[:1]
+    names = pa.chunked_array([chunk for column in used for chunk in column.chunks], pa.string())
+    numbers = pc.fill_null(pc.index_in(names, pc.unique(names.drop_null())), NO_CLUSTER)
+    return used, numbers.to_numpy().astype(np.int64).reshape(len(used), -1).T
 
 
 def _scored(pairs: Cells, rows: pa.Table) -> ScoredPairs:
@@ -235,9 +243,6 @@ def _products(of_pair: Floats, pairs: Ints, ids: Ints) -> Floats:
 
 def _sums(rows: Floats, ids: Ints) -> Floats:
     """Sums of the rows that have the same id, for each id from 0 to the largest."""
-    order = np.argsort(ids, kind="stable")
     sums = np.zeros((int(ids.max(initial=-1)) + 1, rows.shape[1]))
-    starts = np.flatnonzero(np.diff(ids[order], prepend=-1))
-    if len(order):
-        sums[ids[order][starts]] = np.add.reduceat(rows[order], starts)
+    np.add.at(sums, ids, rows)
     return sums

@@ -94,15 +94,12 @@ class Prompts(DataOption, Command):
         if not self.write:
             yield planned(self.probe_set, "prompts of", str(self.derive or self.source or "itself"))
             return
-        spec, kept = self.spec(), list[str]()
-        replies = read_ledger(store, written.ledger_name(self.probe_set)).replies
+        spec, replies = self.spec(), read_ledger(store, written.ledger_name(self.probe_set)).replies
+        requests = -(-self.n // spec.wording.at_once)
         for seed in dict.fromkeys(self.write):
-            state = written.writing(seed, spec, replies, kept)
-            kept += state.kept
-            left = self.n - len(state.kept) if state.request else 0
-            requests = -(-left // spec.wording.at_once)
-            yield planned(seed, "prompts to ask for", left, "", f"of {self.model}")
+            yield planned(seed, "prompts to ask for", self.n, "", f"of {self.model}")
             yield planned(seed, "requests", requests, "", f"at least; at most {spec.most_rounds}")
+        yield planned(self.probe_set, "answered already", len(replies), "requests")
 
     def run(self, context: Context) -> Done:
         """Replace the warehouse's set of that name."""

@@ -17,7 +17,6 @@ from plumbline.eval_workers.disclosure.word_probabilities import load_words
 from plumbline.eval_workers.models.model_options import OF_SCORES, ModelOptions
 from plumbline.eval_workers.training.training_options import (
     TuneOptions,
-    check_trainable,
     published_base,
     tuned_by,
 )
@@ -55,8 +54,7 @@ class Tune(TuneOptions, ProbeOptions, ModelOptions, DataOption, Command):
     makes_warehouse = True
     without = (
         *("adapter", "tensor_parallel", "base_url", "concurrency", "smoothing", *OF_SCORES),
-        *("batch_tokens", "bos", "distance_smoothing", "alpha", "dropout", "targets"),
-        "max_tokens",
+        *("batch_tokens", "bos"),
     )
 
     sets: Sets
@@ -87,7 +85,8 @@ class Tune(TuneOptions, ProbeOptions, ModelOptions, DataOption, Command):
     def base(self) -> ModelOptions:
         """Options that load the base. Raises ``UsageProblem`` for those that can't be tuned."""
         how = part(ModelOptions, self)
-        check_trainable(how, adapter_only=True)
+        if how.backend != ModelOptions.backend:
+            raise UsageProblem(f"--backend {how.backend}", "can't be trained", "leave it out")
         return published_base(how) if self.as_published else how
 
     def needed_sets(self) -> tuple[str, ...]:

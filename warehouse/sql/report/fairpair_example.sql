@@ -1,6 +1,6 @@
 -- grain: n-gram of the list x text that contains it
--- Texts of one set and side that contain n-grams, as macro texts_with finds them: for each n-gram
--- at most $most, from the group that contains it more often, and from different prompts first.
+-- Texts of one set and side that contain n-grams: for each n-gram at most $most, from the group that
+-- contains it more often, and from different prompts first.
 WITH wanted AS (
     SELECT unnest($ngrams) AS ngram, unnest($of_perturbed) AS is_perturbed
 ),

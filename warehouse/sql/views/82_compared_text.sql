@@ -49,7 +49,3 @@ CREATE OR REPLACE MACRO words_of(text) AS
 -- The same words with a blank around each: one such text contains another if it has its words in
 -- a row.
 CREATE OR REPLACE MACRO spaced_words(text) AS ' ' || array_to_string(words_of(text), ' ') || ' ';
-
--- The texts behind an n-gram: the rows of compared_text that contain these words in a row.
-CREATE OR REPLACE MACRO texts_with(ngram) AS TABLE
-SELECT * FROM compared_text WHERE contains(spaced_words(text), spaced_words(ngram));
