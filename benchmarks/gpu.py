@@ -21,9 +21,9 @@ from benchmarks.scoring import BENCHMARKS
 from benchmarks.scoring_model import SHAPES, sentences, write_model
 from plumbline.eval_workers.models import devices, open_backend
 from plumbline.eval_workers.models.model_options import ModelOptions
+from plumbline.eval_workers.models.remote.vllm_client import interpreter
 from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
 from plumbline.eval_workers.scoring.scoring_forecast import model_size
-from plumbline.eval_workers.vllm.vllm_client import interpreter
 from plumbline.warehouse.errors import MissingComponent, PlumblineError
 from plumbline.warehouse.storage.store import Store
 

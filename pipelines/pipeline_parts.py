@@ -295,7 +295,7 @@ def check_plan(options: Pipeline) -> None:
     if plan.models:
         environment_errors.require("torch")
     if any(model.options.backend == "vllm" for model in plan.models):
-        from plumbline.eval_workers.vllm.vllm_client import interpreter
+        from plumbline.eval_workers.models.remote.vllm_client import interpreter
 
         _ = interpreter()
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
 import sys
 import tempfile
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import peft
@@ -16,16 +14,13 @@ import pytest
 import torch
 import transformers
 
-from plumbline.eval_workers.chat.client import ChatClient, Server
-from plumbline.eval_workers.chat.requests import Failure
 from plumbline.eval_workers.models import BACKENDS, open_backend, vllm_backend
-from plumbline.eval_workers.models.echo import _read
 from plumbline.eval_workers.models.local.causal_model import CausalModel
 from plumbline.eval_workers.models.model_options import ModelOptions
-from plumbline.eval_workers.models.ngram import NgramOptions
+from plumbline.eval_workers.models.ngram_model import NgramOptions
+from plumbline.eval_workers.models.remote import vllm_client
 from plumbline.eval_workers.models.scoring_contract import Identity
 from plumbline.eval_workers.training.trained_models import train_model
-from plumbline.eval_workers.vllm import vllm_client
 from plumbline.warehouse.errors import (
     BadInput,
     Interrupted,
@@ -45,15 +40,6 @@ class TestTransformers(BackendContract):
     tolerance = 1e-4
     limit = 64
     batch_tokens = (1, 40, 100_000)
-
-    def test_tokenizers_that_add_bos_themselves_do_so(self, saved: dict[str, Path]) -> None:
-        """The kinds are what they say: some tokenizers add BOS when let, the others do not."""
-        from transformers import AutoTokenizer
-
-        for kind, path in saved.items():
-            tokenizer = AutoTokenizer.from_pretrained(path)
-            starts_with_bos = tokenizer("She ran.")["input_ids"][0] == tokenizer.bos_token_id
-            assert starts_with_bos == kind.endswith("adds-bos")
 
     def test_devices_that_are_not_there(self, saved: dict[str, Path]) -> None:
         with pytest.raises(UsageProblem, match="no such option"):
@@ -113,51 +99,17 @@ def test_without_vllm_its_backend_names_the_install_line(
     assert f"{sys.executable} has no vLLM" in refused()
 
 
-def test_a_server_that_died_is_started_anew(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setenv("PLUMBLINE_VLLM", sys.executable)
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    started: list[vllm_client.VllmProcess] = []
-
-    def start(_: str) -> tuple[vllm_client.VllmProcess, str]:
-        started.append(vllm_client.VllmProcess())
-        return started[-1], f"http://127.0.0.1:{len(started)}/v1"
-
-    monkeypatch.setattr(vllm_client, "_start", start)
-    try:
-        first = vllm_client.address("m")
-        assert vllm_client.address("m") == first
-        started[0].popen.kill()
-        started[0].popen.wait()
-        assert vllm_client.address("m") != first and len(started) == 2
-    finally:
-        vllm_client.stop()
-    assert not list(tmp_path.iterdir())
-
-
 @pytest.mark.parametrize(("ends", "kind"), [("kill -9 $$", Interrupted), ("exit 3", BadInput)])
-def test_a_server_of_vllm_that_ends_at_its_start(
+def test_an_engine_of_vllm_that_ends_at_its_start(
     ends: str, kind: type[PlumblineError], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Killed, another try may help; what it gives up by itself has to be changed first."""
     python = tmp_path / "python"
-    python.write_text(f"#!/bin/sh\necho no chat template >&2\n{ends}\n")
+    python.write_text(f"#!/bin/sh\necho no room >&2\n{ends}\n")
     python.chmod(0o755)
     monkeypatch.setenv("PLUMBLINE_VLLM", str(python))
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    with pytest.raises(kind, match="model m: vLLM's process") as caught:
-        vllm_client.address("m")
-    assert caught.value.exit_code == (5 if kind is Interrupted else 3)
     with pytest.raises(kind, match="model m: vLLM's process"):
         vllm_backend.VllmBackend("m", ModelOptions(backend="vllm"))
-    for log in tmp_path.glob("*.log"):
-        assert log.read_text() == "no chat template\n"
-
-    async def asked() -> Failure:
-        async with ChatClient(Server("vllm")) as client:
-            found = await client.body("m", partial(_read, path="models"))
-        assert isinstance(found, Failure)
-        return found
-
-    assert asyncio.run(asked()).permanent == (kind is BadInput)
+    (log,) = (path for path in tmp_path.iterdir() if path != python)
+    assert log.read_text() == "no room\n"

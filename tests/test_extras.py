@@ -20,7 +20,7 @@ import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from plumbline.eval_workers.vllm.vllm_client import INSTALL
+from plumbline.eval_workers.models.remote.vllm_client import INSTALL
 from plumbline.pipelines.environment_errors import EXTRA_OF
 from plumbline.warehouse.plugins import distribution, install_line
 from tests.conftest import REPOSITORY

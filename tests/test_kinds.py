@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import math
 from pathlib import Path
 from typing import Any, get_args
@@ -112,43 +111,6 @@ def test_encoder_decoders_score_a_text_token_by_token_after_an_empty_input(
     assert isinstance(backend, EncoderDecoderModel)
     assert backend.identity.bos_policy == "decoder_start_token_id"
     assert backend.identity.measure == "log-likelihood given an empty input"
-
-
-@pytest.mark.skipif(
-    importlib.util.find_spec("minicons") is None,
-    reason="minicons is not installed: pip install minicons",
-)
-@pytest.mark.parametrize("name", [*tiny_kinds.MASKED, "t5"])
-def test_minicons_gives_the_same(saved: dict[str, Path], name: str) -> None:
-    """T5 but not BART: its scorer of those needs all special tokens spelled out as one text.
-
-    T5 is given to it loaded: by name it would get one more token, which changes every softmax.
-    """
-    from minicons import scorer
-
-    def total(values: Any) -> float:
-        return float(values.double().sum())
-
-    if name == "t5":
-        model = transformers.AutoModelForSeq2SeqLM.from_pretrained(saved[name]).eval()
-        tokenizer = transformers.AutoTokenizer.from_pretrained(saved[name])
-        with pytest.warns(UserWarning, match="adding bos_token"):
-            theirs = scorer.Seq2SeqScorer(model, "cpu", tokenizer)
-        found = {"": theirs.conditional_score(["</s>"] * len(TEXTS), TEXTS, reduction=total)}
-    else:
-        theirs = scorer.MaskedLMScorer(str(saved[name]), "cpu")
-        # Texts as they come it would encode by a method that tokenizers no longer have.
-        encoded = transformers.AutoTokenizer.from_pretrained(saved[name])(TEXTS, padding=True)
-        found = {
-            pll: theirs.sequence_score(encoded, reduction=total, PLL_metric=pll.replace("-", "_"))
-            for pll in ("within-word-l2r", "original")
-        }
-    for pll, values in found.items():
-        ours = _opened(saved[name], **({"pll": pll} if pll else {})).score(TEXTS)
-        pairs = zip((score.logprob_nats for score in ours), values, strict=True)
-        furthest = max(abs(a - b) for a, b in pairs)
-        print(f"{name} {pll}: at most {furthest:.2e} nats apart")
-        assert furthest < TOLERANCE
 
 
 def test_what_a_masked_model_cannot_score_is_a_problem(saved: dict[str, Path]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import json
 import os
 import shutil
 import subprocess
@@ -21,7 +20,8 @@ from transformers import AutoModelForCausalLM
 from plumbline.eval_workers.models.local import model_files, tree, weights
 from plumbline.eval_workers.models.local.causal_model import CausalModel
 from plumbline.eval_workers.models.model_options import ModelOptions
-from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
+from plumbline.warehouse.errors import BadInput, UsageProblem
+from tests.backend_contract import changed
 from tests.tiny_models import KINDS, SENTENCES, one_by_one, save
 
 BOS = "<|endoftext|>"
@@ -83,57 +83,53 @@ def merged_by_hand(base: Path, adapter: Path, out: Path) -> Path:
     return out
 
 
-def test_adapters_that_do_not_fit(
-    saved: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    base = saved["neox"]
-    adapter = lora(base, tmp_path / "tuned", TARGETS["neox"])
-    fix = f"--model BASE --adapter {adapter}"
-    assert "is an adapter" in refused(adapter) and fix in refused(adapter)
-    whole = shutil.copytree(base, tmp_path / "both")
-    shutil.copytree(adapter, whole, dirs_exist_ok=True)
-    assert "is an adapter" in refused(whole)
-    assert "does not fit" in refused(saved["gpt2"], adapter=str(adapter))
-    assert "holds no adapter_config.json" in refused(base, adapter=str(base))
-    assert "holds no adapter_config.json" in refused(base, adapter=str(tmp_path / "none"))
-    assert "neither a directory nor a hub id" in refused(base, adapter="two words")
-    assert "can't be had from the hub" in refused(base, adapter="nobody/plumbline-test-adapter")
-    # As wide, but with other layers: weights that are absent would be as good as none.
-    for n_layers in (1, 3):
-        config = transformers.AutoConfig.from_pretrained(base)
-        config.num_hidden_layers = n_layers
-        other = shutil.copytree(base, tmp_path / f"layers-{n_layers}")
-        (other / "model.safetensors").unlink()
-        transformers.GPTNeoXForCausalLM(config).save_pretrained(other)
-        assert "2 weights differ" in refused(other, adapter=str(adapter))
+def test_an_adapter_that_does_not_fit_is_refused(saved: dict[str, Path], tmp_path: Path) -> None:
+    base, adapter = saved["neox"], lora(saved["neox"], tmp_path / "tuned", TARGETS["neox"])
+    assert f"is an adapter (give --model BASE --adapter {adapter})" in refused(adapter)
     model = AutoModelForCausalLM.from_pretrained(base)
     prompts = PromptTuningConfig(task_type="CAUSAL_LM", num_virtual_tokens=2)
     get_peft_model(model, prompts).save_pretrained(tmp_path / "prompts")
-    assert "PROMPT_TUNING" in refused(base, adapter=str(tmp_path / "prompts"))
-    config = json.loads((adapter / "adapter_config.json").read_text())
-    (adapter / "adapter_config.json").write_text(json.dumps(config | {"revision": "0" * 16}))
-    assert "of revision 0000000000000000, neox is " in refused(base, adapter=str(adapter))
-    (adapter / "adapter_config.json").write_text(json.dumps(config | {"task_type": "SEQ_CLS"}))
-    assert "SEQ_CLS" in refused(base, adapter=str(adapter))
-    (adapter / "adapter_config.json").write_text("[")
-    assert "can't be read" in refused(base, adapter=str(adapter))
-    (adapter / "adapter_model.safetensors").rename(adapter / "adapter_model.bin")
-    assert "holds no adapter_model.safetensors" in refused(base, adapter=str(adapter))
+    # As wide, but with another number of layers: weights that are absent would be as good as none.
+    deep = changed(base, tmp_path / "deep")
+    config = transformers.AutoConfig.from_pretrained(base, num_hidden_layers=3)
+    transformers.GPTNeoXForCausalLM(config).save_pretrained(deep)
+    file = "adapter_config.json"
+    other = changed(adapter, tmp_path / "a", file, revision="0" * 16)
+    classifier = changed(adapter, tmp_path / "b", file, task_type="SEQ_CLS")
+    broken, pickled = (changed(adapter, tmp_path / name) for name in "cd")
+    (broken / file).write_text("[")
+    (pickled / "adapter_model.safetensors").rename(pickled / "adapter_model.bin")
+    cases: list[tuple[Path, Path | str, str]] = [
+        (saved["gpt2"], adapter, "does not fit"),
+        (deep, adapter, "2 weights differ"),
+        (base, base, "holds no adapter_config.json"),
+        (base, "two words", "neither a directory nor a hub id"),
+        (base, "nobody/plumbline-test-adapter", "can't be had from the hub"),
+        (base, tmp_path / "prompts", "PROMPT_TUNING"),
+        (base, other, "of revision 0000000000000000, neox is "),
+        (base, classifier, "SEQ_CLS"),
+        (base, broken, "can't be read"),
+        (base, pickled, "holds no adapter_model.safetensors"),
+    ]
+    for model_path, given, said in cases:
+        assert said in refused(model_path, adapter=str(given))
 
-    def absent(name: str) -> str:
-        raise metadata.PackageNotFoundError(name)
 
-    monkeypatch.setattr(metadata, "version", absent)
-    assert "peft" in refused(base, metadata.PackageNotFoundError, adapter=str(adapter))
-    assert "pip install bitsandbytes" in refused(base, MissingComponent, quantisation="nf4")
+def test_an_adapter_scores_as_the_merged_weights(saved: dict[str, Path], tmp_path: Path) -> None:
+    adapter = lora(saved["neox"], tmp_path / "tuned", TARGETS["neox"])
+    whole = merged_by_hand(saved["neox"], adapter, tmp_path / "merged")
+    exact = [total for total, _ in one_by_one(whole, BOS, SENTENCES)]
+    assert scored(saved["neox"], adapter=str(adapter)) == pytest.approx(exact, abs=1e-4)
 
 
 _HUB = """
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.local.causal_model import CausalModel
 from plumbline.warehouse.errors import BadInput
-backend = CausalModel("somebody/base", ModelOptions(adapter="somebody/tuned"))
-print(backend.identity.adapter, backend.score(["She ran."])[0].logprob_nats)
+for revision in (None, "v2", "c" * 40):
+    identity = CausalModel("somebody/base", ModelOptions(revision=revision)).identity
+    print(identity.revision, identity.key)
+print(CausalModel("somebody/base", ModelOptions(adapter="somebody/tuned")).identity.adapter)
 try:
     CausalModel("somebody/tuned", ModelOptions())
 except BadInput as e:
@@ -142,26 +138,28 @@ except BadInput as e:
 
 
 @pytest.mark.slow
-def test_adapters_of_the_hub_are_held_to_a_commit(saved: dict[str, Path], tmp_path: Path) -> None:
+def test_models_and_adapters_of_the_hub_are_held_to_a_commit(
+    saved: dict[str, Path], tmp_path: Path
+) -> None:
     """A cache laid out as the hub library does, with no network."""
-    commits = {"base": "a" * 40, "tuned": "b" * 40}
-    for name, commit in commits.items():
+    branches = {"base": {"main": "a" * 40, "v2": "c" * 40}, "tuned": {"main": "b" * 40}}
+    for name, commits in branches.items():
         repository = tmp_path / f"models--somebody--{name}"
         (repository / "refs").mkdir(parents=True)
-        (repository / "refs" / "main").write_text(commit)
-        (repository / "snapshots").mkdir()
-    base, adapter = (tmp_path / f"models--somebody--{n}/snapshots/{c}" for n, c in commits.items())
-    shutil.copytree(saved["neox"], base)
-    lora(base, adapter, TARGETS["neox"])
+        for branch, commit in commits.items():
+            (repository / "refs" / branch).write_text(commit)
+            place = repository / "snapshots" / commit
+            if name == "base":
+                shutil.copytree(saved["neox"], place)
+            else:
+                lora(saved["neox"], place, TARGETS["neox"])
     environment = {**os.environ, "HF_HUB_CACHE": str(tmp_path), "HF_HUB_OFFLINE": "1"}
     command = [sys.executable, "-c", _HUB]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     assert done.returncode == 0, done.stderr
-    scored_as, told = done.stdout.splitlines()
-    name, value = scored_as.split()
-    assert name == f"somebody/tuned@{commits['tuned']}"
-    whole = merged_by_hand(saved["neox"], adapter, tmp_path / "merged")
-    assert abs(float(value) - one_by_one(whole, BOS, ["She ran."])[0][0]) < 1e-4
+    main, v2, commit, adapter, told = done.stdout.splitlines()
+    assert main.startswith("a" * 40) and v2.startswith("c" * 40) and v2 == commit
+    assert main.split()[1] != v2.split()[1] and adapter == f"somebody/tuned@{'b' * 40}"
     assert "is an adapter" in told and "--model BASE --adapter somebody/tuned" in told
 
 
@@ -199,13 +197,6 @@ def test_quantised_weights(wide: Path, method: str, tmp_path: Path) -> None:
     assert backend.n_parameters == CausalModel(str(wide), ModelOptions()).n_parameters
     adapter = lora(wide, tmp_path / "tuned", "q_proj")
     assert scored(wide, quantisation=method, adapter=str(adapter)) != together
-    kept = shutil.copytree(wide, tmp_path / "kept")
-    # Saved unused: on CPU a first pass packs nf4 in another way.
-    CausalModel(str(wide), options)._model.save_pretrained(kept)
-    own = CausalModel(str(kept), ModelOptions())
-    assert own.identity.quantisation == "bitsandbytes"
-    found = [score.logprob_nats for score in own.score(SENTENCES)]
-    assert found == pytest.approx(together, abs=1e-3)
 
 
 def test_heads_that_share_one_key_attend_without_the_fused_kernel(
@@ -217,14 +208,10 @@ def test_heads_that_share_one_key_attend_without_the_fused_kernel(
         shares = kind in ("llama-adds-bos", "mistral")
         assert model_files._attention(config, "cuda") == ("eager" if shares else None)
         assert model_files._attention(config, "cpu") is None
-    falcon = transformers.FalconConfig(multi_query=True)
-    assert model_files._attention(falcon, "cuda") == "eager"
+    assert model_files._attention(transformers.FalconConfig(multi_query=True), "cuda") == "eager"
     monkeypatch.setattr(model_files, "_attention", lambda *_: "eager")
-    shared = tmp_path / "llama-adds-bos"
-    backend = CausalModel(str(shared), ModelOptions())
-    found = [score.logprob_nats for score in backend.score(SENTENCES)]
-    assert backend.weights.model.config._attn_implementation == "eager"
-    exact = [total for total, _ in one_by_one(shared, "<s>", SENTENCES)]
+    found = scored(tmp_path / "llama-adds-bos")
+    exact = [total for total, _ in one_by_one(tmp_path / "llama-adds-bos", "<s>", SENTENCES)]
     assert found == pytest.approx(exact, abs=1e-4)
 
 
@@ -263,68 +250,37 @@ def test_a_models_own_code_never_runs(
 ) -> None:
     monkeypatch.setattr(transformers.dynamic_module_utils, "HF_MODULES_CACHE", str(tmp_path / "m"))
     monkeypatch.setattr(sys, "path", [*sys.path])
-    mark, model = tmp_path / "ran", shutil.copytree(saved["gpt2"], tmp_path / "coded")
-    config = json.loads((model / "config.json").read_text())
-    config |= {"model_type": "marked", "architectures": ["MarkedLMHeadModel"]}
     names = {"AutoConfig": "MarkedConfig", "AutoModelForCausalLM": "MarkedLMHeadModel"}
-    config["auto_map"] = {auto: f"modeling_marked.{name}" for auto, name in names.items()}
-    (model / "config.json").write_text(json.dumps(config))
+    said = {"model_type": "marked", "architectures": ["MarkedLMHeadModel"]}
+    said |= {"auto_map": {auto: f"modeling_marked.{name}" for auto, name in names.items()}}
+    mark, model = tmp_path / "ran", changed(saved["gpt2"], tmp_path, **said)
     (model / "modeling_marked.py").write_text(_CODE.format(mark=str(mark)))
     assert "needs code of its own, which is never run" in refused(model, UsageProblem)
     assert not mark.exists()
 
 
-_SIZE = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 1, "vocab_size": 40}
-_BERT = transformers.BertConfig(**_SIZE, intermediate_size=8)
-_NEOX = transformers.GPTNeoXConfig(**_SIZE, intermediate_size=8, max_position_embeddings=8)
-_VIT = transformers.ViTConfig(
-    hidden_size=8, num_hidden_layers=1, num_attention_heads=1, intermediate_size=8, image_size=32
-)
-_T5 = transformers.T5Config(vocab_size=40, d_model=8, d_kv=4, d_ff=8, num_layers=1, num_heads=1)
-_BART = transformers.BartConfig(
-    vocab_size=40,
-    d_model=8,
-    encoder_layers=1,
-    decoder_layers=1,
-    encoder_attention_heads=1,
-    decoder_attention_heads=1,
-    encoder_ffn_dim=8,
-    decoder_ffn_dim=8,
-    max_position_embeddings=8,
-)
-NOT_CAUSAL = {
-    "T5": (transformers.T5ForConditionalGeneration, _T5, "not a causal language model"),
-    "BART": (transformers.BartForConditionalGeneration, _BART, "not a causal language model"),
-    "BERT": (transformers.BertForMaskedLM, _BERT, "not a causal language model"),
-    "BERT both ways": (transformers.BertLMHeadModel, _BERT, "saved without the head"),
-    "ViT": (transformers.ViTForImageClassification, _VIT, "neither a causal"),
-    "no head": (transformers.GPTNeoXModel, _NEOX, "saved without the head"),
+_NO_HEAD = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 1, "vocab_size": 40}
+_BERT = {**_NO_HEAD, "intermediate_size": 8}
+_VIT = {**_BERT, "image_size": 32}
+#: The class that was saved and its configuration; what is said with and without its name in it.
+NOT_CAUSAL: dict[str, tuple[str, str, dict[str, int], str, str]] = {
+    "masked": ("BertForMaskedLM", "bert", _BERT, *["not a causal language model"] * 2),
+    "BERT both ways": ("BertLMHeadModel", "bert", _BERT, "saved without the head", "kind masked"),
+    "images": ("ViTForImageClassification", "vit", _VIT, *["neither a causal"] * 2),
+    "no head": ("GPTNeoXModel", "gpt_neox", _BERT, "saved without the head", "are missing"),
 }
 
 
-@pytest.mark.parametrize("architectures", [True, False], ids=["named", "unnamed"])
+@pytest.mark.parametrize("is_named", [True, False])
 @pytest.mark.parametrize("case", NOT_CAUSAL)
 def test_what_is_no_causal_model(
-    saved: dict[str, Path], tmp_path: Path, case: str, architectures: bool
+    saved: dict[str, Path], tmp_path: Path, case: str, is_named: bool
 ) -> None:
     """Also when the configuration does not say what was saved, as of sentence encoders."""
-    kind, config, word = NOT_CAUSAL[case]
-    path = shutil.copytree(saved["neox"], tmp_path / "model")
-    for name in ("model.safetensors", "config.json", "generation_config.json"):
-        (path / name).unlink()
-    kind(config).save_pretrained(path)
-    if not architectures:
-        written = json.loads((path / "config.json").read_text())
-        del written["architectures"]
-        (path / "config.json").write_text(json.dumps(written))
-        unnamed = {"no head": "weights are missing", "BERT both ways": "of the kind masked"}
-        word = unnamed.get(case, word)
-    assert word in refused(path)
-
-
-def test_a_slip_in_the_name_of_a_model_beside_others_is_seen_at_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "models" / "mine-5gram").mkdir(parents=True)
-    monkeypatch.chdir(tmp_path)
-    assert "did you mean models/mine-5gram?" in refused("models/mine-5gra")
+    kind, model_type, sizes, named, unnamed = NOT_CAUSAL[case]
+    path = changed(saved["neox"], tmp_path)
+    config = transformers.AutoConfig.for_model(model_type, **sizes)
+    getattr(transformers, kind)(config).save_pretrained(path)
+    if not is_named:
+        path = changed(path, tmp_path / "unnamed", architectures=None)
+    assert (named if is_named else unnamed) in refused(path)

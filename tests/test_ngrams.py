@@ -16,12 +16,17 @@ import numpy as np
 import pytest
 
 from plumbline.contracts import check_backend
-from plumbline.eval_workers.models import open_backend
+from plumbline.eval_workers.models import ngram_training, open_backend
 from plumbline.eval_workers.models.model_options import ModelOptions
-from plumbline.eval_workers.models.ngram import SENTENCE_END, NgramOptions, ngram_training
-from plumbline.eval_workers.models.ngram.ngram_model import BOS, UNKNOWN, NgramModel, laid_out
-from plumbline.eval_workers.models.ngram.ngram_training import count_ngrams, numbered
 from plumbline.eval_workers.models.ngram_backend import NgramBackend
+from plumbline.eval_workers.models.ngram_model import (
+    BOS,
+    UNKNOWN,
+    NgramModel,
+    NgramOptions,
+    laid_out,
+)
+from plumbline.eval_workers.models.ngram_training import SENTENCE_END, count_ngrams, numbered
 from plumbline.eval_workers.models.sampling_contract import SamplingOptions, SeededPrompt
 from plumbline.eval_workers.training.trained_models import train_model
 from plumbline.warehouse.errors import BadInput, UsageProblem

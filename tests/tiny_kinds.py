@@ -15,19 +15,11 @@ from typing import Any
 import tokenizers
 import torch
 import transformers
-from tokenizers import decoders, models, normalizers, pre_tokenizers, processors, trainers
+from tokenizers import decoders, models, normalizers, pre_tokenizers, trainers
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
-from tests.tiny_models import SENTENCES
+from tests.tiny_models import SENTENCES, byte_bpe, surrounded
 
-_SHAPE: dict[str, Any] = {
-    "hidden_size": 64,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 2,
-    "intermediate_size": 64,
-    "max_position_embeddings": 64,
-    "initializer_range": 0.4,
-}
 _BERT = {
     "pad_token": "[PAD]",
     "unk_token": "[UNK]",
@@ -50,11 +42,12 @@ _T5 = {"pad_token": "<pad>", "eos_token": "</s>", "unk_token": "<unk>"}
 
 @dataclass(frozen=True)
 class Kind:
-    """A tokenizer, what its special tokens are for, and a network for its vocabulary."""
+    """A tokenizer, what its special tokens are for, and a network by its type and sizes."""
 
     tokenizer: Callable[[list[str]], tokenizers.Tokenizer]
     special: dict[str, str]
-    network: Callable[[int], transformers.PreTrainedModel]
+    network: str
+    shape: dict[str, Any]
 
 
 def _wordpiece(special: list[str]) -> tokenizers.Tokenizer:
@@ -64,21 +57,11 @@ def _wordpiece(special: list[str]) -> tokenizers.Tokenizer:
     tokenizer.decoder = decoders.WordPiece()
     trainer = trainers.WordPieceTrainer(vocab_size=150, special_tokens=special, show_progress=False)
     tokenizer.train_from_iterator(SENTENCES, trainer)
-    return _surrounded(tokenizer, "[CLS] $A [SEP]")
+    return surrounded(tokenizer, "[CLS] $A [SEP]")
 
 
 def _bytes(special: list[str]) -> tokenizers.Tokenizer:
-    tokenizer = tokenizers.Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokenizer.decoder = decoders.ByteLevel()
-    trainer = trainers.BpeTrainer(
-        vocab_size=330,
-        special_tokens=special,
-        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-        show_progress=False,
-    )
-    tokenizer.train_from_iterator(SENTENCES, trainer)
-    return _surrounded(tokenizer, "<s> $A </s>")
+    return surrounded(byte_bpe(*special), "<s> $A </s>")
 
 
 def _unigram(single: str) -> Callable[[list[str]], tokenizers.Tokenizer]:
@@ -95,74 +78,37 @@ def _unigram(single: str) -> Callable[[list[str]], tokenizers.Tokenizer]:
         tokenizer.add_special_tokens(special)
         tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
         tokenizer.decoder = decoders.Metaspace()
-        return _surrounded(tokenizer, single)
+        return surrounded(tokenizer, single)
 
     return made
 
 
-def _surrounded(tokenizer: tokenizers.Tokenizer, single: str) -> tokenizers.Tokenizer:
-    named = [part for part in single.split() if part != "$A"]
-    ids = [(name, tokenizer.token_to_id(name)) for name in named]
-    tokenizer.post_processor = processors.TemplateProcessing(single=single, special_tokens=ids)
-    return tokenizer
-
-
-def _bert(n: int) -> transformers.PreTrainedModel:
-    return transformers.BertForMaskedLM(transformers.BertConfig(vocab_size=n, **_SHAPE))
-
-
-def _roberta(n: int) -> transformers.PreTrainedModel:
-    return transformers.RobertaForMaskedLM(
-        transformers.RobertaConfig(vocab_size=n, **_SHAPE, pad_token_id=1)
-    )
-
-
-def _albert(n: int) -> transformers.PreTrainedModel:
-    return transformers.AlbertForMaskedLM(
-        transformers.AlbertConfig(
-            vocab_size=n, **{**_SHAPE, "initializer_range": 0.2}, embedding_size=32
-        )
-    )
-
-
-def _distilbert(n: int) -> transformers.PreTrainedModel:
-    sizes = {"dim": 64, "hidden_dim": 64, "n_layers": 2, "n_heads": 2, "initializer_range": 0.4}
-    return transformers.DistilBertForMaskedLM(
-        transformers.DistilBertConfig(vocab_size=n, **sizes, max_position_embeddings=64)
-    )
-
-
-def _t5(n: int) -> transformers.PreTrainedModel:
-    sizes = {"d_model": 64, "d_kv": 32, "d_ff": 64, "num_layers": 2, "num_heads": 2}
-    model = transformers.T5ForConditionalGeneration(
-        transformers.T5Config(vocab_size=n, **sizes, decoder_start_token_id=0, pad_token_id=0)
-    )
-    with torch.no_grad():
-        model.shared.weight.mul_(0.3)  # T5's own scale makes a small random model too certain
-    return model
-
-
-def _bart(n: int) -> transformers.PreTrainedModel:
-    sides = ("encoder", "decoder")
-    sizes = {f"{side}_layers": 2 for side in sides}
-    sizes |= {f"{side}_attention_heads": 2 for side in sides}
-    sizes |= {f"{side}_ffn_dim": 64 for side in sides}
-    return transformers.BartForConditionalGeneration(
-        transformers.BartConfig(
-            vocab_size=n, d_model=64, **sizes, max_position_embeddings=64, init_std=0.2
-        )
-    )
-
+_SHAPE: dict[str, Any] = {
+    "hidden_size": 64,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "intermediate_size": 64,
+    "max_position_embeddings": 64,
+    "initializer_range": 0.4,
+}
+_NARROW = {**_SHAPE, "initializer_range": 0.2, "embedding_size": 32}
+_DISTIL = {"dim": 64, "hidden_dim": 64, "n_layers": 2, "n_heads": 2, "initializer_range": 0.4}
+_OF_T5 = {"d_model": 64, "d_kv": 32, "d_ff": 64, "num_layers": 2, "num_heads": 2}
+_SIZES = {"layers": 2, "attention_heads": 2, "ffn_dim": 64}
+_SIDES = {f"{side}_{name}": n for side in ("encoder", "decoder") for name, n in _SIZES.items()}
+_POSITIONS = {"max_position_embeddings": 64}
 
 MASKED = {
-    "bert": Kind(_wordpiece, _BERT, _bert),
-    "roberta": Kind(_bytes, _ROBERTA, _roberta),
-    "albert": Kind(_unigram("[CLS] $A [SEP]"), _BERT, _albert),
-    "distilbert": Kind(_wordpiece, _BERT, _distilbert),
+    "bert": Kind(_wordpiece, _BERT, "bert", _SHAPE),
+    "roberta": Kind(_bytes, _ROBERTA, "roberta", {**_SHAPE, "pad_token_id": 1}),
+    "albert": Kind(_unigram("[CLS] $A [SEP]"), _BERT, "albert", _NARROW),
+    "distilbert": Kind(_wordpiece, _BERT, "distilbert", {**_DISTIL, **_POSITIONS}),
 }
 ENCODER_DECODERS = {
-    "t5": Kind(_unigram("$A </s>"), _T5, _t5),
-    "bart": Kind(_bytes, _ROBERTA, _bart),
+    "t5": Kind(_unigram("$A </s>"), _T5, "t5", {**_OF_T5, "decoder_start_token_id": 0}),
+    "bart": Kind(
+        _bytes, _ROBERTA, "bart", {"d_model": 64, "init_std": 0.2, **_SIDES, **_POSITIONS}
+    ),
 }
 
 
@@ -173,7 +119,16 @@ def save(name: str, directory: Path) -> Path:
     unknown = made.special["unk_token"]
     tokenizer = made.tokenizer([*(s for s in special if s != unknown), unknown])
     torch.manual_seed(0)
-    made.network(tokenizer.get_vocab_size()).save_pretrained(directory)
+    sizes = {"vocab_size": tokenizer.get_vocab_size(), **made.shape}
+    config = transformers.AutoConfig.for_model(made.network, **sizes)
+    auto = transformers.AutoModelForMaskedLM
+    if name in ENCODER_DECODERS:
+        auto = transformers.AutoModelForSeq2SeqLM
+    model = auto.from_config(config)
+    if name == "t5":
+        with torch.no_grad():
+            model.shared.weight.mul_(0.3)  # T5's own scale makes a small random model too certain
+    model.save_pretrained(directory)
     PreTrainedTokenizerFast(tokenizer_object=tokenizer, **made.special).save_pretrained(directory)
     return directory
 

@@ -6,7 +6,7 @@ Weights are wide enough that a wrong context token, position or mask shows in a 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -31,17 +31,15 @@ SENTENCES = [
     "A technician told the customer that he could pay with cash.",
 ]
 
-#: vLLM wants heads of 32 or more.
-_WIDTH, _HEADS = 64, 2
-
 
 @dataclass(frozen=True)
 class Kind:
-    """How a small model is made: its tokenizer, special tokens and network."""
+    """A small model: its tokenizer, BOS, type, and how its configuration differs from `_SHAPE`."""
 
     tokenizer: Callable[[], tokenizers.Tokenizer]
     bos: str
-    network: Callable[[int, int], transformers.PreTrainedModel]
+    network: str
+    shape: dict[str, Any] = field(default_factory=dict)
 
 
 def _trained(
@@ -54,24 +52,22 @@ def _trained(
     return tokenizer
 
 
-def _byte_bpe(bos: str, *, adds_bos: bool = False) -> tokenizers.Tokenizer:
-    alphabet = pre_tokenizers.ByteLevel.alphabet()
-    tokenizer = _trained(
-        models.BPE(),
-        trainers.BpeTrainer(
-            vocab_size=330,
-            special_tokens=["<pad>", bos],
-            initial_alphabet=alphabet,
-            show_progress=False,
-        ),
-        pre_tokenizer=pre_tokenizers.ByteLevel(add_prefix_space=False),
-        decoder=decoders.ByteLevel(),
-    )
-    if adds_bos:
-        single = f"{bos} $A"
-        ids = [(bos, tokenizer.token_to_id(bos))]
-        tokenizer.post_processor = processors.TemplateProcessing(single=single, special_tokens=ids)
+def surrounded(tokenizer: tokenizers.Tokenizer, single: str) -> tokenizers.Tokenizer:
+    """The tokenizer, which puts special tokens around a text: `<s> $A </s>`."""
+    named = [part for part in single.split() if part != "$A"]
+    ids = [(name, tokenizer.token_to_id(name)) for name in named]
+    tokenizer.post_processor = processors.TemplateProcessing(single=single, special_tokens=ids)
     return tokenizer
+
+
+def byte_bpe(*special: str) -> tokenizers.Tokenizer:
+    """Make a tokenizer of bytes, with special tokens first."""
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    trainer = trainers.BpeTrainer(
+        vocab_size=330, special_tokens=[*special], initial_alphabet=alphabet, show_progress=False
+    )
+    splitter = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    return _trained(models.BPE(), trainer, pre_tokenizer=splitter, decoder=decoders.ByteLevel())
 
 
 def _metaspace_bpe() -> tokenizers.Tokenizer:
@@ -83,10 +79,7 @@ def _metaspace_bpe() -> tokenizers.Tokenizer:
         pre_tokenizer=pre_tokenizers.Metaspace(prepend_scheme="first"),
         decoder=decoders.Metaspace(prepend_scheme="first"),
     )
-    tokenizer.post_processor = processors.TemplateProcessing(
-        single="<s> $A </s>", special_tokens=[("<s>", 1), ("</s>", 2)]
-    )
-    return tokenizer
+    return surrounded(tokenizer, "<s> $A </s>")
 
 
 def _wordpiece() -> tokenizers.Tokenizer:
@@ -101,70 +94,29 @@ def _wordpiece() -> tokenizers.Tokenizer:
     )
 
 
-def _shape(n_vocabulary: int, bos: int, **more: Any) -> dict[str, Any]:
-    """What the configurations of all kinds but GPT-2 call by the same names."""
-    return {
-        "vocab_size": n_vocabulary,
-        "max_position_embeddings": 64,
-        "hidden_size": _WIDTH,
-        "num_hidden_layers": 2,
-        "num_attention_heads": _HEADS,
-        "bos_token_id": bos,
-        "eos_token_id": bos,
-        **more,
-    }
-
-
-def _gpt2(n_vocabulary: int, bos: int) -> transformers.PreTrainedModel:
-    return transformers.GPT2LMHeadModel(
-        transformers.GPT2Config(
-            vocab_size=n_vocabulary,
-            n_positions=64,
-            n_embd=_WIDTH,
-            n_layer=2,
-            n_head=_HEADS,
-            initializer_range=0.4,
-            bos_token_id=bos,
-            eos_token_id=bos,
-        )
-    )
-
-
-def _neox(n_vocabulary: int, bos: int) -> transformers.PreTrainedModel:
-    wide = {"intermediate_size": 64, "initializer_range": 0.4}
-    return transformers.GPTNeoXForCausalLM(
-        transformers.GPTNeoXConfig(**_shape(n_vocabulary, bos, **wide))
-    )
-
-
-def _llama(n_vocabulary: int, bos: int) -> transformers.PreTrainedModel:
-    wide = {"intermediate_size": 64, "initializer_range": 0.4, "num_key_value_heads": 1}
-    return transformers.LlamaForCausalLM(
-        transformers.LlamaConfig(**_shape(n_vocabulary, bos, **wide, eos_token_id=2))
-    )
-
-
-def _mistral(n_vocabulary: int, bos: int) -> transformers.PreTrainedModel:
-    """Most sentences are longer than the window, which drops their first tokens from sight."""
-    wide = {"intermediate_size": 64, "initializer_range": 0.4, "num_key_value_heads": 1}
-    window = {"head_dim": _WIDTH // _HEADS, "sliding_window": 6}
-    return transformers.MistralForCausalLM(
-        transformers.MistralConfig(**_shape(n_vocabulary, bos, **wide, **window))
-    )
-
-
-def _opt(n_vocabulary: int, bos: int) -> transformers.PreTrainedModel:
-    wide = {"word_embed_proj_dim": _WIDTH, "ffn_dim": 64, "init_std": 0.4, "pad_token_id": 0}
-    return transformers.OPTForCausalLM(transformers.OPTConfig(**_shape(n_vocabulary, bos, **wide)))
-
+#: vLLM wants heads of 32 or more.
+_SHAPE = {
+    "max_position_embeddings": 64,
+    "hidden_size": 64,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "initializer_range": 0.4,
+}
+_INNER = {"intermediate_size": 64}
+_ONE_KEY = {**_INNER, "num_key_value_heads": 1}
+#: Most sentences are longer than the window, which drops their first tokens from sight.
+_WINDOW = {**_ONE_KEY, "head_dim": 32, "sliding_window": 6}
+_OPT = {"word_embed_proj_dim": 64, "ffn_dim": 64, "init_std": 0.4, "pad_token_id": 0}
 
 KINDS = {
-    "gpt2": Kind(lambda: _byte_bpe("<|endoftext|>"), "<|endoftext|>", _gpt2),
-    "gpt2-wordpiece": Kind(_wordpiece, "[BOS]", _gpt2),
-    "neox": Kind(lambda: _byte_bpe("<|endoftext|>"), "<|endoftext|>", _neox),
-    "llama-adds-bos": Kind(_metaspace_bpe, "<s>", _llama),
-    "mistral": Kind(lambda: _byte_bpe("<s>"), "<s>", _mistral),
-    "opt-adds-bos": Kind(lambda: _byte_bpe("</s>", adds_bos=True), "</s>", _opt),
+    "gpt2": Kind(lambda: byte_bpe("<pad>", "<|endoftext|>"), "<|endoftext|>", "gpt2"),
+    "gpt2-wordpiece": Kind(_wordpiece, "[BOS]", "gpt2"),
+    "neox": Kind(lambda: byte_bpe("<pad>", "<|endoftext|>"), "<|endoftext|>", "gpt_neox", _INNER),
+    "llama-adds-bos": Kind(_metaspace_bpe, "<s>", "llama", {**_ONE_KEY, "eos_token_id": 2}),
+    "mistral": Kind(lambda: byte_bpe("<pad>", "<s>"), "<s>", "mistral", _WINDOW),
+    "opt-adds-bos": Kind(
+        lambda: surrounded(byte_bpe("<pad>", "</s>"), "</s> $A"), "</s>", "opt", _OPT
+    ),
 }
 
 
@@ -174,13 +126,14 @@ def save(kind: str, directory: Path, *, seed: int = 0, names_bos: bool = True) -
     tokenizer = made.tokenizer()
     bos = tokenizer.token_to_id(made.bos)
     torch.manual_seed(seed)
-    network = made.network(tokenizer.get_vocab_size(), bos)
-    network.save_pretrained(directory)
+    ends = {"bos_token_id": bos, "eos_token_id": bos}
+    shape = {**_SHAPE, "vocab_size": tokenizer.get_vocab_size(), **ends, **made.shape}
+    config = transformers.AutoConfig.for_model(made.network, **shape)
+    transformers.AutoModelForCausalLM.from_config(config).save_pretrained(directory)
     special = {"bos_token": made.bos, "eos_token": made.bos} if names_bos else {}
-    if tokenizer.token_to_id("[UNK]") is not None:
-        special["unk_token"] = "[UNK]"
-    if tokenizer.token_to_id("<unk>") is not None:
-        special["unk_token"] = "<unk>"
+    for unknown in ("[UNK]", "<unk>"):
+        if tokenizer.token_to_id(unknown) is not None:
+            special["unk_token"] = unknown
     PreTrainedTokenizerFast(tokenizer_object=tokenizer, **special).save_pretrained(directory)
     return directory
 

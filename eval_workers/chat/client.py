@@ -22,8 +22,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
 from plumbline.eval_workers.chat.requests import Failure, Reply, Request
-from plumbline.eval_workers.vllm.vllm_client import SERVED_HERE, address
-from plumbline.warehouse.errors import BadInput, Interrupted, PlumblineError, UsageProblem
+from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem
 from plumbline.warehouse.text.escape import spellings
 
 if TYPE_CHECKING:
@@ -51,7 +50,7 @@ Call = Callable[["openai.AsyncOpenAI"], Awaitable[str]]
 
 @dataclass(frozen=True)
 class Server:
-    """A server's address and limits; with the address ``vllm`` Plumbline starts the server itself.
+    """A server's address and limits.
 
     ``concurrency`` is the number of requests at the same time. The key is read from the
     environment when it is used. ``retried`` explains the waits.
@@ -90,23 +89,17 @@ class ChatClient:
 
     async def attempt(self, request: Request) -> Reply | Failure:
         """Send a request once, and wait for its reply up to the time-out."""
-        body = await self.body(request.model, partial(_call, request))
+        body = await self.body(partial(_call, request))
         if isinstance(body, str):
             return self._reply(request.request_id, body)
         return Reply(request.request_id, "", body.error, refused=True) if body.refused else body
 
-    async def body(self, model: str, call: Call) -> str | Failure:
+    async def body(self, call: Call) -> str | Failure:
         """The raw body of an answer within the time-out, of at most ``LARGEST`` bytes."""
         import openai
 
         try:
-            client = self._client
-            if self._server.base_url == SERVED_HERE:
-                client = client.with_options(base_url=await asyncio.to_thread(address, model))
-            return await asyncio.wait_for(call(client), self._server.timeout_s)
-        except PlumblineError as e:
-            permanent = not isinstance(e, Interrupted)
-            return Failure(self.clean(str(e)), retry=False, permanent=permanent)
+            return await asyncio.wait_for(call(self._client), self._server.timeout_s)
         except (TimeoutError, openai.APITimeoutError):
             problem = f"no reply within {self._server.timeout_s:g} s"
             return Failure(problem, retry=True, charged=True)
@@ -228,11 +221,9 @@ def _open(key: str, server: Server) -> openai.AsyncOpenAI:
 def checked_url(url: str) -> str:
     """The address, if it is valid and holds no secret; else raises ``UsageProblem``.
 
-    >>> checked_url("http://localhost:8000/v1"), checked_url("vllm")
-    ('http://localhost:8000/v1', 'vllm')
+    >>> checked_url("http://localhost:8000/v1")
+    'http://localhost:8000/v1'
     """
-    if url == SERVED_HERE:
-        return url
     try:
         parts = urlsplit(url)
         is_whole = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
@@ -249,17 +240,11 @@ def checked_url(url: str) -> str:
 def find_key(base_url: str, environment: Mapping[str, str] = os.environ) -> str:
     """The API key for a server, from the first variable of ``KEYS`` that is set; empty if none is.
 
-    Raises ``UsageProblem`` for OpenAI's own server without a key, and for a malformed key;
-    ``MissingComponent`` for the address `vllm` if vLLM isn't installed.
+    Raises ``UsageProblem`` for OpenAI's own server without a key, and for a malformed key.
 
     >>> find_key("http://localhost:8000/v1", {"OPENAI_API_KEY": "dummy"})
     'dummy'
     """
-    if base_url == SERVED_HERE:
-        from plumbline.eval_workers.vllm.vllm_client import interpreter
-
-        _ = interpreter(environment)
-        return ""
     keys = ((name, environment.get(name, "").strip()) for name in KEYS)
     name, key = next((named for named in keys if named[1]), ("", ""))
     if not (key.isascii() and key.isprintable()):

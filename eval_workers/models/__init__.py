@@ -107,14 +107,10 @@ def one_model_kept() -> Iterator[None]:
 def opened(store: Store, model: str, options: ModelOptions) -> Iterator[Any]:
     """A model for several steps; a full disk or memory within the block raises ``BadInput``.
 
-    Unless the model is open already, another open model and servers started here are closed first,
-    to free their memory.
+    Unless the model is open already, another open model is closed first, to free its memory.
     """
-    from plumbline.eval_workers.vllm import vllm_client
-
     kept = {} if _kept is None else _kept
     if (model, options) not in kept:
-        vllm_client.stop()
         if kept:
             kept.clear()
             _release()

@@ -18,8 +18,7 @@ from plumbline.eval_workers.models.local.causal_model import CausalModel
 from plumbline.eval_workers.models.local.model_files import Files
 from plumbline.eval_workers.models.local.source import find_source, is_ngram
 from plumbline.eval_workers.models.model_options import ModelOptions, refuse_options
-from plumbline.eval_workers.models.ngram import VERSION
-from plumbline.eval_workers.models.ngram.ngram_model import NgramModel
+from plumbline.eval_workers.models.ngram_model import VERSION, NgramModel
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.paths import json_object
 

@@ -17,7 +17,12 @@ from typing import Any, ClassVar, Literal, Protocol
 
 import pyarrow as pa
 
-from plumbline.eval_workers.models.scoring_contract import Instruction, Model, texts_hash
+from plumbline.eval_workers.models.scoring_contract import (
+    Instruction,
+    Model,
+    short_hash,
+    texts_hash,
+)
 from plumbline.warehouse.errors import UsageProblem
 
 Finish = Literal["stop", "length"]
@@ -95,8 +100,7 @@ class SamplingOptions:
         del row["instruction_key"]
         if row["form"] in (None, "prefix"):
             del row["form"]
-        text = json.dumps(row, sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
+        return short_hash(row)
 
     @property
     def label(self) -> str:
@@ -114,8 +118,17 @@ class SamplingOptions:
         return ", ".join(parts)
 
     def seeded(self, text: str, sample: int) -> SeededPrompt:
-        """Return a prompt as sent with the number of a sample, from 0, and its seed."""
-        return SeededPrompt(text, sample, sample_seed(self.seed, texts_hash([text]), sample))
+        """Return a prompt as sent with the number of a sample, from 0, and its seed.
+
+        Seeds are below 2^53: every JSON reader keeps them exactly.
+
+        >>> seeds = {SamplingOptions(seed=s).seeded("It", k).seed for s in (0, 1) for k in range(9)}
+        >>> len(seeds)
+        18
+        """
+        place = json.dumps([self.seed, texts_hash([text]), sample])
+        digest = hashlib.sha256(place.encode()).digest()
+        return SeededPrompt(text, sample, int.from_bytes(digest[:8], "big") >> 11)
 
 
 @dataclass(frozen=True, order=True)
@@ -130,18 +143,6 @@ class SeededPrompt:
     def text_id(self) -> str:
         """Hash of the prompt as sent (16 hex digits)."""
         return texts_hash([self.text])
-
-
-def sample_seed(seed: int, text_id: str, sample: int) -> int:
-    """The seed of one sample, from 0 to 2^53 - 1, which every JSON reader keeps exactly.
-
-    >>> sample_seed(0, "ab", 1) == sample_seed(0, "ab", 1)
-    True
-    >>> len({sample_seed(s, t, k) for s in (0, 1) for t in ("ab", "cd") for k in range(100)})
-    400
-    """
-    digest = hashlib.sha256(json.dumps([seed, text_id, sample]).encode()).digest()
-    return int.from_bytes(digest[:8], "big") >> 11
 
 
 @dataclass(frozen=True)
@@ -167,8 +168,8 @@ class Sample:
 class SamplingModel(Model, Protocol):
     """A model that continues prompts."""
 
-    def continue_(self, draws: Sequence[SeededPrompt], options: SamplingOptions) -> list[Sample]:
-        """A sample for each draw, in the order given (loads the weights).
+    def continue_(self, prompts: Sequence[SeededPrompt], options: SamplingOptions) -> list[Sample]:
+        """A sample for each prompt, in the order given (loads the weights).
 
         The sample of a prompt that can't be continued, such as one that leaves no room for
         ``max_new_tokens``, has a problem.

@@ -7,8 +7,8 @@ texts, their order or the batch size. A text that can't be scored exactly gets a
 number.
 
 A model without log p(text | BOS), and a causal model in a chat, give another sum over tokens in
-nats. ``Identity.measure``
-names the sum, so that scores of two measures are never compared by accident.
+nats. ``Identity.measure`` names the sum, so that scores of two measures are never compared by
+accident.
 
 An instruction before a prompt has one of two forms. `prefix`: one text of the instruction, a space
 and the prompt. `chat`: the instruction is a user's message in the model's chat template, and the
@@ -31,9 +31,14 @@ from plumbline.warehouse.errors import UsageProblem
 SAME_TOKENS = "the tokenizer gives both sentences the same tokens"
 
 
+def short_hash(value: object) -> str:
+    """Hash of a value that JSON can hold (16 hex digits)."""
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:16]
+
+
 def texts_hash(texts: Sequence[str]) -> str:
     """Hash of some texts in their order (16 hex digits)."""
-    return hashlib.sha256(json.dumps(list(texts)).encode()).hexdigest()[:16]
+    return short_hash(list(texts))
 
 
 #: A text as the model sees it: token ids, without BOS.
@@ -79,8 +84,7 @@ class Identity:
         for name, default in (("measure", LOG_LIKELIHOOD), ("conversation", None)):
             if fields[name] == default:
                 del fields[name]
-        text = json.dumps(fields, sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
+        return short_hash(fields)
 
 
 @dataclass(frozen=True)
@@ -112,8 +116,6 @@ class TextScore:
 
 
 FORMS = ("prefix", "chat")
-#: The key for no instruction.
-NO_INSTRUCTION = "none"
 
 
 @dataclass(frozen=True)
@@ -142,9 +144,7 @@ class Instruction:
     @property
     def key(self) -> str:
         """Hash of instruction and form (16 hex digits), or `none`."""
-        if self.text is None:
-            return NO_INSTRUCTION
-        return hashlib.sha256(json.dumps([self.text, self.form]).encode()).hexdigest()[:16]
+        return "none" if self.text is None else short_hash([self.text, self.form])
 
     @property
     def prefix(self) -> str:

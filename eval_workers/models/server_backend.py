@@ -13,10 +13,9 @@ from collections.abc import Collection, Sequence
 from typing import NoReturn
 
 from plumbline.eval_workers.chat.client import Server, checked_url
-from plumbline.eval_workers.chat.requests import Failure
-from plumbline.eval_workers.models.echo import EchoFault, EchoServer, read_echo
 from plumbline.eval_workers.models.model_options import ModelOptions, refuse_options
-from plumbline.eval_workers.models.probe import probe
+from plumbline.eval_workers.models.remote.echo import Echo, EchoServer
+from plumbline.eval_workers.models.remote.probe import probe
 from plumbline.eval_workers.models.scoring_contract import Identity, Instruction, TextScore
 from plumbline.warehouse.errors import UsageProblem
 
@@ -46,10 +45,10 @@ class ServerBackend:
             raise UsageProblem("--backend server", "needs the server's address", fix)
         refuse_options(options, _OF_LOADED_MODELS, "is for models loaded here, not by a server")
         at = Server(checked_url(options.base_url), concurrency=options.concurrency)
-        server = EchoServer(model, at)
-        software = server.software() or "version unknown"
-        probed = probe(server, options.bos)
-        self._server, self._sent, self._context = probed.server, probed.sent, probed.context
+        software = EchoServer(model, at).software() or "version unknown"
+        probed = probe(EchoServer(model, at), options.bos)
+        self._server, self._context = probed.server, probed.context
+        whose = "option" if self._server.sent else "the server's"
         self._pieces: dict[int, str] = {}
         self.identity = Identity(
             model=model,
@@ -57,7 +56,7 @@ class ServerBackend:
             backend="server",
             backend_version=f"{software}, tokenisation {probed.tokenisation}",
             dtype=_AS_SERVED,
-            bos_policy=f"option: {probed.bos}" if probed.sent else f"the server's: {probed.bos}",
+            bos_policy=f"{whose}: {probed.bos}",
             bos_token_id=_number(probed.bos),
             text_form=options.text_form,
         )
@@ -74,9 +73,7 @@ class ServerBackend:
             if (problem := self._problem(text))
         }
         sent = [text for text in dict.fromkeys(texts) if text not in scores]
-        bodies = self._server.bodies([self._sent + text for text in sent]) if sent else []
-        for text, body in zip(sent, bodies, strict=True):
-            scores[text] = self._scored(text, body)
+        scores |= zip(sent, map(self._scored, self._server.echoes(sent)), strict=True)
         return [scores[text] for text in texts]
 
     def pieces(self, token_ids: Collection[int]) -> dict[int, str]:
@@ -97,21 +94,16 @@ class ServerBackend:
         bos = self._context[-1].strip()
         return f"it holds the special token {bos}" if bos and bos in text else None
 
-    def _scored(self, text: str, body: str | Failure) -> TextScore:
-        if isinstance(body, Failure):
-            return TextScore(math.nan, problem=f"the server refuses it: {body.error}")
-        try:
-            echo = read_echo(body, text)
-        except EchoFault as e:
-            return TextScore(math.nan, problem=f"the server {e}")
-        if echo.problem:
-            return TextScore(math.nan, problem=f"the server {echo.problem}")
+    def _scored(self, echo: Echo | str) -> TextScore:
+        problem = echo if isinstance(echo, str) else echo.problem
+        if isinstance(echo, str) or problem:
+            return TextScore(math.nan, problem=f"the server {problem}")
         if echo.context != self._context:
             problem = f"the server puts {''.join(echo.context)!r} before it"
             return TextScore(math.nan, problem=f"{problem}, not {''.join(self._context)!r}")
-        logprobs = tuple(min(0.0, value or 0.0) for value in echo.text_logprobs_nats)
-        ids = tuple(map(_number, echo.text_pieces))
-        self._pieces.update(zip(ids, echo.text_pieces, strict=True))
+        logprobs = tuple(min(0.0, value or 0.0) for value in echo.logprobs_nats)
+        ids = tuple(map(_number, echo.pieces))
+        self._pieces.update(zip(ids, echo.pieces, strict=True))
         return TextScore(math.fsum(logprobs), ids, logprobs)
 
 

@@ -21,9 +21,9 @@ from plumbline.eval_workers.models.local import loading
 from plumbline.eval_workers.models.local.causal_model import CausalModel
 from plumbline.eval_workers.models.local.model_files import check_complete, n_embedded
 from plumbline.eval_workers.models.model_options import ModelOptions
+from plumbline.eval_workers.models.remote.vllm_client import EngineFailed, RemoteEngine, killed
 from plumbline.eval_workers.models.sampling_contract import SamplingOptions
 from plumbline.eval_workers.models.scoring_contract import Tokens
-from plumbline.eval_workers.vllm.vllm_client import EngineFailed, RemoteEngine, killed
 from plumbline.warehouse.errors import BadInput, Interrupted, MissingComponent, UsageProblem
 
 #: Memory for attention's keys and values on a CPU, where vLLM would take nine tenths of all memory.
@@ -56,8 +56,6 @@ class VllmBackend(CausalModel):
     def weights(self) -> VllmBackend:
         """This model itself, which asks the engine's process."""
         return self
-
-    longest_in_tree = 0
 
     @cached_property
     def _n_positions(self) -> int:

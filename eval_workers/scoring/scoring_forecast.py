@@ -113,8 +113,7 @@ def _todo(store: Store, model: Any, benchmark: str, task: Task) -> Iterator[Row]
     subject = f"{model.identity.model} on {benchmark}"
     yield _row(subject, "to score", len(state.missing), "pairs", f"of {len(state.wanted):,}")
     yield _row(subject, "distinct sequences", len(sequences))
-    note = f"{model.n_computed(sequences):,} go through the model"
-    yield _row(subject, "tokens", sum(map(len, sequences)), "", note)
+    yield _row(subject, "tokens", sum(map(len, sequences)))
     refused = [f"{t!r}: {e}" for t, e in zip(texts, encoded, strict=True) if isinstance(e, str)]
     if refused:
         yield _row(subject, "can't be scored", len(refused), "sentences", f"first: {refused[0]}")

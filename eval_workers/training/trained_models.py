@@ -15,8 +15,8 @@ from typing import Any
 
 from plumbline.eval_workers.models.local.source import content_hash
 from plumbline.eval_workers.models.model_options import ModelOptions
-from plumbline.eval_workers.models.ngram import VERSION as NGRAM_VERSION
-from plumbline.eval_workers.models.ngram import NgramOptions
+from plumbline.eval_workers.models.ngram_model import VERSION as NGRAM_VERSION
+from plumbline.eval_workers.models.ngram_model import NgramOptions
 from plumbline.eval_workers.training.training_options import Base, StepProgress, TrainOptions
 from plumbline.warehouse.errors import UsageProblem, disk_problems
 from plumbline.warehouse.input.remote_files import fingerprint
@@ -100,7 +100,7 @@ def train_model(
 
     def make(work: Path) -> dict[str, Any]:
         if isinstance(options, NgramOptions):
-            from plumbline.eval_workers.models.ngram.ngram_training import train as count
+            from plumbline.eval_workers.models.ngram_training import train as count
 
             return count(shards, name, corpus, options, work, text_field)
         from plumbline.eval_workers.training.trainer import train

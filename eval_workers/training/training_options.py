@@ -11,7 +11,7 @@ from pydantic.dataclasses import dataclass as options_class
 
 from plumbline.eval_workers.disclosure.word_probabilities import WORD_LIST
 from plumbline.eval_workers.models.model_options import ModelOptions
-from plumbline.eval_workers.models.ngram import NgramOptions
+from plumbline.eval_workers.models.ngram_model import NgramOptions
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.options import MOST, STRICT, words
 

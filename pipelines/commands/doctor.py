@@ -169,7 +169,7 @@ def _gpu(_: Doctor) -> str:
 
 
 def _vllm(_: Doctor) -> str:
-    from plumbline.eval_workers.vllm.vllm_client import RemoteEngine
+    from plumbline.eval_workers.models.remote.vllm_client import RemoteEngine
 
     return ", ".join(f"{name} {version}" for name, version in RemoteEngine().versions.items())
 

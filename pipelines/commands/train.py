@@ -10,7 +10,7 @@ from typing import Annotated, TypeAlias
 from pydantic import Field
 
 from plumbline.eval_workers.models.model_options import OF_SCORES, ModelOptions
-from plumbline.eval_workers.models.ngram import NgramOptions
+from plumbline.eval_workers.models.ngram_model import NgramOptions
 from plumbline.eval_workers.training import trained_models
 from plumbline.eval_workers.training.training_options import Base, LearnerOptions, TrainOptions
 from plumbline.jobs.kernel.corpus_options import RecordOptions

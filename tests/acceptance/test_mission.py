@@ -15,7 +15,7 @@ import sys
 
 import pytest
 
-from plumbline.eval_workers.vllm.vllm_client import interpreter
+from plumbline.eval_workers.models.remote.vllm_client import interpreter
 from plumbline.jobs.kernel.tokens.tokenizer import tokenize
 from plumbline.warehouse import wordlists
 from plumbline.warehouse.errors import MissingComponent

@@ -63,7 +63,7 @@ def find_adapter(adapter: str) -> Adapter:
 
     Raises ``BadInput`` for an adapter that can't be read or isn't for a causal model.
     """
-    what, path = f"adapter {adapter}", Path(adapter).expanduser()
+    what, path, version = f"adapter {adapter}", Path(adapter).expanduser(), metadata.version("peft")
     if path.exists() or looks_like_path(adapter):
         for file in (ADAPTER_CONFIG, _WEIGHTS):
             if not (path / file).is_file():
@@ -79,7 +79,6 @@ def find_adapter(adapter: str) -> Adapter:
         raise BadInput(f"adapter {adapter!r}", "is neither a directory nor a hub id")
     config = _checked(what, path / ADAPTER_CONFIG)
     base, revision = (config.get(key) for key in ("base_model_name_or_path", "revision"))
-    version = metadata.version("peft")
     return Adapter(name, path, version, str(base or "a model"), str(revision or ""))
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
@@ -17,7 +17,6 @@ from transformers import GenerationConfig
 
 from plumbline.eval_workers.models.local import loading
 from plumbline.eval_workers.models.local.text_reader import TextReader
-from plumbline.eval_workers.models.local.tree import n_nodes
 from plumbline.eval_workers.models.sampling_contract import (
     Finish,
     Sample,
@@ -35,12 +34,6 @@ class CausalModel(TextReader):
     """
 
     supports = frozenset({"adapter", "chat", "quantisation"})
-
-    def n_computed(self, sequences: Collection[Tokens]) -> int:
-        """Number of tokens that go through the model; shared beginnings in trees count once."""
-        longest = self.weights.longest_in_tree
-        in_trees = sorted(s for s in sequences if len(s) <= longest)
-        return n_nodes(in_trees) + sum(len(s) for s in sequences if len(s) > longest)
 
     def score(self, texts: Sequence[str]) -> list[TextScore]:
         """Score each text, in the order given; equal token sequences are computed once."""

@@ -93,12 +93,3 @@ def _before(tokenizer: Any, messages: Sequence[Mapping[str, str]]) -> str | None
     text = str(tokenizer.apply_chat_template(chat, chat_template=template, tokenize=False))
     before, words, _ = text.rpartition(_WORDS)
     return before if words else None
-
-
-def without_bos(ids: Sequence[int], bos: int) -> list[int]:
-    """Tokens of a chat without its template's BOS.
-
-    >>> without_bos([1, 5, 1], 1), without_bos([5, 1], 1), without_bos([], 1)
-    ([5, 1], [5, 1], [])
-    """
-    return list(ids[1:] if ids[:1] == [bos] else ids)

@@ -23,7 +23,7 @@ with the pronoun masked, are computed once.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import cached_property
@@ -98,11 +98,6 @@ class MaskedModel(TextReader):
         is_counted = self.config.model_type in _COUNTED_FROM_PADDING
         n_unused = int(self.config.pad_token_id or 0) + 1 if is_counted else 0
         return int(limit) - sum(map(len, self._around)) - n_unused
-
-    def n_computed(self, sequences: Collection[Tokens]) -> int:
-        """Tokens that go through the model: a copy of the text for each of its tokens."""
-        taken = sum(map(len, self._around))
-        return sum(len(ids) * (len(ids) + taken) for ids in sequences)
 
     def score(self, texts: Sequence[str]) -> list[TextScore]:
         """The PLL of each text, in the order given.

@@ -128,37 +128,28 @@ def auto_class(kind: Kind) -> Any:
 def _kind_of(name: str, config: Any) -> Kind:
     """Return a model's kind, by its configuration and architecture.
 
-    Raises ``BadInput`` for a model that can't score a sentence, or was saved without its head.
+    BERT and similar models see later tokens unless configured as decoders. So they are masked
+    models, even with a head for next tokens. Raises ``BadInput`` for a model that can't score a
+    sentence, or was saved without its head.
     """
+    is_left_to_right = any(getattr(config, flag, False) for flag in ("is_decoder", "causal"))
+    kind: Kind = "causal"
+    if getattr(config, "is_encoder_decoder", False):
+        kind = "encoder-decoder"
+    elif type(config) in auto.MODEL_FOR_MASKED_LM_MAPPING and not is_left_to_right:
+        kind = "masked"
     architectures = getattr(config, "architectures", None) or []
     what = ", ".join(architectures) or f"model type {config.model_type}"
-    possible = [kind for kind in _CLASSES if _can_be(kind, config)]
-    if not possible:
+    fix = "give a language model"
+    _, mapping, endings = _CLASSES[kind]
+    if type(config) not in getattr(auto, f"MODEL_FOR_{mapping}_MAPPING"):
         problem = f"{what} is neither a causal, a masked nor an encoder-decoder language model"
-        raise BadInput(name, problem, "give a language model")
-    for kind in possible:
-        _, mapping, endings = _CLASSES[kind]
-        listed = getattr(auto, f"MODEL_FOR_{mapping}_MAPPING_NAMES").get(config.model_type)
-        if not architectures or any(a == listed or a.endswith(endings) for a in architectures):
-            return kind
-    problem = f"{what}, of the kind {possible[0]}, was saved without the head of a language model"
-    raise BadInput(name, problem, "give a language model")
-
-
-def _can_be(kind: Kind, config: Any) -> bool:
-    """True if a model with this configuration can be of a kind.
-
-    BERT and similar models see later tokens unless configured as decoders. So they are masked
-    models, even with a head for next tokens.
-    """
-    if type(config) not in getattr(auto, f"MODEL_FOR_{_CLASSES[kind][1]}_MAPPING"):
-        return False
-    if getattr(config, "is_encoder_decoder", False) or kind == "encoder-decoder":
-        return kind == "encoder-decoder" and bool(config.is_encoder_decoder)
-    if type(config) not in auto.MODEL_FOR_MASKED_LM_MAPPING:
-        return True
-    is_left_to_right = any(getattr(config, name, False) for name in ("is_decoder", "causal"))
-    return is_left_to_right == (kind == "causal")
+        raise BadInput(name, problem, fix)
+    listed = getattr(auto, f"MODEL_FOR_{mapping}_MAPPING_NAMES").get(config.model_type)
+    if architectures and not any(a == listed or a.endswith(endings) for a in architectures):
+        problem = f"{what}, of the kind {kind}, was saved without the head of a language model"
+        raise BadInput(name, problem, fix)
+    return kind
 
 
 def load_model(files: Files, options: ModelOptions) -> Any:

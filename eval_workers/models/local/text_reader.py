@@ -18,11 +18,7 @@ import transformers
 from transformers import AutoTokenizer
 
 from plumbline.eval_workers.models.local import loading
-from plumbline.eval_workers.models.local.chat_template import (
-    load_conversation,
-    rendered,
-    without_bos,
-)
+from plumbline.eval_workers.models.local.chat_template import load_conversation, rendered
 from plumbline.eval_workers.models.local.model_files import Files, Kind, quantisation, read_files
 from plumbline.eval_workers.models.local.weights import Weights
 from plumbline.eval_workers.models.model_options import ModelOptions, refuse_options
@@ -145,8 +141,8 @@ class TextReader:
     def weights(self) -> Any:
         """What computes with token ids; it loads the weights when first needed.
 
-        Other backends have an object with the same ``n_parameters``, ``n_embedded``,
-        ``longest_in_tree``, ``logprobs`` and, if they continue texts, ``new_tokens``.
+        Other backends have an object with the same ``n_parameters``, ``n_embedded``, ``logprobs``
+        and, if they continue texts, ``new_tokens``.
         """
         return Weights(self.files, self.options, self._bos)
 
@@ -194,7 +190,7 @@ class TextReader:
         text = rendered(self.tokenizer, messages, self.source.name, fix)
         if text in self._frames:
             return text
-        ids = without_bos(self.ids([text])[0], self._bos)
+        ids = self._without_bos(self.ids([text])[0])
         unknown = self.tokenizer.unk_token_id
         for message in messages:
             special = self._special_of(self.ids([message["content"]])[0])
@@ -279,6 +275,10 @@ class TextReader:
         options = {"skip_special_tokens": True, "clean_up_tokenization_spaces": False}
         return str(self.tokenizer.decode(list(ids), **options))
 
+    def _without_bos(self, ids: list[int]) -> list[int]:
+        """Tokens of a chat without its template's BOS."""
+        return ids[1:] if ids[:1] == [self._bos] else ids
+
     def _special_of(self, ids: Sequence[int]) -> Tokens:
         return tuple(i for i in ids if i in self._special)
 
@@ -289,7 +289,7 @@ class TextReader:
         framing = [frame for start, frame in self._frames.items() if text.startswith(start)]
         frame = max(framing, key=lambda frame: len(frame.text), default=_Frame("", (), ()))
         if framing:
-            ids = without_bos(ids, self._bos)
+            ids = self._without_bos(ids)
         if not ids:
             return "the tokenizer gives no token for it"
         special = self._special_of(ids)
@@ -307,10 +307,6 @@ class TextReader:
             if not decoded.endswith(written) or (not framing and decoded != written):
                 return f"the tokenizer reads other words: {read!r}"
         return tuple(ids)
-
-    def n_computed(self, sequences: Collection[Tokens]) -> int:
-        """Number of tokens that go through the model for distinct sequences, BOS included."""
-        return sum(map(len, sequences))
 
 
 def _letters(text: str) -> str:

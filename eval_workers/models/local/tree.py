@@ -48,16 +48,6 @@ def n_shared(first: Tokens, second: Tokens) -> int:
     return most
 
 
-def n_nodes(sequences: Sequence[Tokens]) -> int:
-    """Number of nodes of the tree of some sorted sequences; 0 without a sequence.
-
-    >>> n_nodes([(1, 2, 3), (1, 2, 4), (1, 5, 6)]), n_nodes([])
-    (4, 0)
-    """
-    shared = map(n_shared, sequences, sequences[1:])
-    return sum(len(s) - 1 for s in sequences) - sum(shared) + bool(sequences)
-
-
 def end_of_tree(sequences: Sequence[Tokens], start: int, n_nodes: int) -> int:
     """End index of the longest tree from ``sequences[start]`` on with at most ``n_nodes`` nodes.
 

@@ -62,7 +62,6 @@ class ListedModel:
 
 #: Suffix for the path of a file that has other content besides the list.
 AMONG_OTHERS = "#model"
-#: Other packages can't add lists: ``local.loading`` reads pickles of models that a list names.
 LISTS = Registry("model list", __name__, ".toml", instead="give the path of a .toml file")
 
 
@@ -120,9 +119,10 @@ def _parse(what: str, text: str, *, among_others: bool = False) -> list[ListedMo
     content = parsed(text, what)
     if among_others:
         content = {key: value for key, value in content.items() if key == "model"}
-    entries = checked(_List, content, what).model
-    names, models = {field.name for field in dataclasses.fields(ModelOptions)}, []
+    names = {field.name for field in dataclasses.fields(ModelOptions)}
+    models: list[ListedModel] = []
     first: dict[str, int] = {}
+    entries = checked(_List, content, what).model
     for number, (entry, fields) in enumerate(zip(entries, content["model"], strict=True), 1):
         overrides = {key: value for key, value in fields.items() if key in names}
         earlier = first.setdefault(repr((entry.id, sorted(overrides.items()))), number)

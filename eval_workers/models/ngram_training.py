@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import shutil
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,22 +15,25 @@ from typing import Any
 import duckdb
 import numpy as np
 import pyarrow as pa
+from safetensors.numpy import save_file
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
 
 from plumbline.eval_workers.models.local.source import NGRAM
-from plumbline.eval_workers.models.ngram import SENTENCE_END, VERSION, NgramOptions
-from plumbline.eval_workers.models.ngram.ngram_model import (
+from plumbline.eval_workers.models.ngram_model import (
     BOS,
     UNKNOWN,
+    VERSION,
     WEIGHTS,
     Ints,
     NgramModel,
+    NgramOptions,
     estimated_discount,
-    save,
 )
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.input.shards import documents
 
+#: End of an English sentence: a mark (not of a title), closing quotes or brackets, white space.
+SENTENCE_END = re.compile(r"[.!?](?<!\bMr.)(?<!\bMs.)(?<!\bDr.)(?<!\bMrs.)[\"'”’)]*\s+")
 #: Most words of the vocabulary, the most frequent ones; all others are ``UNKNOWN``.
 MOST_WORDS = 1 << 20
 #: Sentences that are split, and words whose n-grams are counted, at a time.
@@ -63,7 +67,7 @@ def train(
         raise BadInput(f"corpus {corpus}", "the shards hold no text", "check the shards")
     n_words = len(vocabulary) + UNKNOWN + 1
     database = work / "counts.duckdb"
-    save(count_ngrams(words, n_words, options.order, database), work / WEIGHTS)
+    save_file(count_ngrams(words, n_words, options.order, database), work / WEIGHTS)
     database.unlink()
     sizes = {"order": options.order, "vocab_size": n_words}
     config = json.dumps({"model_type": NGRAM, "version": VERSION, **sizes}, indent=1)

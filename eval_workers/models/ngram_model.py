@@ -1,4 +1,4 @@
-"""A count-based n-gram model of words: interpolated Kneser-Ney over memory-mapped arrays.
+"""A count-based n-gram model of words: interpolated Kneser-Ney.
 
     P(w | c) = max(a(cw) - D, 0) / a(c.) + D t(c) / a(c.) P(w | c')
 
@@ -12,29 +12,35 @@ Kneser, 1994), where n1 and n2 are the numbers of n-grams with a = 1 and a = 2.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors import SafetensorError, safe_open
+from safetensors import SafetensorError
+from safetensors.numpy import load_file
 
 from plumbline.warehouse.errors import BadInput
 
+#: Increased when the probabilities of a text, or the files of a model, change.
+VERSION = 2
 #: Numbers for the boundary between sentences, and for words outside the vocabulary.
 BOS, UNKNOWN = 0, 1
 Ints = np.ndarray[Any, np.dtype[np.integer[Any]]]
-
 WEIGHTS = "model.safetensors"
-_TYPES = {"U32": np.uint32, "U64": np.uint64, "I64": np.int64, "F64": np.float64}
-
 #: Discount for a text that is too small to estimate it.
 _USUAL_DISCOUNT = 0.5
 
 #: A sentence: the numbers of its words.
 Sentence = Sequence[int] | Ints
+
+
+@dataclass(frozen=True)
+class NgramOptions:
+    """Options of a count-based model; ``order``: number of words in its longest n-grams."""
+
+    order: int = 5
 
 
 @dataclass(frozen=True)
@@ -60,8 +66,6 @@ class NgramModel:
     counts: Ints
     children: Ints
     totals: Ints
-
-    longest_in_tree = 0
 
     @property
     def n_parameters(self) -> int:
@@ -108,41 +112,11 @@ class NgramModel:
     @classmethod
     def load(cls, directory: Path) -> NgramModel:
         """Open a saved model; raises ``BadInput`` for one that is damaged."""
-        path = directory / WEIGHTS
         try:
-            with safe_open(path, "numpy"):  # checks that the file is whole
-                return cls(**_mapped(path))
+            return cls(**load_file(directory / WEIGHTS))
         except (OSError, SafetensorError, TypeError) as e:
             problem, fix = f"its {WEIGHTS} is damaged: {e}", "train it or copy it again"
             raise BadInput(f"model {directory}", problem, fix) from e
-
-
-def save(arrays: Mapping[str, Any], path: Path) -> None:
-    """Write a safetensors file of arrays, wide types first; equal arrays give equal bytes."""
-    kinds = {np.dtype(dtype): kind for kind, dtype in _TYPES.items()}
-    header, end = {}, 0
-    for name, array in arrays.items():
-        start, end = end, end + array.nbytes
-        entry = {"dtype": kinds[array.dtype], "shape": [*array.shape]}
-        header[name] = {**entry, "data_offsets": [start, end]}
-    content = json.dumps(header).encode()
-    content += b" " * (-len(content) % 8)
-    with path.open("wb") as file:
-        file.write(len(content).to_bytes(8, "little") + content)
-        for array in arrays.values():
-            array.tofile(file)
-
-
-def _mapped(path: Path) -> dict[str, Any]:
-    """The arrays of a safetensors file, memory-mapped."""
-    with path.open("rb") as file:
-        start = 8 + int.from_bytes(file.read(8), "little")
-        header = json.loads(file.read(start - 8))
-    content = np.asarray(np.memmap(path, np.uint8, "r"))[start:]
-    return {
-        name: content[slice(*entry["data_offsets"])].view(_TYPES[entry["dtype"]])
-        for name, entry in header.items()
-    }
 
 
 def laid_out(sentences: Sequence[Sentence]) -> tuple[Ints, Ints]:

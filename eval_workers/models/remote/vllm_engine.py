@@ -2,10 +2,8 @@
 
 It imports nothing of Plumbline: its environment has only vLLM and its dependencies. A request is a
 line of JSON on standard input, ``[name, arguments]``. The answer is a line of JSON on the original
-standard output, ``{"found": ...}`` or ``{"error": ..., "kind": ...}``. The first line lists the
+standard output, ``{"found": ...}`` or ``{"error": ...}``. The first line lists the
 installed versions, before any request. vLLM's own output goes to standard error, which is the log.
-
-With arguments it is vLLM's server of OpenAI's protocol, and ignores lines on standard input.
 
 The end of standard input ends the program and its workers, even in the middle of work. So nothing
 outlives the command that started it.
@@ -20,7 +18,6 @@ from __future__ import annotations
 import json
 import os
 import queue
-import runpy
 import shutil
 import signal
 import sys
@@ -169,17 +166,10 @@ def _read(lines: TextIO, requests: queue.SimpleQueue[str]) -> None:
 
 
 def main() -> None:
-    """Serve, or answer requests until there are no more."""
+    """Answer requests until there are no more."""
     os.environ.update({k: v for k, v in ENVIRONMENT.items() if k not in os.environ})
     requests: queue.SimpleQueue[str] = queue.SimpleQueue()
     threading.Thread(target=_read, args=(sys.stdin, requests), daemon=True).start()
-    if len(sys.argv) > 1:
-        runpy.run_module("vllm.entrypoints.openai.api_server", run_name="__main__")
-    else:
-        _answer(requests)
-
-
-def _answer(requests: queue.SimpleQueue[str]) -> None:
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     engine = VllmEngine()
@@ -191,7 +181,7 @@ def _answer(requests: queue.SimpleQueue[str]) -> None:
         try:
             answer = {"found": getattr(engine, name)(**arguments)}
         except Exception as e:  # vLLM raises many types; the client interprets them
-            answer = {"error": str(e), "kind": type(e).__name__}
+            answer = {"error": str(e) or type(e).__name__}
 
 
 if __name__ == "__main__":

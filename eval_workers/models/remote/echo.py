@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from operator import ge
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, Field, ValidationError
@@ -24,8 +24,6 @@ from plumbline.eval_workers.chat.requests import Failure
 
 if TYPE_CHECKING:
     import openai
-
-Page = TypeVar("Page", bound=BaseModel)
 
 #: Parameters of each request, besides its model and prompt. Some servers apply their sampler's
 #: settings to the prompt's log-probabilities, so all are sent.
@@ -54,15 +52,6 @@ _NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
 _EXCERPT = 60
 
 
-class EchoFault(Exception):
-    """A reply is not an echo with log-probabilities; the text describes it in one line."""
-
-
-class _PromptRefused(Exception):
-    def __init__(self, failure: Failure) -> None:
-        self.failure = failure
-
-
 class _Logprobs(BaseModel, strict=True):
     tokens: list[str] = Field(min_length=1)
     token_logprobs: list[float | None]
@@ -84,89 +73,79 @@ class _Entry(BaseModel):
     owned_by: str = ""
 
 
-class _Models(BaseModel):
+class _About(BaseModel):
     data: list[_Entry] = []
-
-
-class _Version(BaseModel):
     version: str = ""
 
 
 @dataclass(frozen=True)
 class Echo:
-    """A prompt's tokens as a server returns them, and log p of each (nats; ``None`` if missing).
+    """The tokens of a text as a server returns them, and log p of each (nats; ``None`` if missing).
 
-    The first ``n_context`` tokens come before the text: BOS, added by the server or by Plumbline.
-    The last ``n_after`` come after it: EOS that the server adds, and the generated token.
-
-    ``tops_nats``: for each token, log p of the likeliest ones at its place, if the server sends
-    them. ``written``: the generated text.
+    Attributes:
+        context: tokens before the text: BOS, added by the server or by Plumbline.
+        pieces: tokens of the text, with ``logprobs_nats``.
+        after: tokens after the text and their log p: EOS that the server adds, the generated token.
+        first_nats: log p of the first of all these tokens.
+        tops_nats: for each token, log p of the likeliest ones at its place, if the server sends
+            them.
+        written: the generated text.
     """
 
-    pieces: Sequence[str]
-    logprobs_nats: Sequence[float | None]
-    n_context: int
-    n_after: int
+    context: tuple[str, ...]
+    pieces: tuple[str, ...]
+    logprobs_nats: tuple[float | None, ...]
+    after: tuple[tuple[str, float | None], ...]
+    first_nats: float | None
     tops_nats: Sequence[Sequence[float]] = ()
     written: str = ""
 
     @property
-    def context(self) -> tuple[str, ...]:
-        """Tokens before the text."""
-        return tuple(self.pieces[: self.n_context])
-
-    @property
-    def text_pieces(self) -> tuple[str, ...]:
-        """Tokens of the text."""
-        return tuple(self.pieces[self.n_context : len(self.pieces) - self.n_after])
-
-    @property
-    def text_logprobs_nats(self) -> tuple[float | None, ...]:
-        """Log-probabilities of the text's tokens."""
-        return tuple(self.logprobs_nats[self.n_context : len(self.pieces) - self.n_after])
-
-    @property
     def problem(self) -> str | None:
         """What is wrong with the log-probabilities of the text; ``None`` if they are valid."""
-        for piece, value in zip(self.text_pieces, self.text_logprobs_nats, strict=True):
+        for piece, value in zip(self.pieces, self.logprobs_nats, strict=True):
             if value is None or not LEAST_NATS < value <= ROUNDING_NATS:
                 shown = "no log-probability" if value is None else f"log-probability {value:g}"
                 return f"gives {shown} for the token {piece!r} within a text"
         return None
 
 
-def read_echo(body: str, text: str) -> Echo:
-    """The echo of ``text`` in a reply, perhaps after BOS; white space is not compared.
+def read_echo(body: str | Failure, text: str) -> Echo | str:
+    """The echo of ``text`` in an answer, perhaps after BOS; white space is not compared.
 
-    Raises ``EchoFault`` for anything else, such as log-probabilities of generated text.
+    For any other answer, such as log-probabilities of generated text, what the server does wrong.
 
     >>> echo = read_echo('{"choices": [{"text": "She ran off", "logprobs": {"tokens": ["<s>", '
     ...     '"She", "ran", "off"], "token_logprobs": [null, -2, -5, -1]}}]}', "She ran")
-    >>> echo.context, echo.text_pieces, echo.text_logprobs_nats
+    >>> echo.context, echo.pieces, echo.logprobs_nats
     (('<s>',), ('She', 'ran'), (-2.0, -5.0))
     """
+    if isinstance(body, Failure):
+        return f"refuses to echo a prompt with log-probabilities: {body.error}"
     try:
         reply = _Body.model_validate_json(body)
-    except ValidationError as e:
-        raise EchoFault(f"gives no log-probabilities of tokens: {body[:_EXCERPT]!r}") from e
+    except ValidationError:
+        return f"gives no log-probabilities of tokens: {body[:_EXCERPT]!r}"
     logprobs = reply.choices[0].logprobs
-    tokens, values = logprobs.tokens, logprobs.token_logprobs
+    tokens, values = tuple(logprobs.tokens), tuple(logprobs.token_logprobs)
     if len(tokens) != len(values):
-        raise EchoFault(f"gives {len(tokens)} tokens, and {len(values)} log-probabilities")
+        return f"gives {len(tokens)} tokens, and {len(values)} log-probabilities"
     # A server that adds BOS may add EOS too: one more token after the text. One that generates EOS
     # may count it and not show it: one token less.
     is_unwritten = (reply.usage or {}).get("completion_tokens") == 0
     for n_after in (0, 1) if is_unwritten else (1, 2, 0):
-        echoed = tokens[: len(tokens) - n_after]
-        for n_context in range(min(3, len(echoed))):
-            if any(not token.replace(_SPACE, " ").strip() for token in echoed[:n_context]):
+        end = len(tokens) - n_after
+        for start in range(min(3, end)):
+            if any(not token.replace(_SPACE, " ").strip() for token in tokens[:start]):
                 break  # the space before the first word, not BOS
-            if spells(echoed[n_context:], text):
+            if spells(tokens[start:end], text):
+                after = tuple(zip(tokens[end:], values[end:], strict=True))
                 tops = [_numbers(top) for top in logprobs.top_logprobs or ()]
                 written = reply.choices[0].text.partition(text)[2]
-                return Echo(tokens, values, n_context, n_after, tops, written)
+                of_text = (tokens[:start], tokens[start:end], values[start:end])
+                return Echo(*of_text, after, values[0], tops, written)
     seen = f"{''.join(tokens)[:_EXCERPT]!r} for {text[:_EXCERPT]!r}"
-    raise EchoFault(f"gives tokens that don't make up the text: {seen}")
+    return f"gives tokens that don't make up the text: {seen}"
 
 
 def _numbers(top: Any) -> list[float]:
@@ -197,14 +176,19 @@ def spells(pieces: Sequence[str], text: str) -> bool:
 
 @dataclass(frozen=True)
 class EchoServer:
-    """A model at a server that echoes prompts, and the parameters of each request to it."""
+    """A model at a server that echoes prompts.
+
+    ``sent`` is put before each text: BOS, or nothing if the server adds its own. ``parameters``
+    are those of each request.
+    """
 
     model: str
     server: Server
+    sent: str = ""
     parameters: dict[str, object] = field(default_factory=PARAMETERS.copy)
 
-    def bodies(self, prompts: Sequence[str], **changes: object) -> list[str | Failure]:
-        """The answer to each prompt, in the order given; ``Failure`` for a refused prompt.
+    def bodies(self, texts: Sequence[str], **changes: object) -> list[str | Failure]:
+        """The answer to each text, in the order given; ``Failure`` for a refused one.
 
         ``changes``: parameters with another value than in ``parameters``.
 
@@ -212,48 +196,52 @@ class EchoServer:
         refused for another reason than its prompt, ``Interrupted`` if the server doesn't answer,
         and the errors of ``ChatClient`` (``UsageProblem``, ``MissingComponent``).
         """
-        return asyncio.run(self._bodies(prompts, self.parameters | changes))
+        return asyncio.run(self._bodies(texts, self.parameters | changes)) if texts else []
+
+    def echoes(self, texts: Sequence[str], **changes: object) -> list[Echo | str]:
+        """The echo of each text, or what the server does wrong; see ``bodies``."""
+        answers = zip(self.bodies(texts, **changes), texts, strict=True)
+        return [read_echo(body, text) for body, text in answers]
 
     def software(self) -> str:
         """Name and version of the server's software; empty if they are unknown."""
         return asyncio.run(self._software())
 
     async def _bodies(
-        self, prompts: Sequence[str], parameters: dict[str, object]
+        self, texts: Sequence[str], parameters: dict[str, object]
     ) -> list[str | Failure]:
         slots = asyncio.Semaphore(self.server.concurrency)
 
-        async def answer(prompt: str) -> str | Failure:
+        async def answer(text: str) -> str | Failure:
+            prompt = self.sent + text
             call = partial(completion, model=self.model, prompt=prompt, parameters=parameters)
 
-            async def attempt() -> str | Failure:
-                body = await client.body(self.model, call)
-                if isinstance(body, Failure) and body.status in _OF_THE_PROMPT:
-                    raise _PromptRefused(body)
-                return body
+            async def attempt() -> tuple[str | Failure] | Failure:
+                body = await client.body(call)
+                if isinstance(body, Failure) and body.status not in _OF_THE_PROMPT:
+                    return body
+                return (body,)
 
             async with slots:
-                try:
-                    return await retried(attempt, self.server, asyncio.Event())
-                except _PromptRefused as e:
-                    return e.failure
+                (body,) = await retried(attempt, self.server, asyncio.Event())
+                return body
 
         async with ChatClient(self.server) as client:
-            return await asyncio.gather(*map(answer, prompts))
+            return await asyncio.gather(*map(answer, texts))
 
     async def _software(self) -> str:
         async with ChatClient(self.server) as client:
 
-            async def page(path: str, kind: type[Page]) -> Page:
-                body = await client.body(self.model, partial(_read, path=path))
+            async def page(path: str) -> _About:
+                body = await client.body(partial(_read, path=path))
                 try:
-                    return kind.model_validate_json(body if isinstance(body, str) else "{}")
+                    return _About.model_validate_json(body if isinstance(body, str) else "{}")
                 except ValidationError:
-                    return kind()
+                    return _About()
 
-            entries = (await page("models", _Models)).data
+            entries = (await page("models")).data
             owners = [entry.owned_by for entry in entries if entry.id == self.model]
-            version = (await page("/version", _Version)).version
+            version = (await page("/version")).version
             return " ".join(map(client.clean, filter(None, [*owners[:1], version])))
 
 

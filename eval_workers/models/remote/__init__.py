@@ -1,0 +1,1 @@
+"""Models that another process computes: a server that echoes, or vLLM's engine."""

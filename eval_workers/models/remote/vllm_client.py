@@ -1,0 +1,163 @@
+"""Starts, calls and stops ``vllm_engine`` as a process in an environment that has vLLM.
+
+It ends when this process ends or is killed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import weakref
+from collections.abc import Mapping
+from contextlib import suppress
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from plumbline.eval_workers.models.remote import vllm_engine
+from plumbline.warehouse.errors import BadInput, Interrupted, MissingComponent
+
+#: Environment variable: path of the Python that has vLLM, or of its environment.
+VARIABLE = "PLUMBLINE_VLLM"
+#: Installs the tested vLLM into an environment of its own: vLLM pins numba 0.65, counting needs
+#: 0.68. README and docs/models.md have the same line.
+INSTALL = (
+    "python3 -m venv ~/.venv-vllm && ~/.venv-vllm/bin/pip install vllm==0.32.0"
+    f" && export {VARIABLE}=~/.venv-vllm"
+)
+_GRACE_S = 10.0
+_RESUME = "finished work is kept: run the same command again to resume"
+
+
+class EngineFailed(Exception):
+    """An error raised by vLLM, with its message."""
+
+
+def killed(what: str, event: str) -> Interrupted:
+    """The error for a vLLM process that was killed by a user or for lack of memory.
+
+    >>> str(killed("model m", "was killed by SIGKILL")).partition(" (")[0]
+    "model m: vLLM's process was killed by SIGKILL"
+    """
+    error = Interrupted(what, f"vLLM's process {event}", _RESUME)
+    error.__cause__ = ConnectionError()  # a transient error
+    return error
+
+
+def interpreter(environment: Mapping[str, str] = os.environ) -> Path:
+    """The Python that has vLLM: ``PLUMBLINE_VLLM``, else this one or that of `make setup-vllm`.
+
+    Raises ``MissingComponent`` if none of them has vLLM.
+
+    >>> interpreter({"PLUMBLINE_VLLM": "/nowhere"})
+    Traceback (most recent call last):
+    ...
+    plumbline.warehouse.errors.MissingComponent: PLUMBLINE_VLLM: no Python in /nowhere (name an \
+environment with vLLM)
+    """
+    if named := environment.get(VARIABLE):
+        path = Path(named) / "bin" / "python" if Path(named).is_dir() else Path(named)
+        if not path.is_file():
+            problem, fix = f"no Python in {named}", "name an environment with vLLM"
+            raise MissingComponent(VARIABLE, problem, fix)
+        return path
+    if find_spec("vllm") is not None:
+        return Path(sys.executable)
+    prepared = Path(sys.prefix).with_name(".venv-vllm") / "bin" / "python"
+    if not prepared.is_file():
+        raise MissingComponent("--backend vllm", "vLLM is not installed", INSTALL)
+    return prepared
+
+
+class RemoteEngine:
+    """A process that scores and continues token ids; it ends when nothing refers to this object.
+
+    ``what`` names the process in the error if it ends too early. ``versions``: of its packages, by
+    name. The process and its workers have a temporary directory of their own, with a log of their
+    output, which is copied if the process dies.
+    """
+
+    def __init__(
+        self, what: str = "--backend vllm", environment: Mapping[str, str] | None = None
+    ) -> None:
+        python, self._what = interpreter(), what
+        place = tempfile.mkdtemp(prefix=vllm_engine.PLACE)
+        self._log = Path(place) / "log"
+        try:
+            with self._log.open("wb") as log:
+                self._process = subprocess.Popen(
+                    [str(python), "-I", vllm_engine.__file__],  # -I: imports nothing from here
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=log,
+                    env={**(environment or {}), **os.environ, "TMPDIR": place},
+                    start_new_session=True,  # Ctrl-C reaches this process, which ends it
+                    text=True,
+                )
+        except OSError as e:
+            shutil.rmtree(place, ignore_errors=True)
+            problem, fix = f"{python} can't be run: {e.strerror}", "name an environment with vLLM"
+            raise MissingComponent(VARIABLE, problem, fix) from e
+        self.close = weakref.finalize(self, _end, self._process, place)
+        self.versions: dict[str, str] = self._answer()
+        if not set(vllm_engine.DISTRIBUTIONS) & set(self.versions):
+            raise MissingComponent("--backend vllm", f"{python} has no vLLM", INSTALL)
+
+    def ask(self, name: str, **arguments: Any) -> Any:
+        """The result of a method of ``vllm_engine.VllmEngine``.
+
+        Raises ``EngineFailed`` for errors of vLLM, ``Interrupted`` if the process was killed,
+        ``BadInput`` if it ended by itself.
+        """
+        assert self._process.stdin is not None
+        with suppress(BrokenPipeError):  # the missing answer reports that the process has ended
+            self._process.stdin.write(json.dumps([name, arguments]) + "\n")
+            self._process.stdin.flush()
+        return self._answer()
+
+    def _answer(self) -> Any:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line.endswith("\n"):
+            raise self._death()
+        answer = json.loads(line)
+        if "error" in answer:
+            raise EngineFailed(answer["error"])
+        return answer["found"]
+
+    def printed(self) -> str:
+        """Output of vLLM and its workers so far."""
+        return self._log.read_text(encoding="utf-8", errors="replace")
+
+    def _death(self) -> BadInput | Interrupted:
+        """The error for the ended process: ``Interrupted`` if it was killed, else ``BadInput``."""
+        status = self._process.wait()
+        descriptor, log = tempfile.mkstemp(prefix=vllm_engine.PLACE, suffix=".log")
+        os.close(descriptor)
+        shutil.copyfile(self._log, log)
+        self.close()
+        if status >= 0:
+            problem = f"vLLM's process ended with {status}, see {log}"
+            return BadInput(self._what, problem, "its last lines say why")
+        return killed(self._what, f"was killed by {signal.Signals(-status).name}, see {log}")
+
+
+def _end(process: subprocess.Popen[str], place: str) -> None:
+    """End a process and its workers by closing its input; kill it after a grace period."""
+    assert process.stdin is not None
+    with suppress(BrokenPipeError):
+        process.stdin.close()
+    try:
+        process.wait(_GRACE_S)
+    except subprocess.TimeoutExpired:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    if process.stdout is not None:
+        process.stdout.close()
+    shutil.rmtree(place, ignore_errors=True)

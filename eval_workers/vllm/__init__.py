@@ -1,1 +1,0 @@
-"""vLLM: processes that serve or score, in the interpreter that has it."""
