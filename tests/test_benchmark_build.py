@@ -18,7 +18,7 @@ from plumbline.eval_workers.pairs.sharing.export import statistics
 from plumbline.eval_workers.writing import build as steps
 from plumbline.eval_workers.writing.build import write_sentences
 from plumbline.eval_workers.writing.build_spec import BuildSpec
-from plumbline.eval_workers.writing.offline import offline_pairs
+from plumbline.eval_workers.writing.offline import offline_pairs, write_offline
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.storage.store import Store
@@ -228,7 +228,7 @@ def test_rejects_of_steps_that_were_not_taken_go(store: Store) -> None:
     assert {p["is_natural"] for p in _pairs(store)} == {None}
     assert steps.count(spec.words, written, 0, found.pairs)["n_natural"] is None
     assert _rejects(store, "write") and _rejects(store, "pair") and not _rejects(store, "judge")
-    steps.publish(order, steps.write_offline(store, "demo", spec.words, spec), [])
+    steps.publish(order, write_offline(store, "demo", spec.words, spec), [])
     assert not any(_rejects(store, step) for step in ("write", "pair", "judge"))
     assert {p["source_file"] for p in _pairs(store)} == {"offline-writer"}
 

@@ -31,7 +31,6 @@ from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.sampling_contract import SamplingOptions
 from plumbline.eval_workers.pairs.benchmarks import default_source, find, import_benchmark
 from plumbline.eval_workers.pairs.benchmarks.own.filler import filler
-from plumbline.eval_workers.pairs.closed_world_corpus.corpus_writer import WorldOptions
 from plumbline.eval_workers.pairs.pronouns.pronoun_templates import fill, forms
 from plumbline.eval_workers.scoring.measure import MeasureOptions
 from plumbline.eval_workers.scoring.pair_choices import ChoiceOptions
@@ -231,7 +230,6 @@ CALLS = [
     Called("one group", lambda: filler(["she"]), "--groups she: ..."),
     Called("forms of an unknown group", lambda: forms("thon"), "group 'thon': ..."),
     Called("empty template", lambda: fill("", "f"), "template '': ...", BadInput),
-    Called("tokens of a world", lambda: WorldOptions(n_tokens=0), "n_tokens = 0: ..."),
     Called("no address", lambda: BuildSpec(model="m", base_url=""), "--base-url: ..."),
     Called("password of a server", lambda: client("https://user:secret99@host/v1"),
         "--base-url: ..."),
