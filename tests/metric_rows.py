@@ -1,8 +1,13 @@
-"""Small made-up warehouse rows for the tests of metrics, SQL and report."""
+"""Made-up warehouse rows for the tests of metrics, SQL and report; intervals of means by numpy."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from scipy import stats
 
 from plumbline.warehouse.run_records import recorded
 from plumbline.warehouse.storage.store import Store
@@ -143,3 +148,31 @@ def version(store: Store, benchmark: str, key: str, ratios: Iterable[float]) -> 
         model = scored_by("tiny", key) | {"revision": key, "name": "mine", "run_id": run_id}
         store.publish("model", [model], unit=key, run_id=run_id)
         store.publish("pair_score", scores, unit=f"{benchmark} {key}", run_id=run_id)
+
+
+def error(figures: Sequence[float] | np.ndarray[Any, Any]) -> tuple[float, float]:
+    """Student's point and the jackknife's standard error of the mean."""
+    n = len(figures)
+    return float(stats.t.ppf(0.975, n - 1)), float(stats.sem(figures)) * math.sqrt(n / (n - 1))
+
+
+def interval(
+    figures: Sequence[float] | np.ndarray[Any, Any],
+    ends: tuple[float, float] | None = None,
+    most: float = math.inf,
+) -> tuple[float, float, float]:
+    """Lower end, mean and upper end of the 95% interval as `clustered` has them.
+
+    Of five figures or more, each a cluster of its own. Student's, or on a range with two ``ends``
+    those means that the figures are t errors away from, by the means' own errors, as if of ``most``
+    rows at most.
+    """
+    (t, se), mean = error(figures), float(np.mean(figures))
+    if ends is None:
+        return mean - t * se, mean, mean + t * se
+    lowest, highest = ends
+    n = min((mean - lowest) * (highest - mean) / se**2 if se > 1e-9 else math.inf, most)
+    p = (mean - lowest) / (highest - lowest)
+    roots = np.roots([1 + t * t / n, -(2 * p + t * t / n), p * p]).real
+    low, high = (lowest + (highest - lowest) * float(root) for root in np.sort(roots))
+    return low, mean, high

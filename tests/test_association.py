@@ -167,21 +167,6 @@ def test_a_word_of_two_pairs_is_not_two_observations() -> None:
     assert variance == pytest.approx((1 + 17 / 9 * 0.2) / 6 + (1 / 3 + 1) / 4, abs=1e-12)
 
 
-@given(st.lists(st.integers(1, 400), min_size=6, max_size=6), st.integers(2, 50))
-def test_standard_errors_scale_and_do_not_depend_on_the_side(n: list[int], times: int) -> None:
-    def made(times: int) -> CorpusCounts:
-        rows = list(zip(["w", "w", "she", "he"], ["she", "he", "she", "he"], n[:4], strict=True))
-        words = {"word": ["w", "she", "he"], "n_word": [times * k for k in (n[0] + n[1], *n[4:])]}
-        pairs = pa.table({"word": [r[0] for r in rows], "target": [r[1] for r in rows]})
-        pairs = pairs.append_column("n_pair", pa.array([times * r[2] for r in rows]))
-        return CorpusCounts(pa.table(words), pairs, 10_000 * times, 100_000 * times)
-
-    one, many = (all_deltas(made(k), wordlists.load("she-he")) for k in (1, times))
-    swapped = all_deltas(made(1), WordList("l", "", "", (WordPair("he", "she"),)))
-    assert many["she/he", "w"] == pytest.approx(one["she/he", "w"] / math.sqrt(times), rel=1e-9)
-    assert swapped["he/she", "w"] == pytest.approx(one["she/he", "w"], rel=1e-12)
-
-
 def test_dispersion_of_windows_is_that_of_the_windows_a_pair_lies_in() -> None:
     lies_in = [10 - d for d in range(1, 10)]
     expected = sum(k * k for k in lies_in) / sum(lies_in)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import re
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -65,30 +63,6 @@ def asked(store: Store, server: ChatServer, n: int = 4, **how: Any) -> Chosen:
 def figures(store: Store) -> dict[str, Any]:
     (row,) = rows_of(store.root, "FROM forced_choice")
     return dict(row)
-
-
-@pytest.mark.slow
-def test_a_known_preference_comes_back_whatever_place_is_preferred(tmp_path: Path) -> None:
-    """The true p and b are in their intervals, and the figures are those made by hand."""
-    worlds = [(0.3, 0.2), (0.5, -0.1), (0.8, 0.15)]
-    for p, b in worlds:
-        store = Store.open(tmp_path / f"{p}{b}")
-        fill(store, 40)
-        with serving(sampler=chooser(p, b)) as server:
-            done = asked(store, server, 2, concurrency=16)
-        found = figures(store)
-        assert (done.n_pairs, done.n_asks, found["n_pairs"], found["n_asks"]) == (40, 160, 40, 160)
-        assert found["preference_low"] <= p <= found["preference_high"]
-        assert found["first_share_low"] <= 0.5 + b <= found["first_share_high"]
-        # by hand, of the requests that the server saw
-        rows = store.read("pair_choice").to_pylist()
-        shares = [
-            sum(r["choice"] == "a" for r in of) / len(of)
-            for side in "ab"
-            for of in [[r for r in rows if r["shown_first"] == side]]
-        ]
-        assert math.isclose(found["preference"], sum(shares) / 2)
-        assert math.isclose(found["first_share"], (shares[0] + 1 - shares[1]) / 2)
 
 
 def test_intervals_hold_what_is_true_in_95_of_100_worlds(store: Store) -> None:

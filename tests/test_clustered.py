@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from plumbline.warehouse.finding import LEAST_CLUSTERS
 from plumbline.warehouse.query.connection import rows_of, sql
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import fill, pair
+from tools.simulations import coverage, shapes, worlds
 
 Floats = npt.NDArray[np.float64]
 
@@ -170,3 +172,18 @@ def test_occupations_of_winobias_stand_in_either_place(store: Store, data: Path)
     import_benchmark(store, "winogender", None, "r", data=data)
     schemas = {b for _, b in clusters(store).values() if b and b.startswith("schema: ")}
     assert len(schemas) == 60
+
+
+@pytest.mark.slow
+def test_intervals_hold_the_truth_in_every_world() -> None:
+    """The simulation with fewer draws."""
+    rng, n_draws = np.random.default_rng(3), 300
+    error = 100 * math.sqrt(0.075 * 0.925 / n_draws)
+    least = dict.fromkeys(("us", "pd", "aufc"), 92.5) | dict.fromkeys(
+        ("us difference", "pd difference"), 94.0
+    )
+    for shape in shapes(rng):
+        for name, world in worlds(shape):
+            line = coverage(shape, world, n_draws, rng)
+            for figure, percent in least.items():
+                assert line[figure] >= percent - 2 * error, (shape.name, name, figure)

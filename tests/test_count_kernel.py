@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -121,7 +124,7 @@ def test_rejects_and_block_cuts(cuts: list[int]) -> None:
         (5, "`text`"),
         (9, "`text`"),
     ]
-    assert (counts.n_documents_in, counts.n_documents, counts.n_blank) == (7, 4, 2)
+    assert (counts.n_documents_in, counts.n_documents) == (7, 4)
     assert rejects[0]["excerpt"] == "junk \\xff"
     good = ["She likes tea", "He drinks \x00 tea with her", "queen queen queen", "x-ray 😀 she"]
     assert as_oracle(counts) == oracle(good, TARGETS, "pairs", 10)
@@ -149,3 +152,22 @@ def test_truncated_shard_is_an_error(tmp_path: Path, read_ahead: bool) -> None:
     path.write_bytes(path.read_bytes()[:-7])
     with pytest.raises(BadInput, match="ended before"):
         count_shard(path, Targets(TARGETS), bare(), read_ahead=read_ahead)
+
+
+COMPILE = """
+from plumbline.jobs.kernel.memory import rehash
+rehash(0, 0, 0, 0)
+stats = rehash.dispatcher.stats
+print(sum(stats.cache_misses.values()), sum(stats.cache_hits.values()))
+"""
+
+
+@pytest.mark.slow
+def test_one_process_compiles_what_several_need(tmp_path: Path) -> None:
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    started = [
+        subprocess.Popen([sys.executable, "-c", COMPILE], env=environment, stdout=subprocess.PIPE)
+        for _ in range(3)
+    ]
+    said = sorted(tuple(p.communicate()[0].split()) for p in started)
+    assert said == [(b"0", b"1"), (b"0", b"1"), (b"1", b"0")]

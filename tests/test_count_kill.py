@@ -16,7 +16,6 @@ import pytest
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.input.shards import write_jsonl_zst
 from plumbline.warehouse.storage.store import Store
-from tests.steps import write_slow_shard
 
 pytestmark = pytest.mark.slow
 
@@ -106,37 +105,3 @@ def test_a_killed_count_goes_on(tmp_path: Path, shards: Path) -> None:
     assert {path: path.stat().st_mtime_ns for path in done} == kept, "finished shards counted again"
     assert contents(killed) == contents(undisturbed)
     assert len(contents(killed)["corpus_shard"]) == 30
-
-
-def test_an_interrupted_count_says_so_in_one_line(tmp_path: Path) -> None:
-    shards, warehouse = tmp_path / "shards", tmp_path / "w"
-    shards.mkdir()
-    for number in range(4):
-        write_jsonl_zst(shards / f"{number}.jsonl.zst", [f"She saw word{number}."])
-    waiting = shards / "3.jsonl.zst"
-    write_slow_shard(waiting)
-    process = subprocess.Popen(
-        command(shards, warehouse),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    deadline = time.monotonic() + 120
-    while not list(warehouse.glob("_work/count/*/*/ledger.json")):  # a small shard is counted
-        assert process.poll() is None and time.monotonic() < deadline, "nothing to interrupt"
-        time.sleep(0.005)
-    os.killpg(process.pid, signal.SIGINT)
-    out, error = process.communicate(timeout=60)
-    assert process.returncode == 5
-    *progress, last = error.splitlines()
-    assert out == "" and last == "error: interrupted; run the same command again to resume"
-    assert all(line.startswith("count c: ") for line in progress)
-    waiting.unlink()
-    write_jsonl_zst(waiting, ["He saw word3."])
-    assert main(arguments(shards, warehouse)) == 0
-    assert len(contents(warehouse)["corpus_shard"]) == 4
-    assert Store.open(warehouse).read("run")["error"].to_pylist() == [
-        "interrupted; run the same command again to resume",
-        None,
-    ]

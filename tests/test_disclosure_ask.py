@@ -19,8 +19,8 @@ from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 from tests.prompt_rows import put_prompts
+from tests.test_disclosure_probe import Oracle
 from tests.tiny_models import KINDS, save
-from tests.word_oracle import Oracle
 
 PROMPTS = ["The nurse said", "The clerk drank tea, and"]
 TOLD = "The crowd waited"

@@ -24,7 +24,7 @@ from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage.store import Store
 from tests import metric_rows
-from tests.clustered_means import interval
+from tests.metric_rows import interval
 from tests.prompt_rows import put_probabilities, put_prompts, put_words
 
 CLASS_OF = {word: name for name, words in lexicon().items() for word in words}

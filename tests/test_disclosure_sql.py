@@ -12,7 +12,7 @@ from plumbline.pipelines.report.charts import disclosure_charts
 from plumbline.pipelines.report.rows import Rows
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
-from tests.clustered_means import interval
+from tests.metric_rows import interval
 from tests.prompt_rows import (
     FEMALE,
     put_continuations,

@@ -24,7 +24,7 @@ from plumbline.warehouse.errors import PlumblineError, UsageProblem
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.wordlists import load
-from tests.clustered_means import interval
+from tests.metric_rows import interval
 from tests.prompt_rows import list_file, put_prompts
 from tests.steps import sample_set
 from tests.tiny_models import save

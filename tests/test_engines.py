@@ -10,15 +10,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from plumbline.jobs.association.associations import associate
 from plumbline.jobs.counting import local_engine
-from plumbline.jobs.counting.merge import PairSum
 from plumbline.jobs.counting.partials import ShardJob, ShardLedger
 from plumbline.jobs.evidence.explanation import Sampling, explain
 from plumbline.jobs.ingest.count_corpus import count_corpus
@@ -172,35 +168,3 @@ def test_a_lost_helper_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     with pytest.raises(Interrupted, match=r"ended with status -9 .*same command again") as lost:
         local_engine.LocalEngine(tmp_path, 1 << 30).count(names, job, print)
     assert lost.value.exit_code == 5
-
-
-@pytest.mark.parametrize("both_ways", [False, True])
-@pytest.mark.parametrize("memory_bytes", [1, 64 * 100, 1 << 30])
-def test_pairs_are_the_same_in_any_memory(
-    tmp_path: Path, both_ways: bool, memory_bytes: int
-) -> None:
-    """A range per row, some ranges, one range; compared with DuckDB's sums of the same rows."""
-    rng = np.random.default_rng(5)
-    words = [f"w{k:02}" for k in range(20)]
-    files = [tmp_path / f"{n}.parquet" for n in (0, 1, 1)]
-    for file in files:
-        draw = {name: rng.choice(words, 200) for name in ("word", "target")}
-        pq.write_table(pa.table({**draw, "n_pair": rng.integers(1, 1 << 40, 200)}), file)
-    stay = [word for word in words if word not in ("w00", "w11", "w19")]
-    (tmp_path / "work").mkdir()
-    pairs = PairSum(
-        files, pa.array(stay, pa.large_string()), both_ways, tmp_path / "work", memory_bytes
-    )
-    found = pa.Table.from_batches(pairs.sums(30))
-    other = "UNION ALL SELECT target, word, n_pair FROM rows WHERE word <> target"
-    expected = duckdb.execute(
-        f"""
-        WITH rows AS (FROM read_parquet($files)),
-        ways AS (FROM rows {other if both_ways else ""})
-        SELECT word, target, sum(n_pair)::BIGINT AS n_pair FROM ways
-        WHERE word IN $stay AND target IN $stay GROUP BY ALL ORDER BY ALL
-        """,
-        {"files": list(map(str, files)), "stay": stay},
-    ).fetchall()
-    assert list(map(tuple, (row.values() for row in found.to_pylist()))) == expected
-    assert (len(list((tmp_path / "work").iterdir())) > 1) == (memory_bytes < 1 << 30)

@@ -16,7 +16,7 @@ from plumbline.pipelines.command.base import Command, class_of
 from plumbline.pipelines.command.parameters import Parameter, parameters
 from plumbline.pipelines.command.registry import name_of
 from plumbline.pipelines.command.settings import made
-from plumbline.warehouse.errors import PlumblineError, UsageProblem
+from plumbline.warehouse.errors import PlumblineError
 
 #: Values of commands that need one of several.
 NEEDED: dict[str, dict[str, object]] = {
@@ -116,15 +116,3 @@ def test_no_value_is_a_defect(name: str, places: Path) -> None:
             except Exception as e:
                 pytest.fail(f"{one.name} = {value!r:.80}: {type(e).__name__}: {e!s:.300}")
         assert n_refused, f"{one.name}: an object is no value of any"
-
-
-@pytest.mark.parametrize("name", COMMANDS)
-def test_numbers_have_bounds(name: str, places: Path) -> None:
-    """Both, so that nothing overflows, and no command begins what never ends."""
-    kind = class_of(name)
-    for one in parameters(kind):
-        kinds = {one.kind, *get_args(one.kind)}
-        for value in NUMBERS[:3] if int in kinds else NUMBERS if float in kinds else ():
-            hostile = (value,) if get_origin(one.kind) is tuple else value
-            with pytest.raises(UsageProblem, match=f"{one.name} = "):
-                made(kind, required(kind, places) | {one.name: hostile})

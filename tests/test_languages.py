@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import re
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -25,18 +24,16 @@ from plumbline.jobs.kernel.tokens.tokenizer import (
     Targets,
     Tokenizer,
     tokenize,
-    tokenize_all,
 )
 from plumbline.jobs.seed_words.vocabulary import build_vocabulary
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse import languages
 from plumbline.warehouse.errors import BadInput, UsageProblem
-from plumbline.warehouse.input.shards import documents, write_jsonl_zst
+from plumbline.warehouse.input.shards import write_jsonl_zst
 from plumbline.warehouse.languages import TokenRules
 from plumbline.warehouse.storage.store import Store
 from tests.oracle_counts import OracleCounts, as_oracle, bare, count_texts, oracle
 from tests.spacy_reference import (
-    agreement,
     blank,
     hard_cases,
     language_tokens,
@@ -82,20 +79,6 @@ def test_words_are_those_of_spacy(code: str) -> None:
         assert words(text, rules(code)) == language_words(code, text), text
         targets = languages.load(code).lists[0].targets
         assert tokenize(text, targets, rules(code)) == language_tokens(code, text, targets), text
-
-
-@pytest.mark.reference
-@pytest.mark.parametrize("code", ["fr", "de", "es"])
-def test_agreement_on_the_reference_data(data: Path, code: str) -> None:
-    targets = languages.load(code).lists[0].targets
-    every = 5 if code == "es" else 1
-    texts = list(documents(data / "languages" / f"{code}.jsonl.zst"))[::every]
-    common = total = 0
-    for text, ours in zip(texts, tokenize_all(texts, targets, rules(code)), strict=True):
-        same, length = agreement(ours, language_tokens(code, text, targets))
-        common, total = common + same, total + length
-    assert total > 14_000
-    assert common == total  # the page says so; 99.9% is the least that would do
 
 
 def test_english_by_way_of_spacy_is_english() -> None:
@@ -247,21 +230,6 @@ def test_a_file_that_is_not_valid_is_one_line(change: tuple[str, str], problem: 
     with pytest.raises(BadInput) as error:
         languages.parse("sv", SWEDISH.replace(*change), "language sv.toml")
     assert problem in str(error.value) and "sv.toml" in str(error.value)
-
-
-@pytest.mark.parametrize("code", BUNDLED)
-def test_pairs_of_a_language_differ_by_the_pronoun_alone(store: Store, code: str) -> None:
-    name, pairs = f"{code}-pairs", languages.load(code).pairs
-    assert pairs is not None
-    done = import_benchmark(store, name, None, "r")
-    assert done.n_pairs >= 50 and done.n_rejects == 0
-    ((female, male),) = pairs.forms.values()
-    for row in store.read("benchmark_pair", benchmark=name).to_pylist():
-        a, b = (re.findall(r"\w+", row[f"sentence_{side}"].lower()) for side in "ab")
-        differ = {(x, y) for x, y in zip(a, b, strict=True) if x != y}
-        assert differ == {(female, male)} and row["sentence_a"][0].isupper(), row
-        assert (row["group_a"], row["group_b"]) == ("female", "male")
-        assert row["pronoun_first"] == (a[0] == female)
 
 
 def test_templates_that_may_agree_are_refused(store: Store, tmp_path: Path) -> None:

@@ -10,9 +10,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from scipy.stats import kendalltau
 
 from plumbline.contracts import check_word_list
 from plumbline.jobs.association.associations import associate
@@ -20,21 +17,18 @@ from plumbline.jobs.counting.kept_documents import evidence_of
 from plumbline.jobs.ingest.count_corpus import count_corpus
 from plumbline.jobs.kernel.corpus_options import CorpusOptions
 from plumbline.pipelines.reproduce.tau_interval import (
-    ClusterCounts,
     TauAgreement,
     cluster_counts,
     tau_errors,
     tau_interval,
 )
 from plumbline.pipelines.reproduce.word_lists import (
-    agreement,
     alike,
     compare_list,
     printed,
 )
 from plumbline.warehouse import wordlists
-from plumbline.warehouse.errors import BadInput, UsageProblem
-from plumbline.warehouse.query.connection import connect
+from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.storage.store import Store
 from tests.oracle_counts import oracle
 
@@ -54,15 +48,6 @@ def tau_by_hand(x: list[float], y: list[float]) -> float:
     ]
     untied = sum(s != 0 for s, _ in signs) * sum(t != 0 for _, t in signs)
     return float(sum(s * t for s, t in signs) / math.sqrt(untied)) if untied else math.nan
-
-
-@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=2, max_size=30))
-def test_tau_b_with_ties(points: list[tuple[int, int]]) -> None:
-    x, y = (np.array(v, float) for v in zip(*points, strict=True))
-    words = np.arange(len(points))
-    (row,) = agreement(["a", "b"], {"a": (words, x), "b": (words, y)})
-    assert row.tau_b == pytest.approx(tau_by_hand(list(x), list(y)), abs=1e-12, nan_ok=True)
-    assert row.tau_b == pytest.approx(kendalltau(x, y).statistic, abs=1e-12, nan_ok=True)
 
 
 def texts_of(n: int, seed: int) -> list[str]:
@@ -153,17 +138,6 @@ def test_the_interval_of_tau_is_that_of_documents_counted_again(
     assert compared.intervals == f"95% intervals over {n} clusters of {counts.clusters}s"
 
 
-def test_what_has_no_interval(store: Store, tmp_path: Path) -> None:
-    counted(store, tmp_path, texts_of(9, seed=0), 1)
-    compared = compare_list(store, "c", "fours")
-    assert compared.intervals == "no intervals: fewer than 10 documents"
-    assert math.isnan(compared.agreements[0].tau_low)
-    nothing = np.zeros(0, np.int64)
-    none = ClusterCounts("document", 20, nothing, nothing, nothing, nothing)
-    assert np.isnan(tau_errors(none, [(0, 1), (2, 3)], [nothing] * 2, [(0, 1)])).all()
-    assert all(map(math.isnan, tau_interval(0.5, math.nan, 20)))
-
-
 def test_of_several_pairs_both_ends_are_shown() -> None:
     taus = {"b": (0.9, 60), "c": (-0.2, 80), "d": (0.3, 50), "e": (1.0, 49), "f": (math.nan, 70)}
     ends = {"c": (-0.3, -0.1)}
@@ -213,27 +187,3 @@ def test_groups_have_names_that_the_warehouse_keeps(tmp_path: Path) -> None:
     assert wordlists.side_names("age", [again]) == ("old people words", "young people words")
     path.write_text(MINE, encoding="utf-8")
     assert wordlists.load(str(path)).groups == ("female", "male")
-
-
-def test_a_corpus_stays_bound_to_the_list_it_was_counted_with(store: Store, tmp_path: Path) -> None:
-    shard, listed = tmp_path / "a.jsonl", tmp_path / "nobles.toml"
-    texts = ["The queen and the king saw tea.", "They saw tea and she and he saw an army."]
-    shard.write_text("".join(json.dumps({"text": t}) + "\n" for t in texts))
-    listed.write_text(MINE, encoding="utf-8")
-    options = CorpusOptions(targets=str(listed))
-    row = count_corpus(store, "c", (shard,), options).row
-    assert (row["targets"], row["targets_hash"]) == ("nobles", wordlists.load(str(listed)).hash)
-    listed.write_text(MINE.replace("weight = 2", "weight = 3"), encoding="utf-8")
-    with pytest.raises(UsageProblem, match="exists with targets_hash"):
-        count_corpus(store, "c", (shard,), options)
-    # The file may change or go: what was counted is in the warehouse.
-    listed.unlink()
-    done = associate(store, "c")
-    three = ("she/he", "she/they", "he/they")  # their words were counted, too
-    assert done.contrasts == (*three, "queen/king", "nobles", "nobles-sum")
-    found = connect(store.root).execute(
-        "SELECT target, n_pair FROM word_association WHERE word = 'tea' ORDER BY target"
-    )
-    assert found.fetchall() == [("he", 1), ("king", 1), ("queen", 1), ("she", 1), ("they", 1)]
-    compared = compare_list(store, "c", "nobles")
-    assert [r["contrast"] for r in compared.coverage] == ["queen/king", "she/he"]

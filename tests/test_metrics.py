@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import tempfile
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from plumbline.eval_workers.scoring.measure import MeasureOptions, compute
-from plumbline.warehouse.query.connection import connect
+from plumbline.warehouse.query.connection import connect, rows_of
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import association, fill, pair, score
 
@@ -197,52 +198,80 @@ def wilson(p: float, n: float, t: float) -> tuple[float, float]:
     return float(roots.min()), float(roots.max())
 
 
-def test_student_points_equal_scipy(store: Store) -> None:
-    connection = connect(store.root)
-    fractional = [(df, 1.1e-4) for df in (1.01, 1.2, 1.5, 1.9, 2, 2.5, 3, 4.4)]
-    for df, tolerance in [(1, 1e-6), *fractional, (6, 1e-5), (40, 1e-6), (4000, 1e-7)]:
-        row = connection.execute("SELECT t975($df)", {"df": df}).fetchone()
-        assert row is not None
-        assert row[0] == pytest.approx(stats.t.ppf(0.975, df), rel=tolerance)
+#: Of benchmarks with more than two groups.
+NAMES = ("she", "he", "they", "xe", "ze", "it", "one", *(f"group {k}" for k in range(7, 50)))
 
 
-@pytest.mark.slow
-def test_intervals_cover_the_truth_about_as_often_as_they_say(store: Store) -> None:
-    """400 samples of 60 pairs from a known mixture: coverage 95% within 4 standard errors."""
-    samples, n = 400, 60
-    rng = np.random.default_rng(20)
-    constrained = rng.random((samples, n)) < 0.4
-    p_f, p_0 = np.where(constrained, 0.15, 0.4), np.where(constrained, 0.7, 0.3)
-    draw = rng.random((samples, n))
-    ratio = np.where(draw < p_f, 1.0, np.where(draw < p_f + p_0, 0.0, -1.0))
-    truth = {
-        ("us", "all"): 0.4 * 0.7 + 0.6 * 0.3,
-        ("us", "|max_pmi| <= 0.5"): 0.7,
-        ("pd", "all"): 100 * (0.4 * 0.0 + 0.6 * 0.1),
-        ("aufc", "all"): None,
-    }
-    # A pair of ratio 0 has area 6; of ratio 1, first covered at epsilon = 1.02, 0.06 * 83.5.
-    truth["aufc", "all"] = 0.46 * 6 + 0.54 * 0.06 * 83.5
-    fill(store, "benchmark_pair", [pair("b", f"{s}-{i}") for s in range(samples) for i in range(n)])
-    for s in range(samples):
-        rows = [score("b", f"{s}-{i}", float(ratio[s, i]), f"m{s:03}") for i in range(n)]
-        fill(store, "pair_score", rows)
-    fill(
-        store,
-        "pair_association",
-        [
-            association("b", f"{s}-{i}", 0.1 if constrained[s, i] else 0.9)
-            for s in range(samples)
-            for i in range(n)
-        ],
-    )
-    rows = compute(store.root, MeasureOptions(eta=(0.5,)), "r").to_pylist()
-    for (metric, subset), value in truth.items():
-        mine = [r for r in rows if (r["metric"], r["subset"]) == (metric, subset)]
-        assert len(mine) == samples
-        covered = np.mean([r["value_low"] <= value <= r["value_high"] for r in mine])
-        assert 0.95 - 4 * math.sqrt(0.95 * 0.05 / samples) < covered < 0.995, (metric, subset)
-    # The gap's truth with the sample's own share w of constrained pairs is (1 - w) (0.7 - 0.3).
-    gaps = [r for r in rows if (r["metric"], r["subset"]) == ("gap", "|max_pmi| <= 0.5")]
-    covered = np.mean([r["value_low"] <= (1 - r["n"] / n) * 0.4 <= r["value_high"] for r in gaps])
-    assert 0.95 - 4 * math.sqrt(0.95 * 0.05 / samples) < covered < 0.995
+def scored_items(root: Path, logprobs: np.ndarray, *, categories: bool = False) -> Store:
+    """A benchmark of items x groups with these log-probabilities."""
+    store = Store.open(root)
+    pairs, scores = [], []
+    for i, item in enumerate(logprobs):
+        for a, b in combinations(range(len(item)), 2):
+            groups = {"group_a": NAMES[a], "group_b": NAMES[b], "item_id": f"{i:03}"}
+            groups |= {"category": "odd" if i % 2 else "even"} if categories else {}
+            name = f"{i:03} {NAMES[a]}/{NAMES[b]}"
+            pairs.append(pair("b", name, **groups))
+            of = {"logprob_a_nats": float(item[a]), "logprob_b_nats": float(item[b])}
+            scores.append({**score("b", name, 0.0), **of})
+    fill(store, "benchmark_pair", pairs)
+    fill(store, "pair_score", scores)
+    return store
+
+
+def oracle(logprobs: np.ndarray) -> tuple[float, float]:
+    """Even share and divergence, item by item as the definitions say."""
+    even, shares = [], []
+    for item in logprobs:
+        top = [g for g, x in enumerate(item) if max(item) - x <= EPSILON]
+        even.append(max(item) - min(item) <= EPSILON)
+        shares.append([1 / len(top) if g in top else 0 for g in range(len(item))])
+    k = logprobs.shape[1]
+    distance = sum(abs(share - 1 / k) for share in np.mean(shares, axis=0)) / 2
+    return float(np.mean(even)), distance / ((k - 1) / k)
+
+
+@settings(max_examples=6, deadline=None)
+@given(seed=st.integers(0, 10**6), k=st.integers(2, 4))
+def test_shares_are_those_of_the_definition(
+    tmp_path_factory: pytest.TempPathFactory, seed: int, k: int
+) -> None:
+    logprobs = np.random.default_rng(seed).normal(0, 0.6, (17, k)).round(2)
+    store = scored_items(tmp_path_factory.mktemp("w") / "w", logprobs)
+    (row,) = rows_of(store.root, f"FROM group_share({EPSILON})")
+    even, divergence = oracle(logprobs)
+    assert row["groups"] == "/".join(NAMES[:k]) and (row["n"], row["n_groups"]) == (17, k)
+    assert row["even_share"] == pytest.approx(even, abs=1e-12)
+    assert row["divergence"] == pytest.approx(divergence, abs=1e-12)
+    if k == 2:
+        with connect(store.root, "scored_pair") as connection:
+            us, pd = connection.execute(
+                "SELECT us(log_ratio_nats), pd(log_ratio_nats) FROM scored_pair"
+            ).fetchone()
+        assert row["even_share"] == us
+        assert row["divergence"] == pytest.approx(abs(pd) / 100, abs=1e-12)
+
+
+def test_metrics_never_mix_groups(tmp_path: Path) -> None:
+    """US, PD and n of every two groups are those of its own pairs."""
+    logprobs = np.random.default_rng(3).normal([0, 0, -2], 1, (20, 3))
+    store = scored_items(tmp_path / "w", logprobs, categories=True)
+    rows = compute(store.root, MeasureOptions(), "r").to_pylist()
+    found = {(r["metric"], r["groups"], r["subset"]): r for r in rows}
+    for a, b in combinations(range(3), 2):
+        ratio = logprobs[:, a] - logprobs[:, b]
+        name = f"{NAMES[a]}/{NAMES[b]}"
+        for subset, chosen in (("all", slice(None)), ("category: odd", slice(1, None, 2))):
+            us = found["us", name, subset]
+            assert us["value"] == pytest.approx(np.mean(np.abs(ratio[chosen]) <= EPSILON))
+            lean = np.where(np.abs(ratio[chosen]) <= EPSILON, 0, np.sign(ratio[chosen]))
+            assert found["pd", name, subset]["value"] == pytest.approx(100 * lean.mean())
+            assert us["n"] == len(ratio[chosen])
+    even, divergence = oracle(logprobs)
+    assert found["even share", "she/he/they", "all"]["value"] == pytest.approx(even)
+    row = found["divergence", "she/he/they", "all"]
+    assert row["value"] == pytest.approx(divergence) and row["n"] == 20
+    assert row["value_low"] < row["value"] < row["value_high"]
+    odd = found["divergence", "she/he/they", "category: odd"]
+    assert odd["value"] == pytest.approx(oracle(logprobs[1::2])[1])
+    assert {g for m, g, _ in found if m == "us"} == {"she/he", "she/they", "he/they"}

@@ -3,17 +3,93 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from scipy import stats
 
 from plumbline.eval_workers.scoring.measure import MeasureOptions, compute, measure
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
-from tests import fits
 from tests.metric_rows import association, delta, fill, pair, planted, score, scored_by, trained
+
+Floats = npt.NDArray[np.float64]
+Figure = Callable[[Floats, Floats, Floats], float]
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A figure with its standard error and 95% interval."""
+
+    value: float
+    se: float
+    low: float
+    high: float
+
+
+def line_through(x: Floats, y: Floats) -> tuple[Interval, float]:
+    """Slope with HC3 errors, and its degrees of freedom, of a quadratic form in the noise."""
+    n = len(x)
+    design = np.column_stack([np.ones(n), x])
+    inverse = np.linalg.pinv(design)
+    off = np.eye(n) - design @ inverse
+    weight = (inverse[1] / np.diag(off)) ** 2
+    se = float(np.sqrt(weight @ (off @ y) ** 2))
+    form = off @ np.diag(weight) @ off
+    df = float(np.trace(form) ** 2 / np.trace(form @ form))
+    value = float(inverse[1] @ y)
+    half = stats.t.ppf(0.975, df) * se
+    return Interval(value, se, value - half, value + half), df
+
+
+def pearson(x: Floats, y: Floats, w: Floats) -> float:
+    """Correlation of points that are weighed."""
+    x, y = x - np.average(x, weights=w), y - np.average(y, weights=w)
+    return float((w @ (x * y)) / np.sqrt((w @ x**2) * (w @ y**2)))
+
+
+def spearman(x: Floats, y: Floats, w: Floats) -> float:
+    """Correlation of the ranks of points that are weighed; ties share their mean rank."""
+    ranks = [(v[:, None] > v) @ w + (v[:, None] == v) @ w / 2 for v in (x, y)]
+    return pearson(ranks[0], ranks[1], w)
+
+
+def correlation(x: Floats, y: Floats, figure: Figure, df: float) -> Interval:
+    """A correlation on Fisher's z scale: each point's influence by a step of its weight, as HC3."""
+    n, step = len(x), 1e-6
+
+    def z(w: Floats) -> float:
+        return float(np.arctanh(figure(x, y, w / w.sum())))
+
+    nudges = np.eye(n) * step
+    moved = np.array([z(np.full(n, 1 / n) + e) - z(np.full(n, 1 / n) - e) for e in nudges])
+    along = stats.rankdata(x) if figure is spearman else x
+    centred = along - along.mean()
+    h = 1 / n + centred**2 / (centred @ centred)
+    se = float(np.sqrt(np.sum((moved / (2 * step) / n / (1 - h)) ** 2)))
+    r, half = figure(x, y, np.full(n, 1 / n)), stats.t.ppf(0.975, df) * se
+    low, high = (float(np.tanh(np.arctanh(r) + k * half)) for k in (-1, 1))
+    return Interval(r, (1 - r**2) * se, low, high)
+
+
+def corrected(x: Floats, y: Floats, error: Floats) -> tuple[float, Interval]:
+    """Reliability of x, and the slope over it with the interval of points left out one by one."""
+
+    def both(keep: npt.NDArray[np.bool_]) -> tuple[float, float]:
+        share = 1 - np.mean(error[keep] ** 2) / np.var(x[keep], ddof=1)
+        return float(share), float(stats.linregress(x[keep], y[keep]).slope / share)
+
+    n = len(x)
+    without = np.array([both(np.arange(n) != i)[1] for i in range(n)])
+    se = float(np.sqrt((n - 1) / n * np.sum((without - without.mean()) ** 2)))
+    (share, value), (_, df) = both(np.ones(n, bool)), line_through(x, y)
+    half = stats.t.ppf(0.975, df) * se
+    return share, Interval(value, se, value - half, value + half)
+
 
 Rows = list[dict[str, Any]]
 #: A warehouse, the figures that went into it, and what is measured from it.
@@ -65,7 +141,7 @@ def _of_words(scores: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
     return [[s for s in scores if s["pair_id"].startswith(f"{w}-")] for w in WORDS]
 
 
-def check(row: dict[str, Any], known: fits.Interval) -> None:
+def check(row: dict[str, Any], known: Interval) -> None:
     assert row["value"] == pytest.approx(known.value)
     assert row["value_se"] == pytest.approx(known.se, rel=1e-5)
     width = known.high - known.low
@@ -75,14 +151,14 @@ def check(row: dict[str, Any], known: fits.Interval) -> None:
 
 
 def check_fit(rows: Rows, subset: str, model: str, corpus: str, x: Any, y: Any) -> None:
-    """One row each of slope, correlation and rank correlation, equal to those of `tests.fits`."""
-    line, df = fits.slope(x, y)
-    pearson = fits.correlation(x, y, fits.pearson, df)
-    rank = fits.correlation(x, y, fits.spearman, len(x) - 2)
+    """One row each of slope, correlation and rank correlation, equal to those of `numpy`."""
+    line, df = line_through(x, y)
+    found = correlation(x, y, pearson, df)
+    rank = correlation(x, y, spearman, len(x) - 2)
     assert line.value == pytest.approx(stats.linregress(x, y).slope)
-    assert pearson.value == pytest.approx(stats.pearsonr(x, y).statistic)
+    assert found.value == pytest.approx(stats.pearsonr(x, y).statistic)
     assert rank.value == pytest.approx(stats.spearmanr(x, y).statistic)
-    for name, known in (("slope", line), ("correlation", pearson), ("rank correlation", rank)):
+    for name, known in (("slope", line), ("correlation", found), ("rank correlation", rank)):
         (row,) = (r for r in find(rows, name, subset, model) if r["corpus"] == corpus)
         assert row["n"] == len(x)
         check(row, known)
@@ -142,7 +218,7 @@ def test_a_slope_on_a_sample_has_its_reliability_and_a_corrected_slope(store: St
         error[:n_known] *= 1.2
         rows = [evidence(w, s) for w, s in zip(WORDS[:n_known], error, strict=False)]
         fill(store, "word_evidence", rows)
-        share, known = fits.corrected(x, y, error)
+        share, known = corrected(x, y, error)
         assert 0.3 < share < 0.9
         found = figures_of(store)
         check_fit(found, "words, measured delta", "m", "c", x, y)

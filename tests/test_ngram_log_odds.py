@@ -101,13 +101,6 @@ def test_log_odds_against_plain_python(
             assert row["n_words"] == len(gram.split())
 
 
-def test_what_is_planted_comes_first(connection: duckdb.DuckDBPyConnection) -> None:
-    text = "SELECT ngram, z FROM ngram_log_odds WHERE side = 'original' ORDER BY z DESC LIMIT 1"
-    ((gram, z),) = connection.sql(text).fetchall()
-    assert "love" in gram or "cats" in gram or "they" in gram
-    assert z > 3
-
-
 def test_texts_behind_an_ngram(
     connection: duckdb.DuckDBPyConnection, world: tuple[Path, Any]
 ) -> None:

@@ -95,15 +95,6 @@ def test_files_of_one_name_have_names_of_their_own(tmp_path: Path) -> None:
     assert names == ["anna/letters/x.txt", "ben/letters/x.txt", "cy/letters/y.txt"]
 
 
-def test_without_a_usable_text_an_earlier_shard_stays(texts: Path, tmp_path: Path) -> None:
-    out, store = tmp_path / "mine.jsonl.zst", Store.open(tmp_path / "warehouse")
-    pack_files(store, text_files([texts / "a.txt"]), out, "r")
-    before = out.read_bytes()
-    with pytest.raises(BadInput, match="holds only white space"):
-        pack_files(store, text_files([texts / "blank.txt"]), out, "r")
-    assert out.read_bytes() == before and not list(tmp_path.glob("_*"))
-
-
 @pytest.mark.parametrize(
     ("encoding", "text"),
     [

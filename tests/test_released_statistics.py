@@ -5,15 +5,12 @@ from __future__ import annotations
 import csv
 import gzip
 import math
-import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from plumbline.eval_workers.pairs.benchmarks import import_benchmark
 from plumbline.jobs.association.max_pmi import constrain
@@ -91,31 +88,6 @@ def test_every_row_is_a_word_or_a_reject(store: Store, tmp_path: Path) -> None:
     assert {corpus[k] for k in ("n_documents", "n_tokens", "n_words", "n_pairs", "min_count")} == {
         None
     }
-
-
-_CHARACTERS = st.characters(exclude_categories=["Cs"])
-_FIELD = st.one_of(
-    st.sampled_from(["tea", "1", "2", "-1", "0.001", "0.002", "nan", "1e400"]),
-    st.text(_CHARACTERS, max_size=3),
-)
-
-
-@pytest.mark.slow
-@settings(max_examples=30)
-@given(st.lists(st.lists(_FIELD, min_size=4, max_size=4), max_size=8))
-def test_rows_in_are_words_and_rejects(rows: list[list[str]]) -> None:
-    with tempfile.TemporaryDirectory() as directory:
-        store = Store.open(Path(directory) / "w")
-        path = write(Path(directory) / "s.csv", [*GOOD, *(["0", *row] for row in rows)])
-        try:
-            done = import_statistics(store, "pile", path, "run")
-        except BadInput as e:  # more rows that agree on another total, or counts beyond it
-            assert "counts" in str(e) and len(rows) > 0
-            return
-        assert done.n_words + done.n_rejected == len(GOOD) + len(rows)
-        tables = ("word_count", "word_delta", "reject")
-        n_rows = [store.read(t).num_rows for t in tables]
-        assert n_rows == [done.n_words, done.n_words, done.n_rejected]
 
 
 def test_files_that_are_something_else_leave_one_line(store: Store, tmp_path: Path) -> None:

@@ -40,9 +40,8 @@ from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage.store import Store
-from tests.clustered_means import interval
 from tests.fairpair_rows import SAMPLED, sampled_set
-from tests.metric_rows import fill, scored_by
+from tests.metric_rows import fill, interval, scored_by
 from tests.prompt_rows import put_prompts
 
 PAPER = Paper(

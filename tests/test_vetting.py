@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -11,14 +10,13 @@ from hypothesis import strategies as st
 
 from plumbline.jobs.seed_words.sample import (
     SeedVerdict,
-    excluded_words,
     sample,
     sampled_words,
     select_seed_words,
     verdicts_on,
     vet,
 )
-from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.storage.store import Store
 from tests.test_constrain import filled
 
@@ -56,26 +54,8 @@ def test_excluded_and_rejected_words_are_left_out(store: Store) -> None:
     shown = {r["word"]: (r["verdict"], r["why"]) for r in sampled_words(store, "c", "she/he", 0)}
     assert shown == {"rum": (None, None), "gin": ("accepted", None)}
     # the latest verdict counts
-    assert vet(store, "c", [SeedVerdict("ale", "accepted")], "r").changed == ("ale",)
+    assert vet(store, "c", [SeedVerdict("ale", "accepted")], "r") == {"accepted": 2}
     assert select_seed_words(store, "c", n=4).n_rejected == 0
-
-
-def test_words_to_exclude(tmp_path: Path) -> None:
-    path = tmp_path / "words.txt"
-    path.write_text("\ufeffTea\n\n# of sugar cane\n  rum \n", encoding="utf-8")
-    assert excluded_words([str(path)]) == {"tea", "rum"}
-    assert excluded_words([str(path), "she-he"]) == {"tea", "rum", "she", "he"}
-    assert "grandmother" in excluded_words(["gendered"]) and excluded_words([]) == frozenset()
-    path.write_text("tea\nrum and ale\n")
-    with pytest.raises(
-        BadInput, match=r"words.txt, line 2: expected one word, found 'rum and ale'"
-    ):
-        excluded_words([str(path)])
-    path.write_bytes(b"\xff\xfe\xfa")
-    with pytest.raises(BadInput, match="can't be read"):
-        excluded_words([str(path)])
-    with pytest.raises(UsageProblem, match="neither a file nor one of the word lists gendered"):
-        excluded_words([str(tmp_path / "none")])
 
 
 @pytest.mark.usefixtures("leaning")

@@ -18,7 +18,7 @@ from scipy import stats
 from plumbline.jobs.counting.co_occurrences import find
 from plumbline.jobs.evidence.collocates import PRIOR_WORDS, Contexts, collocates, contexts
 from plumbline.jobs.evidence.explanation import Sampling, explain
-from plumbline.jobs.evidence.index import Index, Row, text_hashes
+from plumbline.jobs.evidence.index import Index, Row
 from plumbline.jobs.ingest.count_corpus import count_corpus
 from plumbline.jobs.kernel.cooccurrences import RULES
 from plumbline.jobs.kernel.corpus_options import CorpusOptions
@@ -202,17 +202,6 @@ def test_near_copies_counted_once(store: Store, tmp_path: Path) -> None:
     for name in ("n_documents", "n_pair_f", "n_pair_m", "delta_nats", "delta_nats_low"):
         assert found["near copies once"][name] == pytest.approx(base[name]), name
     assert base["n_documents"] == 80
-
-
-@given(st.lists(st.lists(st.sampled_from("abcdefgh"), max_size=9), min_size=2, max_size=12))
-def test_hashes_are_equal_for_equal_documents_only(texts: list[list[str]]) -> None:
-    q = question(texts, ["a"])
-    (first, second) = (
-        text_hashes(some, q.keys) for some in made(texts).documents(made(texts).shards[0], q.ids)
-    )
-    hashes = [*first.tolist(), *second.tolist()]
-    for a, own in zip(texts, hashes, strict=True):
-        assert [b == a for b in texts] == [other == own for other in hashes]
 
 
 def test_collocates_are_those_of_brute_force() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -103,19 +102,11 @@ def test_the_same_sentences_in_any_shards(store: Store, tmp_path: Path) -> None:
     assert ask(store, "one", n=0) == []
 
 
-_SLOW_KINDS = [pytest.param(kind, marks=pytest.mark.slow) for kind in ("jsonl.gz", "jsonl.zst")]
-_SLOW_CHANGES = [
-    pytest.param(change, marks=pytest.mark.slow)
-    for change in ("junk", "shorter", "surrogate", "list")
-]
-
-
-@pytest.mark.parametrize("kind", ["jsonl", *_SLOW_KINDS, "parquet", "field"])
+@pytest.mark.parametrize("kind", ["jsonl", "parquet", "field"])
 def test_what_is_shown_is_the_text(kind: str, store: Store, tmp_path: Path) -> None:
     """The word, and the target on its side, within a window; before and after as they stand."""
     texts = essays(np.random.default_rng(2))
     path = tmp_path / f"a.{'jsonl' if kind == 'field' else kind}"
-    lines = "".join(json.dumps({"text": text, "n": 1}) + "\n" for text in texts).encode()
     if kind == "parquet":
         rows: list[str | None] = [text for pair in texts for text in (pair, None)]
         pq.write_table(pa.table({"text": rows}), path, row_group_size=7)
@@ -123,11 +114,8 @@ def test_what_is_shown_is_the_text(kind: str, store: Store, tmp_path: Path) -> N
         path.write_text(
             "".join(json.dumps({"doc": {"body": text}, "text": "no"}) + "\n" for text in texts)
         )
-    elif kind == "jsonl.zst":
-        with pa.CompressedOutputStream(str(path), "zstd") as stream:
-            stream.write(lines)
     else:
-        path.write_bytes(gzip.compress(lines) if kind == "jsonl.gz" else lines)
+        write(path, texts)
     field = {"text_field": "doc.body"} if kind == "field" else {}
     count_corpus(store, "c", (path,), CorpusOptions(targets="she-he", **field))
     found = ask(store, "c", n=4)
@@ -151,7 +139,7 @@ def test_what_is_shown_is_the_text(kind: str, store: Store, tmp_path: Path) -> N
         assert len(before) <= row["position"] < len(before) + len(tokenize(row["keyword"]))
 
 
-@pytest.mark.parametrize("change", ["gone", "other", *_SLOW_CHANGES])
+@pytest.mark.parametrize("change", ["gone", "other", "{", '{"text": "\\ud800 tea she"}', "[3]"])
 def test_a_shard_that_is_gone_or_has_changed(change: str, store: Store, tmp_path: Path) -> None:
     """The kept words stand for the text, marked so: never other text."""
     texts = essays(np.random.default_rng(5), 6)
@@ -162,11 +150,8 @@ def test_a_shard_that_is_gone_or_has_changed(change: str, store: Store, tmp_path
         path.unlink()
     elif change == "other":
         write(path, texts[::-1])
-    elif change == "shorter":
-        write(path, [" ".join(text.split()[:-1]) for text in texts])
     else:
-        line = {"junk": "{", "surrogate": '{"text": "\\ud800 tea she"}', "list": "[3]"}[change]
-        path.write_text(f"{line}\n" * 6)
+        path.write_text(f"{change}\n" * 6)
     found = ask(store, "c")
     same = ("side", "place", "target", "position", "source_row")
     assert shown(found, *same) == shown(good, *same)

@@ -118,4 +118,4 @@ def test_without_documents_a_word_of_the_contrast_and_an_unknown_contrast_are_to
         assert main(["why", "tea", "--contrast", "foo/bar", *where]) == 2
         assert "contrast 'foo/bar': is not one of corpus c" in capsys.readouterr().err
         assert main(["why", "she", *where]) == 0
-        assert ("`she` is a word of she/he itself" in capsys.readouterr().out) == bool(targets)
+        assert "no lean: it is a word of she/he, or near none" in capsys.readouterr().out

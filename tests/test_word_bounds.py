@@ -20,7 +20,6 @@ from plumbline.jobs.association.measures import (
     dispersion,
     lean_bounds,
 )
-from plumbline.jobs.evidence.lean import cluster_bounds
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import delta, fill
@@ -97,19 +96,6 @@ def test_every_word_with_a_co_occurrence_has_a_bound() -> None:
             row["sides_nats_low"] < (row["sides_nats"] or 0) < row["sides_nats_high"]
             or not row["sides_nats"]
         )
-
-
-def test_a_cluster_counts_once() -> None:
-    """Forty co-occurrences in one document say as much as one."""
-    one = cluster_bounds(0, 40, 1, (10, 10))
-    assert one.high_nats == pytest.approx(log_odds(0.975)) and one.p == 1
-    assert (
-        cluster_bounds(0, 40, 40, (10, 10)).high_nats
-        < cluster_bounds(0, 40, 8, (10, 10)).high_nats
-        < 0
-    )
-    both = cluster_bounds(10, 30, 4, (10, 10))  # of a list without a defined pair
-    assert both == pytest.approx(lean_bounds(np.float64(1), np.float64(3), 0.0))
 
 
 def asked(p: np.ndarray, words: Sequence[str] = ()) -> list[dict[str, object]]:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import AfterValidator, Field
 from pydantic.dataclasses import dataclass as options_class
@@ -25,13 +25,12 @@ from plumbline.eval_workers.disclosure.word_probabilities import (
     ProbeStep,
     load_words,
 )
-from plumbline.eval_workers.models import memory_released, opened
 from plumbline.eval_workers.models.sampling_contract import SamplingOptions
 from plumbline.eval_workers.models.scoring_contract import NONE, Instruction
 from plumbline.eval_workers.scoring.continuations import Continuations, SampleCounts, check_n
+from plumbline.eval_workers.scoring.model_step import ModelStep, run_on_model
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.options import STRICT
-from plumbline.warehouse.steps.runner import run_steps
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.toml_file import Stripped, load, toml_table
 from plumbline.warehouse.wordlists import WordList
@@ -151,7 +150,6 @@ class Disclosed:
     sampled: SampleCounts
 
 
-@memory_released()
 def measure_sets(
     store: Store,
     names: Sequence[str],
@@ -166,21 +164,17 @@ def measure_sets(
     """Measure sets of ``probe_prompt`` under each distinct instruction, in the order given.
 
     Writes and raises as ``ProbeStep`` and ``Continuations``. Each instruction is tried on the model
-    before anything is computed. If a set can't be measured, the results of earlier sets stay.
+    before anything is computed.
     """
-    words, variants = load_words(store, word_list), list(dict.fromkeys(instructions))
-    for name in names:
-        ProbeStep(name, words).check(store, options)
-    done = list[Disclosed]()
-    with opened(store, model, options) as backend:
-        for instruction in variants:
-            backend.lead(instruction)
-        for name, instruction in itertools.product(names, variants):
-            probe, continuations = steps_of(name, words, instruction, max_new_tokens)
-            (probed,) = run_steps(store, backend, [probe], run_id)
-            (sampled,) = run_steps(store, backend, [continuations], run_id)
-            done.append(Disclosed(instruction, probed, sampled))
-    return done
+    words = load_words(store, word_list)
+    variants = list(itertools.product(names, dict.fromkeys(instructions)))
+    steps: list[ModelStep[Any]] = [
+        step
+        for name, instruction in variants
+        for step in steps_of(name, words, instruction, max_new_tokens)
+    ]
+    done = iter(run_on_model(store, model, options, steps, run_id))
+    return [Disclosed(instruction, next(done), next(done)) for _, instruction in variants]
 
 
 def steps_of(

@@ -7,7 +7,6 @@ from typing import Any
 import duckdb
 
 from plumbline.jobs.association.associations import contrasts_of, sides_of
-from plumbline.jobs.association.measures import summed_list
 from plumbline.jobs.counting.corpus_lookup import corpus_contrast, corpus_row
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.finding import Finding
@@ -41,7 +40,7 @@ def describe_word(store: Store, corpus: str, word: str, contrast: str = "she/he"
             message suggests similar words.
     """
     row, contrast = corpus_row(store, corpus), corpus_contrast(store, corpus, contrast)
-    own = _words_of(store, row, contrast)
+    _check_contrast(store, row, contrast)
     sides = sides_of(store, row, contrast)
     connection = connect(store.root, _COUNT + _SIMILAR + _TARGETS + _LEAN)
     key = {"corpus": corpus, "word": word}
@@ -56,33 +55,27 @@ def describe_word(store: Store, corpus: str, word: str, contrast: str = "she/he"
     ]
     lean = connection.execute(_LEAN, {**key, "contrast": contrast}).fetchone()
     if lean is None:
-        why = f"near no word of {contrast}, or run plumbline corpus associate --corpus {corpus}"
-        if word in own:
-            why = f"`{word}` is a word of {contrast} itself"
-        return [*lines, f"  no lean: {why}"]
+        why = f"it is a word of {contrast}, or near none of them"
+        return [*lines, f"  no lean: {why}; or run plumbline corpus associate --corpus {corpus}"]
     delta, low, high, over = lean
     figure = "no delta" if delta is None else f"delta {delta:+.3f} nats"
     interval = "no interval"
     if low is not None:
         interval = f"95% interval over {over} {low:+.3f} to {high:+.3f}"
     estimate = min(low, high, key=abs) if delta is None and low is not None else delta
-    verdict = Finding(word, "delta", estimate, low, high, unit="nats").pick(
+    verdict = Finding(estimate, low, high).pick(
         above=f"leans to {sides[0]}", below=f"leans to {sides[1]}", untold="no clear lean"
     )
     return [*lines, f"  {contrast}: {figure}, {interval}: {verdict}"]
 
 
-def _words_of(store: Store, row: dict[str, Any], contrast: str) -> set[str]:
-    """The words of a corpus's contrast, if counted. ``UsageProblem`` for an unknown contrast."""
-    by_name = contrasts_of(store, row) if row["targets"] else {}
-    pairs = by_name.get(summed_list(contrast, by_name) or contrast)
-    if pairs is None:
-        imported = store.read("word_delta", corpus=row["corpus"])["contrast"].to_pylist()
-        if contrast not in imported:
-            problem = f"is not one of corpus {row['corpus']}"
-            fix = f"one of {', '.join(sorted({*by_name, *imported}))}"
-            raise UsageProblem(f"contrast {contrast!r}", problem, fix)
-    return {word for pair in pairs or () for word in (pair.a, pair.b)}
+def _check_contrast(store: Store, row: dict[str, Any], contrast: str) -> None:
+    """Raise ``UsageProblem`` for a contrast that the corpus does not have."""
+    known = set(store.read("word_delta", corpus=row["corpus"])["contrast"].to_pylist())
+    known |= contrasts_of(store, row).keys() if row["targets"] else set()
+    if contrast not in known:
+        problem = f"is not one of corpus {row['corpus']}"
+        raise UsageProblem(f"contrast {contrast!r}", problem, f"one of {', '.join(sorted(known))}")
 
 
 def _unknown(connection: duckdb.DuckDBPyConnection, corpus: str, word: str) -> UsageProblem:

@@ -6,27 +6,21 @@ import os
 import pickle
 import subprocess
 import sys
-import threading
 import traceback
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing, suppress
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
-from queue import SimpleQueue
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
-from plumbline.jobs.counting.merge import BATCH_ROWS, WORDS, Output, PairSum
+from plumbline.jobs.counting.merge import Output
 from plumbline.jobs.counting.partials import ShardJob, ShardLedger
 from plumbline.warehouse.cores import n_cores
 from plumbline.warehouse.errors import BadInput, Interrupted
 from plumbline.warehouse.input.remote_files import located
 from plumbline.warehouse.paths import Address
 from plumbline.warehouse.storage.locks import temporary_directory
-from plumbline.warehouse.storage.store import Staged
 from plumbline.warehouse.text.escape import sql_text
 from plumbline.warehouse.text.progress import Update, progress
 
@@ -35,6 +29,8 @@ _START = (
     "import sys; sys.path[:] = sys.argv[1:]; "
     "from plumbline.jobs.counting.local_engine import serve; serve()"
 )
+#: Rows of a batch, which becomes a row group of the table's file.
+BATCH_ROWS = 200_000
 #: Bytes of shards that a process counts in about a second, the time that a helper takes to start.
 BYTES_PER_HELPER = 32 << 20
 #: Bytes that are counted in the time it takes to open a shard and write its counts.
@@ -46,8 +42,8 @@ class LocalEngine:
 
     Args:
         work: directory for data that does not fit in memory.
-        memory_bytes: memory that this process may use for sums. Half of it is for rows: Arrow,
-            Python and the words need memory as well.
+        memory_bytes: memory that this process may use for sums. DuckDB gets half of it, since Arrow
+            and Python need memory as well.
     """
 
     def __init__(self, work: Path, memory_bytes: int) -> None:
@@ -87,8 +83,17 @@ class LocalEngine:
                 part.result()
         return done
 
-    def merge_words(self, partials: Sequence[Path], output: Output) -> int:
-        """Write the occurrences of each word, each part sorted; returns how many words."""
+    def merge(
+        self, query: str, order: str, views: Mapping[str, Sequence[Path]], output: Output, what: str
+    ) -> int:
+        """Write the rows of a query, each part sorted; returns how many rows.
+
+        Args:
+            query: one of ``jobs.counting.merge``.
+            order: columns to sort by.
+            views: files of each view; a file named twice counts twice.
+            what: names the progress lines.
+        """
         import duckdb
 
         with temporary_directory(self._work, "merge-") as directory:
@@ -99,43 +104,17 @@ class LocalEngine:
                 "threads": n_cores(),
                 "preserve_insertion_order": False,
             }
-            with (
-                duckdb.connect(config=settings) as connection,
-                progress(f"merge words of {output.constants['corpus']}"),
-            ):
-                names = ", ".join(sql_text(str(file)) for file in partials)
-                connection.execute(f"CREATE VIEW partials AS FROM read_parquet([{names}])")
+            with duckdb.connect(config=settings) as connection, progress(what):
+                for view, files in views.items():
+                    names = ", ".join(sql_text(str(file)) for file in files)
+                    connection.execute(f"CREATE VIEW {view} AS FROM read_parquet([{names}])")
                 try:
-                    rows = connection.sql(f"{WORDS} ORDER BY word").to_arrow_reader(BATCH_ROWS)
-                    return output.write_part("part-00000", rows)
+                    rows = connection.sql(f"FROM ({query}) ORDER BY {order}")
+                    return output.write_part("part-00000", rows.to_arrow_reader(BATCH_ROWS))
                 except duckdb.OutOfMemoryException as e:
-                    problem = f"the words of the corpus need more than {limit} of memory"
+                    problem = f"{what}: needs more than {limit} of memory"
                     fix = "give more --memory, or count on Spark with --master; counted shards stay"
                     raise BadInput(problem, "", fix) from e
-
-    def merge_pairs(
-        self,
-        partials: Sequence[Path],
-        words: Staged,
-        output: Output,
-        *,
-        all_pairs: bool,
-        pruned: bool,
-    ) -> int:
-        """Write the co-occurrences of each word and target; returns how many pairs.
-
-        With ``all_pairs`` each word of a pair is a target of the other. ``words`` is the corpus's
-        staged ``word_count``. If ``pruned``, it lacks rare words, and their pairs are left out.
-        """
-        column = pa.chunked_array(
-            [x for file in words.parts() for x in pq.read_table(file)["word"].chunks], pa.string()
-        )
-        ranks = column.cast(pa.large_string()).combine_chunks()
-        with temporary_directory(self._work, "merge-") as directory:
-            pairs = PairSum(partials, ranks, all_pairs, Path(directory), self._memory_bytes // 2)
-            what = f"merge pairs of {output.constants['corpus']}"
-            with progress(what), closing(pairs.sums(BATCH_ROWS, what)) as rows:
-                return output.write_part("part-00000", rows)
 
 
 def n_processes(shards: Sequence[str]) -> int:
@@ -153,7 +132,7 @@ def _n_helpers(shards: Sequence[str]) -> int:
 
 
 class _Helper:
-    """A process that counts one shard at a time, and ends when its parent does."""
+    """A process that counts one shard at a time, and ends soon after its parent does."""
 
     def __init__(self, job: ShardJob) -> None:
         # In its own session, so that a terminal's Ctrl-C reaches only the parent.
@@ -193,12 +172,14 @@ class _Helper:
 
 
 def serve() -> None:
-    """Count shards as a helper: pickled requests on stdin, pickled replies on stdout."""
-    requests: SimpleQueue[tuple[ShardJob, str]] = SimpleQueue()
-    threading.Thread(target=_listen, args=(requests,), daemon=True).start()
-    while True:
-        pickle.dump(_reply(*requests.get()), sys.stdout.buffer)
-        sys.stdout.buffer.flush()
+    """Count shards as a helper: pickled requests on stdin, pickled replies on stdout.
+
+    Ends with the parent, whose end closes stdin.
+    """
+    with suppress(EOFError, pickle.UnpicklingError):
+        while True:
+            pickle.dump(_reply(*pickle.load(sys.stdin.buffer)), sys.stdout.buffer)
+            sys.stdout.buffer.flush()
 
 
 def _reply(job: ShardJob, shard: str) -> ShardLedger | Exception:
@@ -208,11 +189,3 @@ def _reply(job: ShardJob, shard: str) -> ShardLedger | Exception:
         return e
     except Exception:  # the parent shows where it comes from
         return RuntimeError(traceback.format_exc())
-
-
-def _listen(requests: SimpleQueue[tuple[ShardJob, str]]) -> None:
-    """Queue requests; end this process with the parent, whose end closes stdin."""
-    with suppress(EOFError, pickle.UnpicklingError):
-        while True:
-            requests.put(pickle.load(sys.stdin.buffer))
-    os._exit(0)

@@ -11,7 +11,6 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from plumbline.jobs.association.associations import contrasts_of, sides_of, targets_of
-from plumbline.jobs.association.measures import summed_list
 from plumbline.jobs.counting.co_occurrences import Occurrences, Query
 from plumbline.jobs.counting.corpus_lookup import corpus_contrast, corpus_lists, writes_corpus
 from plumbline.jobs.counting.kept_documents import Evidence, evidence_of
@@ -201,7 +200,11 @@ def _inquiry(
     """The inquiry. Raises the errors of ``explain``."""
     evidence = evidence_of(store, corpus)
     contrast = corpus_contrast(store, corpus, contrast)
-    pairs = _pairs(store, evidence, contrast)
+    by_name = contrasts_of(store, evidence.corpus)
+    if contrast not in by_name:
+        problem, fix = f"is not one of corpus {corpus}", f"one of {', '.join(by_name)}"
+        raise UsageProblem(f"contrast {contrast!r}", problem, fix)
+    pairs = by_name[contrast]
     counts = store.read("word_count", corpus=corpus)
     if not counts.num_rows:
         raise UsageProblem(f"corpus {corpus!r}", "has no words")
@@ -255,17 +258,6 @@ def _rows_by_table(inquiry: _Inquiry, query: Query, tables: Sequence[str]) -> di
     if "word_snippet" in tables:
         rows["word_snippet"] = snippet_rows(evidence, index, sample.occurrences(), sampling.seed)
     return rows
-
-
-def _pairs(store: Store, evidence: Evidence, contrast: str) -> tuple[WordPair, ...]:
-    by_name = contrasts_of(store, evidence.corpus)
-    if contrast in by_name:
-        return by_name[contrast]
-    if list_name := summed_list(contrast, by_name):
-        fix = f"give --contrast {list_name}"
-        raise UsageProblem(f"contrast {contrast!r}", "is a sum; only its list has evidence", fix)
-    problem = f"is not one of corpus {evidence.corpus['corpus']}"
-    raise UsageProblem(f"contrast {contrast!r}", problem, f"one of {', '.join(by_name)}")
 
 
 def _copies(inquiry: _Inquiry, index: Index, signed: Signatures) -> Iterator[Row]:

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import os
-import stat
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -34,37 +34,19 @@ _ONLY_COMPILED: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper"
 def user_cache(*parts: str) -> Path:
     """A directory below this user's cache directory, created if missing.
 
-    If the cache directory can't be written, it is below ``user_temporary``.
+    If the cache directory can't be written, it is a temporary one, which only this process knows.
     """
     path = platformdirs.user_cache_path("plumbline").joinpath(*parts)
-    try:
+    with suppress(OSError):
         path.mkdir(parents=True, exist_ok=True)
-    except OSError:
-        pass
     if not os.access(path, os.W_OK):
-        path = user_temporary().joinpath(*parts)
+        path = _temporary_cache().joinpath(*parts)
         path.mkdir(parents=True, exist_ok=True)
     return path
 
 
-def user_temporary() -> Path:
-    """This user's ``plumbline-UID`` in the temporary directory.
-
-    Code stored here is run later. So if another user owns it or may enter it, a new private
-    directory is used instead, which only this process knows.
-    """
-    path = Path(tempfile.gettempdir()) / f"plumbline-{os.getuid()}"
-    try:
-        path.mkdir(mode=0o700, exist_ok=True)
-        status = path.lstat()
-    except OSError:
-        return _private_fallback()
-    is_own = stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid()
-    return path if is_own and stat.S_IMODE(status.st_mode) == 0o700 else _private_fallback()
-
-
 @cache
-def _private_fallback() -> Path:
+def _temporary_cache() -> Path:
     return Path(tempfile.mkdtemp(prefix="plumbline-"))
 
 

@@ -49,7 +49,6 @@ class ShardCounts:
         n_tokens: word tokens before the stop filter.
         n_kept_tokens: sum of n_word.
         n_pairs: all co-occurrences under the rule, not only those with targets.
-        n_blank: blank lines, which are not documents.
     """
 
     words: pa.Table
@@ -60,7 +59,6 @@ class ShardCounts:
     n_tokens: int
     n_kept_tokens: int
     n_pairs: int
-    n_blank: int
 
     @property
     def n_documents_in(self) -> int:
@@ -126,7 +124,7 @@ class Counter:
         self._stream = TokenStream() if options.evidence else None
         self._is_streamed = False  # True while the stream has ids that are not counted yet
         self._rejects: list[dict[str, Any]] = []
-        self._n_blank = self._n_rejected = self._n_rows = 0
+        self._n_rejected = self._n_rows = 0
         self._n_drained = 0
 
     def feed_lines(self, block: NDArray[np.uint8], end: int) -> None:
@@ -203,10 +201,9 @@ class Counter:
             n_tokens=int(self._ids.n_tokens),
             n_kept_tokens=int(pairs.n_kept),
             n_pairs=int(pairs.n_pairs),
-            n_blank=self._n_blank,
         )
         pairs.n_documents = pairs.n_kept = pairs.n_pairs = self._ids.n_tokens = 0
-        self._n_blank = self._n_rejected = self._n_rows = self._n_drained = 0
+        self._n_rejected = self._n_rows = self._n_drained = 0
         self._documents.clear()
         return counts
 
@@ -298,9 +295,7 @@ class Counter:
             verdict = judge(line, self._field, self._source_field)
         if verdict.reason is not None:
             self._reject(self._n_rows + int(self._reader.n_lines), verdict.reason, line)
-        elif verdict.text is None:
-            self._n_blank += 1
-        else:
+        elif verdict.text is not None:
             if self._stream:
                 row = np.array([self._n_rows + int(self._reader.n_lines)])
                 self._documents.add(row, [verdict.source])

@@ -45,17 +45,19 @@ class LanguageModel:
         return [min(1.0, float(row.get(ENGLISH, 0.0))) for row in by_label]
 
 
-def load_model(path: Path) -> LanguageModel:
+def load_model(path: Path | None) -> LanguageModel:
     """Load a model that distinguishes English from at least one other language.
 
     Raises:
-        MissingComponent: fastText is not installed.
+        MissingComponent: fastText is not installed, or no model is given.
         BadInput: the file does not exist, or is not such a model.
     """
     try:
         import fasttext
     except ImportError as e:
         raise MissingComponent("fastText", "is not installed", INSTALL) from e
+    if path is None:
+        raise MissingComponent("fastText", "no model given", f"--language-model PATH, {MODEL_URL}")
     if not path.is_file():
         raise BadInput(f"language model {path}", "no such file", f"download {MODEL_URL}")
     try:

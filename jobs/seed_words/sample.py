@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -19,10 +20,8 @@ from plumbline.jobs.counting.corpus_lookup import (
     corpus_row,
     writes_corpus,
 )
-from plumbline.warehouse import wordlists
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.input.input_rows import records
-from plumbline.warehouse.paths import content
 from plumbline.warehouse.run_records import recorded
 from plumbline.warehouse.storage.store import Store
 
@@ -37,15 +36,6 @@ class SeedVerdict:
     word: str
     verdict: str
     why: str | None = None
-
-
-@dataclass(frozen=True)
-class Vetted:
-    """Numbers of words with each verdict, and the words whose verdict changed."""
-
-    n_accepted: int
-    n_rejected: int
-    changed: tuple[str, ...]
 
 
 def verdicts(store: Store, corpus: str) -> dict[str, dict[str, Any]]:
@@ -85,8 +75,8 @@ def read_verdicts(path: Path) -> list[SeedVerdict]:
 
 
 @writes_corpus
-def vet(store: Store, corpus: str, given: Sequence[SeedVerdict], run_id: str) -> Vetted:
-    """Record verdicts; a word's new verdict replaces its old one.
+def vet(store: Store, corpus: str, given: Sequence[SeedVerdict], run_id: str) -> Counter[str]:
+    """Record verdicts; a word's new verdict replaces its old one. Returns how many of each it has.
 
     Raises:
         UsageProblem: the corpus is unknown, no verdict is given, a word is both accepted and
@@ -103,15 +93,10 @@ def vet(store: Store, corpus: str, given: Sequence[SeedVerdict], run_id: str) ->
             raise UsageProblem(f"word {v.word!r}", "is both accepted and rejected")
         if v.word not in words:
             raise UsageProblem(f"word {v.word!r}", f"is not in corpus {corpus!r}")
-    before = verdicts(store, corpus)
     fixed = {"corpus": corpus, "vetted_at": datetime.now(timezone.utc), "run_id": run_id}
-    after = {**before, **{v.word: {**fixed, **vars(v)} for v in given}}
-    store.replace("seed_verdict", after.values(), {"corpus": corpus}, run_id)
-    changed = tuple(
-        w for w, new_v in new.items() if before.get(w, {}).get("verdict", new_v) != new_v
-    )
-    n_rejected = sum(row["verdict"] == REJECTED for row in after.values())
-    return Vetted(len(after) - n_rejected, n_rejected, changed)
+    rows = verdicts(store, corpus) | {v.word: {**fixed, **vars(v)} for v in given}
+    store.replace("seed_verdict", rows.values(), {"corpus": corpus}, run_id)
+    return Counter(row["verdict"] for row in rows.values())
 
 
 #: Edges of the equal intervals that cut the range of delta: an even number, so none of them is 0.
@@ -260,45 +245,6 @@ def select_seed_words(
         high_nats=high,
         words=tuple(chosen),
     )
-
-
-def excluded_words(sources: Iterable[str]) -> frozenset[str]:
-    """The words of word lists, given by name or as TOML, and of files with one word per line.
-
-    Empty lines and lines that start with `#` are skipped; case does not matter.
-
-    Raises:
-        UsageProblem: a source is neither a list nor a file.
-        BadInput: a file can't be read, or one of its lines holds several words.
-
-    >>> sorted(excluded_words(["she-he"]))
-    ['he', 'she']
-    """
-    words: set[str] = set()
-    for source in sources:
-        if source in wordlists.LISTS.names() or source.endswith(".toml"):
-            words.update(wordlists.load(source).targets)
-        elif Path(source).is_file():
-            words.update(_words_of(Path(source)))
-        else:
-            names = ", ".join(wordlists.LISTS.names())
-            problem = f"neither a file nor one of the word lists {names}"
-            raise UsageProblem(f"--exclude {source}", problem)
-    return frozenset(words)
-
-
-def _words_of(path: Path) -> list[str]:
-    try:
-        lines = content(path).decode("utf-8-sig").splitlines()
-    except (OSError, UnicodeDecodeError) as e:
-        raise BadInput(f"{path}", f"can't be read: {e}", "save it as UTF-8") from e
-    words = []
-    for number, word in enumerate(map(str.strip, lines), start=1):
-        if word and not word.startswith("#"):
-            if len(word.split()) > 1:
-                raise BadInput(f"{path}, line {number}", f"expected one word, found {word!r}")
-            words.append(word.lower())
-    return words
 
 
 def sampled_words(store: Store, corpus: str, contrast: str, seed: int) -> list[dict[str, Any]]:

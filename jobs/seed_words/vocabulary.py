@@ -12,13 +12,12 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
 
 import numpy as np
 
 from plumbline.jobs.counting.corpus_lookup import corpus_row, writes_corpus
 from plumbline.jobs.kernel.corpus_options import VocabularyOptions
-from plumbline.jobs.seed_words.english import MODEL_URL, load_model, load_wordnet
+from plumbline.jobs.seed_words.english import load_model, load_wordnet
 from plumbline.warehouse.errors import MissingComponent, UsageProblem
 from plumbline.warehouse.run_records import recorded
 from plumbline.warehouse.storage.store import Store
@@ -28,7 +27,6 @@ FASTTEXT, WORDNET, BOTH, UNCHECKED = "fastText", "WordNet", "fastText and WordNe
 #: All reasons; the reasons of kept words come last.
 REASONS = (NOT_LETTERS, FOREIGN, RARE, FASTTEXT, WORDNET, BOTH, UNCHECKED)
 _LETTERS = re.compile(r"[a-z]+")
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -53,17 +51,6 @@ class VocabularySummary:
     rarest: float
     checks: str
     missing: tuple[str, ...]
-
-
-def _loaded(load: Callable[[], T], missing: list[str], *, problem: str = "") -> T | None:
-    """What ``load`` returns; None, with a line added to ``missing``, if it is not installed."""
-    try:
-        if problem:
-            raise MissingComponent("fastText", problem)
-        return load()
-    except MissingComponent as e:
-        missing.append(str(e))
-        return None
 
 
 def classify(
@@ -138,9 +125,14 @@ def build_vocabulary(
     missing = list[str]()
     language_model = wordnet = None
     if not rules.any_language:
-        given = "" if model else f"no language model: give --language-model PATH, {MODEL_URL}"
-        language_model = _loaded(lambda: load_model(model or Path()), missing, problem=given)
-        wordnet = _loaded(load_wordnet, missing)
+        try:
+            language_model = load_model(model)
+        except MissingComponent as e:
+            missing.append(str(e))
+        try:
+            wordnet = load_wordnet()
+        except MissingComponent as e:
+            missing.append(str(e))
         if len(missing) == 2:
             problem = f"nothing can recognise English words: {'; '.join(missing)}"
             raise MissingComponent("vocabulary", problem, "or keep all with --any-language")

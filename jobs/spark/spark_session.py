@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import atexit
-import logging
 import os
 import re
+import shutil
 import signal
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import ExitStack, contextmanager, suppress
-from functools import cache
+from contextlib import contextmanager, suppress
 from importlib import resources
 from pathlib import Path
 from typing import TypeVar
@@ -22,11 +22,9 @@ from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 import plumbline
-from plumbline.jobs.kernel.cache import user_temporary
 from plumbline.jobs.spark.archive import write_archive
 from plumbline.jobs.spark.java import find_java_home
 from plumbline.warehouse.errors import Interrupted, UsageProblem
-from plumbline.warehouse.storage.locks import temporary_directory
 
 
 def running_tasks(session: SparkSession) -> tuple[int, int]:
@@ -101,11 +99,6 @@ _LOST = re.compile(
 )
 #: Masters that Spark accepts; with any other its Java ends before it reports the error to Python.
 _MASTER = re.compile(r"yarn|local.*|(spark|k8s)://.+")
-#: Parts of Java's error if no master answers: a failed connection, or a stopped context.
-_AWAY = re.compile(
-    r"java\.net\.\w*(Connect|Timeout|UnknownHost|NoRouteToHost)\w*Exception"
-    r"|methods on a stopped SparkContext"
-)
 
 
 def read_conf(name: str) -> dict[str, str]:
@@ -150,9 +143,9 @@ def spark_session(master: str | None = None, conf: Mapping[str, str] | None = No
 
     Raises:
         UsageProblem: no master, a master other than the one Spark already runs on, or Spark can't
-            start with these settings.
+            start with these settings, as when the master can't be reached.
         MissingComponent: no Java is installed, and spark-submit has started none.
-        Interrupted: the master can't be reached, or Ctrl-C was pressed.
+        Interrupted: Ctrl-C was pressed.
     """
     if SparkContext._active_spark_context is None:
         # An interrupt in the middle of this would leave a JVM behind.
@@ -200,10 +193,8 @@ def _start(master: str | None, conf: Mapping[str, str]) -> None:
         os.environ["JAVA_HOME"] = str(find_java_home())
     if local:
         log = resources.files("plumbline.spark_conf").joinpath("log4j2.properties")
-        # Java unpacks libraries into it; the next session removes what a killed one left.
-        options = f"-Dlog4j2.configurationFile={log} -Djava.io.tmpdir={_temporary()}"
+        options = f"-Dlog4j2.configurationFile={log}"
         settings.setdefault("spark.driver.extraJavaOptions", options)
-        settings.setdefault("spark.local.dir", str(_temporary()))
     builder = SparkSession.builder.appName("plumbline")
     for key, value in settings.items():
         builder.config(key, value)
@@ -212,10 +203,7 @@ def _start(master: str | None, conf: Mapping[str, str]) -> None:
     except Py4JJavaError as e:
         reason = str(e.java_exception.getMessage() or e.java_exception).splitlines()[0]
         what = f"Spark on {settings['spark.master']}"
-        if _AWAY.search(str(e)):
-            fix = "is it running at this address? Then run the same command again"
-            raise Interrupted(what, f"can't be reached: {reason}", fix) from e
-        raise UsageProblem(what, reason) from e
+        raise UsageProblem(what, f"can't start: {reason}", "is it running at this address?") from e
     if not local:
         atexit.register(stop_session)  # otherwise the cluster records a failure
     if submitted or not local:
@@ -257,16 +245,10 @@ def _ship(context: SparkContext) -> None:
     """
     # `addPyFile` also changes this process's path, which must stay as it is.
     path = list(sys.path)
-    context.addPyFile(str(write_archive(_temporary() / CODE_ARCHIVE)))
+    directory = tempfile.mkdtemp(prefix="plumbline-")
+    atexit.register(shutil.rmtree, directory, ignore_errors=True)
+    context.addPyFile(str(write_archive(Path(directory, CODE_ARCHIVE))))
     sys.path[:] = path
-
-
-@cache
-def _temporary() -> Path:
-    """This process's temporary directory, removed at its end; see ``temporary_directory``."""
-    directories = ExitStack()
-    atexit.register(directories.close)
-    return directories.enter_context(temporary_directory(user_temporary(), "spark-"))
 
 
 def stop_session() -> None:
@@ -282,7 +264,6 @@ def one_line_losses() -> Iterator[None]:
 
     Other errors propagate.
     """
-    logging.root.addFilter(_is_not_py4j_traceback)
     try:
         yield
     except (Py4JError, ConnectionError, EOFError) as e:
@@ -298,13 +279,6 @@ def one_line_losses() -> Iterator[None]:
                 raise
         fix = "out of memory? Run the same command again to resume"
         raise Interrupted("Spark", reason, fix) from e
-    finally:
-        logging.root.removeFilter(_is_not_py4j_traceback)
-
-
-def _is_not_py4j_traceback(record: logging.LogRecord) -> bool:
-    """False for the traceback that py4j logs when Java does not answer."""
-    return "Exception while sending command" not in record.getMessage()
 
 
 def stop_jobs(session: SparkSession) -> None:

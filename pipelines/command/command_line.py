@@ -158,7 +158,8 @@ def _all_rows(command: Command) -> str:
 
 def _lines(done: Done, command: Command) -> Iterator[str]:
     yield from done.said
-    if done.wrote:
+    # `why` prints JSON or CSV of its own, names no next command, and nothing may follow.
+    if done.wrote and done.next:
         yield f"Wrote {', '.join(done.wrote)} in {command.warehouse}"
     for path in done.files:
         yield f"Wrote {path}"

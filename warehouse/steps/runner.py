@@ -53,7 +53,7 @@ def run_steps(
     run_id: str,
     helped: Callable[[int], AbstractContextManager[object]] = nullcontext,
 ) -> list[Outcome]:
-    """Compute what steps of one kind lack, with an opened resource, and publish their rows.
+    """Compute what steps lack, with an opened resource, and publish their rows.
 
     ``helped``: from the number of chunks, a block during which other processes compute a part of
     them; by default none does.

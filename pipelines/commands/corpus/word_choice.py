@@ -17,6 +17,7 @@ from plumbline.pipelines.command.fields import (
     Several,
     lookup_rows,
 )
+from plumbline.warehouse import wordlists
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.options import part
 
@@ -99,7 +100,7 @@ class CorpusWords(CorpusName, ContrastOption, VocabularyOptions, Command):
     seed: Annotated[Seed, Field(description="Seed of the sample.")] = 0
     exclude: Annotated[
         Several,
-        Field(description="Word list or file, one word per line, to leave out; repeatable."),
+        Field(description="Word list or its TOML file, whose words to leave out; repeatable."),
     ] = ()
     language_model: Annotated[
         InputFile | None,
@@ -153,7 +154,7 @@ class CorpusWords(CorpusName, ContrastOption, VocabularyOptions, Command):
 
         done = seeds.select_seed_words(
             *(store, self.corpus, self.n or None, self.seed, self.contrast),
-            exclude=seeds.excluded_words(self.exclude),
+            exclude=[word for name in self.exclude for word in wordlists.load(name).targets],
         )
         contrast = corpus_contrast(store, self.corpus, self.contrast)
         words = seeds.sampled_words(store, self.corpus, contrast, self.seed)
@@ -178,10 +179,9 @@ class CorpusWords(CorpusName, ContrastOption, VocabularyOptions, Command):
         from plumbline.jobs.seed_words.sample import vet
 
         done = vet(context.store, self.corpus, verdicts, context.run_id)
-        counts = {"n_accepted": done.n_accepted, "n_rejected": done.n_rejected}
+        counts = {f"n_{verdict}": done[verdict] for verdict in ("accepted", "rejected")}
         return Done(
             rows=[{"corpus": self.corpus, "n_given": len(verdicts), **counts}],
-            said=[f"Changed: {', '.join(done.changed)}"] if done.changed else [],
             next=self.line("corpus words"),
             **self.rows_of("seed_verdict", "word"),
         )

@@ -21,17 +21,15 @@ from plumbline.eval_workers.disclosure.word_probabilities import (
     load_words,
     publish_words,
 )
-from plumbline.eval_workers.models import opened
 from plumbline.eval_workers.models.model_options import OF_SCORES, ModelOptions
 from plumbline.eval_workers.models.scoring_contract import Instruction
-from plumbline.eval_workers.scoring.model_step import ModelStep
+from plumbline.eval_workers.scoring.model_step import ModelStep, run_on_model
 from plumbline.pipelines.command.base import Command, Context, Done, On, Row
 from plumbline.pipelines.command.fields import InputFile, Seed
 from plumbline.pipelines.commands.disclosure.probing import to_do
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.options import part
 from plumbline.warehouse.query.connection import rows_of
-from plumbline.warehouse.steps.runner import run_steps
 from plumbline.warehouse.storage.store import Store
 
 
@@ -120,9 +118,9 @@ class Sweep(ProbeOptions, ModelOptions, Command):
     def _by_decoding(self, context: Context) -> Done:
         store = context.store
         words = load_words(store, self.word_list)
-        with opened(store, self.model, part(ModelOptions, self)) as ready:
-            publish_words(store, words, context.run_id)
-            done = run_steps(store, ready, self.grid().steps(self.probe_set), context.run_id)
+        steps = self.grid().steps(self.probe_set)
+        done = run_on_model(store, self.model, part(ModelOptions, self), steps, context.run_id)
+        publish_words(store, words, context.run_id)
         key, keys = done[0].model_key, [one.sampling_key for one in done]
         params = self._params(key, words.name) | {"keys": keys}
         rows = rows_of(store.root, _DECODINGS, params)
