@@ -1,7 +1,8 @@
-"""`plumbline warehouse`: check, compact, and earlier versions."""
+"""`plumbline warehouse` and `plumbline runs`: check, compact, earlier versions, and runs."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict
@@ -11,9 +12,10 @@ import pyarrow.compute as pc
 from pydantic import Field
 
 from plumbline.pipelines.command.base import Command, Context, Done, On, Row, planned
+from plumbline.warehouse import run_records
 from plumbline.warehouse.errors import BadInput
+from plumbline.warehouse.options import MOST
 from plumbline.warehouse.storage import check, compaction, log
-from plumbline.warehouse.storage.opening import version_of
 from plumbline.warehouse.storage.out_of_date import to_make_again
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.progress import progress
@@ -24,7 +26,7 @@ _MOST = 50
 
 
 class Check(Command):
-    """Check every version's files by hash; the newest's by schema, partition and unique keys.
+    """Check every version's files by hash, and that keys are unique in the newest version.
 
     The tables of a counted corpus are compared with its ledger. Leftovers are found, too. In an
     object store the stored bytes are read, not local copies. Each problem has a fix; the status is
@@ -111,8 +113,8 @@ class Restore(Command):
     """
 
     version: Annotated[
-        str | None,
-        Field(description="A version, the start of a run's id, or a time; default: list."),
+        int | None,
+        Field(ge=0, le=MOST, description="The version; default: list them."),
         On(positional=True),
     ] = None
 
@@ -124,14 +126,13 @@ class Restore(Command):
     def check(self) -> None:
         """Raise for a version that is not kept."""
         if self.version is not None:
-            version_of(Store.open(self.warehouse, create=False), self.version)
+            Store.open(self.warehouse, create=False).pinned(self.version)
 
     def run(self, context: Context) -> Done:
         if self.version is None:
             return self._versions(context.store)
-        number = version_of(context.store, self.version)
-        context.store.restore(number, context.run_id)
-        again = f"{self.warehouse}: as of version {number} again"
+        context.store.restore(self.version, context.run_id)
+        again = f"{self.warehouse}: as of version {self.version} again"
         return Done(said=[*context.store.snapshot().kept, again], next=_CHECK)
 
     def _versions(self, store: Store) -> Done:
@@ -144,3 +145,65 @@ class Restore(Command):
         ]
         further = "plumbline sql --at VERSION, or plumbline warehouse restore VERSION"
         return Done(rows=rows, most=_MOST, said=store.snapshot().kept, next=further)
+
+
+class Runs(Command):
+    """List runs, the newest first; of one run show options, versions, seeds and what it wrote.
+
+    Lines below say how named models changed since their version before.
+
+    Example: plumbline runs --command score
+    """
+
+    records = False
+
+    run_id: Annotated[
+        str, Field(description="Run id, or the start of one; default: list."), On(positional=True)
+    ] = ""
+    command: Annotated[str, Field(description="Only commands whose name begins with this.")] = ""
+
+    def run(self, context: Context) -> Done:
+        return self._one(context.store) if self.run_id else self._list(context.store)
+
+    def _list(self, store: Store) -> Done:
+        rows = [
+            {name: row[name] for name in ("run_id", "command", "status")}
+            | {
+                "started_utc": f"{row['started_at']:%Y-%m-%d %H:%M:%S}",
+                "seconds": None if row["seconds"] is None else round(row["seconds"], 1),
+                **{name: row[name] or "" for name in ("error", "author")},
+            }
+            for row in run_records.runs(store, command=self.command)
+        ]
+        if not rows:
+            return Done(said=["No run matches."])
+        next_line = f"plumbline runs {shlex.quote(str(rows[0]['run_id']))}"
+        return Done(rows=rows, said=_changes(store), next=next_line)
+
+    def _one(self, store: Store) -> Done:
+        details = run_records.details(store, self.run_id)
+        parts = {
+            "option": run_records.flat(details.pop("options")),
+            "seed": details.pop("seeds"),
+            "version": details.pop("versions"),
+            "rows written that are still there": details.pop("written"),
+            "rejected rows by reason": details.pop("rejects"),
+        }
+        rows = [
+            {"of": of, "name": name, "value": "" if value is None else str(value)}
+            for of, part in {"run": details, **parts}.items()
+            for name, value in part.items()
+            if of != "run" or value is not None
+        ]
+        return Done(rows=rows, said=_changes(store, str(details["run_id"])))
+
+
+def _changes(store: Store, run_id: str = "") -> list[str]:
+    """How named models changed since their version before; of a run, those it scored first."""
+    if not any(store.read("model")["name"].to_pylist()):
+        return []
+    from plumbline.pipelines.report.facts import Facts
+    from plumbline.pipelines.report.sentences import version_changed, version_changes
+
+    changes = version_changes(Facts(store))
+    return [version_changed(row) for row in changes if run_id in ("", row["run_id"])]
