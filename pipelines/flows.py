@@ -217,8 +217,8 @@ def _parts(pipeline: Pipeline) -> Iterator[Parts]:
 def _run(kind: type[Command], conf: str, **options: Any) -> Done:
     """Check a command and run it as a task."""
     command = made(kind, _given(options), None, here(kind, conf or None))
-    command.check()
     command.ready()
+    command.check()
     store = Store.open(command.warehouse, create=command.makes_warehouse)
     done = run_command(name_of(kind), store, command)
     if done.failed is not None:
