@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pytest
 
-from plumbline.pipelines.report.charts import disclosure_charts
+from plumbline.pipelines.report.charts import continuation_charts
 from plumbline.pipelines.report.rows import Rows
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
@@ -178,7 +178,7 @@ def test_of_several_lengths_the_last_with_a_gas_is_drawn() -> None:
     shared |= {"gld": 0.5, "gld_low": 0.4, "gld_high": 0.6, "gas_low": None, "gas_high": None}
     shared |= dict.fromkeys(("add_nats", "add_nats_low", "add_nats_high"))
     rows = Rows([{**shared, "gas": gas} for gas in (0.1, 0.2, None)])
-    drawn = disclosure_charts.measures(rows, "strategy").to_dict(validate=False)["datasets"]
+    drawn = continuation_charts.measures(rows, "strategy").to_dict(validate=False)["datasets"]
     values = {point["value"] for points in drawn.values() for point in points if "value" in point}
     assert values == {20, 0.5}  # GAS in percent, and GLD
 
