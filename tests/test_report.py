@@ -11,6 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from plumbline.eval_workers.fairpair.fairpair_options import FigureOptions
+from plumbline.eval_workers.fairpair.figures.fairpair_set import measure_set
 from plumbline.eval_workers.scoring.measure import measure
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.metric_tables import measured
@@ -18,7 +20,9 @@ from plumbline.pipelines.report.write import write_report
 from plumbline.warehouse.run_records import recorded
 from plumbline.warehouse.storage.store import Store
 from tests.conftest import copied
+from tests.fairpair_rows import SAMPLED, sampled_set
 from tests.metric_rows import association, delta, fill, pair, planted, score, scored_by, trained
+from tests.report_sections import section
 
 _VOID = {"meta", "link", "img", "br"}
 _JSON = ("type", "application/json")
@@ -112,12 +116,6 @@ def build_world(store: Store, *, name: str = "made", n_words: int = 30) -> None:
         fill(store, "pair_score", scores)
     with recorded(store, "measure", {}) as run_id:
         measure(store, run_id)
-
-
-@pytest.fixture(scope="module")
-def written(world: Store, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The page of ``world``."""
-    return appendix(world, tmp_path_factory.mktemp("report"))
 
 
 def shard(**given: object) -> dict[str, object]:
@@ -245,13 +243,11 @@ def test_hostile_text_is_escaped(store: Store, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_same_warehouse_gives_the_same_page(
-    world: Store, written: Path, tmp_path: Path
-) -> None:
-    again = appendix(world, tmp_path / "again")
-    assert again.read_bytes() == written.read_bytes()
-    first = [page.with_name("index.html").read_bytes() for page in (again, written)]
-    assert first[0] == first[1]
+def test_the_same_warehouse_gives_the_same_pages(world: Store, tmp_path: Path) -> None:
+    pages = [appendix(world, tmp_path / name) for name in ("one", "other")]
+    for name in ("appendix.html", "index.html"):
+        one, other = (page.with_name(name).read_bytes() for page in pages)
+        assert one == other
 
 
 def _charts(out: Path) -> list[str]:
@@ -287,3 +283,40 @@ def test_reports_written_at_once_leave_one_report(store: Store, tmp_path: Path) 
     alone = {write_report(store, tmp_path / c, about={"corpus": [c]})[0].parent for c in "ab"}
     files = [{p.name: p.read_bytes() for p in d.glob("*.*")} for d in (tmp_path / "report", *alone)]
     assert files[0] in files[1:] and files[1] != files[2]
+
+
+FEW = FigureOptions(n_permutations=199, n_resamples=99)
+WHERE = "Phrases more frequent about one of the two, and where"
+
+
+@pytest.fixture(scope="module")
+def differing(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    """Eight prompts, two of them with a difference, through every step."""
+    store = Store.open(tmp_path_factory.mktemp("planted") / "w")
+    sampled_set(store, n_prompts=8, n_samples=30, planted=(2, 5))
+    for phi in ("jaccard", "vader"):
+        measure_set(store, SAMPLED, phi, FEW, "r")
+    return store
+
+
+def test_fairpair_says_which_prompts_differ_and_in_which_ngrams(
+    differing: Store, tmp_path: Path
+) -> None:
+    page = alone(differing, tmp_path / "report")
+    said = "about Jane instead of John, m's continuations differ more in words than two"
+    assert said in page.text
+    rows = [
+        r
+        for r in differing.read("fairpair_prompt").to_pylist()
+        if (r["phi"], r["side"]) == ("jaccard", "original")
+    ]
+    clear = {r["prompt_id"] for r in rows if r["q_permutation"] <= 0.05}
+    assert clear >= {"job2", "job5"}
+    said = next(s for s in section(differing, "fairpair").intro if "jaccard" in s)
+    assert f"{len(clear)} of 8 prompts differ" in said
+    assert all(name in said.split("correction")[1] for name in clear)
+    rows = page.tables[WHERE][1:]
+    held = {ngram[0]: (side[0], texts[0]) for ngram, side, *_, texts in rows}
+    assert any("love" in n and side == "Jane" and "loves" in t for n, (side, t) in held.items())
+    assert {side for side, _ in held.values()} == {"Jane", "John"}
+    assert all(len(line) <= 124 for _, text in held.values() for line in text.splitlines())
