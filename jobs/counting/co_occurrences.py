@@ -176,15 +176,9 @@ def co_occurrences(query: Query, found: Occurrences) -> tuple[Ints, Ints, Ints, 
 def pair_counts(
     evidence: Evidence, vocabulary: pa.StringArray, targets: Sequence[str], update: Update
 ) -> pa.Table:
-    """Count the co-occurrences of all words with targets in a corpus's documents.
+    """Count the co-occurrences of all words (sorted) with targets in a corpus's documents.
 
-    Args:
-        vocabulary: all words of the corpus, sorted.
-        targets: words, each once.
-        update: called with (shards done, shards).
-
-    Returns:
-        word, target, n_pair, sorted by word, without zeros.
+    Returns word, target, n_pair, sorted by word, without zeros.
     """
     query = Query.of_all(evidence, vocabulary, targets)
 
