@@ -12,7 +12,6 @@ import pytest
 from scipy import stats
 
 from plumbline.eval_workers.models import model_texts
-from plumbline.eval_workers.models.model_lists import load
 from plumbline.eval_workers.scoring.measure import measure
 from plumbline.warehouse.query.connection import connect, rows_of
 from plumbline.warehouse.storage.store import Store
@@ -139,33 +138,6 @@ def test_changes_with_size_are_those_of_families(measured: Measured, measure_nam
     assert (row["smallest"], row["largest"]) == (7e6, 1.2e9)
     clear = "rose" if ends[0] > 0 else "fell" if ends[1] < 0 else "neither"
     assert row["direction"] == clear
-
-
-#: The seven families of the paper's 28 models, by what their names begin with.
-SEVEN_FAMILIES = {"pythia": "Pythia", "gpt-j": "GPT-J", "opt": "OPT", "llama": "Llama 2"}
-SEVEN_FAMILIES |= {"mpt": "MPT", "olmo": "OLMo", "mistral": "Mistral", "mixtral": "Mistral"}
-
-
-@pytest.mark.slow
-def test_families_are_those_of_published_models(store: Store) -> None:
-    """A model of a name that nobody published has none, and is in no mean."""
-    listed = {entry.name for entry in load("unstereoeval")}
-    others = {"a-1", "a-2", "b-1", "c-1", "models/7b"}
-    rows = [model(name, 5 + k) for k, name in enumerate(sorted(listed | others))]
-    fill(store, "model", rows)
-    fill(store, "benchmark_pair", [pair("b", "1")])
-    put_scores(store, [score("b", "1", 0.0, name) for name in listed | others])
-    measure(store, "r")
-    found = {r["model"]: r["family"] for r in rows_of(store.root, "FROM size_point")}
-    assert len(listed) == 28 and found.keys() == listed | others
-    for name in listed:
-        short = name.rpartition("/")[2].lower()
-        (family,) = {of for start, of in SEVEN_FAMILIES.items() if short.startswith(start)}
-        assert found[name] == family, name
-    assert {found[name] for name in others} == {None}
-    trend = rows_of(store.root, "FROM size_trend WHERE measure = 'us'")
-    assert {r["family"] for r in trend} == {"", *SEVEN_FAMILIES.values()} - {"GPT-J"}
-    assert {r["n_models"] for r in trend if not r["family"]} == {27}
 
 
 def test_correlations_of_log_ratios_are_numpys(store: Store) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import math
 import random
 import shutil
@@ -31,6 +30,7 @@ from plumbline.eval_workers.models.sampling_contract import SamplingOptions, See
 from plumbline.eval_workers.training.trained_models import train_model
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.input.shards import write_jsonl_zst
+from tests.backend_contract import changed
 
 N_WORDS = 12
 TEXT = ["She ran. He, too, ran far!\nThe nurse said she ran home.", "Mr. Bell saw the nurse run."]
@@ -47,10 +47,6 @@ def count(text: list[list[int]], n_words: int, order: int) -> NgramModel:
     with TemporaryDirectory() as directory:
         words = laid_out(text)[0].astype(np.uint32)
         return NgramModel(**count_ngrams(words, n_words, order, Path(directory) / "counts"))
-
-
-def probability(model: NgramModel, context: list[int], word: int) -> float:
-    return math.exp(model.logprobs([[*context, word]])[0][-1])
 
 
 class BruteForce:
@@ -92,13 +88,6 @@ def test_probabilities_are_those_of_the_formula(order: int) -> None:
             assert math.exp(value) == pytest.approx(expected(context, sentence[end]), rel=1e-9)
 
 
-def test_probabilities_sum_to_1_behind_every_context() -> None:
-    model = count(sentences(40), N_WORDS, 3)
-    for context in itertools.product(range(UNKNOWN, N_WORDS), repeat=2):
-        total = sum(probability(model, list(context), w) for w in range(UNKNOWN, N_WORDS))
-        assert total == pytest.approx(1, abs=1e-12)
-
-
 @pytest.fixture(scope="module")
 def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("ngrams")
@@ -121,23 +110,16 @@ def test_what_does_not_apply_is_refused(directory: Path, tmp_path: Path) -> None
         train_model([tmp_path / "empty.jsonl.zst"], "x", "c", NgramOptions(), tmp_path)
 
 
-def test_a_damaged_model_is_told(directory: Path, tmp_path: Path) -> None:
+def test_a_damaged_model_or_one_of_another_version_is_told(directory: Path, tmp_path: Path) -> None:
     model = shutil.copytree(directory, tmp_path / "m")
-    weights = model / "model.safetensors"
-    whole = weights.read_bytes()
+    whole = (model / "model.safetensors").read_bytes()
     for content in (whole[:5], whole[:-100], b""):
-        weights.write_bytes(content)
+        (model / "model.safetensors").write_bytes(content)
         with pytest.raises(BadInput, match=r"model\.safetensors is damaged"):
             open_backend(str(model), ModelOptions()).score(["She ran."])
-
-
-def test_a_model_of_another_version_is_told(directory: Path, tmp_path: Path) -> None:
-    model = shutil.copytree(directory, tmp_path / "m")
-    config = json.loads((model / "config.json").read_text())
-    del config["version"]  # as the first version wrote it
-    (model / "config.json").write_text(json.dumps(config))
+    old = changed(directory, tmp_path / "old", version=None)  # as the first version wrote it
     with pytest.raises(BadInput, match=r"by another version of Plumbline.*train it again"):
-        open_backend(str(model), ModelOptions())
+        open_backend(str(old), ModelOptions())
 
 
 def test_equal_texts_give_equal_files(directory: Path, tmp_path: Path) -> None:

@@ -160,17 +160,41 @@ def test_texts_that_fit_in_no_tree_score_as_single_texts(
     assert _far_off(backend, path) < 1e-4
 
 
-def test_a_continuation_that_grows_long_is_read_again(tmp_path: Path) -> None:
-    """As by `generate`: what was read with the short factors is no use to the long ones."""
-    path = _made("phi3", tmp_path / "phi3", **_PHI3)
-    backend = CausalModel(str(path), ModelOptions())
-    model = AutoModelForCausalLM.from_pretrained(path, dtype=torch.float32).double().eval()
-    options, bos = SamplingOptions(greedy=True, max_new_tokens=9), backend.identity.bos_token_id
-    draws = [options.seeded(text, 0) for text in ("She", "He drank", *SENTENCES[:6])]
-    for draw, sample in zip(draws, backend.continue_(draws, options), strict=True):
-        ids = torch.tensor([[bos, *backend.ids([draw.text])[0]]])
-        with torch.no_grad():
-            (whole,) = model.generate(ids, do_sample=False, max_new_tokens=9, eos_token_id=bos)
-        new = whole[ids.shape[1] :].tolist()
-        assert sample.text == backend.text_of(new) and len(new) == 9
-        assert backend.continue_([draw], options) == [sample]
+#: Types with a state of another kind than keys and values, and their sizes.
+RECURRENT: dict[str, dict[str, Any]] = {
+    "mamba": {"state_size": 4, "intermediate_size": 32},
+    # Weights are scaled at the third layer, in place: a pass more than once would show.
+    "rwkv": {"num_hidden_layers": 3, "rescale_every": 2, "attention_hidden_size": 32},
+    # Two recurrent layers, which keep their state in the model, and one of local attention.
+    "recurrent_gemma": {
+        **{"num_hidden_layers": 3, "num_attention_heads": 2, "num_key_value_heads": 1},
+        **{"head_dim": 16, "lru_width": 32, "sliding_window": 6},
+    },
+}
+
+
+@pytest.mark.parametrize("model_type", RECURRENT)
+def test_recurrent_models_score_and_continue_as_single_texts(
+    model_type: str, tmp_path: Path
+) -> None:
+    path = _made(model_type, tmp_path / model_type, **RECURRENT[model_type])
+    for batch_tokens in (1, 1000):
+        backend = CausalModel(str(path), ModelOptions(batch_tokens=batch_tokens))
+        assert _far_off(backend, path) < 1e-4
+    assert backend.weights.longest_in_tree == 0  # a tree needs masks, which a state does not see
+    before = backend.score(SENTENCES)
+    options, greedy = (SamplingOptions(max_new_tokens=6, greedy=by) for by in (False, True))
+    draws = [options.seeded(text, k) for k, text in enumerate(["She", "He", "The nurse", "She"])]
+    many = backend.continue_(draws, options)
+    assert many == [sample for draw in draws for sample in backend.continue_([draw], options)]
+    model = AutoModelForCausalLM.from_pretrained(path).eval()
+    for draw, sample in zip(draws, backend.continue_(draws, greedy), strict=True):
+        (start,) = backend.ids([draw.text])
+        ids, bos = [backend.identity.bos_token_id, *start], backend.identity.bos_token_id
+        for _ in range(6):
+            with torch.no_grad():
+                ids.append(int(model(torch.tensor([ids]), use_cache=False).logits[0, -1].argmax()))
+            if ids[-1] == bos:
+                break
+        assert sample.text == backend.text_of(ids[1:])[len(draw.text) :]
+    assert backend.score(SENTENCES) == before  # no state is left behind in the model

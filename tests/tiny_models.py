@@ -163,8 +163,7 @@ def one_by_one(directory: Path, bos: str, texts: list[str]) -> list[tuple[float,
     for text in texts:
         ids = [tokenizer.token_to_id(bos), *tokenizer.encode(text, add_special_tokens=False).ids]
         with torch.no_grad():
-            logits = model(torch.tensor([ids])).logits[0]
-        assert logits.dtype == torch.float64
+            logits = model(torch.tensor([ids])).logits[0].double()
         logprobs = torch.log_softmax(logits, dim=-1)
         total = sum(float(logprobs[i - 1, ids[i]]) for i in range(1, len(ids)))
         found.append((total, len(ids) - 1))

@@ -106,16 +106,12 @@ class SamplingOptions:
     def label(self) -> str:
         """Short name of the options, which lists those that change the distribution.
 
-        >>> SamplingOptions(top_p=None, top_k=10).label, SamplingOptions(top_p=None).label
-        ('top_k 10', 'temperature 1')
+        >>> SamplingOptions(top_p=None, top_k=10).label, SamplingOptions(greedy=True).label
+        ('temperature 1, top_k 10', 'greedy')
         """
-        if self.greedy:
-            return "greedy"
-        cuts = {"top_p": self.top_p, "top_k": self.top_k}
-        parts = [f"{name} {value:g}" for name, value in cuts.items() if value is not None]
-        if self.temperature != 1 or not parts:
-            parts = [f"temperature {self.temperature:g}", *parts]
-        return ", ".join(parts)
+        names = ("temperature", "top_p", "top_k")
+        shown = [f"{name} {v:g}" for name, v in self.row().items() if name in names and v]
+        return ", ".join(shown) or "greedy"
 
     def seeded(self, text: str, sample: int) -> SeededPrompt:
         """Return a prompt as sent with the number of a sample, from 0, and its seed.

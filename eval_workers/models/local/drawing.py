@@ -52,12 +52,13 @@ def draw(
     end_ids = torch.tensor(sorted(ends), device=device)
     chance = None if options.greedy else uniforms(seeds, options.max_new_tokens).to(device)
     alive = torch.arange(len(prompts), device=device)
-    steps: list[tuple[list[int], list[int]]] = []
+    drawn: list[list[int]] = [[] for _ in prompts]
     faulty: set[int] = set()
     for step in range(options.max_new_tokens):
         raise_if_stopped()
         tokens = chosen(state.logits, None if chance is None else chance[alive, step], options)
-        steps.append((alive.tolist(), tokens.tolist()))
+        for row, token in zip(alive.tolist(), tokens.tolist(), strict=True):
+            drawn[row].append(token)
         sound = state.logits.amax(dim=-1).isfinite()  # the maximum is NaN if any logit is
         faulty.update(alive[~sound].tolist())
         is_open = torch.isin(tokens, end_ids, invert=True) & sound
@@ -67,10 +68,6 @@ def draw(
             alive, tokens = alive[is_open], tokens[is_open]
             state.select(is_open.nonzero()[:, 0])
         state.append(tokens)
-    drawn: list[list[int]] = [[] for _ in prompts]
-    for rows, new in steps:
-        for row, token in zip(rows, new, strict=True):
-            drawn[row].append(token)
     return [_NOT_FINITE if i in faulty else tuple(tokens) for i, tokens in enumerate(drawn)]
 
 
@@ -169,13 +166,6 @@ class Read:
         """Add one token to each sequence and read it."""
         self._ids = torch.cat([self._ids, tokens[:, None]], dim=1)
         self._mask = torch.cat([self._mask, torch.ones_like(tokens)[:, None]], dim=1)
-        rotary = getattr(self._model.config, "rope_parameters", None) or {}
-        n_before = self._ids.shape[1] - 1
-        if (
-            rotary.get("rope_type") == "longrope"
-            and rotary["original_max_position_embeddings"] == n_before
-        ):
-            self._cache = None  # keys with the short factors: read all again, as ``generate`` does
         self._advance(self._ids if self._cache is None else tokens[:, None])
 
     def _advance(self, ids: torch.Tensor) -> None:

@@ -9,14 +9,17 @@ and only if ``k <= j < ends[k]``. A sequence's last token predicts nothing, so i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
 from plumbline.eval_workers.models.scoring_contract import Tokens
 
+Item = TypeVar("Item")
+#: Maps items, a part's start index and its limit to the part's end index (exclusive).
+EndOfPart = Callable[[Sequence[Item], int, int], int]
 #: Rows' widths are multiples of this: a GPU's attention has a start-up cost for each new shape.
 _STEP = {"cpu": 1, "cuda": 64}
 
@@ -74,42 +77,36 @@ def tree(sequences: Sequence[Tokens], bos: int) -> Tree:
     >>> t.paths
     [[0, 1, 2], [0, 1, 2], [0, 1, 3]]
     """
-    tokens, depths, paths = [bos], [0], []
+    tokens, depths, ends, paths = [bos], [0], [0], []
     path, before = [0], sequences[0][:1]
     for sequence in sequences:
-        del path[n_shared(before, sequence) + 1 :]
-        for depth in range(len(path), len(sequence)):
+        n_kept = n_shared(before, sequence) + 1
+        for node in path[n_kept:]:
+            ends[node] = len(tokens)
+        del path[n_kept:]
+        for depth in range(n_kept, len(sequence)):
             path.append(len(tokens))
             tokens.append(sequence[depth - 1])
             depths.append(depth)
+            ends.append(0)
         paths.append(path[:])
         before = sequence
-    return Tree(tokens, depths, _ends(depths), paths)
+    for node in path:
+        ends[node] = len(tokens)
+    return Tree(tokens, depths, ends, paths)
 
 
-def forest(sequences: Sequence[Tokens], bos: int, n_nodes: int) -> list[Tree]:
-    """Trees of sorted sequences; each takes as many as fit into ``n_nodes`` nodes.
+def parts(items: Sequence[Item], end_of: EndOfPart[Item], limit: int) -> Iterator[list[Item]]:
+    """Yield consecutive items, each part as long as ``end_of`` allows.
 
-    >>> [t.tokens for t in forest([(1, 2, 3), (1, 2, 4), (1, 5, 6)], bos=0, n_nodes=3)]
-    [[0, 1, 2], [0, 1, 5]]
+    >>> list(parts("abcde", lambda items, start, limit: min(start + limit, len(items)), 2))
+    [['a', 'b'], ['c', 'd'], ['e']]
     """
-    trees, start = [], 0
-    while start < len(sequences):
-        end = end_of_tree(sequences, start, n_nodes)
-        trees.append(tree(sequences[start:end], bos))
+    start = 0
+    while start < len(items):
+        end = end_of(items, start, limit)
+        yield list(items[start:end])
         start = end
-    return trees
-
-
-def _ends(depths: list[int]) -> list[int]:
-    """The index after the last node of each node's subtree."""
-    ends = [len(depths)] * len(depths)
-    open_: list[int] = []
-    for node, depth in enumerate(depths):
-        while open_ and depths[open_[-1]] >= depth:
-            ends[open_.pop()] = node
-        open_.append(node)
-    return ends
 
 
 def hidden_of_trees(model: Any, trees: Sequence[Tree]) -> torch.Tensor:

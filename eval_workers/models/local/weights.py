@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import sys
-from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, TypeVar
@@ -26,19 +26,19 @@ from plumbline.eval_workers.models.local.model_files import (
     saved_quantisation,
 )
 from plumbline.eval_workers.models.local.tree import (
+    EndOfPart,
+    Item,
     end_of_tree,
-    forest,
     hidden_of_trees,
     on_device,
+    parts,
+    tree,
 )
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.sampling_contract import SamplingOptions
 from plumbline.eval_workers.models.scoring_contract import Tokens
 
 Result = TypeVar("Result")
-Item = TypeVar("Item", bound=Hashable)
-#: Maps items, a pass's start index and its token limit to the pass's end index (exclusive).
-EndOfPass = Callable[[Sequence[Item], int, int], int]
 
 #: Architectures that accept any mask and positions, and whose output layer alone makes logits of
 #: the last hidden state. Tests compare each with a float64 computation of one text at a time.
@@ -136,10 +136,11 @@ class Weights:
     def _tree_pass(self, sequences: list[Tokens]) -> _LogProbs:
         """Log-probabilities (nats) of the tokens of sorted sequences."""
         device = self.model.device
-        trees = forest(sequences, self.bos, _TREE_NODES[device.type])
+        of_trees = parts(sequences, end_of_tree, _TREE_NODES[device.type])
+        trees = [tree(of_tree, self.bos) for of_tree in of_trees]
         hidden = hidden_of_trees(self.model, trees)
         width = hidden.shape[1]
-        nodes = [k * width + i for k, tree in enumerate(trees) for path in tree.paths for i in path]
+        nodes = [k * width + i for k, one in enumerate(trees) for path in one.paths for i in path]
         targets = [token for sequence in sequences for token in sequence]
         indices = (on_device(numbers, device) for numbers in (nodes, targets))
         values = self._predicted(hidden.flatten(0, 1), *indices).cpu()
@@ -155,7 +156,7 @@ class Weights:
         """
         output, values = self.model.get_output_embeddings(), torch.empty_like(tokens).float()
         totals, start = [], 0
-        for logits in _parts(output, hidden, _LOGITS[hidden.device.type]):
+        for logits in _logits_of(output, hidden, _LOGITS[hidden.device.type]):
             devices.raise_if_stopped()
             in_part = (tokens >= start) & (tokens < start + logits.shape[1])
             values[in_part] = logits[nodes[in_part], tokens[in_part] - start]
@@ -169,8 +170,8 @@ class Weights:
         targets = torch.tensor(sequences, device=self.model.device)
         logits, tokens = self._logits(targets).flatten(0, 1), targets.flatten()
         n_rows = max(1, _LOGITS[logits.device.type] // logits.shape[1])
-        parts = map(logprobs_of, logits.split(n_rows), tokens.split(n_rows))
-        values: _LogProbs = torch.cat(list(parts)).view_as(targets).tolist()
+        chunks = map(logprobs_of, logits.split(n_rows), tokens.split(n_rows))
+        values: _LogProbs = torch.cat(list(chunks)).view_as(targets).tolist()
         return values
 
     def _logits(self, targets: torch.Tensor) -> torch.Tensor:
@@ -236,11 +237,11 @@ class Weights:
         items: Sequence[Item],
         run: Callable[[list[Item]], Sequence[Result]],
         length: Callable[[Any], int] = len,
-        end_of: EndOfPass[Item] | None = None,
+        end_of: EndOfPart[Item] | None = None,
     ) -> dict[Item, Result]:
         """Results of ``run`` by item; each pass takes as many consecutive items as fit.
 
-        ``length``: an item's number of tokens. ``end_of``: see ``EndOfPass``; by default a pass
+        ``length``: an item's number of tokens. ``end_of``: see ``EndOfPart``; by default a pass
         holds items of one length.
         """
         results: dict[Item, Result] = {}
@@ -248,16 +249,12 @@ class Weights:
         def run_pass(batch: list[Item]) -> None:
             results.update(zip(batch, run(batch), strict=True))
 
-        end_of, start, batches = end_of or _equal_lengths(length), 0, []
-        while start < len(items):
-            end = end_of(items, start, self.batch_tokens)
-            batches.append(list(items[start:end]))
-            start = end
+        batches = list(parts(items, end_of or _equal_lengths(length), self.batch_tokens))
         devices.in_lanes(run_pass, batches, devices.n_threads() if self.takes_lanes else 1)
         return results
 
 
-def _equal_lengths(length: Callable[[Item], int]) -> EndOfPass[Item]:
+def _equal_lengths(length: Callable[[Item], int]) -> EndOfPart[Item]:
     """End a pass at a change of length, or before it exceeds its token limit.
 
     >>> _equal_lengths(len)(["ab", "cd", "ef", "ghi"], 0, 4)
@@ -278,7 +275,7 @@ def logprobs_of(logits: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
     return logits.gather(1, tokens[:, None])[:, 0] - torch.logsumexp(logits, dim=1)
 
 
-def _parts(output: Any, hidden: torch.Tensor, n_logits: int) -> Iterator[torch.Tensor]:
+def _logits_of(output: Any, hidden: torch.Tensor, n_logits: int) -> Iterator[torch.Tensor]:
     """Float32 logits of consecutive parts of the vocabulary, about ``n_logits`` each.
 
     A quantised layer, or one with an adapter, can't be split: it gives all logits at once.
