@@ -382,7 +382,7 @@ class Warehouse:
         """Write the page that `plumbline report` writes; returns its path.
 
         Args:
-            options: those of the command, such as ``benchmark="ages*"``, ``at="2026-01-31"``.
+            options: those of the command, such as ``benchmark="ages*"``, ``at=41``.
         """
         return Path(self._done("report", {"out": out, **options}).files[0])
 

@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib import import_module
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -23,7 +23,7 @@ from plumbline.eval_workers.chat.budget import Budget
 from plumbline.eval_workers.chat.client import Server
 from plumbline.eval_workers.chat.requests import ChatModel
 from plumbline.eval_workers.chat.session import Build
-from plumbline.eval_workers.disclosure import word_probabilities, written
+from plumbline.eval_workers.disclosure import word_probabilities
 from plumbline.eval_workers.disclosure.word_probabilities import ProbeStep, load_words
 from plumbline.eval_workers.fairpair.perturbation import perturbers
 from plumbline.eval_workers.fairpair.perturbation.perturbed_set import perturb_set
@@ -36,8 +36,7 @@ from plumbline.eval_workers.scoring.model_step import ModelStep, run_on_model
 from plumbline.eval_workers.scoring.pair_choices import ChoiceOptions
 from plumbline.eval_workers.scoring.pair_scores import PairScores
 from plumbline.eval_workers.scoring.served_samples import ServedModel, sample_from_server
-from plumbline.eval_workers.writing.build import judge_pairs, pair_sentences, write_sentences
-from plumbline.eval_workers.writing.written_sentences import Written, WrittenSentence
+from plumbline.eval_workers.writing.build import write_sentences
 from plumbline.warehouse.errors import PlumblineError
 from plumbline.warehouse.storage.store import Store
 from tests import (
@@ -48,7 +47,7 @@ from tests import (
     test_sample_server,
     test_score,
 )
-from tests.chat_server import Sampler, Say, Script, good_script
+from tests.chat_server import Sampler, Script, good_script
 from tests.conftest import REPOSITORY
 from tests.prompt_rows import put_prompts
 
@@ -174,36 +173,6 @@ def _written(store: Store, url: str, budget: Budget) -> None:
     write_sentences(_build(store, "demo", url, budget), words, test_generation.SPEC)
 
 
-def _judged(store: Store, url: str, budget: Budget) -> None:
-    pairs = [
-        {"pair_id": str(k), "word": "clock", "sentence_a": f"She wound clock {k}."}
-        | {"sentence_b": f"He wound clock {k}."}
-        for k in range(6)
-    ]
-    build, spec = _build(store, "demo", url, budget), test_generation.SPEC
-    judge_pairs(build, pairs, spec)
-
-
-def _judging(prompt: str, count: int) -> Say:
-    return Say("Unlikely." if "She wound clock 2." in prompt else "Likely.")
-
-
-def _converted(store: Store, url: str, budget: Budget) -> None:
-    unclear = [
-        WrittenSentence(f"They saw her smile {k} times.", "smile", "she", "r", k)
-        for k in range(1, 9)
-    ]
-    build, spec = _build(store, "demo", url, budget), test_generation.SPEC
-    done = pair_sentences(build, [Written("smile", kept=unclear)], spec)
-    sentences = [pair["sentence_b"] for pair in done.pairs]
-    assert sentences == [f"They saw his smile {k} times." for k in range(1, 9)]
-
-
-def _converting(prompt: str, count: int) -> Say:
-    (number,) = set(re.findall(r"smile (\d)", prompt))
-    return Say(f"They saw his smile {number} times.")
-
-
 def _perturbed(store: Store, url: str, budget: Budget) -> None:
     build = _build(store, perturbers.ledger_name("cs"), url, budget)
     wording = perturbers.load_wording()
@@ -214,25 +183,6 @@ def _perturbed(store: Store, url: str, budget: Budget) -> None:
 def _continued(store: Store) -> None:
     texts = [f" He ran {k}.{test_fairpair_perturb_set.LONG}" for k in range(5)]
     test_fairpair_perturb_set._continuations(store, texts)
-
-
-_THINGS = "tea chess snow maps drums soup trains poems clocks kites rivers ferns stamps lakes owls"
-
-
-def _friendly(body: dict[str, Any]) -> Say:
-    """Sentences that depend on the seed; one in three is of no use."""
-    n = int(re.search(r"Write (\d+)", body["messages"][-1]["content"])[1])  # type: ignore[index]
-    things = _THINGS.split()
-    said = [f"My friend owns {things[(body['seed'] * 7 + k) % 15]} by the pound." for k in range(n)]
-    said[2::3] = ["My friend is a brave woman."] * len(said[2::3])
-    return Say("\n".join(f"{k}. {text}" for k, text in enumerate(said, 1)))
-
-
-def _friends(store: Store, url: str, budget: Budget) -> None:
-    build = _build(store, written.ledger_name("friends"), url, budget)
-    wording = replace(written.load_wording(), at_once=2)
-    spec = written.PromptSpec(ChatModel("scripted"), wording, n_prompts=8)
-    written.write_probe(build, "friends", ["My friend owns a canoe"], spec)
 
 
 #: Steps by name that ask a server, each reply once.
@@ -247,13 +197,10 @@ ASKED: dict[str, Asked] = {
         *(("continuation", "sampling", "model"), "samples"),
     ),
     "sentences": Asked(_nothing, _by(good_script), _written, (), "words"),
-    "judgements": Asked(_nothing, _by(_judging), _judged, (), "pairs"),
-    "conversions": Asked(_nothing, _by(_converting), _converted, (), "sentences"),
     "perturbations": Asked(
         *(_continued, _by(test_fairpair_perturb_set._obedient), _perturbed),
         *(("perturbed_continuation",), "texts"),
     ),
-    "prompts": Asked(_nothing, _friendly, _friends, ("probe_prompt",), "seed sentences"),
 }
 CASES: dict[str, Computed | Asked] = {**COMPUTED, **ASKED}
 

@@ -18,7 +18,6 @@ from pathlib import Path
 import boto3
 import pytest
 from moto.server import ThreadedMotoServer
-from obstore.store import LocalStore
 
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem
@@ -33,7 +32,6 @@ from plumbline.warehouse.storage.locks import lease
 from plumbline.warehouse.storage.store import Store
 from tests.checked import problems
 from tests.conftest import REPOSITORY
-from tools.same_tables import differences
 
 _WRITER = """
 import sys
@@ -50,8 +48,6 @@ _ONE_RETRY = {
     **remote_files.CLIENT,
     "retry_config": {"max_retries": 1, "retry_timeout": timedelta(seconds=5)},
 }
-
-_PIPELINE = "from plumbline.pipelines.command.main import entry; entry()"
 
 
 @pytest.fixture(scope="module")
@@ -113,16 +109,6 @@ def test_the_same_as_on_a_disk(root: Path, capsys: pytest.CaptureFixture[str]) -
         assert store.work_directory("x").is_relative_to(os.environ["PLUMBLINE_WORK"])
 
 
-def test_a_file_that_is_gone_is_removed_without_an_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Azure, Google and this store report a missing file; S3, and moto, don't."""
-    monkeypatch.setattr(place, "_store", lambda _: LocalStore(tmp_path))
-    with pytest.raises(FileNotFoundError):
-        LocalStore(tmp_path).delete("a")
-    place.Bucket(Path("az://a/w")).remove("a")
-
-
 @pytest.mark.slow
 def test_four_writers_of_one_merged_file_and_one_that_is_killed(root: Path) -> None:
     store = Store.open(root)
@@ -149,18 +135,6 @@ def test_four_writers_of_one_merged_file_and_one_that_is_killed(root: Path) -> N
     assert len({n for w, n in found.items() if w[0] == "d"}) == 1 and len(found) == 36
     left = {"a file that no version to keep names", "a file or partition that was not finished"}
     assert {p.problem for p in check(store)} <= left
-
-
-def test_a_copy_that_differs_is_not_taken(root: Path, tmp_path: Path) -> None:
-    store = Store.open(root)
-    store.publish("word_count", rows("a"), unit="a", run_id="r")
-    (file,) = store.snapshot().files("word_count")
-    other = tmp_path / "x.parquet"
-    other.write_bytes(b"0" * file.n_bytes)
-    store.place.put(other, file.path)
-    with pytest.raises(BadInput, match=r"is damaged: its hash differs"):
-        store.read("word_count")
-    shutil.rmtree(tmp_path / "cache")
 
 
 def test_what_the_server_says_is_one_line(
@@ -220,35 +194,6 @@ def test_a_lease_lasts_as_long_as_it_is_renewed(ago: float, is_alive: bool) -> N
     assert not locks._is_alive({"renewed": "yesterday", "holder": holder})
     ended = holder.replace(f" {os.getpid()} ", f" {2**22 + 1} ")
     assert not locks._is_alive({"renewed": renewed.isoformat(), "holder": ended})
-
-
-@pytest.mark.slow
-def test_a_pipeline_in_a_bucket_that_is_killed_again_and_again(
-    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Ends with the tables of an undisturbed one on a disk, row by row."""
-    monkeypatch.setenv("PYTHONPATH", str(REPOSITORY))
-
-    def started(warehouse: str, here: str) -> subprocess.Popen[bytes]:
-        (tmp_path / here).mkdir(exist_ok=True)  # tables name files by paths from here
-        small = ["--demo-tokens", "60000", "--train-tokens", "40000"]
-        command = [sys.executable, "-c", _PIPELINE, "pipeline", *small, "--warehouse", warehouse]
-        command += ["--out", "out"]
-        with (tmp_path / here / "said.txt").open("ab") as said:
-            return subprocess.Popen(command, cwd=tmp_path / here, stdout=said, stderr=said)
-
-    assert started(str(tmp_path / "w"), "disk").wait() == 0
-    for after in (6, 14, 24):
-        command = started(str(root), "bucket")
-        try:
-            command.wait(after)
-        except subprocess.TimeoutExpired:
-            command.send_signal(signal.SIGKILL)
-            command.wait()
-    command = started(str(root), "bucket")
-    assert command.wait() == 0, (tmp_path / "bucket/said.txt").read_text()
-    found = differences(Store.open(tmp_path / "w"), Store.open(root))
-    assert found == [], "\n".join(found)
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import pickle
 import signal
 from collections.abc import Callable, Iterator, Sequence
@@ -14,9 +13,8 @@ from typing import Any
 import pytest
 
 from plumbline.eval_workers.chat.budget import Budget
-from plumbline.eval_workers.chat.ledger import open_ledger
 from plumbline.eval_workers.scoring.pair_choices import PairChoices
-from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem
+from plumbline.warehouse.errors import Interrupted
 from plumbline.warehouse.steps import runner
 from plumbline.warehouse.steps.step import write_results
 from plumbline.warehouse.storage.store import Store
@@ -266,43 +264,10 @@ def test_killed_midway_nothing_that_was_answered_is_asked_again(
     assert asking.rows(store) == paid.rows, "a replay"
 
 
-def test_a_damaged_ledger_is_named_by_its_line(
-    asking: Asked, store: Store, server: ChatServer, paid: Paid
-) -> None:
-    asking.run(store, server.url, Budget())
-    path = ledger_of(store)
-    lines = path.read_bytes().splitlines(keepends=True)
-    path.write_bytes(b"".join([lines[0], b"garbage\n", *lines[1:]]))
-    drop(store, asking)
-    for url in ("", server.url):
-        with pytest.raises(BadInput, match=r"ledger\.jsonl, line 2: is damaged \(remove that line"):
-            asking.run(store, url, Budget())
-    first = json.loads(lines[0])["request_id"]
-    path.write_bytes(b"".join(line for line in lines if json.loads(line)["request_id"] != first))
-    asking.run(store, server.url, Budget())
-    assert server.n_asked == paid.n_asked + 1 and asking.rows(store) == paid.rows
-
-
 def drop(store: Store, case: Asked) -> None:
     """Remove the results of a case: its requests are in the ledger."""
     for table in {*case.tables} - {"model", "sampling"}:
         store.drop(table, {})
-
-
-def test_a_second_worker_is_told_of_the_first(
-    asking: Asked, store: Store, server: ChatServer, paid: Paid
-) -> None:
-    """Two would pay for the same replies."""
-    asking.run(store, server.url, Budget())
-    drop(store, asking)
-    (ledger,) = set(store.read("generation_request")["benchmark"].to_pylist())
-    with (
-        open_ledger(store, ledger),
-        pytest.raises(UsageProblem, match="another command writes to it: process"),
-    ):
-        asking.run(store, server.url, Budget())
-    asking.run(store, server.url, Budget())
-    assert server.n_asked == paid.n_asked and asking.rows(store) == paid.rows
 
 
 def test_a_full_disk_is_one_line_and_nothing_is_paid_for_twice(

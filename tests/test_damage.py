@@ -14,7 +14,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import plumbline
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.input.shards import write_jsonl_zst
@@ -91,32 +90,6 @@ def test_decay_is_named_by_what_publishes_and_by_check_and_not_laundered(
     assert "is damaged" in problems(capsys, store.root)[str(path)]["problem"]
     path.write_bytes(whole)
     assert differences(Store.open(store.root), Store.open(tmp_path / "sound")) == []
-
-
-def in_python(root: Path) -> int:
-    try:
-        plumbline.open(root, "arrow").sql("FROM word_count")
-    except BadInput:
-        return 3
-    return 0
-
-
-@pytest.mark.parametrize("of", ["sql", "Python"])
-def test_sql_and_python_name_a_file_that_decayed_after_they_read_it(
-    of: str, tmp_path: Path
-) -> None:
-    store = filled(Store.open(tmp_path / "w"))
-    path = plain(store, "word_count")
-    before = pq.read_table(path)
-
-    def status() -> int:
-        if of == "Python":
-            return in_python(store.root)
-        return main(["sql", "FROM word_count", "--warehouse", str(store.root)])
-
-    assert status() == 0
-    decayed(path, partial(differs, path, before))
-    assert status() == 3
 
 
 def publish(store: Store, unit: str) -> None:

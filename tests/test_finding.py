@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from pathlib import Path
 
 import duckdb
@@ -18,7 +17,6 @@ from plumbline.jobs.evidence.occurrences import ratio
 from plumbline.warehouse.finding import ALPHA, LEAST_CLUSTERS, verdict
 from plumbline.warehouse.query.connection import connect, rows_of
 from plumbline.warehouse.storage.store import Store
-from tests.conftest import REPOSITORY
 
 _NUMBER = st.floats(-10, 10)
 _END = st.none() | _NUMBER | st.just(math.nan)
@@ -101,27 +99,6 @@ def test_sql_counts_by_the_same_rule(
     assert found == [ways[verdict((low + high) / 2, low, high)] for low, high in ends]
     nothing = "SELECT direction_of(NULL::DOUBLE, NULL::DOUBLE)"
     assert macros.execute(nothing).fetchall() == [(None,)]
-
-
-#: An end of an interval that is compared with 0 where the rule should be asked.
-_OWN_RULE = re.compile(
-    r"""\b\w*(low|high)\w*["'\]]*\s*[<>]=?\s*0\b|\b0\s*[<>]=?\s*\w*\[?["']?\w*(low|high)\b"""
-)
-
-
-@pytest.mark.parametrize("room", ["pipelines", "jobs"])
-def test_no_page_or_message_has_a_rule_of_its_own(room: str) -> None:
-    found = [
-        f"{path.relative_to(REPOSITORY)}: {line.strip()}"
-        for path in _sources(REPOSITORY / room)
-        for line in path.read_text("utf-8").splitlines()
-        if _OWN_RULE.search(line) and "kernel" not in path.parts
-    ]
-    assert not found, found
-
-
-def _sources(room: Path) -> list[Path]:
-    return [p for p in sorted(room.rglob("*")) if p.suffix in (".py", ".html", ".js")]
 
 
 def test_every_model_of_the_paper_has_a_text_with_a_source() -> None:

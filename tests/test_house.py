@@ -8,7 +8,6 @@ import subprocess
 import sys
 from collections import Counter
 from graphlib import CycleError, TopologicalSorter
-from importlib.util import find_spec
 from pathlib import Path
 from typing import get_args
 
@@ -133,17 +132,6 @@ def test_no_folders_of_a_room_import_each_other_in_a_circle(room: str) -> None:
     assert len(order) == len(graph) > 3
 
 
-def test_no_import_needs_a_later_python_than_the_oldest() -> None:
-    """By typeshed's list of the versions that brought the modules of the standard library."""
-    listed = Path(str(find_spec("mypy").origin)).parent / "typeshed/stdlib/VERSIONS"  # type: ignore[union-attr]
-    since = re.findall(r"^([\w.]+): 3\.(\d+)-", listed.read_text(encoding="utf-8"), re.MULTILINE)
-    later = {name for name, minor in since if int(minor) > 11}
-    for path in module_paths():
-        assert not needs(path) & later, (
-            f"{path.relative_to(REPOSITORY)} imports {needs(path) & later}"
-        )
-
-
 @pytest.mark.parametrize("room", ORDERED)
 def test_no_folder_is_a_pile_of_modules(room: str) -> None:
     for folder in {path.parent for path in (REPOSITORY / room).rglob("*.py")}:
@@ -189,19 +177,10 @@ def test_opening_a_warehouse_loads_no_large_library() -> None:
 
 
 def test_the_warehouse_is_a_leaf() -> None:
-    allowed = set(sys.stdlib_module_names) | {
-        "pyarrow",
-        "duckdb",
-        "filelock",
-        "plumbline",
-        "pydantic",
-    }
-    allowed |= {"rich"}  # draws progress on a terminal
+    allowed = {*sys.stdlib_module_names, "plumbline", "pyarrow", "duckdb", "filelock", "pydantic"}
     allowed |= {"obstore", "platformdirs"}  # a warehouse in an object store, and its copies here
     allowed |= {"huggingface_hub"}  # shards on the hub
-    allowed |= {"numpy", "tokenizers"}  # shards of tokens
     allowed |= {"backports"}  # shards with windows of over 128 MiB, which Arrow refuses
-    allowed |= {"tomllib"}
     for path in sorted((REPOSITORY / "warehouse").rglob("*.py")):
         outside = {name.split(".")[0] for name in imported_names(path)} - allowed
         assert not outside, f"{path.relative_to(REPOSITORY)} imports {outside}"
@@ -234,19 +213,9 @@ def test_the_page_of_tables_describes_them_as_they_are() -> None:
 
 #: Names of a command's file, of what it does and of the report's section on it; and the benchmarks
 #: that are named after their module, beside the folder of all that makes pairs.
-SHARED_NAMES = {
-    *(
-        "disclosure",
-        "fairpair",
-        "measure",
-        "pairs",
-        "report",
-        "reproduce",
-        "sql",
-        "warehouse",
-        "why",
-    ),
-}
+SHARED_NAMES = set(
+    ["disclosure", "fairpair", "measure", "pairs", "report", "reproduce", "sql", "warehouse", "why"]
+)
 
 
 def test_a_name_means_one_thing() -> None:

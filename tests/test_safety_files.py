@@ -6,9 +6,7 @@ import gzip
 import json
 import math
 import os
-import shutil
 import signal
-import time
 import tracemalloc
 import zlib
 from collections.abc import Callable, Iterator
@@ -18,23 +16,20 @@ from typing import NamedTuple
 import pytest
 import zstandard
 
-from plumbline.eval_workers.chat import replies as parse
 from plumbline.eval_workers.chat.ledger import open_ledger, read_ledger
-from plumbline.eval_workers.disclosure import neutral
 from plumbline.eval_workers.models.local.source import find_source
 from plumbline.eval_workers.pairs.benchmarks import import_benchmark
 from plumbline.eval_workers.training.trained_models import train_model
 from plumbline.eval_workers.training.training_options import TrainOptions
 from plumbline.jobs.counting.partials import _read
 from plumbline.jobs.seed_words.english import load_model as load_language
-from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.input import input_rows as csv_rows
-from plumbline.warehouse.input.input_rows import read_text, records
+from plumbline.warehouse.input.input_rows import read_text
 from plumbline.warehouse.input.shards import documents, expand_shards
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text import progress, toml_file
-from tests.hostile import filled, peak_mb, spoilt
+from tests.hostile import peak_mb, spoilt
 
 
 @pytest.fixture(autouse=True)
@@ -181,40 +176,6 @@ def test_shards_have_names_in_utf_8(tmp_path: Path) -> None:
 # Commands that read a damaged table
 
 
-TABLE_READERS: dict[str, tuple[str, tuple[str, ...]]] = {
-    "measure": ("pair_score", ("measure",)),
-    "report": ("word_delta", ("report", "--out", "out")),
-    "benchmark show": ("benchmark_pair", ("benchmark", "show")),
-    "constrain": ("word_delta", ("benchmark", "constrain", "--benchmark", "b", "--corpus", "c")),
-    "runs": ("run", ("runs",)),
-    "corpus list": ("corpus", ("corpus", "list")),
-    "warehouse check": ("pair_score", ("warehouse", "check")),
-    "sql": ("pair_score", ("sql", "FROM pair_score")),
-}
-
-
-@pytest.mark.parametrize("name", TABLE_READERS)
-def test_every_reader_names_a_damaged_file_and_the_way_back(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str
-) -> None:
-    table, command = TABLE_READERS[name]
-    monkeypatch.chdir(tmp_path)
-    whole = filled(Store.open(tmp_path / "whole")).root
-    for damage in ("cut", "gone"):
-        root = tmp_path / damage
-        shutil.copytree(whole, root)
-        path = root / Store.open(root).snapshot().files(table)[0].path
-        path.write_bytes(path.read_bytes()[:-9])
-        if damage == "gone":
-            path.unlink()
-        capsys.readouterr()
-        assert main([*command, "--warehouse", str(root)]) == 3, damage
-        out, err = capsys.readouterr()
-        told = out if name == "warehouse check" else err
-        assert str(path) in told and "get it from a copy" in told, damage
-        assert name == "warehouse check" or len(err.strip().splitlines()) == 1, err
-
-
 # Shards, tables and replies made to exhaust: memory stays bounded, and time in proportion
 
 
@@ -258,25 +219,3 @@ def test_pairs_that_unpack_without_end_are_refused_in_little_memory(
         assert tracemalloc.get_traced_memory()[1] < 1 << 24
     finally:
         tracemalloc.stop()
-
-
-def test_whole_tables_are_read_and_a_field_without_end_is_a_rejected_row(tmp_path: Path) -> None:
-    path, wide = tmp_path / "scores.csv.gz", tmp_path / "wide.csv"
-    path.write_bytes(PACKED)  # members follow each other
-    assert [r.fields for r in records(path, ("word",))] == [{"word": "tea"}]
-    wide.write_text("word\n" + "a" * 200_000 + "\ntea\n")
-    found = list(records(wide, ("word",)))
-    assert "not a CSV row" in str(found[0].problem) and found[-1].fields == {"word": "tea"}
-
-
-#: Openings that a pattern begins to match again and again, and never ends.
-RUNS = ["<think>", "> ", "1. ", "**", "``` ", "((", "[", '["', '"\\', " .", "\n", "\t", "- ", "* _"]
-
-
-@pytest.mark.parametrize("run", [*RUNS, " ", ".", ". ", ",;"])
-@pytest.mark.parametrize("read", [parse.sentences, parse.verdict, neutral._END.search])
-def test_replies_and_sentences_are_read_in_time(read: Callable[[str], object], run: str) -> None:
-    """A reply has at most some thousand characters; one of 8,000 takes no seconds."""
-    start = time.process_time()
-    read(f"1. {(run * 8000)[:8000]}\x00x")
-    assert time.process_time() - start < 2

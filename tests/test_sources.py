@@ -243,15 +243,3 @@ def test_what_is_not_at_an_address_is_one_line(
     with pytest.raises(error) as caught:
         expand_shards([pattern.replace("WEB", web.url)])
     assert message in str(caught.value) and "\n" not in str(caught.value)
-
-
-@pytest.mark.spark
-@pytest.mark.slow
-def test_executors_read_by_address(
-    shards: Path, local: dict[str, Any], bucket: Callable[[Path], str], tmp_path: Path
-) -> None:
-    where = ["--warehouse", str(tmp_path / "w"), "--master", "local[2]"]
-    command = ["corpus", "count", f"{bucket(shards)}/*", "--corpus", "c", *where]
-    done = subprocess.run([sys.executable, "-c", _ENTRY, *command], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    check_same(tmp_path / "w", "s3", local)

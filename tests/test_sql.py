@@ -7,7 +7,6 @@ import io
 import json
 import os
 import re
-import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,7 +15,6 @@ import pyarrow.parquet as pq
 import pytest
 from rich.console import Console
 
-from plumbline.pipelines import result_output as output
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.commands import sql
 from plumbline.pipelines.commands.sql import run_query
@@ -119,22 +117,6 @@ def test_every_format_holds_the_result(kept: Store, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("query", "form", "text"),
-    [
-        ("SELECT 1 AS a WHERE false", "csv", "a\n"),
-        ("SELECT 1 AS a WHERE false", "json", "[]\n"),
-        ("SELECT 1234567890123456789.12::DECIMAL(38, 2) a", "csv", "a\n1234567890123456789.12\n"),
-        ("SELECT -0.0000001::DECIMAL(9, 7) AS a", "csv", "a\n-0.0000001\n"),
-    ],
-)  # fmt: skip
-def test_text_on_standard_output(
-    kept: Store, capsys: pytest.CaptureFixture[str], query: str, form: str, text: str
-) -> None:
-    assert ask(kept, "--format", form, query=query) == 0
-    assert capsys.readouterr().out == text
-
-
-@pytest.mark.parametrize(
     "arguments",
     [
         ["--format", "xlsx"],
@@ -204,24 +186,6 @@ def test_the_shell_is_duckdb_s_own_where_it_is_installed(
     assert not sql.duckdb_shell(kept)
 
 
-def test_ctrl_c_is_for_duckdb_s_own_shell_alone(
-    kept: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    program, file = tmp_path / "duckdb", tmp_path / "interrupted"
-    lines = ["#!/bin/sh", f"trap 'echo > {file}' INT", "/bin/sleep 1"]
-    program.write_text("\n".join([*lines, "kill -INT $PPID", "kill -INT $$"]))
-    program.chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    handler = signal.getsignal(signal.SIGINT)
-    assert sql.duckdb_shell(kept)
-    assert file.exists() and signal.getsignal(signal.SIGINT) == handler
-
-
-def captured(width: int | None = None) -> tuple[Console, io.StringIO]:
-    out = io.StringIO()
-    return Console(file=out, width=width, force_terminal=width is not None, color_system=None), out
-
-
 def typed(lines: list[str]) -> Callable[[str], str]:
     """An ``input`` that gives these lines, then the end of the input."""
     waiting = iter(lines)
@@ -247,21 +211,11 @@ def test_shell(kept: Store, capsys: pytest.CaptureFixture[str]) -> None:
         "2 AS answer;",
     ]
     lines += ["SELECT 'by blank line' AS ended", "", "FROM rating;", "SELECT 'the end' AS reached"]
-    console, out = captured()
+    out = io.StringIO()
+    console = Console(file=out, color_system=None)
     sql.shell(connect(kept.root), console, typed(lines))
     text = out.getvalue()
     for expected in ("scored_pair", "nonsense", "42", "by blank line", "the end"):
         assert expected in text
     assert "half a query" not in text
     assert "`plumbline benchmark import-ratings`" in capsys.readouterr().err
-
-
-def test_every_column_is_readable_at_any_width() -> None:
-    names = [f"column_{i}" for i in range(12)]
-    row = [f"value {i} of some length" for i in range(12)]
-    path = f"/data/{'blocks of 1 GB/' * 8}pile-00-00012.jsonl.zst"
-    for width in (None, 60, 400):
-        console, out = captured(width)
-        output.show(console, [*names, "path"], [[*row, path]])
-        text = out.getvalue()
-        assert all(shown in text for shown in (*names, *row, path)), width

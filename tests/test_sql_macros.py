@@ -65,32 +65,6 @@ def test_figures_by_hand(connection: duckdb.DuckDBPyConnection) -> None:
     assert list(row.values()) == pytest.approx([0.5, 0, (6 + 5.49 + 5.31) / 4, 0.25, 25])
 
 
-def test_intervals_of_means_stay_within_what_they_can_be(
-    connection: duckdb.DuckDBPyConnection,
-) -> None:
-    for mean, se, low, high, n in (
-        (0.9, 0.1, 0, 1, math.inf),
-        (0.1, 0.2, 0, 1, math.inf),
-        (0.5, 0.0, 0, 1, 4),
-        (3.0, 0.5, 0, 6, math.inf),
-        (0.9, 0.1, 0, 1, 3),
-    ):
-        given = {"x": mean, "se": se, "low": low, "high": high, "n": n}
-        ends = (f"mean_{end}($x, $se, 2.0, $low, $high, $n)" for end in ("low", "high"))
-        query = f"SELECT {', '.join(ends)}"
-        (found,) = connection.execute(query, given).fetchall()
-        p = (mean - low) / (high - low)
-        rows = min(n, p * (1 - p) / (se / (high - low)) ** 2 if se else math.inf)
-        roots = np.roots([1 + 4 / rows, -(2 * p + 4 / rows), p * p]).real
-        expected = low + (high - low) * np.sort(roots)
-        assert found == pytest.approx(tuple(expected), abs=1e-9)
-        assert low <= found[0] <= mean <= found[1] <= high
-    (row,) = connection.execute(
-        "SELECT mean_low(1, 0.1, 2.0), mean_low(1, 0, 2.0), mean_low(1, 0.1, NULL, 0, 1)"
-    ).fetchall()
-    assert row == (pytest.approx(0.8), None, None)
-
-
 @pytest.mark.parametrize("nothing", ["NULL", "'nan'", "'-inf'"])
 def test_without_a_ratio_there_is_no_figure(
     connection: duckdb.DuckDBPyConnection, nothing: str
@@ -130,28 +104,6 @@ def assert_close_to_bootstrap(low: float, high: float, resampled: np.ndarray, se
     assert ours == pytest.approx(se, rel=0.02)
     expected = np.quantile(resampled, [0.025, 0.975])
     assert (low, high) == pytest.approx(tuple(expected), abs=0.25 * se)
-
-
-def test_difference_between_models(
-    connection: duckdb.DuckDBPyConnection, world: dict[str, Any]
-) -> None:
-    even_a, even_b = np.abs(world["a"]) <= EPSILON, np.abs(world["b"]) <= EPSILON
-    difference = even_a.astype(float) - even_b
-    query = (
-        "FROM preference_pairwise(reference := 'key-b', of_model := 'key-a') WHERE measure = 'us'"
-    )
-    row = one(connection, query)
-    means = row["model_mean"], row["reference_mean"]
-    assert means == pytest.approx((even_a.mean(), even_b.mean()))
-    assert row["difference"] == pytest.approx(difference.mean())
-    assert row["n_pairs"] == N
-    draws = np.random.default_rng(1).integers(0, N, (4000, N))
-    se = difference.std() / math.sqrt(N)
-    ends = row["difference_low"], row["difference_high"]
-    assert_close_to_bootstrap(*ends, difference[draws].mean(axis=1), se)
-    # Were the models taken apart, the error would be this one, 15% larger.
-    apart = math.sqrt((even_a.var() + even_b.var()) / N)
-    assert se < 0.92 * apart
 
 
 def test_gap_between_etas(world: dict[str, Any]) -> None:

@@ -111,15 +111,6 @@ def test_a_build_that_asks(tmp_path: Path, how: str) -> None:
         _stop_when(lambda: server.n_asked > 10, process, send, tmp_path)
 
 
-@pytest.mark.spark
-@pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="looks into /proc")
-def test_a_pipeline_that_counts(tmp_path: Path) -> None:
-    process = _start(tmp_path, "pipeline", "--demo-tokens", "60000")
-    said = tmp_path / "err.txt"
-    counts = "count closed-world-straight"
-    _stop_when(lambda: counts in said.read_text(), process, process.terminate, tmp_path)
-
-
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A directory with a warehouse that has something to measure and report."""

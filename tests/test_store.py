@@ -24,10 +24,8 @@ from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.query import connection as connect
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage.compaction import compact
-from plumbline.warehouse.storage.data_files import cast
 from plumbline.warehouse.storage.opening import FORMAT
 from plumbline.warehouse.storage.store import Store
-from tests.conftest import REPOSITORY
 
 _SAMPLE = {
     pa.string(): "x",
@@ -88,19 +86,6 @@ def test_a_column_that_is_no_partition_is_refused(store: Store) -> None:
     """Not ignored, which would give the rows of all."""
     with pytest.raises(KeyError, match="model has no partitions by model_key"):
         store.read("model", model_key="k")
-
-
-def test_a_writer_that_breaks_off_leaves_nothing(store: Store) -> None:
-    staged = store.stage("word_count", {"corpus": "c"}, "r")
-    batch = cast(TABLES["word_count"], words("c", tea=1)).to_batches()[0]
-
-    def broken():  # type: ignore[no-untyped-def]
-        yield batch
-        raise OSError("disk full")
-
-    with pytest.raises(OSError, match="disk full"):
-        staged.write_part("0", broken())
-    assert os.listdir(staged.directory) == []
 
 
 @settings(max_examples=30, deadline=None)
@@ -188,17 +173,3 @@ def test_a_run_on_a_full_disk_is_one_line(store: Store, monkeypatch: pytest.Monk
         with run_records.recorded(store, "two", {}):
             pytest.fail("starts nothing that can't be recorded")
     assert [row["status"] for row in store.read("run").to_pylist()] == ["running"]
-
-
-def test_a_run_names_the_commit_of_a_checkout_only(
-    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    head = ["git", "-C", str(REPOSITORY), "rev-parse", "HEAD"]
-    with run_records.recorded(store, "one", {}):
-        pass
-    monkeypatch.setattr(run_records, "__file__", str(tmp_path / "plumbline/warehouse/x.py"))
-    with run_records.recorded(store, "two", {}):
-        pass
-    rows = sorted(store.read("run").to_pylist(), key=lambda row: str(row["run_id"]))
-    expected = subprocess.run(head, capture_output=True, text=True, check=True).stdout.strip()
-    assert [row["git_commit"] for row in rows] == [expected, None]

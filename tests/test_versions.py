@@ -76,10 +76,6 @@ def test_fail_if_fails_only_where_the_whole_interval_lies_beyond(
     assert "mine on b since" in capsys.readouterr().out
 
 
-def test_another_rule_is_refused(store: Store) -> None:
-    assert main(["measure", "--warehouse", str(store.root), "--fail-if", "us changes"]) == 2
-
-
 def test_a_name_is_no_part_of_the_key(tmp_path: Path) -> None:
     """A later name is that of the key that was scored without one; a name is for one model."""
     save("neox", tmp_path / "tiny")

@@ -6,8 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.eval_workers.training.trained_models import MARKER, train_model
-from plumbline.eval_workers.training.training_options import TrainOptions
 from plumbline.jobs.association.associations import associate
 from plumbline.jobs.counting.corpus_lookup import sole_writer
 from plumbline.pipelines.command.main import main
@@ -80,36 +78,3 @@ def test_two_pipelines_on_one_warehouse_or_output_are_told_of_each_other(tmp_pat
     with sole_pipeline(tmp_path / "w", tmp_path / "out"):
         assert Store.open(tmp_path / "w").root.exists()
     assert not list(tmp_path.rglob("*.claim"))
-
-
-_TRAINER = """
-import sys
-from pathlib import Path
-from plumbline.eval_workers.training.trained_models import train_model
-from plumbline.eval_workers.training.training_options import TrainOptions
-def told(done, n, note):
-    if done == 1:
-        print("in", flush=True)
-        sys.stdin.read()
-options = TrainOptions(300, 16, 1, 2, 16, 4, 1e-3, max_tokens=600)
-train_model([Path(sys.argv[1])], "m", "c", options, sys.argv[2], told)
-"""
-
-
-@pytest.mark.slow
-def test_a_model_is_trained_by_one_command(tmp_path: Path) -> None:
-    """The second is refused and spoils nothing; after the first is killed it trains to the end."""
-    shard, out = tmp_path / "a.jsonl.zst", tmp_path / "out"
-    write_jsonl_zst(shard, ["she has tea and he has coffee in the morning"] * 40)
-    options = TrainOptions(300, 16, 1, 2, 16, 4, 1e-3, max_tokens=600)
-    with another(_TRAINER, str(shard), str(out)) as process:
-        before = sorted(out.rglob("*"))
-        with pytest.raises(UsageProblem, match=f"model .*out/m: another.*process {process.pid} "):
-            train_model([shard], "m", "c", options, out)
-        assert sorted(out.rglob("*")) == before
-    alone = train_model([shard], "m", "c", options, tmp_path / "alone")
-    trained = train_model([shard], "m", "c", options, out)
-    assert not trained.reused and train_model([shard], "m", "c", options, out).reused
-    weights = [(m.path / "model.safetensors").read_bytes() for m in (alone, trained)]
-    assert weights[0] == weights[1] and sorted(p.name for p in out.iterdir()) == ["m"]
-    assert (out / "m" / MARKER).is_file()

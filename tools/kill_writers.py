@@ -199,7 +199,7 @@ class Worker:
             else:
                 back = max(0, store.snapshot().version - random.randint(1, _BACK))
                 with contextlib.suppress(UsageProblem):  # that version has gone meanwhile
-                    execute(Restore(warehouse=root, version=str(back)))
+                    execute(Restore(warehouse=root, version=back))
 
     def kill(self, how: signal.Signals = signal.SIGKILL) -> int:
         """Kill it, now or by SIGUSR1; returns the last number it said that it has published."""

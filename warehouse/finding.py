@@ -58,54 +58,35 @@ def verdict(
 
 @dataclass(frozen=True)
 class Finding:
-    """A figure about a subject.
+    """A figure with the ends of its 95% interval; None where one is undefined or missing.
 
     Attributes:
-        subject: subject of the figure, such as a model on a benchmark.
-        measure: name of the measure, such as ``pd``.
-        estimate: the figure in its unit; None if undefined.
-        low, high: ends of its 95% interval; None without one.
         null: the value of no effect.
-        small: smaller distances from ``null`` are negligible; None: no distance is.
         p: p-value of the figure's test; None without a test.
         q: ``p`` corrected for the number of tests; None without such a correction.
         n_clusters: number of clusters of the kind ``clusters``; with two kinds (``frame, word``)
             the smaller number; None if unknown.
-        query: the SQL that computes the figure.
     """
 
-    subject: str
-    measure: str
     estimate: float | None
     low: float | None = None
     high: float | None = None
-    unit: str = ""
     null: float = 0.0
-    small: float | None = None
     p: float | None = None
     q: float | None = None
     n_clusters: int | None = None
     clusters: str = "cluster"
-    query: str = ""
 
     @property
     def verdict(self) -> Verdict:
         """The figure's verdict, from the function ``verdict``."""
-        return verdict(
-            self.estimate,
-            self.low,
-            self.high,
-            null=self.null,
-            small=self.small,
-            p=self.p,
-            q=self.q,
-            n_clusters=self.n_clusters,
-        )
+        ends, tests = (self.estimate, self.low, self.high), {"p": self.p, "q": self.q}
+        return verdict(*ends, null=self.null, n_clusters=self.n_clusters, **tests)
 
     def pick(self, *, above: T, below: T, untold: T) -> T:
         """The argument named like the verdict; ``untold`` for any other verdict.
 
-        >>> Finding("m", "slope", 0.3, 0.1, 0.5).pick(above="follows", below="turns", untold="?")
+        >>> Finding(0.3, 0.1, 0.5).pick(above="follows", below="turns", untold="?")
         'follows'
         """
         return {"above": above, "below": below}.get(self.verdict, untold)
@@ -114,9 +95,9 @@ class Finding:
     def over(self) -> str:
         """The number and kind of the interval's clusters; empty if unknown.
 
-        >>> Finding("m", "pd", 2.0, n_clusters=40, clusters="word").over
+        >>> Finding(2.0, n_clusters=40, clusters="word").over
         '40 words'
-        >>> Finding("m", "pd", 2.0, n_clusters=20, clusters="frame, word").over
+        >>> Finding(2.0, n_clusters=20, clusters="frame, word").over
         'at least 20 frames and words'
         """
         if self.n_clusters is None:
@@ -130,7 +111,7 @@ class Finding:
     def lack(self) -> str:
         """A note if there are too few clusters for a verdict; else empty.
 
-        >>> Finding("m", "pd", 2.0, n_clusters=3, clusters="word").lack
+        >>> Finding(2.0, n_clusters=3, clusters="word").lack
         'cannot be told: 3 words'
         """
         is_few = self.n_clusters is not None and self.n_clusters < LEAST_CLUSTERS

@@ -60,10 +60,10 @@ def check_name(what: str, name: str) -> None:
         raise UsageProblem(what, "is not a valid name", "use letters, digits, - _ and .")
 
 
-def changed(options: Options, values: Mapping[str, object], where: str = "") -> Options:
+def changed(options: Options, values: Mapping[str, object]) -> Options:
     """A copy of options with ``values`` changed. Raises as :func:`make`."""
     same = {field.name: getattr(options, field.name) for field in fields(options)}
-    return make(type(options), {**same, **values}, where)
+    return make(type(options), {**same, **values})
 
 
 def part(kind: type[Options], larger: object) -> Options:

@@ -97,16 +97,11 @@ def recorded(store: Store, command: str, config: Mapping[str, object]) -> Iterat
         raise
     finally:
         _JOINED.reset(token)
-    if further := [options for step in steps if (options := _differing_options(step, config))]:
+    known = {name: _as_json(value) for name, value in config.items()}
+    others = [{n: v for n, v in step.items() if known.get(n) != _as_json(v)} for step in steps]
+    if further := [options for options in others if options]:
         row["config"] = _as_json({**config, STEPS: further})
     publish(store, row | _ended(started, "finished", None))
-
-
-def _differing_options(
-    step: Mapping[str, object], config: Mapping[str, object]
-) -> dict[str, object]:
-    """Options of a step that the run's ``config`` lacks or has with another value."""
-    return {n: v for n, v in step.items() if n not in config or _as_json(v) != _as_json(config[n])}
 
 
 def _ended(started: datetime, status: str, error: str | None) -> dict[str, object]:

@@ -63,7 +63,7 @@ def describe_word(store: Store, corpus: str, word: str, contrast: str = "she/he"
     if low is not None:
         interval = f"95% interval over {over} {low:+.3f} to {high:+.3f}"
     estimate = min(low, high, key=abs) if delta is None and low is not None else delta
-    verdict = Finding(word, "delta", estimate, low, high, unit="nats").pick(
+    verdict = Finding(estimate, low, high).pick(
         above=f"leans to {sides[0]}", below=f"leans to {sides[1]}", untold="no clear lean"
     )
     return [*lines, f"  {contrast}: {figure}, {interval}: {verdict}"]

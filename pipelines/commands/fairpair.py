@@ -140,7 +140,7 @@ class FairpairRun(FairPairSpec, Command):
 
 #: Options of `run` that aren't about sampling; `score` takes them too.
 _MEASURING = (
-    *("perturber", "perturber_url", "terms", "wording", "phi", "folds", "seed"),
+    *("perturber", "perturber_url", "wording", "phi", "folds", "seed"),
     *("as_published", "filter_limit", "filter_unit"),
 )
 

@@ -13,8 +13,7 @@ from pydantic.dataclasses import dataclass
 from plumbline.pipelines.command.base import WARNING, Command, Context, Done, On
 from plumbline.pipelines.command.fields import Benchmarks, OutputDirectory, OutputFile
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
-from plumbline.warehouse.options import STRICT
-from plumbline.warehouse.storage.opening import version_of
+from plumbline.warehouse.options import MOST, STRICT
 from plumbline.warehouse.text.escape import say
 
 #: The texts with words to ask about before they are ranked.
@@ -77,7 +76,7 @@ class Report(Narrowed, Command):
         Path("out/report")
     )
     at: Annotated[
-        str | None, Field(description="As of a version, the start of a run's id, or a time.")
+        int | None, Field(ge=0, le=MOST, description="As of a version; default: the newest.")
     ] = None
 
     def run(self, context: Context) -> Done:
@@ -85,7 +84,7 @@ class Report(Narrowed, Command):
         from plumbline.warehouse.storage.out_of_date import to_make_again
 
         store = context.store
-        read = store if self.at is None else store.pinned(version_of(store, self.at))
+        read = store if self.at is None else store.pinned(self.at)
         by_counts = list(self._ask_first(read))
         page = write_report(read, self.out, about=self.about)
         n_pages, n_plots = (len(list(self.out.rglob(f"*.{kind}"))) for kind in ("html", "vl.json"))

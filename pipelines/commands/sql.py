@@ -22,6 +22,7 @@ from plumbline.pipelines.command.base import WARNING, Command, Context, Done, On
 from plumbline.pipelines.command.fields import OutputFile
 from plumbline.pipelines.result_output import show, write_result
 from plumbline.warehouse.errors import UsageProblem, disk_problems
+from plumbline.warehouse.options import MOST
 from plumbline.warehouse.query.connection import (
     READ_ONLY,
     connect,
@@ -32,7 +33,7 @@ from plumbline.warehouse.query.connection import (
     tables_of,
     unfilled,
 )
-from plumbline.warehouse.storage.opening import OpenWarehouse, version_of
+from plumbline.warehouse.storage.opening import OpenWarehouse
 from plumbline.warehouse.storage.out_of_date import table_of, to_make_again
 from plumbline.warehouse.text.escape import say
 
@@ -71,7 +72,7 @@ class Sql(Command):
         Field(description="Write a file of views for `duckdb -init` instead."),
     ] = None
     at: Annotated[
-        str | None, Field(description="As of a version, the start of a run's id, or a time.")
+        int | None, Field(ge=0, le=MOST, description="As of a version; default: the newest.")
     ] = None
 
     def form(self) -> str:
@@ -100,7 +101,7 @@ class Sql(Command):
         """Answer the query, open the shell, or write the file of ``init``."""
         store = OpenWarehouse.open(self.warehouse, create=False)
         if self.at is not None:
-            store = store.pinned(version_of(store, self.at))
+            store = store.pinned(self.at)
         if self.init is not None:
             with disk_problems(self.init):
                 self.init.parent.mkdir(parents=True, exist_ok=True)

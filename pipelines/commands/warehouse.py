@@ -12,8 +12,8 @@ from pydantic import Field
 
 from plumbline.pipelines.command.base import Command, Context, Done, On, Row, planned
 from plumbline.warehouse.errors import BadInput
+from plumbline.warehouse.options import MOST
 from plumbline.warehouse.storage import check, compaction, log
-from plumbline.warehouse.storage.opening import version_of
 from plumbline.warehouse.storage.out_of_date import to_make_again
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.progress import progress
@@ -24,7 +24,7 @@ _MOST = 50
 
 
 class Check(Command):
-    """Check every version's files by hash; the newest's by schema, partition and unique keys.
+    """Check every version's files by hash, and that keys are unique in the newest version.
 
     The tables of a counted corpus are compared with its ledger. Leftovers are found, too. In an
     object store the stored bytes are read, not local copies. Each problem has a fix; the status is
@@ -111,8 +111,8 @@ class Restore(Command):
     """
 
     version: Annotated[
-        str | None,
-        Field(description="A version, the start of a run's id, or a time; default: list."),
+        int | None,
+        Field(ge=0, le=MOST, description="The version; default: list them."),
         On(positional=True),
     ] = None
 
@@ -124,14 +124,13 @@ class Restore(Command):
     def check(self) -> None:
         """Raise for a version that is not kept."""
         if self.version is not None:
-            version_of(Store.open(self.warehouse, create=False), self.version)
+            Store.open(self.warehouse, create=False).pinned(self.version)
 
     def run(self, context: Context) -> Done:
         if self.version is None:
             return self._versions(context.store)
-        number = version_of(context.store, self.version)
-        context.store.restore(number, context.run_id)
-        again = f"{self.warehouse}: as of version {number} again"
+        context.store.restore(self.version, context.run_id)
+        again = f"{self.warehouse}: as of version {self.version} again"
         return Done(said=[*context.store.snapshot().kept, again], next=_CHECK)
 
     def _versions(self, store: Store) -> Done:

@@ -40,12 +40,9 @@ def finding(row: Row, of: str = "value", *, null: float = 0.0) -> Finding:
     'cannot be told'
     """
     return Finding(
-        subject=str(row.get("model") or row.get("word") or ""),
-        measure=str(row.get("metric") or row.get("measure") or of),
         estimate=row[of],
         low=row[f"{of}_low"],
         high=row[f"{of}_high"],
-        unit=str(row.get("unit") or ""),
         null=null,
         p=row.get("p"),
         q=row.get("q"),
@@ -88,7 +85,7 @@ def over_families(figures: Iterable[tuple[str, float]]) -> Finding:
         half = stdtrit(n - 1, 0.975) * means.std(ddof=1) / math.sqrt(n)
         low, high = float(means.mean() - half), float(means.mean() + half)
     mean = float(means.mean()) if n else None
-    return Finding("models", "mean", mean, low, high, n_clusters=n, clusters="family")
+    return Finding(mean, low, high, n_clusters=n, clusters="family")
 
 
 def of_groups(row: Row, p: str) -> Finding:
@@ -99,7 +96,7 @@ def of_groups(row: Row, p: str) -> Finding:
     """
     b, v_pg, v_gp = (row[c] for c in ("bias_b", "variability_pg", "variability_gp"))
     gap = None if None in (b, v_pg, v_gp) else b - (v_pg + v_gp) / 2
-    return Finding(str(row.get("model", "")), "B - V", gap, p=row[p])
+    return Finding(gap, p=row[p])
 
 
 def differs(prompt: Row) -> bool:

@@ -29,7 +29,7 @@ _USUAL = "she/he"
 def moved(change: Finding, untold: str = "is not shown to change") -> str:
     """The verb of a change: rose, fell, or ``untold``.
 
-    >>> moved(Finding("m", "us", -0.1, -0.3, 0.1))
+    >>> moved(Finding(-0.1, -0.3, 0.1))
     'is not shown to change'
     """
     return change.pick(above="rose", below="fell", untold=untold)

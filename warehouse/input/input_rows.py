@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import csv
 import io
 import math
@@ -126,7 +125,9 @@ def number(fields: Mapping[str, str], name: str) -> float:
 
 
 def read_text(path: Path) -> str:
-    """Text of a file, on a disk or at an address, plain or compressed, see ``decoded``.
+    """Text of a file in UTF-8, on a disk or at an address, plain or compressed.
+
+    Bytes that aren't UTF-8 become lone surrogates. A byte order mark is left out.
 
     Raises as ``reading``, and ``BadInput`` for more than ``LARGEST`` bytes when decompressed.
     """
@@ -134,21 +135,7 @@ def read_text(path: Path) -> str:
         data = reader.read(LARGEST + 1)
     if len(data) > LARGEST:
         raise BadInput(str(path), f"holds more than {LARGEST:,} bytes", "split it, or use Parquet")
-    return decoded(data, str(path))
-
-
-def decoded(data: bytes, what: str) -> str:
-    """Text of UTF-8, with lone surrogates for other bytes, or of UTF-16 with a byte order mark.
-
-    Raises ``BadInput``, naming ``what``, for bytes with that mark that are not UTF-16.
-    """
-    if not data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return data.decode("utf-8-sig", errors="surrogateescape")
-    try:
-        return data.decode("utf-16")
-    except UnicodeDecodeError as e:
-        problem = f"has the byte order mark of UTF-16 but is not: {e}"
-        raise BadInput(what, problem, "save it as UTF-8") from e
+    return data.decode("utf-8-sig", errors="surrogateescape")
 
 
 def truth(value: str) -> bool | None:

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -103,7 +104,12 @@ def _needed(text: str | None, name: re.Pattern[str] = _WORD) -> tuple[list[str],
     """
     views: list[str] = []
     names = None if text is None or _LISTS.search(text) else set(name.findall(text.lower()))
-    for view in _views(names):  # a view uses only earlier views
+    added = (
+        package_view(added)
+        for added in reversed(package_views().added)
+        if names is None or added in names
+    )
+    for view in chain(added, reversed(own_views())):  # a view uses only earlier views
         if names is None or names.intersection(_CREATED.findall(view)):
             views.append(view)
             if names:
@@ -111,32 +117,15 @@ def _needed(text: str | None, name: re.Pattern[str] = _WORD) -> tuple[list[str],
     tables = [TABLES[key] for key in TABLES if names is None or key in names]
     for table in tables:
         if table.name not in TABLES.data and table.name in package_views().made:
-            what = f"table {table.name!r} of {package_of(table.name)}"
+            what = f"table {table.name!r} of {TABLES.parts.source(table.name)}"
             raise UsageProblem(what, "plumbline has a view of this name", "rename or uninstall it")
     return views[::-1], tables
-
-
-def _views(names: set[str] | None) -> Iterator[str]:
-    """Texts that make views, the latest first: those of packages, of these names or all, and ours.
-
-    ``names`` may grow during the iteration.
-    """
-    for name in reversed(package_views().added):
-        if names is None or name in names:
-            yield package_view(name)
-    yield from reversed(own_views())
 
 
 @cache
 def own_views() -> list[str]:
     """Texts of Plumbline's files in ``sql/views``, each making one or more views or functions."""
     return [sql(name).strip() for name in sql_names("views")]
-
-
-def relation_names() -> list[str]:
-    """Names of all tables, views and table functions, also those of packages."""
-    ours = _CREATED.findall("\n".join(own_views()))
-    return [*TABLES, *ours, *package_views().added]
 
 
 def tables_of(text: str) -> list[Table]:
@@ -149,11 +138,6 @@ def package_views() -> Registry:
     """Views of other packages. Tables, views and functions of Plumbline have other names."""
     ours = (*TABLES.data, *_CREATED.findall("\n".join(own_views())))
     return Registry("view", suffix=".sql", group="plumbline.views", made=ours)
-
-
-def package_of(name: str) -> str:
-    """Name and version of the package of a table or view; empty for Plumbline's and others."""
-    return TABLES.parts.source(name) or package_views().source(name)
 
 
 def package_view(name: str) -> str:
@@ -298,7 +282,8 @@ def one_line() -> Iterator[None]:
     except duckdb.Error as e:
         message = " ".join(str(e).split("\n\nLINE ")[0].split())
         if unknown := _UNKNOWN.match(message):
-            similar = " or ".join(get_close_matches(unknown[2], relation_names(), 3))
+            known = [*TABLES, *package_views().names()]
+            similar = " or ".join(get_close_matches(unknown[2], known, 3))
             message = unknown[1] + (f", did you mean {similar}?" if similar else "")
         fix = "names and columns: docs/tables.md, docs/sql.md"
         if isinstance(e, duckdb.PermissionException):

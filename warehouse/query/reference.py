@@ -11,14 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from plumbline.warehouse.plugins import Registry
-from plumbline.warehouse.query.connection import (
-    own_views,
-    package_view,
-    package_views,
-    sql,
-    sql_names,
-)
+from plumbline.warehouse.query.connection import own_views, sql, sql_names
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.schema.columns import Table
 from plumbline.warehouse.text.escape import markdown_row
@@ -29,10 +22,9 @@ _CREATE = re.compile(
     r"^CREATE OR REPLACE (VIEW|MACRO) (\w+)(\(.*?\))? AS( TABLE\b)?", re.MULTILINE | re.DOTALL
 )
 
-#: A mark's begin, its kind, its package if it is of one, and its end.
+#: A mark's begin, its kind, and its end.
 _MARKED = re.compile(
-    r"(<!-- (graph|tables|reference|questions)(?: of (\S+))?: begin -->).*?(<!-- \2[^:]*: end -->)",
-    re.DOTALL,
+    r"(<!-- (graph|tables|reference|questions): begin -->).*?(<!-- \2: end -->)", re.DOTALL
 )
 
 
@@ -70,11 +62,10 @@ def questions() -> list[WorkedQuestion]:
     return worked
 
 
-def entries(package: str = "") -> list[Entry]:
-    """Every view and macro of ``sql/views``, or of a package, with the comment of its paragraph."""
+def entries() -> list[Entry]:
+    """Every view and macro of ``sql/views`` with the comment of its paragraph."""
     listed = []
-    theirs = map(package_view, _of(package, package_views()))
-    for text in theirs if package else own_views():
+    for text in own_views():
         grain = text.split("\n", 1)[0].removeprefix(_GRAIN)
         for paragraph in text.split("\n\n"):
             comment, code = _comment(paragraph)
@@ -109,7 +100,7 @@ def names(columns: Iterable[str]) -> str:
     return ", ".join(f"`{column}`" for column in columns)
 
 
-def _graph_markdown(package: str = "") -> str:
+def _graph_markdown() -> str:
     made: dict[str, list[str]] = {}
     for table in TABLES.values():
         for origin in table.made_from:
@@ -117,14 +108,9 @@ def _graph_markdown(package: str = "") -> str:
     return "\n".join(f"- `{name}` -> {names(tables)}" for name, tables in made.items())
 
 
-def _of(package: str, registry: Registry) -> list[str]:
-    """Names of the parts that a package adds."""
-    return [n for n in registry.added if registry.source(n).startswith(f"{package} ")]
-
-
-def _tables_markdown(package: str = "") -> str:
+def _tables_markdown() -> str:
     lines: list[str] = []
-    for table in map(TABLES.__getitem__, _of(package, TABLES.parts) if package else TABLES.data):
+    for table in TABLES.data.values():
         parts, keys = names(table.partitions) or "none", names(table.key)
         about = f"Key: {keys}. Partitions: {parts}. Written by {table.how_filled}."
         about = f"{table.description} {about}{_made_from(table)}"
@@ -136,13 +122,13 @@ def _tables_markdown(package: str = "") -> str:
     return "\n".join(lines).rstrip()
 
 
-def _reference_markdown(package: str = "") -> str:
+def _reference_markdown() -> str:
     titles = {"view": "Views", "table macro": "Table macros", "function": "Functions"}
     parts = []
     for kind, title in titles.items():
         lines = [f"### {title}", ""]
         last = ""
-        for entry in (e for e in entries(package) if e.kind == kind):
+        for entry in (e for e in entries() if e.kind == kind):
             grain = f" One row per {entry.grain}." if entry.grain else ""
             # Functions of one paragraph share a comment, which is printed once.
             about = "" if entry.description == last else f" {entry.description}"
@@ -152,7 +138,7 @@ def _reference_markdown(package: str = "") -> str:
     return "\n\n".join(parts)
 
 
-def _questions_markdown(package: str = "") -> str:
+def _questions_markdown() -> str:
     return "\n\n".join(
         f"### {q.number}. {q.question}\n\n{q.meaning}\n\n```sql\n{q.query}\n```"
         for q in questions()
@@ -160,10 +146,7 @@ def _questions_markdown(package: str = "") -> str:
 
 
 def filled(document: str) -> str:
-    """A page with its marks ``graph``, ``tables``, ``reference`` and ``questions`` filled again.
-
-    Marks ``tables of PACKAGE`` and ``reference of PACKAGE`` are about another installed package.
-    """
+    """A page with its marks ``graph``, ``tables``, ``reference`` and ``questions`` filled again."""
     generators = {
         "graph": _graph_markdown,
         "tables": _tables_markdown,
@@ -171,10 +154,7 @@ def filled(document: str) -> str:
         "questions": _questions_markdown,
     }
 
-    def generated(mark: re.Match[str]) -> str:
-        return f"{mark[1]}\n\n{generators[mark[2]](mark[3] or '')}\n\n{mark[4]}"
-
-    return _MARKED.sub(generated, document)
+    return _MARKED.sub(lambda mark: f"{mark[1]}\n\n{generators[mark[2]]()}\n\n{mark[3]}", document)
 
 
 if __name__ == "__main__":

@@ -89,7 +89,9 @@ class ChunkPlan:
         while (todo := self.todo()) and self.directory.is_dir():
             n_done = 0
             for path in todo:
-                with claimed(self._claim(path)) as is_claimed:
+                # The claim is outside the directory, which is removed after publishing.
+                name = hashlib.sha256(f"{self.directory.name}/{path.name}".encode()).hexdigest()
+                with claimed(self.directory.with_name(f"{name[:16]}.claim")) as is_claimed:
                     if is_claimed and self.directory.is_dir() and not path.exists():
                         write_results(path, compute(self.chunks[path].items), self.result_type)
                         n_done += 1
@@ -116,11 +118,6 @@ class ChunkPlan:
     def published_in_turn(self) -> AbstractContextManager[bool]:
         """A lock: one process at a time publishes and removes the directory."""
         return claimed(self.directory.with_name(f"{self.directory.name}.claim"), wait=True)
-
-    def _claim(self, path: Path) -> Path:
-        """A chunk's lock file: outside the directory, which is removed after publishing."""
-        name = hashlib.sha256(f"{self.directory.name}/{path.name}".encode()).hexdigest()[:16]
-        return self.directory.with_name(f"{name}.claim")
 
 
 def write_results(path: Path, results: Sequence[object], result_type: type[Any]) -> None:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import errno
 import json
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import Self
 
@@ -188,28 +187,3 @@ def reading(place: Place, path: Path) -> Iterator[None]:
             raise
         reason = getattr(e, "strerror", None) or str(e) or type(e).__name__
         raise BadInput(where, f"can't be read: {reason.splitlines()[0]}", log.GET_COPY) from e
-
-
-def version_of(store: OpenWarehouse, text: str) -> int:
-    """The version that a text gives as its number, a time, or the start of a run's id.
-
-    A time means the last version made by then. It is ISO 8601 with dashes (without them, it would
-    look like a run's id), in UTC unless it names a zone. A run means the last version that the run
-    made. Raises ``UsageProblem`` if there is no such version.
-    """
-    numbers, time = log.versions(store.place), None
-    if text.isdecimal() and len(text) < 8:  # a run's id may start with a date of 8
-        if int(text) in numbers:
-            return int(text)
-        fix = "see `plumbline warehouse restore`"
-        raise UsageProblem(f"version {text}", f"there are {numbers[0]} to {numbers[-1]}", fix)
-    if text[4:5] == "-":
-        with suppress(ValueError):
-            time = datetime.fromisoformat(text)
-            time = time if time.tzinfo else time.replace(tzinfo=timezone.utc)
-    for version in reversed(numbers if text.strip() else ()):
-        state = log.snapshot(store.place, version)
-        if state.time <= time if time else state.run_id.startswith(text):
-            return version
-    problem = f"no version, run or time from version {numbers[0]} to {numbers[-1]}"
-    raise UsageProblem(f"version {text!r}", problem, "see `plumbline warehouse restore`")

@@ -5,10 +5,7 @@
 -- than after the other. Needs scores made with --per-token; mean_difference is in nats, above 0
 -- towards female.
 SELECT
-    model,
-    benchmark,
-    token_a,
-    token_b,
+    model, benchmark, token_a, token_b,
     count(*) AS n,
     round(avg(difference_nats), 2) AS mean_difference,
     round(avg(abs(difference_nats)), 2) AS mean_size

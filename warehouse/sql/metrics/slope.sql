@@ -9,9 +9,7 @@ SELECT
     NULL::DOUBLE AS epsilon_nats,
     slope AS value,
     'nats per nat' AS unit,
-    slope_se AS value_se,
-    slope_low AS value_low,
-    slope_high AS value_high,
+    slope_se AS value_se, slope_low AS value_low, slope_high AS value_high,
     'HC3 t 95%' AS interval,
     n, slope_df AS df, n AS n_clusters, 'word' AS clusters, if(is_enough(n), abs(slope) / slope_se, NULL) AS statistic,
     options

@@ -3,10 +3,7 @@
 -- Sums of floats are taken in a fixed order, so that the same rows give the same figure.
 CREATE OR REPLACE VIEW word_preference AS
 SELECT
-    model_key,
-    model,
-    benchmark,
-    groups,
+    model_key, model, benchmark, groups,
     lower(word) AS word,
     avg(log_ratio_nats ORDER BY pair_id) AS mean_log_ratio_nats,
     count(*) AS n_pairs

@@ -5,13 +5,7 @@
 -- the words that differ.
 CREATE OR REPLACE VIEW token_difference AS
 SELECT
-    model_key,
-    m.model,
-    benchmark,
-    pair_id,
-    position,
-    a.token AS token_a,
-    b.token AS token_b,
+    model_key, m.model, benchmark, pair_id, position, a.token AS token_a, b.token AS token_b,
     coalesce(a.logprob_nats::DOUBLE, 0) - coalesce(b.logprob_nats::DOUBLE, 0) AS difference_nats,
     count(a.token) OVER pair = count(b.token) OVER pair AS is_aligned
 FROM (FROM token_logprob WHERE side = 'a') AS a

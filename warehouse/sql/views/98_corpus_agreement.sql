@@ -36,22 +36,11 @@ ranked AS (
 correlated AS (
     SELECT
         corpus_a, corpus_b, contrast, n_word_from, count(*) AS n_words,
-        CASE
-            WHEN least(
-                stddev_pop(delta_a_nats),
-                stddev_pop(delta_b_nats)
-            ) > 1e-9
-                THEN greatest(-1, least(1,
-                    corr(delta_a_nats, delta_b_nats ORDER BY word)
-                ))
+        CASE WHEN least(stddev_pop(delta_a_nats), stddev_pop(delta_b_nats)) > 1e-9
+            THEN greatest(-1, least(1, corr(delta_a_nats, delta_b_nats ORDER BY word)))
         END AS r,
-        CASE
-            WHEN least(
-                stddev_pop(rank_a), stddev_pop(rank_b)
-            ) > 0
-                THEN greatest(-1, least(1,
-                    corr(rank_a, rank_b ORDER BY word)
-                ))
+        CASE WHEN least(stddev_pop(rank_a), stddev_pop(rank_b)) > 0
+            THEN greatest(-1, least(1, corr(rank_a, rank_b ORDER BY word)))
         END AS rho,
         count(*) FILTER (delta_a_nats * delta_b_nats > 0) AS n_same,
         count(*) FILTER (delta_a_nats * delta_b_nats < 0) AS n_opposite
@@ -59,22 +48,15 @@ correlated AS (
     GROUP BY ALL
 )
 SELECT
-    corpus_a, corpus_b, contrast, n_word_from, n_words,
-    r AS correlation,
-    CASE
-        WHEN is_enough(n_words) THEN fisher_bound(r, -z975() / sqrt(n_words - 3))
-    END AS correlation_low,
-    CASE
-        WHEN is_enough(n_words) THEN fisher_bound(r, z975() / sqrt(n_words - 3))
-    END AS correlation_high,
+    corpus_a, corpus_b, contrast, n_word_from, n_words, r AS correlation,
+    if(is_enough(n_words), fisher_bound(r, -z975() / sqrt(n_words - 3)), NULL) AS correlation_low,
+    if(is_enough(n_words), fisher_bound(r, z975() / sqrt(n_words - 3)), NULL) AS correlation_high,
     rho AS rank_correlation,
-    CASE
-        WHEN is_enough(n_words)
-            THEN fisher_bound(rho, -z975() * sqrt((1 + rho ** 2 / 2) / (n_words - 3)))
+    CASE WHEN is_enough(n_words)
+        THEN fisher_bound(rho, -z975() * sqrt((1 + rho ** 2 / 2) / (n_words - 3)))
     END AS rank_correlation_low,
-    CASE
-        WHEN is_enough(n_words)
-            THEN fisher_bound(rho, z975() * sqrt((1 + rho ** 2 / 2) / (n_words - 3)))
+    CASE WHEN is_enough(n_words)
+        THEN fisher_bound(rho, z975() * sqrt((1 + rho ** 2 / 2) / (n_words - 3)))
     END AS rank_correlation_high,
     n_same, n_opposite
 FROM correlated;
