@@ -18,7 +18,7 @@ from plumbline.eval_workers.pairs.sharing.export import statistics
 from plumbline.eval_workers.writing import build as steps
 from plumbline.eval_workers.writing.build import write_sentences
 from plumbline.eval_workers.writing.build_spec import BuildSpec
-from plumbline.eval_workers.writing.offline import offline_pairs
+from plumbline.eval_workers.writing.offline import offline_pairs, write_offline
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.storage.store import Store
@@ -93,31 +93,24 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Store, dic
 
 
 @pytest.mark.slow
-def test_every_sentence_has_one_fate(whole: tuple[Store, dict[str, Any], int]) -> None:
-    store, counts, n_asked = whole
-    assert counts["n_words"] == 40 and 200 < counts["n_kept"] < 40 * 6
-    assert counts["n_in"] == counts["n_kept"] + counts["n_rejected"] + counts["n_revised"]
-    assert counts["n_kept"] == counts["n_pairs"] + counts["n_unpaired"]
-    assert counts["n_rejected"] == len(_rejects(store, "write")) > 0
-    assert counts["n_revised"] == 10 + 8, "of she, and of he where it isn't too long besides"
-    unpaired = _rejects(store, "pair")
+def test_every_sentence_has_one_fate_and_pairs_are_what_was_replied(
+    whole: tuple[Store, dict[str, Any], int],
+) -> None:
+    store, n, n_asked = whole
+    assert n["n_words"] == 40 and 200 < n["n_kept"] < 40 * 6
+    assert n["n_in"] == n["n_kept"] + n["n_rejected"] + n["n_revised"]
+    assert n["n_kept"] == n["n_pairs"] + n["n_unpaired"]
+    assert n["n_rejected"] == len(_rejects(store, "write")) > 0
+    assert n["n_revised"] == 10 + 8, "of she, and of he where it isn't too long besides"
+    unpaired, requests, pairs = _rejects(store, "pair"), _requests(store), _pairs(store)
     reasons = {r["reason"] for r in unpaired}
-    assert len(unpaired) == counts["n_unpaired"] == 8 + 1
+    assert len(unpaired) == n["n_unpaired"] == 8 + 1
     assert any(reason.startswith('holds "hers"') for reason in reasons)
     assert any("stays undecided: " in reason for reason in reasons)
-    requests = _requests(store)
     assert len(requests) == n_asked and {r["status"] for r in requests} == {"replied"}
     replies = {r["request_id"]: r["reply"] for r in requests}
-    for row in unpaired:
-        assert row["excerpt"] in replies[row["source_file"]]
-
-
-@pytest.mark.slow
-def test_what_is_published(whole: tuple[Store, dict[str, Any], int]) -> None:
-    store, counts, _ = whole
-    pairs = _pairs(store)
-    assert len(pairs) == counts["n_pairs"] == len({p["pair_id"] for p in pairs})
-    replies = {r["request_id"]: r["reply"] for r in _requests(store)}
+    assert all(row["excerpt"] in replies[row["source_file"]] for row in unpaired)
+    assert len(pairs) == n["n_pairs"] == len({p["pair_id"] for p in pairs})
     for pair in pairs:
         assert template_problem(pair["template"]) is None and pair["word"] in pair["template"]
         reply = replies[pair["source_file"]]
@@ -125,11 +118,11 @@ def test_what_is_published(whole: tuple[Store, dict[str, Any], int]) -> None:
         swapped = re.sub(r"\bShe\b", "He", pair["sentence_a"]).replace("saw her", "saw his")
         assert swapped == pair["sentence_b"]
         assert pair["is_natural"] == (" dropped " not in pair["template"])
-    assert counts["n_natural"] == sum(p["is_natural"] for p in pairs) < counts["n_pairs"]
-    assert len(_rejects(store, "judge")) == counts["n_pairs"] - counts["n_natural"]
+    assert n["n_natural"] == sum(p["is_natural"] for p in pairs) < n["n_pairs"]
+    assert len(_rejects(store, "judge")) == n["n_pairs"] - n["n_natural"]
     told = sum("{pronoun1} smile" in p["template"] for p in pairs)
     assert told == 7 - 1, "what the rules could not tell and the model could"
-    assert statistics(store.root, "demo")["n_pairs"] == counts["n_natural"]
+    assert statistics(store.root, "demo")["n_pairs"] == n["n_natural"]
 
 
 def test_a_replay_from_the_table_is_the_same_benchmark(
@@ -235,7 +228,7 @@ def test_rejects_of_steps_that_were_not_taken_go(store: Store) -> None:
     assert {p["is_natural"] for p in _pairs(store)} == {None}
     assert steps.count(spec.words, written, 0, found.pairs)["n_natural"] is None
     assert _rejects(store, "write") and _rejects(store, "pair") and not _rejects(store, "judge")
-    steps.publish(order, steps.write_offline(store, "demo", spec.words, spec), [])
+    steps.publish(order, write_offline(store, "demo", spec.words, spec), [])
     assert not any(_rejects(store, step) for step in ("write", "pair", "judge"))
     assert {p["source_file"] for p in _pairs(store)} == {"offline-writer"}
 
@@ -311,7 +304,7 @@ def test_a_judge_of_its_own_is_asked(here: Path, capsys: pytest.CaptureFixture[s
         ("judge", "arbiter"),
     }
     assert "- Judged by: arbiter" in (here / "out/benchmarks/demo/README.md").read_text("utf-8")
-    assert main([*command, "--judge-model", "arbiter", "--replay"]) == 0
+    assert main([*command, "--judge-model", "arbiter", "--max-requests", "0"]) == 0
     capsys.readouterr()
     assert main([*command, "--judge-model", "a", "--no-judge"]) == 2
     assert "judge" in capsys.readouterr().err

@@ -27,9 +27,8 @@ from plumbline.eval_workers.pairs.closed_world_corpus.truth import (
     planted_rows,
     planted_words,
 )
-from plumbline.eval_workers.writing.build import write_offline
 from plumbline.eval_workers.writing.build_spec import BuildSpec
-from plumbline.eval_workers.writing.offline import offline_pairs
+from plumbline.eval_workers.writing.offline import offline_pairs, write_offline
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.storage.store import Store
 

@@ -32,7 +32,6 @@ _SHE_FORMS = "she She SHE her Her herself she's she’ll she'd've"
 _HE_FORMS = "he He HE his him His himself he's he’ll he'd've"
 _SHE = st.sampled_from(_SHE_FORMS.split())
 _HE = st.sampled_from(_HE_FORMS.split())
-_HIS_OR_HIM = re.compile(r"\b(?:his|him)\b", re.IGNORECASE)
 
 
 def _sentences(pronouns: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
@@ -54,23 +53,6 @@ def converted(found: Conversion) -> str | None:
 def _decided(sentence: str) -> Conversion | None:
     found = to_template(sentence)
     return None if found.problem else found.decided(dict.fromkeys(found.undecided, "his"))
-
-
-@given(st.one_of(_sentences(_SHE), _sentences(_HE)))
-def test_there_and_back_is_the_same_sentence(sentence: str) -> None:
-    there = _decided(sentence)
-    if there is None:
-        return
-    other = converted(there)
-    assert other is not None and other != sentence
-    back = to_template(other)
-    if back.problem:
-        # only an undecided "her" that was called his can turn out to stand alone
-        assert to_template(sentence).undecided and "stands alone" in back.problem
-        return
-    # words in no order: the rules decide which of his and him a "her" was, tested elsewhere
-    again = converted(back.decided(dict.fromkeys(back.undecided, "his")))
-    assert _HIS_OR_HIM.sub("H", str(again)) == _HIS_OR_HIM.sub("H", sentence)
 
 
 @given(_sentences(_SHE))
@@ -223,25 +205,3 @@ def test_sentences_written_with_he_come_back_through_she(data: Path) -> None:
     assert counts.total() > 4000
     assert counts["agree"] >= 0.995 * (counts["agree"] + counts["differ"])
     assert counts["undecided"] <= 0.01 * counts.total()
-
-
-@pytest.mark.reference
-@pytest.mark.parametrize(
-    ("name", "expected", "least"),
-    [
-        ("Winobias__templates.dev", 448, 0.98),
-        ("Winobias__templates.test", 448, 0.98),
-        ("Winogender__templates", 62, 1.0),
-    ],
-)
-def test_templates_filled_with_she_come_back(
-    data: Path, name: str, expected: int, least: float
-) -> None:
-    counts: Counter[str] = Counter()
-    with gzip.open(data / _RAW / f"coref__{name}.csv.gz", "rt", encoding="utf-8") as file:
-        templates = [row["template"] for row in csv.DictReader(file)]
-    for template in templates:
-        counts += _told(to_template(fill(template, "f")).places, PLACEHOLDER.findall(template))
-    assert counts.total() == expected
-    assert counts["agree"] >= least * (counts["agree"] + counts["differ"])
-    assert counts["undecided"] <= 0.04 * expected  # gave her flowers, wished her happy birthday

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from plumbline.eval_workers.fairpair import fairpair_steps as steps
-from plumbline.eval_workers.fairpair.fairpair_options import FairPairSpec, FigureOptions
-from plumbline.eval_workers.fairpair.figures.fairpair_set import measure_set
 from plumbline.pipelines.command.main import main
-from plumbline.warehouse.options import part
+from plumbline.warehouse.query.connection import connect
 from plumbline.warehouse.storage.store import Store
 from tests.chat_server import ChatServer, Say, serving
 from tests.conftest import REPOSITORY
@@ -86,6 +82,9 @@ def test_the_flow(here: Path, server: ChatServer, capsys: pytest.CaptureFixture[
     assert whole.read("continuation").num_rows == N_ROWS
     sets = {(r["phi"], r["side"]) for r in whole.read("fairpair_set").to_pylist()}
     assert sets == {(phi, side) for phi in ("jaccard", "vader") for side in NAMES}
+    queries = re.findall(r"^```sql\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+    for query in (*queries, *re.findall(r'plumbline sql "([^"]+)"', PAGE)):
+        assert connect(whole.root).execute(query).description, query
 
     asked = Counter(body["model"] for body in server.bodies if body["model"] != "absent")
     assert asked == {"fine": N_ROWS, "scripted": N_ROWS}
@@ -129,7 +128,7 @@ WITH_MODEL = ["common-sents", "--model", "m"]
         ([*WITH_MODEL, "--perturber-url", "http://h"], 2, "perturber_url"),
         ([*WITH_MODEL, "--perturber", "p"], 2, "wants a key"),
         ([*WITH_MODEL, "--prompts", "none.toml"], 2, "none.toml"),
-        ([*WITH_MODEL, "--prompts", "german.toml"], 2, "gender in de"),
+        ([*WITH_MODEL, "--prompts", "german.toml"], 2, "not in de (m, f)"),
         ([*WITH_MODEL, "--config", "bad.toml"], 2, "key 'samples'"),
         (["common-sents", "--model", "./nowhere"], 3, "nowhere"),
         ([*WITH_MODEL, "--base-url", "h"], 2, "--base-url"),
@@ -202,51 +201,3 @@ def test_wordings_of_ones_own_reach_the_server(here: Path, server: ChatServer) -
 
 
 PAGE = (REPOSITORY / "docs" / "fairpair.md").read_text(encoding="utf-8")
-
-
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
-
-
-def commands() -> list[list[str]]:
-    """Every command line, without what sets its environment."""
-    lines = "".join(blocks("sh")).replace("\\\n", " ").splitlines()
-    split = [shlex.split(line, comments=True) for line in lines]
-    return [words[words.index("plumbline") + 1 :] for words in split if words]
-
-
-@pytest.fixture
-def on_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The page's files and models, and a warehouse of a few samples, perturbed and measured."""
-    monkeypatch.chdir(tmp_path)
-    for block in blocks("toml"):
-        Path(re.match(r"# ([\w-]+\.toml)", block)[1]).write_text(block, "utf-8")
-    for name in ("small-novels", "other"):
-        save("gpt2", Path("models") / name)
-    Path("few.toml").write_text(PROMPTS)
-    spec = FairPairSpec(
-        model="models/small-novels", prompts="few.toml", n=12, max_new_tokens=8, n_permutations=9
-    )
-    store, name = Store.open("out/warehouse"), "common-sents"
-    steps.write_prompts(store, name, steps.prompt_rows(store, name, spec), "r")
-    drawn = steps.draw(store, name, spec.targets()[0], spec, "r")
-    sampled = steps.perturb(store, name, drawn.model_key, drawn.sampling_key, spec, "r")
-    for function in ("jaccard", "vader"):
-        measure_set(store, sampled, function, part(FigureOptions, spec), "r")
-    return tmp_path
-
-
-@pytest.mark.slow
-def test_everything_on_the_page_runs(on_page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What would draw or ask is run as a dry run."""
-    monkeypatch.setenv("PLUMBLINE_API_KEY", "none")
-    assert len(commands()) == 12
-    for command in commands():
-        tried = [*command, "--dry-run"] if command[:2] == ["fairpair", "run"] else command
-        assert main(tried) == 0, command
-    store = Store.open("out/warehouse")
-    rows = store.read("fairpair_set").to_pylist()
-    of = {(r["phi"], r["n_folds"]) for r in rows if r["texts"] == "filtered"}
-    assert of == {("jaccard", 0), ("jaccard", 20), ("vader", 0)}
-    published = {r["phi"] for r in rows if r["texts"] == "as-published"}
-    assert published == {"jaccard", "vader"}

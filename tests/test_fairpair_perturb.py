@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plumbline.eval_workers.fairpair.perturbation import text_rules as rules
+from plumbline.eval_workers.fairpair.perturbation.perturbers import Original, RulePerturber
 from plumbline.eval_workers.fairpair.perturbation.terms import load
 from plumbline.eval_workers.fairpair.perturbation.text_rules import Entity, Perturbed, perturb
 from plumbline.eval_workers.pairs.pronouns.pronoun_templates import Gender, fill
@@ -144,17 +145,11 @@ def test_only_listed_words_change(text: str, group: str) -> None:
             assert re.split(r"\W", old)[0].strip().lower() in _LISTED, (old, new)
 
 
-def test_other_axes_and_names_of_several_words(tmp_path: Path) -> None:
-    path = tmp_path / "age.toml"
-    path.write_text(
-        'version = "1"\nlanguage = "en"\naxis = "age"\ngroups = ["old", "young"]\n'
-        'nouns = [["pensioner", "student"]]\n'
-        '[grammar]\ncopulas = "is"\ndeterminers = "a"\nends = "."\n'
-    )
-    terms = load(path)
+def test_other_axes_and_names_of_several_words() -> None:
     old, young = Entity("Old Ann", "old"), Entity("Young Ann", "young")
-    found = perturb("Old Ann is a pensioner. He met a student. OLD ANN ran.", old, young, terms)
-    assert found.text == "Young Ann is a student. He met a student. YOUNG ANN ran."
+    text = "Old Ann is a mother. He met a king. OLD ANN ran."
+    (found,) = RulePerturber().perturb([Original(text, "Young Ann", old, young, "age", "en")])
+    assert found.text == "Young Ann is a mother. He met a king. YOUNG ANN ran."
 
 
 def _released(data: Path, name: str, group: Gender) -> Counter[str]:

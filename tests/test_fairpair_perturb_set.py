@@ -27,7 +27,6 @@ from plumbline.eval_workers.fairpair.perturbation.perturbers import (
     ledger_name,
     load_wording,
 )
-from plumbline.eval_workers.fairpair.perturbation.terms import load
 from plumbline.eval_workers.fairpair.perturbation.text_rules import Perturbed
 from plumbline.eval_workers.fairpair.probe_prompts import load as load_prompts
 from plumbline.eval_workers.fairpair.probe_prompts import prompt_rows
@@ -36,6 +35,7 @@ from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 from tests.chat_server import ChatServer, Say, serving
 from tests.fairpair_rows import NAMES
+from tests.metric_rows import fill
 from tests.prompt_rows import put_continuations
 
 LONG = (
@@ -117,7 +117,7 @@ def test_checks(text: str, reason: str | None) -> None:
     assert check(Perturbed(original), original, "Jane is", "John")["reason"] == reason
 
 
-def test_what_is_not_there_is_one_line(store: Store, tmp_path: Path) -> None:
+def test_what_is_not_there_is_one_line(store: Store) -> None:
     with pytest.raises(UsageProblem, match="has no prompts"):
         perturb_set(store, "cs", "m", "s", RulePerturber(), "run")
     _continuations(store, [" He ran."], ("John-Jane-pilot",))
@@ -127,13 +127,10 @@ def test_what_is_not_there_is_one_line(store: Store, tmp_path: Path) -> None:
         perturb_set(store, "cs", "m", "s", RulePerturber(), "run")
     assert list((store.root / "_staging").iterdir()) == []
     _continuations(store, [" He ran."])
-    path = tmp_path / "age.toml"
-    path.write_text('version = "1"\nlanguage = "en"\naxis = "age"\ngroups = ["old", "young"]\n')
-    with pytest.raises(UsageProblem, match=r"are for age in en .*give a list of terms for these"):
-        perturb_set(store, "cs", "m", "s", RulePerturber(load(path)), "run")
-    path.write_text('version = "1"\nlanguage = "en"\naxis = "gender"\ngroups = ["man", "woman"]\n')
-    with pytest.raises(UsageProblem, match='name their groups "man" and "woman", or give a list'):
-        perturb_set(store, "cs", "m", "s", RulePerturber(load(path)), "run")
+    prompts = store.read("probe_prompt").to_pylist()
+    fill(store, "probe_prompt", [row | {"language": "de"} for row in prompts])
+    with pytest.raises(UsageProblem, match=r"gender in en \(m, f\), not in de"):
+        perturb_set(store, "cs", "m", "s", RulePerturber(), "run")
     assert not _rows(store)
 
 

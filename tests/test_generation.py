@@ -17,7 +17,6 @@ from plumbline.eval_workers.chat.client import Server
 from plumbline.eval_workers.chat.replies import sentences
 from plumbline.eval_workers.chat.requests import Reply, Request
 from plumbline.eval_workers.chat.session import Build
-from plumbline.eval_workers.writing import build as steps
 from plumbline.eval_workers.writing.build import judge_pairs, pair_sentences, write_sentences
 from plumbline.eval_workers.writing.build_spec import BuildSpec
 from plumbline.eval_workers.writing.written_sentences import Written, WrittenSentence, write
@@ -174,42 +173,20 @@ revise = ["MEND1: {word} {pronoun} {sentence}", "MEND2: {forms} {word} {sentence
 convert = "TURN: {forms} {sentence}"
 judge = "NATURAL: {sentence}"
 """
-FORMS = {"she": "she/her/her/herself", "he": "he/his/him/himself"}
 
 
-def test_a_wording_for_every_purpose_is_what_the_server_gets(tmp_path: Path, store: Store) -> None:
-    """A build that needs every purpose asks with the wordings of the file and with no others."""
-    file = tmp_path / "mine.toml"
-    file.write_text(THEIRS, encoding="utf-8")
-    words = ("smile", "laugh")
-    spec = BuildSpec(words=words, model="m", n_sentences=2, prompts=str(file), generate_rounds=1)
-
-    def answer(prompt: str, count: int) -> Say:
-        purpose, rest = prompt.split(": ", 1)
-        if purpose == "LIST":
-            n, most, word, pronoun = rest.split()
-            assert (n, most) == ("2", "10")
-            lacking = f"The {pronoun} was lost."
-            lines = [f"They saw her {word}.", lacking] if pronoun == "she" else [lacking]
-            return Say("\n".join(f"{k}. {line}" for k, line in enumerate(lines, 1)))
-        if purpose == "MEND2":
-            forms, word, sentence = rest.split(" ", 2)
-            pronoun = sentence.split()[1]
-            assert forms == FORMS[pronoun]
-            return Say(f"Then {pronoun} found the {word}.")
-        if purpose == "TURN":
-            forms, sentence = rest.split(" ", 1)
-            assert forms == FORMS["he"]
-            return Say(sentence.replace("her", "his"))
-        return Say("I'm sorry, but I can't do that." if purpose == "MEND1" else "likely")
-
-    with serving(answer) as server:
-        order = build(store, server)
-        written = steps.write_sentences(order, words, spec)
-        pairs = steps.judge_pairs(order, steps.pair_sentences(order, written, spec).pairs, spec)
-    assert {p["template"] for p in pairs if p["is_natural"]} == {
-        *(f"They saw {{pronoun1}} {word}." for word in words),
-        *(f"Then {{pronoun}} found the {word}." for word in words),
+def test_a_wording_for_every_purpose_is_what_is_asked(tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text(THEIRS, encoding="utf-8")
+    spec = BuildSpec(model="m", prompts=str(tmp_path / "mine.toml"))
+    she = "she/her/her/herself"
+    expected = {
+        ("generate", 1): "LIST: 2 10 smile she",
+        ("revise", 1): "MEND1: smile she {S}.",
+        ("revise", 2): f"MEND2: {she} smile {{S}}.",
+        ("revise", 3): "MEND1: smile she {S}.",
+        ("convert", 1): f"TURN: {she} {{S}}.",
+        ("judge", 2): "NATURAL: {S}.",
     }
-    asked = {row["prompt"].split(":")[0] for row in requests(store)}
-    assert asked == {"LIST", "MEND1", "MEND2", "TURN", "NATURAL"}
+    for (purpose, round), prompt in expected.items():
+        asked = spec.request(purpose, "smile", "she", round, sentence="{S}.", n=2)  # type: ignore[arg-type]
+        assert asked.prompt == prompt and "response_format" not in dict(asked.parameters)

@@ -22,7 +22,6 @@ from plumbline.eval_workers.chat.client import checked_url, find_key
 from plumbline.eval_workers.disclosure.set_measures import load_instructions
 from plumbline.eval_workers.disclosure.written import load_wording as prompt_wording
 from plumbline.eval_workers.fairpair import phi
-from plumbline.eval_workers.fairpair.perturbation import terms
 from plumbline.eval_workers.fairpair.perturbation.perturbers import (
     load_wording as perturbation_wording,
 )
@@ -32,7 +31,6 @@ from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.sampling_contract import SamplingOptions
 from plumbline.eval_workers.pairs.benchmarks import default_source, find, import_benchmark
 from plumbline.eval_workers.pairs.benchmarks.own.filler import filler
-from plumbline.eval_workers.pairs.closed_world_corpus.corpus_writer import WorldOptions
 from plumbline.eval_workers.pairs.pronouns.pronoun_templates import fill, forms
 from plumbline.eval_workers.scoring.measure import MeasureOptions
 from plumbline.eval_workers.scoring.pair_choices import ChoiceOptions
@@ -45,7 +43,7 @@ from plumbline.jobs.association.associations import WordWeights
 from plumbline.jobs.kernel.corpus_options import CorpusOptions, VocabularyOptions
 from plumbline.jobs.kernel.tokens.tokenizer import Targets
 from plumbline.jobs.seed_words import english
-from plumbline.jobs.seed_words.sample import neutral_interval, read_verdicts
+from plumbline.jobs.seed_words.sample import neutral_interval
 from plumbline.jobs.spark.spark_session import settings_for
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.command.settings import here, made
@@ -156,7 +154,6 @@ revise = ["{word} {pronoun} {sentence}", "again {sentence}: {word}, {pronoun}, {
 convert = "{sentence} to {pronoun}"
 judge = "{{likely}} or not? {sentence}"
 """
-TERMS = 'version = "1"\nlanguage = "en"\naxis = "gender"\ngroups = ["m", "f"]\n'
 
 
 # fmt: off
@@ -215,8 +212,6 @@ CALLS = [
     of_file(WordWeights.read, "v.csv", "word,weight\ntea,high\n", "v.csv, row 1: ..."),
     of_file(WordWeights.read, "v.csv", "word,weight\ntea,inf\n", "v.csv, row 1: ..."),
     of_file(WordWeights.read, "v.csv", "word,weight\ntea,1\ntea,2\n", "v.csv, row 2: ..."),
-    of_file(read_verdicts, "said.csv", "word,verdict,why\ntea,accept,\nrum,maybe,\n",
-        "said.csv, row 2: ..."),
     # pairs
     Called("benchmark of two parts", lambda: find("use"), "benchmark 'use': ..."),
     Called("reference data", lambda: default_source("use-5"), "benchmark use-5: ...",
@@ -233,7 +228,6 @@ CALLS = [
     Called("one group", lambda: filler(["she"]), "--groups she: ..."),
     Called("forms of an unknown group", lambda: forms("thon"), "group 'thon': ..."),
     Called("empty template", lambda: fill("", "f"), "template '': ...", BadInput),
-    Called("tokens of a world", lambda: WorldOptions(n_tokens=0), "n_tokens = 0: ..."),
     Called("no address", lambda: BuildSpec(model="m", base_url=""), "--base-url: ..."),
     Called("password of a server", lambda: client("https://user:secret99@host/v1"),
         "--base-url: ..."),
@@ -260,10 +254,6 @@ CALLS = [
     Called("no wording of prompts", lambda: prompt_wording(Path("none.toml")), "none.toml: ..."),
     of_file(perturbation_wording, "own.toml", 'perturb = "{text} {name}"',
         "own.toml: perturb: ..."),
-    of_file(terms.load, "own.toml", TERMS + 'noun = [["a", "b"]]', "own.toml: ..."),
-    of_file(terms.load, "own.toml", TERMS + 'nouns = [["a", "b", "c"]]', "own.toml: ..."),
-    of_file(terms.load, "own.toml", TERMS + 'nouns = [["a", "b"], ["c", "a"]]',
-        "own.toml: nouns: ..."),
     of_file(name_prompts, "own.toml", swapped(NAMES, 'axis = "age"', ''), "own.toml: ..."),
     of_file(name_prompts, "own.toml", swapped(NAMES, 'axis = "age"', 'axis = 3'), "own.toml: ..."),
     of_file(name_prompts, "own.toml", swapped(NAMES, 'names =', 'naems ='), "own.toml: ..."),

@@ -101,5 +101,8 @@ def test_an_error_of_a_connection_stays_what_it_is(error: OSError, tmp_path: Pat
 def test_a_stop_a_defect_and_the_failure_of_an_only_model_end_the_command() -> None:
     stops = (Interrupted("lock", "taken"), KeyboardInterrupt(), ZeroDivisionError("a defect"))
     for n, error in (*((3, stop) for stop in stops), (1, BadInput("model a", "is damaged"))):
-        with pytest.raises(type(error)), Failures(n).collected("m"):
-            raise error
+        failures = Failures(n)
+        with pytest.raises(type(error)):
+            with failures.collected("m"):
+                raise error
+            failures.error()

@@ -31,11 +31,6 @@ from plumbline.warehouse.input.input_rows import checked_rows, records_of
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import fill, score
 
-ROWS: list[dict[str, Any]] = [
-    {"sentence_a": "Old men sing.", "sentence_b": "Young men sing.", "category": "age"},
-    {"sentence_a": "Ann, a Jew, sang.", "sentence_b": "Ann, a Hindu, sang.", "category": "faith"},
-]
-
 
 def as_csv(path: Path, rows: list[dict[str, Any]]) -> Path:
     with path.open("w", newline="", encoding="utf-8") as file:
@@ -123,47 +118,6 @@ def test_other_names_of_columns_and_further_columns(store: Store, tmp_path: Path
         taken(store, path, columns=(*columns, "category=nowhere"))
     with pytest.raises(UsageProblem, match="--column sentence=x: is not a column"):
         taken(store, path, columns=("sentence=x",))
-
-
-@pytest.mark.parametrize("delimiter", [",", "\t"])
-def test_a_quote_left_open_takes_no_rows_unseen(
-    store: Store, tmp_path: Path, delimiter: str
-) -> None:
-    """Of lines that a quote makes one field none is lost in silence; line breaks of a text stay."""
-    lines = ["sentence_a,sentence_b", "One old,One new", '"Two old,Two new', "Three old,Three new"]
-    lines += ['"Four" old,Four new', '"Five, she said.\nOld",Five new', "Six old,Six new"]
-    path = tmp_path / ("pairs.csv" if delimiter == "," else "pairs.tsv")
-    text = "\n".join(line.replace(",", delimiter) for line in lines)
-    path.write_text(text.replace(f"Five{delimiter} ", "Five, "))
-    done, pairs = taken(store, path)
-    assert [p["sentence_b"] for p in pairs] == ["One new", "Five new", "Six new"]
-    assert done.n_rejects == 1 and pairs[1]["sentence_a"] == "Five, she said.\nOld"
-    assert "a quote left open takes 3 lines into one field" in reasons(store)[2]
-    excerpts = [r["excerpt"] for r in store.read("reject").to_pylist()]
-    assert "Three old" in excerpts[0]
-
-
-def test_pairs_that_may_not_be_meant_are_warned_about(store: Store, tmp_path: Path) -> None:
-    rows = [
-        {"sentence_a": f"Old {k}.", "sentence_b": f"Young {k}.", "group_a": "old"}
-        | {"group_b": "young", "category": "age", "direction": "a"}
-        for k in range(10)
-    ]
-    (words,) = taken(store, as_csv(tmp_path / "a.csv", rows))[0].said
-    assert "words: 10, such as Old / Young; PD also tells how frequent" in words
-
-
-def test_only_a_star_stands_for_other_texts_in_the_values_of_a_recipe(
-    store: Store, tmp_path: Path
-) -> None:
-    recipe, _ = ages(tmp_path)
-    recipe.write_text(RECIPE.replace('["yes"]', '["who?", "*[MASK]*"]'))
-    sure = ("who?", "A [MASK]\nran.", "whom", "A M ran.", "Who?", "[MASK")
-    rows = [{"x": f"Old {k}.", "y": f"Young {k}.", "sure": s} for k, s in enumerate(sure)]
-    done, pairs = taken(store, as_csv(tmp_path / "s.csv", rows), recipe=str(recipe))
-    assert [p["source_row"] for p in pairs] == [1, 2] and [*reasons(store)] == [3, 4, 5, 6]
-    assert done.said[0].startswith("s.csv, row 3: sure is 'whom'")
-    assert "3 rows like it" in done.said[0]
 
 
 def test_templates_are_filled_for_groups_and_words(store: Store, tmp_path: Path) -> None:
@@ -299,27 +253,20 @@ def test_the_answer_about_the_stereotyped_group_of_bbq(store: Store, tmp_path: P
 
 
 def test_a_directory_of_several_configurations_is_refused(store: Store, tmp_path: Path) -> None:
-    """StereoSet as the hub has it: a directory for each configuration."""
+    """StereoSet as the hub has it: a directory for each configuration, and what datasets adds."""
     source = tmp_path / "stereoset"
     inter = {**stereoset()[0], "id": "9", "context": "He is a cook."}
     for name, row in (("intrasentence", stereoset()[0]), ("intersentence", inter)):
         (source / name).mkdir(parents=True)
         path = source / name / "validation-00000-of-00001.parquet"
         pq.write_table(pa.Table.from_pylist([row]), path)
+        (source / name / "dataset_infos.json").write_text('{"default": {}}')
     with pytest.raises(BadInput, match="intersentence, intrasentence"):
         taken(store, source, recipe="stereoset")
     done, (pair,) = taken(store, source / "intrasentence", recipe="stereoset")
     assert (done.n_pairs, done.n_rejects, pair["pair_id"]) == (1, 0, "7")
     done, _ = taken(store, source / "*" / "*.parquet", recipe="stereoset")
     assert (done.n_pairs, done.n_rejects) == (1, 1)
-
-
-def test_what_datasets_writes_beside_the_data_is_no_data(store: Store, tmp_path: Path) -> None:
-    folder = tmp_path / "folder"
-    folder.mkdir()
-    (folder / "dataset_infos.json").write_text('{"default": {}}')
-    as_csv(folder / "pairs.csv", ROWS)
-    assert taken(store, folder)[0].n_pairs == 2
 
 
 RECIPE = """about = "Pairs about age"

@@ -66,21 +66,6 @@ def test_winobias_sentences_come_back_exactly(data: Path, split: str) -> None:
 
 
 @pytest.mark.reference
-@pytest.mark.parametrize("benchmark", ["5words", "10words", "20words", "Winobias", "Winogender"])
-def test_scored_texts_come_back_up_to_their_capitals_and_quotes(data: Path, benchmark: str) -> None:
-    """The released scores hold both filled texts, lowercased but for the first letter."""
-
-    def plain(text: str) -> str:
-        return text.replace('"', "").casefold()
-
-    files = sorted((data / "unstereo-eval/results" / benchmark).glob("*pythia-70m.csv.gz"))
-    assert files
-    for row in (row for file in files for row in _rows(file)):
-        assert plain(fill(row["template"], "f")) == plain(row["F_template"])
-        assert plain(fill(row["template"], "m")) == plain(row["M_template"])
-
-
-@pytest.mark.reference
 @pytest.mark.parametrize("words", [5, 10, 20])
 def test_capitals_are_those_of_the_released_sentences(data: Path, words: int) -> None:
     """Where the template is the sentence with its pronouns taken out, they fit letter by letter."""

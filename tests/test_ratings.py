@@ -127,29 +127,6 @@ def test_the_interval_is_a_bootstrap_over_pairs() -> None:
     assert of_all["alpha_low"] < of_all["alpha"] < of_all["alpha_high"]
 
 
-def test_answers_come_back(store: Store, tmp_path: Path) -> None:
-    benchmark(store)
-    one, two = (answered(store, tmp_path, f"rater-{k}", yes, 15) for k in (1, 2))
-    first, second = import_answers(store, [one, two], "run")
-    assert (len(first.rows), first.rejects, second.rater) == (30, [], "rater-2")
-    rows = store.read("rating", benchmark="b").to_pylist()
-    assert len(rows) == 60 and {row["pair_id"] for row in rows} == {f"{k:02d}" for k in range(15)}
-    for row in rows:
-        is_yes = row["question"] == "natural" or int(row["pair_id"]) % 3 > 0
-        assert (row["is_yes"], row["answer"]) == (is_yes, "yes" if is_yes else "no")
-    # Other answers of one rater, as a German spreadsheet saves them: the earlier ones go.
-    text = one.read_text("utf-8").replace(",yes,", ", NO,").replace(",", ";")
-    one.write_text(text, "utf-8-sig")
-    import_answers(store, [one], "run")
-    rows = store.read("rating", benchmark="b").to_pylist()
-    said = [(row["rater"], row["is_yes"]) for row in rows if row["question"] == "natural"]
-    assert sorted(said) == [("rater-1", False)] * 15 + [("rater-2", True)] * 15
-    [of_natural] = rows_of(
-        store.root, "FROM rating_agreement WHERE question = 'natural' AND without_rater = ''"
-    )
-    assert of_natural["n_raters"] == 2 and of_natural["alpha"] < 0
-
-
 def test_what_cannot_be_used_is_kept_with_its_reason(store: Store, tmp_path: Path) -> None:
     benchmark(store)
     path = answered(store, tmp_path, "ana", yes, 12)

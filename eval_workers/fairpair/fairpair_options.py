@@ -141,7 +141,6 @@ class FairPairSpec(ModelOptions, FairPairOptions, ServerOptions):
     perturber_url: Annotated[
         str, Field(description="Its server; default: --base-url, or OpenAI's.")
     ] = ""
-    terms: Annotated[str, Field(description="Word lists of your own for the rules (TOML).")] = ""
     wording: Annotated[str, Field(description="What a chat perturber is asked (TOML).")] = ""
 
     def __post_init__(self) -> None:
@@ -157,8 +156,6 @@ class FairPairSpec(ModelOptions, FairPairOptions, ServerOptions):
         if self.perturber == RULES and (self.wording or self.perturber_url):
             what = "wording" if self.wording else "perturber_url"
             raise UsageProblem(what, "is for a chat perturber", "give --perturber MODEL")
-        if self.perturber != RULES and self.terms:
-            raise UsageProblem("terms", "are for the rules", "leave out --perturber")
 
     def sampling(self) -> SamplingOptions:
         """Options for drawing samples; by default chat models get ``INSTRUCTION``."""

@@ -12,7 +12,6 @@ from plumbline.eval_workers.chat.session import Build
 from plumbline.eval_workers.fairpair import phi, probe_prompts
 from plumbline.eval_workers.fairpair.fairpair_options import RULES, FairPairSpec, SampledModel
 from plumbline.eval_workers.fairpair.figures.fairpair_set import PerturbedSamples
-from plumbline.eval_workers.fairpair.perturbation import terms
 from plumbline.eval_workers.fairpair.perturbation.perturbed_set import (
     check_counterparts,
     perturb_set,
@@ -62,7 +61,7 @@ def check(spec: FairPairSpec, probe_set: str, rows: Sequence[Row]) -> None:
     scoring_functions(spec, rows)
     check_counterparts(probe_set, rows)
     if spec.perturber == RULES:
-        try_prompts(rows, _rules(spec))
+        try_prompts(rows, RulePerturber())
     else:
         _ = spec.chat_wording()
 
@@ -167,7 +166,7 @@ def perturb(
 
     A chat perturber sends only requests without a reply in its ledger. Raises as ``perturb_set``.
     """
-    perturber: Perturber = _rules(spec)
+    perturber: Perturber = RulePerturber()
     if spec.perturber != RULES:
         ledger, server = ledger_name(probe_set), spec.perturber_server()
         build = Build(store, ledger, run_id, server, spec.budget())
@@ -176,7 +175,3 @@ def perturb(
     keys = probe_set, model_key, sampling_key
     name = perturb_set(store, *keys, perturber, run_id, text_filter=spec.text_filter())
     return PerturbedSamples(*keys, name)
-
-
-def _rules(spec: FairPairSpec) -> RulePerturber:
-    return RulePerturber(terms.load(Path(spec.terms)) if spec.terms else None)

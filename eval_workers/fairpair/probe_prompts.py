@@ -14,7 +14,6 @@ from typing import Annotated, TypeAlias
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from plumbline.eval_workers.fairpair.perturbation.terms import Groups
 from plumbline.eval_workers.pairs.pronouns.pronoun_templates import fill
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.plugins import Registry
@@ -64,7 +63,7 @@ class PromptFile:
     file: str
     language: Text
     axis: Text
-    groups: Groups
+    groups: tuple[Text, Text]
     names: Annotated[
         tuple[tuple[Text, Text], ...],
         Field(min_length=1),
@@ -77,8 +76,9 @@ class PromptFile:
     articles: Mapping[str, Texts] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if any(a == b for a, b in self.names):
-            raise ValueError("names needs pairs of two different names")
+        for name, pairs in {"groups": [self.groups], "names": self.names}.items():
+            if same := next((a for a, b in pairs if a == b), None):
+                raise ValueError(f"{name}: {same} is there twice")
         for word in (*self.occupations, *chain.from_iterable(self.descriptors)):
             if set(word) not in ({""}, set(self.groups)):
                 forms = ", ".join(f'{group} = "..."' for group in self.groups)

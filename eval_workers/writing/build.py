@@ -18,7 +18,7 @@ from plumbline.eval_workers.pairs.benchmarks import Parsed, Row, discover, repla
 from plumbline.eval_workers.pairs.benchmarks.own.recipe import RECIPES
 from plumbline.eval_workers.pairs.sharing.export import Constraint, Exported, NothingKept, export
 from plumbline.eval_workers.writing.build_spec import BuildSpec
-from plumbline.eval_workers.writing.offline import SOURCE, offline_pairs
+from plumbline.eval_workers.writing.offline import SOURCE, write_offline
 from plumbline.eval_workers.writing.pairing import (
     CONVERSION_ROUNDS,
     JUDGE_ROUNDS,
@@ -180,15 +180,6 @@ def publish(build: Build, pairs: Sequence[Row], steps: Sequence[str]) -> None:
         replace_pairs(store, name, rows, run_id)
         for step in set(_STEPS) - set(steps):
             publish_rejects(build, step, [])
-
-
-def write_offline(
-    store: Store | None, name: str, words: Sequence[str], spec: BuildSpec
-) -> list[Row]:
-    """Pairs of the offline writer; if the corpus is a closed world, in frames of its grammar."""
-    planted = store.read("planted_word", corpus=spec.corpus) if store and spec.corpus else ()
-    limits = spec.n_sentences, spec.max_words, spec.seed
-    return offline_pairs(name, words, *limits, closed_world=len(planted) > 0)
 
 
 def count(

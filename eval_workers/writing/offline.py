@@ -11,9 +11,11 @@ from random import Random
 
 from plumbline.eval_workers.pairs.benchmarks import Parsed, Row
 from plumbline.eval_workers.pairs.closed_world_corpus.corpus_writer import templates_around
+from plumbline.eval_workers.writing.build_spec import BuildSpec
 from plumbline.eval_workers.writing.pairing import pair_id
 from plumbline.eval_workers.writing.written_sentences import n_words
 from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.storage.store import Store
 
 #: Value of ``source_file`` in ``benchmark_pair``; ``source_row`` is the number of the frame.
 SOURCE = "offline-writer"
@@ -51,6 +53,15 @@ _FRAMES = (
     'Among other words {pronoun} underlined "{word}".',
 )
 _HALF = len(_FRAMES) // 2
+
+
+def write_offline(
+    store: Store | None, name: str, words: Sequence[str], spec: BuildSpec
+) -> list[Row]:
+    """Pairs of the offline writer; if the corpus is a closed world, in frames of its grammar."""
+    planted = store.read("planted_word", corpus=spec.corpus) if store and spec.corpus else ()
+    limits = spec.n_sentences, spec.max_words, spec.seed
+    return offline_pairs(name, words, *limits, closed_world=len(planted) > 0)
 
 
 def offline_pairs(

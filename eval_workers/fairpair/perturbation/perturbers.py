@@ -19,7 +19,7 @@ from pydantic import AfterValidator
 
 from plumbline.eval_workers.chat.requests import ChatModel, Reply
 from plumbline.eval_workers.chat.session import Build
-from plumbline.eval_workers.fairpair.perturbation.terms import Terms, load
+from plumbline.eval_workers.fairpair.perturbation.terms import NO_TERMS, load
 from plumbline.eval_workers.fairpair.perturbation.text_rules import Entity, Perturbed, perturb
 from plumbline.eval_workers.writing.wordings import fill_prompt
 from plumbline.warehouse.errors import UsageProblem
@@ -62,7 +62,7 @@ class Perturber(Protocol):
 
 
 class RulePerturber:
-    """The rules of ``text_rules.py`` with a list of terms (by default the packaged one).
+    """The rules of ``text_rules.py``: for gender in English; on other axes they exchange names.
 
     >>> john, jane = Entity("John", "m"), Entity("Jane", "f")
     >>> text = Original("John is his own man.", "Jane is", john, jane, "gender", "en")
@@ -72,13 +72,10 @@ class RulePerturber:
     True
     """
 
-    def __init__(self, terms: Terms | None = None) -> None:
-        self._terms = load() if terms is None else terms
-
     @property
     def name(self) -> str:
         """``rules``, their version, and a hash of the terms (8 hex digits)."""
-        terms = self._terms
+        terms = load()
         names = ("version", "language", "axis", "groups", "pronouns", "generic", "classes")
         content = {name: getattr(terms, name) for name in names}
         content |= {"file": "", "nouns": terms.noun_of, "titles": terms.title_of}
@@ -87,20 +84,18 @@ class RulePerturber:
         return f"rules-{RULES_VERSION}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
     def perturb(self, texts: Sequence[Original]) -> list[Perturbed]:
-        """See ``Perturber``; ``UsageProblem`` for texts of another axis, language or groups."""
-        terms = self._terms
+        """See ``Perturber``; ``UsageProblem`` for gender in another language or other groups."""
+        gender, made = load(), []
         for text in texts:
+            is_gender = text.axis == gender.axis
             groups = text.entity.group, text.counterpart.group
-            same_language = (text.axis, text.language) == (terms.axis, terms.language)
-            if same_language and set(groups) == set(terms.groups):
-                continue
-            terms_text = f"{terms.axis} in {terms.language} ({', '.join(terms.groups)})"
-            problem = f"are for {terms_text}, the prompts {text.axis} in {text.language}"
-            fix = "give a list of terms for these prompts (--terms FILE)"
-            if same_language:
-                fix = 'name their groups "{}" and "{}", or {}'.format(*terms.groups, fix)
-            raise UsageProblem(f"terms {terms.file}", f"{problem} ({', '.join(groups)})", fix)
-        return [perturb(text.text, text.entity, text.counterpart, terms) for text in texts]
+            if is_gender and (text.language != gender.language or {*groups} != {*gender.groups}):
+                theirs = f"{text.language} ({', '.join(groups)})"
+                problem = f"are for gender in en (m, f), not in {theirs}"
+                raise UsageProblem("the rules", problem, "give --perturber MODEL")
+            terms = gender if is_gender else NO_TERMS
+            made.append(perturb(text.text, text.entity, text.counterpart, terms))
+        return made
 
 
 _PLACES = holding(("text", "name", "counterpart"), ("group", "counterpart_group"))

@@ -58,10 +58,6 @@ class WorldOptions:
     corpus: str = ""
 
     def __post_init__(self) -> None:
-        for name, least in (("n_tokens", 1), ("n_shards", 1), ("seed", 0)):
-            if (value := getattr(self, name)) < least:
-                problem = f"should be greater than or equal to {least}"
-                raise UsageProblem(f"{name} = {value}", problem)
         planted_words(self.seed, self.world)  # raises for an unknown world
 
     @property
@@ -134,15 +130,9 @@ def _compiled(options: WorldOptions, shard: int, frames: Sequence[str]) -> list[
             shares = [w.p_he if person else w.p_she for w in words]
             rng = np.random.default_rng([options.seed, 2, shard, person, number])
             streams[name] = _stream([w.word for w in words], shares, rng)
-        people.append(
-            [
-                (
-                    fill(_SLOT.sub("%s", frame), gender),
-                    [streams[s] for s in slots(frame) if s not in PRONOUN_SLOTS],
-                )
-                for frame in frames
-            ]
-        )
+        of_frames = ([streams[s] for s in slots(f) if s not in PRONOUN_SLOTS] for f in frames)
+        formats = (fill(_SLOT.sub("%s", frame), gender) for frame in frames)
+        people.append(list(zip(formats, of_frames, strict=True)))
     return people
 
 
