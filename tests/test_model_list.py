@@ -74,9 +74,6 @@ def test_a_settings_file_holds_a_list_too(tmp_path: Path) -> None:
     assert values["models"].source == str(path)
     with pytest.raises(BadInput, match="unknown key dtype"):
         model_lists.load(str(path))
-    path.write_text('[[model]]\nid = "a/b"\n[[model]]\nid = "a/b"\ndtype = "float16"\n')
-    plan = make_plan(made(Pipeline, {}, None, here(Pipeline, path, {})))
-    assert [m.name for m in plan.models] == ["a/b", "a/b (float16)"]
 
 
 def score(store: Store, *arguments: str) -> int:
