@@ -122,10 +122,11 @@ class FairpairRun(FairPairSpec, Command):
                 steps.write_prompts(store, name, rows, run_id)
                 sample = f"sample {target.model}"
                 drawn = context.retried(sample, steps.draw, store, name, target, self, run_id)
-                audited.append((drawn, measured(context, self, name, drawn, chosen)))
-        keys = [sampled for _, sampled in audited]
+                keys = drawn.model_key, drawn.sampling_key
+                audited.append((drawn, measured(context, self, name, keys, chosen)))
+        measured_sets = [sampled for _, sampled in audited]
         return Done(
-            rows=figures(store, keys, chosen, self),
+            rows=figures(store, measured_sets, chosen, self),
             said=[line for drawn, _ in audited for line in _drawn_lines(drawn)],
             next="plumbline report",
             query="FROM fairpair_set WHERE probe_set = $probe_set "
@@ -179,13 +180,12 @@ def measured(
     context: Context,
     options: FairPairSpec,
     probe_set: str,
-    drawn: SampleCounts | steps.Continued,
+    keys: tuple[str, str],
     chosen: Sequence[str],
 ) -> PerturbedSamples:
-    """Perturb the samples of a model, and measure them by the chosen scoring functions."""
+    """Perturb the samples of a model and a decoding; measure them by the chosen functions."""
     store, run_id = context.store, context.run_id
-    keys = (probe_set, drawn.model_key, drawn.sampling_key)
-    sampled = context.stage("perturb", steps.perturb, store, *keys, options, run_id)
+    sampled = context.stage("perturb", steps.perturb, store, probe_set, *keys, options, run_id)
     for phi in chosen:
         figure_options = part(FigureOptions, options)
         context.stage(f"measure by {phi}", measure_set, store, sampled, phi, figure_options, run_id)
