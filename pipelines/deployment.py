@@ -29,10 +29,9 @@ def write_dist(directory: Path) -> list[Path]:
     ['plumbline.zip', 'submit.py', 'cluster.conf']
     """
     written = [write_archive(directory / NAME)]
-    for package, name in (("pipelines", "submit.py"), ("spark_conf", "cluster.conf")):
-        content = resources.files(f"plumbline.{package}").joinpath(name).read_bytes()
+    for source, name in (("__main__.py", "submit.py"), ("spark_conf/cluster.conf", "cluster.conf")):
         written.append(directory / name)
-        written[-1].write_bytes(content)
+        written[-1].write_bytes(resources.files("plumbline").joinpath(source).read_bytes())
     return written
 
 

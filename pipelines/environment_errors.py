@@ -11,78 +11,37 @@ import importlib.util
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from plumbline.warehouse.errors import BadInput, MissingComponent, PlumblineError
 from plumbline.warehouse.plugins import install_line
 
-#: Name in an import statement -> extra of ``pyproject.toml`` that installs it.
-EXTRA_OF = {
-    "fasttext": "vocabulary",
-    "nltk": "vocabulary",
-    "requests": "vocabulary",
-    "openai": "models",
-    "peft": "models",
-    "safetensors": "models",
-    "tokenizers": "models",
-    "torch": "models",
-    "transformers": "models",
-    "vaderSentiment": "models",
-    "fastapi": "schedule",
-    "prefect": "schedule",
-    "sqlalchemy": "schedule",  # needed by prefect
-    "spacy": "languages",
-    "vl_convert": "figures",
-    "obstore": "cloud",
-    "pandas": "spark",
-    "py4j": "spark",
-    "pyspark": "spark",
+_PACKAGES = {
+    "cloud": "obstore",
+    "figures": "vl_convert",
+    "languages": "spacy",
+    "models": "openai peft safetensors tokenizers torch transformers vaderSentiment",
+    "schedule": "fastapi prefect sqlalchemy",
+    "spark": "pandas py4j pyspark",
+    "vocabulary": "fasttext nltk requests",
 }
-
-
-@dataclass(frozen=True)
-class _Cause:
-    """A cause by ``OSError`` numbers and by texts in messages of Java, SQLite, DuckDB or torch."""
-
-    fix: str
-    numbers: tuple[int, ...] = ()
-    signs: tuple[str, ...] = ()
-
-
-_RENAME = "type it in UTF-8; a file of such a name has to be renamed"
+#: Name in an import statement -> extra of ``pyproject.toml`` that installs it.
+EXTRA_OF = {name: extra for extra, names in _PACKAGES.items() for name in names.split()}
 _RESUME = "finished work is kept: run the same command again to resume"
-_CAUSES = (
-    _Cause(
-        f"make room; {_RESUME}",
-        (errno.ENOSPC, errno.EDQUOT, errno.EROFS),
-        (
-            "No space left on device",
-            "database or disk is full",
-            "disk quota exceeded",
-            "Read-only file system",
-            "attempt to write a readonly database",
-        ),
-    ),
-    _Cause(
-        f"allow larger files with `ulimit -f`; {_RESUME}",
-        (errno.EFBIG,),
-        ("File too large",),
-    ),
-    _Cause(
-        f"allow more with `ulimit -n`; {_RESUME}",
-        (errno.EMFILE, errno.ENFILE),
-        ("Too many open files",),
-    ),
-    _Cause(
-        f"give it more memory; {_RESUME}",
-        (errno.ENOMEM,),
-        ("Cannot allocate memory", "can't allocate memory", "std::bad_alloc", "Out of Memory"),
-    ),
-    _Cause(
-        "check the path",
-        (errno.ENAMETOOLONG, errno.ELOOP, errno.EISDIR, errno.ENOTDIR, errno.EINVAL),
-    ),
-)
+_FIXES = {
+    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT, errno.EROFS), f"make room; {_RESUME}"),
+    errno.EFBIG: f"allow larger files with `ulimit -f`; {_RESUME}",
+    **dict.fromkeys((errno.EMFILE, errno.ENFILE), f"allow more with `ulimit -n`; {_RESUME}"),
+    errno.ENOMEM: f"give it more memory; {_RESUME}",
+}
+#: What the messages of Java, SQLite, DuckDB and torch say for a number.
+_SIGNS = {
+    **{os.strerror(number): number for number in _FIXES},
+    "database or disk is full": errno.ENOSPC,
+    "attempt to write a readonly database": errno.EROFS,
+    **dict.fromkeys(("can't allocate memory", "std::bad_alloc", "Out of Memory"), errno.ENOMEM),
+}
+#: Numbers of errors whose cause is a path.
+_OF_PATHS = (errno.ENAMETOOLONG, errno.ELOOP, errno.EISDIR, errno.ENOTDIR, errno.EINVAL)
 #: DuckDB's errors about data, not about a query.
 _OF_DATA = re.compile(
     "Conversion Error|Out of Range Error|Failed to read file|[Pp]arquet|TProtocolException"
@@ -109,29 +68,23 @@ def problem(error: BaseException) -> BadInput | None:
     True
     """
     for link in chain(error):
-        for cause in _CAUSES:
-            if matched := _matched(cause, link):
-                return matched
-        if isinstance(link, UnicodeEncodeError) and "surrogates" in link.reason:
-            return BadInput(f"text {link.object[:200]!r}", "is not in UTF-8", _RENAME)
-        if "cannot encode str as UTF-8" in str(link):  # DuckDB's message
-            return BadInput("a name or text that was given", "is not in UTF-8", _RENAME)
+        name, number = getattr(link, "filename", None), getattr(link, "errno", None)
         if isinstance(link, MemoryError):
-            return BadInput("memory", "there is too little", f"give it more; {_RESUME}")
+            number = errno.ENOMEM
+        if name and number in _OF_PATHS:
+            return BadInput(str(name), os.strerror(number), "check the path")
+        if number not in _FIXES:
+            number = next((_SIGNS[sign] for sign in _SIGNS if sign in str(link)), None)
+        if number is not None:
+            return BadInput(str(name or "this machine"), os.strerror(number), _FIXES[number])
+        is_not_unicode = isinstance(link, UnicodeEncodeError) and "surrogates" in link.reason
+        if is_not_unicode or "cannot encode str as UTF-8" in str(link):  # DuckDB's message
+            fix = "type it in UTF-8; a file of such a name has to be renamed"
+            return BadInput("a name or text that was given", "is not in UTF-8", fix)
         if type(link).__module__.endswith("duckdb") and _OF_DATA.search(str(link)):
             fix = "`plumbline warehouse check` names damaged files"
             return BadInput("a table can't be read", str(link)[:1000], fix)
     return None
-
-
-def _matched(cause: _Cause, error: BaseException) -> BadInput | None:
-    """The error for the user if ``error`` has this cause; a bad path must be in ``filename``."""
-    name = getattr(error, "filename", None)
-    if isinstance(error, OSError) and error.errno in cause.numbers and (cause.signs or name):
-        reason = (name and error.strerror) or os.strerror(error.errno)
-        return BadInput(str(name or "this machine"), reason, cause.fix)
-    signs = (sign for sign in cause.signs if sign in str(error))
-    return next((BadInput(str(name or "this machine"), sign, cause.fix) for sign in signs), None)
 
 
 def chain(error: BaseException | None) -> Iterator[BaseException]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import base64
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -26,11 +26,9 @@ from plumbline.pipelines.command.failures import DELAY_S, TRIES, may_pass, with_
 from plumbline.pipelines.command.registry import name_of
 from plumbline.pipelines.command.settings import here, made
 from plumbline.pipelines.commands.benchmark.building import BenchmarkBuild
-from plumbline.pipelines.commands.pipeline import Pipeline
+from plumbline.pipelines.commands.pipeline import Parts, Pipeline
 from plumbline.pipelines.commands.warehouse import Compact
-from plumbline.pipelines.pipeline_parts import Parts, check_plan, sole_pipeline
-from plumbline.pipelines.pipeline_plan import make_plan
-from plumbline.pipelines.report.plain import markdown_answer
+from plumbline.pipelines.report.plain import escaped
 from plumbline.pipelines.report.rows import with_ends
 from plumbline.warehouse.errors import BadInput, MissingComponent
 from plumbline.warehouse.storage.store import Store
@@ -76,9 +74,9 @@ def count(
         conf: settings file; empty: plumbline.toml, if there is one.
     """
     with _parts(_pipeline(conf, corpus, benchmarks, model, out)) as parts:
-        parts.corpus()
-    if parts.unread:
-        message = f"{'; '.join(parts.unread)}; repair it, then run this again"
+        parts.do(parts.corpus())
+    if parts.errors:
+        message = f"{'; '.join(map(str, parts.errors))}; repair it, then run this again"
         return Failed(name=SHARDS_FAILED, message=message)
     return Completed(message=f"counted {', '.join(c.name for c in parts.plan.corpora)}")
 
@@ -115,9 +113,9 @@ def score(
     pipeline = _pipeline(conf, corpus, benchmarks, model, out)
     pipeline.check()
     with _parts(pipeline) as parts:
-        parts.evaluate()
-    if parts.failed:
-        return Failed(name=SCORES_FAILED, message="; ".join(parts.failed))
+        parts.do(parts.evaluate())
+    if parts.errors:
+        return Failed(name=SCORES_FAILED, message="; ".join(map(str, parts.errors)))
     return Completed(message=f"scored {', '.join(m.name for m in parts.plan.models)}")
 
 
@@ -130,12 +128,13 @@ def report(out: str = "", conf: str = "") -> State[None]:
         conf: settings file; empty: plumbline.toml, if there is one.
     """
     with _parts(_pipeline(conf, out=out)) as parts:
-        _, written = parts.report()
+        parts.do(parts.report())
+    written = parts.results["report"]
     page = Path(written.files[0])
-    _show_report(parts.store, page)
+    _show_report(parts.store, page, written.said)
     _show_changes(parts.store)
-    if parts.changed:
-        return Failed(name=MODEL_CHANGED, message=str(parts.changed))
+    if parts.errors:
+        return Failed(name=MODEL_CHANGED, message=str(parts.errors[0]))
     return Completed(message=f"wrote {page}")
 
 
@@ -204,22 +203,22 @@ def _pipeline(
     given = _given({"corpus": corpus, "benchmarks": benchmarks, "model": model, "out": out})
     given |= {"conf": conf} | ({"models": ""} if model else {})
     pipeline = made(Pipeline, given, None, here(Pipeline, conf or None))
-    with_retries(lambda: check_plan(pipeline))
+    with_retries(pipeline.check_inputs)
     return pipeline
 
 
 @contextmanager
 def _parts(pipeline: Pipeline) -> Iterator[Parts]:
     """The parts of a pipeline, while no other pipeline writes to the same places."""
-    with sole_pipeline(pipeline.warehouse, pipeline.out) as store:
-        yield Parts(pipeline, make_plan(pipeline), store, run_command)
+    with pipeline.sole() as store:
+        yield Parts(pipeline, store, run_command)
 
 
 def _run(kind: type[Command], conf: str, **options: Any) -> Done:
     """Check a command and run it as a task."""
     command = made(kind, _given(options), None, here(kind, conf or None))
-    command.check()
     command.ready()
+    command.check()
     store = Store.open(command.warehouse, create=command.makes_warehouse)
     done = run_command(name_of(kind), store, command)
     if done.failed is not None:
@@ -227,11 +226,12 @@ def _run(kind: type[Command], conf: str, **options: Any) -> Done:
     return done
 
 
-def _show_report(store: Store, page: Path) -> None:
-    """Attach the answer of the report's first page, its first chart, and where the page is."""
+def _show_report(store: Store, page: Path, said: Sequence[str]) -> None:
+    """Attach what the report's first page says, its first chart, and where the page is."""
     # No link: browsers don't follow one from a server's page to a file.
     where = f"The page: `{socket.gethostname()}:{page.resolve()}`"
-    words = [*markdown_answer(page.read_text(encoding="utf-8")), *_chart(store), where]
+    title, *answer = map(escaped, said)
+    words = [f"## {title}", *answer, *_chart(store), where]
     create_markdown_artifact(key="report", markdown="\n\n".join(words), description="Report")
 
 

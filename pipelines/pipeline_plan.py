@@ -1,35 +1,70 @@
-"""The plan of a pipeline, made from the settings before anything starts."""
+"""The options of a pipeline, and its plan, made from them before anything starts."""
 
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Annotated
+
+from pydantic import Field
 
 from plumbline.eval_workers.fairpair.fairpair_options import CLOSED_WORLD
-from plumbline.eval_workers.models.model_lists import load_available
+from plumbline.eval_workers.models.model_lists import ListedModel, load_available
 from plumbline.eval_workers.models.model_options import ModelOptions
+from plumbline.pipelines.command.base import Command
+from plumbline.pipelines.command.fields import ContrastOption, DataOption, OutputDirectory, Seed
 from plumbline.warehouse.errors import UsageProblem
-from plumbline.warehouse.options import part
-
-if TYPE_CHECKING:
-    from plumbline.pipelines.commands.pipeline import Pipeline
+from plumbline.warehouse.options import MOST, part
 
 #: Options that name inputs. If none of them is set, the pipeline runs on the closed world.
 WORK = ("corpus", "benchmarks", "model", "models")
 #: The closed world, and its twin: the same text with she and he exchanged.
 WORLDS = ("straight", "swapped")
-#: Benchmark that the offline writer makes of the first world's seed words.
-OFFLINE = "closed-world-offline"
 #: Value of `model`, instead of a hub id or path, for a small model trained on the corpus itself.
 TRAIN_SMALL = "train:small"
 #: Prompts of Plumbline's own, on which disclosure is measured if no benchmark is scored.
 PROMPTS = "topics"
 #: Benchmarks scored when none are named and reference data is configured.
 RELEASED = ("winobias", "winogender", "use-5", "use-10", "use-20")
+
+
+class PipelineOptions(ModelOptions, ContrastOption, DataOption, Command):
+    """The options of `plumbline pipeline`."""
+
+    conf: Annotated[str, Field(description="Settings file (TOML).")] = ""
+    out: Annotated[
+        OutputDirectory, Field(description="Directory for everything that is written.")
+    ] = Path("out")
+    corpus: Annotated[
+        str, Field(description="Shards to count: paths or globs, separated by spaces.")
+    ] = ""
+    corpus_name: Annotated[
+        str, Field(description="Name of the corpus; default: the shards' directory.")
+    ] = ""
+    benchmarks: Annotated[
+        tuple[str, ...],
+        Field(description="Benchmarks, by commas; default: five of `data`, or our own."),
+    ] = ()
+    model: Annotated[
+        tuple[str, ...], Field(description="Hub ids, paths or train:small, by commas.")
+    ] = ()
+    models: Annotated[
+        str, Field(description="Instead of `model` a list: a TOML file, or a name: unstereoeval.")
+    ] = ""
+    probe_set: Annotated[str, Field(description="Prompts that FairPair continues.")] = ""
+    prompt_sets: Annotated[
+        tuple[str, ...], Field(description="Prompts that disclosure is measured on, by commas.")
+    ] = ()
+    seed: Annotated[Seed, Field(description="Seed of corpus writing, training and samples.")] = 0
+    demo_tokens: Annotated[
+        int, Field(ge=1, le=MOST, description="Size of each closed-world corpus in tokens.")
+    ] = 3_000_000
+    twin: Annotated[
+        bool, Field(description="Closed world: also train on the text with she and he exchanged.")
+    ] = False
+    master: Annotated[str, Field(description="Spark master that counts; default: here.")] = ""
 
 
 @dataclass(frozen=True)
@@ -83,26 +118,23 @@ class PipelinePlan:
         return (*self.benchmarks, *self.offline)
 
 
-def make_plan(options: Pipeline) -> PipelinePlan:
-    """Turn settings into a plan, of the closed world if none of ``WORK`` is set.
+def make_plan(options: PipelineOptions) -> PipelinePlan:
+    """Turn options into a plan, of the closed world if none of ``WORK`` is set.
 
     With a model but without benchmarks and reference data, disclosure is measured, by default on
     ``PROMPTS``; and if there is a corpus, our own grammar writes a benchmark around its words.
 
-    Raises ``UsageProblem`` for settings that don't fit, such as a model to train without a corpus,
+    Raises ``UsageProblem`` for options that don't fit, such as a model to train without a corpus,
     or a twin of another corpus than the closed world. Also raises the errors of reading a list of
     models.
 
-    >>> from plumbline.pipelines.commands.pipeline import Pipeline
-    >>> plan = make_plan(Pipeline())
-    >>> [c.name for c in plan.corpora], plan.benchmarks, [m.name for m in plan.models]
-    (['closed-world-straight'], ('closed-world',), ['test-model'])
-    >>> [m.name for m in make_plan(Pipeline(twin=True)).models]
-    ['test-model', 'test-model-swapped']
-    >>> (small,) = make_plan(Pipeline(corpus="novels/*.jsonl", model=("train:small",))).models
+    >>> plan = make_plan(PipelineOptions())
+    >>> [c.name for c in plan.corpora], plan.scored(), [m.name for m in plan.models]
+    (['closed-world-straight'], ('closed-world', 'closed-world-offline'), ['test-model'])
+    >>> (small,) = make_plan(PipelineOptions(corpus="a/*.jsonl", model=("train:small",))).models
     >>> small.name, small.corpus, small.preset
-    ('small-novels', 'novels', 'small')
-    >>> make_plan(Pipeline(corpus="novels/*.jsonl", model=("gpt2",))).scored()
+    ('small-a', 'a', 'small')
+    >>> make_plan(PipelineOptions(corpus="novels/*.jsonl", model=("gpt2",))).scored()
     ('novels-offline',)
     """
     if not any(getattr(options, name) for name in WORK):
@@ -123,18 +155,18 @@ def make_plan(options: Pipeline) -> PipelinePlan:
     return PipelinePlan(corpora, (), models, offline, options.probe_set, sets or (PROMPTS,))
 
 
-def _closed_world(options: Pipeline) -> PipelinePlan:
+def _closed_world(options: PipelineOptions) -> PipelinePlan:
     loading = part(ModelOptions, options)
-    worlds = WORLDS if options.twin else WORLDS[:1]
-    ends = {world: "" if world == WORLDS[0] else f"-{world}" for world in worlds}
-    corpora = tuple(CorpusPlan(f"closed-world-{world}", world=world) for world in worlds)
+    worlds = {"": WORLDS[0], "-swapped": WORLDS[1]} if options.twin else {"": WORLDS[0]}
+    corpora = tuple(CorpusPlan(f"closed-world-{world}", world=world) for world in worlds.values())
     models = tuple(
         ModelPlan(f"test-model{end}", corpus=corpus.name, preset="closed", options=loading)
-        for corpus, end in zip(corpora, ends.values(), strict=True)
+        for end, corpus in zip(worlds, corpora, strict=True)
     )
-    offline, benchmark = {OFFLINE: corpora[0].name}, "closed-world"
+    offline, benchmark = {"closed-world-offline": corpora[0].name}, "closed-world"
+    prompts = ("closed-world-unseen",)
     return PipelinePlan(
-        corpora, (benchmark,), models, offline, benchmark, fairpair=vars(CLOSED_WORLD)
+        corpora, (benchmark,), models, offline, benchmark, prompts, vars(CLOSED_WORLD)
     )
 
 
@@ -151,32 +183,26 @@ def corpus_name(pattern: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", source.lower()).strip("-") or "corpus"
 
 
-def _models(options: Pipeline, corpora: tuple[CorpusPlan, ...]) -> tuple[ModelPlan, ...]:
-    """The models of the settings. Options of an entry in a list override those of the settings."""
-    shared = part(ModelOptions, options)
+def _models(options: PipelineOptions, corpora: tuple[CorpusPlan, ...]) -> tuple[ModelPlan, ...]:
+    """The models of the options. Options of an entry in a list override the others."""
     if options.model and options.models:
         raise UsageProblem("settings model and models", "exclude each other", "give one of them")
-    if not options.models:
-        return tuple(_model(name, corpora, shared) for name in options.model)
-    entries, plans = load_available(options.models), list[ModelPlan]()
-    times = Counter(entry.id for entry in entries)
-    for entry in entries:
-        plan = _model(entry.id, corpora, entry.options(shared))
-        plan = replace(plan, workers=entry.workers, given_name=entry.given_name)
-        overrides = ", ".join(map(str, entry.overrides.values()))
-        if overrides and plan.location and times[entry.id] > 1:  # listed again, loaded otherwise
-            plan = replace(plan, name=f"{plan.name} ({overrides})")
-        plans.append(plan)
-    return tuple(plans)
+    entries = [ListedModel(name, name, {}) for name in options.model]
+    if options.models:
+        entries = load_available(options.models)
+    shared = part(ModelOptions, options)
+    return tuple(_model(entry, corpora, entry.options(shared)) for entry in entries)
 
 
-def _model(name: str, corpora: tuple[CorpusPlan, ...], options: ModelOptions) -> ModelPlan:
+def _model(entry: ListedModel, corpora: tuple[CorpusPlan, ...], options: ModelOptions) -> ModelPlan:
+    name = entry.id
     if not name.startswith("train:"):
         shown = Path(name).name if Path(name).is_dir() else name
-        return ModelPlan(shown, location=name, options=options)
+        return ModelPlan(shown, name, "", "", options, entry.workers, entry.given_name)
     if name != TRAIN_SMALL:
         raise UsageProblem(f"model {name}", f"only {TRAIN_SMALL} can be trained here")
     if not corpora:
         raise UsageProblem(f"model {name}", "needs a corpus to learn from", "give its shards")
     corpus = corpora[0].name
-    return ModelPlan(f"small-{corpus}", corpus=corpus, preset="small", options=options)
+    small = f"small-{corpus}"
+    return ModelPlan(small, "", corpus, "small", options, entry.workers, entry.given_name)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import csv
 import json
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import date, datetime, time
 from decimal import Decimal
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 #: Most rows of a result that are printed; a line below them gives the number of all.
 MAX_ROWS = 1000
-#: Rows per fetch from a result.
-_BATCH_ROWS = 10_000
 
 
 def show(
@@ -98,21 +96,19 @@ def write_result(
     out: Path | None,
     stdout: IO[str],
 ) -> int:
-    """Run a query and write its rows in batches; returns the number of rows.
+    """Run a query and write its rows; returns the number of rows.
 
-    ``kind`` is csv, json or, with ``out``, parquet. A file gets its name once it is complete. On a
-    terminal, control characters are escaped. Text cells of CSV that a spreadsheet would take for
-    formulas get a ``'`` in front. Raises ``BadInput`` for a file that can't be written,
-    ``UsageProblem`` for Parquet of a statement without rows or of an unsupported type.
+    ``kind`` is csv, json or, with ``out``, parquet. A file gets its name once it is complete.
+    Raises ``BadInput`` for a file that can't be written, ``UsageProblem`` for Parquet of a
+    statement without rows or of an unsupported type.
     """
-    write = _write_csv if kind == "csv" else _write_json
     if out is None:
-        return write(connection.execute(query), stdout, stdout.isatty())
+        return _write(connection.execute(query), kind, stdout)
     with disk_problems(out), replacing(out) as temporary:
         if kind == "parquet":
             return _write_parquet(connection.sql(query), temporary)
         with temporary.open("w", encoding="utf-8", newline="") as file:
-            return write(connection.execute(query), file, False)
+            return _write(connection.execute(query), kind, file)
 
 
 def _write_parquet(result: duckdb.DuckDBPyRelation | None, path: Path) -> int:
@@ -121,59 +117,43 @@ def _write_parquet(result: duckdb.DuckDBPyRelation | None, path: Path) -> int:
 
     if result is None:
         raise UsageProblem("SQL", "the statement gives no rows to write")
-    names = _distinct(result.columns)
-    reader, n_rows = result.to_arrow_reader(_BATCH_ROWS), 0
-    schema = pa.schema([f.with_name(n) for f, n in zip(reader.schema, names, strict=True)])
+    table = result.to_arrow_table().rename_columns(_distinct(result.columns))
     try:
-        file = pq.ParquetWriter(path, schema, compression="zstd")
+        pq.write_table(table, path, compression="zstd")
     except pa.ArrowNotImplementedError as e:
         raise UsageProblem("format parquet", str(e), "cast that column, or choose json") from e
-    with file as writer:
-        for batch in _batches(reader):
-            writer.write_batch(batch.rename_columns(names))
-            n_rows += batch.num_rows
+    n_rows: int = table.num_rows
     return n_rows
 
 
-def _batches(reader: Any) -> Iterator[Any]:
-    """Yield the batches of a result; raise the query's errors as ``UsageProblem``."""
-    try:
-        yield from reader
-    except OSError as e:  # Arrow raises DuckDB's errors as OSError without errno
-        if e.errno is not None:
-            raise
-        raise UsageProblem("SQL", " ".join(str(e).split("\n\nLINE ")[0].split())) from e
+def _write(cursor: duckdb.DuckDBPyConnection, kind: str, file: IO[str]) -> int:
+    names = _distinct([column[0] for column in cursor.description or []])
+    rows = iter(cursor.fetchone, None) if names else ()  # a statement without columns has none
+    return (write_csv if kind == "csv" else _write_json)(names, rows, file)
 
 
-def _write_csv(cursor: duckdb.DuckDBPyConnection, file: IO[str], for_terminal: bool) -> int:
-    writer, n_rows = csv.writer(file, lineterminator="\n"), 0
-    writer.writerow(_names(cursor))
-    for row in _rows(cursor):
+def write_csv(names: Sequence[str], rows: Iterable[Sequence[object]], file: IO[str]) -> int:
+    """Write rows as CSV; returns their number.
+
+    Text that a spreadsheet would take for a formula gets a ``'`` in front. On a terminal, control
+    characters are escaped.
+    """
+    writer, n_rows, for_terminal = csv.writer(file, lineterminator="\n"), 0, file.isatty()
+    writer.writerow(names)
+    for n_rows, row in enumerate(rows, 1):  # noqa: B007
         cells = [str(csv_cell(_csv_value(value))) for value in row]
         writer.writerow(map(terminal, cells) if for_terminal else cells)
-        n_rows += 1
     return n_rows
 
 
-def _write_json(cursor: duckdb.DuckDBPyConnection, file: IO[str], for_terminal: bool) -> int:
-    n_rows, names = 0, _names(cursor)
-    for row in _rows(cursor):
+def _write_json(names: Sequence[str], rows: Iterable[Sequence[object]], file: IO[str]) -> int:
+    n_rows, for_terminal = 0, file.isatty()
+    for n_rows, row in enumerate(rows, 1):
         values = dict(zip(names, map(json_value, row), strict=True))
         text = json.dumps(values, ensure_ascii=for_terminal, allow_nan=False)
-        file.write((",\n" if n_rows else "[") + text)
-        n_rows += 1
+        file.write(("[" if n_rows == 1 else ",\n") + text)
     file.write("]\n" if n_rows else "[]\n")
     return n_rows
-
-
-def _rows(cursor: duckdb.DuckDBPyConnection) -> Iterator[Sequence[object]]:
-    """Yield the rows of a result; a statement without columns has none."""
-    while cursor.description and (batch := cursor.fetchmany(_BATCH_ROWS)):
-        yield from batch
-
-
-def _names(cursor: duckdb.DuckDBPyConnection) -> list[str]:
-    return _distinct([column[0] for column in cursor.description or []])
 
 
 def _distinct(names: Sequence[str]) -> list[str]:

@@ -1,4 +1,4 @@
-"""``python -m plumbline`` is the command ``plumbline``, where that is not on the path."""
+"""The command ``plumbline`` as ``python -m plumbline``, and the application for spark-submit."""
 
 from plumbline.pipelines.command.main import entry
 

@@ -17,7 +17,6 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from difflib import get_close_matches
 from inspect import getdoc
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from plumbline.frames import Frame, Frames, file_of, frame_maker, hash_of, listed, table_of
-from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.errors import UsageProblem, did_you_mean
 from plumbline.warehouse.query.connection import read_only, rows_of
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage.store import Store
@@ -94,15 +93,15 @@ class Why:
     snippets: Frame
 
     def __repr__(self) -> str:
-        return self._rendered("text")
+        return self._rendered(as_markdown=False)
 
     def _repr_markdown_(self) -> str:
-        return self._rendered("markdown")
+        return self._rendered(as_markdown=True)
 
-    def _rendered(self, form: str) -> str:
+    def _rendered(self, *, as_markdown: bool) -> str:
         from plumbline.pipelines.commands.why import rendered
 
-        return "\n".join(rendered(self.answers, form))
+        return "\n".join(rendered(self.answers, as_markdown=as_markdown))
 
 
 class Warehouse:
@@ -142,22 +141,16 @@ class Warehouse:
         return self._frame(pa.Table.from_pylist([dict(row) for row in rows]))
 
     def _done(self, command: str, options: Mapping[str, Any]) -> Done:
-        from plumbline.pipelines.command import registry
-        from plumbline.pipelines.command.base import WARNING, class_of, execute_on
+        from plumbline.pipelines.command.base import WARNING, class_of, execute
         from plumbline.pipelines.command.settings import made
 
-        if command not in registry.targets():
-            there = f"there are {', '.join(registry.targets())}"
-            raise UsageProblem(f"command {command!r}", "is unknown", there)
         if "warehouse" in options:
             raise UsageProblem("warehouse", "is the open one", "open the other one")
         with _as_commands():
             kind = class_of(command)
             place = {} if "warehouse" in kind.without else {"warehouse": self.store.root}
             one = made(kind, {**options, **place})
-            one.check()
-            one.ready()
-            done = execute_on(self.store, one)
+            done = execute(one, self.store)
             for line in done.said:
                 if line.startswith(WARNING):
                     warnings.warn(line.removeprefix(WARNING), stacklevel=4)
@@ -171,9 +164,7 @@ class Warehouse:
         by_name = {_method_name(command): command for command in registry.targets()}
         if name in by_name:
             return self._method(by_name[name], name)
-        near = get_close_matches(name, dir(self), 3)
-        fix = f"; did you mean {', '.join(near)}?" if near else ""
-        raise AttributeError(f"a warehouse has no {name!r}{fix}")
+        raise AttributeError(f"a warehouse has no {name!r} {did_you_mean(name, dir(self), '')}")
 
     def _method(self, command: str, name: str) -> Callable[..., Frame]:
         """A command as a method, with its help."""

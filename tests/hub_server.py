@@ -10,8 +10,7 @@ import socket
 import struct
 import threading
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -23,51 +22,15 @@ _COMMIT = "0123456789abcdef0123456789abcdef01234567"
 AWAY = ("refused", "503", "dropped", "reset")
 
 
-@dataclass
-class Hub:
-    """A server of data sets by name, from directories; ``away`` is one of ``AWAY`` or empty."""
-
-    datasets: Mapping[str, Path]
-    away: str = ""
-    _server: ThreadingHTTPServer | None = None
-    _port: int = 0
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self._port}"
-
-    def start(self) -> None:
-        """Listen on a port of its own."""
-        hub = self
-
-        class Handler(_Handler):
-            told = hub
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._port = self._server.server_address[1]
-        threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
-
-    def stop(self) -> None:
-        if self._server is not None:
-            self._server.shutdown()
-            self._server.server_close()
-            self._server = None
-
-    def go(self, away: str) -> None:
-        """Be away from now on."""
-        self.away = away
-        if away == "refused":
-            self.stop()
-
-
 class _Handler(BaseHTTPRequestHandler):
-    told: Hub
+    datasets: Mapping[str, Path]
+    away: str
 
     def do_GET(self) -> None:
-        if self.told.away == "503":
+        if self.away == "503":
             self._answer(503, b"")
-        elif self.told.away:
-            if self.told.away == "reset":  # a close that throws away what is on its way
+        elif self.away:
+            if self.away == "reset":  # a close that throws away what is on its way
                 linger = struct.pack("ii", 1, 0)
                 self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
             self.connection.close()
@@ -82,7 +45,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _of_dataset(self) -> None:
         """A list of a data set's files, what is known of one, or bytes of one."""
         path = unquote(urlsplit(self.path).path).lstrip("/")
-        datasets = self.told.datasets
+        datasets = self.datasets
         name = next((name for name in datasets if f"datasets/{name}" in path), "")
         if not name:
             return self._answer(404, b"{}", **{"X-Error-Code": "RepoNotFound"})
@@ -138,18 +101,21 @@ def _entries(top: Path, paths: Iterable[Path]) -> list[dict[str, object]]:
 
 
 @contextmanager
-def hub(datasets: Mapping[str, Path] | None = None) -> Iterator[Hub]:
-    """Serve data sets by these names."""
-    server = Hub(datasets or {})
-    server.start()
-    try:
-        yield server
-    finally:
-        server.stop()
+def hub(datasets: Mapping[str, Path] | None = None, away: str = "") -> Iterator[str]:
+    """The address of a server of data sets by name, from directories; ``away``: one of ``AWAY``."""
+    handler = type("Handler", (_Handler,), {"datasets": datasets or {}, "away": away})
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+    with ExitStack() as stop:
+        stop.callback(server.server_close)
+        stop.callback(server.shutdown)
+        if away == "refused":
+            stop.close()
+        yield f"http://127.0.0.1:{server.server_address[1]}"
 
 
-def environment(server: Hub, home: Path) -> dict[str, str]:
+def environment(url: str, home: Path) -> dict[str, str]:
     """This process's environment with this hub in place of the real one, and nothing cached."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("PREFECT_", "HF_"))}
-    kept |= {"PYTHONPATH": str(REPOSITORY), "HF_HOME": str(home), "HF_ENDPOINT": server.url}
+    kept |= {"PYTHONPATH": str(REPOSITORY), "HF_HOME": str(home), "HF_ENDPOINT": url}
     return kept | {"HF_HUB_DISABLE_TELEMETRY": "1", "HF_HUB_DISABLE_XET": "1"}

@@ -29,7 +29,7 @@ from plumbline.warehouse.errors import (
     UsageProblem,
 )
 from plumbline.warehouse.input.shards import write_jsonl_zst
-from tests import tiny_kinds, tiny_models
+from tests import tiny_models
 from tests.backend_contract import BackendContract
 from tests.tiny_models import KINDS, SENTENCES
 
@@ -57,8 +57,8 @@ def test_identities_have_the_keys_of_version_0_2_0(tmp_path: Path) -> None:
     """`model_keys.jsonl` was written by the code of that tag, from models made as here."""
     for kind in KINDS:
         tiny_models.save(kind, tmp_path / kind)
-    for kind in (*tiny_kinds.MASKED, *tiny_kinds.ENCODER_DECODERS):
-        tiny_kinds.save(kind, tmp_path / kind)
+    for kind in (*tiny_models.MASKED, *tiny_models.ENCODER_DECODERS):
+        tiny_models.save(kind, tmp_path / kind)
     tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / "neox")
     tokenizer.chat_template = (
         "{{ bos_token }}{% for m in messages %}{{ m.role }}: {{ m.content }}{{ eos_token }}\n"

@@ -304,7 +304,7 @@ def test_a_judge_of_its_own_is_asked(here: Path, capsys: pytest.CaptureFixture[s
         ("judge", "arbiter"),
     }
     assert "- Judged by: arbiter" in (here / "out/benchmarks/demo/README.md").read_text("utf-8")
-    assert main([*command, "--judge-model", "arbiter", "--replay"]) == 0
+    assert main([*command, "--judge-model", "arbiter", "--max-requests", "0"]) == 0
     capsys.readouterr()
     assert main([*command, "--judge-model", "a", "--no-judge"]) == 2
     assert "judge" in capsys.readouterr().err

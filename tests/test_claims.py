@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import errno
-import threading
-import time
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -16,23 +14,6 @@ from plumbline.eval_workers.models.scoring_contract import TextScore
 from plumbline.warehouse.steps import step as chunks
 from plumbline.warehouse.steps.step import Chunk, ChunkPlan
 from plumbline.warehouse.storage.locks import claimed
-
-
-def test_each_gets_its_turn(tmp_path: Path) -> None:
-    path, order = tmp_path / "a.claim", []
-
-    def work(number: int) -> None:
-        with claimed(path, wait=True):
-            order.append(number)
-            time.sleep(0.01)
-            order.append(number)
-
-    threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert order[::2] == order[1::2] and sorted(order[::2]) == [0, 1, 2, 3]
 
 
 def test_a_file_removed_by_another_machine_is_made_again(

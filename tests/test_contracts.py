@@ -94,9 +94,7 @@ def test_our_metrics_keep_the_contract(name: str) -> None:
     assert contracts.check_metric(name)
 
 
-@pytest.mark.parametrize(
-    "name", ["methods", "preference", "skewed_pairs"]
-)  # those of scored pairs alone
+@pytest.mark.parametrize("name", ["methods", "preference", "words"])  # those of scored pairs alone
 def test_our_sections_keep_the_contract(name: str) -> None:
     contracts.check_report_section(name)
 

@@ -1,7 +1,4 @@
-"""The searches of words and of sentence pairs: their figures against the tables, and their pages.
-
-The pages are driven in a browser, from the disk.
-"""
+"""The searches of words and of sentence pairs: their figures against the tables."""
 
 from __future__ import annotations
 
@@ -10,7 +7,6 @@ import math
 import re
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 import numpy as np
 import pytest
@@ -24,9 +20,7 @@ from plumbline.pipelines.report.write import write_report
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.escape import terminal
-from tests.browser import Browser, violations
 from tests.metric_rows import association, delta, fill, pair, score, scored_by
-from tests.test_report_browser import _events
 from tests.test_why_output import SOURCES, texts
 
 EPSILON = math.log(1.65)
@@ -40,13 +34,11 @@ def sentences(template: str, a: str = "she", b: str = "he") -> dict[str, object]
     return {"sentence_a": template.format(a), "sentence_b": template.format(b)}
 
 
-@pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
+def explored(top: Path) -> Store:
     """Three benchmarks under three models, and a corpus c of nasty text.
 
     `word3` has six pairs, enough for an interval, other words two.
     """
-    top = tmp_path_factory.mktemp("explored")
     store, path = Store.open(top / "w"), top / "a.jsonl"
     n_of = {f"word{k}": 6 if k == 3 else 2 for k in range(12)}
     made = [
@@ -93,8 +85,13 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
 
 
 @pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    return explored(tmp_path_factory.mktemp("explored"))
+
+
+@pytest.fixture(scope="module")
 def site(store: Store, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_report(store, tmp_path_factory.mktemp("site") / "site").parent
+    return write_report(store, tmp_path_factory.mktemp("site") / "site")[0].parent
 
 
 def things(page: Path) -> dict[str, dict[str, Any]]:
@@ -213,123 +210,3 @@ def test_a_pair_says_what_is_known_about_it(site: Path) -> None:
         ["MaxPMI in imported: −0.75 nats, from the word nurse", "words.html#nurse"],
     ]
     assert held["plain/2"]["said"] == ["MaxPMI in imported: +0.40 nats"]
-
-
-_SAID = "document.getElementById('shown-').textContent"
-_TOLD = "document.getElementById('told-').textContent"
-_LISTED = "[...document.querySelectorAll('#list- a')].map(a => a.textContent)"
-
-
-def wait(driven: Browser, expression: str) -> None:
-    """Until an expression holds; the browser awaits it."""
-    again = f"const again = () => ({expression}) ? done() : setTimeout(again, 20); again();"
-    driven.ask(f"new Promise((done) => {{ {again} }})")
-
-
-def shown_thing(driven: Browser, key: str) -> str:
-    """What the page shows of a thing, once it does."""
-    is_open = "!document.getElementById('shown-').hidden"
-    wait(driven, f"{is_open} && {_SAID}.startsWith({json.dumps(key)})")
-    said: str = driven.ask(_SAID)
-    return said
-
-
-def go(driven: Browser, address: str) -> None:
-    driven.ask(f"location.hash = {json.dumps(address)}")
-
-
-def typed(driven: Browser, text: str, told: str) -> None:
-    """Type a text in the empty field, and wait until the page has told ``told``."""
-    field = "document.getElementById('search-')"
-    driven.ask(f"{field}.focus(); {field}.value = ''")
-    driven.call("Input.insertText", text=text)
-    wait(driven, f"{_TOLD} === {json.dumps(told)}")
-
-
-def press_enter(driven: Browser) -> None:
-    for kind in ("keyDown", "keyUp"):
-        driven.call(
-            "Input.dispatchKeyEvent", type=kind, key="Enter", text="\r", windowsVirtualKeyCode=13
-        )
-
-
-def test_links_open_things_from_the_disk(driven: Browser, site: Path) -> None:
-    for page, key, said in (
-        ("words.html", "été", r"(leans to|no clear lean).*over \d+ documents"),
-        ("pairs.html", "plain/3", r"no score"),
-    ):
-        driven.open(site / page)
-        go(driven, quote(key, safe=""))
-        text = shown_thing(driven, key)
-        assert re.search(said, text) and r"\x1b[2J" in text and "<b>" in text
-        assert driven.ask("document.querySelectorAll('#shown- script, #shown- b').length") == 0
-        assert driven.ask("document.activeElement.id") == "shown-"
-        asked = {
-            e["params"]["request"]["url"] for e in _events(driven, "Network.requestWillBeSent")
-        }
-        here = site.resolve().as_uri()
-        files = {url.removeprefix(here).split("#")[0] for url in asked if url.startswith("file")}
-        assert files == {f"/{page}", f"/{page[:5]}/0.js"}
-        for kind in ("Log.entryAdded", "Runtime.exceptionThrown", "Runtime.consoleAPICalled"):
-            assert _events(driven, kind) == []
-
-
-def test_what_is_typed_filters_the_list_and_opens_the_thing_it_names(
-    driven: Browser, site: Path
-) -> None:
-    driven.open(site / "words.html")
-    typed(driven, "WORD1", "2 other words")  # words that begin so, in any case
-    shown_thing(driven, "word1")
-    assert driven.ask(_LISTED) == ["word10", "word11"]
-    assert driven.ask("document.activeElement.id") == "search-"
-    go(driven, "%zz")
-    driven.ask("document.activeElement.blur()")
-    typed(driven, "zebra", "No words with “zebra” here")
-    assert driven.ask("document.getElementById('shown-').hidden") is True
-    driven.open(site / "pairs.html")
-    typed(driven, "NURSE le", "2 pairs")
-    typed(driven, "art", "2 pairs")  # art, whole, before artist
-    assert [text[:10] for text in driven.ask(_LISTED)] == ["Art is wha", "The artist"]
-    typed(driven, "nurse other", "1 pair")
-    assert driven.ask(_LISTED) == ["The nurse said she / that they left."]
-    press_enter(driven)
-    shown_thing(driven, "other/0 she/they")
-    assert driven.ask("location.hash") == "#other%2F0%20she%2Fthey"
-
-
-def test_a_word_leads_to_its_pairs_and_back(driven: Browser, site: Path) -> None:
-    driven.open(site / "words.html")
-    go(driven, "nurse")
-    shown_thing(driven, "nurse")
-    driven.events.clear()
-    driven.ask("document.querySelector('#shown- a[href^=pairs]').click()")
-    while not any(event["method"] == "Page.loadEventFired" for event in driven.events):
-        driven.ask("1")
-    wait(driven, f"{_TOLD}.endsWith('pairs')")
-    assert driven.ask("document.getElementById('search-').value") == "nurse"
-    driven.ask("document.querySelector('#list- a[href*=other]').click()")
-    shown_thing(driven, "other/0 she/they")
-    assert driven.ask("document.querySelector('#shown- a').getAttribute('href')") == (
-        "words.html#nurse"
-    )
-
-
-@pytest.mark.slow
-def test_pages_fit_and_axe_finds_nothing(driven: Browser, site: Path) -> None:
-    cases = (
-        ("words", ""),
-        ("words", "tea"),
-        ("words", "word3"),
-        ("pairs", ""),
-        ("pairs", "plain/0"),
-    )
-    for scheme, width in (("light", 1200), ("dark", 390)):
-        driven.colours(scheme)
-        driven.resize(width)
-        for page, key in cases:
-            driven.open(site / f"{page}.html")
-            if key:
-                go(driven, quote(key, safe=""))
-                shown_thing(driven, key)
-            assert driven.ask("document.documentElement.scrollWidth") <= width, (key, width)
-            assert violations(driven) == [], (key, scheme)

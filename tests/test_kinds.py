@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
+from difflib import SequenceMatcher
 from pathlib import Path
 from typing import Any, get_args
 
 import pytest
 import torch
 import transformers
+from transformers import AutoTokenizer
 from transformers.utils import is_sentencepiece_available
 
 from plumbline.contracts import check_backend
@@ -24,9 +27,8 @@ from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
 from plumbline.warehouse.storage.store import Store
-from tests import tiny_kinds
 from tests.test_sampling import PROMPTS
-from tests.tiny_models import SENTENCES
+from tests.tiny_models import ENCODER_DECODERS, MASKED, SENTENCES, save
 
 #: Nats between a score in float32 and the one in float64; CPUs differed by up to 1.2e-4.
 TOLERANCE = 3e-4
@@ -39,8 +41,8 @@ PAIRS = [*zip(SENTENCES[:6:2], SENTENCES[1:6:2], strict=True)]
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     root = tmp_path_factory.mktemp("kinds")
-    names = [*tiny_kinds.MASKED, *tiny_kinds.ENCODER_DECODERS]
-    return {name: tiny_kinds.save(name, root / name) for name in names}
+    names = [*MASKED, *ENCODER_DECODERS]
+    return {name: save(name, root / name) for name in names}
 
 
 def _opened(path: Path, **options: Any) -> Any:
@@ -48,11 +50,11 @@ def _opened(path: Path, **options: Any) -> Any:
 
 
 @pytest.mark.parametrize("pll", ["within-word-l2r", "original"])
-@pytest.mark.parametrize("name", tiny_kinds.MASKED)
+@pytest.mark.parametrize("name", MASKED)
 def test_pseudo_log_likelihoods_are_those_of_one_mask_at_a_time(
     saved: dict[str, Path], name: str, pll: str
 ) -> None:
-    expected = tiny_kinds.pll_one_by_one(saved[name], TEXTS, by_word=pll == "within-word-l2r")
+    expected = pll_one_by_one(saved[name], TEXTS, by_word=pll == "within-word-l2r")
     assert len({round(sum(values), 2) for values in expected}) == len(TEXTS)
     for batch_tokens in (1, 100):
         how = ("transformers", str(saved[name]), TEXTS, TOLERANCE)
@@ -65,12 +67,12 @@ def test_pseudo_log_likelihoods_are_those_of_one_mask_at_a_time(
     assert backend.identity.measure == f"PLL {pll}"
 
 
-@pytest.mark.parametrize("name", tiny_kinds.MASKED)
+@pytest.mark.parametrize("name", MASKED)
 def test_crows_pairs_scores_what_both_sentences_hold(saved: dict[str, Path], name: str) -> None:
     both = [*PAIRS, *((b, a) for a, b in PAIRS)]
     whole = _opened(saved[name], pll="crows-pairs", batch_tokens=100).score_beside(both)
     for (one, other), score in zip(both, whole, strict=True):
-        expected = tiny_kinds.crows_pairs_one_by_one(saved[name], one, other)
+        expected = crows_pairs_one_by_one(saved[name], one, other)
         assert score.token_logprobs_nats == pytest.approx(expected, abs=TOLERANCE)
         assert score.n_tokens == len(expected)
 
@@ -95,11 +97,11 @@ def test_a_pair_whose_sentences_are_the_same_tokens_is_rejected_by_every_measure
     assert done.n_new == 1 and scored["pair_id"] == "1"
 
 
-@pytest.mark.parametrize("name", tiny_kinds.ENCODER_DECODERS)
+@pytest.mark.parametrize("name", ENCODER_DECODERS)
 def test_encoder_decoders_score_a_text_token_by_token_after_an_empty_input(
     saved: dict[str, Path], name: str
 ) -> None:
-    expected = [tiny_kinds.written_one_by_one(saved[name], text, LED[name]) for text in TEXTS]
+    expected = [written_one_by_one(saved[name], text, LED[name]) for text in TEXTS]
     assert len({round(sum(values), 2) for values in expected}) == len(TEXTS)
     for batch_tokens in (1, 100):
         how = ("transformers", str(saved[name]), TEXTS, TOLERANCE)
@@ -175,7 +177,7 @@ def _continued(backend: Any, wanted: list[tuple[str, int]], **how: Any) -> list[
     return found
 
 
-@pytest.mark.parametrize("name", tiny_kinds.ENCODER_DECODERS)
+@pytest.mark.parametrize("name", ENCODER_DECODERS)
 def test_greedy_continuations_are_what_generate_gives(saved: dict[str, Path], name: str) -> None:
     tokenizer = transformers.AutoTokenizer.from_pretrained(saved[name])
     model = transformers.AutoModelForSeq2SeqLM.from_pretrained(saved[name]).eval()
@@ -215,9 +217,77 @@ def test_a_tokenizer_to_be_converted_names_what_converts_it(tmp_path: Path) -> N
     """As T5's own, a SentencePiece file alone."""
     if is_sentencepiece_available():
         pytest.skip("sentencepiece is installed: it would convert the tokenizer")
-    path = tiny_kinds.save("t5", tmp_path / "t5")
+    path = save("t5", tmp_path / "t5")
     (path / "tokenizer.json").unlink()
     (path / "spiece.model").write_bytes(b"\n\x0e\n\x05<unk>")
     (path / "tokenizer_config.json").write_text('{"tokenizer_class": "T5Tokenizer"}')
     with pytest.raises(MissingComponent, match="pip install sentencepiece protobuf"):
         _opened(path)
+
+
+def pll_one_by_one(directory: Path, texts: list[str], *, by_word: bool) -> list[list[float]]:
+    """log p (nats) of each token, each with a pass of its own: transformers' way, in float64.
+
+    ``by_word``: later tokens of the same word are masked too; words by the pieces of the text that
+    the tokenizer's own splitting gives, looked up by each token's characters.
+    """
+    model, tokenizer = _loaded(directory, transformers.AutoModelForMaskedLM)
+    found = []
+    for text in texts:
+        whole = tokenizer(text, return_offsets_mapping=True, return_special_tokens_mask=True)
+        ids, spans = whole["input_ids"], whole["offset_mapping"]
+        pieces = tokenizer.backend_tokenizer.pre_tokenizer.pre_tokenize_str(text)
+        starts = [start for _, (start, _) in pieces]
+        words = [bisect_right(starts, start) for start, _ in spans]
+        places = [i for i, is_special in enumerate(whole["special_tokens_mask"]) if not is_special]
+        values = []
+        for place in places:
+            masked = list(ids)
+            same = [j for j in places if j > place and words[j] == words[place]]
+            for j in [place, *(same if by_word else [])]:
+                masked[j] = tokenizer.mask_token_id
+            values.append(_predicted(model, masked, place, ids[place]))
+        found.append(values)
+    return found
+
+
+def crows_pairs_one_by_one(directory: Path, one: str, other: str) -> list[float]:
+    """log p (nats) of the tokens of one text that are in equal blocks of both, special ones too."""
+    model, tokenizer = _loaded(directory, transformers.AutoModelForMaskedLM)
+    ids, others = tokenizer(one)["input_ids"], tokenizer(other)["input_ids"]
+    first, second = sorted((ids, others))  # both are scored on the same tokens
+    blocks = SequenceMatcher(None, list(map(str, first)), list(map(str, second))).get_opcodes()
+    spans = [(a, b) if ids == first else (c, d) for tag, a, b, c, d in blocks if tag == "equal"]
+    equal = [j for a, b in spans for j in range(a, b)]
+    values = []
+    for place in equal[1:-1]:  # not the special tokens at both ends
+        masked = list(ids)
+        masked[place] = tokenizer.mask_token_id
+        values.append(_predicted(model, masked, place, ids[place]))
+    return values
+
+
+def written_one_by_one(directory: Path, text: str, led: list[int]) -> list[float]:
+    """log p (nats) of each token of a text after an empty input, by growing the decoder's input."""
+    model, tokenizer = _loaded(directory, transformers.AutoModelForSeq2SeqLM)
+    empty = torch.tensor([tokenizer("")["input_ids"]])
+    ids = tokenizer(text, add_special_tokens=False)["input_ids"]
+    values, before = [], list(led)
+    for token in ids:
+        with torch.no_grad():
+            out = model(input_ids=empty, decoder_input_ids=torch.tensor([before]))
+        values.append(float(out.logits[0, -1].log_softmax(-1)[token]))
+        before.append(token)
+    return values
+
+
+def _loaded(directory: Path, kind: Any) -> tuple[Any, Any]:
+    model = kind.from_pretrained(directory, dtype=torch.float32, attn_implementation="eager")
+    return model.double().eval(), AutoTokenizer.from_pretrained(directory)
+
+
+def _predicted(model: Any, ids: list[int], place: int, token: int) -> float:
+    with torch.no_grad():
+        logits = model(torch.tensor([ids])).logits[0, place]
+    assert logits.dtype == torch.float64
+    return float(logits.log_softmax(-1)[token])

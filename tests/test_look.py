@@ -23,9 +23,7 @@ from plumbline.eval_workers.pairs.benchmarks.own.parsed_pairs import RELEASED
 from plumbline.eval_workers.pairs.released import released_files as archive
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.commands.look import Look
-from plumbline.pipelines.commands.score import Score
-from plumbline.pipelines.pipeline_parts import Parts
-from plumbline.pipelines.pipeline_plan import ModelPlan
+from plumbline.pipelines.commands.pipeline import Parts, Stage
 from plumbline.warehouse.errors import BadInput, MissingComponent
 from plumbline.warehouse.steps.runner import NothingUsed
 from plumbline.warehouse.storage.store import Store
@@ -69,10 +67,10 @@ def test_a_look_deletes_no_pairs_and_says_what_it_could_not_use(
 ) -> None:
     """Samples are benchmarks of their own; a model that can use nothing is an error at the end."""
 
-    def audit(*_: object) -> None:
+    def evaluate() -> None:
         raise NothingUsed("model tiny", "could use nothing")
 
-    monkeypatch.setattr(Parts, "_audit", audit)
+    monkeypatch.setattr(Parts, "evaluate", lambda _: [Stage("score", evaluate)])
     released = tmp_path / "unstereo-eval/data/datasets/raw"
     released.mkdir(parents=True)
     rows = [f"{k},tea,{{pronoun}} drank tea {k}.,True" for k in range(9)]
@@ -154,12 +152,14 @@ def test_a_model_has_its_place_among_the_published_ones(
             file = results / f"templates__scores__EleutherAI__{name}.csv"
             file.write_text("\n".join([names, *lines, ""]))
 
-    def score(parts: Parts, model: ModelPlan) -> None:
-        fields = {"model": (model.location,), "benchmark": parts.plan.scored()}
-        parts.scored += parts._do("score", Score, **fields).rows
+    def short() -> None:
         raise NothingUsed("model tiny", "too short a context")  # as FairPair's prompts may
 
-    monkeypatch.setattr(Parts, "_audit", score)
+    def evaluate(parts: Parts) -> list[Stage]:
+        score = partial(parts._score, parts.plan.models[0])
+        return [Stage("score", score), Stage("FairPair", short)]
+
+    monkeypatch.setattr(Parts, "evaluate", evaluate)
     monkeypatch.setattr(Look, "sets", lambda *_: ["use-5"])
     command = ["look", str(model), "--n", "6", "--data", str(data), "--format", "json"]
     assert main([*command, "--out", str(tmp_path / "out")]) == 0

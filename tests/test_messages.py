@@ -43,7 +43,7 @@ from plumbline.jobs.association.associations import WordWeights
 from plumbline.jobs.kernel.corpus_options import CorpusOptions, VocabularyOptions
 from plumbline.jobs.kernel.tokens.tokenizer import Targets
 from plumbline.jobs.seed_words import english
-from plumbline.jobs.seed_words.sample import neutral_interval, read_verdicts
+from plumbline.jobs.seed_words.sample import neutral_interval
 from plumbline.jobs.spark.spark_session import settings_for
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.command.settings import here, made
@@ -212,8 +212,6 @@ CALLS = [
     of_file(WordWeights.read, "v.csv", "word,weight\ntea,high\n", "v.csv, row 1: ..."),
     of_file(WordWeights.read, "v.csv", "word,weight\ntea,inf\n", "v.csv, row 1: ..."),
     of_file(WordWeights.read, "v.csv", "word,weight\ntea,1\ntea,2\n", "v.csv, row 2: ..."),
-    of_file(read_verdicts, "said.csv", "word,verdict,why\ntea,accept,\nrum,maybe,\n",
-        "said.csv, row 2: ..."),
     # pairs
     Called("benchmark of two parts", lambda: find("use"), "benchmark 'use': ..."),
     Called("reference data", lambda: default_source("use-5"), "benchmark use-5: ...",

@@ -38,7 +38,6 @@ from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.wordlists import load
 from tests.prompt_rows import list_file, put_prompts
 from tests.steps import probe_set
-from tests.test_train import not_finite_at
 from tests.tiny_models import save, save_calm
 
 SUBJECTS = ("The clerk", "The nurse", "The crowd", "A technician", "The customer", "The CEO")
@@ -162,16 +161,6 @@ def test_the_adapter_is_the_one_whose_measured_losses_on_the_dev_set_are_least(
     assert sorted(p.name for p in tuned.path.iterdir()) == [
         *("README.md", "adapter_config.json", "adapter_model.safetensors", "plumbline.json")
     ]
-
-
-def test_a_gradient_that_is_not_finite_stops_the_tuning(
-    filled: Store, base: Path, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """No row, no adapter."""
-    not_finite_at(13, monkeypatch)
-    with pytest.raises(BadInput, match=r"not finite at step 13 .*learning rate"):
-        run(filled, base, words, tmp_path)
-    assert not (tmp_path / "calm").exists() and not filled.read("tuning").num_rows
 
 
 @pytest.mark.skipif(

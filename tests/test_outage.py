@@ -8,7 +8,6 @@ import ssl
 import subprocess
 import sys
 import urllib.error
-from collections.abc import Iterator
 from email.message import Message
 from pathlib import Path
 
@@ -19,7 +18,7 @@ from plumbline.pipelines.command import app
 from plumbline.pipelines.command.failures import Failures
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput, Interrupted, disk_problems
-from tests.hub_server import AWAY, Hub, environment, hub
+from tests.hub_server import AWAY, environment, hub
 
 #: Leaves out the hub's own waits between its attempts.
 _NO_WAITS = """
@@ -30,28 +29,22 @@ http.time = type("no waits", (), {**vars(http.time), "sleep": lambda s: None})
 """
 
 
-@pytest.fixture
-def served() -> Iterator[Hub]:
-    with hub() as server:
-        yield server
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(("away", "ends"), [*((way, 5) for way in AWAY), ("", 3)])
 def test_a_command_says_by_its_status_whether_it_may_succeed_later(
-    away: str, ends: int, served: Hub, tmp_path: Path
+    away: str, ends: int, tmp_path: Path
 ) -> None:
-    served.go(away)
     start = "from plumbline.pipelines.command.main import entry; entry()"
     words = ("disclosure", "probe", "topics", "--model", "a/b")
-    done = subprocess.run(
-        [sys.executable, "-c", _NO_WAITS + start, *words],
-        cwd=tmp_path,
-        env=environment(served, tmp_path / "hf"),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    with hub(away=away) as url:
+        done = subprocess.run(
+            [sys.executable, "-c", _NO_WAITS + start, *words],
+            cwd=tmp_path,
+            env=environment(url, tmp_path / "hf"),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
     last = done.stderr.strip().splitlines()[-1]
     assert done.returncode == ends and last.startswith("error: model a/b"), done.stderr
     assert ("run the same command again" in last) == (ends == 5)
@@ -101,5 +94,8 @@ def test_an_error_of_a_connection_stays_what_it_is(error: OSError, tmp_path: Pat
 def test_a_stop_a_defect_and_the_failure_of_an_only_model_end_the_command() -> None:
     stops = (Interrupted("lock", "taken"), KeyboardInterrupt(), ZeroDivisionError("a defect"))
     for n, error in (*((3, stop) for stop in stops), (1, BadInput("model a", "is damaged"))):
-        with pytest.raises(type(error)), Failures(n).collected("m"):
-            raise error
+        failures = Failures(n)
+        with pytest.raises(type(error)):
+            with failures.collected("m"):
+                raise error
+            failures.error()

@@ -12,11 +12,9 @@ import numpy as np
 import pytest
 
 from plumbline.eval_workers.scoring.measure import measure
-from plumbline.pipelines.report import model as parts
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.metric_tables import measured
-from plumbline.pipelines.report.rows import Rows
-from plumbline.pipelines.report.write import make_page, publish, write_report
+from plumbline.pipelines.report.write import write_report
 from plumbline.warehouse.run_records import recorded
 from plumbline.warehouse.storage.store import Store
 from tests.conftest import copied
@@ -29,7 +27,7 @@ CHART = {"data": {"values": [{"x": 1}]}, "mark": "point"}
 
 def appendix(store: Store | Path, out: Path) -> Path:
     """Write a report; the page that holds everything."""
-    return write_report(store, out).with_name("appendix.html")
+    return write_report(store, out)[0].with_name("appendix.html")
 
 
 class Page(HTMLParser):
@@ -86,7 +84,7 @@ class Page(HTMLParser):
 
 def alone(store: Store, out: Path) -> Page:
     """The page that holds everything, without the pages beside it."""
-    return Page(publish(make_page(Facts(store)), out))
+    return Page(appendix(store, out))
 
 
 def build_world(store: Store, *, name: str = "made", n_words: int = 30) -> None:
@@ -261,38 +259,31 @@ def _charts(out: Path) -> list[str]:
     return sorted(path.name.removesuffix(".vl.json") for path in out.glob("*.vl.json"))
 
 
-def test_foreign_files_beside_the_report_stay(store: Store, tmp_path: Path) -> None:
+def test_a_report_removes_an_earlier_ones_charts_and_nothing_else(
+    store: Store, tmp_path: Path
+) -> None:
     out = tmp_path / "report"
     fill(store, "word_delta", [delta(f"w{i}", i / 10 - 1) for i in range(20)])
     write_report(store, out)
-    (out / "mine.svg").write_bytes(b"mine")
-    (tmp_path / "outside.svg").write_bytes(b"mine")
-    with (out / "plots.txt").open("a") as listing:
-        listing.write("../outside.svg\n")
+    own = {"mine.svg", "mine.csv"}
+    for name in own:
+        (out / name).write_bytes(b"mine")
+    assert _charts(out)
     store.drop("word_delta", {"corpus": "c"})
     write_report(store, out)
-    assert [p.name for p in out.glob("*.svg")] == ["mine.svg"] and not _charts(out)
-    assert (tmp_path / "outside.svg").exists()
+    assert {p.name for p in out.iterdir()} == {"index.html", "appendix.html", "words", *own}
 
 
-def test_pages_written_at_once_leave_one_page_with_its_plots(tmp_path: Path) -> None:
+def test_reports_written_at_once_leave_one_report(store: Store, tmp_path: Path) -> None:
     """Audits of several models, or of several kinds, share the directory of the report."""
-    out = tmp_path / "report"
+    for name in "ab":
+        fill(store, "word_delta", [delta(f"w{i}", i / 10 - 1, name) for i in range(20)])
 
-    def page(name: str) -> parts.Page:
-        figures = [
-            parts.Figure(f"{name}-{i}", name, name, CHART, Rows([{"n": i}])) for i in range(10)
-        ]
-        return parts.Page(sections=[parts.Section(name, name, figures=figures)])
-
-    def write(name: str) -> None:
-        for _ in range(10):
-            publish(page(name), out)
+    def write(corpus: str) -> None:
+        write_report(store, tmp_path / "report", about={"corpus": [corpus]})
 
     with ThreadPoolExecutor() as pool:
-        list(pool.map(write, "abcd"))
-    (name,) = {chart[0] for chart in _charts(out)}
-    plots = {f"{name}-{i}.{kind}" for i in range(10) for kind in ("csv", "vl.json")} | {"vega.js"}
-    assert {path.name for path in out.iterdir()} == {*plots, "index.html", "plots.txt"}
-    assert set((out / "plots.txt").read_text().split()) == {*plots, "index.html"}
-    assert f'id="{name}"' in (out / "index.html").read_text()
+        list(pool.map(write, "abab"))
+    alone = {write_report(store, tmp_path / c, about={"corpus": [c]})[0].parent for c in "ab"}
+    files = [{p.name: p.read_bytes() for p in d.glob("*.*")} for d in (tmp_path / "report", *alone)]
+    assert files[0] in files[1:] and files[1] != files[2]

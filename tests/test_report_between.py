@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,20 +12,13 @@ from scipy import stats
 
 from plumbline.eval_workers.scoring.measure import measure
 from plumbline.pipelines.report.facts import Facts
-from plumbline.pipelines.report.model import Page, Section
-from plumbline.pipelines.report.write import make_page, publish
-from plumbline.warehouse.query.connection import lock, rows_of
+from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.run_records import recorded
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import delta, fill, pair, score
-from tests.page_queries import check_page
+from tests.report_sections import section
 
 LIMIT = math.log(1.65)
-
-
-def section(page: Page, anchor: str) -> Section:
-    (found,) = [s for s in page.sections if s.anchor == anchor]
-    return found
 
 
 def put_models(store: Store, n_models: int, n: int = 40) -> dict[str, np.ndarray]:
@@ -138,14 +130,14 @@ def test_words_of_two_corpora_and_their_correlation(store: Store) -> None:
 
 
 @pytest.mark.slow
-def test_many_models_are_held_against_the_one_in_the_middle(store: Store, tmp_path: Path) -> None:
+def test_many_models_are_held_against_the_one_in_the_middle(store: Store) -> None:
     put_models(store, 7)
     with recorded(store, "measure", {}) as run_id:
         measure(store, run_id)
     facts = Facts(store.root)
     us = {r["model"]: r["value"] for r in facts.metrics("us", subset="all")}
     middle = sorted(us, key=lambda m: us[m])[3]
-    found = section(make_page(facts), "compare-models")
+    found = section(facts, "compare_models")
     counts, table = found.tables
     assert f"models against {middle}" in table.caption
     assert {row[0].text for row in table.rows} == set(us) - {middle}
@@ -157,6 +149,3 @@ def test_many_models_are_held_against_the_one_in_the_middle(store: Store, tmp_pa
     less = sum(row[4].text == "less even" for row in table.rows)
     said = f"{more} are more even, {less} less, and {6 - more - less} can't be told apart"
     assert said in found.intro[0] and 0 < more + less < 6
-    path = publish(make_page(facts), tmp_path / "report")
-    lock(facts.connection)
-    assert "compare-b" in check_page(path, facts.connection)

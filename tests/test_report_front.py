@@ -1,10 +1,9 @@
-"""The report's first page: what it says, held against the warehouse; how it looks, in a browser."""
+"""The report's first page: what it says, held against the warehouse."""
 
 from __future__ import annotations
 
 import json
 import re
-import time
 from pathlib import Path
 
 import numpy as np
@@ -27,12 +26,9 @@ from plumbline.pipelines.report.sentences import (
     prefers,
 )
 from plumbline.pipelines.report.write import write_report
-from plumbline.warehouse.query.connection import lock
 from plumbline.warehouse.storage.store import Store
-from tests.browser import Browser, violations
 from tests.conftest import copied
 from tests.metric_rows import fill, score, scored_by
-from tests.page_queries import check_page
 from tests.test_report import Page, build_world, corpus, shard
 
 
@@ -44,23 +40,10 @@ def facts(world: Store, tmp_path_factory: pytest.TempPathFactory) -> Facts:
     return Facts(store.root)
 
 
-@pytest.fixture(scope="module")
-def index(facts: Facts, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_report(facts.warehouse, tmp_path_factory.mktemp("front") / "report")
-
-
 def _head(facts: Facts) -> Headline:
     head = headline(facts)
     assert head is not None
     return head
-
-
-def test_every_query_of_the_first_page_gives_what_stands_above_it(
-    facts: Facts, index: Path
-) -> None:
-    lock(facts.connection)
-    names = check_page(index, facts.connection)
-    assert len(names) >= 6 and any(name.startswith("lean-") for name in names)
 
 
 def test_the_headline_is_the_widest_spread_of_the_own_text(facts: Facts) -> None:
@@ -159,70 +142,10 @@ def test_without_intervals_no_page_tells_a_side(tmp_path: Path) -> None:
     rows = store.read("metric_value", benchmark="made").to_pylist()
     bare = [{**row, "value_low": None, "value_high": None, "p": None} for row in rows]
     store.replace("metric_value", bare, {"benchmark": "made"}, "r")
-    index = write_report(store, tmp_path / "report")
+    index, _ = write_report(store, tmp_path / "report")
     pages = [index, index.with_name("appendix.html")]
     texts = [Page(page).text for page in pages]
     assert len(texts) == 2 and "is not shown to repeat" in texts[0]
     for text in texts:
         assert not re.search(r"(?i)(?<!whether )model-\w+ follows", text)
         assert not re.search(r"prefers? the (female|male) sentence of", text)
-
-
-def test_it_is_small_and_asks_for_nothing(driven: Browser, index: Path) -> None:
-    driven.resize(1280, 900)
-    driven.open(index)
-    assert index.stat().st_size < 400_000
-    assert driven.ask(r"document.body.innerText.split(/\s+/).length") < 1500
-    assert driven.ask("document.documentElement.scrollHeight") < 3.5 * 900
-    asked = {e["params"]["request"]["url"] for e in driven.events if _is_request(e)}
-    own = {index.with_name(name).resolve().as_uri() for name in ("index.html", "vega.js")}
-    assert {url for url in asked if not url.startswith("data:")} == own
-    kinds = ("Log.entryAdded", "Runtime.exceptionThrown", "Runtime.consoleAPICalled")
-    assert not [event for event in driven.events if event["method"] in kinds]
-    links = driven.ask("[...document.querySelectorAll('a[href]')].map(a => a.getAttribute('href'))")
-    for link in links:
-        name, _, anchor = link.partition("#")
-        page = index.with_name(name or "index.html")
-        assert page.is_file(), link
-        if anchor:
-            assert f'id="{anchor}"' in page.read_text("utf-8"), link
-
-
-def _is_request(event: dict[str, object]) -> bool:
-    return event["method"] == "Network.requestWillBeSent"
-
-
-@pytest.mark.slow
-def test_it_is_accessible_in_both_themes_and_on_a_phone(driven: Browser, index: Path) -> None:
-    looks = [(index, "light", 1280), (index, "dark", 1280), (index, "light", 390)]
-    looks.append((index.with_name("appendix.html"), "light", 390))
-    for page, scheme, width in looks:
-        driven.resize(width, 844)
-        driven.colours(scheme)
-        driven.open(page)
-        driven.ask("document.querySelectorAll('details').forEach(d => d.open = true)")
-        assert driven.ask("document.documentElement.scrollWidth") <= width
-        assert violations(driven) == [], (page.name, scheme, width)
-        assert not driven.ask("document.querySelectorAll('.chart svg > rect[fill=white]').length")
-    driven.ask("document.body.insertAdjacentHTML('beforeend', '<img src=\"data:,\">')")
-    assert {found.partition(":")[0] for found in violations(driven)} >= {"image-alt"}
-
-
-def test_a_point_says_what_it_is_and_leads_to_its_word(driven: Browser, index: Path) -> None:
-    driven.resize(1280, 900)
-    driven.open(index)
-    point = "document.querySelector('.chart .mark-symbol path')"
-    driven.ask(f"{point}.scrollIntoView({{block: 'center'}})")
-    x, y = driven.ask(
-        f"(b => [b.x + b.width / 2, b.y + b.height / 2])({point}.getBoundingClientRect())"
-    )
-    driven.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
-    driven.call("Input.dispatchMouseEvent", type="mouseMoved", x=x + 0.5, y=y)
-    tip = str(driven.ask("document.getElementById('vg-tooltip-element').textContent"))
-    assert re.search(r"word\d+.*x_nats.*y_nats", tip, re.DOTALL)
-    for kind in ("mousePressed", "mouseReleased"):
-        driven.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
-    end = time.monotonic() + 20
-    while "words.html" not in str(driven.ask("location.href")):
-        assert time.monotonic() < end
-    assert re.search(r"words\.html#word\d+$", str(driven.ask("location.href")))

@@ -17,7 +17,7 @@ from plumbline.pipelines.report import facts as room
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.front import front, headline, headline_pd
 from plumbline.pipelines.report.model import Page as ReportPage
-from plumbline.pipelines.report.write import make_page, publish, write_report
+from plumbline.pipelines.report.write import write_report
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import lock
 from plumbline.warehouse.storage.store import Store
@@ -60,7 +60,7 @@ def test_the_first_page_is_about_the_question_with_most_models(store: Store) -> 
     assert headline(facts) is None
     page = front(facts, ReportPage())
     answer, *_, questions = page.sections
-    assert page.title == "Which way do 3 language models lean on ages (old/young)?"
+    assert page.title == "Which sentences of ages (old/young) do 3 language models prefer?"
     assert "ages (old/young)" in answer.intro[0] and "dutch" not in answer.intro[0]
     assert questions.intro == ["dutch: `plumbline report --benchmark dutch`"]
     assert {row[0].text for row in answer.tables[0].rows} == {"ages (old/young)"}
@@ -83,21 +83,19 @@ def test_a_report_shows_what_patterns_name(
 ) -> None:  # fmt: skip
     """And every query gives the rows that stand above it."""
     facts = room.narrowed(Facts(store.root), given)
-    path = publish(make_page(facts), tmp_path / "appendix")
+    index, _ = write_report(store, tmp_path / "report", about=given)
     lock(facts.connection)
-    assert len(check_page(path, facts.connection)) > 3
+    assert len(check_page(index.with_name("appendix.html"), facts.connection)) > 3
     rows = facts.metrics("us")
     assert {row["benchmark"] for row in rows} == benchmarks
     assert {row["model"] for row in rows} == models
     if "corpus" in given:
         assert {row["corpus"] for row in facts.rows("slope")} == {"text-swapped"}
-    shown = Page(write_report(store, tmp_path / "report", about=given))
+    shown = Page(index)
     said = re.sub(r"Other questions.*?(?=Appendix: all)", "", shown.text, flags=re.DOTALL)
     for names, every in ((benchmarks, _ALL), (models, set(_MODELS))):
         assert all(name.rpartition("/")[2] in said for name in names)
         assert not any(re.search(rf"\b{name}\b", said) for name in every - names)
-    n = f"1 of {len(_ALL)} benchmarks" if len(benchmarks) == 1 else "2 benchmarks"
-    assert f"{n}: " in shown.text
 
 
 def test_a_table_and_a_plot_for_a_paper_show_what_patterns_name(

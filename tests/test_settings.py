@@ -15,7 +15,6 @@ from plumbline.pipelines.command.settings import here, made
 from plumbline.pipelines.commands.corpus.counting_corpora import Count
 from plumbline.pipelines.commands.look import Look
 from plumbline.pipelines.commands.pipeline import Pipeline
-from plumbline.pipelines.pipeline_parts import check_plan
 from plumbline.pipelines.pipeline_plan import ModelPlan, PipelinePlan, make_plan
 from plumbline.warehouse.errors import MissingComponent, UsageProblem
 from plumbline.warehouse.storage.store import Store
@@ -151,7 +150,7 @@ def test_a_backend_that_is_not_there_is_said_before_anything_is_counted(
 ) -> None:
     monkeypatch.setenv("PLUMBLINE_VLLM", "/nowhere")
     with pytest.raises(MissingComponent, match="no Python in /nowhere"):
-        check_plan(made(Pipeline, {"backend": "vllm"}))
+        made(Pipeline, {"backend": "vllm"}).check()
 
 
 @pytest.fixture

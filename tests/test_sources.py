@@ -179,10 +179,10 @@ def test_a_bucket(
 
 @pytest.mark.slow
 def test_the_hub(shards: Path, local: dict[str, Any], tmp_path: Path) -> None:
-    with hub({"org/text": shards}) as server:
+    with hub({"org/text": shards}) as url:
         names = ["hf://datasets/org/text/*.jsonl*", "hf://datasets/org/text/b.parquet"]
         command = [sys.executable, "-c", _ENTRY, "corpus", "count", *names, "--corpus", "c"]
-        variables = environment(server, tmp_path / "home") | {"HF_TOKEN": "hf_madeup"}
+        variables = environment(url, tmp_path / "home") | {"HF_TOKEN": "hf_madeup"}
         where = ["--warehouse", str(tmp_path / "w")]
         done = subprocess.run([*command, *where], env=variables, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -57,7 +57,7 @@ def test_only_the_latest_version_is_ranked_and_on_the_pages(store: Store, tmp_pa
         "other": "other"
     }
     assert set(store.read("model_rank")["model_key"].to_pylist()) == {"new", "other"}
-    page = write_report(store, tmp_path)
+    page, _ = write_report(store, tmp_path)
     pages = page.read_text() + (tmp_path / "appendix.html").read_text()
     assert "mine on b since" in pages and labels["old"] not in pages
 

@@ -62,35 +62,16 @@ class TestVllm(BackendContract):
     limit = 62  # BOS and the token vLLM generates count
     batch_tokens = (7, 2048)
 
-    @pytest.mark.parametrize("kind", KINDS)
-    def test_agrees_with_transformers(self, saved: dict[str, Path], kind: str) -> None:
-        ours = self.opened(saved[kind]).score(SENTENCES)
-        theirs = CausalModel(str(saved[kind]), ModelOptions()).score(SENTENCES)
-        for one, other in zip(ours, theirs, strict=True):
-            assert one.token_ids == other.token_ids
-            assert abs(one.logprob_nats - other.logprob_nats) < 1e-3
-
     def test_what_vllm_does_not_run_is_refused_in_one_line(
         self, saved: dict[str, Path], tmp_path: Path
     ) -> None:
-        size = {"vocab_size": 330, "n_positions": 64, "n_layer": 1, "n_head": 2}
+        size = {"vocab_size": 330, "n_positions": 64, "n_layer": 1, "n_head": 2, "n_embd": 64}
         old = shutil.copytree(saved["gpt2"], tmp_path / "old")
-        config = transformers.OpenAIGPTConfig(**size, n_embd=64)
-        transformers.OpenAIGPTLMHeadModel(config).save_pretrained(old)
-        problem = self.refused(old)
-        assert "vLLM does not run OpenAIGPTLMHeadModel" in problem
-        assert "--backend transformers" in problem
-        if IS_CPU:
-            narrow = shutil.copytree(saved["gpt2"], tmp_path / "narrow")
-            config = transformers.GPT2Config(**size, n_embd=16)
-            transformers.GPT2LMHeadModel(config).save_pretrained(narrow)
-            assert "head_dim=8" in self.refused(narrow)
-
-    def refused(self, path: Path) -> str:
-        with pytest.raises(BadInput) as caught:
-            self.opened(path).score(["a"])
-        assert "\n" not in str(caught.value) and len(str(caught.value)) < 300
-        return str(caught.value)
+        model = transformers.OpenAIGPTLMHeadModel(transformers.OpenAIGPTConfig(**size))
+        model.save_pretrained(old)
+        with pytest.raises(BadInput, match="vLLM does not run OpenAIGPTLMHeadModel") as caught:
+            self.opened(old).score(["a"])
+        assert "--backend transformers" in str(caught.value) and "\n" not in str(caught.value)
 
     def test_devices_that_are_not_there(self, saved: dict[str, Path]) -> None:
         other = "cuda" if IS_CPU else "cpu"

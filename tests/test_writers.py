@@ -9,7 +9,7 @@ import pytest
 from plumbline.jobs.association.associations import associate
 from plumbline.jobs.counting.corpus_lookup import sole_writer
 from plumbline.pipelines.command.main import main
-from plumbline.pipelines.pipeline_parts import sole_pipeline
+from plumbline.pipelines.commands.pipeline import Pipeline
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.input.shards import write_jsonl_zst
 from plumbline.warehouse.storage.store import Store
@@ -59,8 +59,8 @@ def test_what_writes_a_corpus_is_told_of_who_does(
 _PIPELINE = """
 import sys
 from pathlib import Path
-from plumbline.pipelines.pipeline_parts import sole_pipeline
-with sole_pipeline(Path(sys.argv[1]), Path(sys.argv[2])):
+from plumbline.pipelines.commands.pipeline import Pipeline
+with Pipeline(warehouse=Path(sys.argv[1]), out=Path(sys.argv[2])).sole():
     print("in", flush=True)
     sys.stdin.read()
 """
@@ -72,9 +72,9 @@ def test_two_pipelines_on_one_warehouse_or_output_are_told_of_each_other(tmp_pat
             named = f"^{place} .*another command.*process {other.pid} on "
             with (
                 pytest.raises(UsageProblem, match=named),
-                sole_pipeline(tmp_path / warehouse, tmp_path / out),
+                Pipeline(warehouse=tmp_path / warehouse, out=tmp_path / out).sole(),
             ):
                 pass
-    with sole_pipeline(tmp_path / "w", tmp_path / "out"):
+    with Pipeline(warehouse=tmp_path / "w", out=tmp_path / "out").sole():
         assert Store.open(tmp_path / "w").root.exists()
     assert not list(tmp_path.rglob("*.claim"))

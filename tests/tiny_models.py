@@ -1,10 +1,13 @@
-"""Small random causal language models, saved with tokenizers of several habits.
+"""Small random language models, saved with tokenizers of several habits.
 
 Weights are wide enough that a wrong context token, position or mask shows in a score.
 """
 
 from __future__ import annotations
 
+import math
+import string
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -34,12 +37,21 @@ SENTENCES = [
 
 @dataclass(frozen=True)
 class Kind:
-    """A small model: its tokenizer, BOS, type, and how its configuration differs from `_SHAPE`."""
+    """A small model: its tokenizer, what special tokens are for, its type, its configuration.
+
+    ``auto``: the class of transformers that makes it. What the configuration doesn't say is that of
+    `_SHAPE`.
+    """
 
     tokenizer: Callable[[], tokenizers.Tokenizer]
-    bos: str
+    special: dict[str, str]
     network: str
     shape: dict[str, Any] = field(default_factory=dict)
+    auto: str = "AutoModelForCausalLM"
+
+    @property
+    def bos(self) -> str:
+        return self.special["bos_token"]
 
 
 def _trained(
@@ -94,6 +106,38 @@ def _wordpiece() -> tokenizers.Tokenizer:
     )
 
 
+def _of_bert() -> tokenizers.Tokenizer:
+    special = ["[PAD]", "[CLS]", "[SEP]", "[MASK]", "[UNK]"]
+    tokenizer = _trained(
+        models.WordPiece(unk_token="[UNK]"),
+        trainers.WordPieceTrainer(vocab_size=150, special_tokens=special, show_progress=False),
+        normalizer=normalizers.Lowercase(),
+        pre_tokenizer=pre_tokenizers.BertPreTokenizer(),
+        decoder=decoders.WordPiece(),
+    )
+    return surrounded(tokenizer, "[CLS] $A [SEP]")
+
+
+def _of_roberta() -> tokenizers.Tokenizer:
+    return surrounded(byte_bpe("<s>", "<pad>", "</s>", "<mask>", "<unk>"), "<s> $A </s>")
+
+
+def _unigram(single: str, *special: str) -> tokenizers.Tokenizer:
+    # By hand: the library's trainer gives another vocabulary each time.
+    words = [f"\u2581{word}" for text in SENTENCES for word in text.split()]
+    spans = [(i, j) for i in range(20) for j in range(i + 1, i + 6)]
+    pieces = Counter(word[i:j] for word in words for i, j in spans if j <= len(word))
+    kept = {p for p, n in pieces.items() if n > 3 or len(p) == 1} | {*string.ascii_letters}
+    total = pieces.total()
+    scored = [(piece, math.log(max(1, pieces[piece]) / total)) for piece in sorted(kept)]
+    vocabulary = [*((name, 0.0) for name in special), *scored]
+    tokenizer = tokenizers.Tokenizer(models.Unigram(vocabulary, len(special) - 1))
+    tokenizer.add_special_tokens([*special])
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
+    tokenizer.decoder = decoders.Metaspace()
+    return surrounded(tokenizer, single)
+
+
 #: vLLM wants heads of 32 or more.
 _SHAPE = {
     "max_position_embeddings": 64,
@@ -108,32 +152,93 @@ _ONE_KEY = {**_INNER, "num_key_value_heads": 1}
 _WINDOW = {**_ONE_KEY, "head_dim": 32, "sliding_window": 6}
 _OPT = {"word_embed_proj_dim": 64, "ffn_dim": 64, "init_std": 0.4, "pad_token_id": 0}
 
+
+def _both(token: str, **others: str) -> dict[str, str]:
+    """One token that begins and ends texts, and others."""
+    return {"bos_token": token, "eos_token": token, **others}
+
+
+_GPT2 = _both("<|endoftext|>")
+_LLAMA = {**_ONE_KEY, "eos_token_id": 2}
+
 KINDS = {
-    "gpt2": Kind(lambda: byte_bpe("<pad>", "<|endoftext|>"), "<|endoftext|>", "gpt2"),
-    "gpt2-wordpiece": Kind(_wordpiece, "[BOS]", "gpt2"),
-    "neox": Kind(lambda: byte_bpe("<pad>", "<|endoftext|>"), "<|endoftext|>", "gpt_neox", _INNER),
-    "llama-adds-bos": Kind(_metaspace_bpe, "<s>", "llama", {**_ONE_KEY, "eos_token_id": 2}),
-    "mistral": Kind(lambda: byte_bpe("<pad>", "<s>"), "<s>", "mistral", _WINDOW),
+    "gpt2": Kind(lambda: byte_bpe("<pad>", "<|endoftext|>"), _GPT2, "gpt2"),
+    "gpt2-wordpiece": Kind(_wordpiece, _both("[BOS]", unk_token="[UNK]"), "gpt2"),
+    "neox": Kind(lambda: byte_bpe("<pad>", "<|endoftext|>"), _GPT2, "gpt_neox", _INNER),
+    "llama-adds-bos": Kind(_metaspace_bpe, _both("<s>", unk_token="<unk>"), "llama", _LLAMA),
+    "mistral": Kind(lambda: byte_bpe("<pad>", "<s>"), _both("<s>"), "mistral", _WINDOW),
     "opt-adds-bos": Kind(
-        lambda: surrounded(byte_bpe("<pad>", "</s>"), "</s> $A"), "</s>", "opt", _OPT
+        lambda: surrounded(byte_bpe("<pad>", "</s>"), "</s> $A"), _both("</s>"), "opt", _OPT
     ),
+}
+
+_BERT = {
+    "pad_token": "[PAD]",
+    "unk_token": "[UNK]",
+    "cls_token": "[CLS]",
+    "sep_token": "[SEP]",
+    "mask_token": "[MASK]",
+}
+#: In the order of RoBERTa's and BART's vocabularies, where padding is 1.
+_ROBERTA = {
+    "bos_token": "<s>",
+    "pad_token": "<pad>",
+    "eos_token": "</s>",
+    "unk_token": "<unk>",
+    "mask_token": "<mask>",
+    "cls_token": "<s>",
+    "sep_token": "</s>",
+}
+_T5 = {"pad_token": "<pad>", "eos_token": "</s>", "unk_token": "<unk>"}
+
+
+_MASKED = "AutoModelForMaskedLM"
+_BOTH = "AutoModelForSeq2SeqLM"
+_NARROW = {**_INNER, "initializer_range": 0.2, "embedding_size": 32}
+_DISTIL = {"dim": 64, "hidden_dim": 64, "n_layers": 2, "n_heads": 2}
+_OF_T5 = {"d_model": 64, "d_kv": 32, "d_ff": 64, "num_layers": 2, "num_heads": 2}
+_SIZES = {"layers": 2, "attention_heads": 2, "ffn_dim": 64}
+_SIDES = {f"{side}_{name}": n for side in ("encoder", "decoder") for name, n in _SIZES.items()}
+
+MASKED = {
+    "bert": Kind(_of_bert, _BERT, "bert", _INNER, _MASKED),
+    "roberta": Kind(_of_roberta, _ROBERTA, "roberta", {**_INNER, "pad_token_id": 1}, _MASKED),
+    "albert": Kind(
+        lambda: _unigram("[CLS] $A [SEP]", "[PAD]", "[CLS]", "[SEP]", "[MASK]", "[UNK]"),
+        *(_BERT, "albert", _NARROW, _MASKED),
+    ),
+    "distilbert": Kind(_of_bert, _BERT, "distilbert", _DISTIL, _MASKED),
+}
+ENCODER_DECODERS = {
+    "t5": Kind(
+        lambda: _unigram("$A </s>", "<pad>", "</s>", "<unk>"),
+        *(_T5, "t5", {**_OF_T5, "decoder_start_token_id": 0}, _BOTH),
+    ),
+    "bart": Kind(_of_roberta, _ROBERTA, "bart", {"d_model": 64, "init_std": 0.2, **_SIDES}, _BOTH),
 }
 
 
 def save(kind: str, directory: Path, *, seed: int = 0, names_bos: bool = True) -> Path:
     """Make and save a model; ``names_bos`` false: its tokenizer doesn't say which token is BOS."""
-    made = KINDS[kind]
-    tokenizer = made.tokenizer()
-    bos = tokenizer.token_to_id(made.bos)
+    made = {**KINDS, **MASKED, **ENCODER_DECODERS}[kind]
+    tokenizer, special, shape = made.tokenizer(), made.special, dict(made.shape)
+    shape["vocab_size"] = tokenizer.get_vocab_size()
+    if kind in KINDS:
+        bos = tokenizer.token_to_id(made.bos)
+        shape = {"bos_token_id": bos, "eos_token_id": bos, **shape}
+    if made.network not in ("t5", "bart"):
+        shape = {**_SHAPE, **shape}
+    elif made.network == "bart":
+        shape["max_position_embeddings"] = 64
     torch.manual_seed(seed)
-    ends = {"bos_token_id": bos, "eos_token_id": bos}
-    shape = {**_SHAPE, "vocab_size": tokenizer.get_vocab_size(), **ends, **made.shape}
     config = transformers.AutoConfig.for_model(made.network, **shape)
-    transformers.AutoModelForCausalLM.from_config(config).save_pretrained(directory)
-    special = {"bos_token": made.bos, "eos_token": made.bos} if names_bos else {}
-    for unknown in ("[UNK]", "<unk>"):
-        if tokenizer.token_to_id(unknown) is not None:
-            special["unk_token"] = unknown
+    model = getattr(transformers, made.auto).from_config(config)
+    if kind == "t5":
+        with torch.no_grad():
+            model.shared.weight.mul_(0.3)  # T5's own scale makes a small random model too certain
+    model.save_pretrained(directory)
+    if not names_bos:
+        special = {name: token for name, token in special.items() if name == "unk_token"}
     PreTrainedTokenizerFast(tokenizer_object=tokenizer, **special).save_pretrained(directory)
     return directory
 

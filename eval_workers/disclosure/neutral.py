@@ -65,16 +65,14 @@ def derive(sentence: str, *, allow_gendered: bool = False) -> Derived:
     Derived(prompt='My friend is slicing an onion, and', reason='')
     >>> derive("Someone waves at her.").reason
     "holds the gendered word 'her'"
-    >>> derive("People are slicing onions.").reason, derive("A dog runs.").reason
-    ('speaks of several people', 'does not start with someone or a person')
+    >>> derive("A dog runs.").reason
+    'does not start with someone or a person'
     """
     text = " ".join(sentence.split())
     if not text:
         return Derived(None, "the sentence is empty")
     rest = _starts_with(text, _settings()["subjects"])
     if rest is None:
-        if _starts_with(text, _settings()["plural"]) is not None:
-            return Derived(None, "speaks of several people")
         return Derived(None, "does not start with someone or a person")
     if _starts_with(rest, _settings()["not_after"]) is not None:
         return Derived(None, "does not speak of a person alone")

@@ -318,9 +318,9 @@ def load_words(store: Store | None, name: str) -> WordList:
     """
     words = word_list(name)
     words_of(words.pairs, f"word list {words.name}")
-    stored = store.read("attribute_pair", word_list=words.name) if store else None
-    rows = stored.sort_by("pair").to_pylist() if stored else []
-    if rows and [(row["female"], row["male"]) for row in rows] != _pairs(words):
+    rows = store.read("attribute_pair", word_list=words.name).to_pylist() if store else []
+    pairs = {(pair.a, pair.b) for pair in words.pairs}
+    if rows and {(row["female"], row["male"]) for row in rows} != pairs:
         problem = "stands for other words in this warehouse"
         raise UsageProblem(f"word list {words.name}", problem, "give the list another name")
     return words
@@ -332,11 +332,7 @@ def publish_words(store: Store, words: WordList, run_id: str) -> None:
         return
     shared = {"word_list": words.name, "source": words.source, "run_id": run_id}
     rows = [
-        {**shared, "pair": i, "female": female, "male": male}
-        for i, (female, male) in enumerate(_pairs(words), 1)
+        {**shared, "pair": i, "female": pair.a, "male": pair.b}
+        for i, pair in enumerate(words.pairs, 1)
     ]
     store.replace("attribute_pair", rows, {"word_list": words.name}, run_id)
-
-
-def _pairs(words: WordList) -> list[tuple[str, str]]:
-    return [(pair.a, pair.b) for pair in words.pairs]

@@ -28,8 +28,8 @@ from plumbline.warehouse.errors import UsageProblem
 _BATCH_TOKENS = {"cpu": 512, "cuda": 4096}
 #: Backends whose workers need devices of their own.
 _OF_DEVICES = ("transformers", "vllm")
-#: Set while lanes have to end.
-_stop = threading.Event()
+#: In the thread of a lane, ``stop`` is the event that ends its lanes.
+_lane = threading.local()
 Part = TypeVar("Part")
 
 
@@ -100,21 +100,25 @@ def in_lanes(work: Callable[[Part], object], items: Sequence[Part], n_threads: i
         for item in items:
             work(item)
         return
-    # Each lane has an equal share of the threads.
-    pool = ThreadPoolExecutor(n_lanes, "", limit_threads, (n_threads // n_lanes,))
+    stop = threading.Event()
+    pool = ThreadPoolExecutor(n_lanes, "", _start_lane, (n_threads // n_lanes, stop))
     try:
         for done in as_completed([pool.submit(work, item) for item in items]):
             done.result()
     finally:
-        _stop.set()
+        stop.set()
         pool.shutdown(cancel_futures=True)
-        _stop.clear()
         limit_threads(n_threads)  # later threads would inherit a lane's number
 
 
+def _start_lane(n_threads: int, stop: threading.Event) -> None:
+    limit_threads(n_threads)
+    _lane.stop = stop
+
+
 def raise_if_stopped() -> None:
-    """Raise ``Stopped`` if lanes have to end."""
-    if _stop.is_set():
+    """Raise ``Stopped`` if this thread is a lane that has to end."""
+    if hasattr(_lane, "stop") and _lane.stop.is_set():
         raise Stopped
 
 

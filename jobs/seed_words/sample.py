@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,12 +20,10 @@ from plumbline.jobs.counting.corpus_lookup import (
     writes_corpus,
 )
 from plumbline.warehouse.errors import BadInput, UsageProblem
-from plumbline.warehouse.input.input_rows import records
 from plumbline.warehouse.run_records import recorded
 from plumbline.warehouse.storage.store import Store
 
 ACCEPTED, REJECTED = "accepted", "rejected"
-_VERDICTS = {"accept": ACCEPTED, "reject": REJECTED, ACCEPTED: ACCEPTED, REJECTED: REJECTED}
 
 
 @dataclass(frozen=True)
@@ -55,25 +52,6 @@ def verdicts_on(
     return [SeedVerdict(w.lower(), verdict, why or None) for words, verdict in lists for w in words]
 
 
-def read_verdicts(path: Path) -> list[SeedVerdict]:
-    """Verdicts from a CSV file with the columns word, verdict (accept or reject) and why.
-
-    Raises ``BadInput`` naming the first row that can't be used.
-    """
-    rows = []
-    for record in records(path, ("word", "verdict", "why")):
-        word, verdict, why = (record.fields.get(c, "").strip() for c in ("word", "verdict", "why"))
-        problem = record.problem
-        if problem is None and not word:
-            problem = "the row has no word"
-        if problem is None and verdict.lower() not in _VERDICTS:
-            problem = f"verdict is {verdict!r}, expected accept or reject"
-        if problem:
-            raise BadInput(f"{path}, row {record.number}", problem)
-        rows.append(SeedVerdict(word.lower(), _VERDICTS[verdict.lower()], why or None))
-    return rows
-
-
 @writes_corpus
 def vet(store: Store, corpus: str, given: Sequence[SeedVerdict], run_id: str) -> Counter[str]:
     """Record verdicts; a word's new verdict replaces its old one. Returns how many of each it has.
@@ -84,7 +62,7 @@ def vet(store: Store, corpus: str, given: Sequence[SeedVerdict], run_id: str) ->
     """
     corpus_row(store, corpus)
     if not given:
-        problem, fix = "no word to accept or reject", "--accept w1,w2 --reject w3, or --from FILE"
+        problem, fix = "no word to accept or reject", "--accept w1,w2 --reject w3"
         raise UsageProblem(f"corpus {corpus!r}", problem, fix)
     words = set(store.read("word_count", corpus=corpus)["word"].to_pylist())
     new: dict[str, str] = {}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -21,86 +21,24 @@ from plumbline.pipelines.command import registry
 from plumbline.warehouse.text.escape import say
 
 
-class Commands(Mapping[str, Any]):
-    """The commands and groups whose names begin with ``prefix``; looking one up imports its module.
+class CommandGroup(TyperGroup):
+    """The commands whose names begin with ``prefix``; one is imported when it is looked up.
 
-    >>> commands = Commands("fairpair ")
-    >>> commands["run"].name, list(commands)
-    ('run', ['run', 'score'])
+    >>> CommandGroup().get_command(None, "measure").name
+    'measure'
     """
 
-    def __init__(self, prefix: str = "") -> None:
-        self._prefix = prefix
-        self._names = tuple(
-            dict.fromkeys(
-                name.removeprefix(prefix).partition(" ")[0]
-                for name in registry.targets()
-                if name.startswith(prefix)
-            )
-        )
+    prefix = ""
 
-    def help(self, name: str) -> str:
-        """The line about a command or group in its group's help."""
-        return registry.summary(self._prefix + name)
+    def __init__(self, **attributes: Any) -> None:
+        rest = [n[len(self.prefix) :] for n in registry.targets() if n.startswith(self.prefix)]
+        names = dict.fromkeys(name.partition(" ")[0] for name in rest)
+        stubs = {n: TyperCommand(n, help=registry.summary(self.prefix + n)) for n in names}
+        super().__init__(**{**attributes, "commands": stubs})
 
-    def __getitem__(self, name: str) -> Any:
-        full_name, prefix = self._prefix + name, f"{self._prefix}{name} "
-        is_group = any(full.startswith(prefix) for full in registry.targets())
-        if full_name in registry.targets():
-            return _command(full_name, name, Commands(prefix) if is_group else None)
-        if not is_group:
-            raise KeyError(name)
-        style: dict[str, Any] = {"no_args_is_help": True, "rich_markup_mode": "rich"}
-        return LazyGroup(name=name, help=self.help(name), commands=Commands(prefix), **style)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
-
-    def __len__(self) -> int:
-        return len(self._names)
-
-
-def _command(full_name: str, name: str, subcommands: Commands | None) -> Any:
-    """Typer's command ``name`` for ``full_name``; with ``subcommands`` it is also their group."""
-    from plumbline.pipelines.command import command_line
-    from plumbline.pipelines.command.base import class_of
-
-    kind = class_of(full_name)
-    function = command_line.function_of(kind)
-    if subcommands is None:
-        app = typer.Typer(add_completion=False, rich_markup_mode="rich")
-        app.command(name)(function)
-        return typer.main.get_command(app)
-    commands = subcommands
-
-    class Both(LazyGroup):
-        def __init__(self, **attributes: Any) -> None:
-            super().__init__(**{**attributes, "commands": commands})
-
-        def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-            is_subcommand = bool(args) and args[0] in commands
-            ctx.allow_interspersed_args = not is_subcommand
-            if is_subcommand:  # all that follows belongs to it
-                self.params = []
-            return super().parse_args(ctx, args)
-
-    app = typer.Typer(name=name, cls=Both, add_completion=False, rich_markup_mode="rich")
-    app.callback(invoke_without_command=True)(function)
-    return typer.main.get_command(app)
-
-
-class LazyGroup(TyperGroup):
-    """A group that takes the help of its commands from their source, without importing them."""
-
-    commands: Commands  # type: ignore[assignment]
-
-    def __init__(self, *, commands: Commands, **attributes: Any) -> None:
-        super().__init__(**attributes)
-        self.commands = commands
-
-    def list_commands(self, ctx: Any) -> list[str]:
-        """The names, in the registry's order."""
-        return list(self.commands)
+    def get_command(self, ctx: Any, name: str) -> Any:
+        """The command or group; ``None`` for an unknown name."""
+        return _command(self.prefix + name) if name in self.commands else None
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Find a command; the error for an unknown name lists commands of that name elsewhere."""
@@ -113,21 +51,41 @@ class LazyGroup(TyperGroup):
             raise
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Show the help of a group with the same texts, whose commands do nothing."""
-        texts = {name: self.commands.help(name) for name in self.commands}
-        TyperGroup(
-            name=self.name,
-            help=self.help,
-            epilog=self.epilog,
-            params=self.params,
-            rich_markup_mode=self.rich_markup_mode,
-            commands={name: TyperCommand(name, help=text) for name, text in texts.items()},
-        ).format_help(ctx, formatter)
+        """Show the help of a group of stubs, without importing its commands."""
+        names = ("name", "help", "epilog", "params", "rich_markup_mode", "commands")
+        TyperGroup(**{name: getattr(self, name) for name in names}).format_help(ctx, formatter)
 
 
-class _Plumbline(LazyGroup):
-    def __init__(self, **attributes: Any) -> None:
-        super().__init__(**{**attributes, "commands": Commands()})
+class GroupAndCommand(CommandGroup):
+    """A command that has subcommands."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Leave all that follows a subcommand's name to the subcommand."""
+        is_subcommand = bool(args) and args[0] in self.commands
+        ctx.allow_interspersed_args = not is_subcommand
+        if is_subcommand:
+            self.params = []
+        return super().parse_args(ctx, args)
+
+
+def _command(full_name: str) -> Any:
+    """Typer's object for a command or group."""
+    name, below = full_name.split()[-1], {"prefix": f"{full_name} "}
+    is_group = any(known.startswith(f"{full_name} ") for known in registry.targets())
+    if full_name not in registry.targets():
+        about = {"help": registry.summary(full_name), "no_args_is_help": True}
+        return type("_Group", (CommandGroup,), below)(name=name, rich_markup_mode="rich", **about)
+    from plumbline.pipelines.command.base import class_of
+    from plumbline.pipelines.command.command_line import function_of
+
+    function = function_of(class_of(full_name))
+    kind = type("_Group", (GroupAndCommand,), below)
+    made = typer.Typer(name=name, cls=kind, add_completion=False, rich_markup_mode="rich")
+    if is_group:
+        made.callback(invoke_without_command=True)(function)
+    else:
+        made.command(name)(function)
+    return typer.main.get_command(made)
 
 
 def _version(asked: bool) -> None:
@@ -147,7 +105,7 @@ def _plumbline(
 
 app = typer.Typer(
     name="plumbline",
-    cls=_Plumbline,
+    cls=CommandGroup,
     callback=_plumbline,
     help="Which way does a language model lean, and does it follow the text it learned from?",
     epilog="Start with: plumbline pipeline",

@@ -18,7 +18,7 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from plumbline.pipelines.command.registry import name_of, targets
-from plumbline.warehouse.errors import BadInput
+from plumbline.warehouse.errors import BadInput, UsageProblem, did_you_mean
 from plumbline.warehouse.options import STRICT
 
 if TYPE_CHECKING:
@@ -169,7 +169,13 @@ class Command:
 
 
 def class_of(name: str) -> type[Command]:
-    """The class of a command. Raises ``BadInput`` if a package registered something else."""
+    """The class of a command.
+
+    Raises ``UsageProblem`` for an unknown name, ``BadInput`` if a package registered no command.
+    """
+    if name not in targets():
+        fix = did_you_mean(name, targets(), f"there is {', '.join(targets())}")
+        raise UsageProblem(f"command {name!r}", "is unknown", fix)
     module, _, kind = targets()[name].partition(":")
     member = getattr(import_module(module), kind, None)
     if not (isinstance(member, type) and issubclass(member, Command)):
@@ -192,17 +198,17 @@ def plan_of(command: Command) -> Iterator[Row]:
     yield from command.plan(store)
 
 
-def execute(command: Command) -> Done:
-    """Run a command; record the run if it ``records``.
+def execute(command: Command, store: Store | None = None) -> Done:
+    """Check and run a command; record the run if it ``records``.
 
-    Raises the command's errors, except ``Done.failed``, which is part of the result.
+    ``store`` is its warehouse if that is open already. Raises the command's errors, except
+    ``Done.failed``, which is part of the result.
     """
     from plumbline.warehouse.storage.store import Store
 
-    command.check()
     command.ready()
-    store = None
-    if command.opens_warehouse:
+    command.check()
+    if store is None and command.opens_warehouse:
         made = command.makes_warehouse
         store = Store.open(command.warehouse, create=made, reads=command.reads)
     return execute_on(store, command)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import inspect
 import json
 import shlex
@@ -28,7 +27,7 @@ from plumbline.pipelines.command.parameters import Parameter, parameters
 from plumbline.pipelines.command.settings import here, made
 from plumbline.warehouse.errors import PlumblineError
 from plumbline.warehouse.paths import address
-from plumbline.warehouse.text.escape import csv_cell, say, terminal
+from plumbline.warehouse.text.escape import say
 
 #: Options of every command by name: type, default and help. A command may have its own instead.
 _GENERAL: dict[str, tuple[Any, Any, str]] = {
@@ -158,8 +157,7 @@ def _all_rows(command: Command) -> str:
 
 def _lines(done: Done, command: Command) -> Iterator[str]:
     yield from done.said
-    # `why` prints JSON or CSV of its own, names no next command, and nothing may follow.
-    if done.wrote and done.next:
+    if done.wrote:
         yield f"Wrote {', '.join(done.wrote)} in {command.warehouse}"
     for path in done.files:
         yield f"Wrote {path}"
@@ -181,16 +179,14 @@ def _print_rows(rows: Sequence[Row], form: str) -> None:
     if form == "json":
         _print_json(rows)
         return
-    if form == "csv":
-        names = list(dict.fromkeys(name for row in rows for name in row))
-        writer = csv.writer(sys.stdout, lineterminator="\n")
-        writer.writerow(names)
-        for row in rows:
-            writer.writerow([_csv_cell(row.get(name)) for name in names])
-        return
     from plumbline.pipelines.report.model import rows_table
     from plumbline.pipelines.result_output import show as show_table
+    from plumbline.pipelines.result_output import write_csv
 
+    if form == "csv":
+        names = list(dict.fromkeys(name for row in rows for name in row))
+        write_csv(names, ([row.get(name) for name in names] for row in rows), sys.stdout)
+        return
     console = Console(highlight=False, markup=False)
     for columns, group in groupby(rows, tuple):  # rows with other columns start another table
         alike = list(group)
@@ -200,12 +196,8 @@ def _print_rows(rows: Sequence[Row], form: str) -> None:
         show_table(console, rendered.headings, cells, [c.is_number for c in rendered.rows[0]])
 
 
-def _csv_cell(value: object) -> object:
-    """A cell that no spreadsheet takes for a formula, escaped if it goes to a terminal."""
-    cell = csv_cell(value)
-    return terminal(cell) if isinstance(cell, str) and sys.stdout.isatty() else cell
-
-
 def _print_json(value: object) -> None:
     # Escapes control characters and all others outside ASCII.
-    print(json.dumps(value, indent=2, default=str))
+    from plumbline.pipelines.result_output import json_value
+
+    print(json.dumps(json_value(value), indent=2, allow_nan=False))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TypeVar
 
@@ -55,44 +55,46 @@ def with_retries(work: Callable[[], _Result]) -> _Result:
 
 
 class Failures:
-    """Collects failures of ``n`` models. Raises a stop and a defect at once; with one model all.
+    """Collects failures of ``n`` things. A stop and a defect are raised at once."""
 
-    Attributes:
-        lines: a line for each model that failed, with the model's name.
-    """
-
-    def __init__(self, n: int) -> None:
-        self._n = n
-        self._models: list[str] = []
-        self._may_pass = False
-        self.lines: list[str] = []
+    def __init__(self, n: int, things: str = "models") -> None:
+        self._n, self._things = n, things
+        self._errors: list[tuple[str, Exception]] = []
 
     @contextmanager
-    def collected(self, model: str) -> Iterator[None]:
-        """Catch, print and keep an error of the block as a failure of ``model``."""
+    def collected(self, name: str) -> Iterator[None]:
+        """Catch and keep an error of the block as a failure of ``name``; print one of several."""
         try:
             yield
         except Exception as e:
-            passes = may_pass(e)
-            is_stop = isinstance(e, Interrupted) and not passes
-            if self._n == 1 or is_stop or not (passes or isinstance(e, PlumblineError)):
+            is_stop = isinstance(e, Interrupted) and not may_pass(e)
+            if is_stop or not (may_pass(e) or isinstance(e, PlumblineError)):
                 raise
-            line = " ".join(str(e).split())
-            self.lines.append(line if model in line else f"{model}: {line}")
-            say(f"failed: {self.lines[-1]}", err=True)
-            self._models.append(model)
-            self._may_pass |= passes
+            if self._n > 1:
+                say(f"failed: {_line(name, e)}", err=True)
+            self._errors.append((name, e))
 
-    def error(self) -> Exception | None:
-        """One error for all failures, ``Interrupted`` if another try may help; or ``None``."""
-        if not self._models:
+    def error(self, done: Sequence[object] = ()) -> Exception | None:
+        """One error for all failures, ``Interrupted`` if another try may help; or ``None``.
+
+        Raises it if nothing is ``done``.
+        """
+        if not self._errors:
             return None
-        names = ", ".join(self._models)
-        problem = f"{len(self._models)} of {self._n} failed: {names}; first: {self.lines[0]}"
-        kind = Interrupted if self._may_pass else BadInput
-        return kind("models", problem, "the others are done; the same command tries these again")
-
-    def check(self) -> None:
-        """Raise ``error``, if there is one."""
-        if (error := self.error()) is not None:
+        name, error = self._errors[0]
+        if self._n > 1:
+            names = ", ".join(name for name, _ in self._errors)
+            first = f"first: {_line(name, error)}"
+            problem = f"{len(self._errors)} of {self._n} failed: {names}; {first}"
+            kind = Interrupted if any(may_pass(e) for _, e in self._errors) else BadInput
+            fix = "the others are done; the same command tries these again"
+            error = kind(self._things, problem, fix)
+        if not done:
             raise error
+        return error
+
+
+def _line(name: str, error: Exception) -> str:
+    """The text of an error as one line with the name of what failed."""
+    line = " ".join(str(error).split())
+    return line if name in line else f"{name}: {line}"

@@ -11,8 +11,7 @@ import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
-from difflib import get_close_matches
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -23,7 +22,7 @@ from plumbline.pipelines.command.base import Command, class_of
 from plumbline.pipelines.command.parameters import all_fields, parameters
 from plumbline.pipelines.command.registry import name_of, targets
 from plumbline.warehouse import options
-from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.errors import UsageProblem, did_you_mean
 from plumbline.warehouse.text.escape import is_unicode
 from plumbline.warehouse.text.toml_file import read
 
@@ -58,21 +57,23 @@ def made(
     values = {**(weaker or {})}
     values |= {n: Value(v, f"config {config}") for n, v in configured.items() if v != ""}
     values |= {n: Value(v) for n, v in given.items()}
-    fields = {}
-    for name, one in values.items():
-        with _naming(one.source):
+    fields, source = dict[str, Any](), ""
+    try:
+        for name, one in values.items():
+            source = one.source
             _refuse_unknown([name], known, "")
             if known[name].is_path and one.value == "":
                 raise UsageProblem(name, "is empty", "give a value, or leave it out")
             fields[name] = known[name].value(one.value)
             if not is_unicode(str(fields[name])):
                 raise UsageProblem(f"{name} {str(fields[name])!r}", "is not Unicode")
-    try:
+        source = ""
         return options.make(kind, {**kind.usual(fields), **fields})
     except UsageProblem as e:
         name = re.split(r"\W+", e.args[0].lstrip("-").replace("-", "_"), maxsplit=1)[0]
-        with _naming(values[name].source if name in values else ""):
-            raise
+        source = source or values.get(name, Value(None)).source
+        what, problem, fix = e.args
+        raise UsageProblem(f"{source}: {what}" if source else what, problem, fix) from None
 
 
 def here(
@@ -126,10 +127,9 @@ def _table(kind: type[Command], content: Mapping[str, Any], file: str) -> dict[s
 
 def _check(content: Mapping[str, Any], file: str) -> None:
     """Raise ``UsageProblem`` for a key at the top or in a group that no command takes."""
-    groups = {name.split()[0] for name in targets()}
-    _refuse_unknown(
-        content, [*sorted(groups), *(p.name for p in all_fields(class_of("pipeline")))], f"{file}: "
-    )
+    groups = dict.fromkeys(name.split()[0] for name in targets())
+    of_pipeline = [p.name for p in all_fields(class_of("pipeline"))]
+    _refuse_unknown(content, [*groups, *of_pipeline], f"{file}: ")
     for group, table in content.items():
         inside = [n.split()[1].replace("-", "_") for n in targets() if n.startswith(f"{group} ")]
         if isinstance(table, Mapping) and group not in targets():
@@ -139,8 +139,7 @@ def _check(content: Mapping[str, Any], file: str) -> None:
 def _refuse_unknown(names: Iterable[str], known: Iterable[str], where: str) -> None:
     for name in names:
         if name not in known:
-            near = get_close_matches(name, known, 3)
-            fix = f"did you mean {', '.join(near)}?" if near else f"known: {', '.join(known)}"
+            fix = did_you_mean(name, known, f"known: {', '.join(known)}")
             raise UsageProblem(f"{where}key {name!r}", "is unknown", fix)
 
 
@@ -183,8 +182,6 @@ def shown(name: str, conf: str | None) -> Iterator[str]:
     Commented out are those without a value, and defaults that depend on other options. Raises
     ``UsageProblem`` for an unknown command.
     """
-    if name not in targets():
-        raise UsageProblem(f"command {name}", "is unknown", f"there is {', '.join(targets())}")
     kind = class_of(name)
     values = here(kind, conf)
     usual = kind.usual({name: one.value for name, one in values.items()})
@@ -199,15 +196,3 @@ def shown(name: str, conf: str | None) -> Iterator[str]:
         text = json.dumps(value, ensure_ascii=False, default=str) if is_set else ""
         is_fixed = is_set and (p.name in values or p.name not in usual)
         yield f"{'' if is_fixed else '# '}{p.name} = {text}".rstrip()
-
-
-@contextmanager
-def _naming(source: str) -> Iterator[None]:
-    """Put a source before the text of a ``UsageProblem`` that the block raises."""
-    try:
-        yield
-    except UsageProblem as e:
-        if not source:
-            raise
-        what, problem, fix = e.args
-        raise UsageProblem(f"{source}: {what}", problem, fix) from None

@@ -10,7 +10,7 @@ import platform
 import shutil
 import socket
 from collections.abc import Callable
-from importlib import metadata
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 from urllib.parse import urlsplit
@@ -23,18 +23,15 @@ from plumbline.pipelines.command.settings import shown
 from plumbline.pipelines.environment_errors import EXTRA_OF, one_line
 from plumbline.warehouse.errors import MissingComponent
 from plumbline.warehouse.paths import address
-from plumbline.warehouse.plugins import distribution, install_line
+from plumbline.warehouse.plugins import install_line
 from plumbline.warehouse.storage.opening import place_of
+from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.escape import terminal
 
 _GIB = 2**30
 #: Most memory and disk that `plumbline pipeline` has needed so far, with a margin.
 _MEMORY_GIB, _DISK_GIB = 4, 2
 _RELEASED = ("unstereo-eval", "crows-pairs", "debias-llms")
-
-
-class Absent(Exception):
-    """A thing isn't there, or there is too little of it."""
 
 
 class Doctor(DataOption, Command):
@@ -72,147 +69,118 @@ class Doctor(DataOption, Command):
 def probed(options: Doctor, what: str) -> Row:
     """The row of a probe. An error is a result too: the command reports whatever is broken."""
     look, is_needed, fix = PROBES[what]
+    lacking = "missing" if is_needed else "absent"
     try:
-        status, seen, fix = "ok", look(options), ""
-    except Absent as e:
-        status, seen = "missing" if is_needed else "absent", str(e.args[0])
+        is_there, seen = look(options)
     except Exception as e:
         line = one_line(e)
-        status = "missing" if is_needed or line is None else "absent"
-        seen = f"{line.args[0]}: {line.args[1]}" if line else f"{type(e).__name__}: {e}"
-        seen, fix = terminal(seen), (line and line.args[2]) or fix
+        if line is None:
+            seen = terminal(f"{type(e).__name__}: {e}")
+            return {"what": what, "status": "missing", "seen": seen, "fix": fix}
+        seen = terminal(f"{line.args[0]}: {line.args[1]}")
+        return {"what": what, "status": lacking, "seen": seen, "fix": line.args[2] or fix}
+    status, fix = ("ok", "") if is_there else (lacking, fix)
     return {"what": what, "status": status, "seen": seen, "fix": fix}
 
 
-def _python(_: Doctor) -> str:
-    return platform.python_version()
+def _packages(_: Doctor) -> tuple[bool, str]:
+    extras = sorted({extra for name, extra in EXTRA_OF.items() if find_spec(name) is None})
+    without = f"without the extras {', '.join(extras)}: {install_line(','.join(extras))}"
+    seen = f"Python {platform.python_version()}, {without if extras else 'all extras'}"
+    return "models" not in extras, seen
 
 
-def _packages(_: Doctor) -> str:
-    """The core and the extras of ``EXTRA_OF``, in versions that Plumbline can run with."""
-    from packaging.requirements import Requirement
-
-    lacking, wrong = set[str](), []
-    for needed in map(Requirement, distribution().requires or ()):
-        names = ("", *sorted(set(EXTRA_OF.values())))
-        of = [e for e in names if not needed.marker or needed.marker.evaluate({"extra": e})]
-        try:
-            version = metadata.version(needed.name)
-        except metadata.PackageNotFoundError:
-            lacking |= set(of[:1])
-        else:
-            is_right = not of or needed.specifier.contains(version, prereleases=True)
-            wrong += [] if is_right else [f"{needed.name} {version}, wanted {needed.specifier}"]
-    extras = ",".join(sorted(lacking - {""}))
-    if wrong or lacking & {"", "models"}:
-        raise MissingComponent("packages", "; ".join(wrong) or extras, "make setup")
-    return f"without the extras {extras}: {install_line(extras)}" if extras else "all extras"
-
-
-def _java(_: Doctor) -> str:
+def _java(_: Doctor) -> tuple[bool, str]:
     from plumbline.jobs.spark.java import find_java_home
 
-    find_java_home()
-    return "17 or newer starts"
+    return bool(find_java_home()), "17 or newer starts"
 
 
-def _memory(_: Doctor) -> str:
+def _memory(_: Doctor) -> tuple[bool, str]:
     from plumbline.eval_workers.models.devices import free_bytes
 
     free = free_bytes("cpu") / _GIB
-    if free < _MEMORY_GIB:
-        raise Absent(f"{free:.1f} GiB free, the pipeline wants {_MEMORY_GIB}")
-    return f"{free:.1f} GiB free"
+    return free >= _MEMORY_GIB, f"{free:.1f} GiB free, the pipeline wants {_MEMORY_GIB}"
 
 
-def _disk(options: Doctor) -> str:
+def _disk(options: Doctor) -> tuple[bool, str]:
     place = options.warehouse
     place = (place_of(place).scratch() if address(place) else place).absolute()
     there = next(p for p in (place, *place.parents) if p.exists())
     free = shutil.disk_usage(there).free / _GIB
-    if free < _DISK_GIB or not os.access(there, os.W_OK):
-        raise Absent(f"{free:.1f} GiB free to write in {there}, wanted are {_DISK_GIB}")
-    return f"{free:.1f} GiB free for {options.warehouse}"
+    seen = f"{free:.1f} GiB free to write in {there}, wanted are {_DISK_GIB}"
+    return free >= _DISK_GIB and os.access(there, os.W_OK), seen
 
 
-def _prefect(_: Doctor) -> str:
+def _prefect(_: Doctor) -> tuple[bool, str]:
     """The server that PREFECT_API_URL names; only deployments need one."""
     url = os.environ.get("PREFECT_API_URL")
     if not url:
-        return "no PREFECT_API_URL: commands run without a server"
+        return True, "no PREFECT_API_URL: commands run without a server"
     try:
         parts = urlsplit(url)
         where = (parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80))
         socket.create_connection(where, timeout=3).close()
     except (OSError, ValueError) as e:
-        raise Absent(f"no server at PREFECT_API_URL: {e}") from e
-    return f"a server answers at {where[0]}:{where[1]}"
+        return False, f"no server at PREFECT_API_URL: {e}"
+    return True, f"a server answers at {where[0]}:{where[1]}"
 
 
-def _warehouse(options: Doctor) -> str:
-    from plumbline.warehouse.query.connection import rows_of
-    from plumbline.warehouse.storage.store import Store
-
-    if Store.existing(options.warehouse) is None:
-        return f"none at {options.warehouse} yet: plumbline pipeline writes the first"
-    (row,) = rows_of(options.warehouse, "SELECT count(*) AS n FROM run")
-    return f"{options.warehouse} opens, {row['n']:,} runs"
+def _warehouse(options: Doctor) -> tuple[bool, str]:
+    store = Store.existing(options.warehouse)
+    if store is None:
+        return True, f"none at {options.warehouse} yet: plumbline pipeline writes the first"
+    return True, f"{options.warehouse} opens, {store.read('run').num_rows:,} runs"
 
 
-def _gpu(_: Doctor) -> str:
+def _gpu(_: Doctor) -> tuple[bool, str]:
     import torch
 
     if not torch.cuda.is_available():
-        raise Absent("none that torch can use: models run on the CPU")
+        return False, "none that torch can use: models run on the CPU"
     free = torch.cuda.mem_get_info()[0] / _GIB
-    return f"{torch.cuda.device_count()} {torch.cuda.get_device_name(0)}; {free:.1f} GiB free"
+    return True, f"{torch.cuda.device_count()} {torch.cuda.get_device_name(0)}; {free:.1f} GiB free"
 
 
-def _vllm(_: Doctor) -> str:
+def _vllm(_: Doctor) -> tuple[bool, str]:
     from plumbline.eval_workers.models.remote.vllm_client import RemoteEngine
 
-    return ", ".join(f"{name} {version}" for name, version in RemoteEngine().versions.items())
+    return True, ", ".join(f"{n} {version}" for n, version in RemoteEngine().versions.items())
 
 
-def _models(_: Doctor) -> str:
+def _models(_: Doctor) -> tuple[bool, str]:
     from huggingface_hub import constants
 
     cache = Path(constants.HF_HUB_CACHE)
     names = sorted(p.name[8:].replace("--", "/") for p in cache.glob("models--*"))
-    if not names:
-        raise Absent(f"none in {cache}")
-    return f"{len(names)} in {cache}: {', '.join(names[:5])}"
+    return bool(names), f"{len(names)} in {cache}: {', '.join(names[:5])}"
 
 
-def _data(options: Doctor) -> str:
+def _data(options: Doctor) -> tuple[bool, str]:
     there = [name for name in _RELEASED if options.data and (options.data / name).is_dir()]
-    if not there:
-        raise Absent(f"{options.data or 'no directory'} holds none of {', '.join(_RELEASED)}")
     without = ", ".join(name for name in _RELEASED if name not in there)
-    return f"{', '.join(there)} in {options.data}{f'; without {without}' if without else ''}"
+    where = options.data or "no directory"
+    return bool(there), f"{', '.join(there) or 'none'} in {where}; without {without or 'none'}"
 
 
-def _keys(_: Doctor) -> str:
+def _keys(_: Doctor) -> tuple[bool, str]:
     """Names of the keys that are set, never their values."""
     from plumbline.eval_workers.chat.client import KEYS
 
     held = [name for name in KEYS if os.environ.get(name)]
-    if not held:
-        raise Absent("none: no chat server that wants one can be asked")
-    return f"{', '.join(held)} set"
+    return bool(held), f"set: {', '.join(held) or 'none'}"
 
 
-def _english(_: Doctor) -> str:
+def _english(_: Doctor) -> tuple[bool, str]:
     from plumbline.jobs.seed_words.english import load_wordnet
 
     lid = os.environ.get("PLUMBLINE_LID", "")
-    return f"WordNet {load_wordnet().version}{f', and {lid}' if Path(lid).is_file() else ''}"
+    return True, f"WordNet {load_wordnet().version}{f', and {lid}' if Path(lid).is_file() else ''}"
 
 
-#: What is checked: the function that describes it or raises, whether `plumbline pipeline` needs it,
-#: and how to get it.
-PROBES: dict[str, tuple[Callable[[Doctor], str], bool, str]] = {
-    "Python": (_python, True, ""),
+#: What is checked: a function that says whether it is there and describes it or raises, whether
+#: `plumbline pipeline` needs it, and how to get it.
+PROBES: dict[str, tuple[Callable[[Doctor], tuple[bool, str]], bool, str]] = {
     "Packages": (_packages, True, "make setup"),
     "Java": (_java, False, "only for counting on Spark"),
     "Memory": (_memory, True, "close other programs"),

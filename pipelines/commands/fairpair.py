@@ -9,22 +9,24 @@ from typing import Annotated, TypeAlias
 from pydantic import Field
 
 from plumbline.eval_workers.chat.budget import expected_tokens
+from plumbline.eval_workers.chat.client import find_key
 from plumbline.eval_workers.chat.ledger import read_ledger
 from plumbline.eval_workers.fairpair import fairpair_steps as steps
 from plumbline.eval_workers.fairpair.fairpair_options import (
     RULES,
     FairPairSpec,
     FigureOptions,
+    SampledModel,
     texts_of,
 )
 from plumbline.eval_workers.fairpair.figures.fairpair_set import PerturbedSamples, measure_set
+from plumbline.eval_workers.models import open_backend
 from plumbline.eval_workers.models.model_options import OF_SCORES, ModelOptions
-from plumbline.eval_workers.models.sampling_contract import SeededPrompt
 from plumbline.eval_workers.scoring.continuations import Continuations, SampleCounts
 from plumbline.eval_workers.scoring.served_samples import ServedModel, ledger_name
 from plumbline.pipelines.command.base import Command, Context, Done, On, Row, planned
 from plumbline.pipelines.command.failures import Failures
-from plumbline.warehouse.errors import PlumblineError, UsageProblem
+from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.options import part
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
@@ -52,7 +54,7 @@ class FairpairRun(FairPairSpec, Command):
     without = (
         *OF_SCORES,
         *("batch_tokens", "bos", "concurrency", "tensor_parallel", "token_limit", "timeout_s"),
-        *("max_tokens", "level", "n_resamples"),
+        *("max_tokens", "level", "n_resamples", "n_permutations"),
     )
 
     probe_set: _PromptSet
@@ -71,71 +73,99 @@ class FairpairRun(FairPairSpec, Command):
         return rows
 
     def check(self) -> None:
-        """Check servers' keys and a single model (without weights) before the start.
+        """Check prompts, scoring functions and a single model (without weights) before the start.
 
         Several models are not checked: one that fails is reported when its turn comes.
         """
-        from plumbline.eval_workers.chat.client import find_key
-        from plumbline.eval_workers.models import open_backend
-
         targets, rows = self.targets(), self.prompt_rows(Store.existing(self.warehouse))
-        if self.base_url:
-            find_key(self.base_url)
-        if self.perturber != RULES:
-            find_key(self.perturber_server().base_url)
         _ = steps.scoring_functions(self, rows)
         if len(targets) == 1 and isinstance(targets[0].how, ModelOptions):
             _ = open_backend(targets[0].model, targets[0].how).identity
 
-    def plan(self, store: Store | None) -> Iterator[Row]:
-        """Missing samples or requests; reads no weights, asks no server.
+    def ready(self) -> None:
+        """Raise if the key of a server that is going to be asked is missing."""
+        if self.base_url:
+            find_key(self.base_url)
+        if self.perturber != RULES:
+            find_key(self.perturber_server().base_url)
 
-        If one of several models can't be opened, a row says so, and the others are planned.
-        """
+    def plan(self, store: Store | None) -> Iterator[Row]:
+        """Missing samples or requests; reads no weights, asks no server."""
         targets, rows = self.targets(), self.prompt_rows(store)
         yield planned(self.probe_set, "prompts with a counterpart", len(rows))
         yield planned(self.probe_set, "samples", self.n, "per side")
+        yield self._least_new(rows)
+        failures = Failures(len(targets))
         for target in targets:
-            try:
-                if isinstance(how := target.how, ServedModel):
-                    yield from _served(self, how, rows, store)
-                else:
-                    yield from _here(self, target.model, how, rows, store)
-            except PlumblineError as e:
-                if len(targets) == 1:
-                    raise
-                yield planned(target.model, "would fail", None, "", str(e))
-        yield from _perturbing(self, rows)
-        yield _of_length(self, rows)
-        for name in steps.scoring_functions(self, rows):
-            yield planned(self.probe_set, "measured by", name, "", texts_of(self.as_published))
+            with failures.collected(target.model):
+                yield from self._to_sample(target, rows, store)
+        if self.perturber != RULES:
+            n = 2 * len(rows) * self.n * len(targets)
+            note = "at most, one per different text"
+            yield planned(f"perturbed by {self.perturber}", "requests", n, "", note)
+        failures.error()
+
+    def _least_new(self, rows: Sequence[Row]) -> Row:
+        """The fewest new words that a text needs, and whether samples are long enough for it."""
+        text_filter = self.text_filter()
+        n_new = min(text_filter.n_missing(row) for row in rows)
+        note = f"besides the prompt's: a shorter text fails --filter-limit {text_filter.limit:g}"
+        if n_new > self.max_new_tokens * _NEW_UNITS_A_TOKEN:
+            note = (
+                f"WARNING: nearly all perturbations would fail, as {self.max_new_tokens:,} tokens "
+                "are too short for the filter: raise --max-new-tokens or --filter-limit, or give "
+                "--filter-unit characters"
+            )
+        return planned(self.probe_set, "new units needed", n_new, text_filter.unit, note)
+
+    def _to_sample(
+        self, target: SampledModel, rows: Sequence[Row], store: Store | None
+    ) -> Iterator[Row]:
+        """What a model has to draw; of a server, what it has to be asked."""
+        sampling, name, how = self.sampling(), target.model, target.how
+        opened = how if isinstance(how, ServedModel) else open_backend(name, how)
+        key = opened.identity.key
+        of_model = {"probe_set": self.probe_set, "model_key": key, "sampling_key": sampling.key}
+        drawn = store.read("continuation", **of_model).to_pylist() if store else []
+        step = Continuations(self.probe_set, sampling, self.n)
+        missing = step.state_of(rows, drawn, sampling.full_instruction.prefix).missing
+        if isinstance(how, ServedModel):
+            held = read_ledger(store, ledger_name(self.probe_set, key)).replies
+            asked = [d for d in missing if how.request(d, sampling).request_id not in held]
+            n_in = sum(expected_tokens(draw.text) for draw in asked)
+            answered = len(missing) - len(asked)
+            note = f"a sample each, at {self.base_url}; {answered:,} more are answered already"
+            yield planned(name, "requests", len(asked), "", note)
+            yield planned(name, "tokens in", n_in, "", "about")
+            yield planned(name, "tokens out", len(asked) * self.max_new_tokens, "", "at most")
+            return
+        after = f"after {len({draw.text for draw in missing}):,} texts, key {key}"
+        yield planned(name, "samples to draw", len(missing), "", after)
+        yield planned(name, "new tokens", len(missing) * self.max_new_tokens, "", "at most")
 
     def run(self, context: Context) -> Done:
         """Measure the set under each model; one of several that fails doesn't stop the others."""
-        store, targets = context.store, self.targets()
+        store, targets, name = context.store, self.targets(), self.probe_set
         rows = self.prompt_rows(store)
         chosen = steps.scoring_functions(self, rows)
-        failures, audited = Failures(len(targets)), list[tuple[SampleCounts, PerturbedSamples]]()
+        failures, drawn, sampled = Failures(len(targets)), list[SampleCounts](), []
         for target in targets:
             with failures.collected(target.model):
-                name, run_id = self.probe_set, context.run_id
-                steps.write_prompts(store, name, rows, run_id)
-                sample = f"sample {target.model}"
-                drawn = context.retried(sample, steps.draw, store, name, target, self, run_id)
-                keys = drawn.model_key, drawn.sampling_key
-                audited.append((drawn, measured(context, self, name, keys, chosen)))
-        measured_sets = [sampled for _, sampled in audited]
+                steps.write_prompts(store, name, rows, context.run_id)
+                work = (steps.draw, store, name, target, self, context.run_id)
+                one = context.retried(f"sample {target.model}", *work)
+                keys = one.model_key, one.sampling_key
+                sampled.append(measured(context, self, name, keys, chosen))
+                drawn.append(one)
+        failed = failures.error(drawn)
         return Done(
-            rows=figures(store, measured_sets, chosen, self),
-            said=[line for drawn, _ in audited for line in _drawn_lines(drawn)],
+            rows=figures(store, sampled, chosen, self),
+            said=[line for one in drawn for line in _drawn_lines(one)],
             next="plumbline report",
             query="FROM fairpair_set WHERE probe_set = $probe_set "
             "AND list_contains($keys, model_key) ORDER BY ALL",
-            params={
-                "probe_set": self.probe_set,
-                "keys": [drawn.model_key for drawn, _ in audited],
-            },
-            failed=failures.error(),
+            params={"probe_set": name, "keys": [one.model_key for one in drawn]},
+            failed=failed,
         )
 
 
@@ -162,17 +192,17 @@ class FairpairScore(FairPairSpec, Command):
     model: Annotated[str, Field(description="Only models of these names or keys, by commas.")] = ""
 
     def run(self, context: Context) -> Done:
-        store = context.store
-        sampled_models = steps.continued(store, self.probe_set, self)
-        rows = store.read("probe_prompt", probe_set=self.probe_set).to_pylist()
-        steps.check(self, self.probe_set, rows)
+        store, name = context.store, self.probe_set
+        sampled_models = steps.continued(store, name, self)
+        rows = store.read("probe_prompt", probe_set=name).to_pylist()
+        steps.check(self, name, rows)
         chosen = steps.scoring_functions(self, rows)
-        keys = [measured(context, self, self.probe_set, one, chosen) for one in sampled_models]
+        sampled = [measured(context, self, name, one, chosen) for one in sampled_models]
         return Done(
-            rows=figures(store, keys, chosen, self),
+            rows=figures(store, sampled, chosen, self),
             next="plumbline report",
             query="FROM fairpair_set WHERE probe_set = $probe_set ORDER BY ALL",
-            params={"probe_set": self.probe_set},
+            params={"probe_set": name},
         )
 
 
@@ -190,76 +220,6 @@ def measured(
         figure_options = part(FigureOptions, options)
         context.stage(f"measure by {phi}", measure_set, store, sampled, phi, figure_options, run_id)
     return sampled
-
-
-def _missing(
-    run: FairpairRun, rows: Sequence[Row], store: Store | None, model_key: str
-) -> Sequence[SeededPrompt]:
-    sampling = run.sampling()
-    keys = {"probe_set": run.probe_set, "model_key": model_key, "sampling_key": sampling.key}
-    continuations = store.read("continuation", **keys).to_pylist() if store else []
-    step = Continuations(run.probe_set, sampling, run.n)
-    return step.state_of(rows, continuations, sampling.full_instruction.prefix).missing
-
-
-def _here(
-    run: FairpairRun, name: str, how: ModelOptions, rows: Sequence[Row], store: Store | None
-) -> Iterator[Row]:
-    from plumbline.eval_workers.models import open_backend
-
-    key = open_backend(name, how).identity.key
-    missing = _missing(run, rows, store, key)
-    after = f"after {len({draw.text for draw in missing}):,} texts, key {key}"
-    yield planned(name, "samples to draw", len(missing), "", after)
-    yield planned(name, "new tokens", len(missing) * run.max_new_tokens, "", "at most")
-
-
-def _served(
-    run: FairpairRun, served: ServedModel, rows: Sequence[Row], store: Store | None
-) -> Iterator[Row]:
-    sampling, name, key = run.sampling(), served.name, served.identity.key
-    missing = _missing(run, rows, store, key)
-    held = read_ledger(store, ledger_name(run.probe_set, key)).replies
-    unanswered = [d for d in missing if served.request(d, sampling).request_id not in held]
-    n_in = sum(expected_tokens(draw.text) for draw in unanswered)
-    answered = len(missing) - len(unanswered)
-    known = f"{answered:,} more are answered already" if answered else ""
-    at = f"a sample each, at {run.base_url}"
-    yield planned(name, "requests", len(unanswered), "", "; ".join(filter(None, (at, known))))
-    yield planned(name, "tokens in", n_in, "", "about")
-    yield planned(name, "tokens out", len(unanswered) * run.max_new_tokens, "", "at most")
-
-
-def _perturbing(run: FairpairRun, rows: Sequence[Row]) -> Iterator[Row]:
-    n_models = len(run.targets())
-    n_texts = 2 * len(rows) * run.n * n_models
-    if run.perturber == RULES:
-        yield planned("perturbed by rules", "texts", n_texts, "", "asks no server")
-        return
-    wording = expected_tokens(run.chat_wording().perturb)
-    texts = sum(
-        expected_tokens(row[side]) + run.max_new_tokens
-        for row in rows
-        for side in ("prompt", "perturbed_prompt")
-    )
-    n_out = texts * run.n * n_models
-    who = f"perturbed by {run.perturber}"
-    yield planned(who, "requests", n_texts, "", "at most, one per different text")
-    yield planned(who, "tokens in", n_out + n_texts * wording, "", "about")
-    yield planned(who, "tokens out", n_out, "", "at most")
-
-
-def _of_length(run: FairpairRun, rows: Sequence[Row]) -> Row:
-    text_filter = run.text_filter()
-    n_new = min(text_filter.n_missing(row) for row in rows)
-    note = f"besides the prompt's: a shorter text fails --filter-limit {text_filter.limit:g}"
-    if n_new > run.max_new_tokens * _NEW_UNITS_A_TOKEN:
-        note = (
-            f"WARNING: nearly all perturbations would fail, as {run.max_new_tokens:,} tokens are "
-            "too short for the filter: raise --max-new-tokens or --filter-limit, or give "
-            "--filter-unit characters"
-        )
-    return planned(run.probe_set, "new units needed", n_new, text_filter.unit, note)
 
 
 def _drawn_lines(drawn: SampleCounts) -> Iterator[str]:
@@ -305,10 +265,10 @@ def figures(
     store: Store,
     sampled: Sequence[PerturbedSamples],
     phi: Sequence[str],
-    measured: FigureOptions,
+    options: FigureOptions,
 ) -> list[Row]:
     """Rows on the perturbations by side, and on B, V and F by scoring function and side."""
-    by = {"n_folds": measured.folds, "texts": texts_of(measured.as_published), "phi": list(phi)}
-    success = [row for one in sampled for row in rows_of(store.root, _SUCCESS, asdict(one))]
-    found = [row for one in sampled for row in rows_of(store.root, _FIGURES, asdict(one) | by)]
+    by = {"n_folds": options.folds, "texts": texts_of(options.as_published), "phi": list(phi)}
+    success = [row for one in sampled for row in rows_of(store, _SUCCESS, asdict(one))]
+    found = [row for one in sampled for row in rows_of(store, _FIGURES, asdict(one) | by)]
     return [*success, *({name: row[name] for name in _SHOWN} for row in found)]

@@ -96,10 +96,8 @@ class Look(DataOption, Command):
 
     def run(self, context: Context) -> Done:
         from plumbline.pipelines.command.settings import made
-        from plumbline.pipelines.commands.pipeline import Pipeline
-        from plumbline.pipelines.pipeline_parts import Parts
-        from plumbline.pipelines.pipeline_plan import PROMPTS, make_plan
-        from plumbline.pipelines.report.plain import page_answer
+        from plumbline.pipelines.commands.pipeline import Parts, Pipeline
+        from plumbline.pipelines.pipeline_plan import PROMPTS
 
         samples, (data, names, said) = dict[str, str](), self._released()
         for name in names:
@@ -111,25 +109,26 @@ class Look(DataOption, Command):
         given["benchmarks"] = tuple(samples.values())
         places = {"out": self.out, "warehouse": self.warehouse}
         pipeline = made(Pipeline, {**given, **places, "model": (self.model,)})
-        plan = replace(make_plan(pipeline), fairpair=_FAIRPAIR)
-        parts = Parts(pipeline, plan, context.store)
-        parts.evaluate()
+        parts = Parts(pipeline, context.store)
+        parts.plan = replace(parts.plan, fairpair=_FAIRPAIR)
+        parts.do(parts.evaluate())
         shown = [row["label"] for row in rows_of(context.store, _LABELS)]
         about = tuple(map(glob.escape, shown)) if has_scores else ()
-        measured, report = parts.report(model=about)
-        if data is not None and parts.scored:
-            key = parts.scored[0]["model_key"]
+        parts.do(parts.report(model=about))
+        (name,) = (model.name for model in parts.plan.models)
+        scored = parts.results.get(f"score {name}")
+        if scored and data is not None:
+            key = scored.rows[0]["model_key"]
             said += _places(context.store, samples, key, has_scores)
-        if parts.scored:  # a context may be too short for FairPair; the page answers the rest
-            said += [WARNING + line for line in parts.failed]
-        page = Path(report.files[0])
+        if scored:  # a context may be too short for FairPair; the page answers the rest
+            said += [f"{WARNING}{error}" for error in parts.errors]
         return Done(
-            rows=[row for row in measured.rows if row["model"] in shown],
-            said=[*said, *page_answer(page.read_text(encoding="utf-8"))],
-            files=[str(page)],
+            rows=[row for row in parts.results["measure"].rows if row["model"] in shown],
+            said=[*said, *parts.results["report"].said],
+            files=parts.results["report"].files,
             next="plumbline look ANOTHER_MODEL",
             query="FROM metric_value ORDER BY ALL",
-            failed=None if parts.scored else next(map(BadInput, parts.failed), None),
+            failed=None if scored else next(iter(parts.errors), None),
         )
 
     def _import_published(self, context: Context, samples: Mapping[str, str], data: Path) -> bool:

@@ -55,7 +55,6 @@ class Measure(MeasureOptions, Command):
                 for table in (metrics, controls)
             )
         every = metrics.to_pylist()
-        few = {r["benchmark"] for r in every if r["cluster_values"]}
         of_all = Rows(every).where(subset="all", metric="us")
         changes = [r for r in version_changes(Facts(store)) if not names or r["benchmark"] in names]
         warned, failed = list[str](), None
@@ -67,7 +66,7 @@ class Measure(MeasureOptions, Command):
         return Done(
             rows=measured(metrics, controls, model_labels(connection)),
             said=[
-                *_lines(store, sorted(few), names),
+                *_lines(store, names),
                 *map(version_changed, changes),
                 *(WARNING + line for line in warned),
                 *filter(None, [few_pairs(of_all)]),
@@ -99,16 +98,11 @@ class Measure(MeasureOptions, Command):
         return names
 
 
-def _lines(store: Store, few: list[str], names: Sequence[str]) -> Iterator[str]:
+def _lines(store: Store, names: Sequence[str]) -> Iterator[str]:
     yield (
         "in brackets: 95% intervals; for ranks, the ranks that a model may have, right for all "
         "models of a benchmark at once with 95% confidence"
     )
-    if few:
-        yield (
-            "figures over fewer than five words, frames or other clusters have no interval and no "
-            f"claim: {', '.join(few)}; `cluster_values` of metric_value has the clusters' values"
-        )
     for row in rows_of(store, sql("report/score")):
         if names and row["benchmark"] not in names:
             continue

@@ -2,32 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import NamedTuple
 
-from pydantic import Field
-
-from plumbline.eval_workers.models.model_options import ModelOptions
+from plumbline.eval_workers.models import one_model_kept, open_backend
+from plumbline.eval_workers.models.local.source import is_ngram
+from plumbline.eval_workers.models.model_options import OF_SCORES
+from plumbline.pipelines import environment_errors
 from plumbline.pipelines.command.base import (
     DEFAULT_WAREHOUSE,
+    WARNING,
     Command,
     Context,
     Done,
     Row,
+    class_of,
+    execute_on,
     planned,
 )
-from plumbline.pipelines.command.failures import ShardsFailed
-from plumbline.pipelines.command.fields import ContrastOption, DataOption, OutputDirectory, Seed
-from plumbline.warehouse.errors import BadInput, UsageProblem
-from plumbline.warehouse.options import MOST
+from plumbline.pipelines.command.failures import ShardsFailed, with_retries
+from plumbline.pipelines.command.settings import here, made
+from plumbline.pipelines.commands.corpus.counting_corpora import Count
+from plumbline.pipelines.pipeline_plan import CorpusPlan, ModelPlan, PipelineOptions, make_plan
+from plumbline.warehouse.errors import BadInput, ModelChanged, UsageProblem, disk_problems
+from plumbline.warehouse.input.shards import expand_shards
 from plumbline.warehouse.paths import address
+from plumbline.warehouse.steps.runner import NothingUsed
+from plumbline.warehouse.storage.locks import lock, sole
 from plumbline.warehouse.storage.store import Store
+from plumbline.warehouse.text.escape import say
+from plumbline.warehouse.text.progress import progress
 
-_OUT = Path("out")
+
+class Stage(NamedTuple):
+    """A part of a pipeline's work, and a line that says what it does."""
+
+    doing: str
+    work: Callable[[], object]
 
 
-class Pipeline(ModelOptions, ContrastOption, DataOption, Command):
+class Pipeline(PipelineOptions, Command):
     """Count, associate, constrain, score, measure and report; alone: the closed world.
 
     Without arguments it needs no data and no network: it writes a corpus whose associations are
@@ -47,120 +65,313 @@ class Pipeline(ModelOptions, ContrastOption, DataOption, Command):
         *("tensor_parallel", "quantisation", "text_form", "pll", "chat", "per_token", "family"),
     )
 
-    conf: Annotated[str, Field(description="Settings file (TOML).")] = ""
-    out: Annotated[
-        OutputDirectory, Field(description="Directory for everything that is written.")
-    ] = _OUT
-    corpus: Annotated[
-        str, Field(description="Shards to count: paths or globs, separated by spaces.")
-    ] = ""
-    corpus_name: Annotated[
-        str, Field(description="Name of the corpus; default: the shards' directory.")
-    ] = ""
-    benchmarks: Annotated[
-        tuple[str, ...],
-        Field(description="Benchmarks, by commas; default: five of `data`, or our own."),
-    ] = ()
-    model: Annotated[
-        tuple[str, ...], Field(description="Hub ids, paths or train:small, by commas.")
-    ] = ()
-    models: Annotated[
-        str, Field(description="Instead of `model` a list: a TOML file, or a name: unstereoeval.")
-    ] = ""
-    probe_set: Annotated[str, Field(description="Prompts that FairPair continues.")] = ""
-    prompt_sets: Annotated[
-        tuple[str, ...], Field(description="Prompts that disclosure is measured on, by commas.")
-    ] = ()
-    seed: Annotated[Seed, Field(description="Seed of corpus writing, training and samples.")] = 0
-    demo_tokens: Annotated[
-        int, Field(ge=1, le=MOST, description="Size of each closed-world corpus in tokens.")
-    ] = 3_000_000
-    twin: Annotated[
-        bool, Field(description="Closed world: also train on the text with she and he exchanged.")
-    ] = False
-    train_tokens: Annotated[
-        int,
-        Field(ge=0, le=MOST, description="Most tokens to train on; 0: the preset's limit."),
-    ] = 0
-    master: Annotated[str, Field(description="Spark master that counts; default: here.")] = ""
-
     @classmethod
     def usual(cls, given: Mapping[str, object]) -> Mapping[str, object]:
-        """The warehouse is in a given ``out``; else ``out`` is beside a given warehouse."""
+        """The warehouse is in a given ``out``; else ``out`` is beside a given warehouse.
+
+        Two warehouses in one directory don't share an ``out``.
+        """
         if "out" in given:
             return {"warehouse": Path(str(given["out"])) / DEFAULT_WAREHOUSE.name}
-        if "warehouse" in given:
-            return {"out": _beside(str(given["warehouse"]))}
-        return {}
+        if "warehouse" not in given:
+            return {}
+        place = Path(str(given["warehouse"]))
+        if address(str(place)):
+            place = Path(place.name)
+        is_usual = place.name == DEFAULT_WAREHOUSE.name
+        return {"out": place.parent if is_usual else place.parent / f"{place.name}-out"}
 
     def check(self) -> None:
         """Raise the errors of the input that can be detected before the first part runs."""
-        from plumbline.pipelines.pipeline_parts import check_plan
-        from plumbline.pipelines.pipeline_plan import make_plan
-
         if self.benchmarks and not make_plan(self).models:
             problem = "is empty, but benchmarks need one"
             raise UsageProblem("setting model", problem, "give train:small")
-        check_plan(self)
+        self.check_inputs()
 
-    def plan(self, store: Store | None) -> Iterator[Row]:
-        """The corpora, benchmarks and models; raises for a model that can't be loaded."""
-        from plumbline.eval_workers.models import open_backend
-        from plumbline.pipelines.command.failures import with_retries
-        from plumbline.pipelines.pipeline_parts import is_built
-        from plumbline.pipelines.pipeline_plan import make_plan
-        from plumbline.warehouse.input.shards import expand_shards
+    def check_inputs(self) -> None:
+        """Raise for shards, benchmarks and packages that are missing."""
+        from plumbline.eval_workers.pairs.benchmarks import default_source
 
         plan = make_plan(self)
         for corpus in plan.corpora:
-            if corpus.world:
-                yield planned(corpus.name, "to write", self.demo_tokens, "tokens")
-            else:
-                n_shards = len(expand_shards(corpus.patterns))
-                yield planned(corpus.name, "to count", n_shards, "shards")
+            if corpus.patterns:
+                expand_shards(corpus.patterns)
         for name in plan.benchmarks:
-            yield planned(name, "is there" if is_built(self, name) else "to import", None)
-        for name, of_corpus in plan.offline.items():
-            yield planned(name, "to write around words", None, "", f"of {of_corpus}")
-        for model in plan.models:
+            path = None if self.has_built(name) else default_source(name, self.data or "")
+            if path is not None and not path.exists():
+                fix = "set `data` or PLUMBLINE_DATA to the directory that holds it"
+                raise BadInput(f"benchmark {name}", f"{path} does not exist", fix)
+        if plan.models:
+            environment_errors.require("torch")
+        if any(model.options.backend == "vllm" for model in plan.models):
+            from plumbline.eval_workers.models.remote.vllm_client import interpreter
+
+            _ = interpreter()
+
+    def has_built(self, name: str) -> bool:
+        """True if the warehouse has the pairs of a benchmark that was built, not imported."""
+        from plumbline.eval_workers.pairs.benchmarks import discover
+
+        store = None if name in discover() else Store.existing(self.warehouse)
+        return bool(store and store.read("benchmark_pair", benchmark=name).num_rows)
+
+    def plan(self, store: Store | None) -> Iterator[Row]:
+        """A row for each stage, and one for each model; raises for one that can't be loaded."""
+        for model in make_plan(self).models:
             if not model.preset:
                 with_retries(lambda m=model: open_backend(m.location, m.options).identity)  # type: ignore[misc]
-            what = "to train" if model.preset else "can be loaded"
-            yield planned(model.name, what, None, "", ", ".join(plan.scored()))
+                yield planned(model.name, "can be loaded", None)
+        for number, stage in enumerate(Parts(self, store).all(), 1):
+            yield planned(f"stage {number}", stage.doing, None)
 
     def run(self, context: Context) -> Done:
-        """Run the parts in order; an unreadable shard or unusable benchmark stops no others."""
-        from plumbline.pipelines import pipeline_parts
-        from plumbline.pipelines.pipeline_plan import OFFLINE, make_plan
-
-        plan = make_plan(self)
-        with pipeline_parts.sole_pipeline(self.warehouse, self.out) as store:
-            parts = pipeline_parts.Parts(self, plan, store)
-            parts.corpus()
-            parts.evaluate()
-            _, report = parts.report()
-        own = (name for name in plan.offline if name != OFFLINE)
-        caveats = (pipeline_parts.preference_caveat(store, name) for name in own)
-        errors: list[Exception] = [*map(ShardsFailed, parts.unread), *map(BadInput, parts.failed)]
-        errors += [parts.changed] if parts.changed else []
+        """Run the stages in order; an unreadable shard or unusable benchmark stops no others."""
+        with self.sole() as store:
+            parts = Parts(self, store)
+            parts.do(parts.all())
+        report = parts.results["report"]
+        is_demo = any(corpus.world for corpus in parts.plan.corpora)
+        own_text = "plumbline pipeline --corpus SHARDS --model train:small"
         return Done(
-            said=[*pipeline_parts.recovered(store), *caveats],
+            said=report.said,
             files=report.files,
-            next="plumbline sql",
+            next=own_text if is_demo else "plumbline sql",
             query="FROM metric_value",
-            failed=next(iter(errors), None),
+            failed=next(iter(parts.errors), None),
         )
 
+    @contextmanager
+    def sole(self) -> Iterator[Store]:
+        """Run the block as the only pipeline that writes to ``warehouse`` and ``out``.
 
-def _beside(warehouse: str) -> Path:
-    """The directory of a warehouse's reports and models; each of two neighbours has its own.
+        Two pipelines would train into one directory and replace each other's partitions. Gives the
+        store. Raises ``UsageProblem`` that names the other process, ``BadInput`` for a disk that
+        can't be written.
+        """
+        fix = "wait for its end, or use another --out"
+        with disk_problems(self.warehouse):
+            store = Store.open(self.warehouse)
+        with (
+            lock(store, "pipeline", f"warehouse {self.warehouse}", fix),
+            sole(self.out / ".pipeline.claim", f"output directory {self.out}", fix),
+        ):
+            yield store
 
-    >>> str(_beside("study/warehouse")), str(_beside("study/ages")), str(_beside("s3://b/runs"))
-    ('study', 'study/ages-out', 'runs-out')
+
+def run_here(name: str, store: Store, command: Command) -> Done:
+    """Run a command; after a transient error, run it again."""
+    with progress(name):
+        return with_retries(partial(execute_on, store, command))
+
+
+class Parts:
+    """Lists of the stages of a pipeline, which run commands on one store.
+
+    ``run`` runs a command under a name, as ``run_here`` does or as a Prefect task. Options that a
+    command isn't given here are those of its own table in the settings file.
+
+    Attributes:
+        results: results of the commands, by the command and what it is about: `score gpt2`.
+        errors: errors that stop no other stage: unreadable shards, a model that could use nothing
+            of a benchmark or a set of prompts, and a model that changed too much (`--fail-if`).
     """
-    there = Path(Path(warehouse).name) if address(warehouse) else Path(warehouse)
-    if not there.name:
-        return _OUT
-    if there.name == DEFAULT_WAREHOUSE.name and there != Path(there.name):
-        return there.parent
-    return there.with_name(f"{there.name}-out")
+
+    def __init__(
+        self,
+        options: Pipeline,
+        store: Store | None,
+        run: Callable[[str, Store, Command], Done] = run_here,
+    ) -> None:
+        self.options, self.plan, self._store, self._run = options, make_plan(options), store, run
+        self.results: dict[str, Done] = {}
+        self.errors: list[Exception] = []
+
+    @property
+    def store(self) -> Store:
+        """The store; only a plan has none."""
+        assert self._store is not None
+        return self._store
+
+    def do(self, stages: Sequence[Stage]) -> None:
+        """Do stages in order, and say of each, with its number, what it does."""
+        with one_model_kept():
+            for number, (doing, work) in enumerate(stages, 1):
+                say(f"{number}/{len(stages)} {doing} ...", err=True)
+                try:
+                    work()
+                except (NothingUsed, ModelChanged) as e:
+                    self.errors.append(e)
+
+    def all(self) -> list[Stage]:
+        """All stages, in order."""
+        return [*self.corpus(), *self.evaluate(), *self.report()]
+
+    def corpus(self) -> list[Stage]:
+        """Count the corpora; import, constrain and write the benchmarks."""
+        stages = []
+        for corpus in self.plan.corpora:
+            name, world = corpus.name, corpus.world
+            if world:
+                size = f"{self.options.demo_tokens / 1e6:.2g} million words"
+                doing = f"Writing a made-up text of {size} with known gender leans"
+                options = {"world": world, "tokens": self.options.demo_tokens}
+                options |= {"seed": self.options.seed, "out": self.options.out / "corpora"}
+                write = partial(self._do, "corpus demo", name, **options)
+                stages.append(Stage(doing, write))
+            doing = "Counting which words stand near she and near he"
+            stages.append(Stage(doing, partial(self._count, corpus)))
+        if self.plan.scored():
+            doing = "Collecting sentence pairs that differ in gender alone"
+            stages.append(Stage(doing, self._make_pairs))
+        return stages
+
+    def evaluate(self) -> list[Stage]:
+        """Train the models that are to be trained; score and sample from all models."""
+        stages = []
+        for model in self.plan.models:
+            name = model.name
+            if model.preset:
+                doing = f"Training {name}, a small language model, on that text"
+                stages.append(Stage(doing, partial(self._train, model)))
+            if self.plan.scored():
+                doing = f"Asking {name} which sentence of each pair is likelier"
+                stages.append(Stage(doing, partial(self._score, model)))
+            if is_ngram(model.location):
+                say(f"{name} counts n-grams: it scores sentences and isn't asked to write any")
+                continue
+            if self.plan.probe_set:
+                doing = f"FairPair: does {name} continue texts alike when a name is exchanged?"
+                stages.append(Stage(doing, partial(self._fairpair, model)))
+            if self.plan.disclosure:
+                doing = f"Disclosure: which gender does {name} assume where none is given?"
+                stages.append(Stage(doing, partial(self._disclosure, model)))
+        return stages
+
+    def report(self, **about: tuple[str, ...]) -> list[Stage]:
+        """Compute the metrics and write the report, ``about`` some models or on everything."""
+        write = partial(self._do, "report", out=self.options.out / "report", **about)
+        return [
+            Stage("Computing the figures with their intervals", partial(self._do, "measure")),
+            Stage("Writing the report", write),
+        ]
+
+    def _do(self, name: str, about: str = "", /, **given: object) -> Done:
+        """Run a command on ``about``; keep its result. Raises ``Done.failed``."""
+        return self._done(f"{name} {about}".rstrip(), self._made(class_of(name), **given))
+
+    def _made(self, kind: type[Command], /, **given: object) -> Command:
+        values = here(kind, self.options.conf or None)
+        return made(kind, {**given, "warehouse": self.options.warehouse}, None, values)
+
+    def _done(self, name: str, command: Command) -> Done:
+        self.results[name] = done = self._run(name, self.store, command)
+        for line in done.said:
+            if line.startswith(WARNING):
+                say(line, err=True)
+        if done.failed is not None:
+            raise done.failed
+        return done
+
+    def _count(self, corpus: CorpusPlan) -> None:
+        """Count and associate one corpus."""
+        name = corpus.name
+        shards = corpus.patterns or tuple(self.results[f"corpus demo {name}"].files)
+        given = {"shards": shards, "corpus": name, "master": self.options.master or None}
+        try:
+            (row,) = self._do("corpus count", name, **given).rows
+            if n_rejected := row["n_rejected"]:
+                n_all = row["n_documents"] + n_rejected
+                say(f"{name}: {n_rejected:,} of {n_all:,} documents rejected (table `reject`)")
+        except BadInput as e:
+            rows = self.store.read("corpus", corpus=name).to_pylist()
+            if not rows or not (rows[0]["n_shards"] and rows[0]["n_shards_failed"]):
+                raise  # no shard was counted, or the error isn't about a shard
+            self.errors.append(ShardsFailed(str(e)))
+        if "plumbline.jobs.spark.spark_session" in sys.modules:
+            from plumbline.jobs.spark.spark_session import stop_session
+
+            stop_session()  # frees its memory for models
+        self._do("corpus associate", name, corpus=name)
+
+    def _make_pairs(self) -> None:
+        for name in self.plan.benchmarks:
+            if not self.options.has_built(name):
+                self._do("benchmark import", name, names=(name,), data=self.options.data)
+            for corpus in self.plan.corpora:
+                self._constrain(name, corpus.name)
+        for name, of_corpus in self.plan.offline.items():
+            self._write(name, of_corpus)
+
+    def _constrain(self, name: str, by: str) -> None:
+        fields = {"corpus": by, "benchmark": (name,), "contrast": self.options.contrast}
+        self._do("benchmark constrain", f"{name} by {by}", **fields)
+
+    def _write(self, name: str, by: str) -> None:
+        """Write a benchmark of fixed frames around words of the corpus ``by``.
+
+        Seed words are made for every corpus, so that it is known whether the benchmark's words
+        hardly lean in each of them.
+        """
+        n_words = min(50, *(self._seed_words(corpus) for corpus in self.plan.corpora))
+        options = self.options
+        fields = {"contrast": options.contrast, "seed": options.seed, "max_words": 12}
+        fields |= {"warehouse": options.warehouse, "out": options.out / "benchmarks" / name}
+        fields |= {"name": name, "corpus": by, "n_words": n_words, "offline": True}
+        write = made(class_of("benchmark build"), fields)  # its table is for chat models
+        write.check()
+        self._done(f"benchmark build {name}", write)
+        for corpus in self.plan.corpora:
+            if corpus.name != by:
+                self._constrain(name, corpus.name)
+
+    def _seed_words(self, corpus: CorpusPlan) -> int:
+        """Write all words that hardly lean as seed words; returns their number.
+
+        Candidates are words in a-z without the rarest, unless the corpus is a closed world or has
+        a vocabulary whose language was checked.
+        """
+        from plumbline.jobs.seed_words.vocabulary import UNCHECKED
+
+        checks = set(self.store.read("vocabulary", corpus=corpus.name)["checks"].to_pylist())
+        any_language = not corpus.world and checks <= {UNCHECKED}
+        fields = {"corpus": corpus.name, "seed": self.options.seed, "n": 0}
+        fields |= {"contrast": self.options.contrast, "any_language": any_language}
+        return len(self._do("corpus words", corpus.name, **fields).rows)
+
+    def _train(self, model: ModelPlan) -> None:
+        """Train a small model on its corpus."""
+        (corpus,) = (c for c in self.plan.corpora if c.name == model.corpus)
+        ledger = self.store.read("corpus_shard", corpus=corpus.name).to_pylist()
+        counted = {Path(row["shard"]) for row in ledger if row["status"] == "counted"}
+        paths = expand_shards(corpus.patterns) if corpus.patterns else sorted(counted)
+        shards = tuple(str(path) for path in paths if path in counted)
+        options = {"preset": model.preset, "seed": self.options.seed, "name": model.name}
+        options |= {"shards": shards, "corpus": corpus.name, "out": self.options.out / "models"}
+        count = self._made(Count, corpus=corpus.name, shards=shards)
+        options |= {"text_field": vars(count)["text_field"]}
+        self._do("train", model.name, **options)
+
+    def _location(self, model: ModelPlan) -> str:
+        return model.location or self.results[f"train {model.name}"].files[0]
+
+    def _score(self, model: ModelPlan) -> None:
+        given = {"models": None, "name": model.given_name, **vars(model.options)}
+        given |= {"model": (self._location(model),), "benchmark": self.plan.scored()}
+        given |= {"workers": model.workers} if model.workers else {}
+        self._do("score", model.name, **given)
+
+    def _fairpair(self, model: ModelPlan) -> None:
+        given = {**_loading(model), **self.plan.fairpair, "seed": self.options.seed}
+        given |= {"probe_set": self.plan.probe_set, "model": self._location(model), "models": ""}
+        del given["base_url"]  # FairPair has its own, that of a server which writes samples
+        self._do("fairpair run", model.name, **given)
+
+    def _disclosure(self, model: ModelPlan) -> None:
+        given = {**_loading(model), "models": None, "data": self.options.data}
+        given |= {"sets": self.plan.disclosure, "model": (self._location(model),)}
+        self._do("disclosure probe", model.name, **given)
+
+
+def _loading(model: ModelPlan) -> dict[str, object]:
+    """How a model is loaded, without the options that only scores have."""
+    return {n: v for n, v in vars(model.options).items() if n not in OF_SCORES}

@@ -80,17 +80,18 @@ class Report(Narrowed, Command):
     ] = None
 
     def run(self, context: Context) -> Done:
+        from plumbline.pipelines.report.plain import answer
         from plumbline.pipelines.report.write import write_report
         from plumbline.warehouse.storage.out_of_date import to_make_again
 
         store = context.store
         read = store if self.at is None else store.pinned(self.at)
         by_counts = list(self._ask_first(read))
-        page = write_report(read, self.out, about=self.about)
+        page, first = write_report(read, self.out, about=self.about)
         n_pages, n_plots = (len(list(self.out.rglob(f"*.{kind}"))) for kind in ("html", "vl.json"))
-        said = f"{n_pages} pages with {n_plots} charts; open the first in a browser"
+        size = f"{n_pages} pages with {n_plots} charts; open the first in a browser"
         stale = [WARNING + line for line in to_make_again(read.snapshot().out_of_date)]
-        return Done(said=[said, *by_counts, *stale], files=[str(page)])
+        return Done(said=[*answer(first), size, *by_counts, *stale], files=[str(page)])
 
     def _ask_first(self, store: Store) -> Iterator[str]:
         """Ask `why` about the words that the page may rank; a line says where that isn't possible.

@@ -159,12 +159,15 @@ class Reproduce(Command):
         lines += [*found.claims, *paper.remarks, *claims.misprints(printed, paper.n_prompts)]
         lines += claims.counted(claims.claims_of(self.paper), printed)
         rows = [{k: v for k, v in row.items() if k != "note"} for row in found.figures]
+        is_missing = any(
+            row["run"] is None and row["model"] != runs_compared.AVERAGE for row in found.figures
+        )
         return Done(
             rows=runs_compared.shown_rows(found.figures),
             most=_MOST,
-            said=[*lines, *runs_compared.tally(found.figures), *found.how_to_run],
+            said=[*lines, *runs_compared.tally(found.figures)],
             files=self._written([*rows, *({"note": line} for line in lines)]),
-            next=paper.command if found.n_missing else "plumbline report",
+            next=paper.command if is_missing else "plumbline report",
         )
 
     def _written(self, rows: Sequence[Row]) -> list[str]:
@@ -195,9 +198,7 @@ class Lists(Command):
     word_list: Annotated[
         str, Field(description="Word list: name or TOML file."), On(name="list")
     ] = "gendered"
-    out: Annotated[OutputDirectory, Field(description="Directory for CSV and PNG.")] = Path(
-        "out/lists"
-    )
+    out: Annotated[OutputDirectory, Field(description="Directory for CSV.")] = Path("out/lists")
 
     def run(self, context: Context) -> Done:
         from plumbline.pipelines.reproduce.word_lists import alike, compare_list, write_compared

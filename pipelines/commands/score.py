@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
@@ -14,7 +14,7 @@ from plumbline.eval_workers.scoring.scoring_forecast import Task
 from plumbline.pipelines.command.base import WARNING, Command, Context, Done, On, Row, planned
 from plumbline.pipelines.command.failures import Failures
 from plumbline.pipelines.command.fields import InputDirectory
-from plumbline.warehouse.errors import BadInput, PlumblineError, UsageProblem
+from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.options import MOST, part
 from plumbline.warehouse.text.escape import say
 
@@ -95,15 +95,18 @@ class Score(ModelOptions, Command):
         for task in tasks:
             with failures.collected(task.model):
                 yield from forecast(store, task)
-        failures.check()
+        failures.error()
 
     def run(self, context: Context) -> Done:
         """Score with every model; one that fails doesn't stop the others."""
+        tasks = self._tasks()
         done: list[ScoredBenchmark] = []
-        failed = self._each(context, self._tasks(), done)
-        if failed is not None and not done:
-            raise failed
-        keys = list(dict.fromkeys(one.model_key for one in done))
+        failures = Failures(len(tasks))
+        for task in tasks:
+            at = f" at {task.options.revision}" if task.options.revision else ""
+            with failures.collected(task.model):
+                context.stage(f"score with {task.model}{at}", _score, context, task, done)
+        failed = failures.error(done)
         return Done(
             rows=[asdict(one) for one in done],
             said=[
@@ -115,34 +118,26 @@ class Score(ModelOptions, Command):
             next="plumbline measure",
             query="FROM scored_pair WHERE list_contains($benchmarks, benchmark) "
             "AND list_contains($keys, model_key) ORDER BY benchmark, model_key, pair_id",
-            params={"benchmarks": list(self.benchmark), "keys": keys},
+            params={
+                "benchmarks": list(self.benchmark),
+                "keys": list({one.model_key for one in done}),
+            },
             failed=failed,
         )
-
-    def _each(
-        self, context: Context, tasks: Sequence[Task], done: list[ScoredBenchmark]
-    ) -> Exception | None:
-        """Score with each model in turn, adding to ``done``; returns the failures as one error."""
-        failures = Failures(len(tasks))
-        for task in tasks:
-            at = f" at {task.options.revision}" if task.options.revision else ""
-            try:
-                with failures.collected(task.model):
-                    context.stage(f"score with {task.model}{at}", _score, context, task, done)
-            except PlumblineError as e:  # raised for a single model
-                return e
-        return failures.error()
 
     def _tasks(self) -> list[Task]:
         from plumbline.eval_workers.models.model_lists import load_available
 
         benchmarks, how = tuple(dict.fromkeys(self.benchmark)), part(ModelOptions, self)
-        models = dict.fromkeys(self.model)
-        tasks = [Task(m, how, benchmarks, self.workers, self.name, self.limit) for m in models]
-        for m in load_available(self.models) if self.models else ():
-            workers = m.workers or self.workers
-            options = m.options(how)
-            tasks.append(Task(m.id, options, benchmarks, workers, m.given_name, self.limit))
+        if not self.models:
+            given = (how, benchmarks, self.workers, self.name, self.limit)
+            return [Task(model, *given) for model in dict.fromkeys(self.model)]
+        tasks = []
+        for m in load_available(self.models):
+            n_workers = m.workers or self.workers
+            tasks.append(
+                Task(m.id, m.options(how), benchmarks, n_workers, m.given_name, self.limit)
+            )
         return tasks
 
 
@@ -187,21 +182,19 @@ class ScoreImport(Command):
 
     directory: Annotated[
         InputDirectory,
-        Field(description="Directory of *__scores__*.csv[.gz], or of logs."),
+        Field(description="Directory of *__scores__*.csv[.gz], or of samples_*.jsonl."),
         On(positional=True, metavar="DIR"),
     ]
-    logs: Annotated[
-        Literal["released", "lm-eval"],
-        Field(description="Released results, or logs of lm-evaluation-harness."),
-    ] = "released"
 
     def run(self, context: Context) -> Done:
         from plumbline.eval_workers.pairs.released.harness_logs import import_samples
         from plumbline.eval_workers.pairs.released.released_results import import_scores
 
-        read = import_samples if self.logs == "lm-eval" else import_scores
+        has_logs = any(self.directory.rglob("samples_*.jsonl"))
+        read = import_samples if has_logs else import_scores
         done = read(context.store, self.directory, context.run_id)
-        n_rejected, n_missing = (sum(getattr(one, n) for one in done) for n in _NOT_USED)
+        n_rejected = sum(one.n_rejected for one in done)
+        n_missing = sum(one.n_missing for one in done)
         said = [f"{sum(len(one.files) for one in done):,} files"]
         if n_rejected:
             said.append(f"{WARNING}{n_rejected:,} rows were not used: `reject`, stage `import`")
@@ -216,15 +209,12 @@ class ScoreImport(Command):
         )
 
 
-_NOT_USED = ("n_rejected", "n_missing")
-
-
 class Choose(ChoiceOptions, Command):
     """Ask a served model which sentence of each pair is likelier, in both orders.
 
     For models without log-probabilities; its figures are not US or PD. The key comes from
     PLUMBLINE_API_KEY or OPENAI_API_KEY. No question is asked twice: after an interruption run the
-    same command again to resume.
+    same command again to resume; with `--max-requests 0` all replies are those that were kept.
 
     Example: plumbline score choose --model gpt-4o-mini --benchmark winogender --n 2 --dry-run
     """
@@ -233,9 +223,6 @@ class Choose(ChoiceOptions, Command):
     without = ("timeout_s", "concurrency", "token_limit", "send_seed", "max_tokens")
 
     benchmark: Benchmarks
-    replay: Annotated[bool, Field(description="Take all replies from the ledger, ask nothing.")] = (
-        False
-    )
 
     def check(self) -> None:
         """Raise for benchmarks that are not in the warehouse, and for bad wordings."""
@@ -249,7 +236,7 @@ class Choose(ChoiceOptions, Command):
         """Raise if a server is going to be asked and its key is missing."""
         from plumbline.eval_workers.chat.client import find_key
 
-        if not self.replay:
+        if self.max_requests != 0:
             find_key(self.base_url)
 
     def plan(self, store: Store | None) -> Iterator[Row]:
@@ -265,8 +252,14 @@ class Choose(ChoiceOptions, Command):
                 yield planned(benchmark, "asked already", n, "requests", str(spent))
 
     def run(self, context: Context) -> Done:
+        from plumbline.eval_workers.scoring.pair_choices import choose
+
         names = list(dict.fromkeys(self.benchmark))
-        done = [context.stage(f"ask about {n}", self._ask, context, n) for n in names]
+        server = None if self.max_requests == 0 else self.server()
+        done = []
+        for n in names:
+            asked = (context.store, n, self, server, context.run_id)
+            done.append(context.stage(f"ask about {n}", choose, *asked))
         params = {"benchmarks": names, "key": done[0].model_key, "setting": self.key()}
         return Done(
             rows=[asdict(one) for one in done],
@@ -276,12 +269,6 @@ class Choose(ChoiceOptions, Command):
             "AND model_key = $key AND setting = $setting ORDER BY ALL",
             params=params,
         )
-
-    def _ask(self, context: Context, benchmark: str) -> Chosen:
-        from plumbline.eval_workers.scoring.pair_choices import choose
-
-        server = None if self.replay else self.server()
-        return choose(context.store, benchmark, self, server, context.run_id)
 
     def _lines(self, store: Store, done: Chosen) -> Iterator[str]:
         """Lines on the model's preference, on its preference for a position, and on the cost."""

@@ -92,8 +92,6 @@ class Sql(Command):
             if file is not None and self.warehouse.resolve() in file.resolve().parents:
                 fix = f"choose another {option}"
                 raise UsageProblem(f"file {file}", "lies in the warehouse", fix)
-        if self.init is not None and self.init.suffix.lower() != ".sql":
-            raise UsageProblem(f"--init {self.init}", "isn't named *.sql", "give a file of SQL")
         if name != "table" and not self.query:
             raise UsageProblem("the shell", "prints tables", f"give a query with --format {name}")
 
@@ -109,21 +107,19 @@ class Sql(Command):
             return Done(files=[str(self.init)], next=f"duckdb -init {self.init}")
         for line in store.snapshot().kept:
             say(line, err=True)
-        if self.query:
-            return self._answered(store)
-        if sys.stdin.isatty() and duckdb_shell(store):
+        if not self.query and sys.stdin.isatty() and duckdb_shell(store):
             return Done()
+        connection = connect(store, self.query or None)
+        lock(connection)
+        if self.query:
+            return self._answered(store, connection)
         if isinstance(sys.stdin, TextIOWrapper):  # input that isn't UTF-8 fails one query only
             sys.stdin.reconfigure(errors="surrogateescape")
-        connection = connect(store)
-        lock(connection)
         shell(connection, Console(highlight=False))
         return Done()
 
-    def _answered(self, store: OpenWarehouse) -> Done:
+    def _answered(self, store: OpenWarehouse, connection: duckdb.DuckDBPyConnection) -> Done:
         """Print the rows of the query, or write them to a file."""
-        connection = connect(store, self.query)
-        lock(connection)
         names = {table.name for table in tables_of(self.query)}
         stale = {k: n for k, n in store.snapshot().out_of_date.items() if table_of(k) in names}
         for line in to_make_again(stale):
@@ -138,20 +134,7 @@ class Sql(Command):
             say_unfilled(connection, self.query)
         if self.out is None:
             return Done()
-        rows = f"{n_rows:,} row{'' if n_rows == 1 else 's'}"
-        return Done(said=[rows], files=[str(self.out)])
-
-
-def run_query(connection: duckdb.DuckDBPyConnection, text: str) -> tuple[list[str], list[Any]]:
-    """Column names and rows of a query; ``([], [])`` for a statement without a result.
-
-    Raises ``UsageProblem`` for a bad query, with DuckDB's message in one line.
-    """
-    with one_line():
-        cursor = connection.execute(last_statement(connection, text))
-        if not cursor.description:
-            return [], []
-        return [column[0] for column in cursor.description], cursor.fetchall()
+        return Done(said=[f"{n_rows:,} row{'s' * (n_rows != 1)}"], files=[str(self.out)])
 
 
 def duckdb_shell(store: OpenWarehouse) -> bool:
@@ -167,10 +150,8 @@ def duckdb_shell(store: OpenWarehouse) -> bool:
         file.write_text(f"{init_sql(store)}\n{READ_ONLY}\n", encoding="utf-8")
         with subprocess.Popen([program, "-init", str(file)]) as running:
             handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
-            try:
-                running.wait()
-            finally:
-                signal.signal(signal.SIGINT, handler)
+            running.wait()
+            signal.signal(signal.SIGINT, handler)
     return True
 
 
@@ -180,7 +161,6 @@ def shell(
     """Read queries until the end of the input, and print their answers.
 
     A bad query prints its error in one line, and the shell continues. Ctrl-C drops the typed query.
-    At the end of the input, an unfinished query runs and raises ``UsageProblem`` if it is bad.
     """
     with suppress(ImportError):
         import readline  # noqa: F401  (lets ``input`` edit lines)
@@ -199,9 +179,20 @@ def shell(
             typed = []
             console.print()
         except EOFError:
-            if typed:
-                answer(connection, console, "\n".join(typed))
-            return
+            break
+    if typed:
+        answer(connection, console, "\n".join(typed))
+
+
+def run_query(connection: duckdb.DuckDBPyConnection, text: str) -> tuple[list[str], list[Any]]:
+    """Column names and rows of a query; ``([], [])`` for a statement without a result.
+
+    Raises ``UsageProblem`` for a bad query, with DuckDB's message in one line.
+    """
+    with one_line():
+        cursor = connection.execute(last_statement(connection, text))
+        names = [column[0] for column in cursor.description or ()]
+        return names, cursor.fetchall() if names else []
 
 
 def answer(connection: duckdb.DuckDBPyConnection, console: Console, text: str) -> None:

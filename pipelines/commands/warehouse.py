@@ -1,7 +1,8 @@
-"""`plumbline warehouse`: check, compact, and earlier versions."""
+"""`plumbline warehouse` and `plumbline runs`: check, compact, earlier versions, and runs."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict
@@ -11,6 +12,7 @@ import pyarrow.compute as pc
 from pydantic import Field
 
 from plumbline.pipelines.command.base import Command, Context, Done, On, Row, planned
+from plumbline.warehouse import run_records
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.options import MOST
 from plumbline.warehouse.storage import check, compaction, log
@@ -143,3 +145,65 @@ class Restore(Command):
         ]
         further = "plumbline sql --at VERSION, or plumbline warehouse restore VERSION"
         return Done(rows=rows, most=_MOST, said=store.snapshot().kept, next=further)
+
+
+class Runs(Command):
+    """List runs, the newest first; of one run show options, versions, seeds and what it wrote.
+
+    Lines below say how named models changed since their version before.
+
+    Example: plumbline runs --command score
+    """
+
+    records = False
+
+    run_id: Annotated[
+        str, Field(description="Run id, or the start of one; default: list."), On(positional=True)
+    ] = ""
+    command: Annotated[str, Field(description="Only commands whose name begins with this.")] = ""
+
+    def run(self, context: Context) -> Done:
+        return self._one(context.store) if self.run_id else self._list(context.store)
+
+    def _list(self, store: Store) -> Done:
+        rows = [
+            {name: row[name] for name in ("run_id", "command", "status")}
+            | {
+                "started_utc": f"{row['started_at']:%Y-%m-%d %H:%M:%S}",
+                "seconds": None if row["seconds"] is None else round(row["seconds"], 1),
+                **{name: row[name] or "" for name in ("error", "author")},
+            }
+            for row in run_records.runs(store, command=self.command)
+        ]
+        if not rows:
+            return Done(said=["No run matches."])
+        next_line = f"plumbline runs {shlex.quote(str(rows[0]['run_id']))}"
+        return Done(rows=rows, said=_changes(store), next=next_line)
+
+    def _one(self, store: Store) -> Done:
+        details = run_records.details(store, self.run_id)
+        parts = {
+            "option": run_records.flat(details.pop("options")),
+            "seed": details.pop("seeds"),
+            "version": details.pop("versions"),
+            "rows written that are still there": details.pop("written"),
+            "rejected rows by reason": details.pop("rejects"),
+        }
+        rows = [
+            {"of": of, "name": name, "value": "" if value is None else str(value)}
+            for of, part in {"run": details, **parts}.items()
+            for name, value in part.items()
+            if of != "run" or value is not None
+        ]
+        return Done(rows=rows, said=_changes(store, str(details["run_id"])))
+
+
+def _changes(store: Store, run_id: str = "") -> list[str]:
+    """How named models changed since their version before; of a run, those it scored first."""
+    if not any(store.read("model")["name"].to_pylist()):
+        return []
+    from plumbline.pipelines.report.facts import Facts
+    from plumbline.pipelines.report.sentences import version_changed, version_changes
+
+    changes = version_changes(Facts(store))
+    return [version_changed(row) for row in changes if run_id in ("", row["run_id"])]

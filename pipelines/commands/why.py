@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass as plain_dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
@@ -20,20 +19,18 @@ from plumbline.pipelines.report.plain import markdown, plain
 from plumbline.pipelines.report.rows import Rows
 from plumbline.pipelines.report.templates import word_sections
 from plumbline.pipelines.report.word_answers import QUERIES
-from plumbline.pipelines.result_output import json_value
 from plumbline.warehouse.errors import (
     MissingComponent,
     PlumblineError,
     UsageProblem,
 )
 from plumbline.warehouse.storage.store import Store
-from plumbline.warehouse.text.escape import as_csv, say
 
 if TYPE_CHECKING:
     from plumbline.jobs.evidence.explanation import Sampling
 
 
-@plain_dataclass(frozen=True)
+@dataclass(frozen=True)
 class WordAnswers:
     """Rows by table, and lines on words and corpora without rows."""
 
@@ -73,19 +70,12 @@ class Why(ContrastOption, Command):
     seed: Annotated[Seed, Field(description="Seed of the sentences drawn.")] = 0
     clusters: Annotated[
         Literal["document", "source"] | None,
-        Field(
-            description="Sampling unit of intervals: document, or source if documents are parts of "
-            "one. Default: source if the corpus has ten or more."
-        ),
+        Field(description="Unit of intervals; default: source if the corpus has ten or more."),
     ] = None
-    format: Annotated[
-        Literal["text", "markdown", "json", "csv"],
-        Field(description="text, markdown, json (everything) or csv (the leans)."),
-    ] = "text"
 
     def __post_init__(self) -> None:
-        if self.top and (self.words or self.format != "text"):
-            raise UsageProblem("--top", "prints no answers", "give it without words and formats")
+        if self.top and self.words:
+            raise UsageProblem("--top", "prints no answers", "give it without words")
         if not self.top and not any(map(str.strip, self.words)):
             raise UsageProblem("words", "none given", "plumbline why nurse captain")
 
@@ -96,24 +86,15 @@ class Why(ContrastOption, Command):
         yield from lookup_rows(store, self.corpora(store))
 
     def run(self, context: Context) -> Done:
-        of_run: dict[str, Any] = {
-            "query": "FROM word_evidence WHERE run_id = $run ORDER BY corpus, frequency_rank, word",
-            "params": {"run": context.run_id},
-        }
+        query = "FROM word_evidence WHERE run_id = $run ORDER BY corpus, frequency_rank, word"
+        done = Done(query=query, params={"run": context.run_id})
         if self.top:
             lines = tuple(self.answer_top(context.store, self.top))
-            return Done(said=lines, next="plumbline report", **of_run)
-        word_answers = self.answers(context.store)
-        if self.format != "text":
-            for line in word_answers.lines:
-                say(line, err=True)
-        return Done(
-            said=tuple(rendered(word_answers, self.format)),
-            next="plumbline report, or plumbline sql 'FROM word_snippet'"
-            if self.format == "text"
-            else "",
-            **of_run,
-        )
+            return replace(done, said=lines, next="plumbline report")
+        answers = self.answers(context.store)
+        further = "plumbline report, or plumbline sql 'FROM word_snippet'"
+        leans, lines = list(answers.rows["word_evidence"]), tuple(rendered(answers))
+        return replace(done, table=leans, said=lines, next=further)
 
     def asked(self) -> list[str]:
         """The words and phrases, lowercase, each once."""
@@ -205,17 +186,9 @@ def _without_documents(store: Store, corpus: str) -> PlumblineError | None:
     return None
 
 
-def rendered(word_answers: WordAnswers, form: str) -> Iterator[str]:
-    """The answers as lines in the format ``form``; csv has only the rows of word_evidence."""
-    sections = word_sections(word_answers.rows)
-    if form == "json":
-        yield json.dumps(json_value(dict(word_answers.rows)), indent=1, allow_nan=False)
-    elif form == "csv":
-        yield as_csv(word_answers.rows["word_evidence"]).rstrip("\n")
-    elif form == "markdown":
-        for section in sections:
-            yield from markdown(section)
-    else:
-        for section in sections:
-            yield from (*plain(section), "")
+def rendered(word_answers: WordAnswers, *, as_markdown: bool = False) -> Iterator[str]:
+    """The answers as lines of text, or of Markdown."""
+    for section in word_sections(word_answers.rows):
+        yield from markdown(section) if as_markdown else (*plain(section), "")
+    if not as_markdown:
         yield from word_answers.lines

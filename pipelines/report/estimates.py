@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import numpy as np
 
-from plumbline.pipelines.report.metric_tables import FIT
 from plumbline.pipelines.report.model import estimate, shown
-from plumbline.pipelines.report.rows import Row, same, sides
+from plumbline.pipelines.report.rows import Row, sides
 from plumbline.warehouse.finding import LEAST_CLUSTERS, Finding
 
 #: Up to this many models of a benchmark are compared two by two.
@@ -114,11 +112,6 @@ def median_model(us: Sequence[Row]) -> str:
         return ""
     ordered = sorted(us, key=lambda r: (r["value"], r["model"], r["model_key"]))
     return str(ordered[len(ordered) // 2]["model_key"])
-
-
-def fit_key(row: Row) -> dict[str, Any]:
-    """The columns that identify a fit, with a row's values."""
-    return same(row, [column for column in FIT if column != "model"])
 
 
 def swapped_model(row: Row) -> str:

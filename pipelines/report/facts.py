@@ -3,31 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 from plumbline.eval_workers.models.model_texts import Relation, relation
-from plumbline.pipelines.report.rows import Row, Rows, filled, literal, same
+from plumbline.pipelines.report.rows import FIT, Row, Rows, filled, literal, same
 from plumbline.warehouse.errors import UsageProblem, did_you_mean
 from plumbline.warehouse.query.connection import (
     arrow_rows,
     connect,
     model_labels,
     opened,
-    query,
     sql,
 )
 from plumbline.warehouse.storage.opening import OpenWarehouse
 from plumbline.warehouse.wordlists import from_rows, side_names
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-#: Columns that identify a fit.
-_FIT = ("subset", "model_key", "benchmark", "groups", "corpus", "contrast", "options")
 
 #: Option of `plumbline report` -> the columns whose values it limits.
 _COLUMNS = {
@@ -96,12 +89,26 @@ class Facts:
 
         Raises ``KeyError`` if a parameter of the query has no value.
         """
-        file = f"report/{name}"
-        return self._once(filled(sql(file), params), lambda: query(self.connection, file, params))
+        return self.query(filled(sql(f"report/{name}"), params))
 
     def query(self, text: str) -> Rows:
-        """Rows of any SQL query over the warehouse's tables and views."""
-        return self._once(text, lambda: arrow_rows(self.connection, text))
+        """Rows, within the limits, of any SQL query over the warehouse's tables and views."""
+        if text not in self._rows_by_query:
+            found = arrow_rows(self.connection, text).to_pylist()
+            rows = Rows(map(self._labelled, found), text)
+            for column in {"model_key", "reference_key"}.intersection(rows[0] if rows else ()):
+                for key in self._replaced:
+                    rows = rows.but(**{column: key})
+            self._rows_by_query[text] = rows
+        rows = self._rows_by_query[text]
+        if not rows:
+            return rows
+        if "model_key" in self._limits and "n_models" in rows[0]:
+            return rows.only(lambda _: False)
+        if self._scored_by and "model_key" in rows[0] and "benchmark" not in rows[0]:
+            rows = rows.where(model_key=self._scored_by)
+        columns = {c: value for c, value in self._limits.items() if rows and c in rows[0]}
+        return rows.where(**columns) if columns else rows
 
     def metrics(self, name: str, **wanted: object) -> Rows:
         """Rows of ``metric_value`` of one metric whose columns have the ``wanted`` values."""
@@ -124,25 +131,9 @@ class Facts:
                 "CREATE TEMP TABLE IF NOT EXISTS fit_point AS FROM main.fit_point"
             )
             self._has_points = True
-        points = self.rows("point", **same(fit, _FIT))
+        points = self.rows("point", **same(fit, FIT))
         is_finite = all(math.isfinite(p["x_nats"]) and math.isfinite(p["y_nats"]) for p in points)
         return points if len(points) > 1 and is_finite else Rows()
-
-    def _once(self, text: str, run: Callable[[], pa.Table]) -> Rows:
-        """The rows of a query within the limits. ``run`` runs the query, only the first time."""
-        if text not in self._rows_by_query:
-            rows = Rows(map(self._labelled, run().to_pylist()), text)
-            for column in {"model_key", "reference_key"}.intersection(rows[0] if rows else ()):
-                for key in self._replaced:
-                    rows = rows.but(**{column: key})
-            self._rows_by_query[text] = rows
-        rows = self._rows_by_query[text]
-        columns = {c: value for c, value in self._limits.items() if rows and c in rows[0]}
-        if rows and "model_key" in self._limits and "n_models" in rows[0]:
-            return rows.only(lambda _: False)
-        if rows and self._scored_by and "model_key" in rows[0] and "benchmark" not in rows[0]:
-            rows = rows.where(model_key=self._scored_by)
-        return rows.where(**columns) if columns else rows
 
     def _labelled(self, row: Row) -> Row:
         label = self._labels.get(row.get("model_key", ""))
@@ -167,14 +158,19 @@ def narrowed(facts: Facts, patterns: Mapping[str, Sequence[str]]) -> Facts:
 
 
 def named(option: str, patterns: Sequence[str], rows: Sequence[Row]) -> tuple[str, ...]:
-    """The keys whose names match an option's patterns. ``rows`` are of ``sql/report/named.sql``.
+    """The keys whose names match an option's patterns, with or without an owner before the name.
 
-    Raises ``UsageProblem``, which lists all names, for a pattern that matches no name.
+    ``rows`` are of ``sql/report/named.sql``. Raises ``UsageProblem``, which lists all names, for a
+    pattern that matches no name.
     """
     names = {str(r["key"]): str(r["name"]) for r in rows if r["option"] == option}
     keys = list[str]()
     for pattern in patterns:
-        matches = [key for key, name in names.items() if _is_named(name, pattern)]
+        matches = [
+            key
+            for key, name in names.items()
+            if fnmatchcase(name, pattern) or fnmatchcase(name.rpartition("/")[2], pattern)
+        ]
         if not matches:
             listed = f"there is {', '.join(names.values()) or 'none yet'}"
             fix = did_you_mean(pattern, names.values(), listed)
@@ -183,25 +179,14 @@ def named(option: str, patterns: Sequence[str], rows: Sequence[Row]) -> tuple[st
     return tuple(dict.fromkeys(keys))
 
 
-def _is_named(name: str, pattern: str) -> bool:
-    """True if a pattern matches a name, with or without the owner before it.
-
-    >>> _is_named("EleutherAI/pythia-70m", "pythia-*"), _is_named("a/gpt2", "a/*")
-    (True, True)
-    """
-    return fnmatchcase(name, pattern) or fnmatchcase(name.rpartition("/")[2], pattern)
-
-
 class TrainingTexts:
     """The training texts of a warehouse's models, by their keys."""
 
     def __init__(self, facts: Facts) -> None:
-        models = facts.rows("model")
-        self._trained_on = {r["model_key"]: r["trained_on"] for r in models}
-        self._names = {r["model_key"]: str(r["model"]).partition(" (")[0] for r in models}
-        self._families = {r["model_key"]: r["family"] or "" for r in models}
-        self._n_parameters = {r["model_key"]: r["n_parameters"] for r in models}
-        self._adapted = {r["model_key"] for r in models if r["adapter"]}
+        self._models = {row["model_key"]: row for row in facts.rows("model")}
+
+    def _of(self, row: Row, column: str) -> Any:
+        return self._models.get(row["model_key"], {}).get(column)
 
     def relation(self, row: Row) -> Relation:
         """How the training text of a row's model relates to the row's corpus.
@@ -210,18 +195,20 @@ class TrainingTexts:
         relation follows from the model's name. With an adapter, which saw further text, it is
         `unknown`.
         """
-        key, corpus = row["model_key"], row["corpus"]
-        if trained_on := self._trained_on.get(key):
-            return "same" if trained_on == corpus else "other"
-        return "unknown" if key in self._adapted else relation(self._names.get(key, ""), corpus)
+        if trained_on := self._of(row, "trained_on"):
+            return "same" if trained_on == row["corpus"] else "other"
+        if self._of(row, "adapter"):
+            return "unknown"
+        name = str(self._of(row, "model") or "").partition(" (")[0]
+        return relation(name, row["corpus"])
 
     def are_ours(self, rows: Sequence[Row]) -> bool:
         """True if all of the rows' models were trained in this warehouse."""
-        return all(self._trained_on.get(row["model_key"]) for row in rows)
+        return all(self._of(row, "trained_on") for row in rows)
 
     def family(self, row: Row) -> str:
         """The family of a row's model; empty if none is known."""
-        return self._families.get(row["model_key"], "")
+        return str(self._of(row, "family") or "")
 
     def place(self, row: Row) -> tuple[bool, str, int]:
         """The place of a row's model by family and size; models without a family come last."""
@@ -229,7 +216,8 @@ class TrainingTexts:
 
     def n_parameters(self, row: Row) -> int | None:
         """The number of parameters of a row's model; ``None`` if it wasn't counted."""
-        return self._n_parameters.get(row["model_key"])
+        n: int | None = self._of(row, "n_parameters")
+        return n
 
     def families(self, rows: Sequence[Row]) -> dict[str, Rows]:
         """Family -> the rows of its models, sorted by family; last, empty, those without one."""

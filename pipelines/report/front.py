@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from operator import itemgetter
 
 from plumbline.pipelines.report.estimates import SUBSETS
 from plumbline.pipelines.report.facts import Facts, TrainingTexts
-from plumbline.pipelines.report.metric_tables import FIT
 from plumbline.pipelines.report.model import Page, Section, count, first_of
-from plumbline.pipelines.report.rows import Row, Rows, by_set, set_name
+from plumbline.pipelines.report.rows import FIT, Row, Rows, by_set, set_name
 from plumbline.pipelines.report.templates import sections_from
 
 #: Most benchmarks, models and corpora that are named above the title, and most warnings.
@@ -20,8 +20,6 @@ _OWN = (
     *("methods", "limits", "preference", "follow", "swapped", "planted", "text", "models", "runs"),
     "missing",
 )
-#: Columns that the fits of all models on one benchmark and one text share.
-SHARED = ("subset", "benchmark", "groups", "corpus", "contrast", "options")
 
 
 @dataclass(frozen=True)
@@ -70,7 +68,7 @@ def front(facts: Facts, appendix: Page) -> Page:
         [replace(answer, alerts=alerts), *parts],
         title=answer.title,
         about=list(_about(facts)),
-        links=[(f"appendix.html#{section.anchor}", section.title) for section in others],
+        answers=[(f"appendix.html#{s.anchor}", s.title, s.intro[0]) for s in questions],
         is_front=True,
     )
 
@@ -78,25 +76,17 @@ def front(facts: Facts, appendix: Page) -> Page:
 def _about(facts: Facts) -> Iterator[str]:
     """Date of the last run, benchmarks, models, and corpora with their numbers of tokens."""
     yield max((str(row["started"])[:10] for row in facts.rows("run")), default="")
-    for noun, plural, query in (
-        ("benchmark", "benchmarks", "score"),
-        ("model", "models", "score"),
-        ("corpus", "corpora", "ledger"),
-    ):
-        named, in_all = (
-            {row[noun]: row for row in scope.rows(query)} for scope in (facts, facts.whole)
-        )
-        names = list(named)
-        if noun == "corpus":
-            made_up = {r["corpus"] for r in facts.metrics("slope", subset="words, planted delta")}
-            names = [
-                f"{'made-up text' if name in made_up else name} "
-                f"({count(r['n_tokens'] or r['n_kept_tokens']).text} tokens)"
-                for name, r in named.items()
-            ]
-        number = f"{len(names)} of {len(in_all)}" if len(names) < len(in_all) else f"{len(names)}"
-        what = noun if number == "1" else f"{number} {plural}"
+    for noun, plural in (("benchmark", "benchmarks"), ("model", "models")):
+        names = list(dict.fromkeys(str(row[noun]) for row in facts.rows("score")))
+        what = noun if len(names) == 1 else f"{len(names)} {plural}"
         yield f"{what}: {first_of(names, _NAMED)}" if names else ""
+    made_up = {r["corpus"] for r in facts.metrics("slope", subset="words, planted delta")}
+    texts = [
+        f"{'made-up text' if row['corpus'] in made_up else row['corpus']} "
+        f"({count(row['n_tokens'] or row['n_kept_tokens']).text} tokens)"
+        for row in facts.rows("ledger")
+    ]
+    yield f"text: {first_of(texts, _NAMED)}" if texts else ""
 
 
 def headline_pd(facts: Facts) -> Rows:
@@ -126,7 +116,7 @@ def headline(facts: Facts) -> Headline | None:
     ordered = Rows(sorted(first, key=lambda r: r["value"]), first.sql)
     own = ordered.only(lambda r: texts.relation(r) == "same")
     about = own or ordered
-    return Headline(ordered, own, _fits(facts)[_fit_key(about[(len(about) - 1) // 2])], texts)
+    return Headline(ordered, own, _fits(facts)[_of_fit(about[(len(about) - 1) // 2])], texts)
 
 
 def _first_slopes(facts: Facts) -> dict[str, Rows]:
@@ -140,21 +130,22 @@ def _first_slopes(facts: Facts) -> dict[str, Rows]:
     trained_on = {(r["model"], r["trained_on"]) for r in facts.rows("model")}
 
     def rank(slope_rows: Rows) -> tuple[bool, int, bool, float]:
-        spread = max(fits[_fit_key(row)]["sxx"] for row in slope_rows)
+        spread = max(fits[_of_fit(row)]["sxx"] for row in slope_rows)
         is_foreign = not all((row["model"], row["corpus"]) in trained_on for row in slope_rows)
         is_list = "/" not in (slope_rows[0]["contrast"] or "/")
         return is_foreign, SUBSETS.index(slope_rows[0]["subset"]), is_list, -spread
 
     first_text: dict[str, Rows] = {}
-    slopes = facts.rows("slope").where(subset=SUBSETS).only(lambda r: _fit_key(r) in fits)
-    for slope_rows in sorted(slopes.groups(*SHARED), key=rank):
+    slopes = facts.rows("slope").where(subset=SUBSETS).only(lambda r: _of_fit(r) in fits)
+    for slope_rows in sorted(
+        slopes.groups(*(column for column in FIT if column != "model_key")), key=rank
+    ):
         first_text.setdefault(set_name(slope_rows[0]), slope_rows)
     return first_text
 
 
 def _fits(facts: Facts) -> dict[tuple[object, ...], Row]:
-    return {_fit_key(fit): fit for fit in facts.rows("fit")}
+    return {_of_fit(fit): fit for fit in facts.rows("fit")}
 
 
-def _fit_key(row: Row) -> tuple[object, ...]:
-    return tuple(row[c] for c in FIT)
+_of_fit = itemgetter(*FIT)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from plumbline.pipelines.report.model import (
@@ -17,7 +18,7 @@ from plumbline.pipelines.report.model import (
     first_of,
     table,
 )
-from plumbline.pipelines.report.rows import Row, Rows, set_name, with_ends
+from plumbline.pipelines.report.rows import FIT, Row, Rows, corpus_name, set_name, with_ends
 from plumbline.warehouse.finding import LEAST_PAIRS
 from plumbline.warehouse.text.display import display
 
@@ -34,8 +35,6 @@ _FIRST = (
 #: Most combinations of benchmark and groups that ``few_pairs`` names.
 _NAMED = 6
 IN_BRACKETS = "95% intervals in brackets"
-#: Columns that identify a fit; `plumbline measure` sorts its rows by them.
-FIT = ("subset", "model", "benchmark", "groups", "corpus", "contrast", "model_key", "options")
 
 
 def _options(row: Row) -> list[str]:
@@ -127,16 +126,6 @@ def predicts_beyond(row: Row) -> str:
     return f"it cannot be told whether delta predicts {what}"
 
 
-def corpus_name(row: Row) -> str | None:
-    """A row's corpus with its contrast; the corpus alone if there is no contrast or no corpus.
-
-    >>> corpus_name({"corpus": "novels", "contrast": "she/he"})
-    'novels (she/he)'
-    """
-    corpus: str | None = row["corpus"]
-    return f"{corpus} ({row['contrast']})" if corpus and row["contrast"] else corpus
-
-
 #: Printed columns of ``control``.
 CONTROL_COLUMNS: Columns = [
     "model",
@@ -220,10 +209,10 @@ def measured(rows: pa.Table, controls: pa.Table, labels: Mapping[str, str]) -> l
         )
         for source in (rows, controls)
     )
-    metric_rows.sort(key=lambda r: [r[column] for column in FIT])
+    metric_rows.sort(key=itemgetter("subset", "model", *FIT[1:]))
     pairs, fits = of_pairs(metric_rows).where(subset="all"), of_fits(metric_rows)
     lines = _flat(by_metric(pairs, "benchmark", "groups", "model", "model_key"), "n_pairs")
-    lines += _flat(by_metric(fits, *FIT), "n_points", "subset", "corpus", "contrast")
+    lines += _flat(by_metric(fits, "model", *FIT), "n_points", "subset", "corpus", "contrast")
     figures = ("correlation", "partial_correlation", "coefficient", "gain")
     columns = ["model", "corpus", "contrast", *(end for name in figures for end in with_ends(name))]
     for row in control_rows.where(predictor="delta"):

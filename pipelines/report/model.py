@@ -99,6 +99,7 @@ class Page:
         lede: text below the title.
         home: address of the report's first page, or empty.
         about: words above the title.
+        answers: addresses, titles and first sentences of sections on other pages.
         links: addresses and texts of the links below the sections.
         is_front: True for the first page, whose first section is the answer.
     """
@@ -108,6 +109,7 @@ class Page:
     lede: str = ""
     home: str = ""
     about: Sequence[str] = ()
+    answers: Sequence[tuple[str, str, str]] = ()
     links: Sequence[tuple[str, str]] = ()
     is_front: bool = False
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping
-from difflib import get_close_matches
 from importlib import resources
 from pathlib import Path
 from typing import TypeVar
@@ -18,7 +17,7 @@ from plumbline.pipelines.report.front import front
 from plumbline.pipelines.report.metric_tables import IN_BRACKETS, models_table
 from plumbline.pipelines.report.model import Figure, Page, PageTable, numbered, plain_rows, stem
 from plumbline.pipelines.report.write import data_of, make_page
-from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.errors import UsageProblem, did_you_mean, disk_problems
 from plumbline.warehouse.text.escape import as_csv, terminal
 
 FORMATS = ("pdf", "svg", "png")
@@ -69,21 +68,15 @@ def named(items: Mapping[str, _Item], kind: str, name: str) -> _Item:
     """
     if name in items:
         return items[name]
-    similar = get_close_matches(name, items, 3) or [other for other in items if name in other][:3]
-    fix = (
-        f"did you mean {', '.join(similar)}?" if similar else f"`plumbline report {kind}` lists all"
-    )
+    fix = did_you_mean(name, items, f"`plumbline report {kind}` lists all")
     raise UsageProblem(f"{kind} {name}", f"this warehouse has no such {kind}", fix)
 
 
 def write_file(path: Path, content: bytes) -> Path:
     """Write a file, and its directory if that is missing. Raises ``BadInput`` if that fails."""
-    try:
+    with disk_problems(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
-    except OSError as e:
-        problem = f"cannot be written: {e.strerror or e}"
-        raise BadInput(str(path), problem, "give another --out") from e
     return path
 
 

@@ -1,21 +1,15 @@
-"""Sections as plain text for a terminal and as Markdown, and the answer of a page as either."""
+"""Sections as plain text for a terminal and as Markdown, and what a first page says."""
 
 from __future__ import annotations
 
-import html
 import re
 from collections.abc import Iterator
 
-from plumbline.pipelines.report.model import PageTable, Section
+from plumbline.pipelines.report.model import Page, PageTable, Section
 from plumbline.warehouse.text.escape import terminal
 
 #: Most characters of a cell. A longer cell loses its start if it is right-aligned, else its end.
 _WIDEST = 60
-#: Parts of a page's HTML: its title, its first section, and the paragraphs of that.
-_TITLE, _FIRST, _PARAGRAPH = (
-    re.compile(tags, re.DOTALL)
-    for tags in ("<h1>(.*?)</h1>", "<section.*?</section>", "<p[^>]*>(.*?)</p>")
-)
 
 
 def plain(section: Section) -> Iterator[str]:
@@ -53,39 +47,26 @@ def markdown(section: Section) -> Iterator[str]:
     >>> list(markdown(Section("a", "tea*", ["Hot."], tables=[PageTable("", ["a|b"], [])])))
     ['## tea\\*', '', 'Hot.', '', '****', '', '| a\\|b |', '|---|', '']
     """
-    yield from (f"## {_escaped(section.title)}", "")
+    yield from (f"## {escaped(section.title)}", "")
     for sentence in section.intro:
-        yield from (_escaped(sentence), "")
+        yield from (escaped(sentence), "")
     for table in section.tables:
         right = [any(row[k].is_number for row in table.rows) for k in range(len(table.headings))]
-        yield from (f"**{_escaped(table.caption)}**", "")
-        yield f"| {' | '.join(map(_escaped, table.headings))} |"
+        yield from (f"**{escaped(table.caption)}**", "")
+        yield f"| {' | '.join(map(escaped, table.headings))} |"
         yield f"|{'|'.join('---:' if r else '---' for r in right)}|"
-        yield from (f"| {' | '.join(_escaped(c.text) for c in row)} |" for row in table.rows)
+        yield from (f"| {' | '.join(escaped(c.text) for c in row)} |" for row in table.rows)
         yield ""
 
 
-def _escaped(text: str) -> str:
+def escaped(text: str) -> str:
+    """Text for Markdown, on one line."""
     return re.sub(r"([\\`*_{}\[\]<>#|~$&])", r"\\\1", terminal(" ".join(text.split())))
 
 
-def page_answer(page: str) -> list[str]:
-    """The title of a page's HTML and the paragraphs of its first section, as text.
-
-    >>> page_answer('<h1>Which?</h1><section><p>To <b>she</b>*.</p></section>')
-    ['Which?', 'To she*.']
-    """
-    first = _FIRST.search(page)
-    parts = [*_TITLE.findall(page), *_PARAGRAPH.findall(first[0] if first else "")]
-    texts = (html.unescape(re.sub("<[^>]+>", "", part)) for part in parts)
-    return [" ".join(text.split()) for text in texts if text.strip()]
-
-
-def markdown_answer(page: str) -> Iterator[str]:
-    r"""``page_answer`` as paragraphs of Markdown.
-
-    >>> list(markdown_answer('<h1>Which?</h1><section><p>To <b>she</b>*.</p></section>'))
-    ['## Which?', 'To she\\*.']
-    """
-    title, *answer = map(_escaped, page_answer(page))
-    yield from (f"## {title}", *answer)
+def answer(page: Page) -> Iterator[str]:
+    """The first page in sentences: its title, what it says below it, and its further answers."""
+    yield page.title
+    yield from page.sections[0].intro
+    for _, question, sentence in page.answers:
+        yield f"{question} {sentence}"

@@ -14,6 +14,8 @@ from plumbline.warehouse.text.escape import sql_text
 #: A row of a query or of a table of the warehouse.
 Row: TypeAlias = Mapping[str, Any]
 
+#: Columns that identify a fit.
+FIT = ("subset", "benchmark", "groups", "corpus", "contrast", "model_key", "options")
 #: The usual groups, which aren't named with a benchmark.
 _USUAL = "female/male"
 _PARAMETER = re.compile(r"\$([a-z_]+)")
@@ -112,6 +114,17 @@ def set_name(row: Row) -> str:
     return str(row["benchmark"]) if groups in ("", _USUAL) else f"{row['benchmark']} ({groups})"
 
 
+def corpus_name(row: Row) -> str | None:
+    """A row's corpus, with its contrast unless that is she/he or there is none.
+
+    >>> corpus_name({"corpus": "novels", "contrast": "old/young"})
+    'novels (old/young)'
+    """
+    corpus: str | None = row["corpus"]
+    is_usual = row["contrast"] in ("", None, "she/he")
+    return corpus if is_usual or not corpus else f"{corpus} ({row['contrast']})"
+
+
 def brief(model: str, models: Sequence[str]) -> str:
     """A model's name without its owner, unless two of the models then have the same name.
 
@@ -120,16 +133,6 @@ def brief(model: str, models: Sequence[str]) -> str:
     """
     short = model.rpartition("/")[2]
     return short if [m.rpartition("/")[2] for m in models].count(short) == 1 else model
-
-
-def sets(rows: Sequence[Row]) -> list[dict[str, str]]:
-    """The combinations of benchmark and groups in the rows, each once, sorted.
-
-    >>> sets([{"benchmark": "b", "groups": "x/y", "n": n} for n in (1, 2)])
-    [{'benchmark': 'b', 'groups': 'x/y'}]
-    """
-    names = sorted({(str(r["benchmark"]), str(r["groups"])) for r in rows})
-    return [{"benchmark": benchmark, "groups": groups} for benchmark, groups in names]
 
 
 def by_set(rows: Rows) -> list[Rows]:

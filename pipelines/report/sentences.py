@@ -12,27 +12,15 @@ from statistics import fmean
 
 from plumbline.pipelines.report.estimates import finding, over_families, side
 from plumbline.pipelines.report.facts import Facts, TrainingTexts
-from plumbline.pipelines.report.metric_tables import corpus_name
 from plumbline.pipelines.report.model import counted, interval, one_end, shown, span
-from plumbline.pipelines.report.rows import Row, Rows, set_name, sides, with_ends
+from plumbline.pipelines.report.rows import Row, Rows, corpus_name, set_name, sides, with_ends
 from plumbline.warehouse.errors import ModelChanged
-from plumbline.warehouse.finding import LEAST_CLUSTERS, Finding, Verdict
+from plumbline.warehouse.finding import LEAST_CLUSTERS, Verdict
 
 #: The named models that have a version before their latest.
 _LATEST = "FROM model_version WHERE is_latest AND previous_key IS NOT NULL ORDER BY name;"
 #: Words for a preference without a clear side.
 UNTOLD = "no clear preference"
-#: The contrast that is not named with a corpus.
-_USUAL = "she/he"
-
-
-def moved(change: Finding, untold: str = "is not shown to change") -> str:
-    """The verb of a change: rose, fell, or ``untold``.
-
-    >>> moved(Finding(-0.1, -0.3, 0.1))
-    'is not shown to change'
-    """
-    return change.pick(above="rose", below="fell", untold=untold)
 
 
 def word_leans(row: Row, first: str, second: str, where: str = "") -> str:
@@ -183,7 +171,7 @@ def following(texts: TrainingTexts, rows: Rows) -> str:
     """
     own = rows.only(lambda r: texts.relation(r) == "same")
     others = rows.only(lambda r: texts.relation(r) != "same")
-    text, names = text_name(rows[0]), ", ".join(filter(None, texts.families(own)))
+    text, names = str(corpus_name(rows[0])), ", ".join(filter(None, texts.families(own)))
     kind = f"models trained on {text}{f' ({names})' if names else ''}"
     name = f"word by word on {set_name(rows[0])}"
     if not own:
@@ -214,26 +202,6 @@ def _on_text(rows: Rows, verb: str, text: str, kind: str, where: str = "") -> st
     rest_of = ", ".join(f"{ways[way]} {what}" for way, what in rest.items() if ways[way])
     who = f"all {n}" if k == n else f"{k or 'none'} of {n}"
     return f"{who} {kind} {verb} {text}{f' ({rest_of})' if rest_of else ''}"
-
-
-def text_name(row: Row) -> str:
-    """Name of a row's corpus, with its contrast unless that is she/he."""
-    return str(row["corpus"] if row["contrast"] in ("", _USUAL) else corpus_name(row))
-
-
-#: Words before ``n_above`` of slopes.
-SLOPES_ABOVE = "Slopes above 0 (in brackets: clearly so, after correction)"
-
-
-def n_above(rows: Rows) -> str:
-    """How many of the rows' figures are above 0, and in brackets how many are clearly so.
-
-    >>> row = {"value": 0.3, "value_low": 0.1, "value_high": 0.5}
-    >>> n_above(Rows([row, {**row, "q": 0.2}, {**row, "value_low": -0.1}]))
-    '3 (1) of 3'
-    """
-    clear = sum(finding(row).verdict == "above" for row in rows)
-    return f"{sum(row['value'] > 0 for row in rows):,} ({clear:,}) of {len(rows):,}"
 
 
 def capital(sentence: str) -> str:
@@ -270,7 +238,7 @@ def evenness(us: Rows) -> str:
     times = f"{alike} {shown(math.exp(us[0]['epsilon_nats']))} times as likely as the other (US"
     if len(us) == 1:
         return f"The model treats {low}% of pairs {times}; {sureness(us[0], 0)})."
-    return f"Depending on the model, {low}% to {high}% of pairs are treated {times})."
+    return f"Models treat {low}% to {high}% of pairs {times})."
 
 
 def lack(row: Row) -> str:
@@ -315,8 +283,10 @@ def version_changed(row: Row) -> str:
     """
     by, now = (shown(row[name], 1, signed=True) for name in ("change", "pd"))
     ends = interval(row, "change", 1, signed=True) or "no interval"
+    change = finding(row, "change")
+    verb = change.pick(above="rose", below="fell", untold="is not shown to change")
     since = f"{row['model']} on {set_name(row)} since {row['previous_scored_at']:%Y-%m-%d}"
-    return f"{since}: PD {moved(finding(row, 'change'))}: {by} points ({ends}), now {now}"
+    return f"{since}: PD {verb}: {by} points ({ends}), now {now}"
 
 
 def check_changes(changes: list[Row], most_points: float) -> list[str]:

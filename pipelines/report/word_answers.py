@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from statistics import NormalDist
 from typing import Any
 
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.model import Cell, Column, Columns
-from plumbline.pipelines.report.rows import Row, Rows, same
+from plumbline.pipelines.report.rows import Row, Rows
 from plumbline.pipelines.report.sentences import word_leans
 from plumbline.warehouse.wordlists import side_names
 
@@ -141,29 +141,6 @@ def z_by_chance(n_ngrams: int) -> float:
     (1.96, 4.6)
     """
     return NormalDist().inv_cdf(1 - 0.025 / n_ngrams)
-
-
-def distinct(rows: Rows) -> Rows:
-    """The ``_NGRAMS`` n-grams furthest to either side, without parts of others as frequent.
-
-    >>> rows = Rows({"ngram": g, "z": z, "n_texts_perturbed": n, "n_texts_other": 0}
-    ...             for g, z, n in (("care of", 3, 5), ("her", 2, 9), ("care", 1, 5)))
-    >>> [row["ngram"] for row in distinct(rows)]
-    ['care of', 'her']
-    """
-    upper = _phrases([r for r in rows if r["z"] > 0])
-    lower = _phrases([r for r in reversed(rows) if r["z"] < 0])
-    return Rows([*upper, *reversed(lower)], rows.sql)
-
-
-def _phrases(rows: Sequence[Row]) -> list[Row]:
-    phrases: list[Row] = []
-    for row in rows:
-        counts = same(row, ("n_texts_perturbed", "n_texts_other"))
-        alike = [f" {p['ngram']} " for p in phrases if same(p, [*counts]) == counts]
-        if not any(f" {row['ngram']} " in one or one in f" {row['ngram']} " for one in alike):
-            phrases.append(row)
-    return phrases[:_NGRAMS]
 
 
 def excerpts(texts: Rows) -> Column:

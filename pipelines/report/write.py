@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib import resources
 from pathlib import Path
@@ -20,7 +18,7 @@ from plumbline.pipelines.report.facts import Facts, narrowed
 from plumbline.pipelines.report.front import front
 from plumbline.pipelines.report.model import Figure, Missing, Page, Section, numbered
 from plumbline.pipelines.report.templates import rendered
-from plumbline.warehouse.errors import BadInput, MissingComponent
+from plumbline.warehouse.errors import MissingComponent, disk_problems
 from plumbline.warehouse.paths import replacing
 from plumbline.warehouse.run_records import package_versions
 from plumbline.warehouse.schema.catalog import units_of_columns
@@ -29,9 +27,6 @@ from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.escape import as_csv
 from plumbline.warehouse.text.progress import progress
 
-#: The list of a directory's files, and those of them that a later report may remove.
-_LISTING = "plots.txt"
-_REMOVABLE = re.compile(r"(?!index\.html)((words|pairs)/)?[\w.-]+\.(csv|json|html|js)")
 #: Temporary files of ``paths.replacing``.
 _TEMPORARY = f"_{'[0-9a-f]' * 32}.tmp"
 
@@ -41,8 +36,8 @@ def write_report(
     out: str | Path,
     *,
     about: Mapping[str, Sequence[str]] | None = None,
-) -> Path:
-    """Write the report of a warehouse to ``out`` and return the path of its ``index.html``.
+) -> tuple[Path, Page]:
+    """Write the report of a warehouse to ``out``; returns its ``index.html``, path and content.
 
     The other files are ``appendix.html``, the files of each chart (``data_of``), and
     ``words.html`` and ``pairs.html``, which search words and sentence pairs. Files of
@@ -52,7 +47,7 @@ def write_report(
     """
     out = Path(out)
     # Lock before reading, so that the last command to write has read the latest version.
-    with _locked(out), progress("report"):
+    with disk_problems(out), claimed(out / ".index.claim", wait=True), progress("report"):
         facts = narrowed(Facts(warehouse), about or {})
         appendix = replace(make_page(facts), home="index.html")
         found_pairs = pairs(facts)
@@ -60,62 +55,30 @@ def write_report(
         searches = [search for search in (found_words, found_pairs) if search]
         first = front(facts, appendix)
         links = [(f"{search.kind}.html", f"Search: {search.title}") for search in searches]
-        first.links = [("appendix.html", "Appendix: all of it"), *links, *first.links]
+        first.links = [("appendix.html", "Appendix: all of it"), *links]
         files = {"index.html": render(first), "appendix.html": render(appendix)}
         for search in searches:
             files[f"{search.kind}.html"] = search_page(search)
             files |= {f"{search.kind}/{name}": text for name, text in block_files(search)}
-        return _publish(files, [*first.figures, *appendix.figures], out)
-
-
-def publish(page: Page, out: Path) -> Path:
-    """Write a page, its charts and their data to ``out``; returns the path of its ``index.html``.
-
-    If several commands write to one directory, the files of the last one stay. Raises ``BadInput``
-    if the directory can't be written.
-    """
-    with _locked(out):
-        page = replace(page, sections=_numbered(page.sections))
-        return _publish({"index.html": render(page)}, page.figures, out)
-
-
-@contextmanager
-def _locked(out: Path) -> Iterator[None]:
-    """Create and lock a directory, after waiting for other commands that write to it."""
-    with ExitStack() as stack:
-        with _writable(out):
-            stack.enter_context(claimed(out / ".index.claim", wait=True))
-        yield
-
-
-@contextmanager
-def _writable(out: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as e:
-        problem = f"cannot be written: {e.strerror or e}"
-        raise BadInput(f"report {out}", problem, "give another --out") from e
+        return _publish(files, [*first.figures, *appendix.figures], out), first
 
 
 def _publish(pages: Mapping[str, str], figures: Sequence[Figure], out: Path) -> Path:
-    """Write pages and charts, then remove files that only an earlier report had."""
+    """Write pages and charts, then remove the charts and blocks that only an earlier report had."""
     files = {name: text.encode("utf-8", "replace") for name, text in pages.items()}
     for figure in figures:
         files |= {f"{figure.stem}{ending}": data for ending, data in data_of(figure).items()}
     if figures:
         files["vega.js"] = _vega()
-    listing = out / _LISTING
-    with _writable(out):
-        for left in (*out.glob(_TEMPORARY), *out.glob(f"*/{_TEMPORARY}")):  # by a killed command
-            left.unlink()
-        listed = listing.read_text(encoding="utf-8").split("\n") if listing.is_file() else []
-        before = set(filter(_REMOVABLE.fullmatch, listed))
-        _write(listing, "\n".join(sorted({*before, *files})).encode())
-        for name, content in files.items():
-            _write(out / name, content)
-        for name in before - set(files):
-            (out / name).unlink(missing_ok=True)
-        _write(listing, "\n".join(sorted(files)).encode())
+    earlier = {out / name for name in ("words.html", "pairs.html", "vega.js")}
+    earlier |= {*out.glob("words/*.js"), *out.glob("pairs/*.js"), *out.rglob(_TEMPORARY)}
+    for chart in out.glob("*.vl.json"):
+        earlier |= {chart, chart.with_name(chart.name.replace(".vl.json", ".csv"))}
+    for name, content in files.items():
+        with replacing(out / name) as temporary:
+            temporary.write_bytes(content)
+    for path in earlier - {out / name for name in files}:
+        path.unlink(missing_ok=True)
     return out / "index.html"
 
 
@@ -178,8 +141,3 @@ def _vega() -> bytes:
     if not script.is_file():
         raise MissingComponent("vega.js", "is missing from the package", "pip install .")
     return script.read_bytes()
-
-
-def _write(path: Path, content: bytes) -> None:
-    with replacing(path) as temporary:
-        temporary.write_bytes(content)

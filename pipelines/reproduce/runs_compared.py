@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from plumbline.eval_workers.disclosure.set_measures import ProbeOptions
 from plumbline.eval_workers.fairpair.fairpair_options import FairPairOptions, texts_of
@@ -43,6 +43,11 @@ OUTCOMES = (HOLDS, OUTSIDE, NO_INTERVAL, NOT_DEFINED, NOT_MEASURED) = (
     *("agrees", "outside", "no interval"),
     *("not defined", "not run"),
 )
+#: A printed figure without a run.
+_NO_RUN = {
+    **{"measured": None, "low": None, "high": None, "outcome": NOT_MEASURED, "run": None},
+    **{"measured_model": None, "differs": "", "paper_unknown": "", "note": ""},
+}
 #: Level of the paper's t-test.
 _T_LEVEL = 0.001
 
@@ -180,25 +185,15 @@ class MeasuredRun:
             yield f"  settings that the paper doesn't give: {'; '.join(self.unknown)}"
 
 
-@dataclass(frozen=True)
-class Comparison:
-    """Every printed figure with the runs of a warehouse.
+class Comparison(NamedTuple):
+    """Every printed figure with the runs of a warehouse: rows of ``compare``, and its runs.
 
-    Attributes:
-        figures: rows of ``compare``, and ``runs``.
-        claims: lines on claims that only runs can check; empty without runs.
-        how_to_run: without runs, how to get some; else empty.
+    ``claims``: lines on claims that only runs can check; empty without runs.
     """
 
     figures: list[dict[str, Any]]
     runs: list[MeasuredRun]
     claims: list[str]
-    how_to_run: list[str]
-
-    @property
-    def n_missing(self) -> int:
-        """Number of figures without a run, not counting means over the paper's models."""
-        return sum(row["run"] is None and row["model"] != AVERAGE for row in self.figures)
 
 
 def measured(
@@ -211,17 +206,8 @@ def measured(
     names = printed_names(paper, printed, given)
     rows = rows_of(store.root, sql(f"reproduce/{paper.name}")) if store else []
     figures, runs = compare(paper, printed, rows, names)
-    if store and runs:
-        claims = fairpair_claims(store, names) if paper.name == "fairpair" else []
-        return Comparison(figures, runs, claims, [])
-    name = next((row["model"] for row in printed), "PRINTED")
-    where = f"{store.root}" if store else "no warehouse yet"
-    own = min((row["model"] for row in rows), default="MODEL")
-    lines = [
-        f"No run of the paper's models and sets ({where}): the next line makes some",
-        f'Or compare a model of your own with a printed one, as in --as "{name}={own}"',
-    ]
-    return Comparison(figures, runs, [], lines)
+    claims = fairpair_claims(store, names) if store and paper.name == "fairpair" else []
+    return Comparison(figures, runs, claims)
 
 
 def printed_names(paper: Paper, printed: Iterable[Row], given: Iterable[str]) -> dict[str, str]:
@@ -298,13 +284,13 @@ def compare(
             key = repr({column: v for column, v in row.items() if column not in of_a_figure})
             if key not in runs:
                 settings = {c: v for c, v in paper.settings(row).items() if c not in of_a_figure}
-                about = (_differences(row, settings), _unknown(row, settings))
-                runs[key] = MeasuredRun(len(runs) + 1, name, row["model"], *about)
+                runs[key] = MeasuredRun(len(runs) + 1, name, row["model"], *_apart(row, settings))
             found.setdefault(_cell({**row, "model": name}), []).append((runs[key], row))
     compared = []
     for figure in printed:
         beside = [{**figure, **_beside(paper, figure, *of)} for of in found.get(_cell(figure), [])]
-        compared += beside or [{**figure, **_without_run(figure)}]
+        note = "mean of the printed models" if figure["model"] == AVERAGE else ""
+        compared += beside or [{**figure, **_NO_RUN, "differs": note, "note": note}]
     return compared, list(runs.values())
 
 
@@ -322,8 +308,8 @@ def _beside(paper: Paper, figure: Row, run: MeasuredRun, row: Row) -> dict[str, 
     else:
         outcome = HOLDS if low - half <= figure["value"] <= high + half else OUTSIDE
     settings = {c: v for c, v in paper.settings(row).items() if c in paper.by_set}
-    counts = {column: value for column, value in settings.items() if row[column]}
-    of_figure = [*_differences(row, settings), *_unknown(row, counts)]
+    differs, unknown = _apart(row, settings)
+    of_figure = [*differs, *(line for line in unknown if not line.endswith(" 0"))]
     return {
         "measured": row["measured"],
         "low": _finite(low),
@@ -337,33 +323,20 @@ def _beside(paper: Paper, figure: Row, run: MeasuredRun, row: Row) -> dict[str, 
     }
 
 
-def _without_run(figure: Row) -> dict[str, Any]:
-    note = "mean of the printed models" if figure["model"] == AVERAGE else ""
-    none = dict.fromkeys(("run", "measured_model"))
-    return {
-        **dict.fromkeys(("measured", "low", "high")),
-        **{"outcome": NOT_MEASURED, **none, "differs": note, "paper_unknown": "", "note": note},
-    }
-
-
 def _finite(end: float) -> float | None:
     return end if math.isfinite(end) else None
 
 
-def _differences(row: Row, settings: Mapping[str, object]) -> tuple[str, ...]:
-    return tuple(
-        f"{column} {_shown(row[column])} (paper: {_shown(value)})"
-        for column, value in settings.items()
-        if value is not NOT_KNOWN and not _same(row[column], value)
-    )
-
-
-def _unknown(row: Row, settings: Mapping[str, object]) -> tuple[str, ...]:
-    return tuple(
-        f"{column} {_shown(row[column])}"
-        for column, value in settings.items()
-        if value is NOT_KNOWN and row[column] is not None
-    )
+def _apart(row: Row, settings: Mapping[str, object]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """A row's settings that differ from the paper's, and those that the paper doesn't give."""
+    differs, unknown = list[str](), list[str]()
+    for column, value in settings.items():
+        ours = f"{column} {_shown(row[column])}"
+        if value is NOT_KNOWN:
+            unknown += [ours] * (row[column] is not None)
+        elif not _same(row[column], value):
+            differs.append(f"{ours} (paper: {_shown(value)})")
+    return tuple(differs), tuple(unknown)
 
 
 def _same(value: object, expected: object) -> bool:

@@ -9,7 +9,6 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-import altair as alt
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,7 +16,6 @@ from numpy.typing import NDArray
 
 from plumbline.jobs.counting.corpus_lookup import corpus_lists, corpus_row
 from plumbline.jobs.counting.kept_documents import evidence_of
-from plumbline.pipelines.report.charts.chart_forms import Chart, data, on_paper, specification
 from plumbline.pipelines.reproduce.claims import claims_of
 from plumbline.pipelines.reproduce.tau_interval import (
     FEWEST_CLUSTERS,
@@ -33,7 +31,7 @@ from plumbline.warehouse.query.connection import rows_of, sql
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.escape import as_csv
 
-#: Fewest common words of two pairs: with fewer, tau has no interval and a grey cell.
+#: Fewest common words of two pairs: with fewer, tau has no interval.
 _FEWEST_WORDS = 50
 #: Decimals to which deltas are rounded for tau: rounding errors would break ties.
 _TIE_DIGITS = 9
@@ -245,11 +243,7 @@ def alike(agreements: Sequence[TauAgreement]) -> Iterator[str]:
 
 
 def write_compared(compared: ComparedList, out: Path) -> list[Path]:
-    """Write the coverage and tau as CSV and tau as a heat map (PNG); returns the paths.
-
-    The heat map is left out if no two pairs have enough words. An undefined tau, or end of its
-    interval, is an empty field.
-    """
+    """Write the coverage and tau as CSV; returns the paths. What is undefined is an empty field."""
     out.mkdir(parents=True, exist_ok=True)
     stem = out / f"{compared.corpus}-{compared.word_list}".replace("/", "_")
     written = []
@@ -261,9 +255,6 @@ def write_compared(compared: ComparedList, out: Path) -> list[Path]:
         if rows:
             written.append(stem.with_name(f"{stem.name}-{kind}.csv"))
             written[-1].write_text(as_csv(rows), encoding="utf-8", newline="")
-    if any(row.n_words >= _FEWEST_WORDS for row in compared.agreements):
-        written.append(stem.with_name(f"{stem.name}-kendall.png"))
-        written[-1].write_bytes(on_paper(specification(chart(compared)), "png", 6))
     return written
 
 
@@ -286,30 +277,3 @@ def printed() -> dict[str, tuple[int, float]]:
     claims = claims_of("unstereoeval").claim
     [counts] = (claim.printed for claim in claims if isinstance(claim.printed, dict))
     return {x: (int(n), round(100 * int(n) / _VOCABULARY, 2)) for x, n in counts.items()}
-
-
-def chart(compared: ComparedList) -> Chart:
-    """A heat map of tau, coloured from -1 to 1, of the pairs that share 50 words with another.
-
-    Grey: tau is undefined, or on fewer than 50 words.
-    """
-    enough = [row for row in compared.agreements if row.n_words >= _FEWEST_WORDS]
-    shown = {name for row in enough for name in (row.contrast_a, row.contrast_b)}
-    rows = [
-        {"x": row.contrast_a, "y": row.contrast_b, "tau": row.tau_b if row in enough else None}
-        for row in compared.agreements
-        if {row.contrast_a, row.contrast_b} <= shown
-    ]
-    title = [
-        "Do the pairs rank words alike?",
-        f"Corpus {compared.corpus}, list {compared.word_list}",
-        f"grey: fewer than {_FEWEST_WORDS} common words",
-    ]
-    scale = alt.Scale(scheme="redblue", domain=[-1, 1])
-    colour = alt.Color("tau:Q", scale=scale, title="Kendall τ-b of delta")
-    base = alt.Chart(data(rows), width=alt.Step(14), height=alt.Step(14), title=title)
-    return base.mark_rect(invalid=None).encode(
-        alt.X("x:N", sort=None, title=None),
-        alt.Y("y:N", sort=None, title=None),
-        color=alt.condition("isValid(datum.tau)", colour, alt.value("#d9d9d9")),
-    )

@@ -21,7 +21,7 @@ from plumbline.warehouse import wordlists
 from plumbline.warehouse.errors import MissingComponent
 from plumbline.warehouse.input.shards import write_jsonl_zst
 from tests.chat_server import Say, good_script, serving
-from tests.oracle_counts import OracleCounts, oracle
+from tests.oracle_counts import oracle
 from tests.prefect_server import Place
 from tests.tiny_models import KINDS, one_by_one, save
 
@@ -100,16 +100,29 @@ def query(mission: Place, text: str) -> list[dict[str, str]]:
     return list(csv.DictReader(plumbline(mission, "sql", text, "--format", "csv").splitlines()))
 
 
-@pytest.fixture(scope="module")
-def expected() -> OracleCounts:
-    return oracle(TEXTS, wordlists.load("gendered").targets, "pairs", 10)
-
-
-def test_counts_are_those_of_brute_force(mission: Place, expected: OracleCounts) -> None:
+def test_counts_and_max_pmi_are_those_of_brute_force(mission: Place) -> None:
+    targets = wordlists.load("gendered").targets
+    of = oracle(TEXTS, targets, "pairs", 10)
     found = query(mission, "SELECT word, n_word FROM word_count ORDER BY ALL")
-    assert {r["word"]: int(r["n_word"]) for r in found} == expected.words
+    assert {r["word"]: int(r["n_word"]) for r in found} == of.words
     found = query(mission, "SELECT word, target, n_pair FROM pair_count ORDER BY ALL")
-    assert {(r["word"], r["target"]): int(r["n_pair"]) for r in found} == expected.pairs
+    assert {(r["word"], r["target"]): int(r["n_pair"]) for r in found} == of.pairs
+    lean = {
+        word: math.log(of.pairs[word, "she"] * of.words["he"])
+        - math.log(of.pairs[word, "he"] * of.words["she"])
+        for word in of.words
+        if of.pairs[word, "she"] and of.pairs[word, "he"]
+    }
+    found = query(
+        mission,
+        "SELECT template, max_pmi_nats FROM pair_association JOIN benchmark_pair USING "
+        "(benchmark, pair_id) WHERE contrast = 'she/he'",
+    )
+    assert found
+    for r in found:
+        words = tokenize(r["template"].replace("{pronoun}", " "), targets)
+        leans = [lean[word] for word in words if word in lean]
+        assert float(r["max_pmi_nats"]) == pytest.approx(max(leans, key=abs), abs=1e-6)
 
 
 def test_the_benchmark_is_filtered_by_the_served_model(mission: Place) -> None:
@@ -120,31 +133,11 @@ def test_the_benchmark_is_filtered_by_the_served_model(mission: Place) -> None:
         assert r["word"] in r["sentence_a"] and r["sentence_a"] != r["sentence_b"]
 
 
-def test_max_pmi_is_the_largest_lean_of_a_template(mission: Place, expected: OracleCounts) -> None:
-    of, pairs = expected.words, expected.pairs
-    lean = {
-        word: math.log(pairs[word, "she"] * of["he"] / (pairs[word, "he"] * of["she"]))
-        for word in of
-        if pairs[word, "she"] and pairs[word, "he"]
-    }
-    found = query(
-        mission,
-        "SELECT template, max_pmi_nats FROM pair_association JOIN benchmark_pair USING "
-        "(benchmark, pair_id) WHERE contrast = 'she/he'",
-    )
-    assert found
-    for r in found:
-        words = tokenize(
-            r["template"].replace("{pronoun}", " "), wordlists.load("gendered").targets
-        )
-        leans = [lean[word] for word in words if word in lean]
-        assert float(r["max_pmi_nats"]) == pytest.approx(max(leans, key=abs), abs=1e-6)
-
-
-def test_scores_are_those_of_one_sentence_at_a_time(mission: Place) -> None:
+def test_scores_and_metrics_are_those_of_one_sentence_at_a_time(mission: Place) -> None:
+    """And the metrics are on the page."""
     rows = query(
         mission,
-        "SELECT sentence_a, sentence_b, logprob_a_nats, logprob_b_nats FROM pair_score "
+        "SELECT sentence_a, sentence_b, logprob_a_nats, logprob_b_nats, is_natural FROM pair_score "
         "JOIN benchmark_pair USING (benchmark, pair_id) ORDER BY pair_id",
     )
     assert len(rows) == len(query(mission, "SELECT 1 FROM benchmark_pair"))
@@ -153,15 +146,12 @@ def test_scores_are_those_of_one_sentence_at_a_time(mission: Place) -> None:
         alone = one_by_one(mission.work / "tiny", KINDS["gpt2"].bos, texts)
         for r, (logprob, _) in zip(rows, alone, strict=True):
             assert float(r[f"logprob_{side}_nats"]) == pytest.approx(logprob, abs=1e-3)
-
-
-def test_metrics_follow_from_the_scores_and_are_on_the_page(mission: Place) -> None:
-    ratios = query(
-        mission,
-        "SELECT logprob_a_nats - logprob_b_nats AS ratio FROM pair_score "
-        "JOIN benchmark_pair USING (benchmark, pair_id) WHERE is_natural",
-    )
-    within = [abs(float(r["ratio"])) <= math.log(1.65) for r in ratios]
+    ratios = [
+        float(r["logprob_a_nats"]) - float(r["logprob_b_nats"])
+        for r in rows
+        if r["is_natural"] == "True"
+    ]
+    within = [abs(ratio) <= math.log(1.65) for ratio in ratios]
     found = query(
         mission,
         "SELECT value, n FROM metric_value WHERE metric = 'us' AND subset = 'all' "

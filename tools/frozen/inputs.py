@@ -22,7 +22,7 @@ from plumbline.pipelines.command.main import main
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage.data_files import cast
 from plumbline.warehouse.storage.store import Store
-from tests import tiny_kinds
+from tests import tiny_models
 from tests.chat_server import Say, good_script, serving
 from tools.frozen import recipe
 
@@ -41,7 +41,7 @@ def make() -> None:
     ):
         recipe.lay_out(Path(work))
         for kind in ("bert", "t5"):
-            tiny_kinds.save(kind, Path(work) / "tiny" / kind)
+            tiny_models.save(kind, Path(work) / "tiny" / kind)
         with recipe.place(Path(work)):
             stored: dict[str, Units] = {}
             recorded: set[str] = set()

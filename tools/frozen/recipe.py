@@ -71,7 +71,7 @@ STEPS: tuple[Step, ...] = (
         "corpus words --corpus letters --n 6 --seed 0 --any-language",
         "corpus words --corpus letters --accept cook --reject teacher --why ambiguous",
         "why nurse captain --corpus letters",
-        "why nurse captain --corpus letters --format markdown --n 2 --seed 1",
+        "why nurse captain --corpus letters --n 2 --seed 1",
         "why nurse captain --corpus letters --format json",
         "why nurse captain --corpus letters --format csv",
         "benchmark import ages --source ages.csv",
@@ -87,7 +87,7 @@ STEPS: tuple[Step, ...] = (
     ),
     *_derived(
         "benchmark build written --corpus letters --n-words 3 --n-sentences 2"
-        " --max-words 12 --model scripted --max-requests 500 --replay",
+        " --max-words 12 --model scripted --max-requests 0",
         "disclosure prompts mine --derive neutral.csv --column text",
         "disclosure prompts llm-1 --source llm-1.txt",
         "disclosure prompts llm-2 --source llm-2.txt",

@@ -1,1 +1,1 @@
-"""`plumbline benchmark ...`: import, build, filter and share sentence pairs."""
+"""Commands on sentence pairs."""

@@ -29,7 +29,8 @@ class BenchmarkBuild(BuildSpec, Command):
     """Build a benchmark from seed words: a chat model writes and judges its sentences.
 
     The key comes from PLUMBLINE_API_KEY or OPENAI_API_KEY. No request that has a reply is sent
-    again: after an interruption run the same command again to resume.
+    again: after an interruption run the same command again to resume; with `--max-requests 0` all
+    replies are those that were kept.
 
     Example: plumbline benchmark build demo --corpus novels --model gpt-4o-mini --dry-run
     """
@@ -41,9 +42,6 @@ class BenchmarkBuild(BuildSpec, Command):
     )
 
     name: Annotated[str, Field(description="Name of the benchmark."), On(positional=True)]
-    replay: Annotated[bool, Field(description="Take all replies from the ledger, ask nothing.")] = (
-        False
-    )
     offline: Annotated[bool, Field(description="Write sentences of fixed frames, ask nothing.")] = (
         False
     )
@@ -51,12 +49,6 @@ class BenchmarkBuild(BuildSpec, Command):
         OutputDirectory | None,
         Field(description="Directory of the exported pairs; default: out/benchmarks/NAME."),
     ] = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.replay and self.offline:
-            problem = "contradict each other"
-            raise UsageProblem("--replay and --offline", problem, "give one of them")
 
     def check(self) -> None:
         """Raise the errors that can be detected without asking a chat model."""
@@ -75,7 +67,7 @@ class BenchmarkBuild(BuildSpec, Command):
 
     def ready(self) -> None:
         """Raise if a server is going to be asked and its key is missing."""
-        if not (self.offline or self.replay):
+        if not self.offline and self.max_requests != 0:
             find_key(self.base_url)
 
     def plan(self, store: Store | None) -> Iterator[Row]:
@@ -97,7 +89,7 @@ class BenchmarkBuild(BuildSpec, Command):
 
     def run(self, context: Context) -> Done:
         store, name = context.store, self.name
-        server = None if self.replay or self.offline else self.server()
+        server = None if self.offline or self.max_requests == 0 else self.server()
         asking = Build(store, name, context.run_id, server, self.budget())
         words = context.stage("seed words", build.seed_words, store, self)
         made = build.make_pairs(context.stage, asking, words, self, offline=self.offline)

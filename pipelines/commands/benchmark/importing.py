@@ -15,8 +15,9 @@ from plumbline.eval_workers.pairs.benchmarks.own import recipe
 from plumbline.eval_workers.pairs.benchmarks.own.baselines import frequency_warning
 from plumbline.eval_workers.scoring.statistics.power import power_of, said
 from plumbline.pipelines.command.base import WARNING, Command, Context, Done, On, Row, planned
+from plumbline.pipelines.command.failures import Failures
 from plumbline.pipelines.command.fields import DataOption
-from plumbline.warehouse.errors import PlumblineError, UsageProblem
+from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.input.remote_files import located
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
@@ -75,9 +76,6 @@ class BenchmarkImport(DataOption, Command):
         """Pairs and rejected rows of each source; lines on problems go to standard error."""
         names, source = self.chosen()
         for name in names:
-            if self.recipe and source is None and not recipe.load(self.recipe).location:
-                say(f"recipe {self.recipe} is valid; with --source its pairs are read", err=True)
-                continue
             parsed, path = room.read_pairs_of(name, source, self.options(), self.data or "")
             room.check_has_pairs(name, parsed, path)
             for line in (*parsed.unused(), *frequency_warning(parsed.pairs)):
@@ -90,29 +88,24 @@ class BenchmarkImport(DataOption, Command):
     def run(self, context: Context) -> Done:
         """Import each benchmark; one that fails doesn't stop the others."""
         names, source = self.chosen()
-        done, failed = list[room.Imported](), list[PlumblineError]()
+        done, failures = list[room.Imported](), Failures(len(names), "benchmarks")
         for name in names:
             arguments = (name, source, context.run_id, self.options(), self.data or "")
-            try:
+            with failures.collected(name):
                 work = room.import_benchmark
                 done.append(context.stage(f"import {name}", work, context.store, *arguments))
-            except PlumblineError as e:
-                failed.append(e)
-        for one in failed[:-1]:  # the last is the error of the command
-            is_repeated = one.args[2] == failed[-1].args[2]
-            say(f"error: {PlumblineError(*one.args[:2]) if is_repeated else one}", err=True)
-        first = shlex.quote(done[0].benchmark) if done else ""
+        failed = failures.error(done)
         return Done(
             rows=[
                 {"benchmark": one.benchmark, "n_pairs": one.n_pairs, "n_rejected": one.n_rejects}
                 for one in done
             ],
             said=[line for one in done for line in (*_not_used(one), *one.said)],
-            next=f"plumbline score --model ID_OR_PATH --benchmark {first}" if first else "",
+            next=f"plumbline score --model ID_OR_PATH --benchmark {shlex.quote(done[0].benchmark)}",
             query="FROM benchmark_pair WHERE list_contains($names, benchmark) "
             "ORDER BY benchmark, pair_id",
             params={"names": list(names)},
-            failed=failed[-1] if failed else None,
+            failed=failed,
         )
 
 

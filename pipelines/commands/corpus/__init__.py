@@ -1,1 +1,1 @@
-"""`plumbline corpus ...`: count words, compute their leans, sample seed words."""
+"""Commands on texts and their words."""

@@ -22,7 +22,6 @@ from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.options import part
 
 if TYPE_CHECKING:
-    from plumbline.jobs.seed_words.sample import SeedVerdict
     from plumbline.warehouse.storage.store import Store
 
 
@@ -88,8 +87,8 @@ class CorpusWords(CorpusName, ContrastOption, VocabularyOptions, Command):
     (fastText or WordNet) and not rare. Options of that decision make it again. The words of a
     closed world are all candidates.
 
-    With --accept, --reject or --from it records your verdicts instead; new samples leave rejected
-    words out.
+    With --accept or --reject it records your verdicts instead; new samples leave rejected words
+    out.
 
     Example: plumbline corpus words --corpus pile --n 500 --seed 0 --exclude gendered
     """
@@ -110,25 +109,15 @@ class CorpusWords(CorpusName, ContrastOption, VocabularyOptions, Command):
     accept: Annotated[tuple[str, ...], Field(description="Words, separated by commas.")] = ()
     reject: Annotated[tuple[str, ...], Field(description="Words, separated by commas.")] = ()
     why: Annotated[str, Field(description="The reason for all these words.")] = ""
-    file: Annotated[
-        InputFile | None,
-        Field(description="CSV with the columns word, verdict, why."),
-        On(name="from"),
-    ] = None
 
     def __post_init__(self) -> None:
         if self.why and not (self.accept or self.reject):
             raise UsageProblem("--why", "is the reason of verdicts", "add --accept or --reject")
 
     def run(self, context: Context) -> Done:
-        from plumbline.jobs.seed_words.sample import read_verdicts, verdicts_on
-
-        if self.accept or self.reject or self.file:
-            verdicts = verdicts_on(self.accept, self.reject, self.why)
-            verdicts += read_verdicts(self.file) if self.file else []
-            return self._vetted(context, verdicts)
-        decided = self._decided(context.store)
-        return self._sampled(context.store, decided)
+        if self.accept or self.reject:
+            return self._vetted(context)
+        return self._sampled(context.store, self._decided(context.store))
 
     def _decided(self, store: Store) -> list[str]:
         """Decide which words are candidates unless that is known; returns lines about it."""
@@ -175,9 +164,10 @@ class CorpusWords(CorpusName, ContrastOption, VocabularyOptions, Command):
             params={"corpus": self.corpus, "contrast": contrast, "seed": self.seed},
         )
 
-    def _vetted(self, context: Context, verdicts: list[SeedVerdict]) -> Done:
-        from plumbline.jobs.seed_words.sample import vet
+    def _vetted(self, context: Context) -> Done:
+        from plumbline.jobs.seed_words.sample import verdicts_on, vet
 
+        verdicts = verdicts_on(self.accept, self.reject, self.why)
         done = vet(context.store, self.corpus, verdicts, context.run_id)
         counts = {f"n_{verdict}": done[verdict] for verdict in ("accepted", "rejected")}
         return Done(

@@ -1,1 +1,1 @@
-"""`plumbline disclosure ...`: what gender models assume when none is given."""
+"""Commands on prompts that give no gender."""

@@ -34,17 +34,6 @@ Sets: TypeAlias = Annotated[
 ]
 
 
-def names(text: str | None) -> tuple[str, ...] | None:
-    """The distinct names in a text with commas; ``None`` for ``None``.
-
-    >>> names("a, b,a"), names(""), names(None)
-    (('a', 'b'), (), None)
-    """
-    if text is None:
-        return None
-    return tuple(dict.fromkeys(filter(None, map(str.strip, text.split(",")))))
-
-
 def to_do(
     store: Store | None, model: str, how: ModelOptions, steps: Sequence[ModelStep[Any]]
 ) -> Iterator[Row]:
@@ -216,8 +205,7 @@ class Probe(ProbeOptions, ModelOptions, DataOption, Command):
             with failures.collected(model):
                 import_missing(context, self.sets, self.data)
                 done += measured(context, self, self.sets, model, how)
-        if not done and (error := failures.error()):
-            raise error
+        failed = failures.error(done)
         params = figure_params(self, done)
         return Done(
             rows=figures(store, params),
@@ -225,5 +213,5 @@ class Probe(ProbeOptions, ModelOptions, DataOption, Command):
             next="plumbline report",
             query=FIGURES,
             params=params,
-            failed=failures.error(),
+            failed=failed,
         )

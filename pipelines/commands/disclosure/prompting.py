@@ -74,14 +74,19 @@ class Prompts(DataOption, Command):
         return [f"--{name.replace('_', '-')}" for name in names if getattr(self, name)]
 
     def check(self) -> None:
-        """Raise for unknown sets, and missing released files, wordings and keys."""
+        """Raise for unknown sets, and missing released files and wordings."""
         name = self.probe_set
         if self.write:
-            _ = self.spec(), find_key(checked_url(self.base_url or DEFAULT_URL))
+            _ = self.spec(), checked_url(self.base_url or DEFAULT_URL)
         elif not self.derive:
             is_registered = prompt_sets.PROBE_SETS.find(name) is not None
             if not is_registered and name in prompt_sets.RELEASED:
                 prompt_sets.released_file(name, self.source, self.data or "")
+
+    def ready(self) -> None:
+        """Raise if the key of the chat model's server is missing."""
+        if self.write:
+            find_key(self.base_url or DEFAULT_URL)
 
     def spec(self) -> written.PromptSpec:
         """The request to the chat model."""

@@ -111,9 +111,8 @@ class Sweep(ProbeOptions, ModelOptions, Command):
         yield from to_do(store, self.model, part(ModelOptions, self), steps)
 
     def run(self, context: Context) -> Done:
-        return (
-            self._by_decoding(context) if self.by == "decoding" else self._by_instruction(context)
-        )
+        by_decoding = self.by == "decoding"
+        return self._by_decoding(context) if by_decoding else self._by_instruction(context)
 
     def _by_decoding(self, context: Context) -> Done:
         store = context.store

@@ -29,7 +29,6 @@ from plumbline.pipelines.commands.disclosure.probing import (
     figures,
     import_missing,
     measured,
-    names,
 )
 from plumbline.warehouse.errors import MissingComponent, UsageProblem
 from plumbline.warehouse.input.input_rows import reasons
@@ -62,8 +61,8 @@ class Tune(TuneOptions, ProbeOptions, ModelOptions, DataOption, Command):
     name: Annotated[str, Field(description="Name of the adapter.")]
     out: Annotated[OutputDirectory, Field(description="Directory of adapters.")] = Path("adapters")
     test_sets: Annotated[
-        str | None, Field(description="Sets to keep out, by commas; default: all others.")
-    ] = None
+        tuple[str, ...], Field(description="Sets to keep out, by commas; default: all others.")
+    ] = ()
     dev_sets: Annotated[
         tuple[str, ...], Field(description="Sets to choose the adapter by, by commas.")
     ] = ()
@@ -73,10 +72,9 @@ class Tune(TuneOptions, ProbeOptions, ModelOptions, DataOption, Command):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        tested = names(self.test_sets) or ()
         for option, sets, others, what in (
-            ("--test-sets", tested, self.sets, "tuned on"),
-            ("--dev-sets", self.dev_sets, (*self.sets, *tested), "tuned or tested on"),
+            ("--test-sets", self.test_sets, self.sets, "tuned on"),
+            ("--dev-sets", self.dev_sets, (*self.sets, *self.test_sets), "tuned or tested on"),
         ):
             if both := set(sets) & set(others):
                 problem = f"is {' and '.join(sorted(both))} too, which is {what}"
@@ -91,14 +89,12 @@ class Tune(TuneOptions, ProbeOptions, ModelOptions, DataOption, Command):
 
     def needed_sets(self) -> tuple[str, ...]:
         """Every set that has to be in the warehouse."""
-        return (*self.sets, *self.dev_sets, *(names(self.test_sets) or ()))
+        return (*self.sets, *self.dev_sets, *self.test_sets)
 
     def tested(self, store: Store | None) -> tuple[str, ...]:
         """The sets to measure with --probe. Raises ``UsageProblem`` if there are none."""
-        test_sets = names(self.test_sets)
-        if test_sets is None:
-            known = set(store.read("probe_prompt")["probe_set"].to_pylist()) if store else set()
-            test_sets = tuple(sorted(known - {*self.sets, *self.dev_sets}))
+        known = set(store.read("probe_prompt")["probe_set"].to_pylist()) if store else set()
+        test_sets = self.test_sets or tuple(sorted(known - {*self.sets, *self.dev_sets}))
         if not test_sets:
             raise UsageProblem("--probe", "leaves no set to measure", "name one with --test-sets")
         return test_sets
@@ -126,7 +122,7 @@ class Tune(TuneOptions, ProbeOptions, ModelOptions, DataOption, Command):
         missing = prompt_sets.missing_sets(store, self.needed_sets(), self.data or "")
         yield from (planned(name, "set to import", None) for name in dict.fromkeys(missing))
         if store is not None and not missing:
-            others = (names(self.test_sets), self.dev_sets, self.as_published)
+            others = (self.test_sets or None, self.dev_sets, self.as_published)
             prompts = tuning_prompts(store, self.sets, *others)
             yield planned(self.name, "prompts to tune on", len(prompts.rows))
             yield planned(self.name, "prompts left out", len(prompts.rejects))
@@ -150,16 +146,14 @@ class Tune(TuneOptions, ProbeOptions, ModelOptions, DataOption, Command):
             ],
             said=[*_tuning(store, row, tuned), *(line for one in done for line in counts(one))],
             files=(row["path"],),
-            next=self._next(row["path"], probed=bool(done)),
+            next="plumbline sql 'FROM tuning_effect'" if done else self._probe(row["path"]),
             query="FROM tuning WHERE tuning = $name",
             params={"name": self.name},
         )
 
-    def _next(self, adapter: str, *, probed: bool) -> str:
-        """The command that shows what the adapter changed; if that isn't measured, measures it."""
-        if probed:
-            return "plumbline sql 'FROM tuning_effect'"
-        sets = names(self.test_sets) or ("topics",)
+    def _probe(self, adapter: str) -> str:
+        """The command that measures the adapter."""
+        sets = self.test_sets or ("topics",)
         probe = ["disclosure", "probe", *sets, "--model", self.model, "--adapter", adapter]
         return shlex.join(["plumbline", *probe])
 
@@ -177,7 +171,7 @@ def _tune(context: Context, command: Tune) -> Tuned:
                 sets=command.sets,
                 name=command.name,
                 out=command.out,
-                test_sets=names(command.test_sets),
+                test_sets=command.test_sets or None,
                 dev_sets=command.dev_sets,
                 progress=update,
             )

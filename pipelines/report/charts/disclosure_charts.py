@@ -7,10 +7,8 @@ from collections.abc import Sequence
 import altair as alt
 
 from plumbline.pipelines.report.charts.chart_forms import (
-    FEMALE,
     HEIGHT,
     INK,
-    MALE,
     NEUTRAL,
     Chart,
     data,
@@ -44,18 +42,6 @@ def measures(rows: Rows, by: str) -> Chart:
         if any(r[of] is not None for r in rows)
     ]
     return side_by_side(panels, 150)
-
-
-def gas(rows: Rows) -> Chart:
-    """Shares of continuations with a female and with a male word, for each topic."""
-    words = {"female word": ("gas_f_of_all", FEMALE), "male word": ("gas_m_of_all", MALE)}
-    points = [
-        point(row, column, _name(row, "topic"), kind, 100)
-        for row in rows
-        for kind, (column, _) in words.items()
-    ]
-    colours = {kind: colour for kind, (_, colour) in words.items()}
-    return estimates(points, "% of greedy continuations with 95% interval", colours)
 
 
 def _name(row: Row, by: str) -> str:

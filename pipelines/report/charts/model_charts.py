@@ -21,9 +21,8 @@ from plumbline.pipelines.report.charts.chart_forms import (
     lines,
     list_height,
     point,
-    side_by_side,
 )
-from plumbline.pipelines.report.estimates import finding, side
+from plumbline.pipelines.report.estimates import side
 from plumbline.pipelines.report.rows import Row, Rows, brief, same, set_name, sides
 
 #: Most models, and most lines of slopes, in a chart of the first page.
@@ -81,39 +80,6 @@ def spread(rows: Rows, pd_rows: Sequence[Row]) -> Chart:
         base.mark_rule(color=INK, strokeWidth=5).encode(alt.X("q25:Q"), alt.X2("q75:Q")),
         base.mark_point(filled=True, opacity=1, size=90).encode(alt.X("q50:Q"), kinds(colours)),
     ).properties(height=list_height(len(points)))
-
-
-def differences(
-    rows: Sequence[Row], of: str, title: str, ways: tuple[str, str], scale: float = 1
-) -> Chart:
-    """Column ``of``, a difference with its interval, for each model; coloured where clear.
-
-    ``ways`` are the colours above and below 0.
-    """
-    colours = {"above 0": ways[0], "below 0": ways[1], UNTOLD: NEUTRAL}
-    points = [
-        point(r, of, r["model"], UNTOLD if way == UNTOLD else f"{way} 0", scale)
-        for r in sorted(rows, key=lambda r: (-r[of], r["model"]))
-        for way in [finding(r, of).pick(above="above", below="below", untold=UNTOLD)]
-    ]
-    return estimates(points, title, colours)
-
-
-def less_even(rows: Sequence[Row]) -> Chart:
-    """Each model's difference in US from a reference, with its interval; grey where unclear."""
-    title = "US, points of difference (less even < 0 < more)"
-    return differences(rows, "us_difference", title, (GREEN, INK), 100)
-
-
-def deduplicated(rows: Rows, means: Rows) -> Chart:
-    """Changes of US and of PD from each model to its -deduped twin, and their mean."""
-    listed = Rows([*rows, *({**row, "model": "mean"} for row in means)])
-    panels = [
-        differences(of, "difference", f"{measure.upper()}, points of change", (FEMALE, MALE))
-        for measure in ("us", "pd")
-        if (of := listed.where(measure=measure))
-    ]
-    return side_by_side(panels, 200)
 
 
 def slopes(rows: Rows, controls: Rows) -> Chart:

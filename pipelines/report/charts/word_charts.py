@@ -10,7 +10,6 @@ import altair as alt
 
 from plumbline.pipelines.report.charts.chart_forms import (
     FEMALE,
-    INK,
     MALE,
     NEUTRAL,
     UNTOLD,
@@ -69,33 +68,6 @@ def _shares(counts: Counter[int], name: str) -> list[dict[str, Any]]:
     bins = range(min(counts) - 1, max(counts) + 2)
     label = f"{name} (n = {n:,} words)"
     return [{"series": label, "at": b / 10, "share": 100 * counts[b] / n} for b in bins]
-
-
-def joint(rows: Rows, contrast: str) -> Chart:
-    """Words' PMI with each word of a contrast: both distributions, and the joint one.
-
-    The dashed line is where both are equal; a word's delta is its height above it.
-    """
-    first, second = contrast.split("/", 1)
-    points = list[dict[str, Any]]()
-    for name, word in (("bin_f", first), ("bin_m", second)):
-        counts: Counter[int] = Counter()
-        for row in rows.but(**{name: None}):
-            counts[row[name]] += row["n_words"]
-        points += _shares(counts, f"with {word}") if counts else []
-    alone = lines(points, alt.X("at:Q", title=_PMI), alt.Y("share:Q", title=_DELTA), "step-after")
-    cells = [
-        {"x": r["bin_m"] / 10 + 0.05, "y": r["bin_f"] / 10 + 0.05, "words": r["n_words"]}
-        for r in rows.but(bin_f=None).but(bin_m=None)
-    ]
-    ends = [r[name] / 10 for r in rows for name in ("bin_f", "bin_m") if r[name] is not None]
-    equal = alt.Chart(data([{"x": end, "y": end} for end in (min(ends), max(ends))]))
-    opacity = alt.Opacity("words:Q", scale=alt.Scale(type="log", range=[0.3, 1]), legend=None)
-    both = alt.Chart(data(cells)).mark_square(color=INK, size=14)
-    x, y = (alt.X("x:Q", title=f"PMI with {second}"), alt.Y("y:Q", title=f"PMI with {first}"))
-    dashed = equal.mark_line(color=NEUTRAL, strokeDash=[6, 3])
-    panels = (alone, both.encode(x, y, opacity, tooltip="words:Q") + dashed.encode(x, y))
-    return alt.hconcat(*(panel.properties(width=230, height=230) for panel in panels))
 
 
 def following(points: Sequence[Row], fit: Row, titles: tuple[str, str], page: str) -> Chart:

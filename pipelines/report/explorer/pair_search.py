@@ -11,8 +11,7 @@ from difflib import SequenceMatcher
 from plumbline.pipelines.report.explorer.search import Search, Thing, link
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.model import counted, shown
-from plumbline.pipelines.report.rows import Row, filled, set_name, sides
-from plumbline.pipelines.report.sentences import text_name
+from plumbline.pipelines.report.rows import Row, corpus_name, filled, set_name, sides
 
 #: Most pairs and log ratios on the page.
 _PAIRS, _RATIOS = 50_000, 3_000_000
@@ -94,7 +93,7 @@ def pairs(facts: Facts) -> Search | None:
     for row in facts.query(_MAX_PMI):
         if pair := found.things.get(_key(row)):
             word, nats = row["max_pmi_word"], shown(row["max_pmi_nats"], signed=True)
-            text = f"MaxPMI in {text_name(row)}: {nats} nats"
+            text = f"MaxPMI in {corpus_name(row)}: {nats} nats"
             pair.blocks.append(
                 link(f"{text}, from the word {word}", "words", word) if word else text
             )

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from plumbline.pipelines.report.explorer.search import Block, Search, Thing, link
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.model import counted, estimate
-from plumbline.pipelines.report.rows import Row, set_name, sides
-from plumbline.pipelines.report.sentences import text_name, word_leans
+from plumbline.pipelines.report.rows import Row, corpus_name, set_name, sides
+from plumbline.pipelines.report.sentences import word_leans
 
 #: The 20,000 most frequent words of each text, those of sentence pairs, those that lean most, and
 #: those that `plumbline why` was asked about.
@@ -59,12 +59,12 @@ def words(facts: Facts, n_pairs: Mapping[str, int]) -> Search | None:
     found, snippets = Search("words", "Words", "Search a word"), defaultdict(list)
     for row in facts.query(_SNIPPETS):
         snippets[_key(row)].append(row)
-    texts = {(row["corpus"], row["contrast"]): text_name(row) for row in leans}
+    texts = {(row["corpus"], row["contrast"]): str(corpus_name(row)) for row in leans}
     names = {text: facts.contrast_sides(*text) for text in texts}
     for row in leans:
         word = found.things.setdefault(row["word"], Thing(row["word"]))
         word.note += f"{' · ' * bool(word.note)}{estimate(row, 'delta_nats').text}"
-        word.note += f" in {text_name(row)}" * (len(texts) > 1)
+        word.note += f" in {corpus_name(row)}" * (len(texts) > 1)
         word.blocks += _in_text(found, row, names[_key(row)[:2]], snippets[_key(row)])
     preferences = defaultdict[str, list[Row]](list)
     for row in facts.query(_PREFERENCES):
@@ -95,7 +95,7 @@ def _in_text(
 ) -> list[Block]:
     """What is known of a word in one text: its lean, its counts, and sentences with it."""
     first, second = names
-    where = f" in {text_name(row)}"
+    where = f" in {corpus_name(row)}"
     counts = [] if row["n_word"] is None else [counted(row["n_word"], "time")]
     if row["per_million"] is not None:
         counts.append(f"{row['per_million']:,.2f} per million kept tokens")

@@ -16,7 +16,7 @@ SECTIONS = Registry("report section", __name__, ".jinja", "plumbline.report_sect
 #: Plumbline's templates in the order of the page; those of other packages come after them.
 _ORDER = (
     *("methods", "preference", "versions", "forced_choice", "follow", "closed_world"),
-    *("constraint", "skewed_pairs", "fairpair", "disclosure", "mitigation", "compare_models"),
+    *("constraint", "fairpair", "disclosure", "mitigation", "compare_models"),
     *("size", "compare_corpora", "words", "why", "provenance"),
 )
 
