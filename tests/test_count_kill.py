@@ -19,7 +19,7 @@ from plumbline.warehouse.storage.store import Store
 
 pytestmark = pytest.mark.slow
 
-_TABLES = ("word_count", "pair_count", "corpus_shard", "reject")
+_TABLES = ("word_count", "pair_count", "corpus_shard", "corpus", "reject")
 #: Columns that say when and by whom, not what.
 _CIRCUMSTANCES = ("seconds", "run_id")
 

@@ -18,20 +18,10 @@ from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.input.shards import write_jsonl_zst
 from plumbline.warehouse.query.connection import sql_names
 from plumbline.warehouse.storage.store import Store
+from tests.test_count_kill import contents
 
 TEXTS = [f"She gave the queen {i % 7} teas and he saw word{i} again." for i in range(90)]
 Row = dict[str, Any]
-
-
-def contents(store: Store) -> dict[str, list[Row]]:
-    """The tables of the corpus without the columns that say when and by whom."""
-    found = {}
-    for name in ("word_count", "pair_count", "corpus_shard", "corpus", "reject"):
-        table = store.read(name)
-        drop = [c for c in ("seconds", "run_id") if c in table.column_names]
-        order = [(c, "ascending") for c in table.column_names if c not in drop]
-        found[name] = table.drop_columns(drop).sort_by(order).to_pylist()
-    return found
 
 
 @pytest.fixture(scope="module")
@@ -170,7 +160,7 @@ def test_a_corpus_grows_changes_and_shrinks(store: Store, tmp_path: Path) -> Non
         assert len(after.keys() - before.keys()) == n_new
         fresh = Store.open(tmp_path / f"fresh-{len(list(tmp_path.iterdir()))}")
         count_corpus(fresh, "c", shards)
-        assert contents(store) == contents(fresh)
+        assert contents(store.root) == contents(fresh.root)
         assert not any(c.n_violations for c in run_checks(store, "c"))
 
     becomes(paths[:3], 3)

@@ -20,7 +20,6 @@ from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.paper import methods
 from plumbline.pipelines.reproduce.claims import checked, claims_of, register_words
 from plumbline.pipelines.reproduce.unstereoeval import neighbours
-from plumbline.pipelines.reproduce.word_lists import agreement_of, compare_list
 from plumbline.warehouse import wordlists
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.storage.store import Store
@@ -202,16 +201,6 @@ def test_imported_counts_are_used_like_counted_ones(store: Store, tmp_path: Path
     ]
     assert bounds and all(r["sides_nats"] is None and r["sides_nats_high"] < 9 for r in bounds)
     assert all(counts[r["word"], "kings"] == r["n_pair_m"] for r in bounds)
-    # Table 4: words with both
-    coverage = {r["contrast"]: r for r in compare_list(store, "pile", LIST).coverage}
-    words = {w for w, _ in counts}
-    both = sum((w, "queen") in counts and (w, "king") in counts for w in words)
-    assert (coverage["queen/king"]["n_words"], coverage["queen/king"]["n_vocabulary"]) == (
-        both,
-        249,
-    )
-    taus = {(a.contrast_a, a.contrast_b): a for a in agreement_of(store, "pile", LIST)}
-    assert len(taus) == 300 and taus["she/he", "her/his"].tau_b > 0.3
 
 
 def test_what_does_not_come_out_as_counts_is_a_reject(store: Store, tmp_path: Path) -> None:
@@ -305,9 +294,8 @@ def test_importing_again_with_and_without_the_file(tmp_path: Path) -> None:
     assert "68 co-occurrences (296,016,282 she), PMI +0.901" in run("why", "caricaturing")
     assert "95% interval" in run("why", "caricaturing")
     with_counts = contents(*tables)
-    fill(
-        Store.open(tmp_path / "w"), "benchmark_pair", [pair("b", "0", template="{pronoun} revised")]
-    )
+    rows = [pair("b", "0", template="{pronoun} revised")]
+    fill(Store.open(tmp_path / "w"), "benchmark_pair", rows)
     run("benchmark", "constrain", "--corpus", "pile", "--benchmark", "b")
     run("corpus", "import", str(folder), "--corpus", "pile")
     run("corpus", "associate", "--corpus", "pile")

@@ -183,41 +183,6 @@ def test_a_second_stop_ends_a_busy_command_at_once(measured: Path) -> None:
     assert (measured / "err.txt").read_text().count("error: interrupted") == 1
 
 
-_LOST = """
-import ctypes, os, signal, sys
-from plumbline.pipelines.command import main
-
-@ctypes.CFUNCTYPE(None)
-def stopped():
-    os.kill(os.getpid(), signal.SIGINT)
-    for _ in range(10**7): pass
-
-@ctypes.CFUNCTYPE(None)
-def failing():
-    raise ValueError("what was to be compiled is not there")
-
-def compile(_):
-    stopped(); failing()
-    raise RuntimeError("no compiled object yet")
-
-main._status = compile
-main.entry()
-"""
-
-
-def test_a_stop_that_a_compiler_swallows_is_one_line() -> None:
-    """What it raises before the stop comes again is not the user's."""
-    done = subprocess.run(
-        [sys.executable, "-c", _LOST],
-        env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    line = "error: interrupted; run the same command again to resume\n"
-    assert (done.returncode, done.stderr) == (5, line)
-
-
 _COMPILE = """
 import os, signal
 import numba

@@ -29,6 +29,7 @@ from plumbline.eval_workers.training.trained_models import made_once, plain_name
 from plumbline.eval_workers.training.trainer import Figures, check_finite, fit, shuffled, trainable
 from plumbline.eval_workers.training.training_options import (
     ALPHA,
+    CLIP_NORM,
     DROPOUT,
     LOSSES,
     MAX_TOKENS,
@@ -185,7 +186,7 @@ def _facts(
         "word_list_hash": words.hash,
         "n_steps": options.steps,
         "dev_sets": ", ".join(prompts.dev_sets) or None,
-        "clip_norm": None if options.as_published else options.clip_norm,
+        "clip_norm": None if options.as_published else CLIP_NORM,
         "distance_smoothing": 0.0,
         "alpha": ALPHA,
         "dropout": DROPOUT,
@@ -280,7 +281,7 @@ def take_steps(
         ]
         for batch in itertools.islice(numbers, options.steps)
     )
-    clip_norm = math.inf if options.as_published else options.clip_norm
+    clip_norm = math.inf if options.as_published else CLIP_NORM
     fit(weights, batches, optimizer, clip_norm, _WHAT, after)
 
 

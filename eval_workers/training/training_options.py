@@ -13,7 +13,7 @@ from plumbline.eval_workers.disclosure.word_probabilities import WORD_LIST
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.ngram_model import NgramOptions
 from plumbline.warehouse.errors import UsageProblem
-from plumbline.warehouse.options import MOST, STRICT, words
+from plumbline.warehouse.options import STRICT, words
 
 #: Is called after each step with the steps done and in all, and the last losses as text (`note`).
 StepProgress: TypeAlias = Callable[..., None]
@@ -163,6 +163,8 @@ LOSSES = ("distance", "total", "difference")
 #: Settings of Dong et al. (2024, appendix A.3) that are not options: scale of the adapter (divided
 #: by its rank), its dropout, and the most tokens of a prompt and a word.
 ALPHA, DROPOUT, MAX_TOKENS = 16, 0.1, 512
+#: Bound on the gradient's norm while tuning, unless as published.
+CLIP_NORM = 1.0
 
 
 @options_class(frozen=True, config=STRICT)
@@ -174,7 +176,7 @@ class TuneOptions:
     constant, and AdamW decays no weights.
 
     By default losses are means over a step's prompts, and the gradient's norm is clipped at
-    ``clip_norm``. With ``as_published`` losses are sums (section 5.3), gradients are not clipped
+    ``CLIP_NORM``. With ``as_published`` losses are sums (section 5.3), gradients are not clipped
     (the paper mentions no clipping), and no prompt is left out for its words or for being in a test
     set. The paper's base in 4 bits is an option of loading, see ``published_base``.
     """
@@ -192,9 +194,6 @@ class TuneOptions:
     learning_rate: Annotated[float, Field(gt=0, le=100, description="Learning rate.")] = 2e-4
     batch_prompts: Annotated[int, Field(gt=0, le=100_000, description="Prompts per step.")] = 16
     steps: Annotated[int, Field(gt=0, le=10_000_000, description="Optimiser steps.")] = 500
-    clip_norm: Annotated[
-        float, Field(gt=0, le=MOST, description="Bound on the gradient's norm.")
-    ] = 1.0
     word_list: Annotated[
         str, Field(description="Pairs of gendered words: name, or path of a TOML file.")
     ] = WORD_LIST
@@ -214,10 +213,6 @@ class TuneOptions:
     ] = False
 
     def __post_init__(self) -> None:
-        if self.as_published and self.clip_norm != TuneOptions.clip_norm:
-            raise UsageProblem(
-                f"clip_norm {self.clip_norm:g}", "isn't as published", "leave it out"
-            )
         if not any(self.weights.values()):
             raise UsageProblem("losses", "all have weight 0", f"give one of {', '.join(LOSSES)}")
 

@@ -56,12 +56,8 @@ def lean(words: Sequence[str], delta: Mapping[str, float]) -> TemplateLean:
     in ``n_words``.
 
     >>> nurse = lean(["nurse", "tea", "army"], {"nurse": 0.5, "army": -1.5})
-    >>> nurse.max_pmi_nats, nurse.max_pmi_word, nurse.sum_delta_nats
-    (-1.5, 'army', -1.0)
-    >>> nurse.n_words, nurse.n_words_defined
-    (3, 2)
-    >>> lean([], {}).max_pmi_nats is None
-    True
+    >>> nurse.max_pmi_nats, nurse.max_pmi_word, nurse.n_words_defined
+    (-1.5, 'army', 2)
     """
     defined = [(word, delta[word]) for word in words if word in delta]
     if not defined:

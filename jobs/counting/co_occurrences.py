@@ -24,7 +24,7 @@ class Query:
     """Words to find in a corpus, and the targets whose co-occurrences with them are counted.
 
     Attributes:
-        words: distinct words to find.
+        words: distinct words to find; an array if these are the whole vocabulary.
         female, male: the targets of each side; no word is on both.
         listed: all targets of the corpus, which don't count as collocates.
         rule, window: how co-occurrences were counted.
@@ -35,7 +35,7 @@ class Query:
             a window before its first or after its last word.
     """
 
-    words: tuple[str, ...]
+    words: tuple[str, ...] | pa.StringArray
     female: tuple[str, ...]
     male: tuple[str, ...]
     listed: tuple[str, ...]
@@ -44,6 +44,15 @@ class Query:
     vocabulary: pa.StringArray
     phrase: tuple[str, ...] = ()
     context: tuple[str, ...] = ()
+
+    @classmethod
+    def of_all(
+        cls, evidence: Evidence, vocabulary: pa.StringArray, targets: Sequence[str]
+    ) -> Query:
+        """All words of a corpus near ``targets``, as the corpus was counted."""
+        # Counts don't depend on the sides, so all targets go to one side.
+        options = evidence.options
+        return cls(vocabulary, tuple(targets), (), (), options.rule, options.window, vocabulary)
 
     @cached_property
     def targets(self) -> tuple[str, ...]:
@@ -72,17 +81,12 @@ class Query:
         ids: NDArray[np.int32] = indices.fill_null(-1).to_numpy().astype(np.int32)
         return ids
 
-    def table(self, words: Sequence[str]) -> NDArray[np.int32]:
+    def table(self, words: Sequence[str] | pa.StringArray) -> NDArray[np.int32]:
         """Array from id to index in ``words``, -1 for other words; the last item is for id -1."""
         table = np.full(len(self.vocabulary) + 1, -1, np.int32)
-        ids = self.ids(pa.array(words, pa.string()))
+        ids = self.ids(words if isinstance(words, pa.Array) else pa.array(words, pa.string()))
         table[ids[ids >= 0]] = np.flatnonzero(ids >= 0)
         return table
-
-    @property
-    def n_words(self) -> int:
-        """Number of words to find."""
-        return len(self.words)
 
     @cached_property
     def word_table(self) -> NDArray[np.int32]:
@@ -93,29 +97,6 @@ class Query:
     def target_table(self) -> NDArray[np.int32]:
         """``table`` of the targets."""
         return self.table(self.targets)
-
-
-class QueryOfAll(Query):
-    """A query of all words of the vocabulary; ``words`` is empty."""
-
-    @classmethod
-    def of(
-        cls, evidence: Evidence, vocabulary: pa.StringArray, targets: Sequence[str]
-    ) -> QueryOfAll:
-        """All words of a corpus near ``targets``, as the corpus was counted."""
-        # Counts don't depend on the sides, so all targets go to one side.
-        options = evidence.options
-        return cls((), tuple(targets), (), (), options.rule, options.window, vocabulary)
-
-    @property
-    def n_words(self) -> int:
-        """Number of words in the vocabulary."""
-        return len(self.vocabulary)
-
-    @cached_property
-    def word_table(self) -> NDArray[np.int32]:
-        """Each id is the index of its word."""
-        return np.append(np.arange(self.n_words, dtype=np.int32), np.int32(-1))
 
 
 @dataclass(frozen=True)
@@ -167,7 +148,7 @@ def co_occurrences(query: Query, found: Occurrences) -> tuple[Ints, Ints, Ints, 
     If a word is itself a target, two of its occurrences near each other are one co-occurrence under
     ``pairs``.
     """
-    n_words, n_targets = query.n_words, len(query.targets)
+    n_words, n_targets = len(query.words), len(query.targets)
     shape = len(found.documents.row), n_words, n_targets
     word, document = found.word[found.occurrence], found.document[found.occurrence]
     here, there, target = found.at[found.occurrence], found.target_at, found.target
@@ -195,17 +176,11 @@ def co_occurrences(query: Query, found: Occurrences) -> tuple[Ints, Ints, Ints, 
 def pair_counts(
     evidence: Evidence, vocabulary: pa.StringArray, targets: Sequence[str], update: Update
 ) -> pa.Table:
-    """Count the co-occurrences of all words with targets in a corpus's documents.
+    """Count the co-occurrences of all words (sorted) with targets in a corpus's documents.
 
-    Args:
-        vocabulary: all words of the corpus, sorted.
-        targets: words, each once.
-        update: called with (shards done, shards).
-
-    Returns:
-        word, target, n_pair, sorted by word, without zeros.
+    Returns word, target, n_pair, sorted by word, without zeros.
     """
-    query = QueryOfAll.of(evidence, vocabulary, targets)
+    query = Query.of_all(evidence, vocabulary, targets)
 
     def count(shard: Shard) -> Run:
         parts = list[Run]()

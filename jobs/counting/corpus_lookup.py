@@ -29,10 +29,7 @@ def corpus_row(store: Store, corpus: str) -> dict[str, Any]:
 
 
 def corpus_list(store: Store, row: dict[str, Any]) -> wordlists.WordList:
-    """The word list that a corpus was counted with, given its row of ``corpus``.
-
-    It is the list as it was at counting, or as it is now for a corpus without recorded lists.
-    """
+    """The word list that a corpus was counted with, given its row of ``corpus``."""
     return corpus_lists(store, row)[0]
 
 
@@ -96,8 +93,6 @@ class TableCheck:
 
 def run_checks(store: Store, corpus: str) -> list[TableCheck]:
     """Compare the tables of a counted corpus with its ledger, by the queries ``sql/checks/*.sql``.
-
-    Each query returns the violating rows.
 
     Raises:
         UsageProblem: there is no such corpus, or it was imported and has no ledger.

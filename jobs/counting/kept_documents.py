@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,8 +23,6 @@ from plumbline.warehouse.storage.store import Store
 
 #: A function that gives a value for each word of an array.
 ValueOf: TypeAlias = Callable[[pa.StringArray], NDArray[Any]]
-#: A shard's files of tokens in order, each with the file of the words that it refers to.
-Segments: TypeAlias = Sequence[tuple[Path, Path]]
 
 
 class Documents(NamedTuple):
@@ -60,34 +58,6 @@ class Documents(NamedTuple):
     def document(self) -> NDArray[np.int64]:
         """Index of the document of each kept word."""
         return np.repeat(np.arange(len(self.row)), np.diff(self.offsets))
-
-
-def read_documents(segments: Segments, value_of: ValueOf) -> Iterator[Documents]:
-    """Yield a shard's documents in batches, with a value for each kept word.
-
-    Args:
-        value_of: called with the words of a file, returns their values; always of one dtype.
-
-    Raises:
-        BadInput: a file is damaged.
-    """
-    pending: tuple[Documents, NDArray[np.int64]] | None = None
-    for tokens, words in segments:
-        with readable(tokens):
-            value = _values(pq.read_table(words, columns=["word", "word_id"]), value_of)
-            file = pq.ParquetFile(tokens)
-            for group in range(file.num_row_groups):
-                rows = file.read_row_group(group)
-                documents, number = _pieces(rows, value), rows["document"].to_numpy()
-                if pending:
-                    documents, number = _joined(*pending, documents, number)
-                # The last document may continue in the next row.
-                n_whole = len(number) - 1
-                if n_whole:
-                    yield documents.part(0, n_whole)
-                pending = documents.part(n_whole, n_whole + 1), number[n_whole:]
-    if pending:
-        yield pending[0]
 
 
 @contextmanager
@@ -161,8 +131,31 @@ class Evidence:
     shards: tuple[Shard, ...]
 
     def documents(self, shard: Shard, value_of: ValueOf) -> Iterator[Documents]:
-        """Yield the documents of a shard; see :func:`read_documents`."""
-        yield from read_documents(token_files(self.directory, shard.fingerprint), value_of)
+        """Yield a shard's documents in batches, with a value for each kept word.
+
+        Args:
+            value_of: called with the words of a file, returns their values; always of one dtype.
+
+        Raises:
+            BadInput: a file is damaged.
+        """
+        pending: tuple[Documents, NDArray[np.int64]] | None = None
+        for tokens, words in token_files(self.directory, shard.fingerprint):
+            with readable(tokens):
+                value = _values(pq.read_table(words, columns=["word", "word_id"]), value_of)
+                file = pq.ParquetFile(tokens)
+                for group in range(file.num_row_groups):
+                    rows = file.read_row_group(group)
+                    documents, number = _pieces(rows, value), rows["document"].to_numpy()
+                    if pending:
+                        documents, number = _joined(*pending, documents, number)
+                    # The last document may continue in the next row.
+                    n_whole = len(number) - 1
+                    if n_whole:
+                        yield documents.part(0, n_whole)
+                    pending = documents.part(n_whole, n_whole + 1), number[n_whole:]
+        if pending:
+            yield pending[0]
 
     @cached_property
     def sources(self) -> tuple[str | None, ...]:

@@ -81,12 +81,7 @@ def count_corpus(
     Shards that were counted before under the same settings, even by a killed command, are not
     counted again. Afterwards the corpus has exactly the shards given. A shard that can't be read to
     its end is ``failed`` in the ledger and adds nothing to the counts. If only ``min_count`` has
-    changed, the partial counts are merged again.
-
-    Args:
-        shards: paths of the shards, see ``expand_shards``.
-        master: Spark master. Without one, Spark is used only under spark-submit or when
-            PLUMBLINE_SPARK_CONF is set.
+    changed, the partial counts are merged again. ``master``: see :func:`on_spark`.
 
     Raises:
         UsageProblem: the corpus exists with other settings (and not ``options.replace``), or

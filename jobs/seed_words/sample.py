@@ -43,11 +43,7 @@ def verdicts(store: Store, corpus: str) -> dict[str, dict[str, Any]]:
 def verdicts_on(
     accept: Sequence[str], reject: Sequence[str], why: str | None = None
 ) -> list[SeedVerdict]:
-    """Verdicts on two lists of words, all with the same reason.
-
-    >>> [(v.word, v.verdict) for v in verdicts_on(["Tea", "rum"], ["ale"])]
-    [('tea', 'accepted'), ('rum', 'accepted'), ('ale', 'rejected')]
-    """
+    """Verdicts on two lists of words, all with the same reason."""
     lists = (accept, ACCEPTED), (reject, REJECTED)
     return [SeedVerdict(w.lower(), verdict, why or None) for words, verdict in lists for w in words]
 

@@ -132,14 +132,10 @@ def is_local(master: str) -> bool:
 def spark_session(master: str | None = None, conf: Mapping[str, str] | None = None) -> SparkSession:
     """The session of this process, started on first use; an existing one is used as it is.
 
-    Args:
-        master: such as ``local[1]`` or ``spark://host:7077``; overrides the file's master.
-        conf: settings that override all others.
-
-    The environment variable PLUMBLINE_SPARK_CONF names the settings file; without it ``local`` is
-    used, or ``cluster`` for the master of a cluster. Settings of spark-submit, from its command
-    line or the site's defaults, override the file's. Executors run the code of this process, which
-    is sent to them.
+    ``master`` overrides the file's master, ``conf`` all other settings. The environment variable
+    PLUMBLINE_SPARK_CONF names the settings file; without it ``local`` is used, or ``cluster`` for
+    the master of a cluster. Settings of spark-submit, from its command line or the site's defaults,
+    override the file's. Executors run the code of this process, which is sent to them.
 
     Raises:
         UsageProblem: no master, a master other than the one Spark already runs on, or Spark can't

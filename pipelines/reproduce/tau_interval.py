@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from plumbline.jobs.counting.co_occurrences import QueryOfAll, co_occurrences, find
+from plumbline.jobs.counting.co_occurrences import Query, co_occurrences, find
 from plumbline.jobs.counting.kept_documents import FEWEST_SOURCES, Evidence
 from plumbline.jobs.kernel.pair_runs import Ints, Run, summed
 
@@ -84,7 +84,7 @@ def cluster_counts(
         vocabulary: all words of the corpus, sorted.
         targets: words, each once.
     """
-    query = QueryOfAll.of(evidence, vocabulary, targets)
+    query = Query.of_all(evidence, vocabulary, targets)
     sources = pa.array(sorted(evidence.sources, key=str), pa.string())
     by_source = len(sources) >= FEWEST_SOURCES
     shape = MOST_CLUSTERS, len(vocabulary), len(targets)
