@@ -30,8 +30,8 @@ from plumbline.warehouse.storage.check import check
 from plumbline.warehouse.storage.compaction import compact
 from plumbline.warehouse.storage.locks import lease
 from plumbline.warehouse.storage.store import Store
-from tests.checked import problems
 from tests.conftest import REPOSITORY
+from tests.test_damage import problems
 
 _WRITER = """
 import sys

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import ipaddress
 import os
 import random
 import signal
+import struct
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -18,11 +21,46 @@ from plumbline.pipelines.command.main import main
 from plumbline.warehouse.storage.store import Store
 from tests.chat_server import Say, good_script, serving
 from tests.conftest import REPOSITORY
-from tests.sockets import is_loopback, listening
 from tests.tiny_models import save
 
 pytestmark = pytest.mark.slow
 _STARTED: list[subprocess.Popen[bytes]] = []
+
+
+_LISTEN = "0A"
+
+
+def listening(session: int) -> set[str]:
+    """Addresses of the listening TCP sockets that processes of a session hold."""
+    inodes: set[str] = set()
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            held = [*(entry / "fd").iterdir()] if os.getsid(int(entry.name)) == session else []
+        except OSError:
+            continue  # it has ended meanwhile
+        for link in held:
+            with suppress(OSError):  # closed meanwhile
+                inodes.add(os.readlink(link).removeprefix("socket:[").removesuffix("]"))
+    found = set()
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        for row in Path(table).read_text().splitlines()[1:] if Path(table).exists() else ():
+            fields = row.split()
+            if fields[3] == _LISTEN and fields[9] in inodes:
+                found.add(_address(fields[1].split(":")[0]))
+    return found
+
+
+def _address(text: str) -> str:
+    """The kernel writes words of four bytes, each in the machine's order."""
+    words = [struct.pack("=I", int(text[i : i + 8], 16)) for i in range(0, len(text), 8)]
+    return str(ipaddress.ip_address(b"".join(words)))
+
+
+def is_loopback(address: str) -> bool:
+    """Whether only this machine can reach an address."""
+    found = ipaddress.ip_address(address)
+    mapped = getattr(found, "ipv4_mapped", None)
+    return (mapped or found).is_loopback
 
 
 @pytest.fixture(autouse=True)

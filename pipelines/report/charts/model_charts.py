@@ -22,7 +22,7 @@ from plumbline.pipelines.report.charts.chart_forms import (
     list_height,
     point,
 )
-from plumbline.pipelines.report.estimates import side
+from plumbline.pipelines.report.estimates import finding, side
 from plumbline.pipelines.report.rows import Row, Rows, brief, same, set_name, sides
 
 #: Most models, and most lines of slopes, in a chart of the first page.
@@ -39,6 +39,17 @@ def disparity(rows: Sequence[Row]) -> Chart:
         for r in ordered
     ]
     return estimates(points, f"PD, points ({second} < 0 < {first})", colours)
+
+
+def differences(rows: Sequence[Row], of: str, title: str, ways: tuple[str, str]) -> Chart:
+    """Column ``of`` with its interval for each model; ``ways`` colour it above and below 0."""
+    colours = {"above 0": ways[0], "below 0": ways[1], UNTOLD: NEUTRAL}
+    points = [
+        point(r, of, r["model"], UNTOLD if way == UNTOLD else f"{way} 0")
+        for r in sorted(rows, key=lambda r: (-r[of], r["model"]))
+        for way in [finding(r, of).pick(above="above", below="below", untold=UNTOLD)]
+    ]
+    return estimates(points, title, colours)
 
 
 def us_curve(rows: Sequence[Row], epsilon: float) -> Chart:
