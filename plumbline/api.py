@@ -73,9 +73,7 @@ def _as_commands() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Why:
-    """Why words lean: frames of the tables that `plumbline why` fills, see `docs/why.md`.
-
-    Printed, or shown by a notebook, it is the command's answer.
+    """Why words lean, as `plumbline why` says it: frames of the tables that it fills.
 
     Attributes:
         leans: one row per word and corpus: the lean in nats, with its interval over documents.
@@ -116,8 +114,6 @@ class Warehouse:
 
     def sql(self, query: str, params: Mapping[str, object] | None = None) -> Frame:
         """Rows of a query over all tables and views, with its ``$params``.
-
-        It changes nothing in the warehouse.
 
         Raises ``UsageProblem`` for a query that is wrong, or that would write.
         """
@@ -336,15 +332,13 @@ class Warehouse:
     def compare(self, a: str, b: str, *, epsilon_nats: float | None = None) -> Frame:
         """Change of US and PD from model ``a`` to ``b``, on the pairs that both scored.
 
-        A row a benchmark, pair of groups and measure, in its ``unit`` (US is a ``share``, PD in
-        percentage ``points``), with the paired 95% interval of the difference.
-        ``epsilon_nats`` is ln 1.65 by default.
+        A row is a benchmark, pair of groups and measure, with the paired 95% interval of the
+        difference (US is a share, PD in points). ``epsilon_nats`` is ln 1.65 by default.
 
         Args:
             a, b: names, labels or keys of models, as `plumbline measure` shows them.
 
-        Warns where the models' scores are different measures, such as log-likelihood and
-        pseudo-log-likelihood, as the report does.
+        Warns if the models' scores are different measures, as the report does.
 
         Raises:
             UsageProblem: a name that no scored model has, or several; models without a pair that

@@ -7,6 +7,7 @@ import gzip
 import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from plumbline.eval_workers.pairs.benchmarks import import_benchmark
 from plumbline.warehouse.storage.store import Store
@@ -34,9 +35,7 @@ def import_pairs(store: Store, directory: Path) -> None:
         {"": str(i), "word": word, "template": template, "is_natural": natural}
         for i, (template, word, natural) in enumerate(PAIRS)
     ]
-    path = directory / "pairs.csv"
-    path.write_text(as_csv(table), encoding="utf-8", newline="")
-    import_benchmark(store, "use-5", path, "pairs")
+    import_benchmark(store, "use-5", write_csv(directory / "pairs.csv", table), "pairs")
 
 
 def score_rows(model: str = "org__m") -> list[Fields]:
@@ -56,13 +55,19 @@ def score_rows(model: str = "org__m") -> list[Fields]:
     return table
 
 
-def as_csv(table: Sequence[Mapping[str, str]]) -> str:
+def as_csv(table: Sequence[Mapping[str, Any]]) -> str:
     """A table as the text of a CSV file."""
     text = io.StringIO(newline="")
     writer = csv.DictWriter(text, list(table[0]), lineterminator="\n")
     writer.writeheader()
     writer.writerows(table)
     return text.getvalue()
+
+
+def write_csv(path: Path, table: Sequence[Mapping[str, Any]]) -> Path:
+    """Write a table as a CSV file, and return its path."""
+    path.write_text(as_csv(table), encoding="utf-8", newline="")
+    return path
 
 
 def write_scores(

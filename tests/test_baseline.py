@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
 
 import pytest
 
 from plumbline.eval_workers.models.model_options import ModelOptions
-from plumbline.eval_workers.pairs.benchmarks import ImportOptions, Row, import_benchmark
+from plumbline.eval_workers.pairs.benchmarks import Row, import_benchmark
 from plumbline.eval_workers.pairs.benchmarks.own.baselines import add_baselines, frequency_warning
 from plumbline.eval_workers.pairs.benchmarks.own.parsed_pairs import Parsed
 from plumbline.eval_workers.scoring.measure import measure
 from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
+from tests.released_files import write_csv
 from tests.report_sections import section
 from tests.tiny_models import one_by_one
 
@@ -26,11 +26,9 @@ FRAMES = (
 
 def imported(store: Store, name: str, path: Path, a: str, b: str) -> None:
     """Import pairs that differ by a word, of the groups a and b."""
-    with path.open("w", newline="", encoding="utf-8") as file:
-        rows = csv.writer(file)
-        rows.writerow(["sentence_a", "sentence_b", "group_a", "group_b"])
-        rows.writerows([f.format(a), f.format(b), a, b] for f in FRAMES)
-    import_benchmark(store, name, path, "r", ImportOptions())
+    of = {"group_a": a, "group_b": b}
+    rows = [{"sentence_a": f.format(a), "sentence_b": f.format(b), **of} for f in FRAMES]
+    import_benchmark(store, name, write_csv(path, rows), "r")
 
 
 def pair(a: str, b: str) -> Row:

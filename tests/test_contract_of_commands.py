@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal, get_args, get_origin
 
@@ -104,13 +105,13 @@ def content(where: Path) -> dict[str, tuple[int, int]]:
     return {str(path): (about.st_size, about.st_mtime_ns) for path, about in found}
 
 
-def wrong(one: Parameter) -> str | None:
-    """A text that is no value of a field's type; ``None`` where any is."""
+def wrong(one: Parameter) -> Iterator[str]:
+    """Texts that are no values of a field: of another type, and a number out of its bounds."""
     kinds = [*get_args(one.kind), one.kind]
-    inner = [kind for kind in kinds if get_origin(kind) is Literal]
-    if inner:
-        return "no-such-thing"
-    return "two" if {int, float} & {*kinds} and str not in kinds else None
+    if any(get_origin(kind) is Literal for kind in kinds):
+        yield "no-such-thing"
+    elif {int, float} & {*kinds} and str not in kinds:
+        yield from ("two", "-1e400" if float in kinds else str(-(10**15)))
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -119,8 +120,8 @@ def test_a_wrong_value_is_one_line(
 ) -> None:
     words, before = words_of(name), content(here)
     for one in parameters(class_of(name)):
-        if (value := wrong(one)) is not None and not one.on.positional:
-            assert main([*words, one.option, value]) == 2, one.option
+        for value in wrong(one) if not one.on.positional else ():
+            assert main([*words, one.option, value]) == 2, (one.option, value)
             (line,) = capsys.readouterr().err.strip().splitlines()
             assert one.option in line or f"{one.name} = " in line, line
     assert main([*words, "--no-such-option"]) == 2

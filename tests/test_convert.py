@@ -8,6 +8,7 @@ import re
 import tomllib
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -52,7 +53,8 @@ def converted(found: Conversion) -> str | None:
 
 def _decided(sentence: str) -> Conversion | None:
     found = to_template(sentence)
-    return None if found.problem else found.decided(dict.fromkeys(found.undecided, "his"))
+    places = (replace(p, placeholder=p.placeholder or "{pronoun1}") for p in found.places)
+    return None if found.problem else replace(found, places=tuple(places))
 
 
 @given(_sentences(_SHE))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections.abc import Callable
@@ -21,7 +22,6 @@ from plumbline.warehouse.storage import compaction, log
 from plumbline.warehouse.storage.check import check
 from plumbline.warehouse.storage.compaction import compact
 from plumbline.warehouse.storage.store import Store
-from tests.checked import problems
 from tests.hostile import filled
 from tools.same_tables import differences
 
@@ -33,6 +33,17 @@ WRITERS: dict[str, tuple[str, tuple[str, ...]]] = {
     "report": ("pair_score", ("report", "--out", "out")),
     "restore": ("word_count", ("warehouse", "restore", "VERSION")),
 }
+
+
+def problems(
+    capsys: pytest.CaptureFixture[str], root: str | Path, *more: str
+) -> dict[str, dict[str, str]]:
+    """Rows of `warehouse check` by path; fails without any."""
+    capsys.readouterr()
+    given = ("--warehouse", str(root), "--format", "json", *more)
+    assert main(["warehouse", "check", *given]) == 3
+    rows = json.loads(capsys.readouterr().out)["rows"]
+    return {row["path"]: row for row in rows}
 
 
 def decayed(path: Path, is_wrong: Callable[[], bool]) -> None:

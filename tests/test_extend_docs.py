@@ -113,10 +113,11 @@ def test_the_page_has_a_file_of_each_kind() -> None:
     }
 
 
-def test_every_command_succeeds(ran: tuple[Path, str]) -> None:
+def test_every_command_succeeds_and_its_own_tests_pass(ran: tuple[Path, str]) -> None:
     _, said = ran
     statuses = re.findall(r"^(\w+) (\d)$", said, re.M)
     assert len(statuses) == len(commands()) and {status for _, status in statuses} == {"0"}, said
+    assert re.search(r"\b3 passed", said), said
 
 
 def test_benchmark_backend_and_metric_work_together(ran: tuple[Path, str]) -> None:
@@ -154,22 +155,14 @@ def test_metric_and_section_are_on_the_page_and_the_metric_is_printed(
     assert anchors.index("preference") < anchors.index("strength"), "after ours"
 
 
-def test_the_word_list_is_counted_by_its_name(ran: tuple[Path, str]) -> None:
-    here, _ = ran
-    rows = Store.open(here / "out/warehouse").read("pair_count", corpus="novels").to_pylist()
-    counts = {(r["word"], r["target"]): r["n_pair"] for r in rows}
-    assert [counts["tea", target] for target in ("queen", "king", "they")] == [1, 1, 1]
-
-
-def test_prompts_and_the_scoring_function_are_used(ran: tuple[Path, str]) -> None:
+def test_word_list_prompts_and_scoring_function_are_used(ran: tuple[Path, str]) -> None:
     here, said = ran
     store = Store.open(here / "out/warehouse")
+    rows = store.read("pair_count", corpus="novels").to_pylist()
+    counts = {(r["word"], r["target"]): r["n_pair"] for r in rows}
+    assert [counts["tea", target] for target in ("queen", "king", "they")] == [1, 1, 1]
     prompts = store.read("probe_prompt", probe_set="hobbies").to_pylist()
     assert [p["prompt_id"] for p in prompts] == ["hobby-chess", "hobby-fishing", "hobby-opera"]
     assert {r["phi"] for r in store.read("fairpair_set").to_pylist()} == {"exclamations"}
     cells = " ".join(said.replace("│", " ").split())
     assert "harbour prompts with a counterpart 2 " in cells
-
-
-def test_its_own_tests_pass(ran: tuple[Path, str]) -> None:
-    assert re.search(r"\b3 passed", ran[1]), ran[1]

@@ -214,15 +214,11 @@ def test_the_software_is_described_alike() -> None:
     assert CFF["license"] == PROJECT["license"]
     assert META["runtimePlatform"] == f"Python {PROJECT['requires-python']}"
     assert PROJECT["authors"] == CFF["authors"] == [{"name": a["name"]} for a in META["author"]]
-
-
-def test_the_papers_are_those_of_the_citation() -> None:
     cited = [
         (paper["title"], str(paper["year"]), [tuple(a.values()) for a in paper["authors"]])
         for paper in CFF["references"]
     ]
-    assert len(cited) == 3
-    assert cited == [
+    assert len(cited) == 3 and cited == [
         (
             paper["name"],
             paper["datePublished"],
@@ -230,8 +226,5 @@ def test_the_papers_are_those_of_the_citation() -> None:
         )
         for paper in META["referencePublication"]
     ]
-
-
-def test_the_changelog_has_the_version() -> None:
     text = (REPOSITORY / "CHANGELOG.md").read_text(encoding="utf-8")
     assert f"\n## [{PROJECT['version']}] - " in text

@@ -14,25 +14,27 @@ from plumbline.eval_workers.fairpair.figures.fairpair_set import PerturbedSample
 from plumbline.eval_workers.fairpair.figures.significance import fairpair_f
 from plumbline.eval_workers.fairpair.perturbation.perturbed_set import perturb_set
 from plumbline.eval_workers.fairpair.perturbation.perturbers import RulePerturber
-from plumbline.eval_workers.fairpair.probe_prompts import (
-    CLOSED_WORLD_SET,
-    closed_world_rows,
-    slot_prompts,
-)
+from plumbline.eval_workers.fairpair.probe_prompts import CLOSED_WORLD_SET, closed_world_rows
 from plumbline.eval_workers.pairs.closed_world_corpus.corpus_writer import WorldOptions, write_world
 from plumbline.eval_workers.pairs.closed_world_corpus.truth import (
     grammar,
     lexicon,
     planted_words,
 )
+from plumbline.eval_workers.pairs.pronouns.pronoun_templates import PRONOUNS
 from plumbline.eval_workers.training.trained_models import train_model
 from plumbline.eval_workers.training.training_options import preset
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import fill
 
 N_WORDS = 1_600_000
+PROMPTS: list[dict[str, Any]] = closed_world_rows("r")
 #: Verbs that end an opening about a person: the grammar's phrase `did`.
 DID = ("arrived", "smiled", "spoke", "left", "was home")
+
+
+def slot_of(row: dict[str, Any]) -> str:
+    return str(row["prompt_id"]).split("-")[1]
 
 
 def perfect_means(slot: str) -> tuple[float, float, float]:
@@ -96,9 +98,8 @@ def figures(store: Store, phi: str, topic: str) -> dict[str, Any]:
 def test_the_model_writes_words_of_the_slot_and_every_text_is_valid(measured: Store) -> None:
     words = {name: set(found) for name, found in lexicon().items()}
     words["did"] = {did.split()[0] for did in DID}
-    slots = {prompt.prompt_id: prompt.slot for prompt in slot_prompts()}
     rows = measured.read("continuation").to_pylist()
-    right = [r["continuation"].strip() in words[slots[r["prompt_id"]]] for r in rows]
+    right = [r["continuation"].strip() in words[slot_of(r)] for r in rows]
     # Trained weights differ by how a CPU multiplies: bfloat16 gave 0.9685, float32 above 0.97.
     assert len(rows) == 30 * 2 * 100 and sum(right) > 0.96 * len(rows)
     valid = measured.read("perturbed_continuation")["is_valid"].to_pylist()
@@ -112,7 +113,7 @@ def test_planted_leans_are_found(measured: Store) -> None:
     assert (
         found["fairpair_f_low"] > 1.002 and found["p_permutation"] <= 0.01 and found["p_t"] < 0.001
     )
-    means = [perfect_means(p.slot) for p in slot_prompts() if p.topic == "planted"]
+    means = [perfect_means(slot_of(p)) for p in PROMPTS if p["topic"] == "planted"]
     sums = [sum(column) for column in zip(*means, strict=True)]
     perfect = fairpair_f(*sums)
     assert perfect == pytest.approx(1.027, abs=0.001)
@@ -131,7 +132,7 @@ def test_nothing_is_found_where_nothing_was_planted(measured: Store, phi: str) -
 
 
 def fits(frame: str, text: str) -> bool:
-    """Whether a text is a frame whose slots hold words of their class; pronouns stay open."""
+    """Whether a text is a frame about him whose slots hold words of their class."""
     parts, given = frame.split(), text.split()
     return len(parts) == len(given) and all(
         word == part or in_slot(part, word) for part, word in zip(parts, given, strict=True)
@@ -140,7 +141,10 @@ def fits(frame: str, text: str) -> bool:
 
 def in_slot(part: str, given: str) -> bool:
     slot = re.fullmatch(r"\{(\w+)\}([.,]?)", part)
-    return bool(slot) and given in {word + slot[2] for word in lexicon().get(slot[1], ())}
+    words = PRONOUNS["m"].get(f"{{{slot[1]}}}", "").split() if slot else ()
+    return bool(slot) and given.lower() in {
+        w + slot[2] for w in (*words, *lexicon().get(slot[1], ()))
+    }
 
 
 OPENINGS = [frame for shape in grammar().openings for frame in shape]
@@ -148,12 +152,12 @@ FOLLOWUPS = [frame for shape in grammar().followups for frame in shape]
 
 
 def test_only_a_word_of_its_slot_or_one_of_five_verbs_can_follow_a_prompt() -> None:
-    assert {p.slot for p in slot_prompts() if p.topic == "planted"} == set(lexicon())
-    for prompt in slot_prompts():
-        last = prompt.template.split(". ")[2]
-        if prompt.topic == "control":
+    assert {slot_of(p) for p in PROMPTS if p["topic"] == "planted"} == set(lexicon())
+    for prompt in PROMPTS:
+        last = prompt["prompt"].split(". ")[2]
+        if prompt["topic"] == "control":
             for did in DID:
-                assert any(fits(frame, f"{last} {did}.") for frame in OPENINGS), prompt.prompt_id
+                assert any(fits(frame, f"{last} {did}.") for frame in OPENINGS), prompt
             continue
         following = {
             frame[end.end() :].split()[0].strip(".,")
@@ -161,4 +165,4 @@ def test_only_a_word_of_its_slot_or_one_of_five_verbs_can_follow_a_prompt() -> N
             for end in re.finditer(r" ", frame)
             if fits(frame[: end.start()], last)
         }
-        assert following == {f"{{{prompt.slot}}}"}, prompt.prompt_id
+        assert following == {f"{{{slot_of(prompt)}}}"}, prompt

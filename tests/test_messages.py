@@ -159,20 +159,15 @@ judge = "{{likely}} or not? {sentence}"
 # fmt: off
 COMMAND_LINES = [
     Typed("scoer", 2, "No such command 'scoer'. Did you mean ..."),
-    Typed("lists", 2, "No such command 'lists'. Did you mean ..."),
     # without a warehouse: the command that makes one
-    Typed("why tea", 3, "warehouse out/warehouse: ..."),
     Typed("corpus list", 3, "warehouse out/warehouse: ..."),
     Typed("measure --warehouse none", 3, "warehouse none: ..."),
-    Typed("report --warehouse none", 3, "warehouse none: ..."),
     Typed("sql --warehouse none", 3, "warehouse none: ..."),
     # settings
-    Typed("runs", 2, "plumbline.toml: key 'dta': ...", {"plumbline.toml": "dta = 'data'\n"}),
     Typed("doctor --settings pipeline --conf none.toml", 2, "settings file none.toml: ..."),
     Typed("pipeline --benchmarks winobias", 2, "setting model: ..."),
     # a shell's variable that isn't set: it would be the working directory
     Typed("corpus list --warehouse ''", 2, "warehouse: is empty ..."),
-    Typed("pipeline --out ''", 2, "out: is empty ..."),
     # corpus
     Typed("corpus pack nowhere --out a.jsonl.zst", 3, "texts nowhere: ...", is_recorded=True),
     Typed("corpus count a.txt --corpus c", 3, "shard a.txt: ...", {"a.txt": "Tea."}),
@@ -197,7 +192,6 @@ CALLS = [
     # counting
     Called("list of targets", lambda: CorpusOptions(targets="nobody").listed,
         "word list 'nobody': ..."),
-    Called("rule", lambda: make(CorpusOptions, {"rule": "lines"}), "rule = 'lines': ..."),
     Called("no target", lambda: Targets(()), "targets: ..."),
     Called("hex number as master", lambda: settings_for("f8b44f", {}, {}), "Spark on f8b44f: ..."),
     # seed words
@@ -205,8 +199,6 @@ CALLS = [
         "word_delta: ...", BadInput),
     Called("quantile of 1", lambda: make(VocabularyOptions, {"quantile": 1.0}),
         "quantile = 1.0: ..."),
-    Called("quantile below 0", lambda: make(VocabularyOptions, {"quantile": -0.1}),
-        "quantile = -0.1: ..."),
     Called("no language model", lambda: english.load_model(Path("none.ftz")),
         "language model none.ftz: ...", BadInput),
     of_file(WordWeights.read, "v.csv", "word,weight\ntea,high\n", "v.csv, row 1: ..."),
@@ -234,10 +226,7 @@ CALLS = [
     Called("open bracket", lambda: checked_url("http://[::1"), "--base-url: ..."),
     Called("no wordings", lambda: wordings.load(Path("none.toml")), "prompts none.toml: ..."),
     of_file(wordings.load, "bad.toml", b"\xff\xfe", "prompts bad.toml: can't be read: ..."),
-    Called("no sentences", lambda: make(BuildSpec, {"n_sentences": 0}), "n_sentences = 0: ..."),
     # models
-    Called("dtype", lambda: make(ModelOptions, {"dtype": "int3"}), "dtype = 'int3': ..."),
-    Called("batch", lambda: make(ModelOptions, {"batch_tokens": 0}), "batch_tokens = 0: ..."),
     Called("GGUF", lambda: open_backend("m.gguf", ModelOptions()), "model m.gguf: ...", BadInput,
         {"m.gguf": "GGUF"}),
     Called("list of models", lambda: model_lists.load("nothing"), "model list 'nothing': ..."),
@@ -274,8 +263,6 @@ CALLS = [
     of_file(load_instructions, "a.toml", 'told = ["x"]', "a.toml: unknown key told ..."),
     Called("no scoring function", lambda: phi.find("mood"), "scoring function 'mood': ..."),
     # statistics and report
-    Called("epsilon below 0", lambda: make(MeasureOptions, {"epsilon": -1.0}),
-        "epsilon = -1.0: ..."),
     Called("eta that is no number", lambda: make(MeasureOptions, {"eta": (math.nan,)}),
         "eta = (nan,): should be less than or equal ..."),
     Called("report of nothing", lambda: write_report(Path("none"), Path("out")),
@@ -289,10 +276,6 @@ CALLS = [
         "SQL of metrics 'nothing': ..."),
     Called("argument", lambda: plumbline.open("w", create=True).corpus_count(corpus="a"),
         "shards: ..."),
-    of_file(settings, "wrong.toml", "[score]\ndtyp = 3", "wrong.toml [score]: key 'dtyp': ...",
-        UsageProblem),
-    of_file(settings, "wrong.toml", "[score]\ndtype = 3", "wrong.toml: dtype = 3: ...",
-        UsageProblem),
     of_file(settings, "wrong.toml", "[score]\ndtype =",
         "settings file wrong.toml: is not valid TOML: ..."),
     Called("trained on no corpus", lambda: plan(benchmarks="winobias", model="train:small"),

@@ -30,14 +30,7 @@ from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.input.input_rows import checked_rows, records_of
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import fill, score
-
-
-def as_csv(path: Path, rows: list[dict[str, Any]]) -> Path:
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, list(rows[0]))
-        writer.writeheader()
-        writer.writerows(rows)
-    return path
+from tests.released_files import write_csv
 
 
 def as_jsonl(path: Path, rows: list[dict[str, Any]]) -> Path:
@@ -107,7 +100,7 @@ def test_other_names_of_columns_and_further_columns(store: Store, tmp_path: Path
     rows = [
         {"Old sentence": "Tea.", "new": "Rum.", "who": "Ann", "n": 3, "sure": "stereo", "": "9"}
     ]
-    path = as_csv(tmp_path / "pairs.csv", rows)
+    path = write_csv(tmp_path / "pairs.csv", rows)
     columns = ("sentence_a=Old sentence", "sentence_b=new", "direction=sure")
     _, (pair,) = taken(store, path, columns=columns)
     assert (pair["sentence_a"], pair["direction"]) == ("Tea.", "a")
@@ -128,7 +121,7 @@ def test_templates_are_filled_for_groups_and_words(store: Store, tmp_path: Path)
         "Nothing to fill.",
         "The {who} sat.",
     ]
-    path = as_csv(tmp_path / "t.csv", [{"template": t} for t in templates])
+    path = write_csv(tmp_path / "t.csv", [{"template": t} for t in templates])
     done, pairs = taken(store, path, fills=("kin=kinship",))
     # 6 words, 3 pairs of groups, 2 templates that hold a word
     assert (done.n_pairs, done.n_rejects) == (36, 3)
@@ -292,7 +285,7 @@ def ages(tmp_path: Path) -> tuple[Path, Path]:
     recipe = tmp_path / "ages.toml"
     recipe.write_text(RECIPE)
     rows = [{"x": f"Old {k}.", "y": f"Young {k}.", "sure": "yes"} for k in "ab"]
-    return recipe, as_csv(tmp_path / "rows.csv", [*rows, {**rows[0], "sure": "no"}])
+    return recipe, write_csv(tmp_path / "rows.csv", [*rows, {**rows[0], "sure": "no"}])
 
 
 def test_a_dry_run_reads_what_the_import_reads(
@@ -301,7 +294,7 @@ def test_a_dry_run_reads_what_the_import_reads(
     """The same columns and words to fill, from the same file under the directory of the data."""
     recipe = tmp_path / "ages.toml"
     recipe.write_text('about = "x"\nsource = "y"\nlocation = "t.csv"\n[columns]\ntemplate = "t"\n')
-    as_csv(tmp_path / "t.csv", [{"text": "The cook said {pronoun} was late."}])
+    write_csv(tmp_path / "t.csv", [{"text": "The cook said {pronoun} was late."}])
     given = ["benchmark", "import", "mine", "--recipe", str(recipe), "--data", str(tmp_path)]
     given += ["--column", "template=text", "--groups", "she,they", "--format", "json"]
     given += ["--warehouse", str(store.root)]
@@ -345,12 +338,12 @@ def test_groups_of_a_recipe(store: Store, tmp_path: Path) -> None:
     _, pairs = taken(store, rows, recipe=str(recipe))
     assert {(p["group_a"], p["group_b"]) for p in pairs} == {("old", "young")}
     recipe.write_text(RECIPE.replace("[only]", 'group_b = "sure"\n[only]').replace("yes", "no"))
-    other = as_csv(tmp_path / "n.csv", [{"x": "A.", "y": "B.", "sure": "no"}])
+    other = write_csv(tmp_path / "n.csv", [{"x": "A.", "y": "B.", "sure": "no"}])
     with pytest.raises(BadInput, match="the group is 'no'"):
         taken(store, other, recipe=str(recipe))
     head = 'about = "x"\nsource = "y"\ngroups = ["she", "they"]\n'
     recipe.write_text(f'{head}[columns]\ntemplate = "t"\n')
-    source = as_csv(tmp_path / "t.csv", [{"t": "The cook said {pronoun} was late."}])
+    source = write_csv(tmp_path / "t.csv", [{"t": "The cook said {pronoun} was late."}])
     (pair,) = taken(store, source, recipe=str(recipe))[1]
     assert pair["sentence_b"] == "The cook said they were late."
 

@@ -23,6 +23,7 @@ from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import fill, pair
+from tests.released_files import write_csv
 
 Row = dict[str, Any]
 Say = Callable[[Row], Mapping[str, str]]
@@ -49,15 +50,7 @@ def answered(
         }
         for k, row in enumerate(rows)
     ]
-    return written(out / f"{rater}.csv", [{**row, **say(row)} for row in shown])
-
-
-def written(path: Path, rows: list[Row]) -> Path:
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, list(rows[0]))
-        writer.writeheader()
-        writer.writerows(rows)
-    return path
+    return write_csv(out / f"{rater}.csv", [{**row, **say(row)} for row in shown])
 
 
 def number(row: Row) -> int:
@@ -139,7 +132,7 @@ def test_what_cannot_be_used_is_kept_with_its_reason(store: Store, tmp_path: Pat
     rows[4]["benchmark"] = "c"
     rows[6]["pair_id"] = rows[5]["pair_id"]
     rows[7]["sentence_1"] = "She left."
-    written(path, rows)
+    write_csv(path, rows)
     with path.open("a") as file:
         file.write("one field\n")
     [one] = import_answers(store, [path], "run")

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import ipaddress
 import os
 import random
 import signal
+import struct
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -18,11 +21,46 @@ from plumbline.pipelines.command.main import main
 from plumbline.warehouse.storage.store import Store
 from tests.chat_server import Say, good_script, serving
 from tests.conftest import REPOSITORY
-from tests.sockets import is_loopback, listening
 from tests.tiny_models import save
 
 pytestmark = pytest.mark.slow
 _STARTED: list[subprocess.Popen[bytes]] = []
+
+
+_LISTEN = "0A"
+
+
+def listening(session: int) -> set[str]:
+    """Addresses of the listening TCP sockets that processes of a session hold."""
+    inodes: set[str] = set()
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            held = [*(entry / "fd").iterdir()] if os.getsid(int(entry.name)) == session else []
+        except OSError:
+            continue  # it has ended meanwhile
+        for link in held:
+            with suppress(OSError):  # closed meanwhile
+                inodes.add(os.readlink(link).removeprefix("socket:[").removesuffix("]"))
+    found = set()
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        for row in Path(table).read_text().splitlines()[1:] if Path(table).exists() else ():
+            fields = row.split()
+            if fields[3] == _LISTEN and fields[9] in inodes:
+                found.add(_address(fields[1].split(":")[0]))
+    return found
+
+
+def _address(text: str) -> str:
+    """The kernel writes words of four bytes, each in the machine's order."""
+    words = [struct.pack("=I", int(text[i : i + 8], 16)) for i in range(0, len(text), 8)]
+    return str(ipaddress.ip_address(b"".join(words)))
+
+
+def is_loopback(address: str) -> bool:
+    """Whether only this machine can reach an address."""
+    found = ipaddress.ip_address(address)
+    mapped = getattr(found, "ipv4_mapped", None)
+    return (mapped or found).is_loopback
 
 
 @pytest.fixture(autouse=True)
@@ -181,41 +219,6 @@ def test_a_second_stop_ends_a_busy_command_at_once(measured: Path) -> None:
         time.sleep(0.2)
     assert process.wait(2) == 5
     assert (measured / "err.txt").read_text().count("error: interrupted") == 1
-
-
-_LOST = """
-import ctypes, os, signal, sys
-from plumbline.pipelines.command import main
-
-@ctypes.CFUNCTYPE(None)
-def stopped():
-    os.kill(os.getpid(), signal.SIGINT)
-    for _ in range(10**7): pass
-
-@ctypes.CFUNCTYPE(None)
-def failing():
-    raise ValueError("what was to be compiled is not there")
-
-def compile(_):
-    stopped(); failing()
-    raise RuntimeError("no compiled object yet")
-
-main._status = compile
-main.entry()
-"""
-
-
-def test_a_stop_that_a_compiler_swallows_is_one_line() -> None:
-    """What it raises before the stop comes again is not the user's."""
-    done = subprocess.run(
-        [sys.executable, "-c", _LOST],
-        env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    line = "error: interrupted; run the same command again to resume\n"
-    assert (done.returncode, done.stderr) == (5, line)
 
 
 _COMPILE = """

@@ -129,7 +129,10 @@ class _Asker:
     async def _attempt(self, request: Request) -> Reply | Failure:
         """Make one attempt, recorded in the ledger before and after."""
         if self._client is None:
-            raise _not_recorded(request)
+            text = f"{request.purpose}, word {request.word!r}, {request.pronoun}"
+            problem = f"the ledger has no reply to request {request.request_id} ({text})"
+            fix = "build it with the server, or with the options it was recorded with"
+            raise BadInput("replay", problem, fix)
         at_most, actual = most(request), Spent()
         await self.meter.set_aside(at_most)
         try:
@@ -155,11 +158,3 @@ def _cost(outcome: Reply | Failure, at_most: Spent) -> Spent:
     if outcome.n_input_tokens is None or outcome.n_output_tokens is None:
         return at_most
     return Spent(1, outcome.n_input_tokens + outcome.n_output_tokens)
-
-
-def _not_recorded(request: Request) -> BadInput:
-    """The error of a replay for a request without a recorded reply."""
-    request_text = f"{request.purpose}, word {request.word!r}, {request.pronoun}"
-    problem = f"the ledger has no reply to request {request.request_id} ({request_text})"
-    fix = "build it with the server, or with the options it was recorded with"
-    return BadInput("replay", problem, fix)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -126,37 +125,28 @@ def draw(
     return done
 
 
-@dataclass(frozen=True)
-class Continued:
-    """A model and a decoding that continued a set, and the number ``n`` of their samples."""
-
-    model: str
-    model_key: str
-    sampling_key: str
-    n: int
-
-
-def continued(store: Store, probe_set: str, spec: FairPairSpec) -> list[Continued]:
-    """Models and decodings that have samples of a set, sorted by model name.
+def continued(store: Store, probe_set: str, spec: FairPairSpec) -> list[tuple[str, str]]:
+    """Keys of the models and decodings that have samples of a set, sorted by model name.
 
     ``spec.model`` limits them to names or keys. Raises ``UsageProblem`` without any, and for a name
     without samples.
     """
     query = (
-        "SELECT model, model_key, sampling_key, count(*) AS n FROM continuation "
-        "WHERE probe_set = $probe_set GROUP BY ALL ORDER BY ALL"
+        "SELECT DISTINCT model, model_key, sampling_key FROM continuation "
+        "WHERE probe_set = $probe_set ORDER BY ALL"
     )
-    rows = [Continued(**row) for row in rows_of(store.root, query, {"probe_set": probe_set})]
+    rows = rows_of(store.root, query, {"probe_set": probe_set})
     names = {name.strip() for name in spec.model.split(",") if name.strip()}
-    known = {name for row in rows for name in (row.model, row.model_key)}
+    known = {row[column] for row in rows for column in ("model", "model_key")}
     if missing := sorted(names - known):
-        models = ", ".join(dict.fromkeys(row.model for row in rows)) or "no model"
+        models = ", ".join(dict.fromkeys(row["model"] for row in rows)) or "no model"
         problem = f"has no samples of {missing[0]}"
         raise UsageProblem(f"probe set {probe_set!r}", problem, f"there are those of {models}")
     if not rows:
         fix = f"run plumbline fairpair run {probe_set} --model ID_OR_PATH"
         raise UsageProblem(f"probe set {probe_set!r}", "has no samples", fix)
-    return [row for row in rows if not names or names & {row.model, row.model_key}]
+    chosen = [row for row in rows if not names or names & {row["model"], row["model_key"]}]
+    return [(row["model_key"], row["sampling_key"]) for row in chosen]
 
 
 def perturb(

@@ -6,7 +6,7 @@ Other packages add files: see ``docs/extend.md``.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from importlib import resources
 from itertools import chain, product
 from pathlib import Path
@@ -185,52 +185,29 @@ def prompt_rows(file: PromptFile, name: str, run_id: str) -> list[dict[str, obje
     return rows
 
 
-@dataclass(frozen=True)
-class SlotPrompt:
-    """A prompt for the closed world, whose ``template`` with pronouns ends before a ``slot``."""
+def closed_world_rows(run_id: str) -> list[dict[str, object]]:
+    """Rows of ``probe_prompt`` for the closed world; pronouns take the place of names.
 
-    prompt_id: str
-    topic: str
-    slot: str
-    template: str
+    Each prompt ends before a slot, which its identifier names. In topic `planted`, which comes
+    first, the slot's words lean to a gender; in topic `control` they don't depend on the person.
+    Sample one new token, which is one word in a model of the preset `closed`; further tokens may
+    belong to other slots. F is modest: with some fifty words in a slot, two samples of one group
+    nearly always differ.
 
-
-def slot_prompts() -> tuple[SlotPrompt, ...]:
-    """Prompts about "he" and "she" in the closed world, first those of topic `planted`.
-
-    In topic `planted` the slot's words lean to a gender, in topic `control` they don't depend on
-    the person. Sample one new token, which is one word in a model of the preset `closed`; further
-    tokens may belong to other slots. F is modest: with some fifty words in a slot, two samples of
-    one group nearly always differ.
-
-    >>> prompts = slot_prompts()
-    >>> len(prompts), prompts[0].prompt_id, prompts[0].template[-43:]
-    (30, 'planted-occupation-1', 'Everyone knew that {pronoun} was the gentle')
+    >>> rows = closed_world_rows("")
+    >>> len(rows), rows[0]["prompt_id"], rows[0]["prompt"][-36:]
+    (30, 'planted-occupation-1', 'Everyone knew that he was the gentle')
     """
     content = toml_file.read(resources.files("plumbline.eval_workers.fairpair") / _CLOSED_FILE)
-    return tuple(
-        SlotPrompt(
-            f"{topic}-{slot}-{number}", topic, slot, f"{content['contexts'][context - 1]} {ending}"
-        )
-        for topic in ("planted", "control")
-        for slot, entries in content[topic].items()
-        for number, (context, ending) in enumerate(entries, 1)
-    )
-
-
-def closed_world_rows(run_id: str) -> list[dict[str, object]]:
-    """Rows of ``probe_prompt`` for the closed world; pronouns take the place of names."""
     same = {"probe_set": CLOSED_WORLD_SET, "axis": "gender", "language": "en", "run_id": run_id}
     same |= {"entity": "He", "perturbed_entity": "She", "source_file": _CLOSED_FILE}
     same |= {"entity_group": "m", "perturbed_group": "f"}
-    return [
-        {
-            **same,
-            "prompt_id": prompt.prompt_id,
-            "prompt": fill(prompt.template, "m"),
-            "perturbed_prompt": fill(prompt.template, "f"),
-            "topic": prompt.topic,
-            "source_row": row,
-        }
-        for row, prompt in enumerate(slot_prompts(), 1)
-    ]
+    rows: list[dict[str, object]] = []
+    for topic in ("planted", "control"):
+        for slot, entries in content[topic].items():
+            for number, (context, ending) in enumerate(entries, 1):
+                template = f"{content['contexts'][context - 1]} {ending}"
+                sides = {"prompt": fill(template, "m"), "perturbed_prompt": fill(template, "f")}
+                place = {"prompt_id": f"{topic}-{slot}-{number}", "source_row": len(rows) + 1}
+                rows.append({**same, **place, **sides, "topic": topic})
+    return rows

@@ -141,18 +141,12 @@ def show(done: Done, command: Command, form: str) -> None:
         if shown:
             _print_rows(shown, form)
         if n_more := len(rows) - len(shown):
-            say(f"and {n_more:,} more rows: {_all_rows(command)}")
+            file = getattr(command, "out", None)
+            say(f"and {n_more:,} more rows: {f'see {file}' if file else 'give --format csv'}")
         for line in _lines(done, command):
             say(line, err=form != "table")
     if done.failed is not None:
         raise done.failed
-
-
-def _all_rows(command: Command) -> str:
-    """Where all rows are if only the first are printed: the command's file, or an option."""
-    if file := getattr(command, "out", None):
-        return f"see {file}"
-    return f"give {'--out FILE, or ' if hasattr(command, 'out') else ''}--format csv"
 
 
 def _lines(done: Done, command: Command) -> Iterator[str]:

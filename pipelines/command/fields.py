@@ -48,6 +48,10 @@ Benchmarks: TypeAlias = Annotated[
     Field(description="Only these benchmarks, a pattern such as 'ages*'; repeatable."),
     On(repeated=True, metavar="PATTERN"),
 ]
+#: Names of benchmarks in the warehouse.
+BenchmarkNames: TypeAlias = Annotated[
+    tuple[str, ...], Field(min_length=1, description="Benchmark; repeatable."), On(repeated=True)
+]
 #: An argument: a benchmark in the warehouse.
 BenchmarkName: TypeAlias = Annotated[
     str, Field(min_length=1, description="A benchmark in the warehouse."), On(positional=True)
@@ -79,8 +83,6 @@ Shards: TypeAlias = Annotated[
     Field(min_length=1, description="Shards: paths, addresses or quoted globs."),
     On(positional=True),
 ]
-#: A positional argument.
-Argument: TypeAlias = Annotated[str, Field(min_length=1), On(positional=True)]
 #: An option that is repeated for each of its values.
 Several: TypeAlias = Annotated[tuple[str, ...], On(repeated=True)]
 #: A count or limit, at least 1.

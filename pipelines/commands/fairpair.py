@@ -154,7 +154,8 @@ class FairpairRun(FairPairSpec, Command):
                 steps.write_prompts(store, name, rows, context.run_id)
                 work = (steps.draw, store, name, target, self, context.run_id)
                 one = context.retried(f"sample {target.model}", *work)
-                sampled.append(measured(context, self, name, one, chosen))
+                keys = one.model_key, one.sampling_key
+                sampled.append(measured(context, self, name, keys, chosen))
                 drawn.append(one)
         failed = failures.error(drawn)
         return Done(
@@ -209,13 +210,12 @@ def measured(
     context: Context,
     options: FairPairSpec,
     probe_set: str,
-    drawn: SampleCounts | steps.Continued,
+    keys: tuple[str, str],
     chosen: Sequence[str],
 ) -> PerturbedSamples:
-    """Perturb the samples of a model, and measure them by the chosen scoring functions."""
+    """Perturb the samples of a model and a decoding; measure them by the chosen functions."""
     store, run_id = context.store, context.run_id
-    keys = (probe_set, drawn.model_key, drawn.sampling_key)
-    sampled = context.stage("perturb", steps.perturb, store, *keys, options, run_id)
+    sampled = context.stage("perturb", steps.perturb, store, probe_set, *keys, options, run_id)
     for phi in chosen:
         figure_options = part(FigureOptions, options)
         context.stage(f"measure by {phi}", measure_set, store, sampled, phi, figure_options, run_id)

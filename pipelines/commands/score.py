@@ -13,7 +13,7 @@ from plumbline.eval_workers.scoring.pair_choices import ChoiceOptions
 from plumbline.eval_workers.scoring.scoring_forecast import Task
 from plumbline.pipelines.command.base import WARNING, Command, Context, Done, On, Row, planned
 from plumbline.pipelines.command.failures import Failures
-from plumbline.pipelines.command.fields import InputDirectory
+from plumbline.pipelines.command.fields import BenchmarkNames, InputDirectory
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.options import MOST, part
 from plumbline.warehouse.text.escape import say
@@ -22,13 +22,6 @@ if TYPE_CHECKING:
     from plumbline.eval_workers.scoring.pair_choices import Chosen
     from plumbline.eval_workers.scoring.pair_scores import ScoredBenchmark
     from plumbline.warehouse.storage.store import Store
-
-#: Names of the benchmarks that are scored.
-Benchmarks = Annotated[
-    tuple[str, ...],
-    Field(min_length=1, description="Benchmark; repeatable."),
-    On(repeated=True),
-]
 
 
 class Score(ModelOptions, Command):
@@ -42,7 +35,7 @@ class Score(ModelOptions, Command):
 
     reads = "benchmark_pair"
 
-    benchmark: Benchmarks
+    benchmark: BenchmarkNames
     model: Annotated[
         tuple[str, ...],
         Field(description="Hub id, or directory of a saved model. Repeatable."),
@@ -222,7 +215,7 @@ class Choose(ChoiceOptions, Command):
     reads = "benchmark_pair"
     without = ("timeout_s", "concurrency", "token_limit", "send_seed", "max_tokens")
 
-    benchmark: Benchmarks
+    benchmark: BenchmarkNames
 
     def check(self) -> None:
         """Raise for benchmarks that are not in the warehouse, and for bad wordings."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import Annotated
 
 from pydantic import Field
 
@@ -14,21 +14,12 @@ from plumbline.eval_workers.models.ngram_model import NgramOptions
 from plumbline.eval_workers.training import trained_models
 from plumbline.eval_workers.training.training_options import Base, LearnerOptions, TrainOptions
 from plumbline.jobs.kernel.corpus_options import RecordOptions
-from plumbline.pipelines.command.base import Command, Context, Done, On, Row, planned
-from plumbline.pipelines.command.fields import OutputDirectory, Seed
+from plumbline.pipelines.command.base import Command, Context, Done, Row, planned
+from plumbline.pipelines.command.fields import OutputDirectory, Seed, Shards
 from plumbline.warehouse.input.shards import expand_shards
 from plumbline.warehouse.options import part, words
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.progress import progress
-
-#: Model options that don't apply to a model to be continued.
-NOT_OF_BASES = ("adapter", "backend", "base_url", "concurrency", "tensor_parallel", *OF_SCORES)
-#: The text that a model is trained on.
-Shards: TypeAlias = Annotated[
-    tuple[str, ...],
-    Field(min_length=1, description="Shards: files or quoted globs."),
-    On(positional=True),
-]
 
 
 class Train(LearnerOptions, ModelOptions, RecordOptions, Command):
@@ -44,7 +35,10 @@ class Train(LearnerOptions, ModelOptions, RecordOptions, Command):
     """
 
     makes_warehouse = True
-    without = (*NOT_OF_BASES, "batch_tokens", "bos")
+    without = (
+        *("adapter", "backend", "base_url", "concurrency", "tensor_parallel", *OF_SCORES),
+        *("batch_tokens", "bos"),
+    )
 
     shards: Shards
     name: Annotated[str, Field(description="Name of the model.")]

@@ -13,12 +13,11 @@ import io
 import os
 import re
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -26,11 +25,9 @@ import pyarrow as pa
 from backports import zstd
 
 from plumbline.warehouse.errors import (
-    BadInput,
     MissingComponent,
     PlumblineError,
     UsageProblem,
-    disk_problems,
     failure,
 )
 from plumbline.warehouse.paths import Address, opened
@@ -155,52 +152,12 @@ def fingerprint(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()[:32]
 
 
-def _blocks(path: Path) -> Iterator[bytes]:
-    with reading(path), open_file(path) as file:
-        while block := file.read(_BLOCK):
-            yield block
-
-
 def open_file(path: Path) -> io.BufferedReader:
     """Open a file for random access; to be used in a block of :func:`reading`."""
     if not isinstance(path, Address):
         return opened(path)
     sizes = {"block_size": _BLOCK} if _scheme(path) == _HUB else {"buffer_size": _BLOCK}
     return io.BufferedReader(_files(path).open(str(path), "rb", **sizes))
-
-
-def fetched(directory: Path, patterns: Sequence[str]) -> Path:
-    """Copy files of a remote directory to the user's cache, unless it has them already.
-
-    Copies only files that match one of ``patterns``, and no subdirectories. Returns the copy, a
-    directory of the same name. Raises as :func:`find`, and ``BadInput`` if no file matches.
-    """
-    import platformdirs  # missing in Spark's executors, which have only what counting needs
-
-    from plumbline.warehouse.text.progress import progress
-
-    listed = {
-        path: f"{path} {description.n_bytes} {description.mark}"
-        for path, description in find(f"{directory}/*")
-        if description and not description.is_directory and any(map(path.match, patterns))
-    }
-    if not listed:
-        raise BadInput(str(directory), "holds no such files", _CHECK)
-    key = hashlib.sha256("\n".join(listed.values()).encode()).hexdigest()[:32]
-    place = platformdirs.user_cache_path("plumbline") / "fetched" / key / directory.name
-    if place.is_dir():
-        return place
-    with disk_problems(place), progress(f"fetch {directory.name}", "files") as update:
-        place.parent.mkdir(parents=True, exist_ok=True)
-        with TemporaryDirectory(dir=place.parent) as temporary:
-            for number, path in enumerate(listed):
-                update(number, len(listed))
-                with Path(temporary, path.name).open("wb") as copy:
-                    copy.writelines(_blocks(path))
-            update(len(listed), len(listed))
-            with suppress(OSError):  # another process has just made it
-                Path(temporary).rename(place)
-    return place
 
 
 class ByteStream(io.RawIOBase):

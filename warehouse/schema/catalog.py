@@ -57,18 +57,8 @@ TABLES = Catalog(_OURS)
 
 
 def units_of_columns() -> dict[str, str]:
-    """Unit by column name, for names that have the same unit in all tables.
-
-    The unit of a name in Plumbline's tables doesn't depend on other packages.
-    """
-    ours = {column.name for table in TABLES.data.values() for column in table.columns}
-    units_of: dict[str, set[str]] = {}
-    for table in TABLES.values():
-        for column in table.columns:
-            if table.name in TABLES.data or column.name not in ours:
-                units_of.setdefault(column.name, set()).add(column.unit)
-    return {
-        name: next(iter(units))
-        for name, units in units_of.items()
-        if len(units) == 1 and units != {""}
-    }
+    """Unit by column name, for names that have the same unit in all tables."""
+    columns = [column for table in TABLES.values() for column in table.columns]
+    units = {column.name: column.unit for column in columns}
+    differing = {column.name for column in columns if column.unit != units[column.name]}
+    return {name: unit for name, unit in units.items() if unit and name not in differing}

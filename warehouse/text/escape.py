@@ -18,15 +18,10 @@ from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from urllib.parse import quote
 
-#: The characters that ``str.isspace`` accepts, to be put in a character class.
-_BLANK = "\t-\r\x1c- \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
-#: The start of a text that spreadsheets take for a formula: a tab, a line break, or blanks and a
-#: sign, some signs also in full width. This pattern and ``_NUMBER`` match the same texts in Python
-#: and in DuckDB (RE2).
-_FORMULA = rf"^([\t\r\n]|[{_BLANK}]*[=+\-@|%＝＋－＠])"
-_NUMBER = r"[+-]?[0-9]{1,400}(\.[0-9]{1,400})?([eE][+-]?[0-9]{1,4})?"
-_is_formula = re.compile(_FORMULA).match
-_is_number = re.compile(_NUMBER).fullmatch
+#: Whether spreadsheets take a text for a formula: it starts with a tab, a line break, or blanks and
+#: a sign; some signs also in full width.
+_is_formula = re.compile(r"[\t\r\n]|\s*[=+\-@|%＝＋－＠]").match
+_is_number = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?").fullmatch
 HIDDEN = "***"
 #: Least length of a secret; shorter values are plain words, or dummies (`EMPTY`).
 _SHORTEST = 8

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from plumbline.warehouse.errors import BadInput, UsageProblem
-from plumbline.warehouse.input.remote_files import fetched, located
 from plumbline.warehouse.paths import json_object, opened
 
 _WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
@@ -27,8 +26,6 @@ _DEFINING = (
     "merges.txt",
     "*.model",
 )
-#: Files that are copied here from a model's directory at an address (``s3://...``).
-_FETCHED = (*_DEFINING, "generation_config.json", "chat_template.jinja")
 #: The model type of n-gram models in config.json.
 NGRAM = "plumbline_ngram"
 #: A hub id: NAME or OWNER/NAME, of 96 characters at most.
@@ -76,9 +73,7 @@ def is_ngram(model: str) -> bool:
 
 
 def find_source(model: str, revision: str | None) -> Source:
-    """The source of a model, by directory, address or hub id; doesn't contact the hub.
-
-    A directory at an address (``s3://bucket/m``) is copied to the user's cache first.
+    """The source of a model, by directory or hub id; doesn't contact the hub.
 
     Raises ``BadInput`` for a path that is missing or holds no saved model, and for a name that
     can't be a hub id; ``UsageProblem`` for a revision of a local directory.
@@ -88,9 +83,8 @@ def find_source(model: str, revision: str | None) -> Source:
     >>> find_source("m", "stage1-step1000-tokens5B").step, find_source("m", "main").step
     (1000, None)
     """
-    is_remote = "://" in model
-    path = fetched(located(model), _FETCHED) if is_remote else Path(model).expanduser()
-    if not is_remote and not path.exists() and not looks_like_path(model):
+    path = Path(model).expanduser()
+    if not path.exists() and not looks_like_path(model):
         if not HUB_ID.fullmatch(model):
             raise BadInput(f"model {model!r}", "is neither a directory nor a hub id")
         step = _STEP.search(revision or "")

@@ -10,12 +10,10 @@ his that stands alone ("a friend of his, Ann").
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from plumbline.eval_workers.pairs.pronouns.her_as_his_or_him import (
     TOKEN,
-    Masculine,
     decide_her,
     stands_alone,
 )
@@ -102,20 +100,6 @@ class Conversion:
         filled = zip(self.places, texts, strict=True)
         return first + "".join(f"{place.placeholder}{text}" for place, text in filled)
 
-    def decided(self, answers: Mapping[int, Masculine]) -> Conversion:
-        """The conversion with undecided places decided by ``answers``, offset -> pronoun.
-
-        >>> to_template("I saw her smile.").decided({6: "his"}).template
-        'I saw {pronoun1} smile.'
-        """
-        places = (
-            replace(place, placeholder=_DIRECT[answers[place.start]])
-            if place.placeholder is None and place.start in answers
-            else place
-            for place in self.places
-        )
-        return replace(self, places=tuple(places))
-
     def decided_by(self, converted: str) -> Conversion | None:
         """The conversion with each undecided "her" as in ``converted``, the sentence about a man.
 
@@ -135,8 +119,13 @@ class Conversion:
         pattern = first + "".join(f"({a}){text}" for a, text in zip(allowed, texts, strict=True))
         if not (match := re.fullmatch(pattern, converted)):
             return None
-        words = zip(self.places, match.groups(), strict=True)
-        return self.decided({p.start: "his" if w.lower() == "his" else "him" for p, w in words})
+        places = (
+            replace(place, placeholder=_DIRECT["his" if word.lower() == "his" else "him"])
+            if place.placeholder is None
+            else place
+            for place, word in zip(self.places, match.groups(), strict=True)
+        )
+        return replace(self, places=tuple(places))
 
     def _between(self) -> list[str]:
         """The texts before, between and after the pronouns."""

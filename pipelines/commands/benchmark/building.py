@@ -16,8 +16,8 @@ from plumbline.eval_workers.pairs.sharing.export import Constraint
 from plumbline.eval_workers.writing import build
 from plumbline.eval_workers.writing.build_spec import BuildSpec
 from plumbline.jobs.kernel.corpus_options import LEAST_COUNT
-from plumbline.pipelines.command.base import WARNING, Command, Context, Done, On, Row, planned
-from plumbline.pipelines.command.fields import OutputDirectory
+from plumbline.pipelines.command.base import Command, Context, Done, On, Row, planned
+from plumbline.pipelines.command.fields import BenchmarkNames, OutputDirectory
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.paths import segment
 from plumbline.warehouse.storage.store import Store
@@ -133,11 +133,7 @@ class Constrain(Command):
     reads = "benchmark_pair"
 
     corpus: Annotated[str, Field(min_length=1, description="Corpus whose deltas are used.")]
-    benchmark: Annotated[
-        tuple[str, ...],
-        Field(min_length=1, description="Benchmark; may be repeated."),
-        On(repeated=True),
-    ]
+    benchmark: BenchmarkNames
     contrast: Annotated[
         str | None,
         Field(
@@ -156,26 +152,16 @@ class Constrain(Command):
     ] = LEAST_COUNT
 
     def run(self, context: Context) -> Done:
-        from plumbline.jobs.association.associations import contrasts_of
         from plumbline.jobs.association.max_pmi import constrain, verdicts
-        from plumbline.jobs.association.measures import SUM, summed_list
-        from plumbline.jobs.counting.corpus_lookup import corpus_row
 
-        store, corpus, contrast = context.store, self.corpus, self.contrast
-        rows = []
+        store, corpus, rows = context.store, self.corpus, list[Row]()
         for name in dict.fromkeys(self.benchmark):
-            arguments = (store, corpus, name, contrast, self.least_count)
+            arguments = (store, corpus, name, self.contrast, self.least_count)
             done = context.stage(f"constrain {name}", constrain, *arguments)
             tally = verdicts(store, corpus, name, done)
             rows += [{"benchmark": name, "n_pairs": done[row["contrast"]], **row} for row in tally]
-        is_sum = False
-        if contrast and SUM in contrast:  # an imported corpus has only a pair, and no lists
-            is_sum = bool(summed_list(contrast, contrasts_of(store, corpus_row(store, corpus))))
-        warning = f"{WARNING}{contrast} is a sum over pairs: limits that fit a single pair "
-        warning += "are too small for it"
         return Done(
             rows=rows,
-            said=[warning] if is_sum else (),
             next=f"plumbline score --model ID_OR_PATH --benchmark {shlex.quote(self.benchmark[0])}",
             query="FROM pair_association WHERE corpus = $corpus "
             "AND list_contains($names, benchmark) ORDER BY benchmark, contrast, pair_id",
