@@ -44,17 +44,6 @@ def disparity(rows: Sequence[Row]) -> Chart:
     return estimates(points, f"PD, points ({second} < 0 < {first})", colours)
 
 
-def differences(rows: Sequence[Row], of: str, title: str, ways: tuple[str, str]) -> Chart:
-    """Column ``of`` with its interval for each model; ``ways`` colour it above and below 0."""
-    colours = {"above 0": ways[0], "below 0": ways[1], UNTOLD: NEUTRAL}
-    points = [
-        point(r, of, r["model"], UNTOLD if way == UNTOLD else f"{way} 0")
-        for r in sorted(rows, key=lambda r: (-r[of], r["model"]))
-        for way in [finding(r, of).pick(above="above", below="below", untold=UNTOLD)]
-    ]
-    return estimates(points, title, colours)
-
-
 def us_curve(rows: Sequence[Row], epsilon: float) -> Chart:
     """US against epsilon for each model; the dotted line is the epsilon of the metrics."""
     points = [{"series": r["model"], "x": r["epsilon_nats"], "y": 100 * r["us"]} for r in rows]
