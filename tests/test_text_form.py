@@ -15,6 +15,7 @@ from plumbline.eval_workers.pairs.benchmarks import Parsed
 from plumbline.eval_workers.pairs.pronouns.pronoun_templates import fill
 from plumbline.eval_workers.pairs.released.released_results import import_scores
 from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
+from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 
 TEMPLATES = (
@@ -70,6 +71,16 @@ def test_the_same_texts_have_the_same_hash_whoever_scored_them(
 ) -> None:
     import_scores(filled, _released_file(tmp_path / "results", model.name), "run")
     written, released = _score(filled, model, "written"), _score(filled, model, "released")
+    found = rows_of(filled.root, "FROM score_difference ORDER BY model_key, pair_id")
+    assert [row["model_key"] for row in found] == [
+        key for key in sorted((written, released)) for _ in range(3)
+    ]
+    for row in found:
+        i = int(row["pair_id"])
+        own = _rows(filled, row["model_key"])[i]
+        a, b = own["logprob_a_nats"] + 10 + i, own["logprob_b_nats"] + 20 + i
+        assert row["difference_log_ratio_nats"] == pytest.approx(a - b, abs=1e-9)
+        assert row["difference_tokens_b"] == own["n_tokens_b"] - 8
     imported = filled.read("model", pa.compute.field("backend") == "released").to_pylist()[0]
     theirs = {r["pair_id"]: r["text_id"] for r in _rows(filled, imported["model_key"])}
     assert {r["pair_id"]: r["text_id"] for r in _rows(filled, released)} == theirs
