@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import socket
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -19,12 +21,14 @@ from plumbline.jobs.spark.spark_session import (
     stop_jobs,
     watched,
 )
-from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.errors import Interrupted, UsageProblem
 from plumbline.warehouse.text.progress import Update, progress
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row
 
+#: Seconds without a running task after which a job ends.
+PATIENCE_S = 300.0
 _Result = TypeVar("_Result")
 
 
@@ -78,12 +82,29 @@ class SparkEngine:
             return sum(row["n"] for row in self._run(work, update))
 
     def _run(self, work: Callable[[], _Result], update: Callable[[int, int], None]) -> _Result:
-        """Run Spark's jobs in a thread; ``update`` gets the done and all tasks of their stages."""
-        return watched(
-            work,
-            report=lambda: update(*running_tasks(self._spark)),
-            cancel=lambda: stop_jobs(self._spark),
-        )
+        """Run Spark's jobs in a thread; ``update`` gets the done and all tasks of their stages.
+
+        Raises ``Interrupted`` if no task starts for ``PATIENCE_S``: no machine has the resources.
+        """
+        since, is_idle = time.monotonic(), False
+
+        def report() -> None:
+            nonlocal since, is_idle
+            n_done, n_all, n_active = running_tasks(self._spark)
+            update(n_done, n_all)
+            if n_done or n_active or not n_all:
+                since = time.monotonic()
+            elif time.monotonic() - since > PATIENCE_S:
+                is_idle = True
+                stop_jobs(self._spark)
+
+        try:
+            return watched(work, report=report, cancel=partial(stop_jobs, self._spark))
+        except Exception as e:
+            if not is_idle:
+                raise
+            fix = "is a worker free and as large as an executor? See docs/cluster.md"
+            raise Interrupted("Spark", f"started no task for {PATIENCE_S:.0f} s", fix) from e
 
     def _read(self, files: Sequence[Path]) -> DataFrame:
         """The rows of files. A file listed twice counts twice, though Spark would read it once."""

@@ -27,16 +27,18 @@ from plumbline.jobs.spark.java import find_java_home
 from plumbline.warehouse.errors import Interrupted, UsageProblem
 
 
-def running_tasks(session: SparkSession) -> tuple[int, int]:
-    """Completed tasks of the stages that are running, and all their tasks.
+def running_tasks(session: SparkSession) -> tuple[int, int, int]:
+    """Completed tasks of the stages that are running, all their tasks, and those that run now.
 
     How many stages follow is unknown: Spark plans each stage by the size of the last one's output.
     """
     tracker = session.sparkContext.statusTracker()
     stages = list(filter(None, map(tracker.getStageInfo, tracker.getActiveStageIds())))
-    return sum(s.numCompletedTasks for s in stages), sum(s.numTasks for s in stages)
+    n_done, n_active = (sum(getattr(s, n) for s in stages) for n in _OF_TASKS)
+    return n_done, sum(s.numTasks for s in stages), n_active
 
 
+_OF_TASKS = ("numCompletedTasks", "numActiveTasks")
 T = TypeVar("T")
 
 
