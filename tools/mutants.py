@@ -56,16 +56,11 @@ _OPTIONS = ("-p", "seeded", "--hypothesis-profile=mutants", "--hypothesis-seed=0
 
 @dataclass(frozen=True)
 class Mutant:
-    """A seeded fault: what it breaks, the text that it replaces, and the tests that notice it.
-
-    ``file`` is where the text was when this was written, for a reader only: it is searched for in
-    the whole product.
-    """
+    """A seeded fault: what it breaks, the text that it replaces, and the tests that notice it."""
 
     id: str
     group: str
     breaks: str
-    file: str
     find: str
     replace: str
     tests: tuple[str, ...]
