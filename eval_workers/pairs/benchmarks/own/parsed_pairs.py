@@ -207,7 +207,7 @@ def shared_template(a: str, b: str) -> str:
 
 
 def _common_subsequence(a: Sequence[str], b: Sequence[str]) -> list[tuple[int, int]]:
-    """Return positions, in a and in b, of the elements of a longest common subsequence, in order.
+    """Return the positions in a and b of a longest common subsequence's elements, in order.
 
     >>> _common_subsequence("abcbdab", "bdcaba")
     [(1, 0), (4, 1), (5, 3), (6, 4)]
