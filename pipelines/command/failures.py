@@ -72,7 +72,8 @@ class Failures:
                 raise
             if self._n > 1:
                 say(f"failed: {_line(name, e)}", err=True)
-            self._errors.append((name, e))
+            # The frames of a traceback would keep a failed model in memory.
+            self._errors.append((name, e.with_traceback(None)))
 
     def error(self, done: Sequence[object] = ()) -> Exception | None:
         """Return one error for all failures, ``Interrupted`` if a retry may help; or ``None``.
