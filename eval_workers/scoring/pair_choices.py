@@ -44,6 +44,7 @@ Side = Literal["a", "b"]
 _FIRST = 20
 _OTHER: Mapping[Side, Side] = {"a": "b", "b": "a"}
 _EXCERPT = 80
+_FIX = "give a larger --max-new-tokens, or other wordings (--prompts FILE)"
 
 
 def _once_each(wording: str) -> str:
@@ -218,8 +219,7 @@ class PairChoices(ModelStep[Chosen]):
         if len(first) == _FIRST and not any(map(Ask.choice, items, first)):
             shown = repr(first[0].text[:_EXCERPT])
             problem = f"none of {_FIRST} replies names a sentence, the first is {shown}"
-            fix = "give a larger --max-new-tokens, or other wordings (--prompts FILE)"
-            raise BadInput(f"model {model.name}", problem, fix)
+            raise BadInput(f"model {model.name}", problem, _FIX)
         return model.build.replies(requests, "asks")
 
     def new_rows(self, model: ServedModel, state: State, results: Mapping[Ask, Reply]) -> NewRows:
@@ -279,7 +279,11 @@ def choose(
     ledger = ledger_name(benchmark, _served(options).identity.key)
     build = Build(store, ledger, run_id, server, options.budget())
     step = PairChoices(benchmark, options)
-    return step.outcome(run_at_once(store, _served(options, build), step, run_id), None)
+    outcome = step.outcome(run_at_once(store, _served(options, build), step, run_id), None)
+    if outcome.n_asks and outcome.n_neither == outcome.n_asks:
+        problem = f"not one of {outcome.n_asks:,} replies on {benchmark} names a sentence"
+        raise BadInput(f"model {outcome.model}", problem, _FIX)
+    return outcome
 
 
 def left_to_ask(store: Store, benchmark: str, options: ChoiceOptions) -> tuple[int, Spent, Spent]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from plumbline.warehouse.errors import BadInput
-from plumbline.warehouse.input.input_rows import Record, read_text, records_of
+from plumbline.warehouse.input.input_rows import Record, delimiter_of, read_text, records_of
 from plumbline.warehouse.input.remote_files import find, open_file, reading
 
 _DELIMITERS = {".csv": "", ".tsv": "\t"}
@@ -57,7 +58,10 @@ def rows_of_file(path: Path, at: str = "") -> Iterator[Record]:
     """
     kind = _kind(path)
     if kind in _DELIMITERS:
-        yield from records_of(read_text(path), str(path), (), _DELIMITERS[kind])
+        content = read_text(path)
+        delimiter = _DELIMITERS[kind] or delimiter_of(content)
+        for row in records_of(content, str(path), (), delimiter):
+            yield row._replace(problem=_open_quote(row.fields, delimiter) or row.problem)
     elif kind == ".json":
         for number, row in enumerate(_document(path, at), 1):
             yield _json_row(number, row)
@@ -68,7 +72,7 @@ def rows_of_file(path: Path, at: str = "") -> Iterator[Record]:
     elif kind:
         for number, line in enumerate(read_text(path).split("\n"), 1):
             if line.strip():
-                yield _json_row(number, line)
+                yield _json_line(number, line)
     else:
         raise BadInput(str(path), "has an unsupported type", f"expected {', '.join(KINDS)}")
 
@@ -93,19 +97,44 @@ def value_at(row: Mapping[str, Any], path: str) -> Any:
     return value
 
 
+def _open_quote(fields: Mapping[str, str], delimiter: str) -> str | None:
+    """The problem of a row if an open quote pulled later rows into one of its fields, or ``None``.
+
+    A field may hold line breaks. It is a problem if its first line completes the row, or if another
+    line has as many fields as a row; a delimiter before a blank counts as prose. The last field is
+    checked by ``records_of``.
+
+    >>> _open_quote({"a": "Old.,Young.\\nOlder.,Younger.\\nOld", "b": "New"}, ",")
+    'a quote left open takes 3 lines into one field: close it, or write a quote in a text twice'
+    >>> _open_quote({"a": "Old, she said.\\nOld.", "b": "New"}, ",") is None
+    True
+    """
+    parts = re.compile(re.escape(delimiter) + r"(?!\s)")
+    for place, text in enumerate([*fields.values()][:-1]):
+        lines = text.split("\n")
+        sizes = [len(parts.findall(line)) + 1 for line in lines[:-1]]
+        if sizes and (place + sizes[0] == len(fields) or len(fields) in sizes):
+            fix = "close it, or write a quote in a text twice"
+            return f"a quote left open takes {len(lines)} lines into one field: {fix}"
+    return None
+
+
 def _kind(path: Path) -> str:
     suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() not in _COMPRESSED]
     return suffixes[-1] if suffixes and suffixes[-1] in KINDS else ""
 
 
-def _json_row(number: int, row: Any) -> Record:
-    """A row from a JSON value, or from a line of JSON."""
-    problem = "the row is not a JSON object"
+def _json_line(number: int, line: str) -> Record:
     try:
-        row = json.loads(row) if isinstance(row, str) else row
+        return _json_row(number, json.loads(line))
     except (ValueError, RecursionError) as e:
-        problem = f"the row is not JSON: {e}"
-    return Record(number, row) if isinstance(row, dict) else Record(number, {}, problem)
+        return Record(number, {}, f"the row is not JSON: {e}")
+
+
+def _json_row(number: int, row: Any) -> Record:
+    if isinstance(row, dict):
+        return Record(number, row)
+    return Record(number, {}, "the row is not a JSON object")
 
 
 def _document(path: Path, at: str) -> list[Any]:
