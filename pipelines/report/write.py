@@ -1,4 +1,4 @@
-"""Writes a warehouse's report: its pages, and the charts with their data."""
+"""Write a warehouse's report: its pages, and the charts with their data."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def write_report(
     *,
     about: Mapping[str, Sequence[str]] | None = None,
 ) -> tuple[Path, Page]:
-    """Write the report of a warehouse to ``out``; returns its ``index.html``, path and content.
+    """Write a warehouse's report to ``out``; return the path and content of ``index.html``.
 
     The other files are ``appendix.html``, the files of each chart (``data_of``), and
     ``words.html`` and ``pairs.html``, which search words and sentence pairs. Files of
@@ -89,17 +89,17 @@ def _publish(pages: Mapping[str, str], figures: Sequence[Figure], out: Path) -> 
 
 
 def make_page(facts: Facts) -> Page:
-    """The content of the appendix. Its last section lists those that were left out without data."""
+    """Return the appendix. Its last section lists sections left out for lack of data."""
     parts = sections.sections(facts)
     made = _numbered(parts)
     if missing := [f"{p.title}: `{p.command}`" for p in parts if isinstance(p, Missing)]:
-        why = "This warehouse has no data for these parts. Each command makes them."
+        why = "This warehouse has no data for these parts. Run the command to make it."
         made.append(Section("missing", "Not in this report", [why, *missing]))
     return Page(made)
 
 
 def _numbered(parts: Sequence[Section | Missing]) -> list[Section]:
-    """The sections that aren't missing. Repeated anchors and figures' stems get numbers."""
+    """Return the sections that aren't missing. Repeated anchors and figures' stems get numbers."""
     anchors, stems = Counter[str](), Counter[str]()
     return [
         replace(
@@ -113,12 +113,12 @@ def _numbered(parts: Sequence[Section | Missing]) -> list[Section]:
 
 
 def render(page: Page) -> str:
-    """The page as HTML. Everything that comes from data is escaped."""
+    """Return the page as HTML. Everything that comes from data is escaped."""
     return rendered("page.html", "page.js", page=page)
 
 
 def data_of(figure: Figure) -> dict[str, bytes]:
-    """The files of a chart by ending: its Vega-Lite specification, and its rows as CSV if any.
+    """Return a chart's files by ending: its Vega-Lite specification, and any rows as CSV.
 
     The specification's ``usermeta`` has the caption, the columns with their units, the query,
     versions, and how to cite it.
@@ -142,7 +142,7 @@ def data_of(figure: Figure) -> dict[str, bytes]:
 
 
 def _vega() -> bytes:
-    """The script that draws charts, which the package's build puts into this folder."""
+    """Return the script that draws charts, which the package's build puts into this folder."""
     script = resources.files(__package__) / "vega.js"
     if not script.is_file():
         raise MissingComponent("vega.js", "is missing from the package", "pip install .")
