@@ -111,15 +111,27 @@ def sole(path: Path, what: str, fix: str = "wait until it ends") -> Iterator[Non
 
 @contextmanager
 def temporary_directory(top: Path, prefix: str) -> Iterator[Path]:
-    """A new directory in ``top`` for the block, which is removed afterwards.
+    """Create a directory in ``top`` for the block, and remove it afterwards.
 
-    First, directories of killed processes with this prefix are removed. Other users must not be
+    First, remove directories of killed processes with this prefix. Other users must not be
     able to write to ``top``.
     """
+    remove_abandoned(top, prefix)
+    with new_directory(top, prefix) as path:
+        yield path
+
+
+def remove_abandoned(top: Path, prefix: str) -> None:
+    """Remove the directories in ``top`` with this prefix whose processes were killed."""
     for abandoned in top.glob(f"{prefix}*.claim"):
         with claimed(abandoned) as is_free:
             if is_free:
                 shutil.rmtree(abandoned.with_suffix(""), ignore_errors=True)
+
+
+@contextmanager
+def new_directory(top: Path, prefix: str) -> Iterator[Path]:
+    """Create a directory as ``temporary_directory`` does, but leave those of killed processes."""
     path = top / f"{prefix}{uuid.uuid4().hex[:12]}"
     # Another process may take the new file for an abandoned one and lock it: wait.
     with claimed(path.with_suffix(".claim"), wait=True):
