@@ -261,13 +261,18 @@ def test_a_report_removes_an_earlier_ones_charts_and_nothing_else(
     out = tmp_path / "report"
     fill(store, "word_delta", [delta(f"w{i}", i / 10 - 1) for i in range(20)])
     write_report(store, out)
-    own = {"mine.svg", "mine.csv"}
-    for name in own:
+    own = {"mine.svg", "mine.csv", "mine.vl.json"}
+    for name in (*own, "pairs/own.js", "words/own.js", "../outside.csv"):
+        (out / name).parent.mkdir(exist_ok=True)
         (out / name).write_bytes(b"mine")
+    with (out / "plots.txt").open("a") as listing:
+        listing.write("\n../outside.csv")
     assert _charts(out)
     store.drop("word_delta", {"corpus": "c"})
     write_report(store, out)
-    assert {p.name for p in out.iterdir()} == {"index.html", "appendix.html", "words", *own}
+    ours = {"index.html", "appendix.html", "plots.txt"}
+    assert {p.name for p in out.iterdir()} == {*ours, "words", "pairs", *own}
+    assert {p.name for p in out.glob("*/*")} == {"own.js"} and (tmp_path / "outside.csv").exists()
 
 
 def test_reports_written_at_once_leave_one_report(store: Store, tmp_path: Path) -> None:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from plumbline.pipelines.command.base import class_of
+from plumbline.eval_workers.fairpair.fairpair_options import CLOSED_WORLD
+from plumbline.pipelines.command.base import Command, Done, class_of
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.command.parameters import parameters
 from plumbline.pipelines.command.registry import targets
 from plumbline.pipelines.command.settings import here, made
 from plumbline.pipelines.commands.corpus.counting_corpora import Count
 from plumbline.pipelines.commands.look import Look
-from plumbline.pipelines.commands.pipeline import Pipeline
+from plumbline.pipelines.commands.pipeline import Parts, Pipeline
 from plumbline.pipelines.pipeline_plan import ModelPlan, PipelinePlan, make_plan
 from plumbline.warehouse.errors import MissingComponent, UsageProblem
 from plumbline.warehouse.storage.store import Store
@@ -60,7 +62,10 @@ def test_stronger_sources_win_and_are_named(tmp_path: Path) -> None:
         ({"out": "o"}, "o", "o/warehouse"),
         ({"warehouse": "a/warehouse"}, "a", "a/warehouse"),
         ({"warehouse": "a/ages"}, "a/ages-out", "a/ages"),
+        ({"warehouse": "warehouse"}, "warehouse-out", "warehouse"),
+        ({"warehouse": "."}, "out", "."),
         ({"warehouse": "s3://b/ages"}, "ages-out", "s3://b/ages"),
+        ({"warehouse": "s3://b/warehouse"}, "warehouse-out", "s3://b/warehouse"),
         ({"out": "o", "warehouse": "a/ages"}, "o", "a/ages"),
     ],
 )
@@ -69,6 +74,24 @@ def test_two_warehouses_never_share_a_report(
 ) -> None:
     chosen, _ = load(None, given, {})
     assert (str(chosen.out), str(chosen.warehouse)) == (out, warehouse)
+
+
+def test_a_commands_table_goes_before_what_a_pipeline_plans(tmp_path: Path, store: Store) -> None:
+    """The closed world's FairPair and the pipeline's seed are defaults of `fairpair run`."""
+    file, ran = tmp_path / "my.toml", list[Any]()
+
+    def run(name: str, store: Store, command: Command) -> Done:
+        ran.append(command)
+        return Done()
+
+    for text in ("", "[fairpair.run]\nn = 5\nseed = 7\n"):
+        file.write_text(text)
+        parts = Parts(made(Pipeline, {"conf": str(file), "seed": 3}), store, run)
+        parts.results["train test-model"] = Done(files=["m"])
+        for stage in parts.evaluate():
+            if stage.doing.startswith("FairPair"):
+                stage.work()
+    assert [(one.n, one.seed) for one in ran] == [(CLOSED_WORLD.n, 3), (5, 7)]
 
 
 def test_a_given_out_goes_before_that_of_a_settings_file(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from plumbline.pipelines.command.base import (
     planned,
 )
 from plumbline.pipelines.command.failures import ShardsFailed, with_retries
-from plumbline.pipelines.command.settings import here, made
+from plumbline.pipelines.command.settings import Value, Values, here, made
 from plumbline.pipelines.commands.corpus.counting_corpora import Count
 from plumbline.pipelines.pipeline_plan import CorpusPlan, ModelPlan, PipelineOptions, make_plan
 from plumbline.warehouse.errors import BadInput, ModelChanged, UsageProblem, disk_problems
@@ -78,8 +78,10 @@ class Pipeline(PipelineOptions, Command):
         place = Path(str(given["warehouse"]))
         if address(str(place)):
             place = Path(place.name)
-        is_usual = place.name == DEFAULT_WAREHOUSE.name
-        return {"out": place.parent if is_usual else place.parent / f"{place.name}-out"}
+        if not place.name:
+            return {}
+        is_usual = place.name == DEFAULT_WAREHOUSE.name and place != Path(place.name)
+        return {"out": place.parent if is_usual else place.with_name(f"{place.name}-out")}
 
     def check(self) -> None:
         """Raise the errors of the input that can be detected before the first part runs."""
@@ -259,8 +261,10 @@ class Parts:
         """Run a command on ``about``; keep its result. Raises ``Done.failed``."""
         return self._done(f"{name} {about}".rstrip(), self._made(class_of(name), **given))
 
-    def _made(self, kind: type[Command], /, **given: object) -> Command:
-        values = here(kind, self.options.conf or None)
+    def _made(
+        self, kind: type[Command], weakest: Values | None = None, /, **given: object
+    ) -> Command:
+        values = {**(weakest or {}), **here(kind, self.options.conf or None)}
         return made(kind, {**given, "warehouse": self.options.warehouse}, None, values)
 
     def _done(self, name: str, command: Command) -> Done:
@@ -361,10 +365,13 @@ class Parts:
         self._do("score", model.name, **given)
 
     def _fairpair(self, model: ModelPlan) -> None:
-        given = {**_loading(model), **self.plan.fairpair, "seed": self.options.seed}
+        usual = {**self.plan.fairpair, "seed": self.options.seed}
+        weakest = {name: Value(value, "default") for name, value in usual.items()}
+        given = {**_loading(model)}
         given |= {"probe_set": self.plan.probe_set, "model": self._location(model), "models": ""}
         del given["base_url"]  # FairPair has its own, that of a server which writes samples
-        self._do("fairpair run", model.name, **given)
+        command = self._made(class_of("fairpair run"), weakest, **given)
+        self._done(f"fairpair run {model.name}", command)
 
     def _disclosure(self, model: ModelPlan) -> None:
         given = {**_loading(model), "models": None, "data": self.options.data}
