@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from plumbline.eval_workers.fairpair.fairpair_options import CLOSED_WORLD
 from plumbline.pipelines.command.base import Command, Done, class_of
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.command.parameters import parameters
@@ -74,24 +72,6 @@ def test_two_warehouses_never_share_a_report(
 ) -> None:
     chosen, _ = load(None, given, {})
     assert (str(chosen.out), str(chosen.warehouse)) == (out, warehouse)
-
-
-def test_a_commands_table_goes_before_what_a_pipeline_plans(tmp_path: Path, store: Store) -> None:
-    """The closed world's FairPair and the pipeline's seed are defaults of `fairpair run`."""
-    file, ran = tmp_path / "my.toml", list[Any]()
-
-    def run(name: str, store: Store, command: Command) -> Done:
-        ran.append(command)
-        return Done()
-
-    for text in ("", "[fairpair.run]\nn = 5\nseed = 7\n"):
-        file.write_text(text)
-        parts = Parts(made(Pipeline, {"conf": str(file), "seed": 3}), store, run)
-        parts.results["train test-model"] = Done(files=["m"])
-        for stage in parts.evaluate():
-            if stage.doing.startswith("FairPair"):
-                stage.work()
-    assert [(one.n, one.seed) for one in ran] == [(CLOSED_WORLD.n, 3), (5, 7)]
 
 
 def test_a_given_out_goes_before_that_of_a_settings_file(tmp_path: Path) -> None:
@@ -166,6 +146,25 @@ def test_models_are_loaded_as_the_settings_and_their_list_say(tmp_path: Path) ->
     ]
     with pytest.raises(UsageProblem, match="exclude each other"):
         plan(model="gpt2", models=str(listed))
+
+
+def test_fairpair_of_a_pipeline_prefers_its_own_settings(tmp_path: Path) -> None:
+    """Over the plan's: n = 50 of the closed world, and the seed of the pipeline."""
+    (tmp_path / "own.toml").write_text("[fairpair.run]\nn = 5\nseed = 7\n")
+    (tmp_path / "none.toml").write_text("")
+    commands: list[Command] = []
+
+    def run(name: str, store: Store, command: Command) -> Done:
+        commands.append(command)
+        return Done()
+
+    for name in ("own", "none"):
+        options = {"warehouse": tmp_path / "w", "conf": str(tmp_path / f"{name}.toml"), "seed": 3}
+        parts = Parts(made(Pipeline, options), Store.open(tmp_path / "w"), run)
+        parts.results["train test-model"] = Done(files=["model"])
+        (stage,) = (x for x in parts.evaluate() if x.doing.startswith("FairPair"))
+        stage.work()
+    assert [(vars(x)["n"], vars(x)["seed"]) for x in commands] == [(5, 7), (50, 3)]
 
 
 def test_a_backend_that_is_not_there_is_said_before_anything_is_counted(
