@@ -172,3 +172,10 @@ def test_a_model_that_never_chooses_is_noticed_before_all_is_paid_for(store: Sto
         with pytest.raises(BadInput, match=problem):
             asked(store, server)
         assert server.n_asked == 20
+
+
+def test_replies_that_never_choose_are_refused_however_few(store: Store) -> None:
+    fill(store, 3)
+    refused = pytest.raises(BadInput, match="not one of 6 replies on demo names a sentence")
+    with serving(sampler=lambda body: Say("I cannot say.")) as server, refused:
+        asked(store, server, 1)

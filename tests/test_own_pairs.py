@@ -113,6 +113,32 @@ def test_other_names_of_columns_and_further_columns(store: Store, tmp_path: Path
         taken(store, path, columns=("sentence=x",))
 
 
+@pytest.mark.parametrize("delimiter", [",", "\t"])
+def test_a_quote_left_open_takes_no_rows_unseen(
+    store: Store, tmp_path: Path, delimiter: str
+) -> None:
+    """Of lines that a quote makes one field none is lost in silence; line breaks of a text stay."""
+    lines = ["sentence_a,sentence_b", "One old,One new", '"Two old,Two new', "Three old,Three new"]
+    lines += ['"Four" old,Four new', '"Five, she said.\nOld",Five new', "Six old,Six new"]
+    path = tmp_path / ("pairs.csv" if delimiter == "," else "pairs.tsv")
+    text = "\n".join(line.replace(",", delimiter) for line in lines)
+    path.write_text(text.replace(f"Five{delimiter} ", "Five, "))
+    done, pairs = taken(store, path)
+    assert [p["sentence_b"] for p in pairs] == ["One new", "Five new", "Six new"]
+    assert done.n_rejects == 1 and pairs[1]["sentence_a"] == "Five, she said.\nOld"
+    assert "a quote left open takes 3 lines into one field" in reasons(store)[2]
+    excerpts = [r["excerpt"] for r in store.read("reject").to_pylist()]
+    assert "Three old" in excerpts[0]
+
+
+def test_a_text_in_a_json_list_is_no_row(store: Store, tmp_path: Path) -> None:
+    path = tmp_path / "pairs.json"
+    row = {"sentence_a": "Tea.", "sentence_b": "Rum."}
+    path.write_text(json.dumps([row, json.dumps({**row, "sentence_b": "Gin."})]))
+    done, _ = taken(store, path)
+    assert (done.n_pairs, reasons(store)) == (1, {2: "the row is not a JSON object"})
+
+
 def test_templates_are_filled_for_groups_and_words(store: Store, tmp_path: Path) -> None:
     templates = [
         "Ann's {kin} said {pronoun} was late.",

@@ -160,6 +160,22 @@ def test_texts_that_fit_in_no_tree_score_as_single_texts(
     assert _far_off(backend, path) < 1e-4
 
 
+def test_a_continuation_that_grows_long_is_read_again(tmp_path: Path) -> None:
+    """As `generate` does: keys of the short factors don't fit the long ones."""
+    path = _made("phi3", tmp_path / "phi3", **_PHI3)
+    backend = CausalModel(str(path), ModelOptions())
+    model = AutoModelForCausalLM.from_pretrained(path, dtype=torch.float32).double().eval()
+    options, bos = SamplingOptions(greedy=True, max_new_tokens=9), backend.identity.bos_token_id
+    draws = [options.seeded(text, 0) for text in ("She", "He drank", *SENTENCES[:6])]
+    for draw, sample in zip(draws, backend.continue_(draws, options), strict=True):
+        ids = torch.tensor([[bos, *backend.ids([draw.text])[0]]])
+        with torch.no_grad():
+            (whole,) = model.generate(ids, do_sample=False, max_new_tokens=9, eos_token_id=bos)
+        new = whole[ids.shape[1] :].tolist()
+        assert sample.text == backend.text_of(new) and len(new) == 9
+        assert backend.continue_([draw], options) == [sample]
+
+
 #: Types with a state of another kind than keys and values, and their sizes.
 RECURRENT: dict[str, dict[str, Any]] = {
     "mamba": {"state_size": 4, "intermediate_size": 32},

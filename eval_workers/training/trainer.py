@@ -12,11 +12,11 @@ interrupted training starts again. ``fit`` is also the loop of `disclosure tune`
 
 from __future__ import annotations
 
-import functools
 import itertools
 import math
 import shutil
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -243,15 +243,17 @@ def fit(
     try:
         with ThreadPoolExecutor(n_lanes) as pool:
             for step, parts in enumerate(batches, 1):
-                found, of_parts = zip(*pool.map(gradients_of, parts), strict=True)
-                for weight, *gradients in zip(weights, *found, strict=True):
-                    weight.grad = functools.reduce(torch.add, gradients)
-                figures = {name: sum(part[name] for part in of_parts) for name in of_parts[0]}
-                norm = torch.nn.utils.clip_grad_norm_(weights, clip_norm)
-                figures["gradient_norm"] = float(norm)
-                check_finite(figures, what, step)
+                sums, figures = list[torch.Tensor](), Counter[str]()
+                for found, of_part in pool.map(gradients_of, parts):  # holds few parts in memory
+                    figures.update(of_part)
+                    sums = list(map(torch.add, sums, found)) if sums else found
+                for weight, gradient in zip(weights, sums, strict=True):
+                    weight.grad = gradient
+                norm = float(torch.nn.utils.clip_grad_norm_(weights, clip_norm))
+                taken = {**figures, "gradient_norm": norm}
+                check_finite(taken, what, step)
                 optimizer.step()
-                after(step, figures)
+                after(step, taken)
     finally:
         torch.set_num_threads(n_threads)
 

@@ -1,8 +1,9 @@
-"""Rows of users' files: CSV, TSV, JSON, JSON lines and Parquet, local or at an address."""
+"""Reads rows of users' files: CSV, TSV, JSON, JSON lines and Parquet, local or remote."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,22 +11,22 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from plumbline.warehouse.errors import BadInput
-from plumbline.warehouse.input.input_rows import Record, read_text, records_of
+from plumbline.warehouse.input.input_rows import Record, delimiter_of, read_text, records_of
 from plumbline.warehouse.input.remote_files import find, open_file, reading
 
 _DELIMITERS = {".csv": "", ".tsv": "\t"}
 _COMPRESSED = (".gz", ".zst")
 KINDS = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet")
-#: Files in which Hugging Face's ``datasets`` describes a directory's data.
+#: Files that Hugging Face's ``datasets`` writes to describe a directory's data.
 _ABOUT_FILES = ("dataset_info.json", "dataset_infos.json")
 
 
 def files_of(source: Path) -> list[Path]:
-    """The files of a path, an address or a pattern of names, sorted.
+    """Return the files that a path, an address or a file name pattern stands for, sorted.
 
-    A directory means all files of ``KINDS`` in it and below it, except the description files of
-    Hugging Face's ``datasets``. Raises ``BadInput`` if there is no file, and if a directory's files
-    are in several folders: those may be different configurations or splits.
+    A directory means all files in it and below it whose type is one of ``KINDS``, except the
+    description files of Hugging Face's ``datasets``. Raises ``BadInput`` if there is no file, or if
+    a directory's files are in several folders, which may be different configurations or splits.
     """
     paths: set[Path] = set()
     for path, about in find(str(source)):
@@ -44,10 +45,10 @@ def files_of(source: Path) -> list[Path]:
 
 
 def rows_of_file(path: Path, at: str = "") -> Iterator[Record]:
-    """The rows of a file, in order; blank lines are skipped.
+    """Yield the rows of a file, in order, without blank lines.
 
-    ``at`` is the place of the list of rows in a JSON document, such as ``data.intrasentence``.
-    Raises ``BadInput`` for a file of another kind, or one that can't be read to its end.
+    ``at`` says where the list of rows is in a JSON document, such as ``data.intrasentence``.
+    Raises ``BadInput`` if the file is of another type or can't be read to its end.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "pairs.jsonl"
@@ -57,7 +58,10 @@ def rows_of_file(path: Path, at: str = "") -> Iterator[Record]:
     """
     kind = _kind(path)
     if kind in _DELIMITERS:
-        yield from records_of(read_text(path), str(path), (), _DELIMITERS[kind])
+        content = read_text(path)
+        delimiter = _DELIMITERS[kind] or delimiter_of(content)
+        for row in records_of(content, str(path), (), delimiter):
+            yield row._replace(problem=_open_quote(row.fields, delimiter) or row.problem)
     elif kind == ".json":
         for number, row in enumerate(_document(path, at), 1):
             yield _json_row(number, row)
@@ -68,13 +72,13 @@ def rows_of_file(path: Path, at: str = "") -> Iterator[Record]:
     elif kind:
         for number, line in enumerate(read_text(path).split("\n"), 1):
             if line.strip():
-                yield _json_row(number, line)
+                yield _json_line(number, line)
     else:
         raise BadInput(str(path), "has an unsupported type", f"expected {', '.join(KINDS)}")
 
 
 def value_at(row: Mapping[str, Any], path: str) -> Any:
-    """The value of a row's column; ``a.b`` is ``b`` in column ``a``. ``None`` if missing.
+    """Return a row's value in a column, or ``None``; ``a.b`` means ``b`` in column ``a``.
 
     >>> row = {"info": {"ans0": ["The man", "M"]}, "a.b": 1}
     >>> value_at(row, "info.ans0.1"), value_at(row, "a.b"), value_at(row, "info.none")
@@ -93,23 +97,48 @@ def value_at(row: Mapping[str, Any], path: str) -> Any:
     return value
 
 
+def _open_quote(fields: Mapping[str, str], delimiter: str) -> str | None:
+    """The problem of a row if an open quote pulled later rows into one of its fields, or ``None``.
+
+    A field may hold line breaks. It is a problem if its first line completes the row, or if another
+    line has as many fields as a row; a delimiter before a blank counts as prose. The last field is
+    checked by ``records_of``.
+
+    >>> _open_quote({"a": "Old.,Young.\\nOlder.,Younger.\\nOld", "b": "New"}, ",")
+    'a quote left open takes 3 lines into one field: close it, or write a quote in a text twice'
+    >>> _open_quote({"a": "Old, she said.\\nOld.", "b": "New"}, ",") is None
+    True
+    """
+    parts = re.compile(re.escape(delimiter) + r"(?!\s)")
+    for place, text in enumerate([*fields.values()][:-1]):
+        lines = text.split("\n")
+        sizes = [len(parts.findall(line)) + 1 for line in lines[:-1]]
+        if sizes and (place + sizes[0] == len(fields) or len(fields) in sizes):
+            fix = "close it, or write a quote in a text twice"
+            return f"a quote left open takes {len(lines)} lines into one field: {fix}"
+    return None
+
+
 def _kind(path: Path) -> str:
     suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() not in _COMPRESSED]
     return suffixes[-1] if suffixes and suffixes[-1] in KINDS else ""
 
 
-def _json_row(number: int, row: Any) -> Record:
-    """A row from a JSON value, or from a line of JSON."""
-    problem = "the row is not a JSON object"
+def _json_line(number: int, line: str) -> Record:
     try:
-        row = json.loads(row) if isinstance(row, str) else row
+        return _json_row(number, json.loads(line))
     except (ValueError, RecursionError) as e:
-        problem = f"the row is not JSON: {e}"
-    return Record(number, row) if isinstance(row, dict) else Record(number, {}, problem)
+        return Record(number, {}, f"the row is not JSON: {e}")
+
+
+def _json_row(number: int, row: Any) -> Record:
+    if isinstance(row, dict):
+        return Record(number, row)
+    return Record(number, {}, "the row is not a JSON object")
 
 
 def _document(path: Path, at: str) -> list[Any]:
-    """The list of rows in a JSON document."""
+    """Return the list of rows in a JSON document."""
     try:
         content = json.loads(read_text(path))
     except (ValueError, RecursionError) as e:
