@@ -194,12 +194,12 @@ def _ledger(folder: Path, shard: str) -> ShardLedger:
     rejects = partial_files(folder.parent, folder.name, "rejects")
     first = pq.read_table(rejects[0])["reason"][0]
     problem = f"no document of {ledger.n_rejected:,} can be used; the first: {first}"
-    error = BadInput(f"shard {Path(shard).name}", problem, "table `reject` has all")
+    error = BadInput(f"shard {Path(shard).name}", problem, "table `reject` lists all of them")
     return replace(ledger, status="failed", error=str(error))
 
 
 def check_failed(
-    ledgers: Sequence[ShardLedger], effect: str = "not in the counts; the rest is"
+    ledgers: Sequence[ShardLedger], effect: str = "left out of the counts; the rest is counted"
 ) -> None:
     """If a shard has failed, raise an error with the first failed shard and the ``effect``.
 

@@ -143,7 +143,7 @@ class _Merge:
     run_id: str
 
     def write(self) -> Counted:
-        """Write the tables, unless they hold these counts already and ``replace`` is false."""
+        """Write the tables, unless they already have these counts and ``replace`` is false."""
         store, options, ledgers = self.store, self.options, tuple(self.ledgers)
         key = {"corpus": self.corpus}
         before = store.read("corpus", **key).to_pylist()
