@@ -222,8 +222,8 @@ class Parts:
                 write = partial(self._do, "corpus demo", name, **options)
                 stages.append(Stage(doing, write))
             doing = "Counting which words stand near she and near he"
-            n_shards = len(expand_shards(corpus.patterns)) if corpus.patterns else 1
-            on = f"{name}: {n_shards:,} shard{'s' * (n_shards > 1)}"
+            n_shards = len(expand_shards(corpus.patterns)) if corpus.patterns else 0
+            on = f"{name}: {n_shards:,} shard{'s' * (n_shards != 1)}" if n_shards else name
             stages.append(Stage(doing, partial(self._count, corpus), on))
         if self.plan.scored():
             doing = "Collecting sentence pairs that differ in gender alone"
