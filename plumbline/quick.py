@@ -78,9 +78,9 @@ def lean(texts: Iterable[str], words: Sequence[str] | None = None) -> Answer:
     """Which words the texts use near *she* and which near *he*: rows of ``word_lean``.
 
     ``delta_nats`` is above 0 for words nearer to *she*. By default all words, the surest first.
-    Intervals are over the texts for the words you name, by default for the 200 words of each side
-    that lean most. Those of other words are over co-occurrences, which is mostly too narrow;
-    ``over`` says which.
+    Intervals are over the texts for the words you name, by default for words with a clear lean over
+    co-occurrences, at most 200 a side. Those of other words are over co-occurrences, which is
+    mostly too narrow; ``over`` says which.
     """
     from plumbline.jobs.evidence.explanation import explain_candidates
 

@@ -148,18 +148,22 @@ class Recipe:
     def with_columns(self, names: Sequence[str]) -> Recipe:
         """A copy with further columns, ``ours=theirs``, which replace those of the recipe.
 
-        Raises ``UsageProblem``, with the known columns, for a text of another form or an unknown
-        column.
+        Raises ``UsageProblem``, with the known columns, for a text of another form, an unknown
+        column, or one that is given twice.
 
         >>> NO_RECIPE.with_columns(["sentence_a=Old sentence"]).columns
         {'sentence_a': 'Old sentence'}
         """
-        columns = dict(self.columns)
+        columns, given = dict(self.columns), set[str]()
         for text in names:
             ours, _, theirs = text.partition("=")
             if ours not in COLUMNS or not theirs:
                 fix = f"expected OURS=THEIRS, where OURS is one of {', '.join(COLUMNS)}"
                 raise UsageProblem(f"--column {text}", "is not a column", fix)
+            if ours in given:
+                fix = "a pair's second cluster is cluster_2"
+                raise UsageProblem(f"--column {text}", f"gives {ours} twice", fix)
+            given.add(ours)
             columns[ours] = theirs
         return replace(self, columns=columns)
 
