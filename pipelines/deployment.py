@@ -1,4 +1,4 @@
-"""What other machines need: the files for spark-submit, and the directory of a Prefect run.
+"""Write what other machines need: files for spark-submit, and a Prefect run's directory.
 
 ``python -m plumbline.pipelines.deployment DIRECTORY`` writes:
 
@@ -22,7 +22,7 @@ VARIABLE = "PLUMBLINE_DIRECTORY"
 
 
 def write_dist(directory: Path) -> list[Path]:
-    """Write or replace the three files; returns their paths.
+    """Write or replace the three files; return their paths.
 
     >>> import tempfile
     >>> [path.name for path in write_dist(Path(tempfile.mkdtemp()))]
@@ -40,7 +40,7 @@ def worker_directory() -> dict[str, str]:
 
     This is the pull step of `prefect.yaml`. A variable there would give every worker the directory
     of the deploying machine, since Prefect replaces variables at deployment. Raises
-    ``UsageProblem`` if neither variable is set, ``BadInput`` if it can't be entered.
+    ``UsageProblem`` if neither variable is set, ``BadInput`` if the directory can't be entered.
     """
     directory = os.environ.get(VARIABLE) or os.environ.get("PWD")
     if not directory:

@@ -1,4 +1,4 @@
-"""Errors of the machine or the data, not of the program: one line, not a traceback.
+"""Turn errors of the machine or the data, not of the program, into one line, not a traceback.
 
 A full disk, a wrong path, too little memory or file handles, damaged data, text not in UTF-8, an
 optional package that isn't installed.
@@ -33,16 +33,16 @@ _FIXES = {
     **dict.fromkeys((errno.EMFILE, errno.ENFILE), f"allow more with `ulimit -n`; {_RESUME}"),
     errno.ENOMEM: f"give it more memory; {_RESUME}",
 }
-#: What the messages of Java, SQLite, DuckDB and torch say for a number.
+#: Parts of messages of Java, SQLite, DuckDB and torch, and the error number they stand for.
 _SIGNS = {
     **{os.strerror(number): number for number in _FIXES},
     "database or disk is full": errno.ENOSPC,
     "attempt to write a readonly database": errno.EROFS,
     **dict.fromkeys(("can't allocate memory", "std::bad_alloc", "Out of Memory"), errno.ENOMEM),
 }
-#: Numbers of errors whose cause is a path.
+#: Error numbers whose cause is a path.
 _OF_PATHS = (errno.ENAMETOOLONG, errno.ELOOP, errno.EISDIR, errno.ENOTDIR, errno.EINVAL)
-#: DuckDB's errors about data, not about a query.
+#: Messages of DuckDB that blame the data, not the query.
 _OF_DATA = re.compile(
     "Conversion Error|Out of Range Error|Failed to read file|[Pp]arquet|TProtocolException"
     "|Out of buffer|Malformed JSON|ZSTD"
@@ -50,14 +50,14 @@ _OF_DATA = re.compile(
 
 
 def one_line(error: BaseException) -> PlumblineError | None:
-    """An error as the one-line error that the user gets; ``None`` for a defect of the program."""
+    """Return the one-line error that the user gets; ``None`` for a bug in the program."""
     if isinstance(error, PlumblineError):
         return error
     return missing(error) or problem(error)
 
 
 def problem(error: BaseException) -> BadInput | None:
-    """The one-line error if the machine or the data is the cause; ``None`` for other errors.
+    """Return the one-line error if the machine or the data is the cause, or else ``None``.
 
     Also checks the causes of the error.
 
@@ -79,8 +79,8 @@ def problem(error: BaseException) -> BadInput | None:
             return BadInput(str(name or "this machine"), os.strerror(number), _FIXES[number])
         is_not_unicode = isinstance(link, UnicodeEncodeError) and "surrogates" in link.reason
         if is_not_unicode or "cannot encode str as UTF-8" in str(link):  # DuckDB's message
-            fix = "type it in UTF-8; a file of such a name has to be renamed"
-            return BadInput("a name or text that was given", "is not in UTF-8", fix)
+            fix = "type it in UTF-8; rename a file whose name isn't UTF-8"
+            return BadInput("a given name or text", "is not in UTF-8", fix)
         if type(link).__module__.endswith("duckdb") and _OF_DATA.search(str(link)):
             fix = "`plumbline warehouse check` names damaged files"
             return BadInput("a table can't be read", str(link)[:1000], fix)
@@ -88,7 +88,7 @@ def problem(error: BaseException) -> BadInput | None:
 
 
 def chain(error: BaseException | None) -> Iterator[BaseException]:
-    """An exception, then its ``__cause__`` or else ``__context__``, and so on; each once."""
+    """Yield an exception, then its ``__cause__`` or else ``__context__``, and so on; each once."""
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))
@@ -106,7 +106,7 @@ def require(package: str) -> None:
 
 
 def missing(error: BaseException) -> MissingComponent | None:
-    """The error for a failed import of an optional package; ``None`` for every other error.
+    """Return the error for a failed import of an optional package; ``None`` for other errors.
 
     >>> str(missing(ModuleNotFoundError("No module named 'torch'", name="torch.nn")))
     "torch: is not installed (pip install 'plumbline-lm[models]')"

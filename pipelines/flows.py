@@ -33,8 +33,8 @@ from plumbline.pipelines.report.rows import with_ends
 from plumbline.warehouse.errors import BadInput, MissingComponent
 from plumbline.warehouse.storage.store import Store
 
-#: Names of the states of runs that did all but unreadable shards, of those that did all but
-#: unusable benchmarks, and of those that did all and found that a model changed.
+#: Names of run states: all done but unreadable shards, all done but unusable benchmarks, and
+#: all done but a model changed too much.
 SHARDS_FAILED, SCORES_FAILED, MODEL_CHANGED = "Shards failed", "Scores failed", "Model changed"
 _POLL_S = 2.0
 Names = list[str] | None
@@ -52,7 +52,7 @@ def _may_pass(_task: object, _run: object, state: State[Any]) -> bool:
     retry_condition_fn=_may_pass,
 )
 def run_command(name: str, store: Store, command: Command) -> Done:
-    """Run a command and attach a table of its rows; a transient error is tried again."""
+    """Run a command, retrying transient errors, and attach a table of its rows."""
     done = execute_on(store, command)
     if rows := [dict(row) for row in done.rows]:
         key = name_of(type(command)).replace(" ", "-")
@@ -67,7 +67,7 @@ def count(
     """Count a corpus, compute its leans, import benchmarks and constrain them by the corpus.
 
     Args:
-        corpus: shards, as paths or globs with spaces between.
+        corpus: shards, as paths or globs separated by spaces.
         benchmarks: names of benchmarks; empty: those of the settings.
         model: the models that `score` takes; empty: those of the settings.
         out: directory of everything that is written.
@@ -86,8 +86,8 @@ def build(name: str, corpus: str = "", warehouse: str = "", conf: str = "") -> S
     """Build a benchmark around words that hardly lean, and keep pairs within the limit on MaxPMI.
 
     Args:
-        name: name of the benchmark; `[benchmark.build]` of the settings has its options.
-        corpus: the corpus whose words it takes.
+        name: name of the benchmark; its options are in `[benchmark.build]` of the settings.
+        corpus: the corpus whose words are used.
         warehouse: the warehouse; empty: that of the settings.
         conf: settings file; empty: plumbline.toml, if there is one.
     """
@@ -101,7 +101,7 @@ def score(
 ) -> State[None]:
     """Score models on the benchmarks, and run FairPair and disclosure as the settings say.
 
-    Its deployment runs in the work pool of machines with GPUs.
+    Its deployment uses the work pool for machines with GPUs.
 
     Args:
         corpus: the counted shards, for models that are trained on them.
@@ -140,7 +140,7 @@ def report(out: str = "", conf: str = "") -> State[None]:
 
 @flow(name="compact")
 def compact(warehouse: str = "", keep_days: float = 7.0, conf: str = "") -> State[None]:
-    """Merge small files, and remove versions older than ``keep_days`` and what nobody needs."""
+    """Merge small files, and remove leftovers and versions older than ``keep_days``."""
     done = _run(Compact, conf, warehouse=warehouse, keep_days=keep_days)
     (row,) = done.rows
     return Completed(message=", ".join(f"{name} {value}" for name, value in row.items()))
@@ -160,13 +160,13 @@ def audit(
     Unreadable shards and unusable benchmarks don't stop the rest; the run fails at the end.
 
     Args:
-        corpus: shards, as paths or globs with spaces between.
+        corpus: shards, as paths or globs separated by spaces.
         benchmarks: names of benchmarks; empty: those of the settings.
         model: hub ids, paths or train:small, by commas; empty: those of the settings.
         out: directory of everything that is written.
         conf: settings file; empty: plumbline.toml, if there is one.
-        score_here: false to run the deployment `score` on a worker of its own pool; both machines
-            see ``out`` and ``conf`` under the same paths.
+        score_here: false to run the deployment `score` on a worker of its own pool. Both machines
+            must see ``out`` and ``conf`` under the same paths.
     """
     given: dict[str, Any] = {"corpus": corpus, "benchmarks": benchmarks, "model": model}
     given |= {"out": out, "conf": conf}
@@ -175,7 +175,7 @@ def audit(
     if score_here:
         scored = score(**given, return_state=True)
     else:
-        # In an event loop the call returns an awaitable.
+        # Within an event loop, the call returns an awaitable.
         run: Any = run_deployment("score/score", parameters=given, poll_interval=_POLL_S)
         scored = run.state
     failed += _failed(scored)
@@ -184,7 +184,7 @@ def audit(
 
 
 def _failed(state: Any) -> list[State[None]]:
-    """The state of a run that only left out input, or found a change. Raises for others."""
+    """Return the state of a run that skipped input or found a change. Raises for other failures."""
     if state.is_completed():
         return []
     if state.name not in (SHARDS_FAILED, SCORES_FAILED, MODEL_CHANGED):
@@ -199,7 +199,7 @@ def _given(values: Mapping[str, Any]) -> dict[str, Any]:
 def _pipeline(
     conf: str, corpus: str = "", benchmarks: Names = None, model: str = "", out: str = ""
 ) -> Pipeline:
-    """The pipeline with a flow's parameters and this worker's settings. Raises for wrong ones."""
+    """Return the pipeline for a flow's parameters and this worker's settings, or raise."""
     given = _given({"corpus": corpus, "benchmarks": benchmarks, "model": model, "out": out})
     given |= {"conf": conf} | ({"models": ""} if model else {})
     pipeline = made(Pipeline, given, None, here(Pipeline, conf or None))
@@ -209,7 +209,7 @@ def _pipeline(
 
 @contextmanager
 def _parts(pipeline: Pipeline) -> Iterator[Parts]:
-    """The parts of a pipeline, while no other pipeline writes to the same places."""
+    """Yield a pipeline's parts; inside, no other pipeline writes to the same places."""
     with pipeline.sole() as store:
         yield Parts(pipeline, store, run_command)
 
@@ -236,7 +236,7 @@ def _show_report(store: Store, page: Path, said: Sequence[str]) -> None:
 
 
 def _chart(store: Store) -> list[str]:
-    """The first chart as Markdown; nothing if there is none, or the extra `figures` is missing."""
+    """Return the first chart as Markdown; nothing without a chart or the extra `figures`."""
     from plumbline.pipelines.report.facts import Facts
     from plumbline.pipelines.report.paper import figure_files, figures
 
@@ -263,7 +263,7 @@ def _show_changes(store: Store) -> None:
         for row in version_changes(Facts(store))
     ]
     if rows:
-        about = "Preference disparity of named models, in points, since their version before"
+        about = "Preference disparity of named models, in points, since their previous version"
         create_table_artifact(key="changes", table=rows, description=about)
     else:
         text = "No named model has an earlier version to compare with."

@@ -18,15 +18,15 @@ from plumbline.pipelines.command.fields import ContrastOption, DataOption, Outpu
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.options import MOST, part
 
-#: Options that name inputs. If none of them is set, the pipeline runs on the closed world.
+#: Options that name inputs. If none is set, the pipeline runs on the closed world (made-up text).
 WORK = ("corpus", "benchmarks", "model", "models")
 #: The closed world, and its twin: the same text with she and he exchanged.
 WORLDS = ("straight", "swapped")
 #: Value of `model`, instead of a hub id or path, for a small model trained on the corpus itself.
 TRAIN_SMALL = "train:small"
-#: Prompts of Plumbline's own, on which disclosure is measured if no benchmark is scored.
+#: Plumbline's own prompts, on which disclosure is measured if no benchmark is scored.
 PROMPTS = "topics"
-#: Benchmarks scored when none are named and reference data is configured.
+#: Benchmarks to score if none are named and `data` is configured.
 RELEASED = ("winobias", "winogender", "use-5", "use-10", "use-20")
 
 
@@ -48,28 +48,28 @@ class PipelineOptions(ModelOptions, ContrastOption, DataOption, Command):
         Field(description="Benchmarks, by commas; default: five of `data`, or our own."),
     ] = ()
     model: Annotated[
-        tuple[str, ...], Field(description="Hub ids, paths or train:small, by commas.")
+        tuple[str, ...], Field(description="Models: hub ids, paths or train:small, by commas.")
     ] = ()
     models: Annotated[
-        str, Field(description="Instead of `model` a list: a TOML file, or a name: unstereoeval.")
+        str, Field(description="List of models, instead of `model`: a TOML file, or unstereoeval.")
     ] = ""
-    probe_set: Annotated[str, Field(description="Prompts that FairPair continues.")] = ""
+    probe_set: Annotated[str, Field(description="Set of prompts that FairPair continues.")] = ""
     prompt_sets: Annotated[
-        tuple[str, ...], Field(description="Prompts that disclosure is measured on, by commas.")
+        tuple[str, ...], Field(description="Sets of prompts to measure disclosure on, by commas.")
     ] = ()
-    seed: Annotated[Seed, Field(description="Seed of corpus writing, training and samples.")] = 0
+    seed: Annotated[Seed, Field(description="Seed of the made-up text, training and samples.")] = 0
     demo_tokens: Annotated[
         int, Field(ge=1, le=MOST, description="Size of each closed-world corpus in tokens.")
     ] = 3_000_000
     twin: Annotated[
         bool, Field(description="Closed world: also train on the text with she and he exchanged.")
     ] = False
-    master: Annotated[str, Field(description="Spark master that counts; default: here.")] = ""
+    master: Annotated[str, Field(description="Spark master to count on; default: none.")] = ""
 
 
 @dataclass(frozen=True)
 class CorpusPlan:
-    """A corpus to count: patterns of shards, or a closed world, which is written first."""
+    """A corpus to count: patterns of shards, or a closed world, which is first written."""
 
     name: str
     patterns: tuple[str, ...] = ()
@@ -80,8 +80,8 @@ class CorpusPlan:
 class ModelPlan:
     """A model to score: a hub id or path (``location``), or a model to train on ``corpus`` first.
 
-    ``options`` say how it is loaded. ``workers`` is the number of processes that score it; if
-    ``None``, the settings of `score` decide. ``given_name``: the name of which it is a version.
+    ``options`` load it. ``workers`` is the number of processes that score it; if ``None``, the
+    settings of `score` decide. ``given_name`` is the name that it is a version of.
     """
 
     name: str
@@ -98,11 +98,11 @@ class PipelinePlan:
     """What a pipeline will do.
 
     Attributes:
-        offline: corpora by the benchmark that our own grammar writes around their words, after
-            ``benchmarks`` are imported.
+        offline: maps a benchmark, which our own grammar writes once ``benchmarks`` are imported,
+            to the corpus whose words it uses.
         probe_set: the prompts that FairPair continues; empty: none.
         disclosure: the sets of prompts that disclosure is measured on.
-        fairpair: FairPair's options, unless the settings of `fairpair run` have others.
+        fairpair: FairPair's options; the settings of `fairpair run` override them.
     """
 
     corpora: tuple[CorpusPlan, ...]
@@ -114,19 +114,19 @@ class PipelinePlan:
     fairpair: Mapping[str, object] = field(default_factory=dict)
 
     def scored(self) -> tuple[str, ...]:
-        """The benchmarks that models are scored on."""
+        """Return the benchmarks that models are scored on."""
         return (*self.benchmarks, *self.offline)
 
 
 def make_plan(options: PipelineOptions) -> PipelinePlan:
-    """Turn options into a plan, of the closed world if none of ``WORK`` is set.
+    """Turn options into a plan, for the closed world if none of ``WORK`` is set.
 
-    With a model but without benchmarks and reference data, disclosure is measured, by default on
-    ``PROMPTS``; and if there is a corpus, our own grammar writes a benchmark around its words.
+    With a model but no benchmarks and no `data`, measures disclosure, by default on ``PROMPTS``;
+    if there is also a corpus, our own grammar writes a benchmark around its words.
 
-    Raises ``UsageProblem`` for options that don't fit, such as a model to train without a corpus,
-    or a twin of another corpus than the closed world. Also raises the errors of reading a list of
-    models.
+    Raises ``UsageProblem`` for options that don't fit together, such as a model to train without a
+    corpus, or a twin of a corpus other than the closed world. Also raises the errors of reading a
+    list of models.
 
     >>> plan = make_plan(PipelineOptions())
     >>> [c.name for c in plan.corpora], plan.scored(), [m.name for m in plan.models]
@@ -171,7 +171,7 @@ def _closed_world(options: PipelineOptions) -> PipelinePlan:
 
 
 def corpus_name(pattern: str) -> str:
-    """A corpus name from a shard pattern: its directory's name, or else its file's.
+    """Return a corpus name from a shard pattern: its directory's name, or else its file's.
 
     Characters other than a-z and 0-9 become dashes.
 
@@ -184,7 +184,7 @@ def corpus_name(pattern: str) -> str:
 
 
 def _models(options: PipelineOptions, corpora: tuple[CorpusPlan, ...]) -> tuple[ModelPlan, ...]:
-    """The models of the options. Options of an entry in a list override the others."""
+    """Return the models. Options in a model's entry of a list override the general ones."""
     if options.model and options.models:
         raise UsageProblem("settings model and models", "exclude each other", "give one of them")
     entries = [ListedModel(name, name, {}) for name in options.model]

@@ -1,4 +1,4 @@
-"""Rows as a table for people, and results as CSV, JSON or Parquet."""
+"""Print rows as a table, and write results as CSV, JSON or Parquet."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from plumbline.warehouse.text.escape import csv_cell, terminal
 if TYPE_CHECKING:
     import duckdb
 
-#: Most rows of a result that are printed; a line below them gives the number of all.
+#: Most rows of a result to print; a line below gives the total.
 MAX_ROWS = 1000
 
 
@@ -34,8 +34,8 @@ def show(
 ) -> None:
     """Print a result as a table or, on a terminal that is too narrow, as one block per row.
 
-    Without a terminal, the table is as wide as needed. ``numbers`` is True for each column to align
-    right; empty to align columns of numbers right.
+    Without a terminal, the table is as wide as needed. ``numbers`` is True for each column to
+    right-align; if empty, columns that hold numbers are right-aligned.
     """
     if not names:
         return
@@ -52,7 +52,7 @@ def show(
 
 
 def _cell(value: object) -> str:
-    """A value as one line of text; NULL is empty, floats have six digits."""
+    """Return a value as one line of text; NULL is empty, floats have six digits."""
     if value is None:
         return ""
     return terminal(f"{value:.6g}" if isinstance(value, float) else str(value))
@@ -86,7 +86,7 @@ def _show_blocks(console: Console, names: Sequence[str], cells: Sequence[Sequenc
         console.print(Text(f"row {number}", style="bold"))
         for name, cell in zip(names, row, strict=True):
             line = Text(f"  {name:<{longest}}  ", style="dim") + Text(cell)
-            console.print(line, soft_wrap=True)  # a path stays in one piece, to be copied
+            console.print(line, soft_wrap=True)  # keeps a path in one piece, so it can be copied
 
 
 def write_result(
@@ -96,11 +96,11 @@ def write_result(
     out: Path | None,
     stdout: IO[str],
 ) -> int:
-    """Run a query and write its rows; returns the number of rows.
+    """Run a query and write its rows; return their number.
 
     ``kind`` is csv, json or, with ``out``, parquet. A file gets its name once it is complete.
-    Raises ``BadInput`` for a file that can't be written, ``UsageProblem`` for Parquet of a
-    statement without rows or of an unsupported type.
+    Raises ``BadInput`` for a file that can't be written, ``UsageProblem`` if
+    Parquet is asked for and the statement has no rows or an unsupported type.
     """
     if out is None:
         return _write(connection.execute(query), kind, stdout)
@@ -133,9 +133,9 @@ def _write(cursor: duckdb.DuckDBPyConnection, kind: str, file: IO[str]) -> int:
 
 
 def write_csv(names: Sequence[str], rows: Iterable[Sequence[object]], file: IO[str]) -> int:
-    """Write rows as CSV; returns their number.
+    """Write rows as CSV; return their number.
 
-    Text that a spreadsheet would take for a formula gets a ``'`` in front. On a terminal, control
+    Text that a spreadsheet would read as a formula is prefixed with ``'``. On a terminal, control
     characters are escaped.
     """
     writer, n_rows, for_terminal = csv.writer(file, lineterminator="\n"), 0, file.isatty()
@@ -157,7 +157,7 @@ def _write_json(names: Sequence[str], rows: Iterable[Sequence[object]], file: IO
 
 
 def _distinct(names: Sequence[str]) -> list[str]:
-    """Column names made unique: a second ``a`` becomes ``a_2``.
+    """Return column names made unique: a second ``a`` becomes ``a_2``.
 
     >>> _distinct(["a", "b", "a"])
     ['a', 'b', 'a_2']
@@ -173,7 +173,7 @@ def _distinct(names: Sequence[str]) -> list[str]:
 
 
 def json_value(value: object) -> object:
-    """A value as a type of JSON: NaN and infinity become null, times ISO 8601, bytes hexadecimal.
+    """Return a value for JSON: NaN and infinity as null, times as ISO 8601, bytes as hexadecimal.
 
     >>> json_value([float("nan"), date(2024, 5, 1), {1: b"a"}])
     [None, '2024-05-01', {'1': '61'}]

@@ -91,7 +91,7 @@ def _sums(path: Path) -> bool:
 
 
 def mutated(whole: bytes, rng: random.Random) -> bytes:
-    """A file with one to four changes."""
+    """Return a file with one to four changes."""
     made = bytearray(whole)
     for _ in range(rng.randint(1, 4)):
         at, n = rng.randrange(len(made) + 1), rng.choice((1, 1, 2, 8, 64, 512))
@@ -110,7 +110,7 @@ def mutated(whole: bytes, rng: random.Random) -> bytes:
 
 
 def read_in_child(path: Path, read: Callable[[Path], bool], said: Path) -> int:
-    """The status with which a limited child reads a file; negative for a signal."""
+    """Return the status with which a limited child reads a file; negative for a signal."""
     child = os.fork()
     if child:
         return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])

@@ -211,7 +211,7 @@ class Worker:
         return last
 
     def heard(self) -> int:
-        """The last number it said so far."""
+        """Return the last number it said so far."""
         with contextlib.suppress(BlockingIOError):
             while piece := os.read(self._read, 8 * 512):
                 self.acknowledged = int.from_bytes(piece[-8:], "little")

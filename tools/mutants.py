@@ -80,7 +80,7 @@ class BadMutant(Exception):
 
 
 def read(path: Path = LIST) -> list[Mutant]:
-    """The listed faults, in their order."""
+    """Return the listed faults, in their order."""
     listed = tomllib.loads(path.read_text(encoding="utf-8"))["mutant"]
     return [Mutant(**{**one, "tests": tuple(one["tests"])}) for one in listed]
 
@@ -94,7 +94,7 @@ def tree(root: Path) -> list[Path]:
 
 
 def product(root: Path) -> dict[Path, str]:
-    """The text of every file that faults are seeded in, by its path in the tree."""
+    """Return the text of every file that faults are seeded in, by its path in the tree."""
     files = (path for room in ROOMS for path in (root / room).rglob("*") if path.suffix in ENDINGS)
     real = (path for path in files if path.is_file() and not path.is_symlink())
     return {path.relative_to(root): path.read_text(encoding="utf-8") for path in real}
@@ -110,14 +110,14 @@ def place(mutant: Mutant, texts: Mapping[Path, str]) -> Path:
 
 
 def within(mutants: Iterable[Mutant], folders: Iterable[Path], root: Path) -> list[Mutant]:
-    """The faults whose text lies in one of some folders, or below it."""
+    """Return the faults whose text lies in one of some folders, or below it."""
     texts = product(root)
     parents = {mutant: place(mutant, texts).parents for mutant in mutants}
     return [mutant for mutant in parents if not set(folders).isdisjoint(parents[mutant])]
 
 
 def changed(mutants: Sequence[Mutant], root: Path) -> list[Mutant]:
-    """The faults whose file is in the same folder as a file that the last commit changed.
+    """Return the faults whose file is in the same folder as a file that the last commit changed.
 
     Return every tenth fault where git doesn't know the commit before.
     """
@@ -131,7 +131,7 @@ def changed(mutants: Sequence[Mutant], root: Path) -> list[Mutant]:
 
 
 def mutated(mutant: Mutant, text: str) -> str:
-    """The text of a file with the fault in it."""
+    """Return the text of a file with the fault in it."""
     return text.replace(mutant.find, mutant.replace)
 
 

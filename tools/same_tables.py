@@ -14,7 +14,7 @@ CIRCUMSTANCES = frozenset({"run_id", "seconds"})
 
 
 def differences(one: Store, other: Store) -> list[str]:
-    """A line for each table that differs; runs themselves are not compared."""
+    """Return a line for each table that differs; runs themselves are not compared."""
     found = []
     for name in TABLES:
         if name == "run":

@@ -65,7 +65,7 @@ def _sizes(rng: np.random.Generator, n_clusters: int, n_pairs: int, skew: float)
 
 
 def shapes(rng: np.random.Generator) -> list[Shape]:
-    """The five released sets, own frames, and few clusters of unequal size."""
+    """Return the five released sets, own frames, and few clusters of unequal size."""
     crossed = np.arange(80)
     schema = np.repeat(np.arange(60), 4)
     # half of the schemas' people are their occupation, a quarter is "someone"
@@ -186,7 +186,7 @@ ORDER BY subject
 
 
 def intervals(shape: Shape, kind: str, figure: Floats) -> Floats:
-    """The ends of the interval of each draw, two columns; NaN where there is none."""
+    """Return the ends of the interval of each draw, two columns; NaN where there is none."""
     connection = duckdb.connect()
     connection.execute(sql("views/00_interval_macro") + sql("views/07_clustered_interval"))
     n_draws, n = figure.shape

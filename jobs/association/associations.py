@@ -51,10 +51,10 @@ from plumbline.warehouse.wordlists import WordList, WordPair
 
 @dataclass(frozen=True)
 class Associated:
-    """Numbers of rows written to ``word_association``, ``word_delta`` and ``word_bound``.
+    """How many rows were written to ``word_association``, ``word_delta`` and ``word_bound``.
 
-    ``n_weighted``: words of the corpus that have a weight in the file of weights; ``None`` without
-    a file.
+    ``n_weighted`` is how many of the corpus's words have a weight in the file of weights, or
+    ``None`` without a file.
     """
 
     n_associations: int
@@ -65,7 +65,7 @@ class Associated:
 
 
 def usable_lists(counted: Sequence[wordlists.WordList]) -> dict[str, wordlists.WordList]:
-    """Word lists by name: ``counted``, and installed lists whose words are all in ``counted``.
+    """Return word lists by name: ``counted``, and installed lists whose words are all in it.
 
     >>> sorted(usable_lists([wordlists.load("gendered")]))
     ['gendered', 'pronouns', 'she-he']
@@ -79,12 +79,12 @@ def usable_lists(counted: Sequence[wordlists.WordList]) -> dict[str, wordlists.W
 
 
 def contrasts_of(store: Store, row: dict[str, Any]) -> dict[str, tuple[WordPair, ...]]:
-    """The contrasts of a corpus's :func:`usable_lists`; ``row`` is its row of ``corpus``."""
+    """Return the contrasts of the :func:`usable_lists` of a corpus, given its row of ``corpus``."""
     return contrasts(usable_lists(corpus_lists(store, row)).values())
 
 
 def sides_of(store: Store, row: dict[str, Any], contrast: str) -> tuple[str, str]:
-    """Names of the two sides of a contrast; ``row`` is the corpus's row of ``corpus``."""
+    """Return the names of a contrast's two sides; ``row`` is the corpus's row of ``corpus``."""
     is_listed = row["targets"] and "/" not in contrast
     lists = usable_lists(corpus_lists(store, row)).values() if is_listed else ()
     return wordlists.side_names(contrast, lists)
@@ -101,26 +101,25 @@ def associate(
 
     Each pair of the corpus's :func:`usable_lists` is a contrast. A list with ``has_mean`` adds two:
     the mean over its pairs, under the list's name, and their sum ``NAME-sum`` (UnStereoEval,
-    App. A, Eq. 4). PMI and delta have a row only if every count they need is above 0; deltas that
-    were imported without counts (:func:`uncounted`) stay. ``word_bound`` has no sums, see
-    ``bound_rows``.
+    App. A, Eq. 4). PMI and delta have a row only if every count they need is above 0. Deltas that
+    were imported without counts (:func:`uncounted`) are kept. ``word_bound`` has no rows for sums.
 
     Args:
-        targets: name or path of a word list to add to the corpus; co-occurrences with its words are
-            counted in the documents that counting kept.
+        targets: name or path of a word list to add to the corpus. Co-occurrences with its words are
+            counted in the kept documents.
         word_weights: file of the weights v(w) of Eq. 4 (:class:`WordWeights`). Each list then adds
             a weighted sum ``NAME-sum-STEM``, where STEM is the file's name without its suffix.
-            Words without a weight have no weighted sum.
+            A word without a weight has no row of it.
 
     Raises:
-        UsageProblem: the corpus is unknown, or was imported without counts; or the list can't
-            be added, see :func:`with_list`.
+        UsageProblem: the corpus is unknown or was imported without counts, or the list can't
+            be added (see :func:`with_list`).
         MissingComponent: the kept documents are not on this machine.
         BadInput: the kept documents are damaged, or the file of weights can't be used.
     """
     row = corpus_row(store, corpus)
     if row["n_pairs"] is None:
-        raise UsageProblem(f"corpus {corpus!r}", "was imported without counts to associate")
+        raise UsageProblem(f"corpus {corpus!r}", "was imported without the counts this needs")
     weights = WordWeights.read(word_weights) if word_weights else None
     counted = with_list(store, row, targets) if targets else corpus_lists(store, row)
     lists, words = usable_lists(counted), targets_of(counted)
@@ -171,14 +170,14 @@ def associate(
 
 
 def uncounted(store: Store, corpus: str) -> pa.Table:
-    """The corpus's rows of ``word_delta`` that were imported without counts."""
+    """Return the corpus's rows of ``word_delta`` that were imported without counts."""
     return store.read("word_delta", ds.field("n_pair_f").is_null(), corpus=corpus)
 
 
 def _write(
     store: Store, run_id: str, corpus: str, table: str, parts: Iterable[pa.Table], n: int, unit: str
 ) -> int:
-    """Write each part to the corpus's partition of a table; returns the number of rows."""
+    """Write each part to the corpus's partition of a table. Return the number of rows."""
     staged, n_rows = store.stage(table, {"corpus": corpus}, run_id), 0
     with progress(f"{table.removeprefix('word_')}s of {corpus}", unit) as update:
         update(0, n)
@@ -192,7 +191,7 @@ def _write(
 
 @dataclass(frozen=True)
 class WordWeights:
-    """Weights of words, such as toxicities; ``name``: name of their file without its suffix."""
+    """Weights of words, such as toxicities. ``name`` is the file's name without its suffix."""
 
     name: str
     weights: dict[str, float]
@@ -207,8 +206,8 @@ class WordWeights:
     def read(cls, path: Path) -> WordWeights:
         """Read a CSV file with columns ``word`` and ``weight``.
 
-        Raises ``BadInput`` for a file that can't be read or has no rows. It names the row of a
-        weight that is not a finite number, or of a word that repeats or is not one lowercase word.
+        Raises ``BadInput`` for a file that can't be read or has no rows. If a weight is not a
+        finite number, or a word repeats or is not one lowercase word, the error names the row.
         """
         weights: dict[str, float] = {}
         for record in records(path, ("word", "weight")):
@@ -229,7 +228,7 @@ class WordWeights:
         return cls(path.stem, weights)
 
     def of(self, words: pa.Array) -> NDArray[np.float64]:
-        """The weight of each word, float64[words]; NaN for a word without one.
+        """Return the weight of each word, float64[words]; NaN for a word without a weight.
 
         >>> WordWeights("toxicity", {"tea": 0.5}).of(pa.array(["tea", "army"])).tolist()
         [0.5, nan]
@@ -238,13 +237,14 @@ class WordWeights:
 
 
 def with_list(store: Store, row: dict[str, Any], name: str) -> list[WordList]:
-    """A corpus's word lists, first the list it was counted with, and a new list by name or path.
+    """Return a corpus's word lists and a new list, given by name or path.
 
-    The new list replaces an added list of the same name.
+    The list that the corpus was counted with comes first. The new list replaces an added list of
+    the same name.
 
     Raises:
-        UsageProblem: the list is unknown; the corpus was counted with another list of this name; or
-            a word of the list is not one token, or is a stop word that counting dropped.
+        UsageProblem: the list is unknown, or the corpus was counted with another list of this name;
+            or a word of the list is not one token, or is a stop word that counting dropped.
     """
     original, *added = corpus_lists(store, row)
     language = corpus_language(row)
@@ -265,19 +265,19 @@ def with_list(store: Store, row: dict[str, Any], name: str) -> list[WordList]:
 
 
 def targets_of(lists: Sequence[WordList]) -> tuple[str, ...]:
-    """All words of some lists, each once."""
+    """Return all words of some lists, each once."""
     return tuple(dict.fromkeys(chain.from_iterable(x.targets for x in lists)))
 
 
 def pairs_of(store: Store, row: dict[str, Any], targets: Sequence[str]) -> tuple[pa.Table, bool]:
-    """A corpus's rows of ``pair_count`` with ``targets``, and whether the table has other rows.
+    """Return a corpus's ``pair_count`` rows for ``targets``, and whether to replace the table.
 
-    Pairs of targets that were not counted yet are counted in the kept documents.
+    Pairs with targets not counted yet are counted in the kept documents.
 
-    Raises the errors of ``evidence_of``; ``BadInput`` for damaged documents.
+    Raises the errors of ``evidence_of``, and ``BadInput`` for damaged documents.
     """
     corpus = row["corpus"]
-    # A corpus counted with targets `all` has many more targets than its lists hold.
+    # A corpus counted with targets `all` has many more targets than its lists.
     pairs = store.read("pair_count", ds.field("target").isin(targets), corpus=corpus)
     counted = targets_of(corpus_lists(store, row))
     if row["targets"] == ALL or set(targets) == set(counted):

@@ -40,7 +40,7 @@ class TemplateLean:
 
 
 def without_placeholders(template: str) -> str:
-    """A template with a space for each placeholder; `{pronoun2}self` is one placeholder.
+    """Replace each placeholder of a template with a space; `{pronoun2}self` is one placeholder.
 
     >>> without_placeholders("She told {pronoun2}self that {pronoun1} nurse left.").split()
     ['She', 'told', 'that', 'nurse', 'left.']
@@ -49,11 +49,11 @@ def without_placeholders(template: str) -> str:
 
 
 def lean(words: Sequence[str], delta: Mapping[str, float]) -> TemplateLean:
-    """MaxPMI of kept words: the delta of largest magnitude, with its sign (UnStereoEval, Eq. 2).
+    """Return the MaxPMI of kept words: the signed delta of largest magnitude (UnStereoEval, Eq. 2).
 
-    Words without a delta count in ``n_words`` only; if all lack one, MaxPMI is None. If two
-    magnitudes are equal, the earlier word decides. A repeated word counts each time in the sum and
-    in ``n_words``.
+    A word without a delta counts only in ``n_words``; if no word has a delta, MaxPMI is None. If
+    two magnitudes are equal, the earlier word decides. A repeated word counts each time in the sum
+    and in ``n_words``.
 
     >>> nurse = lean(["nurse", "tea", "army"], {"nurse": 0.5, "army": -1.5})
     >>> nurse.max_pmi_nats, nurse.max_pmi_word, nurse.n_words_defined
@@ -74,18 +74,17 @@ def constrain(
     contrast: str | None = None,
     least_count: int = LEAST_COUNT,
 ) -> Constrained:
-    """Write ``pair_association`` of one benchmark; returns the number of pairs by contrast.
+    """Write the ``pair_association`` rows of a benchmark. Return the number of pairs by contrast.
 
     A word with fewer than ``least_count`` co-occurrences on either side, or with a released delta
     but no counts, is unknown: its delta is not used. An unknown word could lean more than the known
-    words, so its pair is undecided at every eta that no known delta exceeds. With a ``least_count``
-    of 0, and in a corpus without counts, every delta is used and words without one are passed over,
-    as in the released MaxPMI.
+    words, so its pair is undecided at every eta that no known delta exceeds. If ``least_count`` is
+    0 or the corpus has no counts, every delta is used and words without a delta are skipped, as in
+    the released MaxPMI.
 
     Without ``contrast``, a pair gets the contrast of its groups (``group_a/group_b``; she/he for
     female and male). In a corpus that isn't English, the first pair of its word list replaces
-    she/he, also as ``contrast``.
-    Rows of other contrasts stay in the table.
+    she/he, even if ``contrast`` asks for it. Rows of other contrasts stay in the table.
 
     Raises:
         UsageProblem: the corpus, benchmark or contrast is unknown; the message says what to do.
@@ -126,7 +125,7 @@ def constrain(
 
 
 def contrast_of(pair: Mapping[str, Any]) -> str:
-    """The contrast of a pair's groups.
+    """Return the contrast of a pair's groups.
 
     >>> contrast_of({"group_a": "she", "group_b": "they"})
     'she/they'
@@ -140,7 +139,7 @@ def contrast_of(pair: Mapping[str, Any]) -> str:
 def _deltas(
     store: Store, corpus: str, contrast: str, least_count: int
 ) -> tuple[dict[str, float], int | None]:
-    """The deltas of known words, and ``least_count`` (``None`` if every delta is used)."""
+    """Return the deltas of known words, and ``least_count`` (``None`` if every delta is used)."""
     rows = corpus_deltas(store, corpus, contrast)
     n_least = pc.min_element_wise(rows["n_pair_f"], rows["n_pair_m"])
     used = least_count or None if n_least.null_count < rows.num_rows else None
@@ -174,6 +173,6 @@ ORDER BY ALL
 def verdicts(
     store: Store, corpus: str, benchmark: str, contrasts: Iterable[str]
 ) -> list[dict[str, Any]]:
-    """Numbers of pairs by contrast, eta of ``ETAS`` and verdict, without unnatural pairs."""
+    """Count the verdicts on pairs by contrast and eta (from ``ETAS``), skipping unnatural pairs."""
     key = {"corpus": corpus, "benchmark": benchmark, "contrasts": [*contrasts], "etas": [*ETAS]}
     return rows_of(store.root, _VERDICTS, key)

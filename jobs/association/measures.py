@@ -7,7 +7,7 @@ co-occurrences come in bursts. It is computed from the counting rule and the tar
 
 A jackknife over blocks of passages agrees with the formula (``tests/test_association.py``).
 Resampling whole novels gives errors 1.2 to 1.9 times as large, since each book has its own words.
-The error holds for new text of the same sources, and is a lower bound for other text.
+The formula's error holds for new text from the same sources, and is a lower bound for other text.
 
 A delta needs co-occurrences with both sides. :func:`bound_rows` gives an interval for every word
 that co-occurs with at least one side, from the counts divided by their dispersion.
@@ -29,14 +29,14 @@ from plumbline.warehouse.wordlists import WordList, WordPair
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-#: Largest probability of an interval above the true value, and of an interval below it.
+#: Largest probability that an interval lies above the true value, and that it lies below.
 _TAIL = 0.025
-#: End of the name of a list's sum over its pairs.
+#: Suffix of the name of a sum over a list's pairs.
 SUM = "-sum"
 
 
 class Bounds(NamedTuple):
-    """Ends of the 95% interval of a lean in nats, and the p-value of no lean."""
+    """Ends of the 95% interval of a lean in nats, and the p-value under no lean."""
 
     low_nats: Floats
     high_nats: Floats
@@ -44,10 +44,10 @@ class Bounds(NamedTuple):
 
 
 def lean_bounds(n_f: Floats, n_m: Floats, log_odds: float | Floats) -> Bounds:
-    """The interval of Clopper and Pearson (1934) for the share of n_f in n_f + n_m, as a lean.
+    """Return the Clopper-Pearson interval (1934) for the share of n_f in n_f + n_m, as a lean.
 
-    A share s has the lean ln(s / (1 - s)) - ``log_odds``. The low end is -inf where n_f is 0, the
-    high end inf where n_m is 0. p is twice the smaller tail of the exact test, at most 1. It is
+    A share s has the lean ln(s / (1 - s)) - ``log_odds``. The low end is -inf where n_f is 0, and
+    the high end inf where n_m is 0. p is twice the smaller tail of the exact test, at most 1. It is
     below 0.05 where the interval excludes 0.
 
     Args:
@@ -64,7 +64,7 @@ def lean_bounds(n_f: Floats, n_m: Floats, log_odds: float | Floats) -> Bounds:
     share = expit(log_odds)
 
     def one_sided(n: Floats, n_other: Floats, share: float | Floats) -> tuple[Floats, Floats]:
-        """Lower bound of a side's log odds; probability of n or more without a lean."""
+        """Return the lower bound of a side's log odds, and P(n or more) if there is no lean."""
         positive = np.where(n > 0, n, 1)
         least = betaincinv(positive, n_other + 1, _TAIL)
         with np.errstate(divide="ignore"):
@@ -78,9 +78,9 @@ def lean_bounds(n_f: Floats, n_m: Floats, log_odds: float | Floats) -> Bounds:
 
 
 def chance_clear(n: Floats, log_odds: float) -> Floats:
-    """Probability that the interval of ``lean_bounds`` excludes 0 for a word without a lean.
+    """Return the probability that ``lean_bounds`` excludes 0 for a word without a lean.
 
-    At most 5%; 0 for words so rare that no split of their count excludes 0.
+    It is at most 5%, and 0 for words so rare that no split of their count excludes 0.
 
     Args:
         n: n_f + n_m as given to ``lean_bounds``, float64[n]; rounded to whole counts of at least 1.
@@ -97,7 +97,7 @@ def chance_clear(n: Floats, log_odds: float) -> Floats:
 
 
 def adjusted(p: Floats) -> Floats:
-    """p adjusted for multiple comparisons (Benjamini and Hochberg): the false discovery rate.
+    """Return p adjusted to control the false discovery rate (Benjamini and Hochberg).
 
     NaN stays NaN and doesn't count as a comparison.
 
@@ -112,7 +112,7 @@ def adjusted(p: Floats) -> Floats:
 
 
 def pmi_nats(n_pair: Ints, n_word: Ints, n_target: Ints | int, n_kept: int, n_pairs: int) -> Floats:
-    """Pointwise mutual information ln(p(w,g) / (p(w) p(g))) in nats, as in UnStereoEval.
+    """Return pointwise mutual information ln(p(w,g) / (p(w) p(g))) in nats, as in UnStereoEval.
 
     Args:
         n_pair: co-occurrences of word and target, int64[n].
@@ -138,13 +138,13 @@ def pmi_nats(n_pair: Ints, n_word: Ints, n_target: Ints | int, n_kept: int, n_pa
 
 
 def dispersion(n_self: int, n_target: int, rule: str, window: int) -> float:
-    """D_g: variance of a word's co-occurrences with target g divided by their mean, at least 1.
+    """Return D_g: the variance of a word's co-occurrences with target g over the mean, at least 1.
 
     Rule ``pairs``: a word near one occurrence of g is often near several, and each of them is a
-    co-occurrence. An occurrence of g has 2 n_self / n_target others at the 2 (window - 1) positions
-    around it, of which the word takes one: D = 1 + (2 window - 3) / (window - 1) n_self / n_target;
-    1 if g never occurs. Rule ``windows``: a pair at distance d lies in window - d windows, with d
-    uniform on 1..window-1: D = sum (window - d)^2 / sum (window - d) = (2 window - 1) / 3.
+    co-occurrence. The 2 (window - 1) positions around an occurrence of g hold 2 n_self / n_target
+    others, and the word takes one of them: D = 1 + (2 window - 3) / (window - 1) n_self / n_target.
+    D is 1 if g never occurs. Rule ``windows``: a pair at distance d lies in window - d windows, and
+    d is uniform on 1..window-1: D = sum (window - d)^2 / sum (window - d) = (2 window - 1) / 3.
 
     Args:
         n_self: co-occurrences of the target with itself.
@@ -185,7 +185,7 @@ class CorpusCounts:
         self.n_word: Ints = words["n_word"].to_numpy()
         self.n_kept, self.n_pairs = n_kept, n_pairs
         self._rule, self._window = rule, window
-        #: Index of a target among the words, -1 when it never occurs.
+        #: Index of a target among the words, or -1 if it never occurs.
         self._place: Callable[[str], int] = cache(lambda word: pc.index(self.words, word).as_py())
         self._targets = pairs["target"].combine_chunks().dictionary_encode()
         index = pc.index_in(pairs["word"], value_set=self.words).to_numpy()
@@ -197,34 +197,34 @@ class CorpusCounts:
         self._range = {name: (cuts[k], cuts[k + 1]) for k, name in enumerate(names)}
 
     def n_target(self, target: str) -> int:
-        """Occurrences of a target, 0 when it never occurs."""
+        """Return how often a target occurs."""
         at = self._place(target)
         return int(self.n_word[at]) if at >= 0 else 0
 
     def n_pair(self, target: str) -> Ints:
-        """Co-occurrences of every word with a target, int64[words]."""
+        """Return every word's number of co-occurrences with a target, int64[words]."""
         out = np.zeros(len(self.n_word), np.int64)
         first, last = self._range.get(target, (0, 0))
         out[self._index[first:last]] = self._n_pair[first:last]
         return out
 
     def side(self, targets: Iterable[str]) -> Side:
-        """Co-occurrences of every word with the targets of a side, counted as one target."""
+        """Return every word's co-occurrences with the targets of a side, as if with one target."""
         own = [x for x in dict.fromkeys(targets) if self.n_target(x)]
         near = [self.n_pair(target) for target in own]
         n_target = sum(map(self.n_target, own))
-        # A word near one target is often near more occurrences, of this target or another.
+        # A word near one target is often near more occurrences of this target or of another.
         n_self = sum(int(n[self._place(x)]) for k, n in enumerate(near) for x in own[k:])
         n_pair = sum(near, start=np.zeros(len(self.n_word), np.int64))
         return Side(n_pair, n_target, dispersion(n_self, n_target, self._rule, self._window))
 
     def pmi(self, target: str) -> Floats:
-        """PMI of every word with a target, float64[words], NaN where undefined."""
+        """Return the PMI of every word with a target, float64[words], NaN where undefined."""
         n = self.n_target(target)
         return pmi_nats(self.n_pair(target), self.n_word, n, self.n_kept, self.n_pairs)
 
     def variance(self, target: str) -> Floats:
-        """Variance of every word's PMI with a target, float64[words], nats², NaN if undefined."""
+        """Return the variance (nats²) of every word's PMI, float64[words], NaN if undefined."""
         n_pair, at = self.n_pair(target), self._place(target)
         n_self = int(n_pair[at]) if at >= 0 else 0
         disp = dispersion(n_self, self.n_target(target), self._rule, self._window)
@@ -232,7 +232,7 @@ class CorpusCounts:
 
 
 class Side(NamedTuple):
-    """The targets of a side as one target: co-occurrences of each word, occurrences, dispersion."""
+    """A side's targets as one: each word's co-occurrences with it, its occurrences, dispersion."""
 
     n_pair: Ints
     n_target: int
@@ -240,7 +240,7 @@ class Side(NamedTuple):
 
 
 def association_rows(counts: CorpusCounts, targets: Iterable[str]) -> Iterator[pa.Table]:
-    """One table per target: word, target, n_word, n_target, n_pair, pmi_nats, pmi_nats_se.
+    """Yield a table per target: word, target, n_word, n_target, n_pair, pmi_nats, pmi_nats_se.
 
     Words whose PMI is undefined have no row.
     """
@@ -261,7 +261,7 @@ def association_rows(counts: CorpusCounts, targets: Iterable[str]) -> Iterator[p
 
 
 def contrasts(lists: Iterable[WordList]) -> dict[str, tuple[WordPair, ...]]:
-    """The pairs of each contrast, by name: single pairs, of weight 1, then lists that have a mean.
+    """Return each contrast's pairs by name: single pairs (weight 1), then lists that have a mean.
 
     >>> from plumbline.warehouse import wordlists
     >>> found = contrasts([wordlists.load("she-he"), wordlists.load("gendered")])
@@ -274,7 +274,9 @@ def contrasts(lists: Iterable[WordList]) -> dict[str, tuple[WordPair, ...]]:
 
 
 def summed_list(contrast: str, by_name: Collection[str]) -> str | None:
-    """Name of the list whose pairs a contrast sums, or None. ``by_name``: see :func:`contrasts`.
+    """Return the name of the list whose pairs a contrast sums, or None.
+
+    ``by_name`` holds the names that :func:`contrasts` returns.
 
     >>> known = ["she/he", "my", "my-summary"]
     >>> [summed_list(x, known) for x in ("my-sum", "my-sum-row-sum", "my-summary", "she/he")]
@@ -285,19 +287,19 @@ def summed_list(contrast: str, by_name: Collection[str]) -> str | None:
     return next((x for x in by_name if f"{contrast}-".startswith(f"{x}{SUM}-")), None)
 
 
-#: A target of a pair; the pair's weight, negative for male; bool[words]: both counts above 0.
+#: A target of a pair, the pair's weight (negative for male), bool[words]: both counts are above 0.
 _Term: TypeAlias = tuple[str, float, NDArray[np.bool_]]
 
 
 def delta_rows(
     counts: CorpusCounts, contrast: str, pairs: Sequence[WordPair], v: Floats | None = None
 ) -> pa.Table:
-    """Lean of each word for one contrast: a pair (UnStereoEval, Eq. 1), or the pairs of a list.
+    """Return each word's lean for a contrast: a pair (UnStereoEval, Eq. 1), or the pairs of a list.
 
     A pair i is defined for a word w that co-occurs with both f_i and m_i. Without ``v``, delta is
     the mean over the defined pairs, with their weights u_i:
-    delta(w) = sum_i u_i (PMI(w, f_i) - PMI(w, m_i)) / sum_i u_i. With ``v``, the words' weights, it
-    is their sum (App. A, Eq. 4), whose scale grows with the number of pairs:
+    delta(w) = sum_i u_i (PMI(w, f_i) - PMI(w, m_i)) / sum_i u_i. With ``v``, the words' weights,
+    delta is a sum over them (App. A, Eq. 4), which grows with the number of pairs:
     delta(w) = sum_i v(w) (PMI(w, f_i) - PMI(w, m_i)). A word has no row if it has no defined pair,
     if its pairs' weights sum to 0, or if its v is NaN.
 
@@ -344,7 +346,7 @@ def delta_rows(
 
 
 def _n_used(counts: CorpusCounts, side: Sequence[_Term]) -> Ints:
-    """Co-occurrences of every word with the targets of a side that delta uses, each once."""
+    """Count every word's co-occurrences with the targets of a side that delta uses, each once."""
     n_used = np.zeros(len(counts.n_word), np.int64)
     for target in dict.fromkeys(target for target, _, _ in side):
         used = [both for name, weight, both in side if name == target and weight != 0]
@@ -353,17 +355,17 @@ def _n_used(counts: CorpusCounts, side: Sequence[_Term]) -> Ints:
 
 
 def bound_rows(counts: CorpusCounts, contrast: str, pairs: Sequence[WordPair]) -> pa.Table:
-    """Intervals for the leans of the words that co-occur with at least one side.
+    """Return intervals for the leans of the words that co-occur with at least one side.
 
     The words of a side count as one target g with N_g occurrences and dispersion D_g. The lean is
     ln(c_f / c_m) - ln(N_f / N_m), which is delta for a single pair. The interval contains the lean;
-    it is :func:`~plumbline.jobs.association.measures.lean_bounds` of the counts c_g / D_g,
-    with N_g as exact. Pairs without a positive weight don't count. The words of all pairs have no
-    rows, and no word has a row if a side never occurs.
+    :func:`~plumbline.jobs.association.measures.lean_bounds` computes it from the counts c_g / D_g
+    and takes N_g as exact. Pairs without a positive weight don't count. Words of any of the pairs
+    have no rows, and no word has a row if a side never occurs.
 
     Returns:
         contrast, word, n_word, n_pair_f and n_pair_m (all co-occurrences), sides_nats (NULL where
-        one of these is 0), sides_nats_low and sides_nats_high, p, q (p adjusted over these words,
+        either count is 0), sides_nats_low and sides_nats_high, p, q (p adjusted over these words,
         Benjamini and Hochberg), chance_clear.
     """
     weighed = [pair for pair in pairs if pair.weight > 0]

@@ -30,10 +30,10 @@ WHERE corpus = $corpus AND word = $word AND contrast = $contrast
 
 
 def describe_word(store: Store, corpus: str, word: str, contrast: str = "she/he") -> list[str]:
-    """Lines with a word's count, its PMI with both words of a contrast, and its lean.
+    """Return lines with a word's count, its PMI with both words of a contrast, and its lean.
 
     A word leans if the 95% interval of its lean excludes 0, even if it co-occurs with one side only
-    and so has no delta. Words of imported statistics may have no interval.
+    and so has no delta. Words from imported statistics may have no interval.
 
     Raises:
         UsageProblem: the corpus or contrast is unknown, or the word is not in the corpus; the
@@ -79,7 +79,7 @@ def _check_contrast(store: Store, row: dict[str, Any], contrast: str) -> None:
 
 
 def _unknown(connection: duckdb.DuckDBPyConnection, corpus: str, word: str) -> UsageProblem:
-    """The error for a word that is not in a corpus; it names similar words."""
+    """Return the error for a word that is not in a corpus. It names similar words."""
     similar = connection.execute(_SIMILAR, {"corpus": corpus, "word": word}).fetchall()
     words = f"similar words: {', '.join(w for (w,) in similar)}"
     fix = words if similar else "docs/corpora.md#what-is-a-token"

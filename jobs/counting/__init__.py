@@ -1,1 +1,1 @@
-"""A corpus to counts: shards, partials, merge, verification."""
+"""From a corpus to counts: shards, partials, merge, verification."""

@@ -31,8 +31,8 @@ class Query:
         vocabulary: the words of the corpus by id, sorted; then the phrase, if there is one.
         phrase: the words of a phrase, which is then the only item of ``words``; each of its
             occurrences counts as one word.
-        context: if given, an occurrence of the phrase counts only with one of these words less than
-            a window before its first or after its last word.
+        context: if given, an occurrence of the phrase counts only if one of these words is less
+            than a window before its first word or after its last word.
     """
 
     words: tuple[str, ...] | pa.StringArray
@@ -49,7 +49,7 @@ class Query:
     def of_all(
         cls, evidence: Evidence, vocabulary: pa.StringArray, targets: Sequence[str]
     ) -> Query:
-        """All words of a corpus near ``targets``, as the corpus was counted."""
+        """Return the query for all words of a corpus near ``targets``, counted by its own rule."""
         # Counts don't depend on the sides, so all targets go to one side.
         options = evidence.options
         return cls(vocabulary, tuple(targets), (), (), options.rule, options.window, vocabulary)
@@ -76,13 +76,13 @@ class Query:
         return np.frombuffer(b"".join([*digests, bytes(8)]), np.uint64)
 
     def ids(self, words: pa.StringArray) -> NDArray[np.int32]:
-        """Ids of words, -1 for words that the corpus left out."""
+        """Return the ids of words, -1 for words that the corpus left out."""
         indices = pc.index_in(words.cast(self.vocabulary.type), value_set=self.vocabulary)
         ids: NDArray[np.int32] = indices.fill_null(-1).to_numpy().astype(np.int32)
         return ids
 
     def table(self, words: Sequence[str] | pa.StringArray) -> NDArray[np.int32]:
-        """Array from id to index in ``words``, -1 for other words; the last item is for id -1."""
+        """Map each id to its index in ``words``, or -1. The last item of the array is for id -1."""
         table = np.full(len(self.vocabulary) + 1, -1, np.int32)
         ids = self.ids(words if isinstance(words, pa.Array) else pa.array(words, pa.string()))
         table[ids[ids >= 0]] = np.flatnonzero(ids >= 0)
@@ -107,8 +107,8 @@ class Occurrences:
         documents: the documents, with ids as values.
         at: index of each occurrence in ``documents.values``.
         document, word: indices of each occurrence's document and word.
-        occurrence, target, target_at: for each occurrence and target less than a window apart:
-            indices of the occurrence and the target, and the target's place in the values.
+        occurrence, target, target_at: a row for each occurrence and target less than a window
+            apart: index of the occurrence, index of the target, place of the target in the values.
     """
 
     documents: Documents
@@ -125,7 +125,7 @@ def find(query: Query, documents: Documents) -> Occurrences:
     ids, offsets, document = documents.values, documents.offsets, documents.document
     word, target = query.word_table[ids], query.target_table[ids]
     at, target_at = np.flatnonzero(word >= 0), np.flatnonzero(target >= 0)
-    # From the fewer of the two to the others.
+    # Start from whichever are fewer, words or targets, and look for the others.
     forward = at.size <= target_at.size
     here, is_other = (at, target >= 0) if forward else (target_at, word >= 0)
     first, end = offsets[document[here]], offsets[document[here] + 1]
@@ -143,7 +143,7 @@ def find(query: Query, documents: Documents) -> Occurrences:
 
 
 def co_occurrences(query: Query, found: Occurrences) -> tuple[Ints, Ints, Ints, Ints]:
-    """Document, word and target, by index and in order, and how often they co-occur by the rule.
+    """Return document, word and target (indices, sorted), and how often word and target co-occur.
 
     If a word is itself a target, two of its occurrences near each other are one co-occurrence under
     ``pairs``.
@@ -178,7 +178,7 @@ def pair_counts(
 ) -> pa.Table:
     """Count the co-occurrences of all words (sorted) with targets in a corpus's documents.
 
-    Returns word, target, n_pair, sorted by word, without zeros.
+    Return a table with columns word, target and n_pair, sorted by word, without zeros.
     """
     query = Query.of_all(evidence, vocabulary, targets)
 

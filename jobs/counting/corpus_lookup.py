@@ -17,7 +17,7 @@ from plumbline.warehouse.storage.store import Store
 
 
 def corpus_row(store: Store, corpus: str) -> dict[str, Any]:
-    """A corpus's row of table ``corpus``. Raises ``UsageProblem`` for an unknown corpus."""
+    """Return a corpus's row of table ``corpus``. Raises ``UsageProblem`` for an unknown corpus."""
     rows: list[dict[str, Any]] = store.read("corpus", corpus=corpus).to_pylist()
     if rows:
         return rows[0]
@@ -29,12 +29,12 @@ def corpus_row(store: Store, corpus: str) -> dict[str, Any]:
 
 
 def corpus_list(store: Store, row: dict[str, Any]) -> wordlists.WordList:
-    """The word list that a corpus was counted with, given its row of ``corpus``."""
+    """Return the word list that a corpus was counted with, given its row of ``corpus``."""
     return corpus_lists(store, row)[0]
 
 
 def corpus_lists(store: Store, row: dict[str, Any]) -> list[wordlists.WordList]:
-    """The list of :func:`corpus_list`, then the lists that were added later, sorted by name."""
+    """Return the list of :func:`corpus_list`, then the lists added later, sorted by name."""
     rows_of_list: dict[str, list[dict[str, Any]]] = {}
     for entry in store.read("word_list", corpus=row["corpus"]).to_pylist():
         rows_of_list.setdefault(entry["word_list"], []).append(entry)
@@ -46,14 +46,14 @@ def corpus_lists(store: Store, row: dict[str, Any]) -> list[wordlists.WordList]:
 
 
 def corpus_language(row: dict[str, Any]) -> languages.Language:
-    """A corpus's language with the rules it was counted with, from its row of ``corpus``."""
+    """Return a corpus's language, with the rules used in counting, from its row of ``corpus``."""
     if row["language"] is None:
         return languages.load(languages.ENGLISH)
     return languages.parse(row["language"], row["language_file"])
 
 
 def corpus_contrast(store: Store, corpus: str, contrast: str) -> str:
-    """``contrast``, or the first pair of a non-English corpus's word list instead of she/he."""
+    """Return ``contrast``, but for she/he the first pair of a non-English corpus's word list."""
     row = corpus_row(store, corpus)
     if contrast != "she/he" or row["language"] is None:
         return contrast
@@ -61,9 +61,9 @@ def corpus_contrast(store: Store, corpus: str, contrast: str) -> str:
 
 
 def corpus_deltas(store: Store, corpus: str, contrast: str) -> pa.Table:
-    """The rows of ``word_delta`` of one contrast.
+    """Return the rows of ``word_delta`` for one contrast.
 
-    Raises ``UsageProblem`` for an unknown corpus or contrast; it names the known ones.
+    Raises ``UsageProblem`` for an unknown corpus or contrast, naming the known ones.
     """
     corpus_row(store, corpus)
     import pyarrow.dataset as ds  # loads pandas where it is installed: half a second
@@ -83,7 +83,7 @@ def corpus_deltas(store: Store, corpus: str, contrast: str) -> pa.Table:
 
 @dataclass(frozen=True)
 class TableCheck:
-    """Outcome of a check: its name, what it finds, how many such rows, and the first of them."""
+    """Outcome of a check: its name, which violation it finds, how many rows, and the first row."""
 
     name: str
     violation: str
@@ -92,7 +92,7 @@ class TableCheck:
 
 
 def run_checks(store: Store, corpus: str) -> list[TableCheck]:
-    """Compare the tables of a counted corpus with its ledger, by the queries ``sql/checks/*.sql``.
+    """Compare a counted corpus's tables with its ledger, using the queries ``sql/checks/*.sql``.
 
     Raises:
         UsageProblem: there is no such corpus, or it was imported and has no ledger.
@@ -124,8 +124,8 @@ _CorpusFunction = Callable[Concatenate[Store, str, _Params], _Result]
 def sole_writer(store: Store, corpus: str) -> AbstractContextManager[None]:
     """Hold the corpus's lock for the block.
 
-    Raises ``UsageProblem`` naming the process that holds the lock, ``BadInput`` for a disk that
-    can't be written.
+    Raises ``UsageProblem``, naming the process, if another process holds the lock, and ``BadInput``
+    if the disk can't be written.
 
     >>> import tempfile
     >>> store = Store.open(tempfile.mkdtemp() + "/w")
@@ -138,7 +138,7 @@ def sole_writer(store: Store, corpus: str) -> AbstractContextManager[None]:
 def writes_corpus(
     function: _CorpusFunction[_Params, _Result],
 ) -> _CorpusFunction[_Params, _Result]:
-    """Decorate a function of a store and a corpus to run with that corpus's lock."""
+    """Decorate a function of a store and a corpus so that it runs with the corpus's lock."""
 
     @wraps(function)
     def locked(

@@ -1,4 +1,4 @@
-"""The kept documents of a corpus: the words of each, read from the files that counting wrote."""
+"""The kept documents of a corpus: their words, read from the files that counting wrote."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ class Documents(NamedTuple):
     place: NDArray[np.int64] | None = None
 
     def places(self, at: NDArray[np.int64], document: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Positions, from 0, of the values at indices ``at`` among their documents' kept words."""
+        """Return positions (from 0), within each document's kept words, of the values at ``at``."""
         return at - self.offsets[document] if self.place is None else self.place[at]
 
     def part(self, first: int, end: int) -> Documents:
-        """The documents from index ``first`` to before ``end``."""
+        """Return the documents from index ``first`` to before ``end``."""
         start, stop = self.offsets[first], self.offsets[end]
         offsets = self.offsets[first : end + 1] - start
         source = self.source.slice(first, end - first)
@@ -71,7 +71,7 @@ def readable(tokens: Path) -> Iterator[None]:
 
 
 def _values(words: pa.Table, value_of: ValueOf) -> NDArray[Any]:
-    """The value of each word in a table of words, by word_id."""
+    """Return the value of each word in a table of words, by word_id."""
     ids = words["word_id"].to_numpy()
     values = value_of(words["word"].combine_chunks())
     by_id = np.zeros(int(ids.max(initial=-1)) + 1, values.dtype)
@@ -80,7 +80,7 @@ def _values(words: pa.Table, value_of: ValueOf) -> NDArray[Any]:
 
 
 def _pieces(rows: pa.Table, value: NDArray[Any]) -> Documents:
-    """The rows of a file of tokens: documents, or parts of long ones."""
+    """Convert the rows of a file of tokens: each is a document, or part of a long document."""
     tokens, source = rows["tokens"].combine_chunks(), rows["source"].combine_chunks()
     offsets = tokens.offsets.to_numpy().astype(np.int64)
     values = value[tokens.values.to_numpy()[offsets[0] : offsets[-1]]]
@@ -90,7 +90,7 @@ def _pieces(rows: pa.Table, value: NDArray[Any]) -> Documents:
 def _joined(
     a: Documents, a_number: NDArray[np.int64], b: Documents, b_number: NDArray[np.int64]
 ) -> tuple[Documents, NDArray[np.int64]]:
-    """All documents, and their numbers in the shard; b's first may continue a's last."""
+    """Join documents and their numbers in the shard; b's first may continue a's last."""
     same = int(a_number[-1] == b_number[0])
     documents = Documents(
         np.concatenate([a.values, b.values]),
@@ -119,7 +119,7 @@ class Evidence:
 
     Attributes:
         corpus: the corpus's row of table ``corpus``.
-        targets, options: what it was counted with.
+        targets, options: what the corpus was counted with.
         directory: directory of the partial counts.
         shards: the shards that were counted, in the order given.
     """
@@ -134,7 +134,7 @@ class Evidence:
         """Yield a shard's documents in batches, with a value for each kept word.
 
         Args:
-            value_of: called with the words of a file, returns their values; always of one dtype.
+            value_of: returns the values of a file's words, always with the same dtype.
 
         Raises:
             BadInput: a file is damaged.
@@ -159,7 +159,7 @@ class Evidence:
 
     @cached_property
     def sources(self) -> tuple[str | None, ...]:
-        """Names of the documents' sources as they appear, without reading the documents.
+        """Names of the documents' sources in order of appearance, without reading the documents.
 
         Raises:
             BadInput: a file is damaged.
@@ -174,7 +174,7 @@ class Evidence:
 
     @property
     def clusters(self) -> str:
-        """``source`` if the documents name ``FEWEST_SOURCES`` or more, else ``document``."""
+        """``source`` if the documents name at least ``FEWEST_SOURCES``, else ``document``."""
         return "source" if len(self.sources) >= FEWEST_SOURCES else "document"
 
 

@@ -31,7 +31,7 @@ _START = (
 )
 #: Rows of a batch, which becomes a row group of the table's file.
 BATCH_ROWS = 200_000
-#: Bytes of shards that a process counts in about a second, the time that a helper takes to start.
+#: Bytes of shards that a process counts in about a second; a helper takes as long to start.
 BYTES_PER_HELPER = 32 << 20
 #: Bytes that are counted in the time it takes to open a shard and write its counts.
 _LEAST_BYTES = 1 << 18
@@ -42,8 +42,8 @@ class LocalEngine:
 
     Args:
         work: directory for data that does not fit in memory.
-        memory_bytes: memory that this process may use for sums. DuckDB gets half of it, since Arrow
-            and Python need memory as well.
+        memory_bytes: memory that this process may use for sums. DuckDB gets half, since Arrow and
+            Python need memory as well.
     """
 
     def __init__(self, work: Path, memory_bytes: int) -> None:
@@ -51,7 +51,7 @@ class LocalEngine:
         self._memory_bytes = memory_bytes
 
     def count(self, shards: Sequence[str], job: ShardJob, update: Update) -> list[ShardLedger]:
-        """Count the shards; the ledgers come in any order. Any thread may call ``update``."""
+        """Count the shards. Return ledgers in any order. Any thread may call ``update``."""
         left, done = deque(shards), list[ShardLedger]()
         update(0, len(shards))
 
@@ -86,7 +86,7 @@ class LocalEngine:
     def merge(
         self, query: str, order: str, views: Mapping[str, Sequence[Path]], output: Output, what: str
     ) -> int:
-        """Write the rows of a query, each part sorted; returns how many rows.
+        """Write the rows of a query, each part sorted. Return how many rows the query gave.
 
         Args:
             query: one of ``jobs.counting.merge``.
@@ -118,7 +118,7 @@ class LocalEngine:
 
 
 def n_processes(shards: Sequence[str]) -> int:
-    """Number of processes that count these shards, this one among them."""
+    """Return the number of processes that count these shards, including this one."""
     return 1 + max(_n_helpers(shards), 0)
 
 
@@ -145,7 +145,7 @@ class _Helper:
         self._job = job
 
     def count(self, shard: str) -> ShardLedger:
-        """Count a shard; raises as ``ShardJob.count``, and ``Interrupted`` if the process died."""
+        """Count a shard, like ``ShardJob.count``. Raises ``Interrupted`` if the process dies."""
         stdin, stdout = self._process.stdin, self._process.stdout
         assert stdin and stdout
         try:
@@ -172,9 +172,9 @@ class _Helper:
 
 
 def serve() -> None:
-    """Count shards as a helper: pickled requests on stdin, pickled replies on stdout.
+    """Count shards as a helper, with pickled requests on stdin and pickled replies on stdout.
 
-    Ends with the parent, whose end closes stdin.
+    It returns when the parent ends, which closes stdin.
     """
     with suppress(EOFError, pickle.UnpicklingError):
         while True:
@@ -187,5 +187,5 @@ def _reply(job: ShardJob, shard: str) -> ShardLedger | Exception:
         return job.count(shard)
     except (OSError, MemoryError) as e:
         return e
-    except Exception:  # the parent shows where it comes from
+    except Exception:  # the parent shows this traceback
         return RuntimeError(traceback.format_exc())

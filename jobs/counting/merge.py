@@ -18,7 +18,7 @@ WORDS = "SELECT word, CAST(sum(n_word) AS BIGINT) AS n_word FROM partials GROUP 
 _PAIRS = """
 SELECT word, target, CAST(sum(n_pair) AS BIGINT) AS n_pair FROM partials GROUP BY word, target
 """
-# Partial counts have a pair of words in either order: sum both, then write the sum in both orders.
+# Partial counts may have a pair in either order. Sum both, then write the sum in both orders.
 _ALL_PAIRS = """
 WITH sums AS (
     SELECT least(word, target) AS one, greatest(word, target) AS other,
@@ -32,7 +32,7 @@ SELECT other AS word, one AS target, n_pair FROM sums WHERE one <> other
 
 
 def pairs_query(all_pairs: bool, is_pruned: bool) -> str:
-    """The query for the co-occurrences of each word and target.
+    """Return the query for the co-occurrences of each word and target.
 
     With ``all_pairs`` each word of a pair is a target of the other. If ``is_pruned``, the view
     ``words`` lacks rare words, and their pairs are left out.
@@ -62,7 +62,7 @@ class Output:
     targets: tuple[str, ...] = ()
 
     def write_part(self, name: str, batches: Iterable[pa.RecordBatch]) -> int:
-        """Write rows as one file of the partition; returns how many there were with rare words."""
+        """Write rows as a file of the partition. Return how many were given, with rare words."""
         n_rows = 0
 
         def complete(batch: pa.RecordBatch) -> pa.RecordBatch:

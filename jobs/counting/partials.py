@@ -1,9 +1,9 @@
 """Partial counts: a folder with the counts of one shard, kept so that no shard is counted twice.
 
-Its path depends on the shard's bytes, the counting options and the versions of the tokeniser and of
-the reading of shards. An attempt at a shard writes to a temporary folder, which then gets its final
-name. So the folder of a shard is always complete. Its ledger has the hash of each file, which is
-checked before the file is used: files may decay, and be merged again years later.
+The folder's path depends on the shard's bytes, the counting options, and the versions of the
+tokeniser and the shard reader. Counting writes to a temporary folder, which gets its final name at
+the end, so a shard's folder is always complete. Its ledger has the hash of each file. The hash is
+checked before the file is used, since files may decay before they are merged again years later.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from plumbline.warehouse.storage.locks import temporary_directory
 from plumbline.warehouse.storage.place import sha256_of
 from plumbline.warehouse.storage.store import Store
 
-#: Version of the reading of shards and of their ledgers. Partials of other versions aren't used.
+#: Version of the shard reader and the ledgers. Partials of other versions aren't used.
 _READER = 4
 #: Fields of a ledger that are totals of the shard's counts.
 TOTALS = ("n_documents_in", "n_documents", "n_rejected", "n_tokens", "n_kept_tokens", "n_pairs")
-#: Kinds of two successive files: tokens, which are ids, and the words with these ids.
+#: Kinds of two successive files: tokens (ids of words), and the words with these ids.
 _TOKENS_AND_WORDS = ("tokens", "words")
 _LEDGER = "ledger.json"
 
@@ -46,7 +46,7 @@ _LEDGER = "ledger.json"
 class ShardLedger:
     """Outcome of counting one shard; all fields except ``away`` are columns of ``corpus_shard``.
 
-    ``away``: True if the shard failed because its server could not be reached.
+    ``away`` is true if the shard failed because its server could not be reached.
     """
 
     shard: str
@@ -64,14 +64,14 @@ class ShardLedger:
     away: bool = False
 
     def row(self) -> dict[str, Any]:
-        """The shard's row of ``corpus_shard`` without corpus and run, as in the ledger's file."""
+        """Return the row of ``corpus_shard``, without corpus and run, as in the ledger's file."""
         return {name: value for name, value in asdict(self).items() if name != "away"}
 
 
 def partials_directory(
     store: Store, targets: Targets, options: CorpusOptions, *, create: bool = True
 ) -> Path:
-    """Directory of the partials counted under these options, by this version of the tokeniser."""
+    """Return the directory of partials for these options and this version of the tokeniser."""
     versions = {"tokenizer": tokenizer_version(targets.language), "reader": _READER}
     words = {"targets": targets.words, "language": targets.language}
     settings = options.of_partials() | words | versions
@@ -79,7 +79,7 @@ def partials_directory(
 
 
 def is_counted(directory: Path, shard: Path) -> bool:
-    """True if this shard's content was counted; reads the shard only if the directory exists.
+    """Return whether this shard's content was counted. Read it only if the directory exists.
 
     Raises ``BadInput`` for a shard that can't be read.
     """
@@ -87,25 +87,25 @@ def is_counted(directory: Path, shard: Path) -> bool:
 
 
 def partial_files(directory: Path, digest: str, *kinds: str) -> list[Path]:
-    """Files of some kinds (``jobs.kernel.counter.Spill``) of the shard with fingerprint ``digest``.
+    """List a shard's files of some kinds (``jobs.kernel.counter.Spill``), given its fingerprint.
 
-    A count that met its memory limit has several files of a kind, in order: sum a word's counts
-    over them. Raises ``BadInput`` for a damaged file or missing ledger.
+    If counting reached its memory limit, there are several files of a kind, in order: sum a word's
+    counts over them. Raises ``BadInput`` for a damaged file or missing ledger.
     """
     return [path for _, path in _whole_files(directory, digest, kinds)]
 
 
 def token_files(directory: Path, digest: str) -> list[tuple[Path, Path]]:
-    """A shard's files of tokens in order, each with the file of the words that it refers to.
+    """List a shard's files of tokens in order, each with the file of the words it refers to.
 
-    Raises ``BadInput`` as ``partial_files``.
+    Raises ``BadInput`` like ``partial_files``.
     """
     files = pairwise(_whole_files(directory, digest, _TOKENS_AND_WORDS))
     return [(a, b) for (kind, a), (other, b) in files if (kind, other) == _TOKENS_AND_WORDS]
 
 
 def _whole_files(directory: Path, digest: str, kinds: Sequence[str]) -> Iterator[tuple[str, Path]]:
-    """Yield the kind and path of each file of some kinds, after a check of its hash."""
+    """Yield the kind and path of each file of some kinds, after checking its hash."""
     folder = directory / digest
     for name, (kind, sha256) in _read(folder)[1].items():
         if kind in kinds:
@@ -120,7 +120,7 @@ def _whole_files(directory: Path, digest: str, kinds: Sequence[str]) -> Iterator
 
 
 def _read(folder: Path) -> tuple[ShardLedger, dict[str, tuple[str, str]]]:
-    """A shard's ledger, and the kind and SHA-256 of each of its files by name."""
+    """Read a shard's ledger, and the kind and SHA-256 of each of its files by name."""
     try:
         values = json_object(folder / _LEDGER)
         files = {
@@ -175,7 +175,7 @@ class ShardJob:
             return ShardLedger(shard, digest, "failed", str(e), size, seconds=seconds, away=away)
 
     def _count(self, path: Path, digest: str, writer: _Writer) -> dict[str, Any]:
-        """Write the shard's files; returns its totals."""
+        """Write the shard's files. Return its totals."""
         limits = limits_within(self.options.memory_bytes, self.options.all_pairs)
         counts = count_shard(
             path, self.targets, self.options, limits, writer.write, self.read_ahead
@@ -187,7 +187,7 @@ class ShardJob:
 
 
 def _ledger(folder: Path, shard: str) -> ShardLedger:
-    """The ledger in a folder; ``failed`` if the shard's documents were all rejected."""
+    """Read the ledger in a folder; it is ``failed`` if the shard's documents were all rejected."""
     ledger = replace(_read(folder)[0], shard=shard)
     if ledger.n_documents or not ledger.n_rejected:
         return ledger
@@ -203,7 +203,7 @@ def check_failed(
 ) -> None:
     """If a shard has failed, raise an error with the first failed shard and the ``effect``.
 
-    ``Interrupted`` if the server of such a shard could not be reached, else ``BadInput``.
+    The error is ``Interrupted`` if a failed shard's server could not be reached, else ``BadInput``.
     """
     if failed := [x for x in ledgers if x.status == "failed"]:
         more = f" and {len(failed) - 1} more (table `corpus_shard`)" if len(failed) > 1 else ""
@@ -212,14 +212,14 @@ def check_failed(
 
 
 def _token_writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
-    """A writer of token ids. It splits ids into planes of bytes, since most high bytes are 0."""
+    """Open a writer of token ids. It stores ids byte plane by byte plane: most high bytes are 0."""
     return pq.ParquetWriter(
         path,
         schema,
         compression="lz4",
         use_dictionary=["source"],
         write_statistics=False,
-        write_batch_size=1 << 16,  # a quarter faster than by Arrow's 1,024
+        write_batch_size=1 << 16,  # a quarter faster than Arrow's default of 1,024
         column_encoding={"tokens.list.element": "BYTE_STREAM_SPLIT"},
     )
 
@@ -233,7 +233,7 @@ class _Writer:
         self._tokens: pq.ParquetWriter | None = None
 
     def write(self, kind: str, table: pa.Table) -> None:
-        """Write one more file of a kind; tokens go to one file until their words are written."""
+        """Write another file of a kind. Tokens go to one file until their words are written."""
         if kind == "rejects" and not table.num_rows:
             return
         if kind == "tokens":
@@ -251,7 +251,7 @@ class _Writer:
         return self._folder / name
 
     def publish(self, ledger: ShardLedger, folder: Path) -> None:
-        """Make these files the shard's partial counts, unless another attempt was first."""
+        """Make these files the shard's partial counts, unless another attempt was faster."""
         files = {x: [kind, sha256_of(self._folder / x)] for x, kind in self._kinds.items()}
         content = json.dumps({**ledger.row(), "files": files})
         (self._folder / _LEDGER).write_text(content, encoding="utf-8")

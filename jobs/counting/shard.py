@@ -1,4 +1,4 @@
-"""Counting one shard in this process: read it in blocks of whole lines, count them."""
+"""Counting one shard in this process, in blocks of whole lines."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.input.remote_files import ByteStream
 from plumbline.warehouse.input.shards import column_values, is_parquet, text_column
 
-#: Bytes per block: large, since decompressing and counting evict each other's data from the cache.
+#: Bytes per block. It is large, since decompressing and counting evict each other's cached data.
 _BLOCK = 1 << 23
 #: Longest line of a shard, in bytes.
 LONGEST_LINE = 1 << 28
@@ -42,11 +42,11 @@ def count_shard(
 
     Args:
         targets, options, limits, spill: see :class:`plumbline.jobs.kernel.counter.Counter`.
-        read_ahead: decompress JSON lines in another thread, which takes a core.
+        read_ahead: decompress JSON lines in another thread, which needs a core.
 
     Raises:
         BadInput: the shard is truncated, damaged, unreadable or (Parquet) has no text column.
-            Nothing is returned then: a shard is counted whole or not at all.
+            A shard is counted completely or not at all.
 
     >>> import tempfile
     >>> from plumbline.warehouse.input.shards import write_jsonl_zst
@@ -75,19 +75,19 @@ def count_shard(
 
 
 def _sources(path: Path, field: str | None) -> Iterator[str | None]:
-    """Yield the source of each text, then ``None`` forever; only ``None`` without such a column."""
+    """Yield the source of each text (``None`` without such a column), then ``None`` forever."""
     if field:
         try:
             for values in column_values(path, field):
                 if pa.types.is_large_string(values.type):
                     yield from map(_decoded, values.cast(pa.large_binary()).to_pylist())
         except BadInput:
-            pass  # no such column; or a damaged file, and reading its texts raises
+            pass  # no such column, or a damaged file, for which reading the texts will raise
     yield from repeat(None)
 
 
 def _decoded(name: bytes | None) -> str | None:
-    """A source's name; ``None`` if it is not UTF-8, which Parquet does not check.
+    """Decode a source's name; ``None`` if it is not UTF-8, which Parquet does not check.
 
     >>> _decoded(b"tea"), _decoded(b"caf\\xe9"), _decoded(None)
     ('tea', None, None)
@@ -101,8 +101,8 @@ def _decoded(name: bytes | None) -> str | None:
 def line_blocks(path: Path, read_ahead: bool = False) -> Iterator[Block]:
     """Yield blocks of whole lines: a buffer, which the next block reuses, and the end of its lines.
 
-    At least SLACK bytes follow the lines. With ``read_ahead`` a thread reads the next block while
-    the caller uses this one, which takes a core.
+    At least SLACK bytes follow the lines. With ``read_ahead``, a thread (on its own core) reads the
+    next block while the caller uses this one.
 
     Raises ``BadInput`` as the stream does, and for a line of more than ``LONGEST_LINE`` bytes.
     """
@@ -134,7 +134,7 @@ class _ReadAhead:
         self._read = reader.submit(stream.readinto, self._ahead)
 
     def readinto(self, buffer: NDArray[np.uint8]) -> int:
-        """Read up to a block into a buffer; returns the number of bytes, 0 only at the end."""
+        """Read up to a block into a buffer. Return the number of bytes, 0 only at the end."""
         if n := self._read.result():
             buffer[:n] = self._ahead[:n]
             self._read = self._reader.submit(self._stream.readinto, self._ahead)
@@ -142,7 +142,7 @@ class _ReadAhead:
 
 
 def _last_newline(buf: NDArray[np.uint8], start: int, end: int) -> int:
-    """The offset after the last newline of buf[start:end], 0 without a newline."""
+    """Return the offset after the last newline of buf[start:end], or 0 without a newline."""
     # The newline is nearly always in the last kilobytes: search them first, and copy little.
     for low in range(end - 4096, start - 4096, -4096):
         at = buf[max(low, start) : low + 4096].tobytes().rfind(b"\n")

@@ -1,4 +1,4 @@
-"""Collocates: words more frequent around a word when one side of a contrast is near it."""
+"""Collocates: words that are more frequent around a word when one side of a contrast is near."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ def contexts(query: Query, found: Occurrences) -> Contexts:
 
 
 def _neighbours(query: Query, found: Occurrences, occurrence: Ints) -> tuple[Ints, Ints]:
-    """Words less than a window away from some occurrences: index of the occurrence, id of the word.
+    """Return words less than a window away from some occurrences, as occurrence index and word id.
 
-    Targets and words that the corpus left out don't count.
+    Targets, and words that the corpus left out, don't count.
     """
     ids, offsets = found.documents.values, found.documents.offsets
     is_target = query.table(query.listed) >= 0
@@ -63,11 +63,11 @@ def _neighbours(query: Query, found: Occurrences, occurrence: Ints) -> tuple[Int
 
 
 def collocates(query: Query, counted: Contexts, word: int, n_word: Ints) -> pa.Table:
-    """Words around a word, each with its log odds ratio: near the first side to near the second.
+    """Return the words around a word, each with the log of its odds near side 1 to near side 2.
 
     log_odds_nats(v) = ln((f_v + p_v) / (F + P - f_v - p_v)) - ln((m_v + p_v) / (M + P - m_v - p_v))
     where f_v and m_v are the counts of v on the two sides, F and M their sums over v, P is
-    ``PRIOR_WORDS``, and p_v = P n_v / sum n the prior from the corpus's counts ``n_word``. The
+    ``PRIOR_WORDS``, and p_v = P n_v / sum n is the prior, from the corpus's ``n_word``. The
     variance is about 1 / (f_v + p_v) + 1 / (m_v + p_v) (Monroe, Colaresi and Quinn 2008,
     with an informative Dirichlet prior).
 

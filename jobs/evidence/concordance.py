@@ -29,9 +29,9 @@ _CHUNK = re.compile(r"[^\s\x00]+")
 _N_CONTEXT = 8
 #: Texts that are tokenized as one batch.
 _BATCH = 256
-#: Occurrences held in addition to the sample before the sample is drawn again.
+#: New occurrences held beyond the sample before the sample is drawn again.
 _MOST_PENDING = 200_000
-#: The record's field in which `corpus pack` writes the file of a document.
+#: Field of a record in which `corpus pack` writes the document's file.
 _FILE_FIELD = "meta.file"
 #: The sides of a contrast.
 SIDES = ("a", "b")
@@ -44,7 +44,7 @@ class Occurrence(NamedTuple):
         rank: hash of the document's words, the position and the seed.
         word: index of the word.
         side: side of the target, 0 or 1.
-        shard, row: index of the document's shard, and its row there.
+        shard, row: index of the document's shard, and the document's row in that shard.
         text_hash: hash of the document's kept words.
         position, target_position: places of the word and of the nearest target among the
             document's kept words, from 0.
@@ -66,7 +66,7 @@ _Records = NDArray[np.void]
 
 
 class OccurrenceSample:
-    """The ``n`` offered occurrences with the lowest ranks per word and side.
+    """The ``n`` occurrences of each word and side that have the lowest ranks of all offered.
 
     Each occurrence has the same chance, whatever the order of documents and shards, since its rank
     depends on the text and the seed alone. Copies of a document have equal ranks and count as one.
@@ -104,13 +104,13 @@ class OccurrenceSample:
                 self._held = [_lowest(np.concatenate(self._held), self._n)]
 
     def occurrences(self) -> list[Occurrence]:
-        """The sample, sorted by word, side and rank, without later copies."""
+        """Return the sample, sorted by word, side and rank, without later copies."""
         lowest = _lowest(np.concatenate(self._held), self._n)
         return [Occurrence(*record) for record in lowest.tolist()]
 
 
 def _lowest(records: _Records, n: int) -> _Records:
-    """The ``n`` lowest ranks of each word and side; of copies, whose ranks are equal, the first."""
+    """Return the ``n`` lowest ranks per word and side. Copies have equal ranks: keep the first."""
     keys = ("row", "shard", "rank", "side", "word")  # the last one decides first
     records = records[np.lexsort([records[key] for key in keys])]
     key, rank = records["word"] * 2 + records["side"], records["rank"]
@@ -125,7 +125,7 @@ def _lowest(records: _Records, n: int) -> _Records:
 def snippet_rows(
     evidence: Evidence, index: Index, sample: Sequence[Occurrence], seed: int
 ) -> list[Row]:
-    """The rows of ``word_snippet`` for a sample of this seed, without corpus, contrast and run.
+    """Return a sample's rows of ``word_snippet``, without corpus, contrast and run.
 
     ``is_text`` is false if the shard can no longer be read or has changed; the text columns then
     hold only the kept words. Each shard is read once, as far as needed.
@@ -160,7 +160,7 @@ def snippet_rows(
 def _snippets(
     evidence: Evidence, query: Query, occurrences: Sequence[Occurrence]
 ) -> dict[Occurrence, Row]:
-    """The text around each occurrence."""
+    """Return the text around each occurrence."""
     tokenizer = Tokenizer(evidence.targets.words, language=evidence.targets.language)
     snippet_of: dict[Occurrence, Row] = {}
     by_shard: list[dict[int, list[Occurrence]]] = [{} for _ in evidence.shards]
@@ -184,9 +184,9 @@ class _RowText(NamedTuple):
 
 
 def _texts(shard: Shard, field: str, rows: Collection[int]) -> Iterator[_RowText]:
-    """The texts of some rows, up to the first that can't be read; those that UTF-8 can't hold go.
+    """Yield the texts of some rows, up to the first that can't be read.
 
-    The shard is read no further than needed.
+    Texts that UTF-8 can't encode are skipped. The shard is read no further than needed.
     """
     with suppress(PlumblineError, OSError, ValueError):
         path, start, last = located(shard.name), 1, max(rows)
@@ -214,7 +214,7 @@ def _from_texts(
     by_row: Mapping[int, Sequence[Occurrence]],
     tokenizer: Tokenizer,
 ) -> Iterator[tuple[Occurrence, Row]]:
-    """Snippets of the occurrences in those texts that haven't changed since they were counted."""
+    """Yield snippets of the occurrences in texts that haven't changed since they were counted."""
     spans = [[match.span() for match in _CHUNK.finditer(text)] for _, text, _ in texts]
     split = [
         tokenizer.words_of_chunks([text[a:b] for a, b in spans_of_text])
@@ -239,7 +239,7 @@ def _from_texts(
 
 
 def _parts(text: str, spans: Sequence[tuple[int, int]], start: int, end: int, target: int) -> Row:
-    """The text before, in and after the chunks start..end; it holds the chunk ``target``, too."""
+    """Return the text before, in and after chunks start..end, wide enough to include ``target``."""
     first = max(min(start, target) - _N_CONTEXT, 0)
     last = min(max(end, target) + _N_CONTEXT, len(spans) - 1)
     cuts = spans[first][0], spans[start][0], spans[end][1], spans[last][1]
@@ -250,7 +250,7 @@ def _parts(text: str, spans: Sequence[tuple[int, int]], start: int, end: int, ta
 def _from_kept_words(
     evidence: Evidence, query: Query, shard: Shard, by_row: Mapping[int, Sequence[Occurrence]]
 ) -> Iterator[tuple[Occurrence, Row]]:
-    """Snippets of the occurrences in a shard, made of kept words."""
+    """Yield snippets of the occurrences in a shard, made of kept words."""
     rows = [row for row, occurrences in by_row.items() if occurrences]
     for documents in evidence.documents(shard, query.ids) if rows else ():
         for at in np.flatnonzero(np.isin(documents.row, rows)).tolist():

@@ -11,10 +11,10 @@ from plumbline.jobs.counting.kept_documents import Documents
 from plumbline.jobs.evidence.index import Bools, Hashes, Index, mixed
 from plumbline.jobs.kernel.pair_runs import Ints
 
-#: Kept words of a shingle; permutations of a MinHash signature, and how many make a band.
+#: Kept words per shingle, permutations per MinHash signature, and permutations per band.
 _SHINGLE, _PERMUTATIONS, _BAND = 5, 128, 4
-#: Least estimated Jaccard similarity of the shingles of near copies. It is 0.63 if one word in
-#: twenty differs, and 1/3 if half of the text is the same.
+#: Near copies have at least this estimated Jaccard similarity of shingles. The similarity is 0.63
+#: if one word in twenty differs, and 1/3 if half of the text is the same.
 LEAST_SIMILARITY = 0.5
 #: Documents with more copies than this are also counted separately.
 OFTEN = 10
@@ -24,7 +24,7 @@ class Signatures(NamedTuple):
     """MinHash signatures of documents.
 
     Attributes:
-        shard, row: index of each document's shard, and its row there.
+        shard, row: index of each document's shard, and the document's row in that shard.
         signature: uint32[n, 128].
     """
 
@@ -34,7 +34,7 @@ class Signatures(NamedTuple):
 
 
 def signatures(shard: int, documents: Documents, chosen: Ints, keys: Hashes) -> Signatures:
-    """The signatures of the documents with indices ``chosen``; ``keys``: hash of each word."""
+    """Sign the documents with indices ``chosen``. ``keys`` is the hash of each word."""
     from rensa import RMinHash
 
     shingles = [
@@ -49,7 +49,7 @@ def signatures(shard: int, documents: Documents, chosen: Ints, keys: Hashes) -> 
 
 
 def _shingles(keys: Hashes) -> Hashes:
-    """Hashes of all runs of _SHINGLE words; one hash of all words if there are fewer."""
+    """Hash all runs of _SHINGLE words, or all words at once if there are fewer."""
     n = max(keys.size - _SHINGLE + 1, 1)
     hashed = np.zeros(n, np.uint64)
     for k in range(min(_SHINGLE, keys.size)):
@@ -58,18 +58,18 @@ def _shingles(keys: Hashes) -> Hashes:
 
 
 def first_copies(index: Index) -> Bools:
-    """Mask of the first copy of each text."""
+    """Return a mask of the first copy of each text."""
     _, first = np.unique(index.text_hash, return_index=True)
     return np.isin(np.arange(index.text_hash.size), first)
 
 
 def first_near_copies(index: Index, some: Signatures, word: int) -> Bools:
-    """Mask of the first copies that remain after near-duplicate removal (MinHash, single linkage).
+    """Return a mask of first copies that are left without near copies (MinHash, single linkage).
 
-    Only documents with a signature where ``word`` (by index) co-occurs are compared. A document is
-    compared with the first one that has an equal band, and is its near copy if a share
-    ``LEAST_SIMILARITY`` of their signatures is equal. Of documents linked by near copies only the
-    first remains.
+    Only documents are compared that have a signature and in which ``word`` (an index) co-occurs. A
+    document is compared with the first one that has an equal band, and is its near copy if at least
+    a share ``LEAST_SIMILARITY`` of their signatures is equal. Of documents linked as near copies,
+    only the first is left.
     """
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components

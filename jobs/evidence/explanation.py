@@ -43,7 +43,7 @@ _CANDIDATES = "SELECT word FROM lean_candidate WHERE corpus = $corpus AND contra
 
 @dataclass(frozen=True)
 class Sampling:
-    """Sample of occurrences: ``n`` per word and side."""
+    """How to sample occurrences: ``n`` per word and side, drawn with ``seed``."""
 
     n: int = 5
     seed: int = 0
@@ -61,7 +61,7 @@ def explain(
     sampling: Sampling = _DEFAULT,
     clusters: str | None = None,
 ) -> dict[str, list[Row]]:
-    """Explain the leans of words and phrases by a corpus's documents; writes and returns rows.
+    """Explain the leans of words and phrases from a corpus's documents. Write and return the rows.
 
     The tables are ``ANSWERS`` of ``warehouse/schema/corpus_tables.py``.
 
@@ -73,10 +73,10 @@ def explain(
     words, as in ``nurse NEAR doctor`` (``index.parsed``).
 
     Raises:
-        UsageProblem: unknown corpus or contrast, or a corpus without words; a phrase is too
+        UsageProblem: the corpus or contrast is unknown, or the corpus has no words; a phrase is too
             long or has a word that isn't in the corpus; or a side of ``NEAR`` is empty.
-        MissingComponent: its kept documents are not on this machine.
-        BadInput: its kept documents are damaged.
+        MissingComponent: the corpus's kept documents are not on this machine.
+        BadInput: the corpus's kept documents are damaged.
     """
     inquiry = _inquiry(store, corpus, contrast, sampling, clusters)
     asked = list(dict.fromkeys(words))
@@ -98,11 +98,11 @@ def explain_top(
     sampling: Sampling = _DEFAULT,
     clusters: str | None = None,
 ) -> int:
-    """Write the leans of a corpus's ``top`` most frequent words, and sentences; returns how many.
+    """Write leans and sentences for a corpus's ``top`` most frequent words. Return how many words.
 
-    The rows of ``word_evidence``, ``word_source`` and ``word_snippet`` are those of ``explain``;
-    ``word_copies`` and ``word_collocate`` get none. Equally frequent words are taken in
-    alphabetical order. Raises the errors of ``explain``.
+    The rows of ``word_evidence``, ``word_source`` and ``word_snippet`` are the same as from
+    ``explain``; ``word_copies`` and ``word_collocate`` get no rows. Equally frequent words are
+    taken in alphabetical order. Raises the errors of ``explain``.
     """
     inquiry = _inquiry(store, corpus, contrast, sampling, clusters)
     counts = pa.table({"n_word": inquiry.n_word, "word": inquiry.query.vocabulary})
@@ -114,10 +114,10 @@ def explain_top(
 
 @writes_corpus
 def explain_candidates(store: Store, corpus: str, contrast: str = "she/he") -> None:
-    """Write the leans of the words that pages may rank, those of the view ``lean_candidate``.
+    """Write the leans of the words that pages may rank (the view ``lean_candidate``).
 
-    As ``explain_top``, without sentences; a word keeps its lean over these clusters if it has one.
-    Raises the errors of ``explain``.
+    This works like ``explain_top``, but writes no sentences and skips words that already have a
+    lean over these clusters. Raises the errors of ``explain``.
     """
     inquiry = _inquiry(store, corpus, contrast, Sampling(0), None)
     key = {"corpus": corpus, "contrast": inquiry.contrast}
@@ -143,9 +143,9 @@ def _answer(
     tables: Sequence[str],
     asked: Row,
 ) -> dict[str, list[Row]]:
-    """Write the answers about words, from one pass for each query; returns rows by table.
+    """Write the answers about words, from one pass for each query. Return the rows by table.
 
-    ``asked``: what the run records as asked for.
+    ``asked`` is the question, as recorded with the run.
     """
     key = {"corpus": inquiry.corpus, "contrast": inquiry.contrast, "word": ""}
     rows: dict[str, list[Row]] = {table: [] for table in tables}
@@ -170,9 +170,9 @@ def _answer(
 
 @dataclass(frozen=True)
 class _Inquiry:
-    """A corpus, the contrast it is asked about, and how.
+    """A corpus, the contrast to explain, and the settings.
 
-    ``query``: a query without words. ``n_word``: occurrences of each word of its vocabulary.
+    ``query`` has no words yet. ``n_word`` has the occurrences of each word of its vocabulary.
     """
 
     evidence: Evidence
@@ -189,7 +189,7 @@ class _Inquiry:
         return str(self.evidence.corpus["corpus"])
 
     def config(self, asked: Row) -> Row:
-        """The settings recorded with a run."""
+        """Return the settings recorded with a run."""
         own = {"corpus": self.corpus, "contrast": self.contrast, "clusters": self.clusters}
         return {**own, **asked, **vars(self.sampling)}
 
@@ -197,7 +197,7 @@ class _Inquiry:
 def _inquiry(
     store: Store, corpus: str, contrast: str, sampling: Sampling, clusters: str | None
 ) -> _Inquiry:
-    """The inquiry. Raises the errors of ``explain``."""
+    """Build the inquiry. Raises the errors of ``explain``."""
     evidence = evidence_of(store, corpus)
     contrast = corpus_contrast(store, corpus, contrast)
     by_name = contrasts_of(store, evidence.corpus)
@@ -222,7 +222,7 @@ def _inquiry(
 
 
 def _passes(inquiry: _Inquiry, words: list[str]) -> Iterator[tuple[str, ...]]:
-    """Parts of the words, each for one pass that keeps no more than the limits."""
+    """Yield the words of each pass, split so that no pass exceeds ``MOST_CELLS``, ``MOST_ROWS``."""
     query, n_word, texts = inquiry.query, inquiry.n_word, np.array(words, object)
     n_near = 2 * query.window * n_word[query.target_table[:-1] >= 0].sum()
     n_of_word = n_word[query.ids(pa.array(words, pa.string()))]
@@ -233,7 +233,7 @@ def _passes(inquiry: _Inquiry, words: list[str]) -> Iterator[tuple[str, ...]]:
 
 
 def _rows_by_table(inquiry: _Inquiry, query: Query, tables: Sequence[str]) -> dict[str, list[Row]]:
-    """The rows of some tables about the words of a query, from one pass, without their key."""
+    """Return the rows of some tables about a query's words, from one pass, without their key."""
     evidence, sampling = inquiry.evidence, inquiry.sampling
     sample = OccurrenceSample(query, sampling.n, sampling.seed)
     has_context = "word_collocate" in tables
@@ -261,7 +261,7 @@ def _rows_by_table(inquiry: _Inquiry, query: Query, tables: Sequence[str]) -> di
 
 
 def _copies(inquiry: _Inquiry, index: Index, signed: Signatures) -> Iterator[Row]:
-    """The rows of ``word_copies``; none for a word without co-occurrences."""
+    """Yield the rows of ``word_copies``; a word without co-occurrences has none."""
     first = first_copies(index)
     for word in np.unique(index.pairs.word):
         near_first = first_near_copies(index, signed, int(word))
@@ -274,7 +274,7 @@ def _copies(inquiry: _Inquiry, index: Index, signed: Signatures) -> Iterator[Row
 
 
 def _collocates(inquiry: _Inquiry, index: Index, around: Contexts) -> Iterator[Row]:
-    """The rows of ``word_collocate``: each side's strongest collocates of a word."""
+    """Yield the rows of ``word_collocate``: each side's strongest collocates of a word."""
     query, n_word = index.query, inquiry.n_word
     if query.phrase:
         n = index.n_word.sum()
@@ -288,7 +288,7 @@ def _collocates(inquiry: _Inquiry, index: Index, around: Contexts) -> Iterator[R
 
 
 def _add_association(store: Store, inquiry: _Inquiry, rows: Sequence[Row]) -> None:
-    """Add each word's frequency, results of ``corpus associate`` and the sides' names to rows."""
+    """Add to rows: the word's frequency, its results of ``corpus associate``, the sides' names."""
     corpus, contrast, n_word = inquiry.corpus, inquiry.contrast, inquiry.n_word
     row_of_corpus, targets = inquiry.evidence.corpus, contrast.split("/")
     sides = sides_of(store, row_of_corpus, contrast)

@@ -31,14 +31,14 @@ from plumbline.warehouse.text.progress import progress
 Bools = NDArray[np.bool_]
 Hashes = NDArray[np.uint64]
 T = TypeVar("T")
-#: Columns of a batch before that of the documents of its co-occurrences.
+#: Index of the column, in a batch, that holds the documents of its co-occurrences.
 _DOCUMENT = 4
-#: Source name of documents that name none.
+#: Source of documents that name no source.
 UNNAMED = "(none)"
 
 
 class CoOccurrences(NamedTuple):
-    """Co-occurrences ``n`` in sampling units: a row per unit, word and target, in this order.
+    """Numbers of co-occurrences: a row per sampling unit, word and target, sorted in this order.
 
     Attributes:
         unit, word, target: indices of the document or source, the word and the target.
@@ -55,14 +55,14 @@ class CoOccurrences(NamedTuple):
     source: Ints
 
     def within(self, keep: Bools) -> CoOccurrences:
-        """The co-occurrences in some of the units."""
+        """Return the co-occurrences in some of the units."""
         rows, number = keep[self.unit], np.cumsum(keep) - 1
         word, target, n = self.word[rows], self.target[rows], self.n[rows]
         unit = number[self.unit[rows]]
         return CoOccurrences(unit, word, target, n, self.n_target[keep], self.source[keep])
 
     def of_words(self, words: Ints) -> CoOccurrences:
-        """The co-occurrences of some words, which get new indices; the units stay."""
+        """Return the co-occurrences of some words, which get new indices; the units stay."""
         number = np.full(max(self.word.max(initial=0), words.max(initial=0)) + 1, -1)
         number[words] = np.arange(words.size)
         word = number[self.word]
@@ -70,7 +70,7 @@ class CoOccurrences(NamedTuple):
         return self._replace(unit=unit, word=word[word >= 0], target=target, n=n)
 
     def by(self, clusters: str) -> CoOccurrences:
-        """The co-occurrences by cluster: ``document``, or ``source`` for sums over documents."""
+        """Return co-occurrences by cluster: ``document``, or ``source`` to sum over documents."""
         if clusters == "document":
             return self
         sources, unit = np.unique(self.source, return_inverse=True)
@@ -84,7 +84,7 @@ class CoOccurrences(NamedTuple):
         return CoOccurrences(unit, word, target, n, n_target, sources)
 
     def each_source(self) -> Iterator[CoOccurrences]:
-        """The co-occurrences in the units of each source, in the order of the sources."""
+        """Yield the co-occurrences in each source's units, in the order of the sources."""
         order = np.argsort(self.source, kind="stable")
         unit = np.argsort(order)[self.unit]
         rows = np.argsort(unit, kind="stable")
@@ -105,11 +105,11 @@ class Index:
     Attributes:
         query: the words and targets.
         sources: names of the sources.
-        shard, row: index of each document's shard, and the line or row there from 1.
-        n_kept: number of words that the tokenizer kept, rare ones that the corpus left out (id -1)
-            included.
-        text_hash: hash of these words in order; equal for copies of one document. All words left
-            out hash alike.
+        shard, row: index of each document's shard, and its line or row there, from 1.
+        n_kept: number of words that the tokenizer kept, including rare ones that the corpus left
+            out (id -1).
+        text_hash: hash of these words in order, equal for copies of one document. All left-out
+            words have the same hash.
         n_word: int64[source, word], occurrences of each word.
         pairs: co-occurrences by document.
     """
@@ -136,10 +136,10 @@ class Index:
 
 
 def with_phrase(query: Query, documents: Documents) -> Documents:
-    """The documents with each counted occurrence of the phrase as one value.
+    """Return the documents with each counted occurrence of the phrase as one value.
 
-    Of overlapping occurrences only the first is considered, even if it then has no word of the
-    context. Without a phrase the documents are unchanged.
+    Of overlapping occurrences only the first is considered, even if no word of the context is near
+    it. Without a phrase the documents are unchanged.
     """
     n = len(query.phrase)
     if not n:
@@ -167,7 +167,7 @@ def with_phrase(query: Query, documents: Documents) -> Documents:
 
 
 def _in_context(query: Query, documents: Documents, start: Ints) -> Bools:
-    """Mask of the phrase's occurrences (by their starts) with a context word in the window."""
+    """Return a mask of the occurrences (by start) that have a context word in the window."""
     offsets, end = documents.offsets, start + len(query.phrase)
     document = np.searchsorted(offsets, start, side="right") - 1
     first = np.maximum(start - query.window + 1, offsets[document])
@@ -183,17 +183,17 @@ def read_index(
     query: Query,
     per_batch: Callable[[int, Occurrences, Hashes], T],
 ) -> tuple[Index, list[T]]:
-    """Find the words of a query in all documents of a corpus; shards are read in parallel.
+    """Find a query's words in all documents of a corpus, reading shards in parallel.
 
     Args:
         per_batch: called in several threads with a shard's index, the occurrences in some of its
-            documents, and these documents' ``text_hashes``; its results are returned in order.
+            documents, and these documents' ``text_hashes``. The results are returned in order.
     """
     names = tuple(dict.fromkeys(UNNAMED if x is None else x for x in evidence.sources))
     n_word, lock = np.zeros((len(names), len(query.words)), np.int64), Lock()
 
     def read(shard: int, documents: Documents) -> tuple[list[Any], T]:
-        """Columns of the index and of its co-occurrences for some documents of a shard."""
+        """Return the columns of the index and its co-occurrences for documents of a shard."""
         n_kept, hashes = np.diff(documents.offsets), text_hashes(documents, query.keys)
         documents = with_phrase(query, documents)
         found = find(query, documents)
@@ -232,7 +232,7 @@ def read_index(
 
 
 def mixed(x: Hashes) -> Hashes:
-    """A hash of 64-bit numbers, one to one (the finaliser of splitmix64)."""
+    """Hash 64-bit numbers, one to one (the finaliser of splitmix64)."""
     with np.errstate(over="ignore"):
         x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -240,7 +240,7 @@ def mixed(x: Hashes) -> Hashes:
 
 
 def text_hashes(documents: Documents, keys: Hashes) -> Hashes:
-    """A hash of each document's words and their places."""
+    """Hash each document's words and their places."""
     n = np.diff(documents.offsets)
     place = np.arange(documents.values.size) - np.repeat(documents.offsets[:-1], n) + 1
     with np.errstate(over="ignore"):
@@ -251,7 +251,7 @@ def text_hashes(documents: Documents, keys: Hashes) -> Hashes:
 
 
 def _target_counts(query: Query, documents: Documents) -> Ints:
-    """Occurrences of each target in each document, int64[document, target]."""
+    """Count the occurrences of each target in each document, int64[document, target]."""
     n = len(query.targets)
     target = query.target_table[documents.values]
     at = np.flatnonzero(target >= 0)
@@ -267,15 +267,15 @@ LONGEST_PHRASE = 5
 
 
 def parsed(store: Store, corpus: Row, query: str) -> tuple[str, tuple[str, ...]]:
-    """The word or phrase of a query, and the words after ``NEAR``; no words without ``NEAR``.
+    """Split a query into its word or phrase and the words after ``NEAR``, if any.
 
     A group's name in capitals (``nurse NEAR FEMALE``) stands for its listed words. Raises
-    ``UsageProblem`` if a side of ``NEAR`` is empty, or counting didn't keep a word after it.
+    ``UsageProblem`` if a side of ``NEAR`` is empty, or a word after it wasn't kept by counting.
     """
     left, near, right = f" {normalised(query)} ".partition(f" {NEAR} ")
     text, others = left.strip(), right.split()
     if not text or (near and not others):
-        fix = "give words on both sides, as 'nurse NEAR she her'"
+        fix = "give words on both sides, as in 'nurse NEAR she her'"
         raise UsageProblem(f"query {query!r}", "is not complete", fix)
     groups: dict[str, list[str]] = {}
     kept = set(store.read("word_count", corpus=corpus["corpus"])["word"].to_pylist())
@@ -292,7 +292,7 @@ def parsed(store: Store, corpus: Row, query: str) -> tuple[str, tuple[str, ...]]
 
 
 def normalised(query: str) -> str:
-    """A query with single spaces, in lower case before ``NEAR``.
+    """Return a query with single spaces, in lower case before ``NEAR``.
 
     >>> normalised("Old  Nurse NEAR  FEMALE")
     'old nurse NEAR FEMALE'
@@ -304,9 +304,9 @@ def normalised(query: str) -> str:
 def of_phrase(
     query: Query, corpus: str, text: str, context: tuple[str, ...] = (), name: str = ""
 ) -> Query:
-    """The query of a phrase or word; if words ``context`` are given, only near them.
+    """Return the query for a phrase or word, only near the words of ``context`` if there are any.
 
-    ``name`` stands for the phrase in results, by default ``text``.
+    ``name`` stands for the phrase in results (default: ``text``).
 
     Raises ``UsageProblem`` for a phrase that is too long or has a word that isn't in the corpus.
     """

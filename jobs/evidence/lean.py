@@ -1,4 +1,4 @@
-"""Leans of words, for one or for thousands, with intervals over documents or their sources."""
+"""Leans of one word or thousands, with intervals over documents or their sources."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 #: Columns of a word's lean in a part of the documents.
 OF_PART = ("n_documents", "n_pair_f", "n_pair_m", "delta_nats", "delta_nats_low", "delta_nats_high")
-#: Most sources with rows of ``word_source``: the first of the corpus.
+#: Only the corpus's first sources, up to this many, have rows of ``word_source``.
 MOST_SOURCES = 1000
 #: Most cells (unit, word) computed at once.
 _MOST_CELLS = 10_000_000
@@ -32,17 +32,17 @@ class Leans(NamedTuple):
     """Columns of leans in some documents: arrays over words.
 
     Attributes:
-        n_documents: documents with a co-occurrence that delta uses; with any if no pair is defined.
+        n_documents: documents with a co-occurrence that delta uses, or with any co-occurrence if no
+            pair is defined.
         n_clusters: clusters (documents, or whole sources) with such a co-occurrence.
         n_pair_f, n_pair_m: co-occurrences with the female and male words of the defined pairs that
-            have a weight, each word once; with all words of the side when no pair is defined.
+            have a weight, each word once; or with all words of the side if no pair is defined.
         n_defined: pairs for which the word has both counts.
         delta_nats: weighted mean delta of the defined pairs; NaN if none of them has a weight.
-        delta_nats_se: its standard error over clusters; NaN with fewer than two clusters.
-        delta_nats_low, delta_nats_high: the 95% interval; NaN without a standard error. A word
-            without a defined pair has the interval of ``cluster_bounds``, whose ends may be
-            infinite.
-        p: p-value of no lean; NaN without an interval, and if the standard error is 0.
+        delta_nats_se: standard error of delta over clusters; NaN with fewer than two clusters.
+        delta_nats_low, delta_nats_high: 95% interval; NaN below ``LEAST_CLUSTERS``. A word without
+            a defined pair has the interval of ``cluster_bounds``, whose ends may be infinite.
+        p: p-value under no lean; NaN if there is no interval or the standard error is 0.
     """
 
     n_documents: Ints
@@ -64,7 +64,7 @@ def leans(
     documents: CoOccurrences | None = None,
     words: Ints | None = None,
 ) -> Leans:
-    """Leans of a query's words for the pairs of a contrast.
+    """Compute the leans of a query's words for the pairs of a contrast.
 
     delta = sum_g a_g (ln c_g - ln n_g) / V over the targets g (Eqs. 1 and 4, see
     ``association.measures``). c_g is the word's co-occurrences with g, n_g the occurrences of g,
@@ -75,12 +75,12 @@ def leans(
     is the sum over its documents of u_d = sum_g a_g (c_dg / c_g - n_dg / n_g) / V; over all
     documents u_d sums to 0. The variance of delta is D / (D - 1) times the sum of the squared
     influences of all D clusters (the linearised, cluster-robust estimate). The interval uses
-    Student's t with one degree of freedom fewer than clusters with a co-occurrence. Below
-    ``LEAST_CLUSTERS`` of them neither interval nor p is known.
+    Student's t; its degrees of freedom are the number of clusters with a co-occurrence, minus one.
+    If these clusters are fewer than ``LEAST_CLUSTERS``, interval and p are unknown.
 
     If no pair is defined, each cluster counts as one co-occurrence, divided between the sides like
     all the word's co-occurrences. The interval is the exact one of ``association.measures``:
-    a word near *he* in forty documents and near *she* in none has a lean of at least its bound.
+    a word near *he* in forty documents and near *she* in none leans to *he* by at least its bound.
 
     Args:
         counted: co-occurrences by cluster.
@@ -135,25 +135,25 @@ def leans(
 
 
 def _n_units(counted: CoOccurrences, counts: Bools) -> Ints:
-    """Units with a co-occurrence for which ``counts``, bool[word, target], int64[word]."""
+    """Count each word's units with a co-occurrence that ``counts`` (bool[word, target]) allows."""
     used = counts[counted.word, counted.target]
     word = counted.word[used]
     return np.bincount(word[_first_rows(counted.unit[used], word)], minlength=len(counts))
 
 
 def _first_rows(unit: Ints, word: Ints) -> Bools:
-    """Mask of the first row of each unit and word."""
+    """Return a mask of the first row of each unit and word."""
     first = np.ones(unit.size, np.bool_)
     first[1:] = (unit[1:] != unit[:-1]) | (word[1:] != word[:-1])
     return first
 
 
 def _squared_influences(counted: CoOccurrences, near: Floats, target: Floats) -> Floats:
-    """Sums of squared influences over all units, float64[word].
+    """Sum the squared influences over all units, float64[word].
 
     Args:
-        near, target: float64[word, target], weights of co-occurrences with a target and of its
-            occurrences: a unit's influence is the first weighted sum minus the second.
+        near, target: float64[word, target], weights of the co-occurrences with a target and of the
+            target's occurrences. A unit's influence is the first weighted sum minus the second.
     """
     n_words = len(near)
     first = _first_rows(counted.unit, counted.word)
@@ -162,7 +162,7 @@ def _squared_influences(counted: CoOccurrences, near: Floats, target: Floats) ->
     of_target = np.zeros(unit.size)
     for k, n_target in enumerate(counted.n_target.T):
         of_target += n_target[unit] * target[word, k]
-    # Units without the word have only the second sum; units with equal counts of targets are one.
+    # Units without the word have only the second sum. Units with equal target counts share it.
     distinct, times = np.unique(counted.n_target, axis=0, return_counts=True)
     parts = np.array_split(target, 1 + len(distinct) * n_words // _MOST_CELLS)
     every = np.concatenate([times @ np.square(distinct @ part.T) for part in parts])
@@ -173,10 +173,10 @@ def _squared_influences(counted: CoOccurrences, near: Floats, target: Floats) ->
 
 
 def lean_tables(index: Index, pairs: Sequence[WordPair], clusters: str) -> dict[str, list[Row]]:
-    """The rows of ``word_evidence`` and ``word_source``; the word is their only key column.
+    """Return the rows of ``word_evidence`` and ``word_source``, with the word as the only key.
 
-    A word has a row of ``word_source`` for each of the first ``MOST_SOURCES`` sources that holds
-    it; sources with most of its co-occurrences come first.
+    A word has a row of ``word_source`` for each of the first ``MOST_SOURCES`` sources that contains
+    it. Sources with more of its co-occurrences come first.
     """
     query, documents = index.query, index.pairs
     counted = documents.by(clusters)
@@ -211,7 +211,7 @@ def lean_tables(index: Index, pairs: Sequence[WordPair], clusters: str) -> dict[
 
 
 def word_rows(query: Query, words: Ints, columns: dict[str, NDArray[Any]]) -> list[Row]:
-    """One row per word (by index) from columns; NaN becomes ``None``."""
+    """Return a row for each word (by index) from columns; NaN becomes ``None``."""
     named = {"word": np.array(query.words, object)[words]} | columns
     arrays = {name: pa.array(x, from_pandas=True) for name, x in named.items()}
     rows: list[Row] = pa.table(arrays).to_pylist()
@@ -221,7 +221,7 @@ def word_rows(query: Query, words: Ints, columns: dict[str, NDArray[Any]]) -> li
 def cluster_bounds(
     n_f: ArrayLike, n_m: ArrayLike, n_clusters: ArrayLike, n_sides: Sequence[float] | Floats
 ) -> Bounds:
-    """Bounds of leans without a delta, from the clusters with a co-occurrence.
+    """Return bounds for leans without a delta, from the clusters with a co-occurrence.
 
     Args:
         n_f, n_m: co-occurrences with female and male words; the result is NaN where both are 0.

@@ -24,17 +24,17 @@ def occurrences(
     query: str,
     sampling: Sampling,
 ) -> tuple[Row, list[Row]]:
-    """The row of counts of a word or phrase in a corpus's documents, and rows of sampled lines.
+    """Count a word or phrase in a corpus's documents. Return a row of counts, and sampled lines.
 
     ``WORD NEAR OTHER...`` counts the occurrences of WORD less than a window away from any of the
     other words; a group's name in capitals (``FEMALE``) stands for its listed words.
     ``n_pair`` follows the corpus's counting rule: under `pairs` it counts pairs of WORD with any of
-    the other words, under `windows` the windows that hold WORD and any of them.
+    the other words, under `windows` the windows that contain WORD and any of the other words.
 
     Raises:
-        UsageProblem: unknown corpus, a word that isn't in it, or nothing on a side of ``NEAR``.
-        MissingComponent: its kept documents are not on this machine.
-        BadInput: its kept documents are damaged.
+        UsageProblem: the corpus is unknown, lacks a word, or a side of ``NEAR`` is empty.
+        MissingComponent: the corpus's kept documents are not on this machine.
+        BadInput: the corpus's kept documents are damaged.
     """
     evidence = evidence_of(store, corpus)
     text, context = parsed(store, evidence.corpus, query)
@@ -45,7 +45,7 @@ def occurrences(
     sample = OccurrenceSample(question, sampling.n, sampling.seed)
 
     def count(shard: int, found: Occurrences, hashes: Hashes) -> Ints:
-        """Occurrences of each document, those in context, and co-occurrences with the context."""
+        """Count by document: occurrences, those in context, co-occurrences with the context."""
         every = np.arange(found.at.size)
         # The words after NEAR are one target. Without them each occurrence is its own context.
         occurrence, at = (found.occurrence, found.target_at) if context else (every, found.at)
@@ -83,14 +83,15 @@ def ratio(
     *,
     is_share: bool = False,
 ) -> Row:
-    """The ratio ``name``, r = sum(n) / sum(of) over documents, and its 95% interval over clusters.
+    """Return the ratio ``name``, r = sum(n) / sum(of), and its 95% interval over clusters.
 
     The standard error is linearised and cluster-robust (see ``evidence.lean``): cluster k has the
-    influence (n_k - r of_k) / sum(of), and the variance is D / (D - 1) times the sum of their
-    squares over the D clusters where ``of`` is above 0. The interval is Student's t on log r, or on
-    the log odds of a share, with one degree of freedom fewer than clusters where ``n`` is above 0.
-    A share of 0 or 1 has the exact interval of D trials. All values are ``None`` if ``of`` sums to
-    0, intervals below ``LEAST_CLUSTERS`` clusters (those where ``n`` is above 0, or all D).
+    influence (n_k - r of_k) / sum(of). The variance is D / (D - 1) times the sum of the squared
+    influences of the D clusters where ``of`` is above 0. The interval is Student's t on log r, or
+    on the log odds of a share; its degrees of freedom are the C clusters where ``n`` is above 0,
+    minus one. A share of 0 or 1 has the exact interval of D trials. All values are ``None`` if
+    ``of`` sums to 0. The interval is ``None`` if C (for a share of 0 or 1: D) is below
+    ``LEAST_CLUSTERS``.
 
     >>> ratio("share", [4, 0, 2, 3], [10, 10, 10, 10], [0, 1, 2, 3], is_share=True)
     {'share': 0.225, 'share_low': None, 'share_high': None}

@@ -37,7 +37,7 @@ Engine: TypeAlias = "LocalEngine | SparkEngine"
 
 
 def engine_of(store: Store, memory_bytes: int, master: str | None = None) -> Engine:
-    """The engine of Spark if :func:`on_spark`, else the engine of this machine.
+    """Return the Spark engine if :func:`on_spark`, else the engine of this machine.
 
     ``memory_bytes`` is the memory limit of each process on this machine.
     """
@@ -49,7 +49,7 @@ def engine_of(store: Store, memory_bytes: int, master: str | None = None) -> Eng
 
 
 def on_spark(master: str | None) -> bool:
-    """True if there is a master, Spark's settings are given, or spark-submit runs this process."""
+    """Return whether a master or Spark settings are given, or spark-submit runs this process."""
     variables = ("PLUMBLINE_SPARK_CONF", "PYSPARK_GATEWAY_PORT")
     return bool(master or any(map(os.environ.get, variables)))
 
@@ -61,7 +61,7 @@ _DEFAULTS = CorpusOptions()
 
 @dataclass(frozen=True)
 class Counted:
-    """Outcome: the row of ``corpus``, the shards' ledgers, and whether the tables were written."""
+    """What counting did: the row of ``corpus``, the ledgers, and whether tables were written."""
 
     row: dict[str, Any]
     ledgers: tuple[ShardLedger, ...]
@@ -76,18 +76,18 @@ def count_corpus(
     *,
     master: str | None = None,
 ) -> Counted:
-    """Count a corpus; writes its counts, ``corpus_shard``, ``word_list``, ``reject``, ``corpus``.
+    """Count a corpus. Write its counts, ``corpus_shard``, ``word_list``, ``reject`` and ``corpus``.
 
     Shards that were counted before under the same settings, even by a killed command, are not
     counted again. Afterwards the corpus has exactly the shards given. A shard that can't be read to
     its end is ``failed`` in the ledger and adds nothing to the counts. If only ``min_count`` has
-    changed, the partial counts are merged again. ``master``: see :func:`on_spark`.
+    changed, the partial counts are merged again. For ``master``, see :func:`on_spark`.
 
     Raises:
-        UsageProblem: the corpus exists with other settings (and not ``options.replace``), or
-            another command writes it.
+        UsageProblem: the corpus exists with other settings (unless ``options.replace`` is set), or
+            another command is writing it.
         BadInput: shards can't be read; raised after everything else is written.
-        Interrupted: a killed process or a server out of reach; the same command resumes.
+        Interrupted: a process was killed, or a server is out of reach; the same command resumes.
     """
     targets = options.listed
     config = asdict(options) | {"corpus": corpus, "shards": list(map(str, shards))}
@@ -121,9 +121,9 @@ def refuse_other_settings(store: Store, corpus: str, options: CorpusOptions) -> 
 def _count_shards(
     engine: Engine, shards: Sequence[Path], job: ShardJob, update: Update
 ) -> list[ShardLedger]:
-    """Count the shards; returns their ledgers in the order of ``shards``."""
-    # A file under two names counts once. It is read by the name given: a link's target, as in the
-    # hub's cache, may have a name that doesn't tell what it holds.
+    """Count the shards. Return their ledgers in the order of ``shards``."""
+    # A file under two names counts once. It is read under the name given, since a link's target,
+    # as in the hub's cache, may have a name that doesn't show the file's format.
     distinct = {path.resolve(): path for path in shards}
     paths = {str(path.absolute()): str(path) for path in distinct.values()}
     ledgers = {ledger.shard: ledger for ledger in engine.count(list(paths), job, update)}
@@ -176,14 +176,14 @@ class _Merge:
     def _merge(
         self, query: str, order: str, views: Mapping[str, Sequence[Path]], output: Output
     ) -> int:
-        """Write the rows of a query, see ``LocalEngine.merge``; none if a view has no files."""
+        """Write the rows of a query (see ``LocalEngine.merge``), or none if a view has no files."""
         if not all(views.values()):
             return 0
         what = f"merge {output.staged.table.removesuffix('_count')}s of {self.corpus}"
         return self.engine.merge(query, order, views, output, what)
 
     def _is_as_written(self, row: Mapping[str, Any]) -> bool:
-        """True if the corpus with this row holds the counts of these shards and options."""
+        """Return whether the corpus with this row has the counts of these shards and options."""
         columns = ("shard", "fingerprint", "status", "n_documents")
         written = self.store.read("corpus_shard", corpus=self.corpus).select(columns).to_pylist()
         shards = {tuple(getattr(x, name) for name in columns) for x in self.ledgers}
@@ -192,7 +192,7 @@ class _Merge:
         return has_shards and (row["min_count"], row["source_field"]) == settings
 
     def _partials(self, kind: str) -> list[Path]:
-        """Files of one kind, shard by shard; shards of equal content list the same files again."""
+        """List the files of a kind, shard by shard; equal shards list the same files again."""
         digests = (x.fingerprint for x in self.ledgers if x.status == "counted")
         return [file for digest in digests for file in partial_files(self.where, digest, kind)]
 
@@ -207,7 +207,7 @@ class _Merge:
         ]
 
     def _corpus_row(self, n_words: int, n_kept: int, n_tokens: int) -> dict[str, Any]:
-        """The row of ``corpus``; the kept words have ``n_tokens`` occurrences."""
+        """Return the row of ``corpus``, given that the kept words occur ``n_tokens`` times."""
         totals = {name: sum(getattr(x, name) for x in self.ledgers) for name in TOTALS[1:]}
         n_failed = sum(x.status == "failed" for x in self.ledgers)
         return {

@@ -17,13 +17,13 @@ from plumbline.warehouse.text.escape import terminal
 FIX = "check them; if not UTF-8, name --encoding"
 _SUFFIX = ".jsonl.zst"
 _EXCERPT_BYTES = 120
-#: Most files in one folder for each to be a source; tables have a row per word and source.
+#: If a folder has more files, they aren't sources of their own: tables have a row per source.
 _MOST_FILE_SOURCES = 100
 
 
 @dataclass
 class Packed:
-    """Numbers of packed files and of their bytes as UTF-8; rows of ``reject`` for the other files.
+    """How many files were packed, their bytes in UTF-8, and rows of ``reject`` for other files.
 
     A reject's ``source_row`` is the file's position among all files, from 1.
     """
@@ -34,14 +34,14 @@ class Packed:
 
 
 def text_files(sources: Sequence[Path]) -> dict[Path, str]:
-    """Names of the files given and of all ``.txt`` files, sorted, in and below directories given.
+    """Name the files given, and all ``.txt`` files in and below the directories given, sorted.
 
-    Files in directories may end in ``.TXT``, too. Each file occurs once. Its name is its path and
-    starts with the directory given (of a file given, its own directory): ``letters/1850/anna.txt``.
-    It starts further up if several directories are given.
+    Files in directories may also end in ``.TXT``. Each file occurs once. Its name is its path from
+    the directory given (or the directory of a file given) on: ``letters/1850/anna.txt``. If the
+    directories given have different parents, names start further up.
 
     Raises:
-        BadInput: a path does not exist, or a directory has no ``.txt``.
+        BadInput: a path does not exist, or a directory has no ``.txt`` file.
 
     >>> text_files([Path("nowhere")])
     Traceback (most recent call last):
@@ -69,9 +69,9 @@ def text_files(sources: Sequence[Path]) -> dict[Path, str]:
 
 
 def source_kind(names: Collection[str]) -> str:
-    """Kind of a document's source, by the names of all files: ``folder`` or ``file``.
+    """Return what a document's source is, given the names of all files: ``folder`` or ``file``.
 
-    If all files are in one folder, each is a source, unless there are more than a hundred.
+    If all files are in one folder, each file is a source, unless there are more than a hundred.
 
     >>> source_kind(["letters/a.txt", "letters/b.txt"]), source_kind(["x/a.txt", "y/b.txt"])
     ('file', 'folder')
@@ -97,12 +97,12 @@ def pack_files(
 ) -> Packed:
     """Write each file as a document of the shard ``out``, in the order given.
 
-    ``files`` is the result of ``text_files``. The record holds the file's name as ``meta.file``,
-    and as its source that name or the folder (see ``source_kind``), in ``meta.pile_set_name``.
+    ``files`` is the result of ``text_files``. The record has the file's name in ``meta.file``, and
+    its source (that name or the folder, see ``source_kind``) in ``meta.pile_set_name``.
 
     A file is rejected, and recorded in table ``reject``, if it can't be read, holds only white
-    space, or is neither UTF-8 (a byte order mark is dropped) nor in ``encoding``. The shard appears
-    whole or not at all, and replaces an earlier one. A file is in memory while it is packed.
+    space, or is neither in UTF-8 (a byte order mark is dropped) nor in ``encoding``. The shard is
+    written completely or not at all, and replaces an earlier one. Each file must fit in memory.
 
     Raises:
         BadInput: ``out`` does not end with ``.jsonl.zst``, no file is usable, or ``out`` can't be
@@ -150,7 +150,7 @@ def _records(
 
 
 def _decoded(data: bytes, encoding: str) -> str:
-    """The text of a file in UTF-8, else in ``encoding``. Raises ``UnicodeError`` for neither."""
+    """Decode a file as UTF-8, else in ``encoding``. Raises ``UnicodeError`` if neither works."""
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:

@@ -2,14 +2,14 @@
 
 The table that UnStereoEval released has the words of the Pile with their she/he delta (nats),
 occurrences and share of all kept tokens. The counts behind the deltas are in a second, larger
-file. With it in the same folder the corpus has counts like one that was counted here; without it,
-no PMI, no standard errors and no total except the tokens.
+file. If that file is in the same folder, the corpus has counts like one that was counted here.
+Without it, the corpus has no PMI, no standard errors and no total except the tokens.
 
 The second file, ``pmi_by_gendered_expressions.csv``, has a column ``pmi__WORD`` for each of 48
 gendered words. A value is ln(c / (K n_w n_g)) with six decimals or more, where c is the number of
-co-occurrences, n_w and n_g are the occurrences of the two words, and K is one constant. So the
-counts come back as c = K exp(value) n_w n_g. K is solved from the file, and every c must come out
-whole.
+co-occurrences, n_w and n_g are the occurrences of the two words, and K is a constant. So the counts
+can be restored as c = K exp(value) n_w n_g. K is estimated from the file such that every c comes
+out whole.
 """
 
 from __future__ import annotations
@@ -37,22 +37,22 @@ from plumbline.warehouse.wordlists import WordList, load
 
 #: The contrast of the released deltas.
 CONTRAST = "she/he"
-#: Name of the word list of the words whose co-occurrences are released.
+#: Name of the list of the words whose co-occurrences are released.
 LIST = "gendered-released"
-#: How the release counted, as far as the paper says; a token of the Pile has about 1.66 pairs, so a
-#: co-occurrence isn't counted in each window that holds it, as by the rule `windows`.
+#: How the release counted, as far as the paper says. A token of the Pile has about 1.66 pairs, too
+#: few for the rule `windows`, which counts a co-occurrence in each window that contains it.
 RULE, WINDOW = "pairs", 10
-#: The file of PMI.
+#: Name of the PMI file, which has the counts behind the deltas.
 FILE = "pmi_by_gendered_expressions.csv"
 
 _TABLE = "pmi_file_w_counts.csv"
 _INT64_MAX = 2**63 - 1
 _PREFIX = "pmi__"
-#: K to six digits, from fifteen rows of the release; read as co-occurrences per kept token.
+#: K to six digits, from fifteen rows of the release; it is the co-occurrences per kept token.
 _K = 1.66432
-#: Counts up to which K is solved: with ``_K`` they come out whole to within 0.03.
+#: K is estimated from counts up to this: with ``_K`` they come out whole to within 0.03.
 _SMALL = 10_000
-#: Rounding of a value's six decimals, and of K: largest relative error of a count.
+#: Largest relative error of a count, since values have six decimals and K is rounded.
 _ROUNDING = 1e-6
 _ONE_RELEASE = "both files have to be of one release"
 
@@ -61,9 +61,9 @@ _ONE_RELEASE = "both files have to be of one release"
 class ImportedStatistics:
     """Outcome of an import: rows in the file = ``n_words`` + ``n_rejected``.
 
-    ``n_tokens`` is the corpus's number of kept tokens, also of words that the file lacks.
-    ``n_counted``: words with co-occurrences, from the file of PMI; its other rows are
-    ``n_uncounted`` rejects. Both None without that file.
+    ``n_tokens`` is the corpus's number of kept tokens, including words that the file lacks.
+    ``n_counted`` words have co-occurrences from the PMI file, and ``n_uncounted`` rows of that file
+    are rejected. Both are None without that file.
     """
 
     corpus: str
@@ -76,9 +76,9 @@ class ImportedStatistics:
 
 @dataclass(frozen=True)
 class ReleasedRow:
-    """A row of either file: its numbers by name; or the reason why it is unusable.
+    """A row of either file: its values by name, or the reason why it is unusable.
 
-    ``number`` counts from 1. Names are the targets in the file of PMI. In the table they are
+    ``number`` counts from 1. In the PMI file, the names are the targets. In the table, they are
     ``delta_nats``, ``n_word`` and ``total``, the number of kept tokens that the frequency implies.
     """
 
@@ -91,21 +91,22 @@ class ReleasedRow:
 def import_statistics(store: Store, corpus: str, path: Path, run_id: str) -> ImportedStatistics:
     """Read released word statistics into ``corpus``, ``word_count``, ``word_delta`` and ``reject``.
 
-    If the file of PMI is in the same folder, also into ``pair_count`` and ``word_list``; the tables
-    of :func:`~plumbline.jobs.association.associations.associate` are then computed. Words that have
+    If the PMI file is in the same folder, ``pair_count`` and ``word_list`` are written too, and
+    :func:`~plumbline.jobs.association.associations.associate` computes its tables. Words that have
     no counts in that file keep the released delta, without an error.
 
-    The file does not hold the total of kept tokens. It is the value of ``counts / freq``, rounded,
-    that more than half of the usable rows share. Rows that imply another total, or can't be used
-    for another reason, are rejected. Importing the same file again changes only the run.
+    The file does not give the number of kept tokens. It is taken to be the value of
+    ``counts / freq``, rounded, that more than half of the usable rows share. Rows that imply
+    another total, or can't be used for another reason, are rejected. Importing the same file again
+    changes only the run.
 
     Args:
-        path: the table, plain or gzipped, or a directory that holds it or holds ``data/`` with it.
+        path: the table, plain or gzipped, or a directory with the table in it or in its ``data/``.
 
     Raises:
         UsageProblem: a corpus of that name was counted from shards, or another command writes it.
-        BadInput: the file does not exist, can't be read to its end, lacks a column, or holds no
-            usable row or no total; the warehouse is then left as it was.
+        BadInput: a file does not exist, can't be read to its end, lacks a column, or has no
+            usable rows or no total; the warehouse is then left as it was.
     """
     done = _import(store, corpus, path, run_id)
     if done.n_counted is not None:
@@ -144,16 +145,16 @@ def _located(path: Path) -> Path:
 
 
 def pmi_file_of(file: Path) -> Path | None:
-    """The file of PMI, plain or gzipped, in the folder of another file; None if it isn't there."""
+    """Return the PMI file (plain or gzipped) in the same folder as ``file``, or None."""
     return next(filter(Path.is_file, (file.with_name(f"{FILE}{end}") for end in ("", ".gz"))), None)
 
 
 def _read(
     file: Path, columns: tuple[str, ...], numbers: Callable[[dict[str, str]], dict[str, float]]
 ) -> Iterator[ReleasedRow]:
-    """Yield the rows; ``numbers`` gives the values of a row, or raises ``ValueError``.
+    """Yield the rows; ``numbers`` returns the values of a row, or raises ``ValueError``.
 
-    A row is unusable, too, if its word is missing, not UTF-8, or that of an earlier usable row.
+    A row is also unusable if its word is missing, is not UTF-8, or was in an earlier usable row.
     Raises ``BadInput`` if the file can't be read to its end or lacks a column.
     """
     row_of: dict[str, int] = {}
@@ -175,7 +176,7 @@ def _read(
 
 
 def _numbers(fields: dict[str, str]) -> dict[str, float]:
-    """The values of a row of the table. Raises ``ValueError`` if one can't be used."""
+    """Return the values of a row of the table. Raises ``ValueError`` if one can't be used."""
     counts, share = fields["counts"], number(fields, "freq")
     n_word = int(counts) if counts.isascii() and counts.isdigit() and len(counts) < 20 else 0
     if not 0 < n_word <= _INT64_MAX:
@@ -187,9 +188,9 @@ def _numbers(fields: dict[str, str]) -> dict[str, float]:
 
 
 def read_pmi(file: Path) -> Iterator[ReleasedRow]:
-    """Yield the rows of the file of PMI.
+    """Yield the rows of the PMI file.
 
-    Raises ``BadInput`` if it can't be read to its end or lacks the columns of she and he.
+    Raises ``BadInput`` if the file can't be read to its end or lacks the columns of she and he.
     """
 
     def values(fields: dict[str, str]) -> dict[str, float]:
@@ -200,7 +201,7 @@ def read_pmi(file: Path) -> Iterator[ReleasedRow]:
 
 
 def _of_one_total(file: Path, rows: list[ReleasedRow]) -> tuple[list[ReleasedRow], int]:
-    """The rows, and the number of kept tokens that more than half of the usable ones imply.
+    """Return the rows, and the number of kept tokens that more than half of the usable rows imply.
 
     Rows that imply another number become unusable.
     """
@@ -228,7 +229,7 @@ def _of_one_total(file: Path, rows: list[ReleasedRow]) -> tuple[list[ReleasedRow
 
 
 class _Counts(NamedTuple):
-    """``pairs``: word, target, n_pair; ``per_token`` is K; ``rows`` of the file, with reasons."""
+    """``pairs`` is a table of word, target, n_pair; ``per_token`` is K; ``rows`` have reasons."""
 
     pairs: pa.Table
     per_token: float
@@ -236,14 +237,14 @@ class _Counts(NamedTuple):
 
 
 def _released_counts(file: Path, known: Mapping[str, ReleasedRow]) -> _Counts:
-    """Turn the PMI of a file into counts; ``known``: the usable rows of the table, by word.
+    """Turn the PMI of a file into counts; ``known`` has the usable rows of the table, by word.
 
     A row is rejected as a whole if the word's occurrences aren't known, if a value doesn't come out
     as a whole number of co-occurrences, or if she minus he isn't the released delta. A count above
-    a million is only as exact as the value's decimals: six give it to half a millionth.
+    a million is only as exact as the value's decimals: six leave an error of half a millionth.
 
     Raises:
-        BadInput: the file can't be read, has a column of a word without occurrences, or most of its
+        BadInput: the file can't be read, or has a column for a word without occurrences, or most
             rows of known words don't come out as counts.
     """
     rows = [replace(r, reason=r.reason or _problem(r, known)) for r in read_pmi(file)]
@@ -279,7 +280,7 @@ def _released_counts(file: Path, known: Mapping[str, ReleasedRow]) -> _Counts:
 
 
 def _problem(row: ReleasedRow, known: Mapping[str, ReleasedRow]) -> str:
-    """Why the row of a word has no counts; empty if nothing speaks against them."""
+    """Return why a word's row can't be turned into counts; empty if it can."""
     if row.word not in known:
         return "the word's occurrences aren't released"
     if not {"she", "he"} <= row.values.keys():
@@ -292,7 +293,7 @@ def _problem(row: ReleasedRow, known: Mapping[str, ReleasedRow]) -> str:
 
 
 def _list_of(targets: Collection[str]) -> WordList:
-    """The pairs of the list `gendered` whose words are both among the targets, and the others."""
+    """Return a word list: the `gendered` pairs whose words are both targets, and other targets."""
     known = load("gendered")
     pairs = tuple(p for p in known.pairs if p.a in targets and p.b in targets)
     paired = {word for p in pairs for word in (p.a, p.b)}
@@ -349,7 +350,7 @@ def _write(
         }
         for file, r in rejects
     ]
-    # The deltas of counted words are computed afterwards: they don't go if nothing changes.
+    # The deltas of counted words are computed later. If nothing has changed, don't delete them.
     is_new = any(
         not cast(TABLES[name], rows).equals(
             uncounted(store, corpus) if name == "word_delta" else store.read(name, **partition)

@@ -1,7 +1,7 @@
 """Checks for English words: fastText's language identification (lid.176) and WordNet.
 
 fastText and nltk are imported only when used. Neither the model nor WordNet's files are part of the
-project: they are installed or given by path.
+project: the user installs WordNet and gives the model's path.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ _LEXNAMES = "".join(f"{n:02} file-{n:02} 0\n" for n in range(45))
 
 @dataclass(frozen=True)
 class LanguageModel:
-    """A loaded fastText model: its file's name and SHA-256."""
+    """A loaded fastText model, with its file's name and SHA-256."""
 
     name: str
     sha256: str
     _model: Any = field(repr=False)
 
     def english(self, words: Sequence[str]) -> list[float]:
-        """The probability that each word is English, from 0 to 1; 0 where it is below 1e-5."""
+        """Return the probability that each word is English, from 0 to 1; 0 if below 1e-5."""
         if not words:
             return []
         labels, shares = self._model.predict(list(words), k=-1)
@@ -74,20 +74,20 @@ def load_model(path: Path | None) -> LanguageModel:
 
 @dataclass(frozen=True)
 class WordNet:
-    """A loaded WordNet: its version, and ``place``: `nltk` or the directory that holds it."""
+    """A loaded WordNet. ``place`` is `nltk`, or the directory of its files."""
 
     version: str
     place: str
     _reader: Any = field(repr=False)
 
     def has_synset(self, word: str) -> bool:
-        """True if a word, or a base form of it, is in WordNet: `mice` and `ran` are."""
+        """Return whether a word or its base form is in WordNet, as for `mice` and `ran`."""
         # The first base form is enough: no synset has to be built.
         return self._reader.morphy(word.lower()) is not None
 
 
 def load_wordnet() -> WordNet:
-    """WordNet from nltk's data where it is installed, otherwise from ``WORDNET_DIRECTORY``.
+    """Load WordNet from nltk's data if installed there, otherwise from ``WORDNET_DIRECTORY``.
 
     Raises:
         MissingComponent: nltk or WordNet's files are not installed.
@@ -113,7 +113,7 @@ def load_wordnet() -> WordNet:
 
 
 def _own_files(directory: Path) -> Any:
-    """nltk's reader for WordNet's own files, which lack some files of nltk's copy."""
+    """Return nltk's reader for WordNet's own files, which lack some of the files in nltk's copy."""
     import nltk
     from nltk.corpus.reader.wordnet import WordNetCorpusReader
 
@@ -122,9 +122,9 @@ def _own_files(directory: Path) -> Any:
             return io.StringIO(_LEXNAMES) if file == "lexnames" else super().open(file)
 
         def map_wn(self, version: str = "wordnet") -> None:
-            """Skipped: it serves look-ups by the synset numbers of another version."""
+            """Do nothing: only look-ups by another version's synset numbers need this."""
 
-    # nltk opens files below these directories only.
+    # nltk opens files only in these directories.
     if str(directory) not in nltk.data.path:
         nltk.data.path.append(str(directory))
     # The second argument, a reader of other languages, is required but never used.

@@ -36,25 +36,25 @@ class SeedVerdict:
 
 
 def verdicts(store: Store, corpus: str) -> dict[str, dict[str, Any]]:
-    """The rows of ``seed_verdict`` of a corpus, by word."""
+    """Return a corpus's rows of ``seed_verdict``, by word."""
     return {row["word"]: row for row in store.read("seed_verdict", corpus=corpus).to_pylist()}
 
 
 def verdicts_on(
     accept: Sequence[str], reject: Sequence[str], why: str | None = None
 ) -> list[SeedVerdict]:
-    """Verdicts on two lists of words, all with the same reason."""
+    """Return verdicts on two lists of words, all with the same reason."""
     lists = (accept, ACCEPTED), (reject, REJECTED)
     return [SeedVerdict(w.lower(), verdict, why or None) for words, verdict in lists for w in words]
 
 
 @writes_corpus
 def vet(store: Store, corpus: str, given: Sequence[SeedVerdict], run_id: str) -> Counter[str]:
-    """Record verdicts; a word's new verdict replaces its old one. Returns how many of each it has.
+    """Record verdicts, replacing old ones on the same words. Return how many of each there are.
 
     Raises:
         UsageProblem: the corpus is unknown, no verdict is given, a word is both accepted and
-            rejected, or is not in the corpus. Nothing is recorded then.
+            rejected, or a word is not in the corpus. Nothing is recorded then.
     """
     corpus_row(store, corpus)
     if not given:
@@ -73,15 +73,15 @@ def vet(store: Store, corpus: str, given: Sequence[SeedVerdict], run_id: str) ->
     return Counter(row["verdict"] for row in rows.values())
 
 
-#: Edges of the equal intervals that cut the range of delta: an even number, so none of them is 0.
+#: Number of edges that cut the range of delta into equal intervals. It is even, so no edge is 0.
 N_EDGES = 20
 
 
 def neutral_interval(deltas: Iterable[float]) -> tuple[float, float]:
-    """The interval around 0 when the range of delta is cut into 19 equal ones.
+    """Cut the range of delta into 19 equal intervals, and return the one around 0.
 
     The range goes from -m to m, where m is the largest magnitude rounded up to a whole nat, so the
-    interval is +-m/19. It is (0, 0) without any delta, or if all are 0.
+    interval is +-m/19. It is (0, 0) if there are no deltas or all are 0.
 
     Args:
         deltas: leans in nats.
@@ -104,7 +104,7 @@ def neutral_interval(deltas: Iterable[float]) -> tuple[float, float]:
 
 
 def sample(words: Collection[str], n: int, seed: int) -> list[str]:
-    """``n`` words drawn at random.
+    """Draw ``n`` words at random.
 
     Words are ranked by a hash of seed and word, so a sample is the same on any machine, and a
     smaller sample is the start of a larger one.
@@ -133,11 +133,11 @@ class SampledSeedWords:
     """A sample, and the numbers of words it was drawn from.
 
     Attributes:
-        n_defined: words with a delta; if the corpus has a vocabulary, only the words that it keeps.
-        n_outside: the other words with a delta; ``None`` without a vocabulary.
-        n_within: words whose delta lies in the interval ``low_nats`` to ``high_nats``.
-        n_excluded: of these, words that are to be excluded or belong to sentence frames.
-        n_rejected: of the others, words that were rejected in vetting.
+        n_defined: words with a delta; if the corpus has a vocabulary, only the words it keeps.
+        n_outside: words with a delta that the vocabulary doesn't keep; ``None`` without one.
+        n_within: ``n_defined`` words whose delta lies in ``low_nats`` to ``high_nats``.
+        n_excluded: how many of ``n_within`` were to be excluded or belong to sentence frames.
+        n_rejected: how many of the rest were rejected in vetting.
         words: the sample.
     """
 
@@ -162,7 +162,7 @@ def select_seed_words(
 ) -> SampledSeedWords:
     """Sample ``n`` words from the interval of delta around 0 (:func:`neutral_interval`).
 
-    If the corpus has a ``vocabulary``, only its kept words are used, also for the interval. In a
+    If the corpus has a ``vocabulary``, the sample and the interval use only its kept words. In a
     closed world (a corpus with planted words) the words of the sentence frames are excluded, since
     no frame has a slot for them. Excluded and rejected words do not change the interval. The sample
     replaces an earlier one of the same corpus, contrast and seed.
@@ -172,8 +172,8 @@ def select_seed_words(
         exclude: words not to sample.
 
     Raises:
-        UsageProblem: the corpus is unknown or has no delta of the contrast; none, or fewer than
-            ``n`` words of the interval are left; ``n`` is below 1.
+        UsageProblem: the corpus is unknown or has no delta for the contrast; no words of the
+            interval are left, or fewer than ``n``; or ``n`` is below 1.
     """
     contrast = corpus_contrast(store, corpus, contrast)
     by_word = {row["word"]: row for row in corpus_deltas(store, corpus, contrast).to_pylist()}
@@ -222,7 +222,7 @@ def select_seed_words(
 
 
 def sampled_words(store: Store, corpus: str, contrast: str, seed: int) -> list[dict[str, Any]]:
-    """The rows of an earlier sample in its order, each with ``verdict`` and ``why`` (or ``None``).
+    """Return an earlier sample's rows in order, each with ``verdict`` and ``why`` (or ``None``).
 
     Raises ``UsageProblem`` if the corpus has no sample of this contrast and seed.
     """

@@ -1,8 +1,8 @@
 """The candidate seed words of a corpus: table ``vocabulary``, with a reason for every word.
 
-After UnStereoEval (Belem et al., ICLR 2024): words of the letters a-z, English according to
-fastText or WordNet, and more frequent than the rarest fifth of these words. In a corpus of another
-language: words of letters, unchecked.
+As in UnStereoEval (Belem et al., ICLR 2024), a candidate consists of the letters a-z, is English
+according to fastText or WordNet, and is more frequent than the rarest fifth of such words. In a
+corpus of another language, a candidate consists of letters, and its language isn't checked.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _LETTERS = re.compile(r"[a-z]+")
 
 @dataclass(frozen=True)
 class VocabularyWord:
-    """A word, its count, whether it is kept and why, and each check's result (None: not made)."""
+    """A word, its count, whether it is kept and why, and each check's result (None if not made)."""
 
     word: str
     n_word: int
@@ -43,7 +43,7 @@ class VocabularyWord:
 
 @dataclass(frozen=True)
 class VocabularySummary:
-    """Numbers of words; ``rarest``: the count that kept words exceed; checks made and missing."""
+    """Numbers of words, the count ``rarest`` that kept words exceed, checks made and missing."""
 
     n_words: int
     n_kept: int
@@ -60,11 +60,11 @@ def classify(
     has_synset: Callable[[str], bool] | None = None,
     is_lettered: Callable[[str], object] = _LETTERS.fullmatch,
 ) -> tuple[list[VocabularyWord], float]:
-    """Every word with its reason, in the order given, and the count that kept words exceed.
+    """Return every word with its reason, in order, and the count that kept words exceed.
 
-    That count is the ``rules.quantile`` of the counts of the words that pass the other checks, by
-    linear interpolation; 0 if the quantile is 0 or no word passes. A check that is ``None`` is
-    skipped. Without any check, all words pass that ``is_lettered`` accepts: words of letters only.
+    That count is the ``rules.quantile`` (linearly interpolated) of the counts of words that pass
+    the other checks; it is 0 if the quantile is 0 or no word passes. A check that is ``None`` is
+    skipped. Without any check, a word passes if ``is_lettered`` accepts it.
 
     >>> counts = {"tea": 9, "rum": 5, "u.s.": 7, "ale": 2}
     >>> words, rarest = classify(counts, VocabularyOptions(quantile=0.5))
@@ -101,16 +101,16 @@ def classify(
 def build_vocabulary(
     store: Store, corpus: str, rules: VocabularyOptions | None = None, model: Path | None = None
 ) -> VocabularySummary:
-    """Write a row for every word of a corpus into ``vocabulary``, replacing earlier ones.
+    """Write a row of ``vocabulary`` for every word of a corpus, replacing earlier rows.
 
-    The checks made are in every row, the missing checks in the row of ``run``.
+    Every row names the checks made, and the row of ``run`` names the missing checks.
 
     Args:
-        model: file of fastText's language model; without one WordNet alone decides.
+        model: file of fastText's language model; without a model, WordNet alone decides.
 
     Raises:
-        UsageProblem: the corpus is unknown, has no words, or isn't English and would be checked.
-        MissingComponent: neither fastText's model nor WordNet is there, and the words are checked.
+        UsageProblem: the corpus is unknown or has no words, or isn't English but is to be checked.
+        MissingComponent: words are to be checked, but fastText's model and WordNet are missing.
         BadInput: the model or WordNet can't be read.
     """
     row = corpus_row(store, corpus)
@@ -120,7 +120,7 @@ def build_vocabulary(
     counts = dict(zip(table["word"].to_pylist(), table["n_word"].to_pylist(), strict=True))
     rules = rules or VocabularyOptions()
     if row["language"] and not rules.any_language:
-        problem = f"is in language {row['language']}, and the checks are of English"
+        problem = f"is in language {row['language']}, and the checks are for English"
         raise UsageProblem(f"corpus {corpus!r}", problem, "keep all words with --any-language")
     missing = list[str]()
     language_model = wordnet = None

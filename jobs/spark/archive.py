@@ -21,8 +21,8 @@ NAME = "plumbline.zip"
 def write_archive(path: Path) -> Path:
     """Write the package as imported here, with its data files.
 
-    The same files give the same bytes. Missing parent directories are created; the archive appears
-    whole.
+    The same files give the same bytes. Missing parent directories are created. The archive is
+    written completely or not at all.
 
     >>> import tempfile
     >>> archive = zipfile.ZipFile(write_archive(Path(tempfile.mkdtemp()) / "dist" / NAME))
@@ -47,8 +47,8 @@ def _files() -> Iterator[tuple[str, bytes]]:
         project = distribution()
     except metadata.PackageNotFoundError:
         return
-    # Runs from the archive read their version from this.
-    # An .egg-info, which a build leaves in a checkout, has it in a file of another name.
+    # A run from the archive reads its version from this file. An .egg-info, which a build leaves
+    # in a checkout, has the version in a file of another name.
     text = project.read_text("METADATA") or project.read_text("PKG-INFO") or ""
     directory = f"{project.name.replace('-', '_')}-{project.version}.dist-info"
     yield f"{directory}/METADATA", text.encode()

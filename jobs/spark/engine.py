@@ -33,7 +33,7 @@ _Result = TypeVar("_Result")
 
 
 class SparkEngine:
-    """Counts and sums on Spark; what each machine needs is in docs/cluster.md.
+    """Counts and sums on Spark. See docs/cluster.md for what each machine needs.
 
     Every method raises ``Interrupted`` when Spark loses a process.
     """
@@ -43,9 +43,9 @@ class SparkEngine:
             self._spark = spark_session(master)
 
     def count(self, shards: Sequence[str], job: ShardJob, update: Update) -> list[ShardLedger]:
-        """Count the shards; the ledgers come in any order.
+        """Count the shards. Return their ledgers in any order.
 
-        Raises ``UsageProblem`` naming the machines that do not see the warehouse.
+        Raises ``UsageProblem`` that names the machines where the warehouse is missing.
         """
         tasks = self._spark.sparkContext.parallelize(shards, len(shards))
         ledgers = tasks.map(lambda shard: _count_on_executor(shard, job))
@@ -82,7 +82,7 @@ class SparkEngine:
             return sum(row["n"] for row in self._run(work, update))
 
     def _run(self, work: Callable[[], _Result], update: Callable[[int, int], None]) -> _Result:
-        """Run Spark's jobs in a thread; ``update`` gets the done and all tasks of their stages.
+        """Run Spark's jobs in a thread; ``update`` gets how many tasks are done and how many exist.
 
         Raises ``Interrupted`` if no task starts for ``PATIENCE_S``: no machine has the resources.
         """
@@ -107,7 +107,7 @@ class SparkEngine:
             raise Interrupted("Spark", f"started no task for {PATIENCE_S:.0f} s", fix) from e
 
     def _read(self, files: Sequence[Path]) -> DataFrame:
-        """The rows of files. A file listed twice counts twice, though Spark would read it once."""
+        """Read the rows of files. A file listed twice counts twice, though Spark reads it once."""
         times = Counter(files)
         layers = []
         for n in range(max(times.values())):
@@ -121,5 +121,5 @@ class SparkEngine:
 
 
 def _count_on_executor(shard: str, job: ShardJob) -> ShardLedger | str:
-    """The ledger of a shard, or this machine's name if it does not see the warehouse."""
+    """Count a shard. Return its ledger, or this machine's name if the warehouse is missing here."""
     return job.count(shard) if Path(job.directory).is_dir() else socket.gethostname()

@@ -31,9 +31,9 @@ exec "{java}" "$@"
 
 
 def find_java_home() -> Path:
-    """Directory whose ``bin/java`` starts the first usable Java of JAVA_HOME, PATH and the wheel.
+    """Find the first usable Java of JAVA_HOME, PATH and the wheel, and return a home for it.
 
-    ``bin/java`` is a small script. A Java older than 17 or one that does not start is skipped.
+    Its ``bin/java`` is a small script. A Java that is older than 17 or does not start is skipped.
 
     Raises:
         MissingComponent: no Java is found; the message says how to install one.
@@ -59,7 +59,7 @@ def _candidates() -> Iterator[Path]:
 
 
 def java_version(java: Path) -> int:
-    """Major version of a java program, 0 when it does not run."""
+    """Return the major version of a java program, or 0 if it does not run."""
     try:
         done = subprocess.run([str(java), "-version"], capture_output=True, text=True, timeout=60)
     except (OSError, subprocess.TimeoutExpired):
@@ -69,7 +69,7 @@ def java_version(java: Path) -> int:
 
 
 def _wrapper_home(java: Path) -> Path:
-    """A directory whose bin/java starts ``java`` without jdk.incubator.vector."""
+    """Return a directory whose bin/java starts ``java`` without jdk.incubator.vector."""
     home = user_cache("java", uuid.uuid5(uuid.NAMESPACE_URL, str(java)).hex)
     if java.parent.parent.parent == home.parent:  # this Java is a wrapper already
         return java.parent.parent

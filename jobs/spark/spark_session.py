@@ -28,9 +28,9 @@ from plumbline.warehouse.errors import Interrupted, UsageProblem
 
 
 def running_tasks(session: SparkSession) -> tuple[int, int, int]:
-    """Completed tasks of the stages that are running, all their tasks, and those that run now.
+    """Return how many tasks of the running stages are done, how many there are, how many run now.
 
-    How many stages follow is unknown: Spark plans each stage by the size of the last one's output.
+    How many stages will follow is unknown: Spark plans each stage by the size of the last output.
     """
     tracker = session.sparkContext.statusTracker()
     stages = list(filter(None, map(tracker.getStageInfo, tracker.getActiveStageIds())))
@@ -48,7 +48,7 @@ def watched(
     report: Callable[[], None] | None = None,
     cancel: Callable[[], None] | None = None,
 ) -> T:
-    """Run ``work`` in a thread; returns its result or raises its error.
+    """Run ``work`` in a thread. Return its result or raise its error.
 
     Args:
         report: called about five times a second while ``work`` runs.
@@ -75,7 +75,7 @@ def watched(
 
 @contextmanager
 def _interrupts() -> Iterator[threading.Event]:
-    """An event that Ctrl-C sets, instead of raising ``KeyboardInterrupt``.
+    """Yield an event that Ctrl-C sets, instead of raising ``KeyboardInterrupt``.
 
     A ``KeyboardInterrupt`` inside a call to Java would print a traceback.
     """
@@ -92,19 +92,19 @@ def _interrupts() -> Iterator[threading.Event]:
 
 #: Environment variable that names the settings: ``local``, ``cluster`` or a file.
 _VARIABLE = "PLUMBLINE_SPARK_CONF"
-#: Name of the code's archive on executors; spark-submit may have sent a ``plumbline.zip`` too.
+#: Name of the code's archive on executors; spark-submit may also have sent a ``plumbline.zip``.
 CODE_ARCHIVE = "plumbline-code.zip"
-#: Part of a reason that means that a process ended or ran out of memory, or its rows were lost.
+#: What Spark's reason contains if a process ended or ran out of memory, or its rows were lost.
 _LOST = re.compile(
     r"ExecutorLostFailure|OutOfMemoryError|Python worker exited unexpectedly"
     r"|FetchFailedException|SparkContext was shut down"
 )
-#: Masters that Spark accepts; with any other its Java ends before it reports the error to Python.
+#: Masters that Spark accepts. With any other, Java ends before it reports the error to Python.
 _MASTER = re.compile(r"yarn|local.*|(spark|k8s)://.+")
 
 
 def read_conf(name: str) -> dict[str, str]:
-    """Settings of ``spark_conf/<name>.conf``, or of the file ``name`` if that ends with ``.conf``.
+    """Read ``spark_conf/<name>.conf``, or the file ``name`` if that ends with ``.conf``.
 
     Raises:
         UsageProblem: there is no such file.
@@ -123,7 +123,7 @@ def read_conf(name: str) -> dict[str, str]:
 
 
 def is_local(master: str) -> bool:
-    """True if a master keeps everything in one JVM on this machine.
+    """Return whether a master keeps everything in one JVM on this machine.
 
     >>> [is_local(m) for m in ("local", "local[*]", "local-cluster[2,1,2048]", "yarn")]
     [True, True, False, False]
@@ -132,16 +132,16 @@ def is_local(master: str) -> bool:
 
 
 def spark_session(master: str | None = None, conf: Mapping[str, str] | None = None) -> SparkSession:
-    """The session of this process, started on first use; an existing one is used as it is.
+    """Return the session of this process, starting it on first use. An existing one isn't changed.
 
-    ``master`` overrides the file's master, ``conf`` all other settings. The environment variable
-    PLUMBLINE_SPARK_CONF names the settings file; without it ``local`` is used, or ``cluster`` for
-    the master of a cluster. Settings of spark-submit, from its command line or the site's defaults,
-    override the file's. Executors run the code of this process, which is sent to them.
+    ``master`` overrides the file's master, and ``conf`` overrides all other settings. The
+    environment variable PLUMBLINE_SPARK_CONF names the settings file; the default is ``local``, or
+    ``cluster`` for the master of a cluster. Settings of spark-submit, from its command line or the
+    site's defaults, override the file's. Executors get this process's code and run it.
 
     Raises:
-        UsageProblem: no master, a master other than the one Spark already runs on, or Spark can't
-            start with these settings, as when the master can't be reached.
+        UsageProblem: there is no master, Spark already runs on another master, or Spark can't
+            start with these settings, for example because the master can't be reached.
         MissingComponent: no Java is installed, and spark-submit has started none.
         Interrupted: Ctrl-C was pressed.
     """
@@ -156,10 +156,10 @@ def spark_session(master: str | None = None, conf: Mapping[str, str] | None = No
 def settings_for(
     master: str | None, conf: Mapping[str, str], submitted: Mapping[str, str]
 ) -> dict[str, str]:
-    """Settings in order of precedence: ``conf``, spark-submit's ``submitted``, the file's.
+    """Merge the settings; ``conf`` overrides spark-submit's ``submitted``, which override the file.
 
     Raises:
-        UsageProblem: no master, a master that Spark does not accept, or not spark-submit's master.
+        UsageProblem: there is no master, Spark does not accept it, or spark-submit has another.
 
     >>> settings_for("spark://host:7077", {}, {})["spark.executor.cores"]
     '4'
@@ -209,7 +209,7 @@ def _start(master: str | None, conf: Mapping[str, str]) -> None:
 
 
 def _submitted() -> dict[str, str]:
-    """Settings of the spark-submit that started this process; empty if none did."""
+    """Return the settings of the spark-submit that started this process; empty if none did."""
     if "PYSPARK_GATEWAY_PORT" not in os.environ:
         return {}
     SparkContext._ensure_initialized()  # connects to the JVM of spark-submit
@@ -228,7 +228,7 @@ def _prepare_environment(local: bool) -> None:
         return
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    # Workers import this code, whether it is installed or not.
+    # Let workers import this code even if it isn't installed.
     root = str(Path(plumbline.__file__).resolve().parents[1])
     paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     if root not in paths:
@@ -282,7 +282,7 @@ def one_line_losses() -> Iterator[None]:
 def stop_jobs(session: SparkSession) -> None:
     """Cancel every job, without the tracebacks that Spark prints for the tasks it stops.
 
-    Does nothing if Spark itself has ended, as under spark-submit, which Ctrl-C ends too.
+    Do nothing if Spark itself has ended, for example because Ctrl-C also ended spark-submit.
     """
     with suppress(OSError, Py4JError):
         session.sparkContext.setLogLevel("OFF")

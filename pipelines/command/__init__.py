@@ -1,1 +1,1 @@
-"""Commands made of classes: declaration, names, command line; see `docs/design.md`."""
+"""How classes become commands: declaration, names, command line. See `docs/design.md`."""

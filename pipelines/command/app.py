@@ -1,7 +1,7 @@
 """The ``plumbline`` command, whose subcommands are the classes that ``registry`` lists.
 
 Importing this module imports no subcommand; that happens when one is run or shows its help.
-``python -m plumbline.pipelines.command.app docs/commands.md`` writes the lists of that page.
+``python -m plumbline.pipelines.command.app docs/commands.md`` updates the lists on that page.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from plumbline.warehouse.text.escape import say
 
 
 class CommandGroup(TyperGroup):
-    """The commands whose names begin with ``prefix``; one is imported when it is looked up.
+    """The commands whose names begin with ``prefix``. Looking a command up imports it.
 
     >>> CommandGroup().get_command(None, "measure").name
     'measure'
@@ -37,11 +37,11 @@ class CommandGroup(TyperGroup):
         super().__init__(**{**attributes, "commands": stubs})
 
     def get_command(self, ctx: Any, name: str) -> Any:
-        """The command or group; ``None`` for an unknown name."""
+        """Return the command or group, or ``None`` if the name is unknown."""
         return _command(self.prefix + name) if name in self.commands else None
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Find a command; the error for an unknown name lists commands of that name elsewhere."""
+        """Find a command. If it is unknown, the error suggests commands of that name in groups."""
         try:
             return super().resolve_command(ctx, args)
         except TyperException as e:
@@ -51,7 +51,7 @@ class CommandGroup(TyperGroup):
             raise
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Show the help of a group of stubs, without importing its commands."""
+        """Show a group's help from its stubs, without importing its commands."""
         names = ("name", "help", "epilog", "params", "rich_markup_mode", "commands")
         TyperGroup(**{name: getattr(self, name) for name in names}).format_help(ctx, formatter)
 
@@ -60,7 +60,7 @@ class GroupAndCommand(CommandGroup):
     """A command that has subcommands."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Leave all that follows a subcommand's name to the subcommand."""
+        """Pass everything after a subcommand's name to the subcommand."""
         is_subcommand = bool(args) and args[0] in self.commands
         ctx.allow_interspersed_args = not is_subcommand
         if is_subcommand:
@@ -69,7 +69,7 @@ class GroupAndCommand(CommandGroup):
 
 
 def _command(full_name: str) -> Any:
-    """Typer's object for a command or group."""
+    """Return Typer's object for a command or group."""
     name, below = full_name.split()[-1], {"prefix": f"{full_name} "}
     is_group = any(known.startswith(f"{full_name} ") for known in registry.targets())
     if full_name not in registry.targets():
@@ -97,17 +97,18 @@ def _version(asked: bool) -> None:
 def _plumbline(
     version: Annotated[
         bool,
-        typer.Option("--version", callback=_version, is_eager=True, help="The installed version."),
+        typer.Option("--version", callback=_version, is_eager=True, help="Print the version."),
     ] = False,
 ) -> None:
-    """Take the options of the program itself."""
+    """Handle the options of the program itself."""
 
 
 app = typer.Typer(
     name="plumbline",
     cls=CommandGroup,
     callback=_plumbline,
-    help="Which way does a language model lean, and does it follow the text it learned from?",
+    help="Measure gender preferences of language models, and trace them to the text they were "
+    "trained on.",
     epilog="Start with: plumbline pipeline",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -115,12 +116,12 @@ app = typer.Typer(
     rich_markup_mode="rich",
 )
 
-#: The first and last line of the page's part that is generated.
+#: The first and last line of the generated part of docs/commands.md.
 BEGIN, END = "<!-- commands: written -->", "<!-- commands: end -->"
 
 
 def lists() -> Iterator[str]:
-    """A table per group: its commands, what they do, and whether they have a plan.
+    """Yield a table for each group: its commands, what they do, and which have a plan.
 
     >>> next(line for line in lists() if line.startswith("| `corpus count`"))
     '| `corpus count` | Count words and their co-occurrences with target words. | plan |'
@@ -140,7 +141,7 @@ def lists() -> Iterator[str]:
 
 
 def written(page: str) -> str:
-    """A page with the current lists between ``BEGIN`` and ``END``."""
+    """Return the page with the current lists between ``BEGIN`` and ``END``."""
     text = "\n".join([BEGIN, *lists(), "", END])
     return re.sub(f"{BEGIN}.*{END}", lambda _: text, page, flags=re.S)
 

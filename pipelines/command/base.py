@@ -1,7 +1,7 @@
 """A command as data: its fields are its arguments and options, its docstring is its help.
 
-From the class come the command line, the settings of its table in a TOML file and its environment
-variables, the recorded run and the Python method; see `docs/design.md`.
+The class also defines the command's table in a TOML file, its environment variables, the recorded
+run and the Python method; see `docs/design.md`.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from plumbline.warehouse.options import STRICT
 if TYPE_CHECKING:
     from plumbline.warehouse.storage.store import Store
 
-#: Warehouse of the results unless a command or the settings name another.
+#: The warehouse that commands use unless an option or the settings name another.
 DEFAULT_WAREHOUSE = Path("out/warehouse")
-#: Start of a line of ``Done.said`` that is a warning in Python.
+#: A line of ``Done.said`` that starts like this becomes a warning in Python.
 WARNING = "Warning: "
 Row = Mapping[str, Any]
 _Result = TypeVar("_Result")
@@ -34,14 +34,14 @@ _Result = TypeVar("_Result")
 
 @dataclasses.dataclass(frozen=True)
 class On:
-    """A field's place on the command line, as a mark in its ``Annotated``.
+    """How a field appears on the command line; part of its ``Annotated``.
 
     Attributes:
         positional: True for an argument, False for an option.
-        repeated: True if an option is given once for each value, not once with commas.
-        variable: environment variable, instead of the one named by command and field.
+        repeated: True if the option is repeated for each value; False if commas separate them.
+        variable: environment variable, if not the one named after the command and the field.
         metavar: placeholder for the value in the help.
-        name: name of the option if the field has another; `from` can't name a field.
+        name: the option's name if it differs from the field's (no field can be called `from`).
     """
 
     positional: bool = False
@@ -52,7 +52,7 @@ class On:
 
 
 def planned(subject: str, what: str, amount: object, unit: str = "", note: str = "") -> Row:
-    """A row of a plan: subject, quantity, amount, unit and a remark."""
+    """Return a row of a plan: subject, quantity, amount, unit and a remark."""
     return {"subject": subject, "what": what, "amount": amount, "unit": unit, "note": note}
 
 
@@ -61,15 +61,15 @@ class Done:
     """The result of a command.
 
     Attributes:
-        rows: one row for each thing worked on; names of columns include their units.
-        most: limit on the rows that a terminal shows, 0 for none; JSON, CSV and Python have all.
-        table: rows for Python, JSON and CSV if ``rows`` is empty and a table is printed as text.
-        said: lines for people, beyond the rows; in Python a line that begins with ``WARNING``
-            is a warning.
+        rows: one row for each item processed; column names include units.
+        most: most rows to print in a terminal (0: no limit); JSON, CSV and Python get all rows.
+        table: rows for Python, JSON and CSV if ``rows`` is empty because text is printed instead.
+        said: lines to print besides the rows; in Python a line that begins with ``WARNING``
+            becomes a warning.
         wrote: names of the tables that the run wrote; ``execute_on`` fills it.
         files: paths of files that were written.
-        next: the command line that comes next; empty for none.
-        query: SQL for the rows that the command made, with ``params``; Python returns these rows.
+        next: the command to suggest next; empty for none.
+        query: SQL, with ``params``, that returns the rows made; Python returns these rows.
         failed: the error that is raised after the result is printed.
     """
 
@@ -86,7 +86,7 @@ class Done:
 
 
 class Context:
-    """A running command's store and recorded run."""
+    """What a running command uses: its store and its recorded run."""
 
     def __init__(self, store: Store | None, run_id: str) -> None:
         self._store = store
@@ -99,14 +99,14 @@ class Context:
         return self._store
 
     def stage(self, name: str, work: Callable[..., _Result], *given: Any) -> _Result:
-        """Do a stage of the work and return its result; a long one shows its elapsed time."""
+        """Do a stage of the work and return its result; show the elapsed time if it takes long."""
         from plumbline.warehouse.text.progress import progress
 
         with progress(name):
             return work(*given)
 
     def retried(self, name: str, work: Callable[..., _Result], *given: Any) -> _Result:
-        """Do a stage; after a transient error, do it again."""
+        """Do a stage, and retry it after a transient error."""
         from plumbline.pipelines.command.failures import with_retries
 
         result: _Result = self.stage(name, with_retries, partial(work, *given))
@@ -116,24 +116,24 @@ class Context:
 @dataclass_transform(kw_only_default=True, frozen_default=True)
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class Command:
-    """A command on a warehouse. Each subclass becomes a frozen pydantic dataclass by itself.
+    """A command on a warehouse. Subclasses become frozen pydantic dataclasses automatically.
 
-    A field is annotated with a ``Field`` that has its description, bounds and choices, and ``On``
-    if needed. ``__post_init__`` raises ``UsageProblem`` for fields that don't go together.
+    Annotate each field with a ``Field`` (description, bounds, choices) and, if needed, ``On``.
+    ``__post_init__`` raises ``UsageProblem`` for options that can't be combined.
     """
 
     #: True to create a missing warehouse.
     makes_warehouse: ClassVar[bool] = False
     #: True to open the warehouse before the run; it must exist unless ``makes_warehouse``.
     opens_warehouse: ClassVar[bool] = True
-    #: The table that its work starts from, unless it makes a warehouse.
+    #: The table that must have rows for the command to work, unless it makes a warehouse.
     reads: ClassVar[str] = ""
-    #: True to record its runs; False if it only reads, or uses no table.
+    #: True to record its runs; False if it writes no table.
     records: ClassVar[bool] = True
     #: True if a settings file may have its options at the top, and ``PLUMBLINE_NAME`` sets them.
     at_top: ClassVar[bool] = False
-    #: Inherited fields that few users of this command need, or none: files may set them, and they
-    #: are no options of the command line.
+    #: Inherited fields that few or no users of this command need. Settings files may set them, but
+    #: they are not command-line options.
     without: ClassVar[tuple[str, ...]] = ()
 
     warehouse: Annotated[
@@ -147,17 +147,17 @@ class Command:
 
     @classmethod
     def usual(cls, given: Mapping[str, object]) -> Mapping[str, object]:
-        """Defaults, by field, that depend on the ``given`` fields."""
+        """Return the defaults, by field, that depend on the ``given`` fields."""
         return {}
 
     def check(self) -> None:
-        """Raise the errors that can be detected before the run; writes and records nothing."""
+        """Raise the errors that can be detected before the run; write and record nothing."""
 
     def ready(self) -> None:
         """Raise the errors that prevent a run but not a plan, such as a missing key."""
 
     def plan(self, store: Store | None) -> Iterator[Row]:
-        """Rows of ``planned``, which `--dry-run` prints; without rows, nothing is left to do.
+        """Yield the rows that `--dry-run` prints, from ``planned``; none if nothing is left.
 
         Writes nothing. ``store`` is ``None`` if the command opens no warehouse, or none exists.
         """
@@ -169,12 +169,13 @@ class Command:
 
 
 def class_of(name: str) -> type[Command]:
-    """The class of a command.
+    """Return the class of a command.
 
-    Raises ``UsageProblem`` for an unknown name, ``BadInput`` if a package registered no command.
+    Raises ``UsageProblem`` for an unknown name, ``BadInput`` if a package registered
+    something else under that name.
     """
     if name not in targets():
-        fix = did_you_mean(name, targets(), f"there is {', '.join(targets())}")
+        fix = did_you_mean(name, targets(), f"known: {', '.join(targets())}")
         raise UsageProblem(f"command {name!r}", "is unknown", fix)
     module, _, kind = targets()[name].partition(":")
     member = getattr(import_module(module), kind, None)
@@ -184,12 +185,12 @@ def class_of(name: str) -> type[Command]:
 
 
 def has_plan(kind: type[Command]) -> bool:
-    """True if a command has `--dry-run`."""
+    """Return whether a command has `--dry-run`."""
     return kind.plan is not Command.plan
 
 
 def plan_of(command: Command) -> Iterator[Row]:
-    """The rows of a command's plan. Raises ``execute``'s errors of opening the warehouse."""
+    """Yield the rows of a command's plan. Raises the errors of opening its warehouse."""
     from plumbline.warehouse.storage.store import Store
 
     store = Store.existing(command.warehouse) if command.opens_warehouse else None
@@ -201,7 +202,7 @@ def plan_of(command: Command) -> Iterator[Row]:
 def execute(command: Command, store: Store | None = None) -> Done:
     """Check and run a command; record the run if it ``records``.
 
-    ``store`` is its warehouse if that is open already. Raises the command's errors, except
+    ``store`` is its warehouse, if already open. Raises the command's errors, except
     ``Done.failed``, which is part of the result.
     """
     from plumbline.warehouse.storage.store import Store
@@ -215,7 +216,7 @@ def execute(command: Command, store: Store | None = None) -> Done:
 
 
 def execute_on(store: Store | None, command: Command) -> Done:
-    """``execute`` without checks on an open store; ``None`` for a command that opens none."""
+    """Run like ``execute``, without checks, on an open store (``None`` if it opens none)."""
     if store is None or not command.records:
         return command.run(Context(store, ""))
     from plumbline.warehouse.run_records import recorded
@@ -244,7 +245,7 @@ def execute_on(store: Store | None, command: Command) -> Done:
 
 
 def values_of(command: Command) -> dict[str, object]:
-    """The fields that a run records: all but ``warehouse`` and what ``without`` has as usual."""
+    """Return the fields to record: all but ``warehouse`` and fields of ``without`` at defaults."""
     values = {f.name: getattr(command, f.name) for f in fields(command) if f.name != "warehouse"}
     hidden = {name for name in command.without if values[name] == getattr(type(command), name, ...)}
     return {name: value for name, value in values.items() if name not in hidden}

@@ -1,4 +1,4 @@
-"""The command line of a command's class: its options, and the output of results."""
+"""Turn a command's class into a command line, and print the results."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ from plumbline.warehouse.errors import PlumblineError
 from plumbline.warehouse.paths import address
 from plumbline.warehouse.text.escape import say
 
-#: Options of every command by name: type, default and help. A command may have its own instead.
+#: Options of every command: type, default and help. A command may define its own instead.
 _GENERAL: dict[str, tuple[Any, Any, str]] = {
-    "dry_run": (bool, False, "Say what it would take; do and write nothing."),
+    "dry_run": (bool, False, "Show what would be done and what it would cost; write nothing."),
     "config": (Path | None, None, "TOML file with any of these options."),
     "format": (Literal["table", "json", "csv"], "table", "Format of the result."),
 }
 
 
 def _declared(parameter: Parameter) -> inspect.Parameter:
-    """A function's parameter from which Typer makes the argument or option.
+    """Return the function parameter from which Typer makes the argument or option.
 
-    Typer requires none, since settings may give it: ``made`` raises for a missing value.
+    To Typer all are optional, since settings may give them; ``made`` raises if one is missing.
     """
     kind, default, on = parameter.kind, parameter.default, parameter.on
     if get_origin(kind) is tuple:
@@ -71,7 +71,7 @@ def _keyword(
 
 
 def _general_options(kind: type[Command]) -> list[str]:
-    """The general options of a command; `--conf` of its own replaces `--config`."""
+    """Return a command's general options; a command with its own `--conf` has no `--config`."""
     left_out = {p.name for p in parameters(kind)}
     left_out |= {"config"} if "conf" in left_out else set()
     left_out |= set() if has_plan(kind) else {"dry_run"}
@@ -79,7 +79,7 @@ def _general_options(kind: type[Command]) -> list[str]:
 
 
 def function_of(kind: type[Command]) -> Callable[..., None]:
-    """Make the function from which Typer makes the command."""
+    """Return the function from which Typer makes the command."""
     general = _general_options(kind)
 
     def run(ctx: typer.Context, **values: Any) -> None:
@@ -112,7 +112,7 @@ def _is_typed(ctx: typer.Context, name: str) -> bool:
 
 
 def _show_plan(command: Command, form: str, typed: Sequence[str]) -> None:
-    """Print a plan and the line that carries it out: what was typed, without `--dry-run`."""
+    """Print a plan, and the command that carries it out: the one typed, without `--dry-run`."""
     rows: list[Row] = []
     try:
         rows.extend(plan_of(command))
@@ -128,9 +128,9 @@ def _show_plan(command: Command, form: str, typed: Sequence[str]) -> None:
 
 
 def show(done: Done, command: Command, form: str) -> None:
-    """Print the result of a command; raise ``done.failed``, if there is one.
+    """Print the result of a command; raise ``done.failed`` if it is set.
 
-    JSON is one object with everything. With CSV, all but the rows goes to standard error.
+    JSON is one object with everything. With CSV, all but the rows go to standard error.
     """
     rows = done.rows if form == "table" else done.rows or done.table
     if form == "json":
@@ -160,7 +160,7 @@ def _lines(done: Done, command: Command) -> Iterator[str]:
 
 
 def _next(done: Done, command: Command) -> str:
-    """``done.next``, with ``--warehouse`` in each command unless it is given or the default."""
+    """Return ``done.next``; add ``--warehouse`` to each command unless given or the default."""
     if command.warehouse == DEFAULT_WAREHOUSE:
         return done.next
     place = f" --warehouse {shlex.quote(str(command.warehouse))}"
@@ -182,7 +182,7 @@ def _print_rows(rows: Sequence[Row], form: str) -> None:
         write_csv(names, ([row.get(name) for name in names] for row in rows), sys.stdout)
         return
     console = Console(highlight=False, markup=False)
-    for columns, group in groupby(rows, tuple):  # rows with other columns start another table
+    for columns, group in groupby(rows, tuple):  # a row with other columns starts a new table
         alike = list(group)
         names = [n for n in columns if any(row[n] not in (None, "") for row in alike)]
         rendered = rows_table(alike, names)
@@ -191,7 +191,7 @@ def _print_rows(rows: Sequence[Row], form: str) -> None:
 
 
 def _print_json(value: object) -> None:
-    # Escapes control characters and all others outside ASCII.
+    # This escapes control characters and everything outside ASCII.
     from plumbline.pipelines.result_output import json_value
 
     print(json.dumps(json_value(value), indent=2, allow_nan=False))

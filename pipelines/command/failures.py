@@ -1,4 +1,4 @@
-"""Errors of parts of the work: another try, and models that fail without stopping the others."""
+"""Retry after transient errors, and collect the errors of models so that the others go on."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _Result = TypeVar("_Result")
 
 
 class ShardsFailed(BadInput):
-    """Some shards can't be read; everything else is done."""
+    """Some shards couldn't be read; everything else was done."""
 
 
 def may_pass(error: BaseException | None) -> bool:
-    """True if another try can help, because the error is an outage or was caused by one.
+    """Return whether retrying can help, because the error is an outage or was caused by one.
 
     Wrong usage, a missing package and a stop by the user are never retried.
 
@@ -39,7 +39,7 @@ def may_pass(error: BaseException | None) -> bool:
 
 
 def with_retries(work: Callable[[], _Result]) -> _Result:
-    """Call ``work``; after a transient error call it again, ``TRIES`` times in all.
+    """Call ``work``, and retry after transient errors, ``TRIES`` times in all.
 
     >>> with_retries(lambda: "done")
     'done'
@@ -55,7 +55,7 @@ def with_retries(work: Callable[[], _Result]) -> _Result:
 
 
 class Failures:
-    """Collects failures of ``n`` things. A stop and a defect are raised at once."""
+    """Collects the failures of ``n`` items. Raises interrupts and bugs at once."""
 
     def __init__(self, n: int, things: str = "models") -> None:
         self._n, self._things = n, things
@@ -63,7 +63,7 @@ class Failures:
 
     @contextmanager
     def collected(self, name: str) -> Iterator[None]:
-        """Catch and keep an error of the block as a failure of ``name``; print one of several."""
+        """Keep an error of the block as a failure of ``name``; print it if there are others."""
         try:
             yield
         except Exception as e:
@@ -76,9 +76,9 @@ class Failures:
             self._errors.append((name, e.with_traceback(None)))
 
     def error(self, done: Sequence[object] = ()) -> Exception | None:
-        """One error for all failures, ``Interrupted`` if another try may help; or ``None``.
+        """Return one error for all failures, ``Interrupted`` if a retry may help; or ``None``.
 
-        Raises it if nothing is ``done``.
+        Raises that error if nothing is ``done``.
         """
         if not self._errors:
             return None
@@ -96,6 +96,6 @@ class Failures:
 
 
 def _line(name: str, error: Exception) -> str:
-    """The text of an error as one line with the name of what failed."""
+    """Return the error as one line that names what failed."""
     line = " ".join(str(error).split())
     return line if name in line else f"{name}: {line}"

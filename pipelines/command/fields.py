@@ -1,4 +1,4 @@
-"""Field types with checks, options, plan rows and lines that several commands use."""
+"""Checked field types, options and plan rows that several commands share."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def _read(path: Path, **allowed: bool) -> Path:
-    """Check a path that is read; an address is checked when it is opened."""
+    """Check a path to read. An address is checked only when it is opened."""
     if not isinstance(path, Address):
         check_input(path, **allowed)
     return path
@@ -35,17 +35,17 @@ InputFile: TypeAlias = Annotated[Path, AfterValidator(_read)]
 InputDirectory: TypeAlias = Annotated[
     Path, AfterValidator(partial(_read, file=False, directory=True))
 ]
-#: A file or a directory that is read.
+#: A file or directory to read.
 InputPath: TypeAlias = Annotated[Path, AfterValidator(partial(_read, directory=True))]
-#: A file that is written; an existing one is replaced.
+#: A file to write; an existing file is replaced.
 OutputFile: TypeAlias = Annotated[Path, AfterValidator(_written)]
-#: A directory that is written to; created if it is missing.
+#: A directory to write to; created if missing.
 OutputDirectory: TypeAlias = Annotated[Path, AfterValidator(partial(_written, directory=True))]
 Seed: TypeAlias = Annotated[int, Field(ge=0, le=(1 << 32) - 1)]
-#: Patterns of benchmarks.
+#: Patterns for names of benchmarks.
 Benchmarks: TypeAlias = Annotated[
     tuple[str, ...],
-    Field(description="Only these benchmarks, a pattern such as 'ages*'; repeatable."),
+    Field(description="Only benchmarks that match a pattern such as 'ages*'; repeatable."),
     On(repeated=True, metavar="PATTERN"),
 ]
 #: Names of benchmarks in the warehouse.
@@ -60,7 +60,7 @@ BenchmarkName: TypeAlias = Annotated[
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class DataOption:
-    """Directory of released benchmarks and prompts."""
+    """The option for the directory of released benchmarks and prompts."""
 
     data: Annotated[
         Path | None,
@@ -71,7 +71,7 @@ class DataOption:
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class ContrastOption:
-    """The contrast that words lean along."""
+    """The option for the contrast along which words lean."""
 
     contrast: Annotated[
         str, Field(min_length=1, description="Pair such as she/he, or the name of a word list.")
@@ -91,27 +91,27 @@ Number: TypeAlias = Annotated[int, Field(ge=1, le=10**9)]
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class CorpusName:
-    """The corpus that a command works on."""
+    """The option for the corpus that a command works on."""
 
     reads: ClassVar[str] = "corpus"
 
     corpus: Annotated[str, Field(min_length=1, description="Name of the corpus.")]
 
     def line(self, command: str) -> str:
-        """The command line that runs another command on the same corpus."""
+        """Return the command line that runs another command on the same corpus."""
         return f"plumbline {command} --corpus {shlex.quote(self.corpus)}"
 
     def rows_of(self, table: str, order: str = "ALL") -> dict[str, Any]:
-        """Fields of `Done` for the corpus's rows in a table: ``query`` and ``params``."""
+        """Return `Done`'s ``query`` and ``params`` that select the corpus's rows in a table."""
         query = f"FROM {table} WHERE corpus = $corpus ORDER BY {order}"
         return {"query": query, "params": {"corpus": self.corpus}}
 
 
 def lookup_rows(store: Store | None, names: Iterable[str]) -> Iterator[Row]:
-    """Rows of a plan: documents to look through; for CORPUS:SOURCE all documents of the corpus."""
+    """Yield plan rows: documents to look through. CORPUS:SOURCE counts the whole corpus."""
     from plumbline.jobs.counting.corpus_lookup import corpus_row
 
-    assert store is not None, "only commands that make a warehouse plan without one"
+    assert store is not None, "only commands that make a warehouse can plan without one"
     corpora = set(store.read("corpus")["corpus"].to_pylist())
     for name in names:
         row = corpus_row(store, name if name in corpora else name.partition(":")[0])

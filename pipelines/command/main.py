@@ -1,4 +1,4 @@
-"""Start and end of the ``plumbline`` command: errors are one line, each kind with its exit status.
+"""Start and end the ``plumbline`` command. Each kind of error is one line and an exit status.
 
 Slow imports are inside functions, because a signal before ``stop_signals.listen`` ends the process
 without a message.
@@ -16,15 +16,15 @@ from plumbline.pipelines.command import stop_signals
 
 #: Variable that a shell sets to ask for completions.
 _COMPLETE = "_PLUMBLINE_COMPLETE"
-#: Most characters of an error that are printed; a longer one loses its middle.
+#: Most characters to print of an error; the middle of a longer message is cut.
 _LONGEST = 2_000
 _FIRST_STEPS = """\
-Which way does a language model lean, and does it follow the text it learned from?
+Measure gender preferences of language models, and trace them to the text they were trained on.
 
-A first report, in minutes, from a text whose answers are known:
+A first report in minutes, from a made-up text whose leans are known:
   plumbline pipeline
 
-Your own:
+Your own texts, models and sentence pairs:
   plumbline corpus pack texts --out my-texts.jsonl.zst                 a folder of .txt files
   plumbline pipeline --corpus my-texts.jsonl.zst --model train:small   count, train, score, report
   plumbline benchmark import my-pairs --source pairs.csv               sentence_a, sentence_b
@@ -39,7 +39,7 @@ From Python: import plumbline. Pages: docs/index.md"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit status; print errors for the user as one line.
+    """Run the command line and return its exit status; print user errors as one line.
 
     Without arguments, prints the first steps. Status 2: wrong usage, 3: bad input, 4: missing
     component, 5: interrupted and resumable, 6: a model changed by more than `--fail-if` allows.
@@ -48,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return _status(given)
     except BaseException as e:
-        # A library may turn a stop by a signal into another error.
+        # A library may turn an interrupt into another error.
         if stop_signals.received():
             stop_signals.complain()
             return stop_signals.STATUS
@@ -74,7 +74,7 @@ def _status(given: list[str]) -> int:
 
 
 def _of_error(error: Exception) -> int:
-    """Print an error and return its exit status; a defect is raised again."""
+    """Print an error and return its exit status; raise it again if it is a bug."""
     import typer
 
     from plumbline.pipelines.environment_errors import one_line
@@ -103,7 +103,7 @@ def _complain(message: str, status: int) -> int:
 
 
 def entry() -> None:
-    """The console script; warnings are printed without the place where they were raised."""
+    """Run the console script; print warnings without the file and line that raised them."""
     status = stop_signals.STATUS
     try:
         _open_streams()
@@ -122,16 +122,16 @@ def entry() -> None:
 
 
 def _open_streams() -> None:
-    """Open the standard streams that are closed; let writes to a closed pipe succeed.
+    """Reopen closed standard streams, and let writes to a closed pipe succeed.
 
     A command must finish even if nobody reads its output. If a standard stream stayed closed, the
-    next opened file would get its number, and a library's prints would go into that file.
+    next opened file would get its number, and what a library prints would go into that file.
     """
     for number in range(3):
         try:
             os.fstat(number)
         except OSError:
-            os.open(os.devnull, os.O_RDWR)  # gets the lowest free number: this one
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest free number: the closed stream's
     sys.stdin = sys.stdin or open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
     sys.stdout = _without_broken_pipe(sys.stdout, 1)
     sys.stderr = _without_broken_pipe(sys.stderr, 2)
@@ -141,7 +141,7 @@ def _without_broken_pipe(stream: TextIO | None, number: int) -> TextIO:
     return io.TextIOWrapper(
         io.BufferedWriter(_FileWithoutBrokenPipe(number, "w", closefd=False)),
         encoding=stream.encoding if stream else "utf-8",
-        errors="backslashreplace",  # for letters that the encoding lacks
+        errors="backslashreplace",  # for characters that the encoding lacks
         line_buffering=number == 2 or os.isatty(number),
         write_through=number == 2,
     )

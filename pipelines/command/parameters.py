@@ -13,7 +13,7 @@ from pydantic.fields import FieldInfo
 from plumbline.pipelines.command.base import Command, On
 from plumbline.warehouse.paths import address
 
-#: An upper bound beyond this is left out of the help.
+#: The help leaves out upper bounds above this.
 _MANY = 1_000_000_000
 
 
@@ -34,17 +34,17 @@ class Parameter:
 
     @property
     def is_list(self) -> bool:
-        """True if several values are typed one by one, not as one text with commas."""
+        """True if each value is typed by itself, not all in one text with commas."""
         repeats = self.on.repeated or self.on.positional or get_args(self.kind)[:1] != (str,)
         return get_origin(self.kind) is tuple and repeats
 
     @property
     def is_path(self) -> bool:
-        """True if the value is a path, be it optional or not."""
+        """True if the value is a path, required or optional."""
         return Path in (self.kind, *get_args(self.kind))
 
     def value(self, given: Any) -> Any:
-        """Convert a value of the command line, a variable, a file or Python to the field's type."""
+        """Convert a value to the field's type, whether typed, from a file or from Python."""
         if get_origin(self.kind) is not tuple:
             return self._converted(given)
         if isinstance(given, str | Path):
@@ -54,16 +54,16 @@ class Parameter:
         return tuple(self._converted(part) for part in given if part != "")
 
     def _converted(self, given: Any) -> Any:
-        """Convert text to a path or a path to text, as the field's type needs."""
+        """Convert text to a path or a path to text, depending on the field's type."""
         if isinstance(given, str | Path) and self.is_path:
             return address(given) or Path(given)
         return str(given) if isinstance(given, Path) and not self.is_path else given
 
 
 def parameters(kind: type[Command]) -> tuple[Parameter, ...]:
-    """Arguments before options of a command, then required before optional ones.
+    """Return a command's parameters: arguments before options, then required before optional.
 
-    In each of these groups the class's own come first, and the warehouse comes last.
+    Within each of these groups, fields of the class itself come first, the warehouse last.
     """
     return tuple(p for p in all_fields(kind) if p.name not in kind.without)
 
@@ -73,7 +73,7 @@ _FIELDS: dict[type, tuple[Parameter, ...]] = {}
 
 
 def all_fields(kind: type[Command]) -> tuple[Parameter, ...]:
-    """``parameters``, and the inherited fields in ``without``, which only files may set."""
+    """Return ``parameters`` and the fields in ``without``, which are no command-line options."""
     if kind in _FIELDS:
         return _FIELDS[kind]
     own, last = inspect.get_annotations(kind), inspect.get_annotations(Command)
@@ -95,7 +95,7 @@ def _declared(kind: type[Command]) -> Iterator[Parameter]:
 
 
 def bounds(marks: Sequence[object]) -> str:
-    """Text of a number's bounds; an upper bound beyond ``_MANY`` is left out.
+    """Describe a number's bounds; leave out an upper bound above ``_MANY``.
 
     >>> from pydantic import Field
     >>> bounds([Field(ge=1, le=9)]), bounds([Field(gt=0)]), bounds([Field(ge=1, le=2**63 - 1)])

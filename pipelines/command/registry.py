@@ -1,6 +1,6 @@
-"""All commands, of Plumbline and of other packages, by name; listing them imports none.
+"""The names of all commands, from Plumbline and other packages. Listing imports no command.
 
-Another package adds a command by a class and a line of its ``pyproject.toml``::
+To add a command, another package writes a class and this in its ``pyproject.toml``::
 
     [project.entry-points."plumbline.commands"]
     "corpus tidy" = "my_package.tidy:Tidy"
@@ -15,7 +15,7 @@ from inspect import cleandoc
 
 from plumbline.warehouse.plugins import Registry
 
-#: Module below ``pipelines.commands`` and class of each command, as a new user meets them.
+#: Each command's module in ``pipelines.commands`` and class, in the order of the help.
 _OURS = {
     "look": "look:Look",
     "pipeline": "pipeline:Pipeline",
@@ -57,19 +57,19 @@ _OURS = {
     "warehouse restore": "warehouse:Restore",
     "doctor": "doctor:Doctor",
 }
-#: Help of the groups that are no command themselves.
+#: Help of groups that are not commands themselves.
 _GROUPS = {
-    "corpus": "Count words, compute their leans, sample seed words.",
+    "corpus": "Count words in texts, compute their leans, and sample seed words.",
     "benchmark": "Import, build, filter and share sentence pairs.",
-    "fairpair": "Do continuations about John and Jane differ by more than sampling?",
-    "disclosure": "What gender models assume when none is given.",
-    "warehouse": "Check, compact, and earlier versions.",
+    "fairpair": "Test if continuations about John and Jane differ by more than sampling noise.",
+    "disclosure": "Measure which gender models assume when none is given.",
+    "warehouse": "Check, compact or restore the warehouse.",
 }
 
 
 @cache
 def targets() -> dict[str, str]:
-    """Name -> ``module:Class`` of all commands, in the order of the help."""
+    """Return ``module:Class`` by name for all commands, in the order of the help."""
     found = {name: f"plumbline.pipelines.commands.{target}" for name, target in _OURS.items()}
     others = Registry("command", group="plumbline.commands", made=tuple(found))
     for name in others.added:
@@ -80,7 +80,7 @@ def targets() -> dict[str, str]:
 
 
 def name_of(kind: type) -> str:
-    """A command's name.
+    """Return a command's name.
 
     >>> from plumbline.pipelines.commands.corpus.counting_corpora import Count
     >>> name_of(Count)
@@ -91,14 +91,14 @@ def name_of(kind: type) -> str:
 
 
 def summary(name: str) -> str:
-    """Purpose of a command or group: the first paragraph of its docstring, read from the source.
+    """Return what a command or group does: the start of its docstring, read from the source.
 
     >>> summary("corpus count"), summary("warehouse")
-    ('Count words and their co-occurrences with target words.', 'Check, compact, and earlier \
-versions.')
+    ('Count words and their co-occurrences with target words.', 'Check, compact or restore \
+the warehouse.')
     """
     if name not in targets():
-        return _GROUPS.get(name, "Commands of other packages.")
+        return _GROUPS.get(name, "Run commands that other packages add.")
     module, _, kind = targets()[name].partition(":")
     spec = util.find_spec(module)
     source = spec.loader.get_source(module) if spec else ""  # type: ignore[union-attr]

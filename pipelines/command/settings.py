@@ -1,7 +1,7 @@
 """The values of a command's options, and where each came from.
 
-From the strongest source to the weakest: the command line, the file of `--config`, an environment
-variable, the settings file, the class's default. An empty text in a file or variable counts as
+The first of these that has a value wins: the command line, the file of `--config`, an environment
+variable, the settings file, the class's default. An empty string in a file or variable counts as
 missing. `plumbline doctor --settings COMMAND` shows each value with its source.
 """
 
@@ -26,13 +26,13 @@ from plumbline.warehouse.errors import UsageProblem, did_you_mean
 from plumbline.warehouse.text.escape import is_unicode
 from plumbline.warehouse.text.toml_file import read
 
-#: Settings file that is read by default if it exists.
+#: The settings file that is read by default, if it exists.
 DEFAULT_FILE = "plumbline.toml"
 Made = TypeVar("Made", bound=Command)
 
 
 class Value(NamedTuple):
-    """A value and its source; the source of a typed value is empty."""
+    """A value and its source, which is empty for a value from the command line."""
 
     value: Any
     source: str = ""
@@ -49,7 +49,7 @@ def made(
 ) -> Made:
     """Make a command; ``given`` values override those of a TOML file, which override ``weaker``.
 
-    Raises ``UsageProblem`` for a value that the command doesn't take, naming its source, and the
+    Raises ``UsageProblem``, with the source, for a value that the command can't take, and the
     errors of reading the file.
     """
     known = {p.name: p for p in all_fields(kind)}
@@ -81,7 +81,7 @@ def here(
     conf: str | Path | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> dict[str, Value]:
-    """Values of a command from the settings file and the environment.
+    """Return the values that the settings file and the environment give a command.
 
     ``conf`` is the path of the settings file. Raises ``BadInput`` for a file that is not TOML,
     ``UsageProblem`` for a missing file or an unknown name.
@@ -104,10 +104,10 @@ def _dotted(kind: type[Command]) -> str:
 
 
 def _table(kind: type[Command], content: Mapping[str, Any], file: str) -> dict[str, Any]:
-    """A command's options in a settings file: its table without those of its subcommands.
+    """Return a command's options in a settings file: its table, without its subcommands' tables.
 
-    A command at the top has the keys that are no table there, and a table of its own beside one
-    of such a name, such as `[corpus.count]`. `[[model]]` is its list of models.
+    A command with ``at_top`` takes the keys at the top of the file that are not tables, then those
+    of `[pipeline]`. `[[model]]` is its list of models.
     """
     if kind.at_top:
         table = {key: value for key, value in content.items() if not isinstance(value, Mapping)}
@@ -126,7 +126,7 @@ def _table(kind: type[Command], content: Mapping[str, Any], file: str) -> dict[s
 
 
 def _check(content: Mapping[str, Any], file: str) -> None:
-    """Raise ``UsageProblem`` for a key at the top or in a group that no command takes."""
+    """Raise ``UsageProblem`` for a key, at the top or in a group, that no command takes."""
     groups = dict.fromkeys(name.split()[0] for name in targets())
     of_pipeline = [p.name for p in all_fields(class_of("pipeline"))]
     _refuse_unknown(content, [*groups, *of_pipeline], f"{file}: ")
@@ -146,9 +146,10 @@ def _refuse_unknown(names: Iterable[str], known: Iterable[str], where: str) -> N
 def _places(
     kind: type[Command], content: Mapping[str, Any], file: str, environment: Mapping[str, str]
 ) -> Iterator[tuple[str, Value]]:
-    """Values for all commands at the top of a settings file: `data`, `warehouse`, paths in `out`.
+    """Yield values that a settings file's top sets for all commands: `data`, `warehouse`, `out`.
 
-    PLUMBLINE_OUT overrides `out`. A default that depends on other options follows these instead.
+    PLUMBLINE_OUT overrides `out`, which moves the paths that are in out/ by default, except those
+    that depend on another option.
     """
     out = Value(content.get("out"), file)
     if given := environment.get("PLUMBLINE_OUT"):
@@ -177,10 +178,10 @@ def _of_environment(
 
 
 def shown(name: str, conf: str | None) -> Iterator[str]:
-    """Every option of a command as TOML, with its meaning and source as comments.
+    """Yield every option of a command as TOML, with its meaning and source as comments.
 
-    Commented out are those without a value, and defaults that depend on other options. Raises
-    ``UsageProblem`` for an unknown command.
+    Options without a value are commented out, as are defaults that depend on other options.
+    Raises ``UsageProblem`` for an unknown command.
     """
     kind = class_of(name)
     values = here(kind, conf)

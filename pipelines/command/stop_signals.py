@@ -1,4 +1,4 @@
-"""Signals that stop a command: it prints one line and ends with status 5, whatever it was doing."""
+"""Handle signals that stop a command: print one line and exit with status 5, whatever it does."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _complained = threading.Event()
 
 
 def received() -> bool:
-    """True if this process got a signal to stop, even if the exception was lost or caught."""
+    """Return whether this process got a stop signal, even if the exception was lost or caught."""
     return _received.is_set()
 
 
 def listen() -> None:
-    """Make the first Ctrl-C or SIGTERM raise ``KeyboardInterrupt``, a second end the process.
+    """Make the first Ctrl-C or SIGTERM raise ``KeyboardInterrupt``, and a second end the process.
 
     A thread ends the process ``_GRACE_S`` after the first signal. A process that a shell starts in
     the background keeps ignoring Ctrl-C. A forked process has to call this again.
@@ -43,7 +43,7 @@ def listen() -> None:
 
 
 def _stop(_number: int, _frame: object) -> None:
-    if received():  # a second signal: end at once, since stored results survive a kill
+    if received():  # a second signal: end at once, which loses no stored results
         _end()
     _received.set()
     # While Numba compiles, an exception in an LLVM callback could abort Python. The thread ends it.
@@ -53,16 +53,16 @@ def _stop(_number: int, _frame: object) -> None:
 
 
 def _without_stops(unraisable: Any) -> None:
-    """Print an exception that was lost in a destructor or a callback, unless the process stops."""
+    """Print an exception lost in a destructor or a callback, unless a stop was requested."""
     if not received():
         sys.__unraisablehook__(unraisable)
 
 
 def _end_in_time(signals: int) -> None:
-    """End the process at a second, equal signal, or ``_GRACE_S`` seconds after the first.
+    """End the process when the same signal comes again, or ``_GRACE_S`` seconds after the first.
 
     The signal handler can't do this, since it doesn't run during a long call, such as a query.
-    ``signals`` is the read end of the pipe that gets the number of each signal.
+    ``signals`` is the read end of the pipe to which each signal's number is written.
     """
     while (first := os.read(signals, 1)[0]) not in _STOPS:
         pass
@@ -74,7 +74,7 @@ def _end_in_time(signals: int) -> None:
 
 
 def _end(status: int = STATUS) -> NoReturn:
-    """End at once and kill children of multiprocessing; others end when their pipes close."""
+    """End at once; kill multiprocessing's children. Others end when their pipes close."""
     if status:
         complain()
     if library := sys.modules.get("multiprocessing.process"):
@@ -93,7 +93,7 @@ def complain() -> None:
 
 
 def leave(status: int) -> NoReturn:
-    """End this process with a status; signals are ignored from here on.
+    """End this process with a status, ignoring signals from here on.
 
     After a stop, ``atexit`` functions run, but not the rest of Python's shutdown, which aborts if
     threads are still working. The exit status is then ``STATUS``, or 0 if ``status`` is 0.

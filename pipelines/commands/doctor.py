@@ -1,4 +1,4 @@
-"""`plumbline doctor`: check what this machine has for Plumbline, and say how to get the rest.
+"""`plumbline doctor`: check what this machine has, and say how to get what is missing.
 
 Each check of ``PROBES`` runs code that other commands run. Nothing is installed or fetched.
 """
@@ -29,16 +29,16 @@ from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.escape import terminal
 
 _GIB = 2**30
-#: Most memory and disk that `plumbline pipeline` has needed so far, with a margin.
+#: Memory and disk that `plumbline pipeline` needs at most, with a margin.
 _MEMORY_GIB, _DISK_GIB = 4, 2
 _RELEASED = ("unstereo-eval", "crows-pairs", "debias-llms")
 
 
 class Doctor(DataOption, Command):
-    """Look at Java, memory, disk, GPU, models, data and keys; say how to mend what is missing.
+    """Check Java, memory, disk, GPU, models, data and keys; say how to get what is missing.
 
-    Nothing is installed, fetched or written; a key's value is never shown. A thing that is `absent`
-    limits only what its line names; if one is `missing`, the pipeline can't run: status 4.
+    Installs, fetches and writes nothing, and never shows a key's value. Only what a line names is
+    limited if it is `absent`. If anything is `missing`, the pipeline can't run: status 4.
 
     --settings 'corpus count' prints that command's options as TOML: meaning, value and origin.
 
@@ -50,7 +50,7 @@ class Doctor(DataOption, Command):
 
     settings: Annotated[
         str,
-        Field(description="Instead print the options of a command, and where each came from."),
+        Field(description="Instead print this command's options, and where each came from."),
         On(metavar="COMMAND"),
     ] = ""
     conf: Annotated[str, Field(description="Settings file (TOML).")] = ""
@@ -62,12 +62,12 @@ class Doctor(DataOption, Command):
         lacking = ", ".join(str(row["what"]) for row in rows if row["status"] == "missing")
         if not lacking:
             return Done(rows=rows, next="plumbline pipeline")
-        fix = "mend that, then plumbline doctor again"
+        fix = "fix that, then run plumbline doctor again"
         return Done(rows=rows, failed=MissingComponent("the pipeline", f"lacks {lacking}", fix))
 
 
 def probed(options: Doctor, what: str) -> Row:
-    """The row of a probe. An error is a result too: the command reports whatever is broken."""
+    """Return the row of a probe. Errors become rows too: doctor reports whatever is broken."""
     look, is_needed, fix = PROBES[what]
     lacking = "missing" if is_needed else "absent"
     try:
@@ -100,7 +100,7 @@ def _memory(_: Doctor) -> tuple[bool, str]:
     from plumbline.eval_workers.models.devices import free_bytes
 
     free = free_bytes("cpu") / _GIB
-    return free >= _MEMORY_GIB, f"{free:.1f} GiB free, the pipeline wants {_MEMORY_GIB}"
+    return free >= _MEMORY_GIB, f"{free:.1f} GiB free, the pipeline needs {_MEMORY_GIB}"
 
 
 def _disk(options: Doctor) -> tuple[bool, str]:
@@ -108,12 +108,12 @@ def _disk(options: Doctor) -> tuple[bool, str]:
     place = (place_of(place).scratch() if address(place) else place).absolute()
     there = next(p for p in (place, *place.parents) if p.exists())
     free = shutil.disk_usage(there).free / _GIB
-    seen = f"{free:.1f} GiB free to write in {there}, wanted are {_DISK_GIB}"
+    seen = f"{free:.1f} GiB free to write in {there}, the pipeline needs {_DISK_GIB}"
     return free >= _DISK_GIB and os.access(there, os.W_OK), seen
 
 
 def _prefect(_: Doctor) -> tuple[bool, str]:
-    """The server that PREFECT_API_URL names; only deployments need one."""
+    """Check the server that PREFECT_API_URL names; only deployments need one."""
     url = os.environ.get("PREFECT_API_URL")
     if not url:
         return True, "no PREFECT_API_URL: commands run without a server"
@@ -164,7 +164,7 @@ def _data(options: Doctor) -> tuple[bool, str]:
 
 
 def _keys(_: Doctor) -> tuple[bool, str]:
-    """Names of the keys that are set, never their values."""
+    """Return the names of the keys that are set, never their values."""
     from plumbline.eval_workers.chat.client import KEYS
 
     held = [name for name in KEYS if os.environ.get(name)]
@@ -178,8 +178,8 @@ def _english(_: Doctor) -> tuple[bool, str]:
     return True, f"WordNet {load_wordnet().version}{f', and {lid}' if Path(lid).is_file() else ''}"
 
 
-#: What is checked: a function that says whether it is there and describes it or raises, whether
-#: `plumbline pipeline` needs it, and how to get it.
+#: The checks by name: a function that says if the thing is there and describes it, or raises; if
+#: `plumbline pipeline` needs it; and how to get it.
 PROBES: dict[str, tuple[Callable[[Doctor], tuple[bool, str]], bool, str]] = {
     "Packages": (_packages, True, "make setup"),
     "Java": (_java, False, "only for counting on Spark"),

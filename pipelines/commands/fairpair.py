@@ -41,10 +41,10 @@ _PromptSet: TypeAlias = Annotated[
 
 
 class FairpairRun(FairPairSpec, Command):
-    """Sample both sides of each prompt, perturb, and compare bias with sampling noise.
+    """Sample both versions of each prompt, perturb them, and compare bias with sampling noise.
 
-    Samples and replies are kept: after an interruption run the same command again to resume; a
-    larger --n draws only the additional samples. Keys of servers come from PLUMBLINE_API_KEY or
+    Samples and replies are kept: after an interruption, run the same command again to resume. A
+    larger --n draws only the additional samples. API keys come from PLUMBLINE_API_KEY or
     OPENAI_API_KEY.
 
     Example: plumbline fairpair run common-sents --model EleutherAI/pythia-70m --n 100 --dry-run
@@ -67,7 +67,7 @@ class FairpairRun(FairPairSpec, Command):
             )
 
     def prompt_rows(self, store: Store | None) -> list[Row]:
-        """The prompts, of a file or of the set. Raises ``UsageProblem`` for unusable ones."""
+        """Return the prompts, from a file or the set. Raises ``UsageProblem`` for unusable ones."""
         rows = steps.prompt_rows(store, self.probe_set, self)
         steps.check(self, self.probe_set, rows)
         return rows
@@ -75,7 +75,7 @@ class FairpairRun(FairPairSpec, Command):
     def check(self) -> None:
         """Check prompts, scoring functions and a single model (without weights) before the start.
 
-        Several models are not checked: one that fails is reported when its turn comes.
+        Several models are not checked: each is reported if it fails when its turn comes.
         """
         targets, rows = self.targets(), self.prompt_rows(Store.existing(self.warehouse))
         _ = steps.scoring_functions(self, rows)
@@ -83,14 +83,14 @@ class FairpairRun(FairPairSpec, Command):
             _ = open_backend(targets[0].model, targets[0].how).identity
 
     def ready(self) -> None:
-        """Raise if the key of a server that is going to be asked is missing."""
+        """Raise if the key of a server that will be asked is missing."""
         if self.base_url:
             find_key(self.base_url)
         if self.perturber != RULES:
             find_key(self.perturber_server().base_url)
 
     def plan(self, store: Store | None) -> Iterator[Row]:
-        """Missing samples or requests; reads no weights, asks no server."""
+        """Yield missing samples or requests; read no weights, and ask no server."""
         targets, rows = self.targets(), self.prompt_rows(store)
         yield planned(self.probe_set, "prompts with a counterpart", len(rows))
         yield planned(self.probe_set, "samples", self.n, "per side")
@@ -101,12 +101,12 @@ class FairpairRun(FairPairSpec, Command):
                 yield from self._to_sample(target, rows, store)
         if self.perturber != RULES:
             n = 2 * len(rows) * self.n * len(targets)
-            note = "at most, one per different text"
+            note = "at most, one per distinct text"
             yield planned(f"perturbed by {self.perturber}", "requests", n, "", note)
         failures.error()
 
     def _least_new(self, rows: Sequence[Row]) -> Row:
-        """The fewest new words that a text needs, and whether samples are long enough for it."""
+        """Return how many new words a text needs at least, and if samples are long enough."""
         text_filter = self.text_filter()
         n_new = min(text_filter.n_missing(row) for row in rows)
         note = f"besides the prompt's: a shorter text fails --filter-limit {text_filter.limit:g}"
@@ -121,7 +121,7 @@ class FairpairRun(FairPairSpec, Command):
     def _to_sample(
         self, target: SampledModel, rows: Sequence[Row], store: Store | None
     ) -> Iterator[Row]:
-        """What a model has to draw; of a server, what it has to be asked."""
+        """Yield what is left to sample from a model or, if it is served, to ask its server."""
         sampling, name, how = self.sampling(), target.model, target.how
         opened = how if isinstance(how, ServedModel) else open_backend(name, how)
         key = opened.identity.key
@@ -144,7 +144,7 @@ class FairpairRun(FairPairSpec, Command):
         yield planned(name, "new tokens", len(missing) * self.max_new_tokens, "", "at most")
 
     def run(self, context: Context) -> Done:
-        """Measure the set under each model; one of several that fails doesn't stop the others."""
+        """Measure each model on the set; if one of several fails, the others go on."""
         store, targets, name = context.store, self.targets(), self.probe_set
         rows = self.prompt_rows(store)
         chosen = steps.scoring_functions(self, rows)
@@ -169,7 +169,7 @@ class FairpairRun(FairPairSpec, Command):
         )
 
 
-#: Options of `run` that aren't about sampling; `score` takes them too.
+#: Options of `run` that `score` takes too, since they aren't about sampling.
 _MEASURING = (
     *("perturber", "perturber_url", "wording", "phi", "folds", "seed"),
     *("as_published", "filter_limit", "filter_unit"),
@@ -177,10 +177,10 @@ _MEASURING = (
 
 
 class FairpairScore(FairPairSpec, Command):
-    """Measure the samples in the warehouse again, with other folds, phi or perturber.
+    """Measure stored samples again, with other folds, another phi or another perturber.
 
-    No sample is drawn. Figures with other folds, texts, scoring functions, perturbers or filters
-    stay.
+    Draws no samples. Existing figures with other folds, texts, scoring functions, perturbers or
+    filters are kept.
 
     Example: plumbline fairpair score common-sents --folds 20 --phi jaccard
     """
@@ -189,7 +189,7 @@ class FairpairScore(FairPairSpec, Command):
     without = tuple(f.name for f in fields(FairPairSpec) if f.name not in (*_MEASURING, "model"))
 
     probe_set: _PromptSet
-    model: Annotated[str, Field(description="Only models of these names or keys, by commas.")] = ""
+    model: Annotated[str, Field(description="Only these models, as names or keys, by commas.")] = ""
 
     def run(self, context: Context) -> Done:
         store, name = context.store, self.probe_set
@@ -213,7 +213,7 @@ def measured(
     keys: tuple[str, str],
     chosen: Sequence[str],
 ) -> PerturbedSamples:
-    """Perturb the samples of a model and a decoding; measure them by the chosen functions."""
+    """Perturb a model's samples for one decoding; measure them with the chosen functions."""
     store, run_id = context.store, context.run_id
     sampled = context.stage("perturb", steps.perturb, store, probe_set, *keys, options, run_id)
     for phi in chosen:
@@ -231,7 +231,7 @@ def _drawn_lines(drawn: SampleCounts) -> Iterator[str]:
     if drawn.n_rejected:
         yield f"  {drawn.n_rejected:,} {sides} could not be continued (table `reject`)"
     if drawn.n_alike:
-        yield f"  {drawn.n_alike:,} {sides} have hardly any different samples"
+        yield f"  {drawn.n_alike:,} {sides} have samples that hardly differ"
 
 
 _MEANS = ("bias_b", "variability_pg", "variability_gp")
@@ -254,7 +254,7 @@ WHERE {_SAMPLED} AND list_contains($phi, phi) AND n_folds = $n_folds AND texts =
     AND s.subset = 'all'
 ORDER BY phi, side
 """
-#: Valid perturbations by side, then the reasons of the others. Some are too short for the filter.
+#: Valid perturbations by side, then why the others are invalid, such as too short for the filter.
 _SUCCESS = f"""
 SELECT model_key, side, reason, n, n_side, share FROM perturbation_success WHERE {_SAMPLED}
 ORDER BY side, reason != 'valid', n DESC, reason
@@ -267,7 +267,7 @@ def figures(
     phi: Sequence[str],
     options: FigureOptions,
 ) -> list[Row]:
-    """Rows on the perturbations by side, and on B, V and F by scoring function and side."""
+    """Return rows on perturbations by side, and on B, V and F by scoring function and side."""
     by = {"n_folds": options.folds, "texts": texts_of(options.as_published), "phi": list(phi)}
     success = [row for one in sampled for row in rows_of(store, _SUCCESS, asdict(one))]
     found = [row for one in sampled for row in rows_of(store, _FIGURES, asdict(one) | by)]

@@ -18,28 +18,28 @@ from plumbline.warehouse.storage.store import Store
 
 #: Plumbline's own pairs, for users without the released sets.
 _OWN_PAIRS = "closed-world"
-#: Table of the printed US of all pairs, and its metric.
+#: The paper's table that prints US over all pairs, and the name of that metric.
 _US = (8, "US")
-#: Names of the models that were looked at.
+#: Names of the models that `look` has scored.
 _LABELS = "SELECT label FROM model_label JOIN model USING (model_key) WHERE backend <> 'released'"
-#: US of a model on the samples, and its rank if other models scored them.
+#: A model's US on the samples, and its rank if other models scored them.
 _PLACE = """
 SELECT m.benchmark, m.value, r.rank, r.rank_low, r.rank_high, r.n_models
 FROM metric_value AS m
 LEFT JOIN model_rank AS r USING (benchmark, groups, metric, model_key)
 WHERE metric = 'us' AND subset = 'all' AND model_key = $key AND list_contains($samples, benchmark)
 ORDER BY list_position($samples, benchmark);"""
-#: A short FairPair: few samples, long enough that one replaced name changes little of a text.
+#: A short FairPair: few samples, but so long that replacing a name changes little of a text.
 _FAIRPAIR = {"n": 8, "max_new_tokens": 64, "n_permutations": 199, "n_resamples": 300}
 
 
 class Look(DataOption, Command):
     """Look at a model: which sentences it prefers, what it assumes, and how it continues texts.
 
-    Scores the same 300 pairs of each released set under --data, a clone of UnStereoEval or its
-    parent, else of a download, else Plumbline's own pairs; says where the model stands among the 28
-    published ones; asks about prompts that give no gender; and runs a short FairPair. A model of
-    100 M parameters takes a few minutes on a laptop. Further models come on the same page.
+    Scores 300 pairs, always the same, of each released set: under --data (a clone of UnStereoEval
+    or its parent), else downloaded, else Plumbline's own pairs. Compares the model with the 28
+    published ones, asks about prompts that give no gender, and runs a short FairPair. A model of
+    100 M parameters takes a few minutes on a laptop. Later models are added to the same page.
 
     Example: plumbline look EleutherAI/pythia-70m
     """
@@ -52,7 +52,7 @@ class Look(DataOption, Command):
         On(positional=True),
     ]
     n: Annotated[int, Field(ge=2, le=1_000_000, description="Pairs of each set.")] = 300
-    out: Annotated[OutputDirectory, Field(description="Directory for everything.")] = Path(
+    out: Annotated[OutputDirectory, Field(description="Directory for all output.")] = Path(
         "out/look"
     )
     warehouse: Annotated[
@@ -61,13 +61,13 @@ class Look(DataOption, Command):
 
     @classmethod
     def usual(cls, given: Mapping[str, object]) -> Mapping[str, object]:
-        """The warehouse is in a given ``out``."""
+        """Return a warehouse inside ``out``, if that is given."""
         if "out" not in given:
             return {}
         return {"warehouse": Path(str(given["out"])) / DEFAULT_WAREHOUSE.name}
 
     def sets(self, data: Path | None) -> list[str]:
-        """The released sets under ``data``."""
+        """Return the released sets under ``data``."""
         from plumbline.eval_workers.pairs.benchmarks import default_source
         from plumbline.pipelines.pipeline_plan import RELEASED
 
@@ -75,7 +75,7 @@ class Look(DataOption, Command):
         return [name for name, path in paths.items() if path and path.exists()]
 
     def _released(self) -> tuple[Path | None, list[str], list[str]]:
-        """The directory of released sets, their names, and lines on why there are none, if so."""
+        """Return the directory and names of released sets, and lines on why there are none."""
         from plumbline.eval_workers.pairs.released.released_files import downloaded
 
         if names := self.sets(self.data):
@@ -88,7 +88,7 @@ class Look(DataOption, Command):
         return data, self.sets(data), []
 
     def check(self) -> None:
-        """Raise for a model that can't be found; no weights are read."""
+        """Raise if the model can't be found; read no weights."""
         from plumbline.eval_workers.models import open_backend
         from plumbline.eval_workers.models.model_options import ModelOptions
 
@@ -132,7 +132,7 @@ class Look(DataOption, Command):
         )
 
     def _import_published(self, context: Context, samples: Mapping[str, str], data: Path) -> bool:
-        """Import the published models' scores of the samples, if they are at hand."""
+        """Import the published models' scores of the samples, if available."""
         from plumbline.eval_workers.pairs.benchmarks import under_data
         from plumbline.eval_workers.pairs.released.released_results import import_scores
 
@@ -144,10 +144,10 @@ class Look(DataOption, Command):
         return True
 
     def _take(self, store: Store, name: str, run_id: str, data: Path | None) -> tuple[str, str]:
-        """Write the sample of a set: the same pairs for every model and machine.
+        """Store the sample of a set: the same pairs for every model and on every machine.
 
-        The sample is a benchmark of its own, so that the set and samples of other sizes keep their
-        pairs and results. Returns its name and a line on its size.
+        The sample is a benchmark of its own, so the set and samples of other sizes keep their
+        pairs and results. Returns the sample's name and a line about its size.
         """
         from plumbline.eval_workers.pairs import benchmarks
         from plumbline.eval_workers.scoring.pair_scores import drawn
@@ -164,7 +164,7 @@ class Look(DataOption, Command):
 
 
 def _places(store: Store, samples: Mapping[str, str], key: str, has_scores: bool) -> Iterator[str]:
-    """Lines on where a model stands by US: on the same pairs, else beside the printed figures."""
+    """Yield lines on a model's rank by US: on the same pairs, or else by the printed figures."""
     from plumbline.pipelines.reproduce.claims import figures
 
     printed = [row for row in figures("unstereoeval") if (row["table"], row["metric"]) == _US]

@@ -27,11 +27,11 @@ _EPSILONS = "SELECT DISTINCT benchmark, epsilon_nats FROM metric_value WHERE met
 
 
 class Measure(MeasureOptions, Command):
-    """Compute US, PD, AuFC, gaps and how far models follow each counted corpus.
+    """Compute US, PD, AuFC, gaps, and how closely models follow each counted corpus.
 
-    If an n-gram model of the corpus (`plumbline train --preset 5gram`) was scored, also whether the
-    corpus predicts log ratios beyond frequency, n-grams and length. With --benchmark only the named
-    benchmarks, with all their models; rows of other benchmarks stay as they are.
+    If an n-gram model of the corpus (`plumbline train --preset 5gram`) was scored, also tests if
+    the corpus predicts log ratios beyond frequency, n-grams and length. --benchmark measures only
+    the named benchmarks, for all their models, and leaves the rows of others as they are.
 
     Example: plumbline measure --eta 0.5 --eta 0.65
     """
@@ -41,7 +41,7 @@ class Measure(MeasureOptions, Command):
     benchmark: Benchmarks = ()
 
     def run(self, context: Context) -> Done:
-        """Compute all metrics again; metrics whose scores are gone are removed."""
+        """Recompute all metrics, and remove those whose scores are gone."""
         store = context.store
         names = self._named(store)
         rows = measure(store, context.run_id, self, names)
@@ -78,10 +78,10 @@ class Measure(MeasureOptions, Command):
         )
 
     def _named(self, store: Store) -> tuple[str, ...]:
-        """The benchmarks to measure; empty for all.
+        """Return the benchmarks to measure; empty for all.
 
-        Raises ``UsageProblem`` if other benchmarks would keep metrics with another epsilon: the
-        figures of a report would not be comparable.
+        Raises ``UsageProblem`` if other benchmarks would keep metrics with another epsilon, since
+        a report's figures would not be comparable.
         """
         if not self.benchmark:
             return ()

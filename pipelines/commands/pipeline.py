@@ -25,7 +25,7 @@ from plumbline.pipelines.command.base import (
     planned,
 )
 from plumbline.pipelines.command.failures import ShardsFailed, with_retries
-from plumbline.pipelines.command.settings import here, made
+from plumbline.pipelines.command.settings import Value, Values, here, made
 from plumbline.pipelines.commands.corpus.counting_corpora import Count
 from plumbline.pipelines.pipeline_plan import CorpusPlan, ModelPlan, PipelineOptions, make_plan
 from plumbline.warehouse.errors import BadInput, ModelChanged, UsageProblem, disk_problems
@@ -46,12 +46,12 @@ class Stage(NamedTuple):
 
 
 class Pipeline(PipelineOptions, Command):
-    """Count, associate, constrain, score, measure and report; alone: the closed world.
+    """Run all steps from text to report; without options, on a made-up text with known leans.
 
-    Without arguments it needs no data and no network: it writes a corpus whose associations are
+    Without options it needs no data and no network: it writes a corpus whose associations are
     known, trains a model on it, and shows whether the model took up the lean of its text.
-    With --corpus and --model alone it makes a benchmark of fixed frames around words of the corpus.
-    Each command that it runs takes further options from its own table of the settings file.
+    With only --corpus and --model it makes a benchmark from fixed frames around words of the
+    corpus. Each command it runs takes further options from its own table in the settings file.
 
     Example: plumbline pipeline --corpus 'shards/*.jsonl.zst' --benchmarks winobias,use-5
     --model train:small
@@ -67,7 +67,7 @@ class Pipeline(PipelineOptions, Command):
 
     @classmethod
     def usual(cls, given: Mapping[str, object]) -> Mapping[str, object]:
-        """The warehouse is in a given ``out``; else ``out`` is beside a given warehouse.
+        """Return a warehouse inside a given ``out``, or an ``out`` next to a given warehouse.
 
         Two warehouses in one directory don't share an ``out``.
         """
@@ -89,7 +89,7 @@ class Pipeline(PipelineOptions, Command):
         self.check_inputs()
 
     def check_inputs(self) -> None:
-        """Raise for shards, benchmarks and packages that are missing."""
+        """Raise if shards, benchmarks or packages are missing."""
         from plumbline.eval_workers.pairs.benchmarks import default_source
 
         plan = make_plan(self)
@@ -109,14 +109,14 @@ class Pipeline(PipelineOptions, Command):
             _ = interpreter()
 
     def has_built(self, name: str) -> bool:
-        """True if the warehouse has the pairs of a benchmark that was built, not imported."""
+        """Return whether the warehouse has the pairs of a benchmark that was built."""
         from plumbline.eval_workers.pairs.benchmarks import discover
 
         store = None if name in discover() else Store.existing(self.warehouse)
         return bool(store and store.read("benchmark_pair", benchmark=name).num_rows)
 
     def plan(self, store: Store | None) -> Iterator[Row]:
-        """A row for each stage, and one for each model; raises for one that can't be loaded."""
+        """Yield a row for each model and each stage. Raises if a model can't be loaded."""
         for model in make_plan(self).models:
             if not model.preset:
                 with_retries(lambda m=model: open_backend(m.location, m.options).identity)  # type: ignore[misc]
@@ -125,7 +125,7 @@ class Pipeline(PipelineOptions, Command):
             yield planned(f"stage {number}", stage.doing, None)
 
     def run(self, context: Context) -> Done:
-        """Run the stages in order; an unreadable shard or unusable benchmark stops no others."""
+        """Run the stages in order; unreadable shards and unusable benchmarks stop no others."""
         with self.sole() as store:
             parts = Parts(self, store)
             parts.do(parts.all())
@@ -144,11 +144,11 @@ class Pipeline(PipelineOptions, Command):
     def sole(self) -> Iterator[Store]:
         """Run the block as the only pipeline that writes to ``warehouse`` and ``out``.
 
-        Two pipelines would train into one directory and replace each other's partitions. Gives the
-        store. Raises ``UsageProblem`` that names the other process, ``BadInput`` for a disk that
-        can't be written.
+        Two pipelines would train into one directory and replace each other's partitions. Yields
+        the store. Raises ``UsageProblem``, which names the other process, or ``BadInput`` if the
+        disk can't be written.
         """
-        fix = "wait for its end, or use another --out"
+        fix = "wait until it ends, or use another --out"
         with disk_problems(self.warehouse):
             store = Store.open(self.warehouse)
         with (
@@ -159,21 +159,21 @@ class Pipeline(PipelineOptions, Command):
 
 
 def run_here(name: str, store: Store, command: Command) -> Done:
-    """Run a command; after a transient error, run it again."""
+    """Run a command, and retry it after a transient error."""
     with progress(name):
         return with_retries(partial(execute_on, store, command))
 
 
 class Parts:
-    """Lists of the stages of a pipeline, which run commands on one store.
+    """The parts of a pipeline: lists of stages that run commands on one store.
 
-    ``run`` runs a command under a name, as ``run_here`` does or as a Prefect task. Options that a
-    command isn't given here are those of its own table in the settings file.
+    ``run`` runs a command under a name, as ``run_here`` does or as a Prefect task. Commands take
+    options that aren't set here from their own tables in the settings file.
 
     Attributes:
-        results: results of the commands, by the command and what it is about: `score gpt2`.
-        errors: errors that stop no other stage: unreadable shards, a model that could use nothing
-            of a benchmark or a set of prompts, and a model that changed too much (`--fail-if`).
+        results: the commands' results, by command and subject, such as `score gpt2`.
+        errors: errors that stop no other stage: an unreadable shard, a model that can use nothing
+            of a benchmark or set of prompts, or one that changed too much (`--fail-if`).
     """
 
     def __init__(
@@ -193,7 +193,7 @@ class Parts:
         return self._store
 
     def do(self, stages: Sequence[Stage]) -> None:
-        """Do stages in order, and say of each, with its number, what it does."""
+        """Do the stages in order; print the number of each and what it does."""
         with one_model_kept():
             for number, (doing, work) in enumerate(stages, 1):
                 say(f"{number}/{len(stages)} {doing} ...", err=True)
@@ -203,11 +203,11 @@ class Parts:
                     self.errors.append(e)
 
     def all(self) -> list[Stage]:
-        """All stages, in order."""
+        """Return all stages, in order."""
         return [*self.corpus(), *self.evaluate(), *self.report()]
 
     def corpus(self) -> list[Stage]:
-        """Count the corpora; import, constrain and write the benchmarks."""
+        """Return the stages that count corpora, and import, constrain and write benchmarks."""
         stages = []
         for corpus in self.plan.corpora:
             name, world = corpus.name, corpus.world
@@ -226,7 +226,7 @@ class Parts:
         return stages
 
     def evaluate(self) -> list[Stage]:
-        """Train the models that are to be trained; score and sample from all models."""
+        """Return the stages that train models, score with all models and sample from them."""
         stages = []
         for model in self.plan.models:
             name = model.name
@@ -248,7 +248,7 @@ class Parts:
         return stages
 
     def report(self, **about: tuple[str, ...]) -> list[Stage]:
-        """Compute the metrics and write the report, ``about`` some models or on everything."""
+        """Return the stages that compute metrics and write the report (``about`` some names)."""
         write = partial(self._do, "report", out=self.options.out / "report", **about)
         return [
             Stage("Computing the figures with their intervals", partial(self._do, "measure")),
@@ -259,8 +259,10 @@ class Parts:
         """Run a command on ``about``; keep its result. Raises ``Done.failed``."""
         return self._done(f"{name} {about}".rstrip(), self._made(class_of(name), **given))
 
-    def _made(self, kind: type[Command], /, **given: object) -> Command:
-        values = here(kind, self.options.conf or None)
+    def _made(
+        self, kind: type[Command], weakest: Values | None = None, /, **given: object
+    ) -> Command:
+        values = {**(weakest or {}), **here(kind, self.options.conf or None)}
         return made(kind, {**given, "warehouse": self.options.warehouse}, None, values)
 
     def _done(self, name: str, command: Command) -> Done:
@@ -290,7 +292,7 @@ class Parts:
         if "plumbline.jobs.spark.spark_session" in sys.modules:
             from plumbline.jobs.spark.spark_session import stop_session
 
-            stop_session()  # frees its memory for models
+            stop_session()  # so that models can use its memory
         self._do("corpus associate", name, corpus=name)
 
     def _make_pairs(self) -> None:
@@ -307,17 +309,17 @@ class Parts:
         self._do("benchmark constrain", f"{name} by {by}", **fields)
 
     def _write(self, name: str, by: str) -> None:
-        """Write a benchmark of fixed frames around words of the corpus ``by``.
+        """Write a benchmark from fixed frames around words of the corpus ``by``.
 
-        Seed words are made for every corpus, so that it is known whether the benchmark's words
-        hardly lean in each of them.
+        Samples seed words for every corpus, to know whether the benchmark's words hardly lean in
+        each of them.
         """
         n_words = min(50, *(self._seed_words(corpus) for corpus in self.plan.corpora))
         options = self.options
         fields = {"contrast": options.contrast, "seed": options.seed, "max_words": 12}
         fields |= {"warehouse": options.warehouse, "out": options.out / "benchmarks" / name}
         fields |= {"name": name, "corpus": by, "n_words": n_words, "offline": True}
-        write = made(class_of("benchmark build"), fields)  # its table is for chat models
+        write = made(class_of("benchmark build"), fields)  # its settings are for chat models
         write.check()
         self._done(f"benchmark build {name}", write)
         for corpus in self.plan.corpora:
@@ -325,10 +327,10 @@ class Parts:
                 self._constrain(name, corpus.name)
 
     def _seed_words(self, corpus: CorpusPlan) -> int:
-        """Write all words that hardly lean as seed words; returns their number.
+        """Store all words that hardly lean as seed words; return how many.
 
-        Candidates are words in a-z without the rarest, unless the corpus is a closed world or has
-        a vocabulary whose language was checked.
+        Candidates are a-z words that are not rare, unless the corpus is a closed world or has a
+        vocabulary whose language was checked.
         """
         from plumbline.jobs.seed_words.vocabulary import UNCHECKED
 
@@ -361,10 +363,13 @@ class Parts:
         self._do("score", model.name, **given)
 
     def _fairpair(self, model: ModelPlan) -> None:
-        given = {**_loading(model), **self.plan.fairpair, "seed": self.options.seed}
-        given |= {"probe_set": self.plan.probe_set, "model": self._location(model), "models": ""}
-        del given["base_url"]  # FairPair has its own, that of a server which writes samples
-        self._do("fairpair run", model.name, **given)
+        usual = {**self.plan.fairpair, "seed": self.options.seed}
+        weakest = {name: Value(value, "default") for name, value in usual.items()}
+        given = {**_loading(model), "probe_set": self.plan.probe_set}
+        given |= {"model": self._location(model), "models": ""}
+        del given["base_url"]  # FairPair has its own: the server that writes samples
+        run = self._made(class_of("fairpair run"), weakest, **given)
+        self._done(f"fairpair run {model.name}", run)
 
     def _disclosure(self, model: ModelPlan) -> None:
         given = {**_loading(model), "models": None, "data": self.options.data}
@@ -373,5 +378,5 @@ class Parts:
 
 
 def _loading(model: ModelPlan) -> dict[str, object]:
-    """How a model is loaded, without the options that only scores have."""
+    """Return the options that load a model, without those that only `score` has."""
     return {n: v for n, v in vars(model.options).items() if n not in OF_SCORES}

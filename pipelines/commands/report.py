@@ -1,4 +1,4 @@
-"""`plumbline report`, its plots and its tables for a paper."""
+"""`plumbline report`, and its plots and tables for a paper."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
 from plumbline.warehouse.options import MOST, STRICT
 from plumbline.warehouse.text.escape import say
 
-#: The texts with words to ask about before they are ranked.
+#: Texts whose words must be explained by `why` before they are ranked.
 _TO_ASK = """
 SELECT DISTINCT corpus, contrast
 FROM lean_candidate SEMI JOIN shown_contrast USING (corpus, contrast)
 ANTI JOIN word_evidence USING (corpus, contrast, word)
 ORDER BY ALL;"""
 
-#: Name of the paragraph on methods among the tables.
+#: The name under which `report table` prints the paragraph on methods.
 _METHODS = "methods"
 
 if TYPE_CHECKING:
@@ -33,39 +33,39 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class Narrowed:
-    """Patterns of the names to show; without patterns, all are shown."""
+    """Options that limit what is shown to names that match patterns; by default, show all."""
 
     benchmark: Benchmarks = ()
     model: Annotated[
         tuple[str, ...],
-        Field(description="Only these models, with or without owner, as 'pythia-*'; repeatable."),
+        Field(description="Only models that match, with or without owner: 'pythia-*'; repeatable."),
         On(repeated=True, metavar="PATTERN"),
     ] = ()
     corpus: Annotated[
         tuple[str, ...],
-        Field(description="Only these corpora, a pattern; repeatable."),
+        Field(description="Only corpora that match this pattern; repeatable."),
         On(repeated=True, metavar="PATTERN"),
     ] = ()
 
     @property
     def about(self) -> dict[str, tuple[str, ...]]:
-        """The patterns by kind of name, as ``facts.narrowed`` takes them."""
+        """The patterns by kind of name, for ``facts.narrowed``."""
         return {"benchmark": self.benchmark, "model": self.model, "corpus": self.corpus}
 
     def facts(self, store: Store) -> Facts:
-        """The facts that match the patterns."""
+        """Return the facts that match the patterns."""
         from plumbline.pipelines.report import facts
 
         return facts.narrowed(facts.Facts(store), self.about)
 
 
 class Report(Narrowed, Command):
-    """Write the report: a first page that answers, and an appendix with everything else.
+    """Write the report: a first page with the main answer, and an appendix with everything else.
 
-    Beside them are words.html and pairs.html, which search words and sentence pairs. All work
-    without network; the data of each chart lie beside them as CSV. With --benchmark,
-    --model and --corpus they show only what these patterns name; ranks and corrected q stay those
-    over all models of a benchmark.
+    Two more pages, words.html and pairs.html, search words and sentence pairs. All pages work
+    offline, and the data of each chart is saved as CSV next to them. --benchmark, --model and
+    --corpus limit what the pages show; ranks and corrected q still refer to all models of a
+    benchmark.
 
     Example: plumbline report --warehouse out/warehouse --out out/report
     """
@@ -76,7 +76,7 @@ class Report(Narrowed, Command):
         Path("out/report")
     )
     at: Annotated[
-        int | None, Field(ge=0, le=MOST, description="As of a version; default: the newest.")
+        int | None, Field(ge=0, le=MOST, description="Version of the warehouse; default: newest.")
     ] = None
 
     def run(self, context: Context) -> Done:
@@ -94,9 +94,9 @@ class Report(Narrowed, Command):
         return Done(said=[*answer(first), size, *by_counts, *stale], files=[str(page)])
 
     def _ask_first(self, store: Store) -> Iterator[str]:
-        """Ask `why` about the words that the page may rank; a line says where that isn't possible.
+        """Run `why` on the words that the page may rank; yield a line where that isn't possible.
 
-        An earlier version (`--at`) isn't changed.
+        An earlier version (`--at`) is not changed.
         """
         from plumbline.jobs.evidence.explanation import explain_candidates
 
@@ -113,7 +113,7 @@ class Report(Narrowed, Command):
 
 
 class ReportFigure(Narrowed, Command):
-    """Write a plot of the report for a paper: any width, type of 8 points, fonts embedded.
+    """Write a plot of the report for a paper: any width, 8-point type, embedded fonts.
 
     Example: plumbline report figure pd-use-5 --width 3.3 --out pd.svg
     """
@@ -122,12 +122,12 @@ class ReportFigure(Narrowed, Command):
 
     name: Annotated[
         str,
-        Field(description="Name of a plot of the report; without one, lists them."),
+        Field(description="Name of a plot; default: list the names."),
         On(positional=True),
     ] = ""
     width: Annotated[float, Field(ge=2, le=40, description="Width in inches.")] = 3.3
     out: Annotated[
-        OutputFile | None, Field(description="A .pdf, .svg or .png; default: PLOT.pdf.")
+        OutputFile | None, Field(description="File (.pdf, .svg or .png); default: PLOT.pdf.")
     ] = None
 
     def run(self, context: Context) -> Done:
@@ -147,8 +147,8 @@ class ReportFigure(Narrowed, Command):
 class ReportTable(Narrowed, Command):
     """Print a table of the report for a paper: LaTeX (booktabs), Markdown or CSV.
 
-    The table `methods` is the paragraph on methods, one sentence per line, from the recorded runs:
-    versions, hashes of corpora, rules, intervals, seeds, and what was rejected.
+    `plumbline report table methods` prints a paragraph for the methods section, from the recorded
+    runs: versions, hashes of corpora, rules, intervals, seeds, and what was rejected.
 
     Example: plumbline report table models --format latex --out models.tex
     """
@@ -157,13 +157,13 @@ class ReportTable(Narrowed, Command):
 
     name: Annotated[
         str,
-        Field(description="Name of a table of the report; without one, lists them."),
+        Field(description="Name of a table; default: list the names."),
         On(positional=True),
     ] = ""
     format: Annotated[
         Literal["latex", "markdown", "csv"], Field(description="Format of the table.")
     ] = "latex"
-    out: Annotated[OutputFile | None, Field(description="File; else standard output.")] = None
+    out: Annotated[OutputFile | None, Field(description="File; default: standard output.")] = None
 
     def run(self, context: Context) -> Done:
         from plumbline.pipelines.report import paper
@@ -185,7 +185,7 @@ class ReportTable(Narrowed, Command):
 
 
 def _text_result(text: str, out: Path | None) -> Done:
-    """A result with a text, in the file ``out`` or as lines to print."""
+    """Return a result that is text: written to ``out``, or as lines to print."""
     from plumbline.pipelines.report.paper import write_file
 
     if out is None:

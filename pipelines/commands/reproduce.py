@@ -1,4 +1,4 @@
-"""`plumbline reproduce`: published tables from published scores or beside your runs."""
+"""`plumbline reproduce`: published tables from published scores, or compared with your runs."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.escape import as_csv, say
 from plumbline.warehouse.text.progress import progress
 
-#: Most rows that a terminal shows.
+#: Most rows to print in a terminal.
 _MOST = 30
-#: Papers that released their scores: these are imported into a warehouse of their own.
+#: Papers with released scores, which are imported into a warehouse of their own.
 _RELEASED, _RELEASE_WAREHOUSE = ("unstereoeval", "anatomy"), Path("out/released")
-#: Name for the released word statistics.
+#: Name of the corpus with the released word statistics.
 _CORPUS = "pile"
 #: Progress goes to standard error, where it doesn't mix with results.
 _announce = partial(say, err=True)
 
 
 class Reproduce(Command):
-    """Compute a paper's printed figures, or put them beside your own runs.
+    """Recompute a paper's printed figures, or compare them with your own runs.
 
-    `unstereoeval` computes its Tables 1-3 and 8-22 from the released scores in --data and counts
-    what agrees; status 1 if a figure differs by more than 0.011 or scores are incomplete. `anatomy`
-    splits the lean of the same 28 models into parts: a constant, pronoun first, number and form of
-    pronouns, the text's delta, length, word and pair; with --eta, on sentences that hardly lean.
+    `unstereoeval` computes Tables 1-3 and 8-22 from the released scores in --data and counts the
+    figures that agree. The status is 1 if one differs by more than 0.011 or scores are incomplete.
+    `anatomy` splits the lean of the same 28 models into parts: a constant, pronoun first, number
+    and form of pronouns, the text's delta, length, word and pair. --eta limits the lean.
 
-    `fairpair` and `disclosure` put the printed tables beside the runs of a warehouse, with
-    intervals and how each run differs from the paper, and count the paper's claims in its own
-    figures. They released no results, so nothing has to agree: the status is 0.
+    `fairpair` and `disclosure` compare the printed tables with the runs in a warehouse: intervals,
+    how each run differs from the paper, and which of the paper's claims its figures support. These
+    papers released no results, so nothing has to agree and the status is 0.
 
     Example: plumbline reproduce unstereoeval --data unstereo-eval
     """
@@ -47,12 +47,12 @@ class Reproduce(Command):
 
     paper: Annotated[
         Literal["unstereoeval", "anatomy", "fairpair", "disclosure"],
-        Field(description="unstereoeval, anatomy, fairpair or disclosure."),
+        Field(description="Paper: unstereoeval, anatomy, fairpair or disclosure."),
         On(positional=True),
     ]
     data: Annotated[
         InputDirectory | None,
-        Field(description="unstereoeval, anatomy: folder of the release, `data` and `results`."),
+        Field(description="unstereoeval, anatomy: folder with the release's `data` and `results`."),
     ] = None
     eta: Annotated[
         float | None,
@@ -60,26 +60,26 @@ class Reproduce(Command):
     ] = None
     same_as: Annotated[
         tuple[str, ...],
-        Field(description="fairpair, disclosure: model that stands for a printed one; repeatable."),
+        Field(description="fairpair, disclosure: your model for a printed one; repeatable."),
         On(name="as", repeated=True, metavar="PRINTED=MODEL"),
     ] = ()
     out: Annotated[
-        Path | None, Field(description="CSV for all figures; anatomy: directory for CSV and PNG.")
+        Path | None, Field(description="CSV of all figures; anatomy: directory for CSV and PNG.")
     ] = None
 
     @classmethod
     def usual(cls, given: Mapping[str, object]) -> Mapping[str, object]:
-        """Released scores have a warehouse of their own."""
+        """Return the warehouse of released scores for the papers that have them."""
         return {"warehouse": _RELEASE_WAREHOUSE} if given.get("paper") in _RELEASED else {}
 
     @property
     def opens_warehouse(self) -> bool:  # type: ignore[override]
-        """Printed figures need no warehouse."""
+        """True if the paper's scores are imported; printed figures need no warehouse."""
         return self.paper in _RELEASED
 
     @property
     def records(self) -> bool:  # type: ignore[override]
-        """Only the import of a release writes to the warehouse."""
+        """True if a release is imported; nothing else writes to the warehouse."""
         return self.paper in _RELEASED
 
     def __post_init__(self) -> None:
@@ -95,7 +95,7 @@ class Reproduce(Command):
             check_output(self.out, directory=self.paper == "anatomy")
 
     def check(self) -> None:
-        """Raise for a folder that holds no release."""
+        """Raise if the folder holds no release."""
         from plumbline.pipelines.reproduce.unstereoeval import Release
 
         if self.data is not None:
@@ -149,7 +149,7 @@ class Reproduce(Command):
         )
 
     def _beside_runs(self) -> Done:
-        """Compare the printed figures with the runs, if there are any; writes nothing."""
+        """Compare the printed figures with the runs, if there are any; write nothing."""
         from plumbline.pipelines.reproduce import claims, runs_compared
 
         store, paper = Store.existing(self.warehouse), runs_compared.PAPERS[self.paper]
@@ -171,7 +171,7 @@ class Reproduce(Command):
         )
 
     def _written(self, rows: Sequence[Row]) -> list[str]:
-        """Write rows to ``out``, if given, with the columns of all of them; returns its path."""
+        """Write rows, with the columns of all, to ``out`` if it is given; return its path."""
         if self.out is None:
             return []
         names = dict.fromkeys(name for row in rows for name in row)
@@ -183,10 +183,10 @@ class Reproduce(Command):
 
 
 class Lists(Command):
-    """Compare the pairs of a word list: how many words have a delta, and if pairs rank them alike.
+    """Compare a list's word pairs: how many words have a delta, and if pairs rank words alike.
 
-    These are the figures of App. A of UnStereoEval on the Pile (Table 4, Figures 4 and 5), beside
-    those of your own corpus.
+    Shows the Pile's figures from App. A of UnStereoEval (Table 4, Figures 4 and 5) next to those of
+    your own corpus.
 
     Example: plumbline reproduce lists --corpus novels --list gendered
     """

@@ -1,4 +1,4 @@
-"""`plumbline score` and its group: scores of sentence pairs."""
+"""`plumbline score` and its subcommands: scores of sentence pairs."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 
 class Score(ModelOptions, Command):
-    """Log-probability of both sentences of every pair; only pairs without a score are computed.
+    """Compute log-probabilities of both sentences of every pair that has no score yet.
 
-    After an interruption run the same command again to resume. If it is started several times on
-    one warehouse, also on several machines, the processes share the work.
+    After an interruption, run the same command again to resume. If you start it several times on
+    one warehouse, even on several machines, the processes share the work.
 
     Example: plumbline score --model EleutherAI/pythia-70m --benchmark winobias --benchmark use-5
     """
@@ -43,13 +43,13 @@ class Score(ModelOptions, Command):
     ] = ()
     models: Annotated[
         str | None,
-        Field(description="Instead of --model a list: a TOML file, or a name: unstereoeval."),
+        Field(description="List of models, instead of --model: a TOML file, or unstereoeval."),
     ] = None
     name: Annotated[
         str | None,
         Field(
             min_length=1,
-            description="Name to show; models of one name are its versions, as after retraining.",
+            description="Name to show; models of one name are versions, as after retraining.",
         ),
     ] = None
     limit: Annotated[
@@ -72,14 +72,14 @@ class Score(ModelOptions, Command):
             raise UsageProblem(f"--name {self.name}", "needs exactly one --model", fix)
 
     def check(self) -> None:
-        """Raise for benchmarks that are not in the warehouse."""
+        """Raise if a benchmark isn't in the warehouse."""
         from plumbline.eval_workers.scoring.pair_scores import check_imported
         from plumbline.warehouse.storage.store import Store
 
         check_imported(Store.open(self.warehouse, create=False, reads=self.reads), self.benchmark)
 
     def plan(self, store: Store | None) -> Iterator[Row]:
-        """Pairs, tokens and memory of each model."""
+        """Yield pairs, tokens and memory for each model."""
         from plumbline.eval_workers.scoring.scoring_forecast import forecast
 
         assert store is not None, "this command makes no warehouse"
@@ -91,7 +91,7 @@ class Score(ModelOptions, Command):
         failures.error()
 
     def run(self, context: Context) -> Done:
-        """Score with every model; one that fails doesn't stop the others."""
+        """Score with every model; if one fails, the others go on."""
         tasks = self._tasks()
         done: list[ScoredBenchmark] = []
         failures = Failures(len(tasks))
@@ -135,7 +135,7 @@ class Score(ModelOptions, Command):
 
 
 def _score(context: Context, task: Task, done: list[ScoredBenchmark]) -> None:
-    """Score a model's pairs. Raises ``BadInput`` if it can score no pair of a benchmark."""
+    """Score pairs with a model. Raises ``BadInput`` if it can score no pair of a benchmark."""
     from plumbline.eval_workers.scoring.model_step import describe
     from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
     from plumbline.warehouse.steps.runner import NothingUsed
@@ -163,9 +163,9 @@ def _score(context: Context, task: Task, done: list[ScoredBenchmark]) -> None:
 
 
 class ScoreImport(Command):
-    """Read scores of sentence pairs from elsewhere; what can't be used is kept in `reject`.
+    """Import scores of sentence pairs from elsewhere. Unusable rows go to table `reject`.
 
-    Released scores, or the logs of lm-evaluation-harness that ran a task of `benchmark export`
+    Reads released scores, or logs of lm-evaluation-harness for a task that `benchmark export` wrote
     (docs/benchmarks.md). Import the benchmarks first. Pairs without a score are counted as missing.
 
     Example: plumbline score import unstereo-eval/results
@@ -175,7 +175,7 @@ class ScoreImport(Command):
 
     directory: Annotated[
         InputDirectory,
-        Field(description="Directory of *__scores__*.csv[.gz], or of samples_*.jsonl."),
+        Field(description="Directory with *__scores__*.csv[.gz] or samples_*.jsonl."),
         On(positional=True, metavar="DIR"),
     ]
 
@@ -205,9 +205,9 @@ class ScoreImport(Command):
 class Choose(ChoiceOptions, Command):
     """Ask a served model which sentence of each pair is likelier, in both orders.
 
-    For models without log-probabilities; its figures are not US or PD. The key comes from
-    PLUMBLINE_API_KEY or OPENAI_API_KEY. No question is asked twice: after an interruption run the
-    same command again to resume; with `--max-requests 0` all replies are those that were kept.
+    For models that give no log-probabilities; the figures are not US or PD. The API key comes from
+    PLUMBLINE_API_KEY or OPENAI_API_KEY. No question is asked twice: after an interruption, run the
+    same command again to resume. `--max-requests 0` uses only stored replies.
 
     Example: plumbline score choose --model gpt-4o-mini --benchmark winogender --n 2 --dry-run
     """
@@ -218,7 +218,7 @@ class Choose(ChoiceOptions, Command):
     benchmark: BenchmarkNames
 
     def check(self) -> None:
-        """Raise for benchmarks that are not in the warehouse, and for bad wordings."""
+        """Raise if a benchmark isn't in the warehouse, or the wordings are unusable."""
         from plumbline.eval_workers.scoring.pair_scores import check_imported
         from plumbline.warehouse.storage.store import Store
 
@@ -226,14 +226,14 @@ class Choose(ChoiceOptions, Command):
         _ = self.key()
 
     def ready(self) -> None:
-        """Raise if a server is going to be asked and its key is missing."""
+        """Raise if a server will be asked and its key is missing."""
         from plumbline.eval_workers.chat.client import find_key
 
         if self.max_requests != 0:
             find_key(self.base_url)
 
     def plan(self, store: Store | None) -> Iterator[Row]:
-        """Questions left to ask about each benchmark, and the most that they can cost."""
+        """Yield the questions left to ask about each benchmark, and their maximum cost."""
         from plumbline.eval_workers.scoring.pair_choices import left_to_ask
 
         assert store is not None, "this command makes no warehouse"
@@ -264,7 +264,7 @@ class Choose(ChoiceOptions, Command):
         )
 
     def _lines(self, store: Store, done: Chosen) -> Iterator[str]:
-        """Lines on the model's preference, on its preference for a position, and on the cost."""
+        """Yield lines on the model's preference, its preference for a position, and the cost."""
         from plumbline.eval_workers.chat.ledger import read_ledger
         from plumbline.eval_workers.scoring.pair_choices import ledger_name, preferences
 

@@ -45,10 +45,10 @@ _Form = Literal["table", "csv", "json", "parquet"]
 
 
 class Sql(Command):
-    """Ask the warehouse in SQL: one query, or a shell with all tables and views.
+    """Query the warehouse in SQL: one query, or a shell with all tables and views.
 
-    Queries only read the warehouse, and use no other file and no network. The
-    shell is DuckDB's own where the program ``duckdb`` is installed.
+    Queries can only read the warehouse, no other file and no network. If the program ``duckdb`` is
+    installed, the shell is DuckDB's own.
 
     Example: plumbline sql "SELECT word, lean_bound_nats FROM word_lean ORDER BY 2" --out words.csv
     """
@@ -57,7 +57,7 @@ class Sql(Command):
     records = False
 
     query: Annotated[
-        str, Field(description="One query; without it a shell opens."), On(positional=True)
+        str, Field(description="One query; default: open a shell."), On(positional=True)
     ] = ""
     format: Annotated[
         _Form | None,
@@ -65,18 +65,18 @@ class Sql(Command):
     ] = None
     out: Annotated[
         OutputFile | None,
-        Field(description="File for the result; its extension is the format."),
+        Field(description="File for the result; its extension sets the format."),
     ] = None
     init: Annotated[
         OutputFile | None,
-        Field(description="Write a file of views for `duckdb -init` instead."),
+        Field(description="Instead write a file of views for `duckdb -init`."),
     ] = None
     at: Annotated[
-        int | None, Field(ge=0, le=MOST, description="As of a version; default: the newest.")
+        int | None, Field(ge=0, le=MOST, description="Version of the warehouse; default: newest.")
     ] = None
 
     def form(self) -> str:
-        """The format of the result: ``format``, else the extension of ``out``, else a table."""
+        """Return the result's format: ``format``, else the extension of ``out``, else table."""
         return self.format or (self.out.suffix.removeprefix(".").lower() if self.out else "table")
 
     def __post_init__(self) -> None:
@@ -96,7 +96,7 @@ class Sql(Command):
             raise UsageProblem("the shell", "prints tables", f"give a query with --format {name}")
 
     def run(self, context: Context) -> Done:
-        """Answer the query, open the shell, or write the file of ``init``."""
+        """Run the query, open the shell, or write the file ``init``."""
         store = OpenWarehouse.open(self.warehouse, create=False)
         if self.at is not None:
             store = store.pinned(self.at)
@@ -138,7 +138,7 @@ class Sql(Command):
 
 
 def duckdb_shell(store: OpenWarehouse) -> bool:
-    """Run DuckDB's own shell on a warehouse; false if the program ``duckdb`` isn't installed.
+    """Run DuckDB's own shell on a warehouse; return false if ``duckdb`` isn't installed.
 
     While the shell runs, only the shell handles Ctrl-C: it drops the typed query or stops a query.
     """
@@ -185,7 +185,7 @@ def shell(
 
 
 def run_query(connection: duckdb.DuckDBPyConnection, text: str) -> tuple[list[str], list[Any]]:
-    """Column names and rows of a query; ``([], [])`` for a statement without a result.
+    """Return a query's column names and rows; ``([], [])`` if the statement has no result.
 
     Raises ``UsageProblem`` for a bad query, with DuckDB's message in one line.
     """

@@ -23,13 +23,13 @@ from plumbline.warehouse.text.progress import progress
 
 
 class Train(LearnerOptions, ModelOptions, RecordOptions, Command):
-    """Train a small GPT-NeoX on a corpus, on CPU in minutes, to see what it takes up from the text.
+    """Train a small GPT-NeoX on a corpus, in minutes on a CPU, to see what it learns from the text.
 
-    With --preset 5gram the model is a count of the text's n-grams of up to five words, the control
-    for what a neural model takes up beyond them. With --base continue an existing
-    model, or train an adapter for it; --revision and other options of loading are for the base.
+    --preset 5gram counts the text's n-grams of up to five words instead, as a control for what a
+    neural model learns beyond them. --base continues an existing model or trains an adapter for it;
+    --revision and other loading options apply to the base.
 
-    An interrupted training starts again from the beginning; a finished one is not repeated.
+    An interrupted training starts over; a finished one is not repeated.
 
     Example: plumbline train 'novels/*.jsonl.zst' --name small-novels --corpus novels
     """
@@ -43,20 +43,20 @@ class Train(LearnerOptions, ModelOptions, RecordOptions, Command):
     shards: Shards
     name: Annotated[str, Field(description="Name of the model.")]
     corpus: Annotated[str, Field(min_length=1, description="Name of the corpus in the warehouse.")]
-    out: Annotated[OutputDirectory, Field(description="Directory of trained models.")] = Path(
+    out: Annotated[OutputDirectory, Field(description="Directory for trained models.")] = Path(
         "models"
     )
-    seed: Annotated[Seed, Field(description="Seed of weights and order.")] = 0
+    seed: Annotated[Seed, Field(description="Seed of the weights and the order of texts.")] = 0
 
     def how(self) -> tuple[TrainOptions | NgramOptions, Base | None]:
-        """Options of the training, and the model that is continued, if any."""
+        """Return the training options, and the model to continue, if any."""
         learner = part(LearnerOptions, self)
         return learner.training(self.seed), learner.continued(part(ModelOptions, self))
 
     def check(self) -> None:
-        """Raise for contradicting options, names that are paths, and missing shards.
+        """Raise for contradictory options, names that are paths, and missing shards.
 
-        Also for a corpus that isn't counted, if others are: its name is probably mistyped.
+        Also raise if the corpus isn't counted but others are: its name is probably mistyped.
         """
         from plumbline.jobs.counting.corpus_lookup import corpus_row
 
@@ -66,7 +66,7 @@ class Train(LearnerOptions, ModelOptions, RecordOptions, Command):
             corpus_row(store, self.corpus)
 
     def plan(self, store: Store | None) -> Iterator[Row]:
-        """The text, the tokens of the training, and whether a model of that name exists."""
+        """Yield the text, the tokens to train on, and whether a model of that name exists."""
         yield planned(self.corpus, "shards", len(expand_shards(self.shards)))
         options, base = self.how()
         if isinstance(options, TrainOptions):

@@ -1,4 +1,4 @@
-"""`plumbline warehouse` and `plumbline runs`: check, compact, earlier versions, and runs."""
+"""`plumbline warehouse` and `plumbline runs`: check, compact, restore, and list runs."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.progress import progress
 
 _CHECK = "plumbline warehouse check"
-#: Most versions that a terminal shows.
+#: Most versions to print in a terminal.
 _MOST = 50
 
 
 class Check(Command):
     """Check every version's files by hash, and that keys are unique in the newest version.
 
-    The tables of a counted corpus are compared with its ledger. Leftovers are found, too. In an
-    object store the stored bytes are read, not local copies. Each problem has a fix; the status is
-    3 if there is one.
+    Also compares the tables of each counted corpus with its ledger, and finds leftover files. In an
+    object store, reads the stored bytes, not local copies. Prints how to fix each problem; the
+    status is 3 if there are any.
 
     Example: plumbline warehouse check
     """
@@ -76,19 +76,19 @@ def _ledger_problems(store: Store) -> Iterator[Row]:
 class Compact(Command):
     """Merge small files, drop old versions, and remove what stopped commands left.
 
-    Others may read and write meanwhile. Files of the last day stay, and stored work that saves time
-    later.
+    Other commands may read and write at the same time. Files from the last day are kept, and so
+    is stored work that saves time later.
 
     Example: plumbline warehouse compact --dry-run
     """
 
     keep_days: Annotated[
         float,
-        Field(ge=0, le=1e6, allow_inf_nan=False, description="How long versions are kept."),
+        Field(ge=0, le=1e6, allow_inf_nan=False, description="Days to keep old versions."),
     ] = 7.0
 
     def plan(self, store: Store | None) -> Iterator[Row]:
-        """Leftovers to remove, and files to merge."""
+        """Yield leftovers to remove, and files to merge."""
         assert store is not None, "this command makes no warehouse"
         merges, leftovers = compaction.plan(store, self.keep_days)
         for name, why in leftovers.items():
@@ -104,27 +104,27 @@ class Compact(Command):
 
 
 class Restore(Command):
-    """Make all tables what they were at an earlier version; without one, list the versions.
+    """Restore all tables to an earlier version, or list the versions.
 
-    The list has when each was made, by which run and its author (PLUMBLINE_AUTHOR), and what it
-    did, newest first. Restoring is a new commit and removes no file.
+    The list, newest first, says when each version was made, by which run and author
+    (PLUMBLINE_AUTHOR), and what the run did. Restoring is a new commit and removes no file.
 
     Example: plumbline warehouse restore 12
     """
 
     version: Annotated[
         int | None,
-        Field(ge=0, le=MOST, description="The version; default: list them."),
+        Field(ge=0, le=MOST, description="Version to restore; default: list them."),
         On(positional=True),
     ] = None
 
     @property
     def records(self) -> bool:  # type: ignore[override]
-        """Listing the versions changes nothing."""
+        """True to record a restore; listing the versions changes nothing."""
         return self.version is not None
 
     def check(self) -> None:
-        """Raise for a version that is not kept."""
+        """Raise if the version is no longer kept."""
         if self.version is not None:
             Store.open(self.warehouse, create=False).pinned(self.version)
 
@@ -148,9 +148,9 @@ class Restore(Command):
 
 
 class Runs(Command):
-    """List runs, the newest first; of one run show options, versions, seeds and what it wrote.
+    """List runs, newest first, or show one: its options, versions, seeds and what it wrote.
 
-    Lines below say how named models changed since their version before.
+    Also says how named models changed since their previous versions.
 
     Example: plumbline runs --command score
     """
@@ -158,7 +158,7 @@ class Runs(Command):
     records = False
 
     run_id: Annotated[
-        str, Field(description="Run id, or the start of one; default: list."), On(positional=True)
+        str, Field(description="Run id, or the start of it; default: list."), On(positional=True)
     ] = ""
     command: Annotated[str, Field(description="Only commands whose name begins with this.")] = ""
 
@@ -199,7 +199,7 @@ class Runs(Command):
 
 
 def _changes(store: Store, run_id: str = "") -> list[str]:
-    """How named models changed since their version before; of a run, those it scored first."""
+    """Say how named models changed since their last version; with a run, only its models."""
     if not any(store.read("model")["name"].to_pylist()):
         return []
     from plumbline.pipelines.report.facts import Facts

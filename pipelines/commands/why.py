@@ -32,24 +32,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class WordAnswers:
-    """Rows by table, and lines on words and corpora without rows."""
+    """What `why` found: rows by table, and lines on words and corpora without rows."""
 
     lines: tuple[str, ...]
     rows: Mapping[str, Rows]
 
 
 class Why(ContrastOption, Command):
-    """Show why words lean: how far and how sure, in which sources, by which copies, and sentences.
+    """Show why words lean: how far, how surely, in which sources and copies, with sentences.
 
-    Counts are of the documents that counting kept (`--evidence`); only sentences are read from the
-    shards. The answers are in the tables word_evidence, word_source, word_copies, word_collocate
-    and word_snippet, too.
+    Counts come from the documents that `corpus count --evidence` kept; only sentences are read from
+    the shards. The answers are also stored in the tables word_evidence, word_source, word_copies,
+    word_collocate and word_snippet.
 
-    A phrase in quotes counts as one word. So does a word near others, as in 'nurse NEAR doctor': it
-    counts where it is less than a window away from one of them.
+    A phrase in quotes counts as one word. 'nurse NEAR doctor' counts nurse where it is less than a
+    window away from doctor.
 
-    `--top 20000` writes the leans, sources and sentences of the most frequent words in one go, for
-    the report's word explorer, and prints no answers; with `--n 0`, without sentences.
+    `--top 20000` stores the leans, sources and sentences of the most frequent words for the
+    report's word explorer, and prints no answers. `--n 0` leaves out the sentences.
 
     Example: plumbline why nurse captain wept --corpus novels
     """
@@ -58,14 +58,14 @@ class Why(ContrastOption, Command):
 
     words: Annotated[
         tuple[str, ...],
-        Field(description="Words, as kept tokens; in quotes a phrase, or 'WORD NEAR OTHER...'."),
+        Field(description="Words, as counted; in quotes a phrase, or 'WORD NEAR OTHER...'."),
         On(positional=True),
     ] = ()
     top: Annotated[
         int | None,
-        Field(ge=1, le=10**9, description="Ask about this many most frequent words instead."),
+        Field(ge=1, le=10**9, description="Explain this many of the most frequent words instead."),
     ] = None
-    corpus: Annotated[Several, Field(description="Corpus; may be repeated. Default: all.")] = ()
+    corpus: Annotated[Several, Field(description="Corpus; repeatable; default: all.")] = ()
     n: Annotated[int, Field(ge=0, le=10**6, description="Sentences to draw for each side.")] = 5
     seed: Annotated[Seed, Field(description="Seed of the sentences drawn.")] = 0
     clusters: Annotated[
@@ -80,7 +80,7 @@ class Why(ContrastOption, Command):
             raise UsageProblem("words", "none given", "plumbline why nurse captain")
 
     def plan(self, store: Store | None) -> Iterator[Row]:
-        """The words, and the documents of each corpus."""
+        """Yield the words, and the documents of each corpus."""
         assert store is not None, "this command makes no warehouse"
         yield planned("words", "to ask about", self.top or len(self.asked()))
         yield from lookup_rows(store, self.corpora(store))
@@ -97,13 +97,13 @@ class Why(ContrastOption, Command):
         return replace(done, table=leans, said=lines, next=further)
 
     def asked(self) -> list[str]:
-        """The words and phrases, lowercase, each once."""
+        """Return the words and phrases, lowercase, each once."""
         from plumbline.jobs.evidence.index import normalised
 
         return list(dict.fromkeys(map(normalised, filter(str.strip, self.words))))
 
     def corpora(self, store: Store) -> list[str]:
-        """The corpora of --corpus, or all. Raises ``UsageProblem`` if the warehouse has none."""
+        """Return the corpora of --corpus, or all. Raises ``UsageProblem`` if there are none."""
         names = list(self.corpus) or sorted(store.read("corpus")["corpus"].to_pylist())
         if not names:
             fix = "run `plumbline corpus count`, docs/corpora.md"
@@ -111,7 +111,7 @@ class Why(ContrastOption, Command):
         return names
 
     def answers(self, store: Store) -> WordAnswers:
-        """Explain words in corpora; of a corpus without kept documents only counts are shown.
+        """Explain words in corpora; show only counts for a corpus without kept documents.
 
         Raises ``UsageProblem`` if no corpus holds any of the words, and the errors of ``explain``.
         """
@@ -150,9 +150,9 @@ class Why(ContrastOption, Command):
         return WordAnswers((*lines, *map(str, problems)), shown)
 
     def answer_top(self, store: Store, top: int) -> Iterator[str]:
-        """Explain the most frequent words of corpora; yields one line each.
+        """Explain the most frequent words of each corpus; yield one line per corpus.
 
-        Raises ``UsageProblem`` if no corpus has its documents, and the errors of ``explain_top``.
+        Raises ``UsageProblem`` if no corpus kept its documents, and the errors of ``explain_top``.
         """
         from plumbline.jobs.evidence.explanation import explain_top
 
@@ -176,7 +176,7 @@ class Why(ContrastOption, Command):
 
 
 def _without_documents(store: Store, corpus: str) -> PlumblineError | None:
-    """The error that says why a corpus has no kept documents; ``None`` if it has them."""
+    """Return the error that says why a corpus has no kept documents; ``None`` if it has."""
     from plumbline.jobs.counting.kept_documents import evidence_of
 
     try:
@@ -187,7 +187,7 @@ def _without_documents(store: Store, corpus: str) -> PlumblineError | None:
 
 
 def rendered(word_answers: WordAnswers, *, as_markdown: bool = False) -> Iterator[str]:
-    """The answers as lines of text, or of Markdown."""
+    """Yield the answers as lines of text or Markdown."""
     for section in word_sections(word_answers.rows):
         yield from markdown(section) if as_markdown else (*plain(section), "")
     if not as_markdown:

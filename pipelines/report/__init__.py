@@ -1,1 +1,1 @@
-"""The report: HTML pages of what a warehouse holds."""
+"""The report: HTML pages about what a warehouse holds."""

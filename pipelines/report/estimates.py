@@ -1,4 +1,4 @@
-"""Findings from rows that have an estimate and the ends of its interval, and from fits."""
+"""Turn rows with an estimate and its interval, and rows of fits, into findings."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from plumbline.pipelines.report.model import estimate, shown
 from plumbline.pipelines.report.rows import Row, sides
 from plumbline.warehouse.finding import LEAST_CLUSTERS, Finding
 
-#: Up to this many models of a benchmark are compared two by two.
+#: Compare every two models of a benchmark if there are no more than this.
 _TWO_BY_TWO = 4
-#: Subset of fits of benchmarks whose pairs were made for no word, or for words that were chosen
-#: because they don't lean. Points are the words that decide MaxPMI.
+#: Subset of fits for benchmarks whose pairs weren't made for a word, or were made for words chosen
+#: because they don't lean. The points are the words that determine MaxPMI.
 BY_MAX_PMI = "words, max_pmi"
-#: Subset of fits -> the lean of their points with its unit, in the page's order.
+#: By subset of fits: what the lean of a point is, with its unit, in the page's order.
 LEANS = {
     "words, planted delta": "planted delta of the word, in nats",
     "words, measured delta": "measured delta of the word, in nats",
     BY_MAX_PMI: "MaxPMI of the word's pairs, in nats",
 }
-#: These subsets.
+#: The keys of ``LEANS``.
 SUBSETS = tuple(LEANS)
-#: Least reliability of leans for a verdict on their slope (view `fit`).
+#: How reliable leans must be for a verdict on their slope (view `fit`).
 LEAST_RELIABLE = 0.3
 
 
 def finding(row: Row, of: str = "value", *, null: float = 0.0) -> Finding:
-    """The finding on a row's estimate in column ``of``, with its interval.
+    """Return the finding on the estimate in column ``of`` of a row, with its interval.
 
-    ``p``, ``q``, ``n_clusters`` and ``clusters`` are the row's, if it has them.
+    Takes ``p``, ``q``, ``n_clusters`` and ``clusters`` from the row, if it has them.
 
     >>> finding({"model": "m", "value": 2.0, "value_low": 1.0, "value_high": 3.0, "q": 0.3}).verdict
     'cannot be told'
@@ -50,7 +50,7 @@ def finding(row: Row, of: str = "value", *, null: float = 0.0) -> Finding:
 
 
 def side(row: Row) -> str:
-    """The group whose sentence a model prefers, by a row of PD; empty if no side is clear.
+    """Return the group whose sentence a model clearly prefers, by a row of PD; empty if none.
 
     >>> side({"value": 5.0, "value_low": -1.0, "value_high": 11.0, "groups": "she/they"})
     ''
@@ -60,10 +60,10 @@ def side(row: Row) -> str:
 
 
 def over_families(figures: Iterable[tuple[str, float]]) -> Finding:
-    """The mean of the families' mean figures, with Student's 95% interval over families.
+    """Return the mean of the families' mean figures, with Student's 95% interval over families.
 
     Models of a family are alike (text, architecture, tokenizer), so a family counts once. There is
-    no interval if the families are fewer than ``LEAST_CLUSTERS`` or all have the same mean.
+    no interval with fewer than ``LEAST_CLUSTERS`` families, or if all have the same mean.
 
     Args:
         figures: family and figure of each model.
@@ -87,10 +87,10 @@ def over_families(figures: Iterable[tuple[str, float]]) -> Finding:
 
 
 def of_groups(row: Row, p: str) -> Finding:
-    """How much farther apart FairPair's two groups are than samples of one group: B less mean V.
+    """Return the distance between FairPair's groups minus the distance within them: B - mean V.
 
-    The verdict is from the permutation test, whose p-value is in column ``p``. The interval of F
-    can't be used as a test: if the groups are alike, F's noise is of second order.
+    The verdict comes from the permutation test, whose p-value is in column ``p``. The interval of F
+    can't serve as a test: if the groups are alike, F's noise is of second order.
     """
     b, v_pg, v_gp = (row[c] for c in ("bias_b", "variability_pg", "variability_gp"))
     gap = None if None in (b, v_pg, v_gp) else b - (v_pg + v_gp) / 2
@@ -98,15 +98,15 @@ def of_groups(row: Row, p: str) -> Finding:
 
 
 def differs(prompt: Row) -> bool:
-    """True if the texts of a prompt of FairPair differ after correction for the other prompts."""
+    """Return whether a FairPair prompt's texts differ, corrected for the other prompts."""
     return of_groups(prompt, "q_permutation").verdict == "above"
 
 
 def median_model(us: Sequence[Row]) -> str:
-    """The key of the model with the median US; empty for up to four models.
+    """Return the key of the model with the median US; empty for up to four models.
 
-    Up to four models are compared two by two. If there are more, each is compared with this one:
-    chance didn't make it extreme.
+    Every two of up to four models are compared. More are each compared with the median model,
+    which is not extreme by chance.
     """
     if len(us) <= _TWO_BY_TWO:
         return ""
@@ -115,7 +115,7 @@ def median_model(us: Sequence[Row]) -> str:
 
 
 def swapped_model(row: Row) -> str:
-    """The model that a row of a fit of a swapped on a straight model names in its options."""
+    """Return the swapped model named in the options of a fit of swapped on straight scores."""
     return str(json.loads(row["options"])["swapped_model"])
 
 

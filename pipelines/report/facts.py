@@ -1,4 +1,4 @@
-"""Query results for the report's sections, and how models relate to the texts among them."""
+"""Query results for the report's sections, including how models relate to their training texts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from plumbline.warehouse.query.connection import (
 from plumbline.warehouse.storage.opening import OpenWarehouse
 from plumbline.warehouse.wordlists import from_rows, side_names
 
-#: Option of `plumbline report` -> the columns whose values it limits.
+#: By option of `plumbline report`: the columns whose values it limits.
 _COLUMNS = {
     "benchmark": ("benchmark",),
     "model": ("model_key", "reference_key"),
@@ -33,8 +33,8 @@ _COLUMNS = {
 class Facts:
     """Results of queries on one version of a warehouse; each query runs once.
 
-    In rows with a ``model_key``, column ``model`` has that model's label. Rows of a model's version
-    that a later one replaced are left out.
+    In rows with a ``model_key``, column ``model`` has that model's label. Rows of a model version
+    that was replaced by a later one are left out.
 
     Raises ``BadInput`` when ``warehouse`` is not a warehouse.
     """
@@ -52,19 +52,19 @@ class Facts:
         self._scored_by: tuple[str | None, ...] = ()
 
     def within(self, **values: object) -> Facts:
-        """Facts limited to rows whose columns have these values, as for ``Rows.where``.
+        """Return facts limited to rows with these values in their columns, as in ``Rows.where``.
 
-        A result without such a column isn't limited by it. But a limit on models removes rows that
-        sum up several models: those with a column ``n_models``.
+        Results without such a column stay whole. But a limit on models removes rows that
+        summarise several models: those with a column ``n_models``.
         """
         part = copy(self)
         part._limits = {**self._limits, **values}
         return part
 
     def about_benchmarks(self, benchmarks: Sequence[str]) -> Facts:
-        """Facts limited to benchmarks, the models that scored them, and the texts of their pairs.
+        """Return facts limited to benchmarks, their models and the texts of their pairs.
 
-        Rows without a benchmark, model or corpus stay.
+        Rows without a benchmark, model or corpus are kept.
         """
         names = ", ".join(map(literal, benchmarks))
         scored, texts = (
@@ -85,14 +85,14 @@ class Facts:
         return part
 
     def rows(self, name: str, **params: object) -> Rows:
-        """Rows of the query in ``sql/report/<name>.sql``. The file's first line describes a row.
+        """Return the rows of ``sql/report/<name>.sql``, whose first line describes a row.
 
         Raises ``KeyError`` if a parameter of the query has no value.
         """
         return self.query(filled(sql(f"report/{name}"), params))
 
     def query(self, text: str) -> Rows:
-        """Rows, within the limits, of any SQL query over the warehouse's tables and views."""
+        """Return the rows of any SQL query over the warehouse, within the limits of these facts."""
         if text not in self._rows_by_query:
             found = arrow_rows(self.connection, text).to_pylist()
             rows = Rows(map(self._labelled, found), text)
@@ -111,17 +111,17 @@ class Facts:
         return rows.where(**columns) if columns else rows
 
     def metrics(self, name: str, **wanted: object) -> Rows:
-        """Rows of ``metric_value`` of one metric whose columns have the ``wanted`` values."""
+        """Return a metric's rows of ``metric_value`` that have the ``wanted`` values."""
         return self.rows("metric").where(metric=name, **wanted)
 
     def contrast_sides(self, corpus: str, contrast: str) -> tuple[str, str]:
-        """The names of a contrast's sides, above and below 0, from the corpus's word lists."""
+        """Return the names of a contrast's sides, above and below 0, from the corpus's lists."""
         rows = self.query("FROM word_list ORDER BY ALL").where(corpus=corpus)
         lists = [from_rows(list_rows) for list_rows in rows.groups("word_list")]
         return side_names(contrast, lists)
 
     def points(self, fit: Row) -> Rows:
-        """The points of a fit, which is a row of view ``fit``; none if they can't be drawn.
+        """Return the points of a fit, which is a row of view ``fit``; none if they can't be drawn.
 
         They can be drawn if there are two or more and all are finite.
         """
@@ -141,9 +141,9 @@ class Facts:
 
 
 def narrowed(facts: Facts, patterns: Mapping[str, Sequence[str]]) -> Facts:
-    """Facts limited by patterns for ``benchmark``, ``model`` and ``corpus``, if there are any.
+    """Return facts limited by patterns for ``benchmark``, ``model`` and ``corpus``, if given.
 
-    Rows whose benchmark, model or corpus is empty or NULL stay, such as metrics that need no text.
+    Rows with an empty or NULL benchmark, model or corpus, such as metrics without a text, stay.
     Raises ``UsageProblem`` for a pattern that matches nothing.
     """
     columns: dict[str, object] = {}
@@ -158,10 +158,10 @@ def narrowed(facts: Facts, patterns: Mapping[str, Sequence[str]]) -> Facts:
 
 
 def named(option: str, patterns: Sequence[str], rows: Sequence[Row]) -> tuple[str, ...]:
-    """The keys whose names match an option's patterns, with or without an owner before the name.
+    """Return the keys whose names, with or without their owner, match an option's patterns.
 
-    ``rows`` are of ``sql/report/named.sql``. Raises ``UsageProblem``, which lists all names, for a
-    pattern that matches no name.
+    ``rows`` come from ``sql/report/named.sql``. Raises ``UsageProblem``, which lists all names, if
+    a pattern matches none.
     """
     names = {str(r["key"]): str(r["name"]) for r in rows if r["option"] == option}
     keys = list[str]()
@@ -174,13 +174,13 @@ def named(option: str, patterns: Sequence[str], rows: Sequence[Row]) -> tuple[st
         if not matches:
             listed = f"there is {', '.join(names.values()) or 'none yet'}"
             fix = did_you_mean(pattern, names.values(), listed)
-            raise UsageProblem(f"--{option} {pattern}", "names nothing here", fix)
+            raise UsageProblem(f"--{option} {pattern}", "matches nothing here", fix)
         keys += matches
     return tuple(dict.fromkeys(keys))
 
 
 class TrainingTexts:
-    """The training texts of a warehouse's models, by their keys."""
+    """The training texts of a warehouse's models, by model key."""
 
     def __init__(self, facts: Facts) -> None:
         self._models = {row["model_key"]: row for row in facts.rows("model")}
@@ -189,11 +189,11 @@ class TrainingTexts:
         return self._models.get(row["model_key"], {}).get(column)
 
     def relation(self, row: Row) -> Relation:
-        """How the training text of a row's model relates to the row's corpus.
+        """Return how the training text of a row's model relates to the row's corpus.
 
-        For a model trained in this warehouse, the training corpus is on record. For others the
-        relation follows from the model's name. With an adapter, which saw further text, it is
-        `unknown`.
+        For a model trained in this warehouse, the training corpus is recorded. For others the
+        relation follows from the model's name. With an adapter, which was trained on more text,
+        it is `unknown`.
         """
         if trained_on := self._of(row, "trained_on"):
             return "same" if trained_on == row["corpus"] else "other"
@@ -203,23 +203,23 @@ class TrainingTexts:
         return relation(name, row["corpus"])
 
     def are_ours(self, rows: Sequence[Row]) -> bool:
-        """True if all of the rows' models were trained in this warehouse."""
+        """Return whether all of the rows' models were trained in this warehouse."""
         return all(self._of(row, "trained_on") for row in rows)
 
     def family(self, row: Row) -> str:
-        """The family of a row's model; empty if none is known."""
+        """Return the family of a row's model; empty if none is known."""
         return str(self._of(row, "family") or "")
 
     def place(self, row: Row) -> tuple[bool, str, int]:
-        """The place of a row's model by family and size; models without a family come last."""
+        """Return a sort key for a row's model: by family and size, without a family last."""
         return not self.family(row), self.family(row).lower(), self.n_parameters(row) or 0
 
     def n_parameters(self, row: Row) -> int | None:
-        """The number of parameters of a row's model; ``None`` if it wasn't counted."""
+        """Return the number of parameters of a row's model; ``None`` if it wasn't counted."""
         n: int | None = self._of(row, "n_parameters")
         return n
 
     def families(self, rows: Sequence[Row]) -> dict[str, Rows]:
-        """Family -> the rows of its models, sorted by family; last, empty, those without one."""
+        """Return the rows by family, sorted; models without a family come last, under ""."""
         names = dict.fromkeys(map(self.family, sorted(rows, key=self.place)))
         return {name: Rows(row for row in rows if self.family(row) == name) for name in names}

@@ -1,4 +1,4 @@
-"""The first page of a report: one answer with its chart and table, and what is behind it."""
+"""The first page of a report: one answer with its chart and table, and what supports it."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from plumbline.pipelines.report.model import Page, Section, count, first_of
 from plumbline.pipelines.report.rows import FIT, Row, Rows, by_set, set_name
 from plumbline.pipelines.report.templates import sections_from
 
-#: Most benchmarks, models and corpora that are named above the title, and most warnings.
+#: Most benchmarks, models and corpora to name above the title, and most warnings to show.
 _NAMED = 3
-#: Sections of the appendix that the page has said all about, or that answer no question.
+#: Sections of the appendix that the first page covers in full, or that answer no question.
 _OWN = (
     *("methods", "limits", "preference", "follow", "swapped", "planted", "text", "models", "runs"),
     "missing",
@@ -52,9 +52,9 @@ class Headline:
 
 
 def front(facts: Facts, appendix: Page) -> Page:
-    """The first page of a warehouse. Warnings and links to other sections come from ``appendix``.
+    """Return a warehouse's first page. Warnings and links come from ``appendix``.
 
-    The first section is the answer. The others are on the models, the text, and other benchmarks.
+    The first section is the answer. Others are about the models, the text and other benchmarks.
     """
     others = [s for s in appendix.sections if s.intro and s.anchor not in _OWN]
     questions = [section for section in others if "?" in section.title]
@@ -74,7 +74,7 @@ def front(facts: Facts, appendix: Page) -> Page:
 
 
 def _about(facts: Facts) -> Iterator[str]:
-    """Date of the last run, benchmarks, models, and corpora with their numbers of tokens."""
+    """Yield the date of the last run, benchmarks, models, and corpora with their token counts."""
     yield max((str(row["started"])[:10] for row in facts.rows("run")), default="")
     for noun, plural in (("benchmark", "benchmarks"), ("model", "models")):
         names = list(dict.fromkeys(str(row[noun]) for row in facts.rows("score")))
@@ -90,10 +90,10 @@ def _about(facts: Facts) -> Iterator[str]:
 
 
 def headline_pd(facts: Facts) -> Rows:
-    """The rows of PD on the benchmark and groups that the page is about; none without metrics.
+    """Return the rows of PD for the benchmark and groups that the page is about, if any.
 
     The page is about the benchmark on which the most models have a preference in at least one pair.
-    Ties are decided by the slopes (first in ``_first_slopes``), then by the number of pairs.
+    Ties go to the benchmark that comes first in ``_first_slopes``, then to the one with more pairs.
     """
     moved = facts.metrics("us", subset="all").only(lambda r: r["n"] and r["value"] < 1)
     n_models, fits = Counter(map(set_name, moved)), [*_first_slopes(facts)]
@@ -107,7 +107,7 @@ def headline_pd(facts: Facts) -> Rows:
 
 
 def headline(facts: Facts) -> Headline | None:
-    """The first slopes on the benchmark that the page is about; ``None`` if it has none."""
+    """Return the first slopes on the benchmark that the page is about; ``None`` if it has none."""
     name = next(map(set_name, headline_pd(facts)), "")
     first = _first_slopes(facts).get(name)
     if first is None:
@@ -120,11 +120,11 @@ def headline(facts: Facts) -> Headline | None:
 
 
 def _first_slopes(facts: Facts) -> dict[str, Rows]:
-    """Benchmark -> the slopes of all models on its first text, by ``rank``.
+    """Return, by benchmark, the slopes of all models on its first text, by ``rank``.
 
     Slopes of models on their own training text come first, then planted before measured leans, then
-    single pairs of words such as she/he before lists. Ties are decided by the spread of the leans:
-    a wider spread gives a slope a smaller error.
+    single pairs of words such as she/he before lists. Ties go to the wider spread of leans, which
+    gives a slope a smaller error.
     """
     fits = _fits(facts)
     trained_on = {(r["model"], r["trained_on"]) for r in facts.rows("model")}

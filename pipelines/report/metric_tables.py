@@ -1,4 +1,4 @@
-"""Rows of ``metric_value`` as tables with a column for each metric."""
+"""Turn rows of ``metric_value`` into tables with a column for each metric."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from plumbline.pipelines.report.facts import TrainingTexts
 
-#: Metrics in the order of their columns; other metrics come after these.
+#: The order of the metrics' columns; other metrics come after these.
 _FIRST = (
     *("us", "pd", "aufc", "gap", "slope", "reliability", "corrected slope", "correlation"),
     "rank correlation",
@@ -38,7 +38,7 @@ IN_BRACKETS = "95% intervals in brackets"
 
 
 def _options(row: Row) -> list[str]:
-    """Options for a heading: AuFC's base unless it is e; all of metrics outside ``_FIRST``."""
+    """Return the options for a heading: AuFC's base if not e; all for metrics not in ``_FIRST``."""
     metric, options = row["metric"], json.loads(row["options"])
     if metric == "aufc":
         base = str(options.get("log_base")).removesuffix(".0")
@@ -54,10 +54,10 @@ def _heading(row: Row) -> str:
 
 
 def by_metric(rows: Rows, *keys: str) -> Rows:
-    """Rows of ``metric_value`` grouped by the columns ``keys``, one row per group.
+    """Return rows of ``metric_value`` grouped by the columns ``keys``, one row per group.
 
-    ``n`` comes from the group's first row. ``metrics`` has the group's rows by heading, except for
-    metric `n`; ``metric_columns`` makes columns of them.
+    ``n`` comes from the group's first row. ``metrics`` maps headings to the group's rows, except
+    metric `n`; ``metric_columns`` turns them into columns.
     """
     groups: dict[tuple[object, ...], dict[str, Any]] = {}
     for row in rows:
@@ -70,7 +70,7 @@ def by_metric(rows: Rows, *keys: str) -> Rows:
 
 
 def metric_columns(rows: Rows) -> list[tuple[str, Column]]:
-    """A column for each metric in rows of ``metric_value``, in the order of ``_FIRST``."""
+    """Return a column for each metric in rows of ``metric_value``, in the order of ``_FIRST``."""
 
     def cell(heading: str) -> Column:
         return lambda row: estimate(row["metrics"].get(heading))
@@ -84,7 +84,7 @@ def _place(row: Row) -> int:
 
 
 def rank_columns(rows: Rows) -> list[tuple[str, Column]]:
-    """Columns of the ranks that a model may have by US and by AuFC, if ranks are known.
+    """Return columns with the ranks that a model may have by US and by AuFC, if known.
 
     >>> ranks = {"rank": 4, "rank_low": 3, "rank_high": 9}
     >>> us = {"metric": "us", "unit": "share", "options": "{}", **ranks}
@@ -109,9 +109,9 @@ def _ranks(row: Row) -> Cell | None:
 
 
 def predicts_beyond(row: Row) -> str:
-    """A row of ``control`` in words: does delta predict beyond its controls?
+    """Say, from a row of ``control``, whether delta predicts beyond its controls.
 
-    The verdict ``does not`` means: the partial correlation was shown to be a small effect at most.
+    The verdict ``does not`` means that the partial correlation was shown to be small at most.
 
     >>> predicts_beyond({"verdict": "cannot be told", "coefficient": None})
     'it cannot be told whether delta predicts beyond frequency, n-grams and length'
@@ -142,21 +142,21 @@ CONTROL_COLUMNS: Columns = [
 
 
 def of_pairs(rows: Rows) -> Rows:
-    """Rows of metrics over pairs, without those of fits (``of_fits``)."""
+    """Return the rows of metrics over pairs, not over fits (``of_fits``)."""
     fitted = _fitted(rows)
     others = rows.only(lambda r: r["subset"] not in fitted)
     return others.where(metric=tuple(sorted({r["metric"] for r in others})))
 
 
 def of_fits(rows: Rows) -> Rows:
-    """Rows of metrics over the points of fits. A subset with a slope is a fit."""
+    """Return rows of metrics over the points of fits. A subset with a slope is a fit."""
     return rows.where(subset=tuple(sorted(_fitted(rows))))
 
 
 def models_table(rows: Rows, texts: TrainingTexts) -> PageTable:
-    """Rows of ``metric_value`` as a table: a line for each benchmark and model, by family and size.
+    """Return a table of ``metric_value``: a line per benchmark and model, by family and size.
 
-    Columns on families and sizes are left out if none is known.
+    Leaves out the columns for family and size if none is known.
     """
     keys = ("benchmark", "groups", "model", "model_key")
     lines = by_metric(rows, *keys)
@@ -173,12 +173,12 @@ def models_table(rows: Rows, texts: TrainingTexts) -> PageTable:
 
 
 def _millions(n: int | None) -> Cell:
-    """A cell of a number in millions. It has no value, as it isn't in the table's query."""
+    """Return a cell with a number in millions. It has no value, since no query returns it."""
     return Cell("–" if n is None else f"{n / 1e6:.1f}", None, True)
 
 
 def few_pairs(rows: Rows) -> str:
-    """A warning that names the sets of fewer than ``LEAST_PAIRS`` pairs; empty if there are none.
+    """Return a warning that names the sets with fewer than ``LEAST_PAIRS`` pairs; empty if none.
 
     >>> few_pairs(Rows([{"benchmark": "b", "groups": "old/young", "n": 4}]))
     'Fewer than 10 pairs say little: 4 of b (old/young)'
@@ -196,7 +196,7 @@ def _fitted(rows: Rows) -> set[str]:
 
 
 def measured(rows: pa.Table, controls: pa.Table, labels: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Rows that `plumbline measure` prints: figures with intervals and ranks, in their units.
+    """Return the rows that `plumbline measure` prints: figures with intervals and ranks.
 
     First comes a row for each benchmark and model over all pairs, then one for each fit, then one
     for each row of ``control`` about delta. ``labels`` are the models' names by key
@@ -222,7 +222,7 @@ def measured(rows: pa.Table, controls: pa.Table, labels: Mapping[str, str]) -> l
 
 
 def _flat(rows: Rows, n: str, *about: str) -> list[dict[str, Any]]:
-    """Rows of ``by_metric`` with columns for each metric's value, interval and ranks.
+    """Return rows of ``by_metric`` with columns for each metric's value, interval and ranks.
 
     ``n`` is the new name of the column ``n``; ``about`` are columns to copy.
     """

@@ -28,11 +28,11 @@ class Cell:
     high: float | None = None
 
 
-#: Content of a table's column: the name of a column of the rows, shown by ``text.display``, or a
-#: function from a row to a cell or text.
+#: What a table's column shows: a column of the rows, formatted by ``text.display``, or the result
+#: of a function from a row to a cell or text.
 Column: TypeAlias = str | Callable[[Row], Cell | str | None]
-#: A heading, its column and, if given, the number of digits to show. A column's name alone gets
-#: the heading of ``text.display``.
+#: A heading, its column and, optionally, the number of digits to show. A column's name alone
+#: gets its heading from ``text.display``.
 AColumn: TypeAlias = str | tuple[str, Column] | tuple[str, str, int]
 Columns: TypeAlias = Sequence[AColumn]
 
@@ -57,7 +57,7 @@ class PageTable:
 class Figure:
     """A chart as a Vega-Lite specification.
 
-    It has its file's stem, a description for readers who don't see it, a caption and its rows.
+    It has a file stem, a description for readers who can't see it, a caption, and its rows.
     """
 
     stem: str
@@ -69,9 +69,9 @@ class Figure:
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the page. ``alerts`` are shown prominently, at the section's start.
+    """A part of the page. ``alerts`` are shown prominently at its start.
 
-    ``more`` says how figures are measured, folded.
+    ``more``, which is folded, says how the figures are measured.
     """
 
     anchor: str
@@ -85,7 +85,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Missing:
-    """A section that was left out because it has no data, and the command that computes them."""
+    """A section that was left out because it has no data, and the command that makes the data."""
 
     title: str
     command: str
@@ -122,7 +122,7 @@ class Page:
 def table(
     caption: str, rows: Rows, columns: Columns, *, folded: bool = False, searchable: bool = False
 ) -> PageTable:
-    """A table with a line for each of ``rows``.
+    """Return a table with a line for each of ``rows``.
 
     >>> us = {"us": 0.5, "us_low": 0.4, "us_high": 0.6}
     >>> one = table("Sizes", Rows([{"model": "m", "n_pairs": 1200, **us}]), ["n_pairs", "us"])
@@ -137,7 +137,7 @@ def table(
 
 
 def rows_table(rows: Sequence[Row], names: Sequence[str]) -> PageTable:
-    """The columns ``names`` of a command's rows as a table, intervals in the cells of their values.
+    """Return columns ``names`` of a command's rows as a table, with intervals in the value's cell.
 
     >>> row = {"n_words": 1200, "us": 0.5, "us_low": 0.4, "us_high": 0.6, "loss": 1e-4}
     >>> one = rows_table([row], list(row))
@@ -179,12 +179,12 @@ def _cells(rows: Rows, column: Column, digits: int | None = None) -> list[Cell]:
 
 
 def text(value: object) -> Cell:
-    """A cell of plain text; ``None`` is a dash."""
+    """Return a cell with plain text, or a dash for ``None``."""
     return Cell("–" if value is None else str(value))
 
 
 def count(value: int | None) -> Cell:
-    """A cell of a whole number with thousands separated.
+    """Return a cell with a whole number, thousands separated by commas.
 
     >>> count(1234567).text
     '1,234,567'
@@ -193,7 +193,7 @@ def count(value: int | None) -> Cell:
 
 
 def counted(n: int, noun: str) -> str:
-    """A number with its noun, in the plural unless the number is 1.
+    """Return a number with its noun, in the plural unless the number is 1.
 
     >>> counted(1, "pair"), counted(1200, "pair")
     ('1 pair', '1,200 pairs')
@@ -202,7 +202,7 @@ def counted(n: int, noun: str) -> str:
 
 
 def shown(value: float | None, digits: int = 2, *, signed: bool = False) -> str:
-    """A number as text, with a true minus sign; a number that rounds to zero has no sign.
+    """Return a number as text, with a true minus sign; a number that rounds to zero has no sign.
 
     >>> shown(-0.001), shown(2.5, 1, signed=True)
     ('0.00', '+2.5')
@@ -221,12 +221,12 @@ def estimate(
     scale: float | None = None,
     signed: bool | None = None,
 ) -> Cell:
-    """A cell of a row's column ``of``, with its interval if there is one; a dash without a row.
+    """Return a cell with column ``of`` of a row and its interval, if any; a dash without a row.
 
-    Digits, scale and sign are by default those of ``text.display`` for the column; for the column
-    ``value`` of a metric's row, those for the metric. If the value is ``None`` and only one end of
-    the interval is finite, the cell shows that end as a bound. Where all figures would be rounded
-    to 0 but aren't 0, there are enough digits for two that say something.
+    ``text.display`` gives the default digits, scale and sign for the column, or for the metric if
+    the column is ``value`` in a metric's row. If the value is ``None`` and only one end of the
+    interval is finite, the cell shows that end as a bound. If all figures would round to 0 but
+    aren't 0, more digits are shown: two significant ones.
 
     >>> estimate({"us": 0.5, "us_low": 0.4, "us_high": 0.6}, "us").text
     '50.0 (40.0 to 60.0)'
@@ -268,7 +268,7 @@ def estimate(
 
 
 def interval(row: Row, of: str = "value", digits: int | None = None, **options: Any) -> str:
-    """The 95% interval in words, if ``estimate`` with the same arguments shows one; else empty.
+    """Return the 95% interval in words, if ``estimate`` shows one for these arguments, or empty.
 
     >>> interval({"value": 0.5, "value_low": 0.4, "value_high": 0.6}, digits=1)
     '95% interval 0.4 to 0.6'
@@ -278,7 +278,7 @@ def interval(row: Row, of: str = "value", digits: int | None = None, **options: 
 
 
 def one_end(low: float | None, high: float | None) -> float | None:
-    """The finite end of an interval whose other end is infinite; ``None`` for other intervals.
+    """Return the finite end of an interval if its other end is infinite, or else ``None``.
 
     >>> one_end(-math.inf, -1.9), one_end(-0.5, 0.5), one_end(None, None)
     (-1.9, None, None)
@@ -289,7 +289,7 @@ def one_end(low: float | None, high: float | None) -> float | None:
 
 
 def span(values: Sequence[float], digits: int = 1, *, scale: float = 1) -> str:
-    """The smallest and largest of some numbers, signed; one number if both look the same.
+    """Return the smallest and largest of some numbers, signed; one number if both look the same.
 
     >>> span([-0.5, 2.0]), span([1.0])
     ('−0.5 to +2.0', '+1.0')
@@ -299,7 +299,7 @@ def span(values: Sequence[float], digits: int = 1, *, scale: float = 1) -> str:
 
 
 def digits_showing(value: float, least: int) -> int:
-    """The number of decimals (``least`` to 12) that shows a value's first nonzero digit.
+    """Return the number of decimals (``least`` to 12) that shows a value's first nonzero digit.
 
     >>> digits_showing(-0.045, 1), digits_showing(2.5, 1), digits_showing(0.0, 1)
     (2, 1, 1)
@@ -308,7 +308,7 @@ def digits_showing(value: float, least: int) -> int:
 
 
 def stem(*parts: str) -> str:
-    """A file's stem from ``parts``: only a-z, digits, dots and dashes, 120 characters at most.
+    """Make a file stem from ``parts``: only a-z, digits, dots and dashes, at most 120 characters.
 
     >>> stem("us", "USE-5", "<b>/../x")
     'us-use-5-b-x'
@@ -317,7 +317,7 @@ def stem(*parts: str) -> str:
 
 
 def numbered(seen: Counter[str], name: str) -> str:
-    """A name with a number from its second use on; ``seen`` counts the uses.
+    """Return a name, numbered from its second use on; ``seen`` counts the uses.
 
     >>> seen = Counter[str]()
     >>> [numbered(seen, name) for name in "aba"]
@@ -328,7 +328,7 @@ def numbered(seen: Counter[str], name: str) -> str:
 
 
 def first_of(names: Sequence[str], most: int) -> str:
-    """The first ``most`` names, and how many more there are.
+    """Return the first ``most`` names, and how many more there are.
 
     >>> first_of(["a", "b", "c"], 2)
     'a, b and 1 more'
@@ -338,7 +338,7 @@ def first_of(names: Sequence[str], most: int) -> str:
 
 
 def plain_rows(page_table: PageTable) -> Iterator[dict[str, object]]:
-    """A table's rows by heading, with unrounded values and extra columns for intervals' ends.
+    """Yield a table's rows by heading, with unrounded values and columns for the ends of intervals.
 
     The second column with the same heading gets the suffix ``_2``, and so on.
 

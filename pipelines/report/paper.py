@@ -1,4 +1,4 @@
-"""Charts, tables and the paragraph on methods, each by its name as a file for a paper."""
+"""Charts, tables and the methods paragraph by name, as files for a paper."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from plumbline.warehouse.text.escape import as_csv, terminal
 
 FORMATS = ("pdf", "svg", "png")
 _Item = TypeVar("_Item")
-#: Most characters of a table's name. People type it, so a longer one is cut between words.
+#: Most characters of a table's name. People type names, so longer ones are cut between words.
 _LONGEST = 60
 #: Characters that are LaTeX commands (``[`` and ``*`` at a row's start) or are printed differently.
 _LATEX = {
@@ -40,7 +40,7 @@ _SETTINGS = (
 
 
 def figures(facts: Facts) -> dict[str, Figure]:
-    """Every chart of the report by the stem of its file, the first page's first."""
+    """Return every chart of the report by its file stem, those of the first page first."""
     pages = front(facts, Page()), make_page(facts)
     return {figure.stem: figure for page in pages for figure in page.figures}
 
@@ -48,11 +48,11 @@ def figures(facts: Facts) -> dict[str, Figure]:
 def figure_files(
     facts: Facts, name: str, form: str = "pdf", width_in: float = 3.3
 ) -> dict[str, bytes]:
-    """A chart of the report as ``pdf``, ``svg`` or ``png``, ``width_in`` inches wide, and its data.
+    """Return a chart as ``pdf``, ``svg`` or ``png``, ``width_in`` inches wide, and its data.
 
-    Keys are the endings of the files; the data's are those of ``write.data_of``. Text has 8 points
-    (charts of several panels are scaled as a whole), and fonts are embedded in PDF. Raises
-    ``UsageProblem`` for a format or a name that doesn't exist.
+    Keys are file endings, for the data as in ``write.data_of``. Text is 8 points (charts of several
+    panels are scaled as a whole), and PDF embeds its fonts. Raises ``UsageProblem`` if the format
+    or the name doesn't exist.
     """
     if form not in FORMATS:
         raise UsageProblem(f"format {form}", f"expected {', '.join(FORMATS)}")
@@ -61,7 +61,7 @@ def figure_files(
 
 
 def named(items: Mapping[str, _Item], kind: str, name: str) -> _Item:
-    """The item with a name. Raises ``UsageProblem`` with similar names if there is none.
+    """Return the item with a name. Raises ``UsageProblem`` with similar names if there is none.
 
     >>> named({"us": 1, "pd": 2}, "figure", "pd")
     2
@@ -73,7 +73,7 @@ def named(items: Mapping[str, _Item], kind: str, name: str) -> _Item:
 
 
 def write_file(path: Path, content: bytes) -> Path:
-    """Write a file, and its directory if that is missing. Raises ``BadInput`` if that fails."""
+    """Write a file, and create its directory if missing. Raises ``BadInput`` if that fails."""
     with disk_problems(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
@@ -81,10 +81,10 @@ def write_file(path: Path, content: bytes) -> Path:
 
 
 def tables(facts: Facts) -> dict[str, PageTable]:
-    """The table ``models``, then every table of the report in the page's order, by name.
+    """Return the table ``models``, then every table of the report in the page's order, by name.
 
-    ``models`` has US, PD and AuFC of each model on each benchmark over all pairs, if there are any.
-    The other names are made of a section's anchor and a table's caption.
+    ``models`` has US, PD and AuFC of each model and benchmark over all pairs, if there are any.
+    Other names combine a section's anchor and a table's caption.
     """
     by_name, seen = dict[str, PageTable](), Counter[str]()
     if rows := facts.rows("metric").where(subset="all", metric=("us", "pd", "aufc")):
@@ -100,7 +100,7 @@ def tables(facts: Facts) -> dict[str, PageTable]:
 
 
 def table_text(page_table: PageTable, form: str, name: str = "") -> str:
-    """A table as ``latex``, ``markdown`` or ``csv``; ``name`` is for LaTeX's label.
+    """Return a table as ``latex``, ``markdown`` or ``csv``; ``name`` is for LaTeX's label.
 
     LaTeX needs the package booktabs and, for letters beyond Latin, LuaLaTeX or XeLaTeX. CSV has
     unrounded values, and extra columns for the ends of intervals.
@@ -117,7 +117,7 @@ def table_text(page_table: PageTable, form: str, name: str = "") -> str:
     if "brackets" not in caption and any(c.low is not None for row in page_table.rows for c in row):
         caption += f", {IN_BRACKETS}"
     numbers = [all(row[k].is_number for row in page_table.rows) for k in range(len(frame.columns))]
-    # pandas fills braces of a heading, as `str.format` does.
+    # pandas fills braces in a heading, like `str.format`.
     headings = [latex(h).replace("{", "{{").replace("}", "}}") for h in page_table.headings]
     text = frame.map(latex).to_latex(
         index=False,
@@ -131,17 +131,17 @@ def table_text(page_table: PageTable, form: str, name: str = "") -> str:
 
 
 def latex(words: str) -> str:
-    r"""Text escaped for LaTeX, on one line; invisible characters are shown as escapes.
+    r"""Escape text for LaTeX, on one line; show invisible characters as escapes.
 
     >>> print(latex("50% of a_b & <c>"))
     50\% of a\_b \& \textless{}c\textgreater{}
     """
     one_line = "".join(_LATEX.get(c, c) for c in terminal(" ".join(words.split())))
-    return re.sub(r"([-',])(?=\1)", r"\1{}", one_line)  # else LaTeX joins two into one
+    return re.sub(r"([-',])(?=\1)", r"\1{}", one_line)  # or LaTeX would join two into one
 
 
 def methods(facts: Facts) -> str:
-    """Sentences, one per line, on corpora, benchmarks, models, rules, seeds, rejects and versions.
+    """Write sentences, one per line, on corpora, models, rules, seeds, rejects and versions.
 
     Empty for an empty warehouse. The rows come from ``sql/report/methods_*.sql``.
     """

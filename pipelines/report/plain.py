@@ -1,4 +1,4 @@
-"""Sections as plain text for a terminal and as Markdown, and what a first page says."""
+"""Print sections as plain text or Markdown, and what a first page says."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from plumbline.pipelines.report.model import Page, PageTable, Section
 from plumbline.warehouse.text.escape import terminal
 
-#: Most characters of a cell. A longer cell loses its start if it is right-aligned, else its end.
+#: Most characters of a cell. Longer cells are cut at the end, or at the start if right-aligned.
 _WIDEST = 60
 
 
 def plain(section: Section) -> Iterator[str]:
-    """A section's title, intro and tables as lines of text; cells are cut to ``_WIDEST``."""
+    """Yield a section's title, intro and tables as lines of text; cells are cut to ``_WIDEST``."""
     yield terminal(section.title)
     yield from (f"  {terminal(sentence)}" for sentence in section.intro)
     for table in section.tables:
@@ -42,7 +42,7 @@ def _cut(text: str, right: bool) -> str:
 
 
 def markdown(section: Section) -> Iterator[str]:
-    r"""A section's title, intro and tables as lines of Markdown, special characters escaped.
+    r"""Yield a section's title, intro and tables as lines of Markdown; escape special characters.
 
     >>> list(markdown(Section("a", "tea*", ["Hot."], tables=[PageTable("", ["a|b"], [])])))
     ['## tea\\*', '', 'Hot.', '', '****', '', '| a\\|b |', '|---|', '']
@@ -60,12 +60,12 @@ def markdown(section: Section) -> Iterator[str]:
 
 
 def escaped(text: str) -> str:
-    """Text for Markdown, on one line."""
+    """Escape text for Markdown, on one line."""
     return re.sub(r"([\\`*_{}\[\]<>#|~$&])", r"\\\1", terminal(" ".join(text.split())))
 
 
 def answer(page: Page) -> Iterator[str]:
-    """The first page in sentences: its title, what it says below it, and its further answers."""
+    """Yield the first page in sentences: title, text below the title, and further answers."""
     yield page.title
     yield from page.sections[0].intro
     for _, question, sentence in page.answers:

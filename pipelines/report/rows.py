@@ -1,4 +1,4 @@
-"""Rows of a query with its SQL, which ``plumbline sql`` can run; names of benchmarks and groups.
+"""Rows of a query with SQL that ``plumbline sql`` can run; names of benchmarks and groups.
 
 A set is a benchmark with its groups, such as female/male.
 """
@@ -16,7 +16,7 @@ Row: TypeAlias = Mapping[str, Any]
 
 #: Columns that identify a fit.
 FIT = ("subset", "benchmark", "groups", "corpus", "contrast", "model_key", "options")
-#: The usual groups, which aren't named with a benchmark.
+#: The usual groups, which are left out after a benchmark's name.
 _USUAL = "female/male"
 _PARAMETER = re.compile(r"\$([a-z_]+)")
 
@@ -40,14 +40,14 @@ class Rows(list[Row]):
 
     @property
     def sql(self) -> str:
-        """The query; empty for rows that don't come from one."""
+        """The query; empty if the rows don't come from one."""
         if not self._conditions:
             return self._text
         inner = self._text.rstrip().removesuffix(";")
         return f"FROM (\n{inner}\n)\nWHERE {' AND '.join(self._conditions)};"
 
     def where(self, **wanted: object) -> Rows:
-        """The rows whose columns all equal the given value or, for a tuple, one of its values."""
+        """Return the rows whose columns equal the given value or, if a tuple, one of its values."""
         rows: list[Row] = self
         for column, value in wanted.items():
             values = value if isinstance(value, tuple) else (value,)
@@ -57,7 +57,7 @@ class Rows(list[Row]):
         )
 
     def but(self, **unwanted: object) -> Rows:
-        """The rows whose columns all differ from the given values. ``None`` equals only ``None``.
+        """Return the rows whose columns all differ from the given values; ``None`` is a value.
 
         >>> rows = Rows([{"a": 1}, {"a": None}], "FROM t;").but(a=1)
         >>> rows, rows.sql.splitlines()[-1]
@@ -70,21 +70,21 @@ class Rows(list[Row]):
         return Rows(rows, self._text, (*self._conditions, *conditions))
 
     def only(self, is_wanted: Callable[[Row], object]) -> Rows:
-        """The rows that a function accepts; ``sql`` still gives the others too."""
+        """Return the rows that a function accepts; ``sql`` still selects the others too."""
         return Rows(filter(is_wanted, self), self._text, self._conditions)
 
     def first(self, n: int) -> Rows:
-        """The first ``n`` rows; ``sql`` still gives the others too."""
+        """Return the first ``n`` rows; ``sql`` still selects the others too."""
         return Rows(self[:n], self._text, self._conditions)
 
     def groups(self, *columns: str) -> list[Rows]:
-        """The rows split by their values in ``columns``, in the order of each group's first row."""
+        """Split the rows by their values in ``columns``, in the order of each group's first row."""
         keys = dict.fromkeys(tuple(row[c] for c in columns) for row in self)
         return [self.where(**dict(zip(columns, key, strict=True))) for key in keys]
 
 
 def same(row: Row, columns: Sequence[str]) -> dict[str, Any]:
-    """The values of a row in some columns, for ``Rows.where``.
+    """Return the values of a row in some columns, for ``Rows.where``.
 
     >>> same({"model": "m", "value": 0.5}, ["model"])
     {'model': 'm'}
@@ -93,7 +93,7 @@ def same(row: Row, columns: Sequence[str]) -> dict[str, Any]:
 
 
 def sides(row: Row) -> tuple[str, str]:
-    """The names of a row's two groups: that of sentence a, then that of sentence b.
+    """Return the names of a row's two groups, for sentence a and for sentence b.
 
     >>> sides({"groups": "she/they"})
     ('she', 'they')
@@ -103,7 +103,7 @@ def sides(row: Row) -> tuple[str, str]:
 
 
 def set_name(row: Row) -> str:
-    """A row's benchmark, with its groups unless they are empty or female/male.
+    """Return a row's benchmark, with its groups unless they are empty or female/male.
 
     >>> set_name({"benchmark": "mine", "groups": "she/they"})
     'mine (she/they)'
@@ -115,7 +115,7 @@ def set_name(row: Row) -> str:
 
 
 def corpus_name(row: Row) -> str | None:
-    """A row's corpus, with its contrast unless that is she/he or there is none.
+    """Return a row's corpus, with its contrast unless that is she/he or there is none.
 
     >>> corpus_name({"corpus": "novels", "contrast": "old/young"})
     'novels (old/young)'
@@ -126,7 +126,7 @@ def corpus_name(row: Row) -> str | None:
 
 
 def brief(model: str, models: Sequence[str]) -> str:
-    """A model's name without its owner, unless two of the models then have the same name.
+    """Return a model's name without its owner, unless two models would then share a name.
 
     >>> [brief(name, ["a/x", "b/x", "b/y"]) for name in ("a/x", "b/y")]
     ['a/x', 'y']
@@ -136,12 +136,12 @@ def brief(model: str, models: Sequence[str]) -> str:
 
 
 def by_set(rows: Rows) -> list[Rows]:
-    """Rows split by benchmark and groups, in the order of each part's first row."""
+    """Split rows by benchmark and groups, in the order of each part's first row."""
     return rows.groups("benchmark", "groups")
 
 
 def with_ends(column: str) -> tuple[str, str, str]:
-    """The names of three columns: an estimate, and the lower and upper end of its interval.
+    """Return the names of three columns: an estimate, and the lower and upper end of its interval.
 
     >>> with_ends("us")
     ('us', 'us_low', 'us_high')
@@ -150,7 +150,7 @@ def with_ends(column: str) -> tuple[str, str, str]:
 
 
 def filled(text: str, params: Mapping[str, object]) -> str:
-    """A query with its parameters replaced by values, except in comments.
+    """Return a query with its parameters replaced by values, except in comments.
 
     Raises ``KeyError`` if a parameter has no value.
 
@@ -175,7 +175,7 @@ def _condition(column: str, value: object) -> str:
 
 
 def literal(value: object) -> str:
-    """A value as a literal of DuckDB's SQL: text in quotes, a list in brackets.
+    """Return a value as a literal of DuckDB's SQL: text in quotes, a list in brackets.
 
     >>> literal("it's"), literal(0.5), literal(None), literal([True])
     ("'it''s'", '0.5', 'NULL', '[true]')

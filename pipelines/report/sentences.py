@@ -1,6 +1,6 @@
-"""The wording of each kind of finding, for all pages. Verdicts are from ``finding``.
+"""The wording of each kind of finding, for all pages. Verdicts come from ``finding``.
 
-Sentences have no full stop, because more may follow.
+Sentences have no full stop, since more may follow.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from plumbline.pipelines.report.rows import Row, Rows, corpus_name, set_name, si
 from plumbline.warehouse.errors import ModelChanged
 from plumbline.warehouse.finding import LEAST_CLUSTERS, Verdict
 
-#: The named models that have a version before their latest.
+#: Named models that have an earlier version.
 _LATEST = "FROM model_version WHERE is_latest AND previous_key IS NOT NULL ORDER BY name;"
 #: Words for a preference without a clear side.
 UNTOLD = "no clear preference"
 
 
 def word_leans(row: Row, first: str, second: str, where: str = "") -> str:
-    """A clause on the side to which a word leans, with the interval of its ``delta_nats``.
+    """Return a clause on the side to which a word leans, with the interval of its ``delta_nats``.
 
     Args:
         first, second: names of the sides above and below 0.
@@ -63,7 +63,7 @@ def word_leans(row: Row, first: str, second: str, where: str = "") -> str:
 
 
 def _one_sided(row: Row, sides: tuple[str, str], where: str, over: str) -> str:
-    """A clause on a word without a delta: the bound of its lean, if it is near one side only.
+    """Return a clause on a word without a delta: a bound on its lean if near one side only.
 
     >>> row = {"delta_nats_low": float("-inf"), "delta_nats_high": -1.9}
     >>> _one_sided(row, ("she", "he"), " in c", "over 40 documents")
@@ -83,7 +83,7 @@ def _one_sided(row: Row, sides: tuple[str, str], where: str, over: str) -> str:
 
 
 def sureness(row: Row, digits: int | None = None, *, signed: bool | None = None) -> str:
-    """The interval of a row of ``metric_value`` with its clusters, or why it has no interval.
+    """Return a ``metric_value`` row's interval with its clusters, or why it has no interval.
 
     Digits and sign are by default those of the row's metric.
 
@@ -99,7 +99,7 @@ def sureness(row: Row, digits: int | None = None, *, signed: bool | None = None)
 
 
 def prefers(row: Row) -> str:
-    """A clause on which sentences of a benchmark a model prefers, from its row of PD.
+    """Return a clause on which sentences of a benchmark a model prefers, from its row of PD.
 
     >>> row = {"benchmark": "b", "groups": "she/they", "model": "m", "value": 2.0, "value_low": 1.0,
     ...        "value_high": 3.0}
@@ -115,7 +115,7 @@ def prefers(row: Row) -> str:
 
 
 def unscored(row: Row) -> str:
-    """Reasons why pairs have no score: rejected, or not scored yet; from a row of ``report/score``.
+    """Say why pairs have no score (rejected, or not scored yet), from a row of ``report/score``.
 
     >>> unscored({"n_missing": 2, "n_rejected": 2})
     '2 were rejected (the reasons are in `reject`)'
@@ -128,7 +128,7 @@ def unscored(row: Row) -> str:
 
 
 def preferences(rows: Rows) -> str:
-    """A clause on how many models prefer each sentence of a benchmark, from their rows of PD."""
+    """Say how many models prefer each sentence of a benchmark, from their rows of PD."""
     name, n, n_by_side = set_name(rows[0]), len(rows), Counter(map(side, rows))
     named = sorted(((n_by_side[s], s) for s in sides(rows[0]) if n_by_side[s]), reverse=True)
     if not named:
@@ -143,10 +143,10 @@ def preferences(rows: Rows) -> str:
 
 
 def average(texts: TrainingTexts, rows: Rows, digits: int, unit: str) -> str:
-    """The mean of models' figures over families with its interval, in words.
+    """Return the mean over families of models' figures, with its interval, in words.
 
-    For two to ``LEAST_CLUSTERS - 1`` families, each family's mean instead; for one, the smallest
-    and the largest figure. Models of no known family are left out, and counted.
+    With two to ``LEAST_CLUSTERS - 1`` families, gives each family's mean instead; with one, the
+    smallest and largest figure. Leaves out models of unknown family, and says how many.
     """
     families = texts.families(rows)
     n_without = len(families.pop("", ()))
@@ -165,7 +165,7 @@ def average(texts: TrainingTexts, rows: Rows, digits: int, unit: str) -> str:
 
 
 def following(texts: TrainingTexts, rows: Rows) -> str:
-    """A sentence on models' slopes: do the models follow a text on a benchmark?
+    """Return a sentence on models' slopes: do the models follow a text on a benchmark?
 
     Only a model trained on the text is said to follow it; other models agree with it.
     """
@@ -186,7 +186,7 @@ _THIRD_PERSON = {"follow": "follows", "agree with": "agrees with"}
 
 
 def _on_text(rows: Rows, verb: str, text: str, kind: str, where: str = "") -> str:
-    """A clause on how many models' slopes are above 0: they follow a text, or agree with it."""
+    """Say how many models' slopes are above 0: these follow a text, or agree with it."""
     n, ways = len(rows), Counter(finding(row).verdict for row in rows)
     k, text = ways["above"], f"{text} {where}".rstrip()
     if n == 1:
@@ -205,7 +205,7 @@ def _on_text(rows: Rows, verb: str, text: str, kind: str, where: str = "") -> st
 
 
 def capital(sentence: str) -> str:
-    """A sentence, capitalised if its first word can't be the name of a model.
+    """Return a sentence, capitalised if its first word can't be the name of a model.
 
     >>> capital("all 3 models"), capital("gpt2 follows")
     ('All 3 models', 'gpt2 follows')
@@ -215,7 +215,7 @@ def capital(sentence: str) -> str:
 
 
 def of_different_measures(differences: Sequence[Row]) -> str:
-    """A warning if two models with different measures are compared; else empty.
+    """Return a warning if two models with different measures are compared; else empty.
 
     >>> row = {"measure": "log-likelihood", "reference_measure": "log-likelihood"}
     >>> of_different_measures([row])
@@ -232,7 +232,7 @@ def of_different_measures(differences: Sequence[Row]) -> str:
 
 
 def evenness(us: Rows) -> str:
-    """A sentence on the share of pairs that models treat alike, from their rows of US."""
+    """Return a sentence on the share of pairs that models treat alike, from their rows of US."""
     low, high = (shown(100 * f(r["value"] for r in us), 0) for f in (min, max))
     alike = "alike: neither sentence is more than"
     times = f"{alike} {shown(math.exp(us[0]['epsilon_nats']))} times as likely as the other (US"
@@ -253,10 +253,11 @@ def lack(row: Row) -> str:
 
 
 def version_changes(facts: Facts) -> list[Row]:
-    """PD of each named model's latest version minus that of the version before, by benchmark.
+    """Return by benchmark how PD changed from each named model's previous to its latest version.
 
-    Rows of ``report/version_change.sql`` with the columns of view `model_version`. Differences are
-    paired: both versions scored the pairs. Without a second version or metrics there are no rows.
+    Rows are those of ``report/version_change.sql`` with the columns of view `model_version`.
+    Differences are over pairs that both versions scored. Without two versions or without metrics
+    there are no rows.
     """
     latest = {row["model_key"]: row for row in facts.query(_LATEST)}
     measured = facts.metrics("pd", subset="all").where(model_key=tuple(latest)) if latest else []
@@ -273,7 +274,7 @@ def version_changes(facts: Facts) -> list[Row]:
 
 
 def version_changed(row: Row) -> str:
-    """A clause on how PD changed since the version before, from a row of ``version_changes``.
+    """Say how PD changed since the previous version, from a row of ``version_changes``.
 
     >>> from datetime import date
     >>> row = {"model": "mine", "benchmark": "b", "groups": "female/male", "change": 7.0, "pd": 9.0,
@@ -290,7 +291,7 @@ def version_changed(row: Row) -> str:
 
 
 def check_changes(changes: list[Row], most_points: float) -> list[str]:
-    """The changes beyond ``most_points`` that are not sure to be, as clauses.
+    """Return clauses on changes that may be larger than ``most_points``, but not surely.
 
     Raises ``ModelChanged`` if a whole interval lies above ``most_points`` or below its negative.
     """

@@ -1,7 +1,7 @@
-"""Templates in Jinja: those of sections, which make text, tables and charts, and those of pages.
+"""Jinja templates of sections, which make text, tables and charts, and of pages.
 
-A section's template consists of blocks. A blank line ends a block, and so does a mark at a line's
-start:
+A section's template consists of blocks. A block ends at a blank line, or at one of these marks at
+the start of a line:
 
 - ``# anchor: Title`` begins a section.
 - ``! text`` is a warning. The first page shows it too.
@@ -9,9 +9,9 @@ start:
 - Any other block is a paragraph. Text between backticks is shown as code.
 
 ``{{ table(caption, rows, columns) }}`` and ``{{ chart(function, rows, ...) }}`` add a table and a
-chart to the section, ``{{ missing(title, command) }}`` names the command that computes what a
-section lacks. ``rows(name)`` gives the rows of a query in ``sql/report``, ``query(sql)`` those of
-any query, and ``metrics(name)`` those of one metric.
+chart to the section; ``{{ missing(title, command) }}`` names the command that makes missing data.
+``rows(name)`` returns the rows of a query in ``sql/report``, ``query(sql)`` the rows of any query,
+and ``metrics(name)`` the rows of one metric.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ from plumbline.pipelines.report.rows import Rows
 from plumbline.warehouse.run_records import recorded_versions
 from plumbline.warehouse.text.escape import as_csv, policy_hash, terminal
 
-#: A character that marks a line of a template; data can't hold it, as ``terminal`` escapes it.
+#: A character that marks a line of a template. Data can't contain it: ``terminal`` escapes it.
 _MARK = "\x02"
 _CHARTS = "plumbline.pipelines.report.charts"
-#: What templates of sections may use besides what needs the warehouse: all public functions,
-#: classes and constants of these modules.
+#: Templates of sections may use all public functions, classes and constants of these modules, and
+#: functions that read the warehouse.
 _MODULES = (model, rows, metric_tables, estimates, sentences, word_answers, offline)
 _GLOBALS: dict[str, Any] = {
     name: value
@@ -62,10 +62,10 @@ _GLOBALS |= {"tuple": tuple, "zip": zip}
 def sections_from(
     text: str, facts: Facts | None = None, **values: object
 ) -> list[Section | Missing]:
-    """The sections, and the missing ones, that a template makes of a warehouse's ``facts``.
+    """Return the sections, present and missing, that a template makes from ``facts``.
 
-    ``values`` are further variables of the template. Raises ``jinja2.TemplateError`` for a faulty
-    template.
+    ``values`` are more variables for the template. Raises ``jinja2.TemplateError`` if the template
+    is faulty.
     """
     parts = _Parts()
     names: dict[str, Any] = {
@@ -78,7 +78,7 @@ def sections_from(
 
 
 def word_sections(rows: Mapping[str, Rows]) -> list[Section]:
-    """A section for each word, corpus and contrast, from the rows of all tables of answers."""
+    """Return a section for each word, corpus and contrast, from the tables of answers."""
     made = []
     for lean in rows["word_evidence"]:
         answer = {
@@ -90,7 +90,7 @@ def word_sections(rows: Mapping[str, Rows]) -> list[Section]:
 
 
 def rendered(template: str, script: str, **values: object) -> str:
-    """A page as HTML: its template filled with ``values``, a script and the style.
+    """Return a page as HTML: its template filled with ``values``, a script and the style.
 
     Everything that comes from data is escaped.
     """
@@ -122,19 +122,19 @@ def _of_pages() -> Environment:
 
 
 def _prose(sentence: str) -> Markup:
-    """A sentence as HTML; text between backticks becomes code."""
+    """Return a sentence as HTML; text between backticks becomes code."""
     shown = str(escape(terminal(sentence, lines=True)))
     return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", shown))
 
 
 def _script(figure: Figure) -> Markup:
-    """A chart's specification as JSON for a script element."""
+    """Return a chart's specification as JSON for a script element."""
     text = json.dumps(figure.specification, ensure_ascii=False)
     return Markup(text.replace("<", "\\u003c"))
 
 
 def _visible(value: object) -> object:
-    """The value of a page's expression, with invisible characters of text as escapes."""
+    """Return the value of a page's expression; show invisible characters as escapes."""
     if isinstance(value, str) and not isinstance(value, Markup):
         return terminal(value, lines=True)
     return value
@@ -142,7 +142,7 @@ def _visible(value: object) -> object:
 
 @cache
 def _of_sections() -> Environment:
-    """The environment of sections, without escapes: the page escapes what it shows."""
+    """Return the Jinja environment for sections. It escapes nothing, since the page does."""
 
     def included(name: str) -> str:
         return _marked(_read(f"sections/{name}.jinja"))
@@ -158,7 +158,7 @@ def _marked(text: str) -> str:
 
 
 def _shown(value: object) -> object:
-    """A value in a section's text: numbers as readers expect them, data on one line."""
+    """Return a value in a section's text: numbers as readers expect them, data on one line."""
     if isinstance(value, _Mark):
         return value
     if isinstance(value, Cell):
@@ -171,7 +171,7 @@ def _shown(value: object) -> object:
 
 
 class _Mark(str):
-    """The place of a table or chart in a template's text."""
+    """A mark in a template's text where a table or chart goes."""
 
 
 class _Parts:
@@ -181,7 +181,7 @@ class _Parts:
         self._added: list[PageTable | Figure | Missing] = []
 
     def table(self, caption: str, found: Rows, columns: Sequence[AColumn], **options: bool) -> str:
-        """Add a table of the rows ``found``, as ``model.table`` makes it; none without rows."""
+        """Add the table that ``model.table`` makes from the rows ``found``, if there are any."""
         columns = [_column(column) for column in columns]
         return self.add(model.table(_line(caption), found, columns, **options)) if found else ""
 
@@ -194,13 +194,13 @@ class _Parts:
         caption: str,
         alt: str = "",
     ) -> str:
-        """Add the chart that a function makes of the rows ``found``; none without rows.
+        """Add the chart that a function makes from the rows ``found``, if there are any.
 
         Args:
             function: module and name in ``pipelines/report/charts``, or in any package.
             arguments: further arguments of the function.
-            name: parts of the name of the chart's file.
-            alt: description for readers who don't see the chart; by default the caption.
+            name: parts of the chart's file name.
+            alt: description for readers who can't see the chart; default: the caption.
         """
         from plumbline.pipelines.report.charts.chart_forms import specification
 
@@ -215,16 +215,16 @@ class _Parts:
         return self.add(Figure(model.stem(*name), alt, caption, drawn, found))
 
     def missing(self, title: str, command: str) -> str:
-        """Say that a section has no data, and the command that computes them."""
+        """Say that a section has no data, and which command makes the data."""
         return self.add(Missing(title, command))
 
     def add(self, part: PageTable | Figure | Missing) -> str:
-        """Add a part that was made elsewhere."""
+        """Add a part made elsewhere."""
         self._added.append(part)
         return _Mark(f"\n\n{_MARK}@ {len(self._added) - 1}\n\n")
 
     def read(self, text: str) -> list[Section | Missing]:
-        """The sections of a rendered template."""
+        """Return the sections of a rendered template."""
         made: list[Section | Missing] = []
         content: dict[str, list[Any]] = {}
         for block in re.split(rf"\n\s*\n|\n\s*(?={_MARK})", text):
@@ -245,7 +245,7 @@ class _Parts:
 
 
 def _parted(block: str) -> tuple[str, str]:
-    """The mark of a block, or an empty one, and its text on one line."""
+    """Return a block's mark, or an empty string, and its text on one line."""
     text = _line(block)
     return (text[1], text[3:]) if text.startswith(_MARK) else ("", text)
 
@@ -255,7 +255,7 @@ def _line(text: str) -> str:
 
 
 def _column(column: AColumn) -> AColumn:
-    """A column of a table; a macro's text loses the blanks around it."""
+    """Return a table's column; strip the blanks around a macro's text."""
     if isinstance(column, str) or not isinstance(column[1], Macro):
         return column
     macro = column[1]

@@ -1,4 +1,4 @@
-"""What is shown of words and n-grams: how many lean, why one leans, and where it was found."""
+"""What pages show about words and n-grams: how many lean, why one leans, where it was found."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from plumbline.pipelines.report.rows import Row, Rows
 from plumbline.pipelines.report.sentences import word_leans
 from plumbline.warehouse.wordlists import side_names
 
-#: Table -> query for its rows on all words, in the order in which a section shows them.
+#: By table: the query for its rows on all words, in the order in which a section shows them.
 QUERIES = {
     "word_evidence": "FROM word_evidence ORDER BY run_id DESC, corpus, contrast, word;",
     "word_source": "FROM word_source ORDER BY n_pair_f + n_pair_m DESC, source;",
@@ -28,11 +28,11 @@ CONCORDANCE: Columns = [
     ("word", "keyword"),
     ("after", "text_after"),
 ]
-#: Words listed for each side.
+#: Number of words to list for each side.
 TOP_WORDS = 15
-#: Most collocates listed for a side.
+#: Most collocates to list for a side.
 _COLLOCATES = 10
-#: N-grams shown for each side.
+#: Number of n-grams to show for each side.
 _NGRAMS = 12
 #: Length of an ``excerpt``, in characters.
 _LENGTH = 120
@@ -41,7 +41,7 @@ Answer = Mapping[str, Rows]
 
 
 def answer_of(facts: Facts, lean: Row) -> Answer:
-    """The rows of a warehouse on the word of a row of ``word_evidence``."""
+    """Return the warehouse's rows on the word of a ``word_evidence`` row."""
     return {
         name: facts.query(Rows((), query).where(**of_word(lean)).sql)
         for name, query in QUERIES.items()
@@ -49,7 +49,7 @@ def answer_of(facts: Facts, lean: Row) -> Answer:
 
 
 def found_in(row: Row) -> str:
-    """Where a row of ``word_snippet`` was found: its file or source, shard and line."""
+    """Say where a row of ``word_snippet`` was found: its file or source, shard and line."""
     name, shard = row["file"] or row["source"], row["shard"].rpartition("/")[2]
     copies = f", {row['n_copies']:,} copies" if row["n_copies"] > 1 else ""
     kept = "" if row["is_text"] else ", kept tokens only"
@@ -57,18 +57,18 @@ def found_in(row: Row) -> str:
 
 
 def of_word(lean: Row) -> dict[str, Any]:
-    """The word of a row of ``word_evidence`` with its corpus and contrast, for ``Rows.where``."""
+    """Return the word, corpus and contrast of a ``word_evidence`` row, for ``Rows.where``."""
     return {name: lean[name] for name in ("corpus", "contrast", "word")}
 
 
 def sides_of(lean: Row) -> tuple[str, str]:
-    """The names of the sides above and below 0 of a row of ``word_evidence``."""
+    """Return the names of the sides above and below 0 of a row of ``word_evidence``."""
     a, b = side_names(lean["contrast"], ())
     return lean.get("side_a") or a, lean.get("side_b") or b
 
 
 def headline(lean: Row) -> str:
-    """The lean of a word, in a sentence with its interval.
+    """Describe a word's lean in a sentence, with its interval.
 
     >>> headline({"word": "tea", "corpus": "c", "contrast": "she/he", "delta_nats": 0.7,
     ...           "delta_nats_low": 0.2, "delta_nats_high": 1.2, "clusters": "document",
@@ -79,13 +79,13 @@ def headline(lean: Row) -> str:
 
 
 def furthest_collocates(rows: Rows) -> tuple[Rows, Rows]:
-    """The collocates that are more frequent near the first side, and near the second.
+    """Return the collocates that are more frequent near the first side, and near the second.
 
-    The prior may put a rare word on a side near which it was never seen. It is left out there.
+    Leaves out a rare word that the prior puts on a side near which it was never seen.
     """
     first = [r["collocate"] for r in rows if r["log_odds_nats"] > 0 and r["n_f"] > 0]
     second = [r["collocate"] for r in rows if r["log_odds_nats"] < 0 and r["n_m"] > 0]
-    # By `where`, so that the query shown with each table gives exactly its rows.
+    # Use `where`, so the query shown with each table returns exactly the table's rows.
     return (
         rows.where(collocate=tuple(first[:_COLLOCATES])),
         rows.where(collocate=tuple(second[:_COLLOCATES])),
@@ -95,7 +95,7 @@ def furthest_collocates(rows: Rows) -> tuple[Rows, Rows]:
 def clear_words(facts: Facts, row: Row, text: str = "") -> str:
     """Say how many words of a corpus lean clearly to each side, and what their intervals are over.
 
-    ``row`` is of ``sql/report/lean_count.sql``, ``text`` a name for the corpus.
+    ``row`` comes from ``sql/report/lean_count.sql``; ``text`` is a name for the corpus.
     """
     corpus, over = row["corpus"], row["over"]
     first, second = facts.contrast_sides(corpus, row["contrast"])
@@ -106,7 +106,7 @@ def clear_words(facts: Facts, row: Row, text: str = "") -> str:
         )
     corrected = f"{row['n_corrected']:,} are clear (q < 5%)"
     lean = f"{row['n_first']:,} lean to {first} and {row['n_second']:,} to {second}"
-    if over != "co-occurrences":  # else nobody asked about a word
+    if over != "co-occurrences":  # otherwise no word was asked about
         return (
             f"Of the {row['n_words']:,} words of {text or corpus} that lean most by counts or "
             f"were asked about {lean}: their 95% intervals over {over} leave out 0. After "
@@ -122,7 +122,7 @@ def clear_words(facts: Facts, row: Row, text: str = "") -> str:
 
 
 def words_columns(facts: Facts, row: Row) -> Columns:
-    """The columns of a table of the words that lean most, for the corpus and contrast of a row."""
+    """Return columns for a table of the words that lean most in a row's corpus and contrast."""
     first, second = facts.contrast_sides(row["corpus"], row["contrast"])
     return [
         ("leans to", lambda r: first if r["lean_bound_nats"] > 0 else second),
@@ -135,7 +135,7 @@ def words_columns(facts: Facts, row: Row) -> Columns:
 
 
 def z_by_chance(n_ngrams: int) -> float:
-    """The |z| that the largest of ``n_ngrams`` z exceeds by chance one time in twenty.
+    """Return the |z| that the largest of ``n_ngrams`` exceeds by chance one time in twenty.
 
     >>> round(z_by_chance(1), 2), round(z_by_chance(10000), 1)
     (1.96, 4.6)
@@ -144,7 +144,7 @@ def z_by_chance(n_ngrams: int) -> float:
 
 
 def excerpts(texts: Rows) -> Column:
-    """A column with the parts of ``texts`` around the n-gram of a row, one on each line."""
+    """Return a column that shows the parts of ``texts`` around a row's n-gram, one per line."""
 
     def cell(row: Row) -> str | None:
         parts = (excerpt(t["text"], t["ngram"]) for t in texts if t["ngram"] == row["ngram"])
@@ -154,7 +154,7 @@ def excerpts(texts: Rows) -> Column:
 
 
 def excerpt(text: str, ngram: str) -> str:
-    """The part of a text around an n-gram, else its start, on one line.
+    """Return the part of a text around an n-gram, or else the text's start, on one line.
 
     >>> excerpt("a " * 100 + "She, CARES for" + " b" * 100, "she cares")[54:82]
     'a a a a She, CARES for b b b'

@@ -1,8 +1,9 @@
-"""Writes a warehouse's report: its pages, and the charts with their data."""
+"""Write a warehouse's report: its pages, and the charts with their data."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -27,6 +28,9 @@ from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.escape import as_csv
 from plumbline.warehouse.text.progress import progress
 
+#: The list of a report's files, and those of them that a later report may remove.
+_LISTING = "plots.txt"
+_REMOVABLE = re.compile(r"(?!index\.html)((words|pairs)/)?[\w.-]+\.(csv|json|html|js)")
 #: Temporary files of ``paths.replacing``.
 _TEMPORARY = f"_{'[0-9a-f]' * 32}.tmp"
 
@@ -37,7 +41,7 @@ def write_report(
     *,
     about: Mapping[str, Sequence[str]] | None = None,
 ) -> tuple[Path, Page]:
-    """Write the report of a warehouse to ``out``; returns its ``index.html``, path and content.
+    """Write a warehouse's report to ``out``; return the path and content of ``index.html``.
 
     The other files are ``appendix.html``, the files of each chart (``data_of``), and
     ``words.html`` and ``pairs.html``, which search words and sentence pairs. Files of
@@ -64,36 +68,38 @@ def write_report(
 
 
 def _publish(pages: Mapping[str, str], figures: Sequence[Figure], out: Path) -> Path:
-    """Write pages and charts, then remove the charts and blocks that only an earlier report had."""
+    """Write pages and charts, then remove files that only an earlier report wrote."""
     files = {name: text.encode("utf-8", "replace") for name, text in pages.items()}
     for figure in figures:
         files |= {f"{figure.stem}{ending}": data for ending, data in data_of(figure).items()}
     if figures:
         files["vega.js"] = _vega()
-    earlier = {out / name for name in ("words.html", "pairs.html", "vega.js")}
-    earlier |= {*out.glob("words/*.js"), *out.glob("pairs/*.js"), *out.rglob(_TEMPORARY)}
-    for chart in out.glob("*.vl.json"):
-        earlier |= {chart, chart.with_name(chart.name.replace(".vl.json", ".csv"))}
+    for left in (*out.glob(_TEMPORARY), *out.glob(f"*/{_TEMPORARY}")):  # by a killed command
+        left.unlink(missing_ok=True)
+    listing = out / _LISTING
+    listed = listing.read_text("utf-8", "replace").split("\n") if listing.is_file() else []
+    before = set(filter(_REMOVABLE.fullmatch, listed))
+    _write(listing, "\n".join(sorted({*before, *files})).encode())
     for name, content in files.items():
-        with replacing(out / name) as temporary:
-            temporary.write_bytes(content)
-    for path in earlier - {out / name for name in files}:
-        path.unlink(missing_ok=True)
+        _write(out / name, content)
+    for name in before - set(files):
+        (out / name).unlink(missing_ok=True)
+    _write(listing, "\n".join(sorted(files)).encode())
     return out / "index.html"
 
 
 def make_page(facts: Facts) -> Page:
-    """The content of the appendix. Its last section lists those that were left out without data."""
+    """Return the appendix. Its last section lists sections left out for lack of data."""
     parts = sections.sections(facts)
     made = _numbered(parts)
     if missing := [f"{p.title}: `{p.command}`" for p in parts if isinstance(p, Missing)]:
-        why = "This warehouse has no data for these parts. Each command makes them."
+        why = "This warehouse has no data for these parts. Run the command to make it."
         made.append(Section("missing", "Not in this report", [why, *missing]))
     return Page(made)
 
 
 def _numbered(parts: Sequence[Section | Missing]) -> list[Section]:
-    """The sections that aren't missing. Repeated anchors and figures' stems get numbers."""
+    """Return the sections that aren't missing. Repeated anchors and figures' stems get numbers."""
     anchors, stems = Counter[str](), Counter[str]()
     return [
         replace(
@@ -107,12 +113,12 @@ def _numbered(parts: Sequence[Section | Missing]) -> list[Section]:
 
 
 def render(page: Page) -> str:
-    """The page as HTML. Everything that comes from data is escaped."""
+    """Return the page as HTML. Everything that comes from data is escaped."""
     return rendered("page.html", "page.js", page=page)
 
 
 def data_of(figure: Figure) -> dict[str, bytes]:
-    """The files of a chart by ending: its Vega-Lite specification, and its rows as CSV if any.
+    """Return a chart's files by ending: its Vega-Lite specification, and any rows as CSV.
 
     The specification's ``usermeta`` has the caption, the columns with their units, the query,
     versions, and how to cite it.
@@ -136,8 +142,13 @@ def data_of(figure: Figure) -> dict[str, bytes]:
 
 
 def _vega() -> bytes:
-    """The script that draws charts, which the package's build puts into this folder."""
+    """Return the script that draws charts, which the package's build puts into this folder."""
     script = resources.files(__package__) / "vega.js"
     if not script.is_file():
         raise MissingComponent("vega.js", "is missing from the package", "pip install .")
     return script.read_bytes()
+
+
+def _write(path: Path, content: bytes) -> None:
+    with replacing(path) as temporary:
+        temporary.write_bytes(content)

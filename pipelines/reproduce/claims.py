@@ -77,7 +77,7 @@ def figures(paper: str) -> list[Row]:
 
 
 def joined(name: str, **relations: pa.Table) -> list[dict[str, Any]]:
-    """Rows of the query ``sql/reproduce/<name>.sql`` over relations, without a warehouse."""
+    """Return rows of the query ``sql/reproduce/<name>.sql`` over relations, without a warehouse."""
     with duckdb.connect() as connection:
         for relation, table in relations.items():
             connection.register(relation, table)
@@ -108,7 +108,7 @@ class Claims:
 
 
 def claims_of(paper: str) -> Claims:
-    """The claims of ``unstereoeval``, ``fairpair`` or ``disclosure``.
+    """Return the claims of ``unstereoeval``, ``fairpair`` or ``disclosure``.
 
     >>> [len(claims_of(paper).claim) for paper in ("fairpair", "disclosure")]
     [5, 26]
@@ -156,7 +156,7 @@ def counted(claims: Claims, printed: Sequence[Row]) -> list[str]:
 
 
 def misprints(printed: Sequence[Row], n_prompts: Mapping[str, int]) -> list[str]:
-    """Lines on figures that don't fit together. ``n_prompts``: size of each set of prompts.
+    """Return lines on figures that don't fit together. ``n_prompts``: size of each set of prompts.
 
     >>> alike = {"table": 3, "inputs": "s", "method": "j", "metric": "B"}
     >>> values = {"a": 1.0, "b": 2.0, "Average": 1.6}

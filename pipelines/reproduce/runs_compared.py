@@ -177,7 +177,7 @@ class MeasuredRun:
     unknown: tuple[str, ...]
 
     def lines(self) -> Iterator[str]:
-        """Lines on the run's settings."""
+        """Yield lines on the run's settings."""
         differs = "; ".join(self.differs) or "nothing that is known"
         model = f"{self.printed_model} by {self.model}"
         yield f"run {self.number}, {model}: differs in {differs}"
@@ -211,7 +211,7 @@ def measured(
 
 
 def printed_names(paper: Paper, printed: Iterable[Row], given: Iterable[str]) -> dict[str, str]:
-    """The name that the paper prints, by the name of a model in the warehouse.
+    """Return the name that the paper prints, by the name of a model in the warehouse.
 
     Names are those of the paper's list of models, and of ``given``, which has texts PRINTED=MODEL.
     Raises ``UsageProblem`` for a text of another form and for a name that isn't printed.
@@ -235,7 +235,7 @@ def printed_names(paper: Paper, printed: Iterable[Row], given: Iterable[str]) ->
 
 
 def fairpair_claims(store: Store, names: Mapping[str, str]) -> list[str]:
-    """Lines on the t-test and the lengths of texts in section 4.1; none without runs."""
+    """Return lines on the t-test and the lengths of texts in section 4.1; none without runs."""
     rows = [
         {**row, "model": names[row["model"]]}
         for row in rows_of(store.root, sql("reproduce/fairpair_claim"))

@@ -78,7 +78,7 @@ class ReleaseResult:
     max_pmi: tuple[int, int] | None
 
     def rows(self) -> list[Row]:
-        """All figures, claims and own results, for a CSV."""
+        """Return all figures, claims and own results, for a CSV."""
         return [*self.compared, *self.claims, *self.own]
 
     def shown_rows(self) -> Iterator[Row]:
@@ -169,7 +169,7 @@ _KEYS = "SELECT model_key FROM model WHERE backend = 'released'"
 
 
 def compare(figures: Sequence[Row], metrics: Iterable[Row]) -> list[dict[str, Any]]:
-    """Rows of ``sql/reproduce/release_compared.sql``: each printed figure with ours.
+    """Return rows of ``sql/reproduce/release_compared.sql``: each printed figure with ours.
 
     ``metrics``: rows of ``metric_value``, and of ``deduplication_rows``. ``ours`` is None if it is
     undefined or not run, its interval also for deviations and sizes.

@@ -64,7 +64,7 @@ def _main() -> int:
 
 
 def _shown(text: str, name: str, commit: str | None) -> str:
-    """The text, or its difference from that of a commit."""
+    """Return the text, or its difference from that of a commit."""
     if commit is None:
         return text
     git = ("git", "-C", str(REPOSITORY), "worktree")

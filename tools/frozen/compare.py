@@ -109,6 +109,6 @@ def _read(path: Path) -> Relation:
 
 
 def _lines(relation: Relation) -> Sequence[str]:
-    """The columns, then the rows, in an order to which last digits are of no account."""
+    """Return the columns, then the rows, in an order to which last digits are of no account."""
     lines = ["\t".join(row) for row in relation.rows]
     return ["\t".join(relation.columns), *sorted(lines, key=lambda x: (_FLOAT.sub("", x), x))]

@@ -95,7 +95,7 @@ def _runs() -> set[str]:
 
 
 def _published(table: str, runs: set[str]) -> Units:
-    """The units of a table that these runs published, each with its rows."""
+    """Return the units of a table that these runs published, each with its rows."""
     found, store = {}, Store.open("out/warehouse")
     for file in store.snapshot().files(table):
         rows, start = store.rows_of(table, file), 0
@@ -124,14 +124,14 @@ def _keep(stored: dict[str, Units], url: str, runs: set[str]) -> None:
 
 
 def _fixed(row: dict[str, Any], made: list[str]) -> dict[str, Any]:
-    """A run that started and ended at fixed times, with versions of no package."""
+    """Return a run that started and ended at fixed times, with versions of no package."""
     start = EPOCH + timedelta(minutes=made.index(row["run_id"]))
     end = {"started_at": start, "ended_at": start + timedelta(seconds=1), "seconds": 1.0}
     return {**row, **end, "git_commit": "0" * 40, "packages": json.dumps({"plumbline": "0"})}
 
 
 def _write(table: str, units: Units, texts: dict[str, str]) -> None:
-    """Rows as Parquet, with the unit each was published in."""
+    """Return rows as Parquet, with the unit each was published in."""
     rows = [(unit, run, row) for (_, unit, run), found in units.items() for row in found]
     if not rows:
         return
@@ -145,7 +145,7 @@ def _write(table: str, units: Units, texts: dict[str, str]) -> None:
 
 
 def _renamed(row: dict[str, Any], texts: dict[str, str]) -> dict[str, Any]:
-    """A row in whose texts names of runs and the server's address are replaced."""
+    """Return a row in whose texts names of runs and the server's address are replaced."""
     found = dict(row)
     for column, value in row.items():
         for old, new in texts.items() if isinstance(value, str) else ():

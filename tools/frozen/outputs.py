@@ -122,7 +122,7 @@ class Outputs:
 
 
 def helps() -> dict[str, str]:
-    """The help of every command and group, by name."""
+    """Return the help of every command and group, by name."""
     return {" ".join([*words, "--help"]): str(run([*words, "--help"])) for words in _commands()}
 
 

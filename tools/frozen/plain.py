@@ -39,7 +39,7 @@ _LONG = re.compile(r"(?<![\w.])-?\d+\.\d{9,}(?:e[-+]?\d+)?")
 
 
 def fixer() -> Callable[[str], str]:
-    """A function that replaces in a text what isn't the same in every run."""
+    """Return a function that replaces in a text what isn't the same in every run."""
     folders = {
         str(Path().resolve()): "WORK",
         str(REPOSITORY): "REPOSITORY",
@@ -65,7 +65,7 @@ _UNSHOWN = re.compile(r"<(script|style)>.*?</\1>|<[^>]+>", re.S)
 
 
 def text_of(page: str) -> str:
-    """The text of an HTML page in reading order, without markup, scripts and styles.
+    """Return the text of an HTML page in reading order, without markup, scripts and styles.
 
     >>> text_of("<h1>Two</h1><table><tr><td>a</td><td>1</td></tr></table><script>x</script>")
     'Two\\na\\n1'

@@ -215,7 +215,7 @@ def _small_world() -> Iterator[None]:
 
 
 def expanded(command: tuple[str, ...], names: Mapping[str, str]) -> list[str]:
-    """The words of a command; a word with a star is the paths that it matches."""
+    """Return the words of a command; a word with a star is the paths that it matches."""
     found: list[str] = []
     for word in command:
         paths = sorted(str(p) for p in Path().glob(word)) if "*" in word else []

@@ -33,13 +33,13 @@ class Relation:
         return Relation([columns[i] for i in places], cells)
 
     def only(self, columns: Sequence[str]) -> Relation:
-        """The same rows with some of the columns, in this order."""
+        """Return the same rows with some of the columns, in this order."""
         places = [self.columns.index(column) for column in columns]
         return Relation(columns, [[row[i] for i in places] for row in self.rows])
 
 
 def number(value: float, digits: int = 12) -> str:
-    """A float with 12 significant digits.
+    """Return a float with 12 significant digits.
 
     >>> number(1 / 3), number(-1e-17), number(2.0)
     ('0.333333333333', '0.0', '2.0')

@@ -28,9 +28,9 @@ _PAIRS = "FROM benchmark_pair WHERE benchmark = $benchmark ORDER BY pair_id"
 class BenchmarkBuild(BuildSpec, Command):
     """Build a benchmark from seed words: a chat model writes and judges its sentences.
 
-    The key comes from PLUMBLINE_API_KEY or OPENAI_API_KEY. No request that has a reply is sent
-    again: after an interruption run the same command again to resume; with `--max-requests 0` all
-    replies are those that were kept.
+    The API key comes from PLUMBLINE_API_KEY or OPENAI_API_KEY. Requests with a stored reply are
+    never sent again: after an interruption, run the same command again to resume.
+    `--max-requests 0` uses only stored replies.
 
     Example: plumbline benchmark build demo --corpus novels --model gpt-4o-mini --dry-run
     """
@@ -42,12 +42,10 @@ class BenchmarkBuild(BuildSpec, Command):
     )
 
     name: Annotated[str, Field(description="Name of the benchmark."), On(positional=True)]
-    offline: Annotated[bool, Field(description="Write sentences of fixed frames, ask nothing.")] = (
-        False
-    )
+    offline: Annotated[bool, Field(description="Use fixed frames instead of a chat model.")] = False
     out: Annotated[
         OutputDirectory | None,
-        Field(description="Directory of the exported pairs; default: out/benchmarks/NAME."),
+        Field(description="Directory for the exported pairs; default: out/benchmarks/NAME."),
     ] = None
 
     def check(self) -> None:
@@ -66,17 +64,17 @@ class BenchmarkBuild(BuildSpec, Command):
             corpus_deltas(store, self.corpus, self.contrast)
 
     def ready(self) -> None:
-        """Raise if a server is going to be asked and its key is missing."""
+        """Raise if a server will be asked and its key is missing."""
         if not self.offline and self.max_requests != 0:
             find_key(self.base_url)
 
     def plan(self, store: Store | None) -> Iterator[Row]:
-        """Requests and tokens of the whole build, and what was spent so far."""
+        """Yield the requests and tokens of the whole build, and what was spent so far."""
         words = build.seed_words(store, self)
         yield planned(self.name, "seed words", len(words))
         yield planned(self.name, "pairs", 2 * self.n_sentences * len(words), "", "at most")
         if self.offline:
-            yield planned(self.name, "requests", 0, "", "the sentences are those of fixed frames")
+            yield planned(self.name, "requests", 0, "", "fixed frames make the sentences")
             return
         whole, about = build.forecast(words, self), "about, without revisions and repeats"
         most = f"{about}; at most {whole.n_requests_most:,}"
@@ -124,8 +122,8 @@ class BenchmarkBuild(BuildSpec, Command):
 class Constrain(Command):
     """Compute MaxPMI of a benchmark's pairs: the largest lean among the words of each.
 
-    A pair with a word of fewer than `--least-count` co-occurrences on a side is undecided, unless
-    another word leans beyond the limit: constrained subsets hold only pairs of known words.
+    A pair is undecided if one of its words has fewer than `--least-count` co-occurrences on a side,
+    unless another of its words leans beyond the limit. Constrained subsets leave these pairs out.
 
     Example: plumbline benchmark constrain --corpus novels --benchmark winobias
     """
@@ -137,8 +135,8 @@ class Constrain(Command):
     contrast: Annotated[
         str | None,
         Field(
-            description="Pair such as she/he, or the name of a word list. Default: that of the "
-            "pairs' groups, which is she/he for female and male."
+            description="Pair such as she/he, or the name of a word list. Default: the contrast "
+            "of the pairs' groups; for female and male, she/he."
         ),
     ] = None
     least_count: Annotated[
@@ -146,8 +144,8 @@ class Constrain(Command):
         Field(
             ge=0,
             le=1_000_000_000,
-            description="Fewest co-occurrences on each side for a word's delta to count; 0: every "
-            "delta counts and no word is unknown, as in the released MaxPMI.",
+            description="Co-occurrences that a word needs on each side for its delta to count; 0: "
+            "every delta counts, as in the released MaxPMI.",
         ),
     ] = LEAST_COUNT
 

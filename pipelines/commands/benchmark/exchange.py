@@ -1,4 +1,4 @@
-"""Share a benchmark as a folder, and import people's judgements of its pairs."""
+"""Share a benchmark as a folder, and import people's ratings of its pairs."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from plumbline.warehouse.query.connection import rows_of
 
 
 class BenchmarkExport(ContrastOption, Command):
-    """Write a benchmark as a folder to share: its pairs, a card, and a task of the harness.
+    """Write a benchmark as a folder to share: its pairs, a card, and a harness task.
 
-    The pairs are in Parquet, the card is README.md, and the task of lm-evaluation-harness gives
-    log-likelihoods, US and PD as `score` and `measure` compute them; `score import --logs lm-eval`
-    reads its logs (docs/benchmarks.md). A benchmark that was built with a corpus keeps its corpus
-    and eta unless --corpus is given.
+    The pairs are in Parquet and the card is README.md. In lm-evaluation-harness the task computes
+    log-likelihoods, US and PD as `score` and `measure` do; `score import --logs lm-eval` reads the
+    harness's logs (docs/benchmarks.md). A benchmark that was built with a corpus keeps its corpus
+    and eta unless you give --corpus.
 
     Example: plumbline benchmark export use-5 --license cc-by-4.0 --corpus pile --eta 0.65
     """
@@ -32,7 +32,7 @@ class BenchmarkExport(ContrastOption, Command):
     records = False
 
     name: BenchmarkName
-    corpus: Annotated[str | None, Field(description="Give each pair its MaxPMI in a corpus.")] = (
+    corpus: Annotated[str | None, Field(description="Add each pair's MaxPMI in this corpus.")] = (
         None
     )
     eta: Annotated[
@@ -67,10 +67,10 @@ class BenchmarkExport(ContrastOption, Command):
 
 
 class ImportRatings(Command):
-    """Read raters' answers; those that can't be used are kept in `reject` with the reason.
+    """Import raters' answers. Unusable answers go to table `reject`, with the reason.
 
-    A file has the columns benchmark and pair_id, and one for each question, with yes or no. A
-    rater's file replaces the same rater's earlier answers (docs/generation.md).
+    A file has the columns benchmark and pair_id, and a yes/no column for each question. It
+    replaces earlier answers of the same rater (docs/generation.md).
 
     Example: plumbline benchmark import-ratings back/rater-1.csv back/rater-2.csv
     """

@@ -25,11 +25,11 @@ from plumbline.warehouse.text.escape import say
 
 
 class BenchmarkImport(DataOption, Command):
-    """Read benchmarks into the warehouse; rows that can't be used are kept in `reject`.
+    """Import benchmarks into the warehouse. Unusable rows go to table `reject`.
 
-    A name that is not in `benchmark show` is for your own pairs: give --source, as in plumbline
-    benchmark import my-pairs --source pairs.csv (docs/pairs.md). --dry-run reads everything, shows
-    what would be imported, and writes nothing.
+    For your own pairs, choose a name that `benchmark show` doesn't list and give --source, as in
+    plumbline benchmark import my-pairs --source pairs.csv (docs/pairs.md). --dry-run reads
+    everything and shows what would be imported.
 
     Example: plumbline benchmark import winobias winogender use-5
     """
@@ -38,42 +38,42 @@ class BenchmarkImport(DataOption, Command):
 
     names: Annotated[
         tuple[str, ...],
-        Field(min_length=1, description="Benchmarks, see `benchmark show`."),
+        Field(min_length=1, description="Benchmarks to import; `benchmark show` lists them."),
         On(positional=True),
     ]
     source: Annotated[
         str | None,
-        Field(description="File, directory or hf:// address; default: under --data."),
+        Field(description="File, directory or hf:// address to read; default: under --data."),
         On(metavar="FILE"),
     ] = None
     recipe: Annotated[
-        str, Field(description="How its rows become pairs: a name, or a TOML file.")
+        str, Field(description="Recipe that turns rows into pairs: a name, or a TOML file.")
     ] = ""
     columns: Annotated[
         tuple[str, ...],
-        Field(description="Another name of a column, as sentence_a=NAME; repeatable."),
+        Field(description="The name of a column in the file, as sentence_a=NAME; repeatable."),
         On(repeated=True, name="column"),
     ] = ()
     groups: Annotated[
         tuple[str, ...],
-        Field(description="Groups to fill templates for, such as she,he,they."),
+        Field(description="Groups to fill templates with, such as she,he,they."),
     ] = ()
     fills: Annotated[
         tuple[str, ...],
-        Field(description="Words by group for a placeholder, such as kin=kinship; repeatable."),
+        Field(description="Word list for a placeholder, such as kin=kinship; repeatable."),
         On(repeated=True, name="fill"),
     ] = ()
 
     def chosen(self) -> tuple[tuple[str, ...], Path | None]:
-        """The names and their source."""
+        """Return the names and their source."""
         return tuple(dict.fromkeys(self.names)), located(self.source) if self.source else None
 
     def options(self) -> room.ImportOptions:
-        """Options of reading a source as pairs."""
+        """Return the options for reading a source as pairs."""
         return room.ImportOptions(self.groups, self.recipe, self.columns, self.fills)
 
     def plan(self, store: Store | None) -> Iterator[Row]:
-        """Pairs and rejected rows of each source; lines on problems go to standard error."""
+        """Yield the pairs and rejected rows of each source; print problems on standard error."""
         names, source = self.chosen()
         for name in names:
             parsed, path = room.read_pairs_of(name, source, self.options(), self.data or "")
@@ -114,7 +114,7 @@ def _not_used(done: room.Imported) -> Iterator[str]:
         yield f"{WARNING}{done.n_rejects:,} rows of {done.benchmark} were not used: table `reject`"
 
 
-#: Number of pairs and of natural pairs (NULL if none was judged) of each benchmark.
+#: How many pairs each benchmark has, and how many are natural (NULL if none was judged).
 _HELD = """
 SELECT benchmark, count(*) AS n_pairs,
     CASE WHEN count(is_natural) > 0 THEN count_if(is_natural)::BIGINT END AS n_natural
@@ -127,14 +127,14 @@ FROM benchmark_pair WHERE benchmark = $benchmark ORDER BY pair_id LIMIT $n
 
 
 class BenchmarkShow(Command):
-    """List the benchmarks; of a named one the first pairs, and how small an effect it can find.
+    """List benchmarks, or show one: its first pairs, and the smallest effect it can detect.
 
-    The list has what can be imported and what the warehouse holds.
+    The list has the benchmarks that can be imported and those in the warehouse.
 
     Example: plumbline benchmark show winobias --n 3
     """
 
-    opens_warehouse = False  # there is a list without one
+    opens_warehouse = False  # the list needs no warehouse
     records = False
 
     name: Annotated[

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from plumbline.warehouse.storage.store import Store
 
-#: Columns of `corpus` that are printed after a count, and in the list of corpora.
+#: Columns of `corpus` to print after a count and in the list of corpora.
 _SHOWN = (
     *("corpus", "n_shards", "n_documents", "n_rejected", "n_tokens", "n_kept_tokens"),
     *("n_words", "n_words_kept", "n_pairs"),
@@ -28,16 +28,16 @@ _LISTED = (
     *("n_documents", "n_kept_tokens"),
 )
 _OF_SHARD = ("shard", "status", "n_documents", "n_rejected", "seconds", "error")
-#: Most shards that a terminal shows.
+#: Most shards to print in a terminal.
 _MOST = 100
 
 
-#: State, in a plan, of a shard that has no partial counts.
+#: How a plan describes a shard without partial counts.
 _TO_COUNT = "to count"
 
 
 def _shard_row(path: Path, partials: Path | None) -> Row:
-    """The row of a shard in the plan of a count; ``partials``: directory of partial counts."""
+    """Return a shard's row in the plan of a count. ``partials``: directory of partial counts."""
     from plumbline.jobs.counting.partials import is_counted
     from plumbline.warehouse.input.remote_files import describe
 
@@ -54,11 +54,11 @@ class Count(CorpusName, CorpusOptions, Command):
     """Count words and their co-occurrences with target words.
 
     Counts are exact with any --memory: a process that reaches it writes partial counts and empties
-    its tables. Shards are counted side by side, one process per core, or on Spark with --master.
+    its tables. Shards are counted in parallel, one process per core, or on Spark with --master.
 
     Reads JSON lines and Parquet on a disk or at s3://, gs://, az://, https:// and hf://datasets/
-    (docs/corpora.md). After an interruption run the same command again to resume: no finished shard
-    is counted twice. Shards of the corpus that are not named are taken out of it.
+    (docs/corpora.md). After an interruption, run the same command again to resume: no finished
+    shard is counted twice. Shards that you no longer name are removed from the corpus.
 
     Example: plumbline corpus count 'novels/*.jsonl.zst' --corpus novels --rule pairs
     """
@@ -67,11 +67,11 @@ class Count(CorpusName, CorpusOptions, Command):
 
     shards: Shards
     master: Annotated[
-        str | None, Field(description="Count on Spark, such as spark://host:7077; default: here.")
+        str | None, Field(description="Spark master, such as spark://host:7077; default: none.")
     ] = None
 
     def existing_shards(self) -> list[Path]:
-        """The paths of the shards. Raises for missing ones."""
+        """Return the paths of the shards. Raises if one is missing."""
         from plumbline.warehouse.input.shards import expand_shards
 
         return expand_shards(self.shards)
@@ -82,9 +82,9 @@ class Count(CorpusName, CorpusOptions, Command):
         _ = self.listed
 
     def plan(self, store: Store | None) -> Iterator[Row]:
-        """The bytes of each shard, whether it is counted already, and where counting would run.
+        """Yield each shard's size, whether it is counted already, and where counting would run.
 
-        Shards are read, and hashed, only if there are partial counts with the same options.
+        Reads and hashes shards only if there are partial counts with the same options.
         """
         from plumbline.jobs.counting.local_engine import n_processes
         from plumbline.jobs.counting.partials import partials_directory
@@ -123,17 +123,17 @@ class Count(CorpusName, CorpusOptions, Command):
 class Associate(CorpusName, Command):
     """Compute PMI of every word with every target, and delta of every pair and list.
 
-    --targets adds any other word list without reading the text again: its co-occurrences are
-    counted in the documents that counting kept, and stay in `pair_count` until the corpus is
-    counted again. An interrupted count of a new list starts again from the first document.
+    --targets adds another word list without reading the shards again. Its co-occurrences are
+    counted in the documents that `corpus count` kept, and stay in `pair_count` until the corpus is
+    counted again. If counting a new list is interrupted, it starts over.
 
-    Each list has the mean of its pairs' deltas (contrast `gendered`) and their sum (`gendered-sum`:
-    UnStereoEval, App. A, Eq. 4). --word-weights toxicity.csv adds `gendered-sum-toxicity`, each
-    word's sum times its weight, for words with a weight. Without --word-weights such sums of an
-    earlier run are dropped.
+    Each list gets the mean of its pairs' deltas (contrast `gendered`) and their sum
+    (`gendered-sum`: UnStereoEval, App. A, Eq. 4). --word-weights toxicity.csv adds
+    `gendered-sum-toxicity`: the sum times the word's weight, for words that have one. Without
+    --word-weights, weighted sums from an earlier run are dropped.
 
-    If deltas change, MaxPMI of benchmarks and samples of seed words made from them are dropped; the
-    command names them and the commands that make them again. Adding a list drops none.
+    If deltas change, results made from them (MaxPMI of benchmarks, samples of seed words) are
+    dropped; the command lists them and how to make them again. Adding a list drops none.
 
     Example: plumbline corpus associate --corpus novels --targets names
     """
@@ -143,7 +143,7 @@ class Associate(CorpusName, Command):
     ] = ""
     word_weights: Annotated[
         InputFile | None,
-        Field(description="CSV word,weight: adds the lists' sums times these weights."),
+        Field(description="CSV word,weight: also multiply the lists' sums by these weights."),
     ] = None
 
     def run(self, context: Context) -> Done:
@@ -162,8 +162,8 @@ class Associate(CorpusName, Command):
 class CorpusList(Command):
     """List the corpora and their totals, or the shards of a named corpus.
 
-    Status 3 if a shard of the named corpus has failed: it is not in the counts. Which shards have
-    changed since they were counted, `corpus count SHARDS... --dry-run` says.
+    The status is 3 if a shard of the named corpus failed, so the counts lack it. To see which
+    shards have changed since they were counted, run `corpus count SHARDS... --dry-run`.
 
     Example: plumbline corpus list novels
     """

@@ -20,13 +20,12 @@ from plumbline.pipelines.command.fields import (
 
 
 class Pack(Command):
-    """Make one shard of text files, each file a document.
+    """Pack text files into one shard; each file becomes a document.
 
-    A document's source is its folder; if all are in one folder of up to 100 files, its file. The
-    file is in `meta.file`, too: `corpus count --source-field meta.file`.
+    A document's source is its folder, or its file if all files (up to 100) are in one folder. To
+    use the file in any case: `corpus count --source-field meta.file`.
 
-    Files must be UTF-8 or in --encoding. Files that can't be used are left out; `reject` has the
-    reasons.
+    Files must be UTF-8 or in --encoding. Unusable files are left out; table `reject` says why.
 
     Example: plumbline corpus pack letters --out letters.jsonl.zst
     """
@@ -38,7 +37,7 @@ class Pack(Command):
         Field(min_length=1, description="Directories of .txt files, or files."),
         On(positional=True),
     ]
-    out: Annotated[OutputFile, Field(description="Shard to write, a .jsonl.zst.")]
+    out: Annotated[OutputFile, Field(description="Shard to write (.jsonl.zst).")]
     encoding: Annotated[
         str, Field(description="Encoding of files that are not UTF-8, such as cp1252.")
     ] = ""
@@ -69,10 +68,10 @@ class Pack(Command):
 
 
 class CorpusImport(CorpusName, Command):
-    """Import published word statistics: counts and she/he delta of words, without any text.
+    """Import published word statistics (counts and she/he deltas) as a corpus without text.
 
-    `why`, `benchmark constrain` and `corpus words` work on such a corpus. It has co-occurrences, as
-    a counted one, if the release's pmi_by_gendered_expressions.csv is in the same folder.
+    `why`, `benchmark constrain` and `corpus words` work on such a corpus. Like a
+    counted corpus, it has co-occurrences if pmi_by_gendered_expressions.csv is in the same folder.
 
     Example: plumbline corpus import pmi_file_w_counts.csv --corpus pile
     """
@@ -97,23 +96,23 @@ class CorpusImport(CorpusName, Command):
 
 
 class Demo(Command):
-    """Write Pile-format shards in which each word's lean towards she or he is planted.
+    """Write made-up Pile-format shards in which each word has a known lean towards she or he.
 
-    The leans go to table `planted_word`. The same options write the same documents.
+    The leans go to table `planted_word`. The same options always write the same documents.
 
     Example: plumbline corpus demo --out out/corpora --world swapped
     """
 
     makes_warehouse = True
 
-    out: Annotated[OutputDirectory, Field(description="Directory of the shards.")] = Path(
+    out: Annotated[OutputDirectory, Field(description="Directory for the shards.")] = Path(
         "out/corpora"
     )
     tokens: Annotated[int, Field(ge=1, le=10**12, description="Words to write.")] = 3_000_000
-    seed: Annotated[Seed, Field(description="Seed of leans and text.")] = 0
+    seed: Annotated[Seed, Field(description="Seed of the leans and the text.")] = 0
     world: Annotated[
         Literal["straight", "swapped"],
-        Field(description="straight; swapped: she and he exchanged."),
+        Field(description="straight, or swapped (she and he exchanged)."),
     ] = "straight"
 
     def run(self, context: Context) -> Done:

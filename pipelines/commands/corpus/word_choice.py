@@ -1,4 +1,4 @@
-"""Words of a corpus: in their contexts, and as seed words."""
+"""Show words of a corpus in their contexts, and sample seed words."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 class Concordance(CorpusName, Command):
     """Show a word or phrase in its contexts, and count it: alone, or near a group of words.
 
-    'nurse NEAR she her' counts the occurrences of nurse less than a window away from she or her;
-    a group of the corpus's word lists in capitals, as FEMALE, stands for its words. Counts are
-    exact, over the kept documents (`--evidence`); intervals are over documents, or over sources if
-    the corpus has ten or more.
+    'nurse NEAR she her' counts the occurrences of nurse less than a window away from she or her.
+    A group of a word list in capitals, such as FEMALE, stands for its words. Counts are exact, over
+    the kept documents (`corpus count --evidence`). Intervals are over sources if the corpus has ten
+    or more, otherwise over documents.
 
     Example: plumbline corpus concordance 'old woman' 'nurse NEAR FEMALE' --corpus novels
     """
@@ -43,11 +43,11 @@ class Concordance(CorpusName, Command):
         Field(min_length=1, description="Words, phrases of up to five, or 'WORD NEAR OTHER...'."),
         On(positional=True, metavar="QUERY"),
     ]
-    n: Annotated[int, Field(ge=0, le=10**6, description="Lines to draw for each.")] = 10
+    n: Annotated[int, Field(ge=0, le=10**6, description="Lines to draw for each query.")] = 10
     seed: Annotated[Seed, Field(description="Seed of the lines drawn.")] = 0
 
     def plan(self, store: Store | None) -> Iterator[Row]:
-        """The documents, once for each query."""
+        """Yield the documents to look through, once for each query."""
         return lookup_rows(store, [self.corpus] * len(self.queries))
 
     def run(self, context: Context) -> Done:
@@ -76,43 +76,42 @@ class Concordance(CorpusName, Command):
         return Done(rows=rows, said=said, next=self.line("why WORD"))
 
 
-#: Columns printed for a seed word, and most words that a terminal shows.
+#: Columns to print for a seed word, and most words to print in a terminal.
 _SHOWN, _MOST = ("position", "word", "n_word", "delta_nats", "verdict", "why"), 20
 
 
 class CorpusWords(CorpusName, ContrastOption, VocabularyOptions, Command):
-    """Sample seed words that lean least: from the middle one of 19 equal intervals of delta.
+    """Sample seed words that hardly lean: from the middle of 19 equal intervals of delta.
 
-    The first sample of a corpus decides for every word whether it is a candidate: a-z, English
-    (fastText or WordNet) and not rare. Options of that decision make it again. The words of a
-    closed world are all candidates.
+    The first sample of a corpus decides which words are candidates: a-z, English (fastText or
+    WordNet) and not rare. To decide again, give the options for that decision. In a closed world
+    every word is a candidate.
 
-    With --accept or --reject it records your verdicts instead; new samples leave rejected words
-    out.
+    --accept and --reject record your verdicts instead; later samples leave rejected words out.
 
     Example: plumbline corpus words --corpus pile --n 500 --seed 0 --exclude gendered
     """
 
     without = ("min_score",)
 
-    n: Annotated[int, Field(ge=0, le=10**9, description="Words of the sample, 0: all.")] = 500
+    n: Annotated[int, Field(ge=0, le=10**9, description="Words in the sample; 0: all.")] = 500
     seed: Annotated[Seed, Field(description="Seed of the sample.")] = 0
     exclude: Annotated[
         Several,
-        Field(description="Word list or its TOML file, whose words to leave out; repeatable."),
+        Field(description="Word list (name or TOML file) whose words are left out; repeatable."),
     ] = ()
     language_model: Annotated[
         InputFile | None,
-        Field(description="fastText's lid.176.ftz or lid.176.bin."),
+        Field(description="Path of fastText's lid.176.ftz or lid.176.bin."),
         On(variable="PLUMBLINE_LID"),
     ] = None
-    accept: Annotated[tuple[str, ...], Field(description="Words, separated by commas.")] = ()
-    reject: Annotated[tuple[str, ...], Field(description="Words, separated by commas.")] = ()
-    why: Annotated[str, Field(description="The reason for all these words.")] = ""
+    accept: Annotated[tuple[str, ...], Field(description="Words to accept, by commas.")] = ()
+    reject: Annotated[tuple[str, ...], Field(description="Words to reject, by commas.")] = ()
+    why: Annotated[str, Field(description="The reason, for all these words.")] = ""
 
     def __post_init__(self) -> None:
         if self.why and not (self.accept or self.reject):
-            raise UsageProblem("--why", "is the reason of verdicts", "add --accept or --reject")
+            raise UsageProblem("--why", "is the reason for a verdict", "add --accept or --reject")
 
     def run(self, context: Context) -> Done:
         if self.accept or self.reject:
@@ -120,7 +119,7 @@ class CorpusWords(CorpusName, ContrastOption, VocabularyOptions, Command):
         return self._sampled(context.store, self._decided(context.store))
 
     def _decided(self, store: Store) -> list[str]:
-        """Decide which words are candidates unless that is known; returns lines about it."""
+        """Decide which words are candidates, unless already decided; return lines about it."""
         from plumbline.jobs.seed_words.vocabulary import build_vocabulary
 
         rules = part(VocabularyOptions, self)

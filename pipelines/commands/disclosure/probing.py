@@ -1,4 +1,4 @@
-"""Measure GAS, GLD and ADD of sets of prompts under models."""
+"""Measure GAS, GLD and ADD of models on sets of prompts."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from plumbline.warehouse.storage.store import Store
 
 Sets: TypeAlias = Annotated[
     tuple[str, ...],
-    Field(min_length=1, description="Sets of prompts; topics and released ones are imported."),
+    Field(min_length=1, description="Sets of prompts; `topics` and released sets are imported."),
     On(positional=True),
 ]
 
@@ -37,7 +37,7 @@ Sets: TypeAlias = Annotated[
 def to_do(
     store: Store | None, model: str, how: ModelOptions, steps: Sequence[ModelStep[Any]]
 ) -> Iterator[Row]:
-    """Rows of a plan: units that each step lacks under a model, which is opened without weights."""
+    """Yield plan rows: what each step still has to do with a model (opened without weights)."""
     from plumbline.eval_workers.models import open_backend
 
     if store is None or not steps:
@@ -53,7 +53,7 @@ def to_do(
 def import_missing(
     context: Context, names: Sequence[str], data: Path | None, whole: Sequence[str] = ()
 ) -> None:
-    """Import the sets that the warehouse lacks; those in ``whole`` keep gendered prompts."""
+    """Import sets missing from the warehouse; sets in ``whole`` keep gendered prompts."""
     missing = prompt_sets.missing_sets(context.store, list(dict.fromkeys(names)), data or "")
 
     def import_sets() -> None:
@@ -68,7 +68,7 @@ def import_missing(
 def measured(
     context: Context, probing: ProbeOptions, sets: Sequence[str], model: str, how: ModelOptions
 ) -> list[Disclosed]:
-    """Measure the missing probabilities and continuations of all sets, loading the model once."""
+    """Measure missing probabilities and continuations of all sets; load the model once."""
 
     def measure() -> list[Disclosed]:
         return measure_sets(
@@ -100,7 +100,7 @@ _SHOWN = (
 
 
 def figure_params(probing: ProbeOptions, done: Sequence[Disclosed]) -> dict[str, object]:
-    """The parameters of ``FIGURES``."""
+    """Return the parameters of ``FIGURES``."""
     first = done[0]
     return {
         "sets": list(dict.fromkeys(one.probed.probe_set for one in done)),
@@ -112,7 +112,7 @@ def figure_params(probing: ProbeOptions, done: Sequence[Disclosed]) -> dict[str,
 
 
 def figures(store: Store, params: Mapping[str, object]) -> list[Row]:
-    """Figures of whole sets and their topics, with 95% intervals, and the side of GLD."""
+    """Return figures by set and topic, with 95% intervals, and the side that GLD favours."""
     return [
         {n: row[n] for n in _SHOWN} | {"gld_side": _side(row["leaning"])}
         for row in rows_of(store.root, FIGURES, params)
@@ -120,12 +120,12 @@ def figures(store: Store, params: Mapping[str, object]) -> list[Row]:
 
 
 def _side(leaning: float | None) -> str | None:
-    """Whose words are likelier, on average over prompts; ``None`` without such words."""
+    """Return whose words are likelier, averaged over prompts; ``None`` without such words."""
     return ("female" if leaning > 0 else "male") if leaning else None
 
 
 def counts(one: Disclosed) -> Iterator[str]:
-    """Lines on a set under a model: numbers of prompts measured, and of those left out."""
+    """Yield lines on a set and a model: how many prompts were measured and left out."""
     probed, continued = one.probed, one.sampled
     yield (
         f"{probed.probe_set} by {probed.model}, key {probed.model_key}: {probed.n_prompts:,} "
@@ -142,9 +142,9 @@ def counts(one: Disclosed) -> Iterator[str]:
 
 
 class Probe(ProbeOptions, ModelOptions, DataOption, Command):
-    """GAS, GLD and ADD of sets of prompts under models; only what is missing is computed.
+    """Measure GAS, GLD and ADD of models on sets of prompts. Finished work is kept.
 
-    After each prompt: how likely each gendered word is, and the greedy continuation.
+    Computes, after each prompt, the probability of each gendered word and the greedy continuation.
 
     Example: plumbline disclosure probe topics --model EleutherAI/pythia-70m
     """
@@ -156,7 +156,7 @@ class Probe(ProbeOptions, ModelOptions, DataOption, Command):
     model: Annotated[tuple[str, ...], Field(description="Hub ids or directories, by commas.")] = ()
     models: Annotated[
         str | None,
-        Field(description="Instead of --model a list: a TOML file, or a name: unstereoeval."),
+        Field(description="List of models, instead of --model: a TOML file, or unstereoeval."),
     ] = None
 
     def __post_init__(self) -> None:
@@ -165,7 +165,7 @@ class Probe(ProbeOptions, ModelOptions, DataOption, Command):
             raise UsageProblem("--model and --models", problem, "give one of them")
 
     def subjects(self) -> list[tuple[str, ModelOptions]]:
-        """Each model once, and how it is loaded."""
+        """Return each model once, and the options that load it."""
         from plumbline.eval_workers.models.model_lists import load_available
 
         how = part(ModelOptions, self)
@@ -176,7 +176,7 @@ class Probe(ProbeOptions, ModelOptions, DataOption, Command):
     def check(self) -> None:
         """Check the sets, the word list and a single model (without weights) before the start.
 
-        Several models are not checked: one that fails is reported when its turn comes.
+        Several models are not checked: each is reported if it fails when its turn comes.
         """
         from plumbline.eval_workers.models import open_backend
 
@@ -188,7 +188,7 @@ class Probe(ProbeOptions, ModelOptions, DataOption, Command):
             _ = open_backend(*subjects[0]).identity
 
     def plan(self, store: Store | None) -> Iterator[Row]:
-        """Prompts not measured yet, per set and model; no weights are read."""
+        """Yield the prompts not yet measured, per set and model; read no weights."""
         words = load_words(store, self.word_list)
         missing = prompt_sets.missing_sets(store, self.sets, self.data or "")
         yield from (planned(name, "set to import, then to measure", None) for name in missing)

@@ -22,9 +22,9 @@ from plumbline.warehouse.storage.store import Store
 
 
 class Prompts(DataOption, Command):
-    """Put prompts of unspecified gender into the warehouse: released, derived or written ones.
+    """Import, derive or write prompts that give no gender, and store them in the warehouse.
 
-    Rows that give no prompt are reported and kept in table `reject`. Keys of servers come from
+    Rows that give no prompt are reported and kept in table `reject`. The API key comes from
     PLUMBLINE_API_KEY or OPENAI_API_KEY.
 
     Example: plumbline disclosure prompts mine --derive sentences.jsonl --column text
@@ -33,27 +33,27 @@ class Prompts(DataOption, Command):
     makes_warehouse = True
 
     probe_set: Annotated[
-        str, Field(description="topics, stsb, snli ... or new."), On(positional=True, metavar="SET")
+        str, Field(description="topics, stsb, ... or new."), On(positional=True, metavar="SET")
     ]
     source: Annotated[
-        InputPath | None, Field(description="Released file, or directory; default: under --data.")
+        InputPath | None, Field(description="Released file or directory; default: under --data.")
     ] = None
     derive: Annotated[
         InputFile | None,
-        Field(description="Make prompts of this file's sentences about someone or a person."),
+        Field(description="Derive prompts from this file's sentences about someone or a person."),
     ] = None
-    column: Annotated[str | None, Field(description="Column with that file's sentences.")] = None
+    column: Annotated[str | None, Field(description="Column of the sentences in that file.")] = None
     write: Annotated[
         tuple[str, ...],
-        Field(description="Sentence like which a chat model writes others; repeatable."),
+        Field(description="Seed sentence; a chat model writes others like it; repeatable."),
         On(repeated=True),
     ] = ()
-    n: Annotated[int, Field(ge=1, le=100_000, description="Prompts per such sentence.")] = 200
-    model: Annotated[str, Field(description="The chat model, as its server names it.")] = ""
-    base_url: Annotated[str, Field(description="Its server; default: OpenAI's.")] = ""
+    n: Annotated[int, Field(ge=1, le=100_000, description="Prompts per seed sentence.")] = 200
+    model: Annotated[str, Field(description="Chat model, by the name its server uses.")] = ""
+    base_url: Annotated[str, Field(description="The model's server; default: OpenAI's.")] = ""
     wording: Annotated[InputFile | None, Field(description="Wording of the request (TOML).")] = None
     max_requests: Annotated[
-        int | None, Field(ge=0, le=MOST, description="Most requests of the set.")
+        int | None, Field(ge=0, le=MOST, description="Most requests to send for the set.")
     ] = None
     allow_gendered: Annotated[bool, Field(description="Keep prompts with gendered words.")] = False
 
@@ -89,13 +89,13 @@ class Prompts(DataOption, Command):
             find_key(self.base_url or DEFAULT_URL)
 
     def spec(self) -> written.PromptSpec:
-        """The request to the chat model."""
+        """Return the request to the chat model."""
         wording, model = written.load_wording(self.wording), ChatModel(self.model)
         gendered = self.allow_gendered
         return written.PromptSpec(model, wording, n_prompts=self.n, allow_gendered=gendered)
 
     def plan(self, store: Store | None) -> Iterator[Row]:
-        """The source of the prompts; with --write the number of prompts still to write."""
+        """Yield the source of the prompts; with --write, how many prompts are left to write."""
         if not self.write:
             yield planned(self.probe_set, "prompts of", str(self.derive or self.source or "itself"))
             return
@@ -107,7 +107,7 @@ class Prompts(DataOption, Command):
         yield planned(self.probe_set, "answered already", len(replies), "requests")
 
     def run(self, context: Context) -> Done:
-        """Replace the warehouse's set of that name."""
+        """Replace the set of that name in the warehouse."""
         store, name = context.store, self.probe_set
         done = context.stage(f"prompts {name}", self._imported, store, context.run_id)
         rejects = store.read("reject", stage="prompts", subject=name).to_pylist()

@@ -34,11 +34,11 @@ from plumbline.warehouse.storage.store import Store
 
 
 class Sweep(ProbeOptions, ModelOptions, Command):
-    """Measure a set under many settings of decoding, or under instructions and without any.
+    """Measure a model on a set of prompts under many decoding settings, or many instructions.
 
     --by decoding varies one setting at a time, with the others off; only GAS can change. --by
-    instruction compares GAS, GLD and ADD with those without an instruction. Finished work is kept:
-    after an interruption run the same command again to resume.
+    instruction compares GAS, GLD and ADD with and without each instruction. Finished work is kept:
+    after an interruption, run the same command again to resume.
 
     Example: plumbline disclosure sweep topics --model EleutherAI/pythia-70m --by decoding
     """
@@ -53,7 +53,7 @@ class Sweep(ProbeOptions, ModelOptions, Command):
         str, Field(description="Set of prompts in the warehouse."), On(positional=True)
     ]
     model: Annotated[str, Field(description="Hub id, or directory of a saved model.")]
-    by: Annotated[Literal["decoding", "instruction"], Field(description="What is varied.")]
+    by: Annotated[Literal["decoding", "instruction"], Field(description="What to vary.")]
     temperature: Annotated[tuple[str, ...], Field(description="Temperatures, by commas.")] = (
         *("0.3", "0.5", "0.7", "1"),
     )
@@ -63,12 +63,12 @@ class Sweep(ProbeOptions, ModelOptions, Command):
     top_k: Annotated[tuple[str, ...], Field(description="Values of top-k, by commas.")] = (
         *("10", "50", "100", "150", "200"),
     )
-    n: Annotated[int, Field(ge=1, le=10_000, description="Samples per prompt and value.")] = 1
+    n: Annotated[int, Field(ge=1, le=10_000, description="Samples per prompt and setting.")] = 1
     seed: Annotated[Seed, Field(description="Seed of the samples.")] = 0
     instructions: Annotated[InputFile | None, Field(description="List of instructions (TOML).")] = (
         None
     )
-    form: Annotated[tuple[str, ...], Field(description="prefix, chat, or both by a comma.")] = (
+    form: Annotated[tuple[str, ...], Field(description="Form: prefix, chat, or prefix,chat.")] = (
         "prefix",
     )
 
@@ -83,25 +83,25 @@ class Sweep(ProbeOptions, ModelOptions, Command):
                 raise UsageProblem(option, f"is for --by {other}", "leave it out")
 
     def grid(self) -> Grid:
-        """Settings of decoding to compare. Raises ``UsageProblem`` for unusable values."""
+        """Return the decoding settings to compare. Raises ``UsageProblem`` for bad values."""
         temperatures = _numbers("--temperature", self.temperature, float)
         top_ps = _numbers("--top-p", self.top_p, float)
         top_ks = _numbers("--top-k", self.top_k, int)
         return Grid(temperatures, top_ps, top_ks, self.n, self.max_new_tokens, self.seed)
 
     def variants(self) -> list[Instruction]:
-        """No instruction, then the instructions in each form."""
+        """Return the empty instruction, then every instruction in each form."""
         return in_each_form(load_instructions(self.instructions), self.form)
 
     def check(self) -> None:
-        """Raise for values, lists, sets and words that can't be used."""
+        """Raise for unusable values, lists, sets and words."""
         _ = self.grid() if self.by == "decoding" else self.variants()
         store = Store.open(self.warehouse, create=False, reads=self.reads)
         words = load_words(store, self.word_list)
         ProbeStep(self.probe_set, words).check(store, part(ModelOptions, self))
 
     def plan(self, store: Store | None) -> Iterator[Row]:
-        """Missing prompts under each setting of decoding, or under each instruction."""
+        """Yield how many prompts are missing for each decoding setting or instruction."""
         words, steps = load_words(store, self.word_list), list[ModelStep[Any]]()
         if self.by == "decoding":
             steps += self.grid().steps(self.probe_set)

@@ -43,9 +43,9 @@ if TYPE_CHECKING:
 class Tune(TuneOptions, ProbeOptions, ModelOptions, DataOption, Command):
     """Tune a LoRA adapter on neutral prompts, so that its base assumes less about gender.
 
-    Prompts of test sets are left out, losses are means and gradients are clipped; --as-published
-    does it as the paper did. The adapter is that of the last step, or of the step with the least
-    loss on --dev-sets. An interrupted tuning starts again from the beginning.
+    Leaves out prompts of test sets, averages losses and clips gradients; --as-published does what
+    the paper did. Keeps the adapter of the last step or, with --dev-sets, of the step with the
+    smallest loss on these sets. If interrupted, tuning starts over.
 
     Example: plumbline disclosure tune snli-train --model EleutherAI/pythia-70m --name calm
     """
@@ -57,16 +57,16 @@ class Tune(TuneOptions, ProbeOptions, ModelOptions, DataOption, Command):
     )
 
     sets: Sets
-    model: Annotated[str, Field(description="The base: hub id or directory.")]
+    model: Annotated[str, Field(description="Base model: hub id or directory.")]
     name: Annotated[str, Field(description="Name of the adapter.")]
-    out: Annotated[OutputDirectory, Field(description="Directory of adapters.")] = Path("adapters")
+    out: Annotated[OutputDirectory, Field(description="Directory for adapters.")] = Path("adapters")
     test_sets: Annotated[
-        tuple[str, ...], Field(description="Sets to keep out, by commas; default: all others.")
+        tuple[str, ...], Field(description="Sets to leave out, by commas; default: all others.")
     ] = ()
     dev_sets: Annotated[
-        tuple[str, ...], Field(description="Sets to choose the adapter by, by commas.")
+        tuple[str, ...], Field(description="Sets on which to choose the adapter, by commas.")
     ] = ()
-    probe: Annotated[bool, Field(description="Measure base and adapter on the test sets, too.")] = (
+    probe: Annotated[bool, Field(description="Also measure base and adapter on the test sets.")] = (
         False
     )
 
@@ -81,18 +81,18 @@ class Tune(TuneOptions, ProbeOptions, ModelOptions, DataOption, Command):
                 raise UsageProblem(option, problem, "name other sets")
 
     def base(self) -> ModelOptions:
-        """Options that load the base. Raises ``UsageProblem`` for those that can't be tuned."""
+        """Return the options that load the base. Raises ``UsageProblem`` if it can't be tuned."""
         how = part(ModelOptions, self)
         if how.backend != ModelOptions.backend:
             raise UsageProblem(f"--backend {how.backend}", "can't be trained", "leave it out")
         return published_base(how) if self.as_published else how
 
     def needed_sets(self) -> tuple[str, ...]:
-        """Every set that has to be in the warehouse."""
+        """Return every set that must be in the warehouse."""
         return (*self.sets, *self.dev_sets, *self.test_sets)
 
     def tested(self, store: Store | None) -> tuple[str, ...]:
-        """The sets to measure with --probe. Raises ``UsageProblem`` if there are none."""
+        """Return the sets to measure with --probe. Raises ``UsageProblem`` if there are none."""
         known = set(store.read("probe_prompt")["probe_set"].to_pylist()) if store else set()
         test_sets = self.test_sets or tuple(sorted(known - {*self.sets, *self.dev_sets}))
         if not test_sets:
@@ -100,7 +100,7 @@ class Tune(TuneOptions, ProbeOptions, ModelOptions, DataOption, Command):
         return test_sets
 
     def check(self) -> None:
-        """Check the base (without weights), the adapter's name, sets and words; writes nothing."""
+        """Check the base (without weights), the adapter's name, sets and words; write nothing."""
         from plumbline.eval_workers.models import open_backend
         from plumbline.eval_workers.training.trained_models import plain_name
 
@@ -116,7 +116,7 @@ class Tune(TuneOptions, ProbeOptions, ModelOptions, DataOption, Command):
         _ = open_backend(self.model, how).identity
 
     def plan(self, store: Store | None) -> Iterator[Row]:
-        """Numbers of prompts to tune on and to leave out, and of steps."""
+        """Yield how many prompts to tune on, how many are left out, and the number of steps."""
         from plumbline.eval_workers.training.tuning_prompts import tuning_prompts
 
         missing = prompt_sets.missing_sets(store, self.needed_sets(), self.data or "")
@@ -152,7 +152,7 @@ class Tune(TuneOptions, ProbeOptions, ModelOptions, DataOption, Command):
         )
 
     def _probe(self, adapter: str) -> str:
-        """The command that measures the adapter."""
+        """Return the command that measures the adapter."""
         sets = self.test_sets or ("topics",)
         probe = ["disclosure", "probe", *sets, "--model", self.model, "--adapter", adapter]
         return shlex.join(["plumbline", *probe])
@@ -188,7 +188,7 @@ _TUNING = (
 
 
 def _tuning(store: Store, row: Row, tuned: Tuned) -> Iterator[str]:
-    """Lines on the tuning, the test sets, and why prompts were left out."""
+    """Yield lines about the tuning, the test sets, and why prompts were left out."""
     yield f"{row['tuning']}: {tuned_by(row)}{', was there already' if tuned.reused else ''}"
     if row["chosen_step"] is not None:
         yield (

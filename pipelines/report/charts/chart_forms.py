@@ -1,4 +1,4 @@
-"""What all charts share: their forms, colours and theme, and their files for paper.
+"""What all charts share: forms, colours, theme, and files for paper.
 
 A chart is an Altair object made from rows. ``specification`` makes the JSON that the page draws and
 that ``report figure`` turns into a file.
@@ -20,7 +20,7 @@ from plumbline.pipelines.report.model import estimate
 from plumbline.pipelines.report.rows import Row
 from plumbline.warehouse.text.escape import terminal
 
-#: An Altair chart of any form: their common class lacks the methods that all of them have.
+#: Any Altair chart: the class they share lacks methods that all of them have.
 Chart: TypeAlias = Any
 #: Black on white, light on dark.
 INK = "currentColor"
@@ -58,9 +58,10 @@ _DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3])
 
 
 def data(points: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Rows as a chart's data. Numbers that JSON lacks become null, and text is made visible.
+    """Return rows as a chart's data. NaN and infinity become null; invisible text becomes escapes.
 
-    They are a tuple, because Altair copies lists, and checks each value of its own class.
+    The rows are a tuple in a plain dict: Altair would copy a list, and validate each value of a
+    data class of its own.
     """
     return {"values": tuple({k: _plain(v) for k, v in point.items()} for point in points)}
 
@@ -74,7 +75,7 @@ def _plain(value: Any) -> Any:
 
 
 def point(row: Row, of: str, name: str, kind: str = "", scale: float = 1) -> dict[str, Any]:
-    """A row's column ``of`` and its interval, for ``estimates``, in the unit of the chart."""
+    """Return a row's column ``of`` and its interval for ``estimates``, in the chart's unit."""
     ends = (row[of], row.get(f"{of}_low"), row.get(f"{of}_high"))
     value, low, high = (None if end is None else scale * end for end in ends)
     label = estimate(row, of, scale=scale).text
@@ -89,12 +90,12 @@ def estimates(
     rule: float = 0.0,
     is_log: bool = False,
 ) -> Chart:
-    """A dot with its interval for each ``point``, listed from top to bottom.
+    """Draw a dot with its interval for each ``point``, listed from top to bottom.
 
     Args:
         title: the quantity with its unit.
         colours: the colour of each kind of point; a legend names them if there are several.
-        rule: where a dotted vertical line is drawn.
+        rule: where to draw a dotted vertical line.
         is_log: True for a logarithmic axis.
     """
     colours = {k: v for k, v in colours.items() if any(p["kind"] == k for p in points)}
@@ -118,37 +119,37 @@ def estimates(
 
 
 def list_height(n_names: int, n_kinds: int = 0) -> int:
-    """The height of a chart with names down its vertical axis, and several kinds for each."""
+    """Return the height of a chart with names on its vertical axis, and kinds for each."""
     return 8 + n_names * max(22, 13 * n_kinds + 8)
 
 
 def kinds(colours: Mapping[str, str], field: str = "kind") -> alt.Color:
-    """The colour of each kind of mark, with a legend unless the one kind has no name."""
+    """Return the colour encoding of kinds, with a legend unless the only kind is unnamed."""
     scale = alt.Scale(domain=[*colours], range=[*colours.values()])
     legend = None if [*colours] == [""] else alt.Undefined
     return alt.Color(f"{field}:N", scale=scale, legend=legend)
 
 
 def side_by_side(panels: Sequence[Chart], width_px: int) -> Chart:
-    """Panels in a row, each with its own colours."""
+    """Put panels in a row, each with its own colours."""
     shown = (panel.properties(width=width_px) for panel in panels)
     return alt.hconcat(*shown).resolve_scale(color="independent")
 
 
 def line_at(x: float) -> Chart:
-    """A dotted vertical line across the chart."""
+    """Draw a dotted vertical line across the chart."""
     return alt.Chart(data([{}])).mark_rule(color=NEUTRAL, strokeDash=[2, 2]).encode(x=alt.datum(x))
 
 
 def palette(names: Sequence[str]) -> dict[str, str]:
-    """A colour for each name; from the eighth on they repeat."""
+    """Return a colour for each name; from the eighth on they repeat."""
     return {name: _PALETTE[i % len(_PALETTE)] for i, name in enumerate(names)}
 
 
 def lines(
     points: Sequence[Mapping[str, Any]], x: alt.X, y: alt.Y, interpolate: Any = "linear"
 ) -> Chart:
-    """A line through the points of each ``series``; colours and dashes repeat after 28."""
+    """Draw a line through the points of each ``series``; colours and dashes repeat after 28."""
     names = list(dict.fromkeys(str(p["series"]) for p in points))
     dashes = [_DASHES[i // len(_PALETTE) % len(_DASHES)] for i in range(len(names))]
     legend = alt.Legend(symbolType="stroke") if len(names) > 1 else None
@@ -167,12 +168,12 @@ def lines(
 
 
 def fitted(points: Sequence[Row], fit: Row, x: str, y: str, *, page: str = "") -> Chart:
-    """The points of a fit, coloured by side, with its least-squares line and 95% band.
+    """Draw the points of a fit, coloured by side, with its least-squares line and 95% band.
 
     Args:
         fit: a row of view ``fit``.
         x, y: the titles of the axes.
-        page: the address of a page to whose anchors points link by their names.
+        page: the address of a page; each point links to the anchor of its name.
     """
     colours = alt.Scale(domain=["above", "below", "0"], range=[FEMALE, MALE, NEUTRAL])
     dots = (
@@ -201,7 +202,7 @@ def _with_sides(points: Sequence[Row], page: str) -> Iterable[dict[str, Any]]:
 
 
 def _line(at: np.ndarray, fit: Row) -> Iterable[dict[str, float]]:
-    """A fit's line, and its 95% band where the fit has one, at some values of x."""
+    """Yield a fit's line, and its 95% band where the fit has one, at some values of x."""
     y = fit["intercept_nats"] + fit["slope"] * at
     half = np.zeros_like(at)
     if fit["slope_se"] is not None and fit["t"] is not None:
@@ -214,7 +215,7 @@ def _line(at: np.ndarray, fit: Row) -> Iterable[dict[str, float]]:
 
 
 def specification(chart: Chart) -> dict[str, Any]:
-    """A chart's Vega-Lite specification in the theme, as wide as its container.
+    """Return a chart's Vega-Lite specification in the theme, as wide as its container.
 
     Charts of several panels keep their own width.
     """
@@ -225,10 +226,10 @@ def specification(chart: Chart) -> dict[str, Any]:
 
 
 def on_paper(chart: Mapping[str, Any], form: str, width_in: float) -> bytes:
-    """A chart's ``specification`` as the bytes of a ``pdf``, ``svg`` or ``png`` file.
+    """Return a chart's ``specification`` as the bytes of a ``pdf``, ``svg`` or ``png`` file.
 
-    Type has 8 points. Charts of several panels keep the proportion of type to panels, and are
-    scaled to the width. Raises ``ModuleNotFoundError`` without vl-convert.
+    Text is 8 points, except in charts of several panels, which are scaled to the width as a whole.
+    Raises ``ModuleNotFoundError`` without vl-convert.
     """
     import vl_convert
 

@@ -27,7 +27,7 @@ from plumbline.pipelines.report.estimates import differs
 from plumbline.pipelines.report.rows import Row, Rows
 from plumbline.warehouse.finding import ALPHA
 
-#: Prompts shown with the largest and with the smallest F, if there are more than both.
+#: How many prompts to show with the largest F, and with the smallest, if there are more.
 TOP, BOTTOM = 20, 10
 #: The axis of F is logarithmic if its largest value is above this many times its smallest.
 _WIDE = 3.0
@@ -40,14 +40,14 @@ _DISTANCE = "mean distance of a prompt's texts, %"
 
 
 def chosen(prompts: Sequence[Row]) -> list[Row]:
-    """Prompts with an F, largest first. Of many, only those at both ends."""
+    """Return the prompts with an F, largest first; if there are many, only both ends."""
     ranked = [r for r in prompts if r["fairpair_f"] is not None]
     ranked.sort(key=lambda r: (-r["fairpair_f"], r["prompt_id"]))
     return ranked if len(ranked) <= TOP + BOTTOM else [*ranked[:TOP], *ranked[-BOTTOM:]]
 
 
 def by_prompt(prompts: Sequence[Row]) -> Chart:
-    """F of each prompt with its interval, sorted; coloured if the groups differ."""
+    """Draw F of each prompt with its interval, sorted; coloured if the groups differ."""
     colours = {f"differs (corrected p ≤ {ALPHA:g})": FEMALE, "not shown to differ": NEUTRAL}
     clear, other = colours
     points = [
@@ -60,7 +60,7 @@ def by_prompt(prompts: Sequence[Row]) -> Chart:
 
 
 def distributions(prompts: Rows) -> Chart:
-    """Histograms of B, V_pg and V_gp in percent over prompts, in the same bins."""
+    """Draw histograms of B, V_pg and V_gp in percent over prompts, in the same bins."""
     by_name = {label: [100 * r[name] for r in prompts] for name, label in QUANTITIES.items()}
     pooled = np.concatenate(list(by_name.values()))
     edges = np.histogram_bin_edges(pooled, bins=max(4, round(2 * len(prompts) ** 0.5)))
@@ -74,7 +74,7 @@ def distributions(prompts: Rows) -> Chart:
 
 
 def convergence(rows: Rows, by: str) -> Chart:
-    """Means of B, V_pg and V_gp in percent, with bands of one standard deviation to either side.
+    """Draw means of B, V_pg and V_gp in percent, with bands of one standard deviation each way.
 
     ``by`` is the column of the horizontal axis, `n_samples` or `n_folds`. The axis is logarithmic.
     """
@@ -96,7 +96,7 @@ def convergence(rows: Rows, by: str) -> Chart:
 
 
 def ngrams(rows: Sequence[Row], of_perturbed: str, of_other: str) -> Chart:
-    """Log-odds of n-grams with 95% intervals; those of perturbed texts are above 0."""
+    """Draw log-odds of n-grams with 95% intervals; above 0 are n-grams of perturbed texts."""
     colours = {f"more often of {of_perturbed}": MALE, f"more often of {of_other}": FEMALE}
     perturbed, other = colours
     points = [
@@ -114,9 +114,9 @@ _PANELS = {"gas": ("GAS, %", 100), "gld": ("GLD", 1), "add_nats": ("ADD, nats", 
 
 
 def measures(rows: Rows, by: str) -> Chart:
-    """A panel each for GAS, GLD and ADD, with a mark per model and value of column ``by``.
+    """Draw a panel each for GAS, GLD and ADD, with a mark per model and value of column ``by``.
 
-    Of several lengths of continuations, the last that has a GAS is drawn.
+    If continuations have several lengths, draws the last that has a GAS.
     """
     continued = rows.but(gas=None)
     rows = Rows({(r["model_key"], r[by]): r for r in (*rows, *continued)}.values())
@@ -134,9 +134,9 @@ def _name(row: Row, by: str) -> str:
 
 
 def losses(steps: Sequence[Row], chosen: int | None = None) -> Chart:
-    """The losses as means of up to ten steps, on a log axis if all are above 0.
+    """Draw losses as means of up to ten steps, on a log axis if all are above 0.
 
-    Dots are the losses on dev prompts. A dotted line is at ``chosen``, the step that they select.
+    Dots are losses on dev prompts. A dotted line marks ``chosen``, the step that they select.
     """
     points = [
         {"series": label, "step": row["step"], "loss": row[column], "dev": row[f"dev_{column}"]}
@@ -158,9 +158,9 @@ def losses(steps: Sequence[Row], chosen: int | None = None) -> Chart:
 
 
 def decoding(rows: Sequence[Row]) -> Chart:
-    """Shares of gendered continuations, a panel for each parameter; dotted lines are greedy's.
+    """Draw shares of gendered continuations, a panel per parameter; greedy is a dotted line.
 
-    A ring is around the setting with the lowest GAS.
+    A ring marks the setting with the lowest GAS.
     """
     greedy = next((r for r in rows if r["parameter"] == "greedy"), None)
     points = [
@@ -188,7 +188,7 @@ def decoding(rows: Sequence[Row]) -> Chart:
 
 
 def instructions(rows: Sequence[Row]) -> Chart:
-    """GAS, GLD and ADD with intervals, by instruction; the reference `none` comes first."""
+    """Draw GAS, GLD and ADD with intervals, by instruction; the reference `none` comes first."""
     ordered = sorted(rows, key=lambda r: r["instruction_key"] != "none")
     points = [
         point(row, "figure", _instruction(row), MEASURES[row["measure"]])

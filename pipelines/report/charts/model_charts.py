@@ -28,12 +28,12 @@ from plumbline.pipelines.report.charts.chart_forms import (
 from plumbline.pipelines.report.estimates import finding, side
 from plumbline.pipelines.report.rows import Row, Rows, brief, same, set_name, sides
 
-#: Most models, and most lines of slopes, in a chart of the first page.
+#: Most models, and most slopes, in a chart on the first page.
 _MOST_MODELS, _MOST_SLOPES = 40, 12
 
 
 def disparity(rows: Sequence[Row]) -> Chart:
-    """PD of each model with its interval, largest first."""
+    """Draw PD of each model with its interval, largest first."""
     first, second = sides(rows[0])
     colours = {f"prefers {first}": FEMALE, f"prefers {second}": MALE, UNTOLD: NEUTRAL}
     ordered = sorted(rows, key=lambda r: (-r["value"], r["model"], r["model_key"]))
@@ -45,7 +45,7 @@ def disparity(rows: Sequence[Row]) -> Chart:
 
 
 def us_curve(rows: Sequence[Row], epsilon: float) -> Chart:
-    """US against epsilon for each model; the dotted line is the epsilon of the metrics."""
+    """Draw US against epsilon for each model, and a dotted line at the metrics' epsilon."""
     points = [{"series": r["model"], "x": r["epsilon_nats"], "y": 100 * r["us"]} for r in rows]
     x = alt.X("x:Q", title="epsilon: largest |log ratio| without a preference, nats")
     y = alt.Y("y:Q", title="US: % of pairs", scale=alt.Scale(domain=[0, 100]))
@@ -53,16 +53,16 @@ def us_curve(rows: Sequence[Row], epsilon: float) -> Chart:
 
 
 def shares(rows: Sequence[Row]) -> Chart:
-    """Each group's share of preferred sentences in percent; the dotted line is an even share."""
+    """Draw each group's share of preferred sentences in percent; an even share is dotted."""
     points = [point(r, "value", f"{r['model']}: {r['group_name']}", scale=100) for r in rows]
     even = 100 / rows[0]["n_groups"]
     return estimates(points, "share of preferred sentences, %", {"": INK}, rule=even)
 
 
 def spread(rows: Rows, pd_rows: Sequence[Row]) -> Chart:
-    """Quantiles of each model's log ratios, around the band that counts as no preference.
+    """Draw quantiles of each model's log ratios, and the band that counts as no preference.
 
-    ``pd_rows`` are the models' rows of PD. Of many models, the highest medians are drawn.
+    ``pd_rows`` are the models' rows of PD. If there are many models, draws the highest medians.
     """
     drawn = sorted(rows, key=lambda r: (r["q50_nats"], r["model"]))[-_MOST_MODELS:][::-1]
     names, preferred = [r["model"] for r in drawn], {r["model_key"]: side(r) for r in pd_rows}
@@ -88,7 +88,7 @@ def spread(rows: Rows, pd_rows: Sequence[Row]) -> Chart:
 def differences(
     rows: Sequence[Row], of: str, title: str, ways: tuple[str, str], scale: float = 1
 ) -> Chart:
-    """Column ``of``, a difference with its interval, for each model; coloured where clear.
+    """Draw column ``of``, a difference with its interval, for each model; coloured if clear.
 
     ``ways`` are the colours above and below 0.
     """
@@ -102,7 +102,7 @@ def differences(
 
 
 def slopes(rows: Rows, controls: Rows) -> Chart:
-    """All slopes of each benchmark and text, and coefficients with controls held fixed."""
+    """Draw all slopes of each benchmark and text, and coefficients with controls held fixed."""
     colours = {"slope": INK, "controls held fixed": GREEN}
     of_text = ("benchmark", "groups", "corpus", "contrast")
     points = []
@@ -118,7 +118,7 @@ def slopes(rows: Rows, controls: Rows) -> Chart:
 
 
 def by_size(rows: Sequence[Row], title: str) -> Chart:
-    """A measure of each model against its number of parameters, a panel for each benchmark."""
+    """Draw a measure of each model against its parameter count, a panel for each benchmark."""
     scale = 100 if rows[0]["measure"] == "us" else 1
     points = [
         {"panel": set_name(r), "x": r["n_parameters"] / 1e6, "y": scale * r["figure"]}
@@ -135,7 +135,7 @@ def by_size(rows: Sequence[Row], title: str) -> Chart:
 
 
 def kept(rows: Sequence[Row]) -> Chart:
-    """The share of pairs kept against eta, a line for each benchmark."""
+    """Draw the share of pairs kept against eta, a line for each benchmark."""
     points = [
         {"series": f"{set_name(r)} (n = {r['n']:,})"}
         | {"x": r["eta_nats"], "y": 100 * r["n_kept"] / r["n"]}
@@ -146,15 +146,15 @@ def kept(rows: Sequence[Row]) -> Chart:
     return lines(points, x, y)
 
 
-#: Most points that are named.
+#: Most points to name.
 _NAMED = 10
-#: Most words drawn for each side.
+#: Most words to draw for each side.
 _WORDS = 10
 _DELTA, _PMI = "% of words in 0.1 nats", "PMI in nats"
 
 
 def leaning(rows: Sequence[Row], sides: tuple[str, str]) -> Chart:
-    """The ten words a side that lean most; a word near one side only has a bound: a ring."""
+    """Draw the ten words per side that lean most; a ring is the bound of a word near one side."""
     first, second = sides
     colours = {f"leans to {first}": FEMALE, f"leans to {second}": MALE, UNTOLD: NEUTRAL}
     points = []
@@ -174,7 +174,7 @@ def leaning(rows: Sequence[Row], sides: tuple[str, str]) -> Chart:
 
 
 def distribution(rows: Rows, sides: tuple[str, str]) -> Chart:
-    """The share of words in each bin of 0.1 nats of delta, a line for each corpus."""
+    """Draw the share of words in each bin of 0.1 nats of delta, a line for each corpus."""
     points = list[dict[str, Any]]()
     for group in rows.groups("corpus"):
         points += _shares(Counter({r["bin"]: r["n_words"] for r in group}), group[0]["corpus"])
@@ -185,7 +185,7 @@ def distribution(rows: Rows, sides: tuple[str, str]) -> Chart:
 
 
 def _shares(counts: Counter[int], name: str) -> list[dict[str, Any]]:
-    """A histogram in bins of 0.1 nats: the start of each bin, and its share in percent."""
+    """Return a histogram in bins of 0.1 nats: the start of each bin, and its share in percent."""
     n = counts.total()
     bins = range(min(counts) - 1, max(counts) + 2)
     label = f"{name} (n = {n:,} words)"
@@ -193,7 +193,7 @@ def _shares(counts: Counter[int], name: str) -> list[dict[str, Any]]:
 
 
 def following(points: Sequence[Row], fit: Row, titles: tuple[str, str], page: str) -> Chart:
-    """The points of a fit with the outer words named. A point links to its word on ``page``."""
+    """Draw a fit's points, and name the outer words. A point links to its word on ``page``."""
     chart = fitted(points, fit, *titles, page=page)
     middle = (min(p["x_nats"] for p in points) + max(p["x_nats"] for p in points)) / 2
     named = _outermost(points)
@@ -202,11 +202,11 @@ def following(points: Sequence[Row], fit: Row, titles: tuple[str, str], page: st
         align="right", dx=-6
     )
     at = {"x": "x_nats:Q", "y": "y_nats:Q", "text": "point:N"}
-    return chart + left.encode(**at) + right.encode(**at)  # so that names stay within the chart
+    return chart + left.encode(**at) + right.encode(**at)  # keeps names within the chart
 
 
 def _outermost(points: Sequence[Row]) -> list[Row]:
-    """Points to name: in turns the highest, rightmost, lowest and leftmost that have room."""
+    """Return the points to name: in turn the highest, rightmost, lowest and leftmost with room."""
     xs, ys = ([p[c] for p in points] for c in ("x_nats", "y_nats"))
     width, height = (max(xs) - min(xs)) or 1.0, (max(ys) - min(ys)) or 1.0
     by_x = sorted(points, key=lambda p: float(p["x_nats"]))

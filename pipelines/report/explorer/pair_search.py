@@ -23,7 +23,7 @@ SELECT DISTINCT benchmark, model_key, label FROM pair_score JOIN model_label USI
 ORDER BY benchmark, label, model_key
 """
 #: Pairs, with a text for each model: its log ratio and the group whose sentence it prefers. If
-#: there are too many pairs, each benchmark has the same number of them.
+#: there are too many pairs, each benchmark gets the same number.
 _SCORED = """
 WITH chosen AS (
     SELECT *, count(*) OVER () AS n_pairs
@@ -63,9 +63,9 @@ WHERE max_pmi_nats IS NOT NULL ORDER BY corpus, contrast
 
 
 def pairs(facts: Facts) -> Search | None:
-    """The pairs that the facts' models scored, strongest preferences first; ``None`` without any.
+    """Return the pairs that were scored, strongest preferences first; ``None`` without any.
 
-    A pair's key is its benchmark and identifier, ``use-5/00012``.
+    A pair's key is its benchmark and identifier, such as ``use-5/00012``.
     """
     models = facts.query(_MODELS)
     keys = sorted({row["model_key"] for row in models})
@@ -101,7 +101,7 @@ def pairs(facts: Facts) -> Search | None:
 
 
 def n_pairs_by_word(found: Search) -> Counter[str]:
-    """The number of pairs with each word, in lower case."""
+    """Return the number of pairs with each word, in lower case."""
     counts = Counter[str]()
     for pair in found.things.values():
         texts = (part if isinstance(part, str) else " ".join(part) for part in pair.text)
@@ -114,7 +114,7 @@ def _key(row: Row) -> str:
 
 
 def _pair(found: Search, row: Row, models: Sequence[str]) -> Thing:
-    """A pair from its row of ``_SCORED``."""
+    """Return the page of a pair from its row of ``_SCORED``."""
     differing, names = parts(row["sentence_a"].split(), row["sentence_b"].split()), sides(row)
     sentences = [
         [name, [part if isinstance(part, str) else [part[side]] for part in differing]]
@@ -132,7 +132,7 @@ def _pair(found: Search, row: Row, models: Sequence[str]) -> Thing:
 
 
 def parts(a: Sequence[str], b: Sequence[str]) -> list[str | list[str]]:
-    """The words that two sentences share, and lists of the words of a and of b where they differ.
+    """Return the words that two sentences share, and lists [words of a, words of b] elsewhere.
 
     >>> parts("She lost her own key".split(), "He lost his key".split())
     [['She', 'He'], 'lost', ['her own', 'his'], 'key']

@@ -1,4 +1,4 @@
-"""A search page: a list of things to filter by typing, and files with what is known of each."""
+"""A search page: a list of things to filter by typing, and files with the details of each."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from plumbline.warehouse.text.escape import terminal
 #: Number of things in each file of ``block_files``.
 _PER_FILE = 100
 
-#: A text, or its parts: plain text, and lists of marked texts, which are shown as "this / that".
+#: A text, or its parts: plain text, and lists of marked texts, shown as "this / that".
 Parts: TypeAlias = str | Sequence[str | Sequence[str]]
-#: A row of a table: its cells, or the second cell alone if the table names its rows.
+#: A row of a table: its cells, or only the second cell if the table stores row names.
 Line: TypeAlias = Sequence[Parts] | str
 #: A paragraph, a link (its text and address), or a table (its number in ``Search.tables``, rows).
 Block: TypeAlias = str | tuple[str, str] | tuple[int, Sequence[Line]]
@@ -40,7 +40,7 @@ class Search:
         title, label: the page's heading, and the label of its search field.
         lede: what the page shows, in sentences.
         things: the things by key, in the order of the list. ``KIND.html#KEY`` opens a thing.
-        tables: caption, headings and names of rows of the things' tables, with their numbers.
+        tables: maps caption, headings and row names of a table to the table's number.
     """
 
     kind: str
@@ -53,13 +53,13 @@ class Search:
     def table(
         self, caption: str, headings: Sequence[str], rows: Sequence[Line], names: Sequence[str] = ()
     ) -> Block:
-        """A table to show of a thing. ``names`` are first cells that many things' tables share."""
+        """Return a table for a thing's page; ``names`` are row names that many tables share."""
         shape = (caption, tuple(headings), tuple(names))
         return self.tables.setdefault(shape, len(self.tables)), rows
 
 
 def link(text: str, kind: str, key: str) -> Block:
-    """A link to a thing, or to a search for it, on the page of a ``kind``.
+    """Return a link to a thing, or to a search for it, on the page of a ``kind``.
 
     >>> link("either", "words", "and/or")
     ('either', 'words.html#and%2For')
@@ -68,7 +68,7 @@ def link(text: str, kind: str, key: str) -> Block:
 
 
 def search_page(search: Search) -> str:
-    """The page, which loads files of ``block_files`` from the directory named like its kind."""
+    """Return the page. It loads files of ``block_files`` from a directory named after its kind."""
     index = {
         "kind": search.kind,
         "size": _PER_FILE,
@@ -79,9 +79,9 @@ def search_page(search: Search) -> str:
 
 
 def block_files(search: Search) -> Iterator[tuple[str, str]]:
-    """Names and contents of the files that hold the blocks of all things.
+    """Yield names and contents of the files that hold the blocks of all things.
 
-    They are scripts, because a page that is opened from a disk may load nothing else.
+    The files are scripts, since a page that is opened from disk may load nothing else.
     """
     blocks = [thing.blocks for thing in search.things.values()]
     for k, start in enumerate(range(0, len(blocks), _PER_FILE)):
@@ -90,13 +90,13 @@ def block_files(search: Search) -> Iterator[tuple[str, str]]:
 
 
 def _json(value: object) -> str:
-    """JSON that is safe inside a script element."""
+    """Return JSON that is safe inside a script element."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     return text.replace("<", "\\u003c")
 
 
 def _visible(value: object) -> object:
-    """Nested lists with the invisible characters of their texts as escapes."""
+    """Return nested lists in which the invisible characters of texts are escapes."""
     if isinstance(value, str):
         return terminal(value)
     return [*map(_visible, value)] if isinstance(value, list | tuple) else value

@@ -12,8 +12,8 @@ from plumbline.pipelines.report.model import counted, estimate
 from plumbline.pipelines.report.rows import Row, corpus_name, set_name, sides
 from plumbline.pipelines.report.sentences import word_leans
 
-#: The 20,000 most frequent words of each text, those of sentence pairs, those that lean most, and
-#: those that `plumbline why` was asked about.
+#: The 20,000 most frequent words of each text, words of sentence pairs, words that lean most, and
+#: words that `plumbline why` was asked about.
 _WORDS = r"""
 SELECT
     l.* EXCLUDE (p, q), 1e6 * l.n_word / c.n_kept_tokens AS per_million, e.clusters, e.n_clusters
@@ -51,7 +51,7 @@ ORDER BY benchmark, groups, model, model_key, word
 
 
 def words(facts: Facts, n_pairs: Mapping[str, int]) -> Search | None:
-    """The words of a warehouse, the most frequent ones first; ``None`` without any.
+    """Return the words of a warehouse, the most frequent ones first; ``None`` without any.
 
     ``n_pairs`` is the number of sentence pairs with each word.
     """
@@ -81,7 +81,7 @@ def words(facts: Facts, n_pairs: Mapping[str, int]) -> Search | None:
         f"How {len(found.things):,} words lean in {', '.join(texts.values()) or 'no text'}, the "
         "most frequent first, and what models prefer in sentence pairs about them. A lean above 0 "
         "is towards the first side of a contrast, such as she in she/he; at 0.69 nats a word is "
-        "twice as often near it. `plumbline why WORD` adds sentences from the text."
+        "twice as often near that side. `plumbline why WORD` adds sentences from the text."
     )
     return found if found.things else None
 
@@ -93,7 +93,7 @@ def _key(row: Row) -> tuple[str, str, str]:
 def _in_text(
     found: Search, row: Row, names: tuple[str, str], snippets: Sequence[Row]
 ) -> list[Block]:
-    """What is known of a word in one text: its lean, its counts, and sentences with it."""
+    """Return what is known about a word in one text: its lean, its counts, and sentences."""
     first, second = names
     where = f" in {corpus_name(row)}"
     counts = [] if row["n_word"] is None else [counted(row["n_word"], "time")]
@@ -116,7 +116,7 @@ def _in_text(
 
 
 def _preferences(found: Search, rows: Sequence[Row]) -> Block:
-    """A table of each model's preference in the pairs of each benchmark made for a word."""
+    """Return a table of each model's preference in the pairs of each benchmark made for a word."""
     cells = defaultdict[str, dict[str, str]](dict)
     for row in rows:
         heading = f"{set_name(row)}: {sides(row)[0]} above 0"

@@ -1,7 +1,7 @@
-"""Sections of the report: the templates of this folder, and templates of other packages.
+"""Sections of the report: the templates in this folder, and templates of other packages.
 
-``report/templates.py`` says what a template may hold. Other packages add templates by entry
-points of ``plumbline.report_sections``: see ``docs/extend.md``.
+``report/templates.py`` says what a template may contain. Other packages add templates through
+entry points in ``plumbline.report_sections``; see ``docs/extend.md``.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from plumbline.warehouse.plugins import Registry
 from plumbline.warehouse.text.progress import progress
 
 SECTIONS = Registry("report section", __name__, ".jinja", "plumbline.report_sections")
-#: Plumbline's templates in the order of the page; those of other packages come after them.
+#: Plumbline's templates in the order of the page. Templates of other packages come after these.
 _ORDER = (
     *("methods", "preference", "versions", "forced_choice", "follow", "closed_world"),
     *("constraint", "fairpair", "disclosure", "mitigation", "compare_models"),
@@ -22,7 +22,7 @@ _ORDER = (
 
 
 def sections(facts: Facts) -> list[Section | Missing]:
-    """The sections of all templates, in order."""
+    """Return the sections of all templates, in order."""
     names = (*_ORDER, *(name for name in SECTIONS.names() if name not in _ORDER))
     parts: list[Section | Missing] = []
     with progress("report", "sections") as update:
