@@ -261,13 +261,20 @@ def test_a_report_removes_an_earlier_ones_charts_and_nothing_else(
     out = tmp_path / "report"
     fill(store, "word_delta", [delta(f"w{i}", i / 10 - 1) for i in range(20)])
     write_report(store, out)
-    own = {"mine.svg", "mine.csv"}
-    for name in own:
-        (out / name).write_bytes(b"mine")
-    assert _charts(out)
+    (out / "pairs").mkdir()
+    own = [out / name for name in ("mine.vl.json", "mine.csv", "pairs/own.js", "words/own.js")]
+    own.append(tmp_path / "outside.csv")
+    for path in own:
+        path.write_bytes(b"mine")
+    with (out / "plots.txt").open("a") as listing:
+        listing.write("\n../outside.csv")
+    assert len(_charts(out)) > 1
     store.drop("word_delta", {"corpus": "c"})
     write_report(store, out)
-    assert {p.name for p in out.iterdir()} == {"index.html", "appendix.html", "words", *own}
+    assert [path.read_bytes() for path in own] == [b"mine"] * 5
+    assert _charts(out) == ["mine"]
+    written = {"index.html", "appendix.html", "plots.txt", "words", "pairs", "mine.csv"}
+    assert {path.name for path in out.iterdir()} == {*written, "mine.vl.json"}
 
 
 def test_reports_written_at_once_leave_one_report(store: Store, tmp_path: Path) -> None:

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.pipelines.command.base import class_of
+from plumbline.pipelines.command.base import Command, Done, class_of
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.command.parameters import parameters
 from plumbline.pipelines.command.registry import targets
 from plumbline.pipelines.command.settings import here, made
 from plumbline.pipelines.commands.corpus.counting_corpora import Count
 from plumbline.pipelines.commands.look import Look
-from plumbline.pipelines.commands.pipeline import Pipeline
+from plumbline.pipelines.commands.pipeline import Parts, Pipeline
 from plumbline.pipelines.pipeline_plan import ModelPlan, PipelinePlan, make_plan
 from plumbline.warehouse.errors import MissingComponent, UsageProblem
 from plumbline.warehouse.storage.store import Store
@@ -143,6 +143,25 @@ def test_models_are_loaded_as_the_settings_and_their_list_say(tmp_path: Path) ->
     ]
     with pytest.raises(UsageProblem, match="exclude each other"):
         plan(model="gpt2", models=str(listed))
+
+
+def test_fairpair_of_a_pipeline_prefers_its_own_settings(tmp_path: Path) -> None:
+    """Over the plan's: n = 50 of the closed world, and the seed of the pipeline."""
+    (tmp_path / "own.toml").write_text("[fairpair.run]\nn = 5\nseed = 7\n")
+    (tmp_path / "none.toml").write_text("")
+    commands: list[Command] = []
+
+    def run(name: str, store: Store, command: Command) -> Done:
+        commands.append(command)
+        return Done()
+
+    for name in ("own", "none"):
+        options = {"warehouse": tmp_path / "w", "conf": str(tmp_path / f"{name}.toml"), "seed": 3}
+        parts = Parts(made(Pipeline, options), Store.open(tmp_path / "w"), run)
+        parts.results["train test-model"] = Done(files=["model"])
+        (stage,) = (x for x in parts.evaluate() if x.doing.startswith("FairPair"))
+        stage.work()
+    assert [(vars(x)["n"], vars(x)["seed"]) for x in commands] == [(5, 7), (50, 3)]
 
 
 def test_a_backend_that_is_not_there_is_said_before_anything_is_counted(

@@ -1,1 +1,1 @@
-"""Requests to a chat or completion model behind a server, within a budget and on a ledger."""
+"""Requests to a chat or completion model on a server, within a budget and recorded in a ledger."""

@@ -1,4 +1,4 @@
-"""Options of commands that ask a model behind a server: the model, server and budget."""
+"""Options of commands that send requests to a server: the model, the server and the budget."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from plumbline.warehouse.options import MOST, STRICT
 
 @dataclass(frozen=True, config=STRICT)
 class ServerOptions:
-    """The server and the budget of its requests. ``token_limit``: see ``ChatModel``.
+    """The server and the budget for requests to it. For ``token_limit``, see ``ChatModel``.
 
     Raises ``UsageProblem`` for an address that ``checked_url`` refuses.
     """
@@ -34,27 +34,27 @@ class ServerOptions:
 
     def __post_init__(self) -> None:
         if self.base_url:
-            checked_url(self.base_url)  # it is stored with the run, so it may hold no secret
+            checked_url(self.base_url)  # stored with the run, so it must not hold a secret
 
     def server(self, base_url: str = "") -> Server:
-        """The server, or one at another address."""
+        """Return the server at ``base_url``, or at the options' address if it is empty."""
         return Server(base_url or self.base_url, self.timeout_s, self.concurrency)
 
     def budget(self) -> Budget:
-        """The limits on requests and tokens."""
+        """Return the limits on requests and tokens."""
         return Budget(self.max_requests, self.max_tokens)
 
 
 @dataclass(frozen=True, config=STRICT)
 class AskingOptions(ServerOptions):
-    """Options of a server's single model. ``send_seed``: see ``ChatModel.seed``."""
+    """Options for asking one model of a server. For ``send_seed``, see ``ChatModel.seed``."""
 
     model: Annotated[str, Field(description="Model, as the server names it.")] = ""
     send_seed: Annotated[bool, Field(description="Send the server a seed.")] = True
 
     def __post_init__(self) -> None:
-        checked_url(self.base_url)  # also an empty one
+        checked_url(self.base_url)  # an empty address is refused too
 
     def chat_model(self) -> ChatModel:
-        """The model to send requests to."""
+        """Return the model to send requests to."""
         return ChatModel(self.model, 0 if self.send_seed else None, self.token_limit)

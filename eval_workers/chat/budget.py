@@ -1,4 +1,4 @@
-"""A build's budget of requests and tokens: a request that could exceed it isn't sent.
+"""A build's budget of requests and tokens. A request that could exceed the budget isn't sent.
 
 Before a request is sent, the most that it can cost is set aside: one token per byte of its prompt,
 ``FRAME_TOKENS``, and the longest reply it allows. After the reply, the tokens that the server
@@ -19,13 +19,13 @@ FRAME_TOKENS = 64
 
 
 def expected_tokens(prompt: str) -> int:
-    """Estimate the tokens of an English prompt, including those that a server adds around it."""
+    """Estimate the tokens of an English prompt, including those that the server adds around it."""
     return 8 + math.ceil(len(prompt) / 4)
 
 
 @dataclass(frozen=True)
 class Budget:
-    """Limits of a build; ``None`` for no limit."""
+    """The limits of a build; ``None`` means no limit."""
 
     max_requests: int | None = None
     max_tokens: int | None = None
@@ -36,7 +36,7 @@ UNLIMITED = Budget()
 
 @dataclass(frozen=True)
 class Spent:
-    """Number of requests sent (every attempt counts), and tokens of prompts and replies.
+    """The number of requests sent (every attempt counts), and of tokens in prompts and replies.
 
     >>> str(Spent(3, 1200))
     '3 requests, 1,200 tokens'
@@ -52,7 +52,7 @@ class Spent:
         return f"{self.n_requests:,} requests, {self.n_tokens:,} tokens"
 
     def excess(self, budget: Budget) -> str | None:
-        """The first limit that this spending exceeds, in words; ``None`` if it exceeds none."""
+        """Return the first limit that this spending exceeds, in words, or ``None``."""
         if budget.max_requests is not None and self.n_requests > budget.max_requests:
             return f"{budget.max_requests} requests"
         if budget.max_tokens is not None and self.n_tokens > budget.max_tokens:
@@ -61,7 +61,7 @@ class Spent:
 
 
 def most(request: Request) -> Spent:
-    """The most that one attempt at a request can cost.
+    """Return the most that one attempt at a request can cost.
 
     >>> from plumbline.eval_workers.chat.requests import ChatModel
     >>> request = ChatModel("m").request("judge", "Is it?", word="tea", pronoun="she", round=1,
@@ -74,7 +74,7 @@ def most(request: Request) -> Spent:
 
 
 class BudgetMeter:
-    """Spending so far and amounts set aside, checked against a budget."""
+    """The spending so far and the amounts set aside, checked against a budget."""
 
     def __init__(self, budget: Budget, already: Spent) -> None:
         self._budget = budget
@@ -83,9 +83,9 @@ class BudgetMeter:
         self._settled = asyncio.Condition()
 
     async def set_aside(self, amount: Spent) -> None:
-        """Set an amount aside; raises ``Interrupted`` if it exceeds the budget.
+        """Set an amount aside. Raises ``Interrupted`` if the amount exceeds the budget.
 
-        If the amount fits only after requests in flight are settled, waits for these.
+        If the amount may fit once requests in flight are settled, waits for them.
         """
         async with self._settled:
             while sum(self._aside, self.spent + amount).excess(self._budget):
@@ -97,7 +97,7 @@ class BudgetMeter:
             self._aside.append(amount)
 
     async def settle(self, amount: Spent, actual: Spent) -> None:
-        """Replace an amount set aside by the actual cost."""
+        """Replace an amount that was set aside with the actual cost."""
         async with self._settled:
             self._aside.remove(amount)
             self.spent += actual

@@ -1,6 +1,6 @@
 """Attempts at completions, and their retries, against any server that speaks OpenAI's protocol.
 
-An attempt is one HTTP request. The retries of the package openai are off: ``retried`` does them, so
+An attempt is one HTTP request. The retries of the package openai are off; ``retried`` retries, so
 that the ledger records each attempt. The package's exceptions never leave this module, because they
 hold the request and its key.
 """
@@ -28,12 +28,12 @@ from plumbline.warehouse.text.escape import spellings
 if TYPE_CHECKING:
     import openai
 
-#: Environment variables that may hold the key; the first one that is set counts.
+#: Environment variables that may hold the key; the first one that is set is used.
 KEYS = ("PLUMBLINE_API_KEY", "OPENAI_API_KEY")
 DEFAULT_URL = "https://api.openai.com/v1"
 _HIDDEN = "[key]"
 _ERROR_CHARACTERS = 300
-#: Loggers that write headers and bodies at DEBUG; a server may repeat the key in these.
+#: Loggers that log headers and bodies at DEBUG; a server may repeat the key in either.
 _LOGGERS = ("openai", "httpx2", "httpcore2")
 _FILTERED = ("content_filter", "content_policy_violation")
 _CHECK = "check the model's name, the key and the options; earlier replies are kept"
@@ -41,7 +41,7 @@ _RESUME = "run the same command again to resume"
 _Outcome = TypeVar("_Outcome")
 
 
-#: Most bytes of a reply; the longest replies of chat models have a few hundred thousand bytes.
+#: Maximum size of a reply in bytes; the longest replies of chat models have a few hundred thousand.
 LARGEST = 16 << 20
 
 #: Sends a request with the client of the package openai and returns the body of the answer.
@@ -52,8 +52,8 @@ Call = Callable[["openai.AsyncOpenAI"], Awaitable[str]]
 class Server:
     """A server's address and limits.
 
-    ``concurrency`` is the number of requests at the same time. The key is read from the
-    environment when it is used. ``retried`` explains the waits.
+    ``concurrency`` is the maximum number of requests at the same time. The key isn't kept here: it
+    is read from the environment when it is needed. ``retried`` explains the waits.
     """
 
     base_url: str = DEFAULT_URL
@@ -65,14 +65,14 @@ class Server:
 
 
 class _TooLarge(Exception):
-    """The reply is too large or compressed and isn't read to its end; the text is the reason."""
+    """Raised for a reply that is too large or compressed, so isn't read; the message says why."""
 
 
 class ChatClient:
     """A connection to a server; an asynchronous context manager.
 
-    Raises ``UsageProblem`` for an invalid URL or one with a secret, and for OpenAI's own server
-    without a key; ``MissingComponent`` without the package openai.
+    Raises ``UsageProblem`` if the URL is invalid or holds a secret, or if OpenAI's own server is
+    used without a key. Raises ``MissingComponent`` if the package openai isn't installed.
     """
 
     def __init__(self, server: Server) -> None:
@@ -88,14 +88,14 @@ class ChatClient:
         await self._client.close()
 
     async def attempt(self, request: Request) -> Reply | Failure:
-        """Send a request once, and wait for its reply up to the time-out."""
+        """Send a request once, and wait for its reply until the time-out."""
         body = await self.body(partial(_call, request))
         if isinstance(body, str):
             return self._reply(request.request_id, body)
         return Reply(request.request_id, "", body.error, refused=True) if body.refused else body
 
     async def body(self, call: Call) -> str | Failure:
-        """The raw body of an answer within the time-out, of at most ``LARGEST`` bytes."""
+        """Return the raw body of an answer, or a failure; limited by time-out and ``LARGEST``."""
         import openai
 
         try:
@@ -146,7 +146,7 @@ class ChatClient:
         return Failure(message, retry=False, permanent=True, refused=refused, status=status)
 
     def clean(self, text: str) -> str:
-        """The text as one printable line of limited length, without the key."""
+        """Return a text as one printable line of limited length, with the key hidden."""
         line = " ".join(self._hide(_encodable(text)).split())
         return "".join(c if c.isprintable() else "?" for c in line[:_ERROR_CHARACTERS])
 
@@ -170,7 +170,7 @@ async def _call(request: Request, client: openai.AsyncOpenAI) -> str:
 async def completion(
     client: openai.AsyncOpenAI, model: str, prompt: str, parameters: Mapping[str, object]
 ) -> str:
-    """The raw body of a completion of a bare prompt, without a message around it."""
+    """Request a completion of a bare prompt, without a message around it; return the raw body."""
     completions: Any = client.completions.with_raw_response
     response = await completions.create(model=model, prompt=prompt, extra_body=parameters)
     return str(response.http_response.text)
@@ -209,7 +209,7 @@ def _open(key: str, server: Server) -> openai.AsyncOpenAI:
         base_url=server.base_url,
         max_retries=0,
         timeout=server.timeout_s,
-        # No compression: a kilobyte may unpack to gigabytes.
+        # No compression: a compressed kilobyte may unpack to gigabytes.
         default_headers={"Accept-Encoding": "identity"},
         # A redirect could send the texts and the key to another server.
         http_client=openai.DefaultAsyncHttpxClient(
@@ -219,7 +219,7 @@ def _open(key: str, server: Server) -> openai.AsyncOpenAI:
 
 
 def checked_url(url: str) -> str:
-    """The address, if it is valid and holds no secret; else raises ``UsageProblem``.
+    """Return the address. Raises ``UsageProblem`` if it is invalid or holds a secret.
 
     >>> checked_url("http://localhost:8000/v1")
     'http://localhost:8000/v1'
@@ -227,20 +227,20 @@ def checked_url(url: str) -> str:
     try:
         parts = urlsplit(url)
         is_whole = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # brackets without end, a port above 65535
+    except ValueError:  # an unclosed bracket, or a port above 65535
         is_whole = False
     if not is_whole or not (url.isascii() and url.isprintable()) or " " in url:
         raise UsageProblem("--base-url", "is not an http(s) address", f"such as {DEFAULT_URL}")
     if parts.username or parts.password or parts.query or parts.fragment:
-        fix = f"the key belongs into the environment variable {KEYS[0]}"
+        fix = f"put the key into the environment variable {KEYS[0]}"
         raise UsageProblem("--base-url", "may not hold a user, password or query", fix)
     return url
 
 
 def find_key(base_url: str, environment: Mapping[str, str] = os.environ) -> str:
-    """The API key for a server, from the first variable of ``KEYS`` that is set; empty if none is.
+    """Return the API key for a server: the first variable of ``KEYS`` that is set, or empty.
 
-    Raises ``UsageProblem`` for OpenAI's own server without a key, and for a malformed key.
+    Raises ``UsageProblem`` if OpenAI's own server has no key, or if the key is malformed.
 
     >>> find_key("http://localhost:8000/v1", {"OPENAI_API_KEY": "dummy"})
     'dummy'
@@ -256,7 +256,7 @@ def find_key(base_url: str, environment: Mapping[str, str] = os.environ) -> str:
 
 
 def _message(error: openai.APIStatusError) -> str:
-    """The server's error message; without one the body, or the reason phrase of the status."""
+    """Return the server's error message, or else its body, or else the status's reason phrase."""
     place = error.response.headers.get("Location")
     if place and 300 <= error.status_code < 400:
         fix = "if you trust that, give it as --base-url"
@@ -271,7 +271,7 @@ def _message(error: openai.APIStatusError) -> str:
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds to wait, from a number in an answer's headers; ``None`` without one.
+    """Return the seconds to wait that an answer's headers state as a number, or ``None``.
 
     >>> _retry_after({"retry-after": "2.5"}), _retry_after({"retry-after": "Mon, 01 Jan 2001"})
     (2.5, None)
@@ -287,19 +287,19 @@ def _count(usage: Any, name: str) -> int | None:
 
 
 def _encodable(text: str) -> str:
-    """The text with `?` for each lone surrogate, which JSON can hold and UTF-8 can't."""
+    """Replace each lone surrogate, which JSON can hold but UTF-8 can't, with `?`."""
     return text.encode("utf-8", "replace").decode()
 
 
 async def retried(
     attempt: Callable[[], Awaitable[_Outcome | Failure]], server: Server, stopped: asyncio.Event
 ) -> _Outcome:
-    """Attempt a request until it succeeds, with a wait after each failure.
+    """Attempt a request until it succeeds, and wait after each failure.
 
     Each failure doubles the wait, up to ``server.longest_wait_s``. A server may ask for a longer
-    wait within that limit. A wait ends early once ``stopped`` is set. Raises ``BadInput`` for a
-    refused request, ``Interrupted`` after the last attempt or if the server asks for a wait beyond
-    the limit, and what ``attempt`` raises.
+    wait within that limit. A wait ends early once ``stopped`` is set. Raises ``BadInput`` if the
+    request is refused, ``Interrupted`` after the last attempt or if the server asks for a wait
+    beyond the limit, and what ``attempt`` raises.
     """
     name = f"server {server.base_url}"
     for n_attempts in itertools.count(1):

@@ -1,10 +1,10 @@
 """The ledger of a build: a file with every attempt, reply and error.
 
-Each line is a row of ``generation_request`` in JSON, and the last line of a request counts. Before
-an attempt, a line says that it failed at the most that it can cost. The line after it has the
-outcome; a reply is on the disk (fsync) before it is used. A killed process leaves at most a torn
-last line, which is dropped. In a copied warehouse, which has only the table, a new file begins with
-the table's rows.
+Each line is a row of ``generation_request`` in JSON, and the last line about a request counts.
+Before an attempt, a line records it as failed, at the most that it can cost. After the attempt,
+another line records the outcome; a reply is on disk (fsync) before it is used. A killed process
+leaves at most a torn last line, which is dropped. In a copied warehouse, which has only the table,
+a new file begins with the table's rows.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _NEW = {"n_attempts": 0, "n_tokens_most": 0, "seconds": 0.0, "status": "failed"}
 
 
 class Ledger:
-    """Requests of a benchmark by request id; those without a reply yet are in ``rows`` only."""
+    """A benchmark's requests by request id: all in ``rows``, the answered ones in ``replies``."""
 
     def __init__(self, path: Path, rows: Iterable[Row], file: IO[bytes]) -> None:
         self.path = path
@@ -45,12 +45,12 @@ class Ledger:
 
     @property
     def spent(self) -> Spent:
-        """Cost of all attempts, including those of earlier runs."""
+        """The cost of all attempts, including those of earlier runs."""
         costs = (Spent(row["n_attempts"], row["n_tokens_most"]) for row in self.rows.values())
         return sum(costs, Spent())
 
     def begin(self, request: Request, most: Spent, run_id: str) -> Row:
-        """Record an attempt about to be made, at the most that it can cost; returns it."""
+        """Record an attempt before it is made, at the most that it can cost; return its row."""
         row: Row = dict.fromkeys(TABLES[_TABLE].arrow.names) | _NEW
         row |= {name: value for name, value in vars(request).items() if name in row}
         row["request_id"] = request.request_id
@@ -60,7 +60,7 @@ class Ledger:
         return row
 
     def end(self, attempt: Row, outcome: Reply | Failure, cost: Spent, seconds: float) -> None:
-        """Record the outcome of an attempt; a reply is on the disk when this returns."""
+        """Record the outcome of an attempt; a reply is on disk when this returns."""
         row = _after(attempt, cost, seconds, getattr(outcome, "error", ""))
         if isinstance(outcome, Reply):
             row |= {"status": "refused" if outcome.refused else "replied", "reply": outcome.text}
@@ -68,7 +68,7 @@ class Ledger:
         self._write(row)
 
     def publish(self, store: Store, benchmark: str, run_id: str) -> None:
-        """Publish all requests as the table's rows of a benchmark."""
+        """Publish all requests as the benchmark's rows of ``generation_request``."""
         rows = [row | {"benchmark": benchmark} for _, row in sorted(self.rows.items())]
         store.replace(_TABLE, rows, {"benchmark": benchmark}, run_id)
 
@@ -89,7 +89,7 @@ class Ledger:
 
 
 def _after(row: Row, cost: Spent, seconds: float, error: str = "") -> Row:
-    """The row of a request after one more attempt."""
+    """Return a request's row after one more attempt."""
     row = row | {"n_attempts": row["n_attempts"] + 1, "seconds": row["seconds"] + seconds}
     row["n_tokens_most"] += cost.n_tokens
     errors = [row["error"], error and f"attempt {row['n_attempts']}: {error}"]
@@ -100,7 +100,7 @@ def _after(row: Row, cost: Spent, seconds: float, error: str = "") -> Row:
 def open_ledger(store: Store, benchmark: str) -> Iterator[Ledger]:
     """Open the ledger of a benchmark, for this process alone.
 
-    Raises ``UsageProblem`` if another process has it open, ``BadInput`` for a damaged file.
+    Raises ``UsageProblem`` if another process has it open, ``BadInput`` if the file is damaged.
     """
     with lock(store, f"benchmark {benchmark}", f"benchmark {benchmark}"):
         held = read_ledger(store, benchmark)
@@ -113,9 +113,9 @@ def open_ledger(store: Store, benchmark: str) -> Iterator[Ledger]:
 
 
 def read_ledger(store: Store | None, benchmark: str) -> Ledger:
-    """The ledger of a benchmark, for reading only; another process may be writing to it.
+    """Return a benchmark's ledger for reading only; another process may be writing to the file.
 
-    Without a warehouse it is empty. Raises ``BadInput`` for a damaged file.
+    Without a warehouse the ledger is empty. Raises ``BadInput`` if the file is damaged.
     """
     if store is None:
         return Ledger(Path(), (), BytesIO())
@@ -130,7 +130,7 @@ def read_ledger(store: Store | None, benchmark: str) -> Ledger:
                     row = json.loads(line)
                     rows[row["request_id"]] = row | {"benchmark": benchmark}
                 except (ValueError, TypeError, KeyError, RecursionError):
-                    fix = "remove that line: its request is sent again"
+                    fix = "remove that line, and its request is sent again"
                     raise BadInput(f"{path}, line {number}", "is damaged", fix) from None
     try:
         return Ledger(path, cast(TABLES[_TABLE], rows.values()).to_pylist(), BytesIO())

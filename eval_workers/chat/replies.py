@@ -1,8 +1,8 @@
-"""Reads sentences, verdicts and choices in replies of chat models.
+"""Reads sentences, verdicts and choices from the replies of chat models.
 
-Our own wordings ask for JSON (``requests``). Wordings of the papers ask for prose, and a server may
-answer in prose whatever the request asks for. So sentences are read from JSON, lists, tables and
-lines, without the talk of chat models around them.
+Our own wordings ask for JSON (``requests``). The papers' wordings ask for prose, and a server may
+answer in prose whatever the request asks for. So sentences are read from JSON, lists and lines, and
+the small talk of chat models around them is left out.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _LABEL = r"(?:sentence|example|option|version)\s*#?\d{0,3}\s*[:.)]"
 _NUMBERED = re.compile(
     rf"^\s*[-*•]?\s*[*_]{{0,2}}(?:{_NUMBER}|{_LABEL})[*_]{{0,2}}(?:\s+|$|(?=[^\d\s]))", re.I
 )
-#: Blanks before an item of a list that follows another, or an announcement, on the same line.
+#: Blanks before a list item that follows another item, or an announcement, on the same line.
 _NEXT_ITEM = re.compile(r"(?<=[.!?:])[ \t]+(?=\(?\d{1,3}[.)]\s)")
 _ENDS = re.compile(r"[.!?…][\"'”’»)\]*_`]*,?$")
 _POLITE = r"(?:sure|certainly|absolutely|of course|okay|ok|great)\b[!,.:]"
@@ -42,7 +42,7 @@ _REFUSAL = re.compile(
     r"unable|not comfortable)|as an? (?:ai|language model|assistant)\b|unfortunately,? i\b)",
     re.I,
 )
-# At most 400 characters: the search from each stray mark would else run to the reply's end.
+# At most 400 characters: otherwise the search from each stray mark would run to the reply's end.
 _EMPHASIS = re.compile(
     r"(\*\*|__|\*|`)(?=\S)(.{1,400}?)(?<=\S)\1|(?<!\w)_(?=\S)(.{1,400}?)(?<=\S)_(?!\w)"
 )
@@ -51,7 +51,7 @@ _QUOTES = {'"': '"', "“": "”", "'": "'", "‘": "’", "«": "»", "„": "�
 
 
 def sentences(reply: str) -> list[str]:
-    """The sentences of a reply in order, without numbers, markup and surrounding talk.
+    """Return the sentences of a reply in order, without numbers, markup or surrounding talk.
 
     The reply may be JSON, a numbered or bulleted list, or one sentence per line. A refusal gives an
     empty list.
@@ -70,7 +70,7 @@ def sentences(reply: str) -> list[str]:
 
 
 def _from_json(text: str) -> list[str]:
-    """The strings of the JSON value in a text."""
+    """Return the strings of the JSON value in a text."""
     start = re.search(r"[\[{]", text)
     try:
         value, _ = json.JSONDecoder().raw_decode(text, start.start() if start else 0)
@@ -80,7 +80,7 @@ def _from_json(text: str) -> list[str]:
 
 
 def _strings(value: Any) -> list[str]:
-    """Strings in a JSON value; of an object its ``sentence``, else the nested ones."""
+    """Return the strings in a JSON value; an object gives its ``sentence``, else nested ones."""
     if isinstance(value, dict):
         nested = [item for item in value.values() if isinstance(item, (list, dict))]
         texts = [item for item in value.values() if isinstance(item, str)]
@@ -91,7 +91,7 @@ def _strings(value: Any) -> list[str]:
 
 
 def _items(text: str) -> list[str]:
-    """The items of a list, or else the lines up to a refusal, without talk around them."""
+    """Return the items of a list, or else all lines before a refusal, without the talk around."""
     lines = [line.strip() for line in _NEXT_ITEM.sub("\n", text).split("\n")]
     for mark in (_NUMBERED, _BULLET):
         if any(mark.match(line) for line in lines):
@@ -109,7 +109,7 @@ def _items(text: str) -> list[str]:
 
 
 def _marked(lines: list[str], mark: re.Pattern[str]) -> list[str]:
-    """Items of a list, each a line with a mark and the lines that continue it."""
+    """Return a list's items; an item is a line that has a mark, and the lines that continue it."""
     items: list[str] = []
     open_item = False
     for line in lines:
@@ -127,16 +127,16 @@ def _marked(lines: list[str], mark: re.Pattern[str]) -> list[str]:
 
 
 def _without_markup(item: str) -> str:
-    """An item on one line, without emphasis, quotes around it, and a count of its words."""
+    """Return an item as one line, without emphasis, enclosing quotes or a count of its words."""
     text = " ".join(item.split())
-    for _ in range(3):  # markup within quotes within markup
+    for _ in range(3):  # there may be markup within quotes within markup
         text = _EMPHASIS.sub(lambda m: m.group(2) or m.group(3), text)
         text = _WORD_COUNT.sub("", _unquoted(text.strip("*_` ").rstrip(",")))
     return text
 
 
 def _unquoted(text: str) -> str:
-    """The text without a pair of quotes that opens at its start and closes only at its end."""
+    """Remove quotes around a text, if they open at its start and close only at its end."""
     closing, inner = _QUOTES.get(text[:1]), text[1:-1]
     if text[1:][-1:] != closing or text[0] in inner:
         return text
@@ -146,7 +146,7 @@ def _unquoted(text: str) -> str:
     return text if closing in inner else inner.strip()
 
 
-#: A negation and up to three words between it and the word that it negates.
+#: A negation and up to three words before the word that it negates.
 _NEGATION = (
     r"(?:\b(?:not|hardly|scarcely|barely|never|less|least|cannot|far\s+from)|n['’]t)\s+[\"“*]*"
     r"(?:(?!(?:and|but|or|only|just|merely|doubt)\b)[\w'’-]+\s+[\"“*]*){0,3}"
@@ -155,9 +155,9 @@ _VERDICT = re.compile(rf"({_NEGATION})?\b(un)?likely\b", re.I)
 
 
 def verdict(reply: str) -> bool | None:
-    """True for `likely`, False for `unlikely`; ``None`` when a reply says neither or both.
+    """Return True for `likely`, False for `unlikely`; ``None`` when a reply says neither or both.
 
-    The first clause with either word decides: explanations may follow. `Not likely` is False.
+    The first clause that has either word decides; explanations may follow. `Not likely` is False.
 
     >>> verdict('{"verdict": "unlikely"}'), verdict("Likely.\\nNothing unlikely in it.")
     (False, True)
@@ -174,14 +174,14 @@ def verdict(reply: str) -> bool | None:
     return None
 
 
-#: Marks and words between the clauses of a choice.
+#: Marks and words that separate the clauses of a choice.
 _CLAUSE_END = re.compile(
     r"[.!?;:,](?=\s|$)|\n|\s[-–—]\s|[\"“]"
     r"|\b(?:because|since|as|while|whereas|but|(?:al)?though|than)\b",
     re.I,
 )
 _CHOICE = re.compile(r"(?<![\w.,])([12])\b(?![.,]\d)")
-#: Words that speak against the sentence that a clause names, or for neither.
+#: Words that speak against the sentence that a clause names, or against both sentences.
 _AGAINST = re.compile(
     r"n['’]t\b|\b(?:not|cannot|neither|either|less|least|hardly|scarcely|barely|never|worse|worst|"
     r"odd(?:er)?|strange(?:r)?|awkward|weird|wrong|incorrect|unlikel\w*|unnatural|implausible|"
@@ -191,10 +191,10 @@ _AGAINST = re.compile(
 
 
 def chosen(reply: str) -> int | None:
-    """The sentence that a reply chooses, 1 or 2; ``None`` when it chooses neither or both.
+    """Return the sentence that a reply chooses, 1 or 2; ``None`` when it chooses neither or both.
 
-    The first clause with a number decides, unless it names both, or speaks against the sentence,
-    or another clause is just the other number.
+    The first clause that has a number decides. There is no choice if this clause names both
+    sentences or speaks against one, or if another clause is just the other number.
 
     >>> chosen("2"), chosen("**Sentence 1** - it reads well, 2 does not."), chosen("(2).")
     (2, 1, 2)

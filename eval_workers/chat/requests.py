@@ -1,4 +1,4 @@
-"""Requests to a served model, and what comes back: a reply, or a failure. Plain values."""
+"""Requests to a served model, and their outcomes: a reply or a failure. All are plain values."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TokenLimit = Literal["max_tokens", "max_completion_tokens"]
 
 
 def _json_with(key: str, value: Mapping[str, Any]) -> dict[str, Any]:
-    """The parameter ``response_format`` for a JSON object with one key."""
+    """Return the parameter ``response_format`` that asks for a JSON object with one key."""
     schema = {
         "type": "object",
         "properties": {key: value},
@@ -27,7 +27,7 @@ def _json_with(key: str, value: Mapping[str, Any]) -> dict[str, Any]:
 
 
 _SENTENCE = _json_with("sentence", {"type": "string"})
-#: Purpose -> the JSON form of its replies.
+#: Purpose -> the JSON form that its replies should have.
 _FORMS: Mapping[Purpose, dict[str, Any]] = {
     "generate": _json_with("sentences", {"type": "array", "items": {"type": "string"}}),
     "revise": _SENTENCE,
@@ -38,11 +38,11 @@ _FORMS: Mapping[Purpose, dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class ChatModel:
-    """A model as its server names it.
+    """A model, by the name that its server uses.
 
     Attributes:
         seed: a request's seed is this plus its round; ``None`` for servers that refuse a seed.
-        token_limit: name of the parameter that bounds the reply; newer models of OpenAI need
+        token_limit: name of the parameter that limits the reply; OpenAI's newer models need
             ``max_completion_tokens``.
     """
 
@@ -62,10 +62,10 @@ class ChatModel:
         max_tokens: int,
         as_json: bool = False,
     ) -> Request:
-        """A request to this model; ``max_tokens`` bounds the tokens of its reply.
+        """Return a request to this model; ``max_tokens`` limits the tokens of its reply.
 
-        ``as_json`` asks for the JSON form of the purpose; with ``perturb``, ``continue`` and
-        ``choose`` it raises ``KeyError``, as their replies are a text or a number.
+        ``as_json`` asks for a reply in the purpose's JSON form. The purposes ``perturb``,
+        ``continue`` and ``choose`` have no such form: ``as_json`` then raises ``KeyError``.
         """
         parameters: dict[str, Any] = {"temperature": temperature, self.token_limit: max_tokens}
         if self.seed is not None:
@@ -78,11 +78,12 @@ class ChatModel:
 
 @dataclass(frozen=True)
 class Request:
-    """One completion to ask for: a single user message, its parameters and its purpose.
+    """A request for one completion: a single user message, its parameters and its purpose.
 
     Attributes:
         endpoint: `completions` continues the bare prompt, without a message around it.
-        round: from 1; one more for each repeat of a question (a revision, an unclear verdict).
+        round: starts at 1 and grows by 1 each time a question is repeated (for a revision, or
+            after an unclear verdict).
     """
 
     model: str
@@ -102,7 +103,7 @@ class Request:
 
     @cached_property
     def request_id(self) -> str:
-        """Hash of all that identifies this request (32 hex digits), the form of its reply included.
+        """A hash of all that identifies this request (32 hex digits), including the reply's form.
 
         >>> model = ChatModel("m")
         >>> one, two = (
@@ -121,7 +122,7 @@ class Request:
 class Reply:
     """The reply to a request; a number of tokens is ``None`` if the server doesn't report it.
 
-    ``refused``: the server's content filter refused the request, and the text is empty.
+    ``refused`` means that the server's content filter refused the request; the text is then empty.
     """
 
     request_id: str
@@ -134,7 +135,7 @@ class Reply:
 
 @dataclass(frozen=True)
 class Failure:
-    """An attempt without a reply.
+    """The outcome of an attempt that got no usable reply.
 
     Attributes:
         retry: True if another attempt may succeed.

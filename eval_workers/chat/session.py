@@ -1,8 +1,9 @@
-"""Asks a server what plans need, within a budget; the ledger records each attempt.
+"""Sends the requests that plans need to a server, within a budget. The ledger records each attempt.
 
 A request whose reply is in the ledger is never sent again, so a stopped build can be run again.
-After an error (budget spent, no answer from the server, key refused) no new request is sent, and
-requests in flight finish. With ``server=None`` a build replays: all replies come from the ledger.
+After an error (budget spent, no answer from the server, key refused) no new request is sent, but
+requests in flight finish. With ``server=None`` a build is a replay: all replies come from the
+ledger.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.progress import progress
 
 _Result = TypeVar("_Result")
-#: Gives the reply to a request; raises ``_Stopped`` once asking has stopped.
+#: A function that returns the reply to a request; raises ``_Stopped`` once asking has stopped.
 Ask: TypeAlias = Callable[[Request], Awaitable[Reply]]
-#: Asks for what one part of a build needs, in the order in which it needs it; gives its result.
+#: A function that makes one part of a build, sending its requests in order, and returns the result.
 Plan: TypeAlias = Callable[[Ask], Awaitable[_Result]]
 
 
@@ -34,7 +35,7 @@ Plan: TypeAlias = Callable[[Ask], Awaitable[_Result]]
 class Build:
     """A benchmark that is being written; ``server=None`` replays the ledger.
 
-    ``budget`` has the limits of the benchmark; the spending of earlier runs counts.
+    ``budget`` limits the whole benchmark: the spending of earlier runs counts too.
     """
 
     store: Store
@@ -44,13 +45,13 @@ class Build:
     budget: Budget = UNLIMITED
 
     def run(self, plans: Sequence[Plan[_Result]], kind: str) -> list[_Result]:
-        """Carry out plans, publish the ledger as ``generation_request``; the plans' results.
+        """Carry out plans and publish the ledger as ``generation_request``; return their results.
 
-        Plans run in order, as many at a time as requests. ``kind`` names the plans in errors and in
-        the progress bar. Replies before an error are kept. Raises ``Interrupted`` when the budget
-        does not allow a further request or the server does not answer; ``BadInput`` when the server
-        refuses a request, a replay lacks a reply, or the disk can't be written; ``UsageProblem``
-        while another process builds this benchmark.
+        Plans start in order, as many at a time as requests. ``kind`` names the plans in errors and
+        in the progress bar. Replies before an error are kept. Raises ``Interrupted`` when the
+        budget allows no further request or the server doesn't answer. Raises ``BadInput`` when the
+        server refuses a request, a replay lacks a reply, or the disk can't be written to. Raises
+        ``UsageProblem`` while another process is building this benchmark.
         """
         results: dict[int, _Result] = {}
         waiting = iter(enumerate(plans))
@@ -80,7 +81,7 @@ class Build:
         return [results[position] for position in range(len(plans))]
 
     def replies(self, requests: Sequence[Request], kind: str) -> list[Reply]:
-        """The reply to each request, in order; equal requests are sent once. Raises as ``run``."""
+        """Return each request's reply, in order. Sends equal requests once; raises as ``run``."""
         unique = {request.request_id: request for request in requests}
         plans = [partial(_reply, request) for request in unique.values()]
         found = dict(zip(unique, self.run(plans, kind), strict=True))
@@ -92,7 +93,7 @@ async def _reply(request: Request, ask: Ask) -> Reply:
 
 
 class _Stopped(Exception):
-    """Asking has stopped; ``_Asker.stop`` is the reason."""
+    """Raised once asking has stopped; ``_Asker.stop`` is the reason."""
 
 
 class _Asker:
@@ -107,7 +108,7 @@ class _Asker:
         self.stop: PlumblineError | None = None
 
     async def run(self, work: Callable[[], Awaitable[None]]) -> None:
-        """Run ``work`` as often as there may be requests at a time, until all have ended."""
+        """Run as many copies of ``work`` as there may be requests at a time; wait for all."""
         n = self._server.concurrency
         async with nullcontext() if self._is_replay else ChatClient(self._server) as self._client:
             await asyncio.gather(*(work() for _ in range(n)))
@@ -115,7 +116,7 @@ class _Asker:
                 await self._slots.acquire()
 
     async def ask(self, request: Request) -> Reply:
-        """The reply to a request; raises ``_Stopped`` once asking has stopped."""
+        """Return the reply to a request; raises ``_Stopped`` once asking has stopped."""
         if (reply := self._ledger.replies.get(request.request_id)) is not None:
             return reply
         async with self._slots:
@@ -127,7 +128,7 @@ class _Asker:
                 raise _Stopped from e
 
     async def _attempt(self, request: Request) -> Reply | Failure:
-        """Make one attempt, recorded in the ledger before and after."""
+        """Make one attempt, and record it in the ledger before and after."""
         if self._client is None:
             text = f"{request.purpose}, word {request.word!r}, {request.pronoun}"
             problem = f"the ledger has no reply to request {request.request_id} ({text})"
@@ -136,11 +137,11 @@ class _Asker:
         at_most, actual = most(request), Spent()
         await self.meter.set_aside(at_most)
         try:
-            if self.stop is not None:  # it may have come while this request waited
+            if self.stop is not None:  # set while this request waited
                 raise _Stopped
             row = self._ledger.begin(request, at_most, self._run_id)
             start = time.monotonic()
-            actual = at_most  # what an attempt that raises an error counts as
+            actual = at_most  # counts if the attempt raises an error
             outcome = await self._client.attempt(request)
             actual = _cost(outcome, at_most)
             self._ledger.end(row, outcome, actual, round(time.monotonic() - start, 3))
@@ -150,7 +151,7 @@ class _Asker:
 
 
 def _cost(outcome: Reply | Failure, at_most: Spent) -> Spent:
-    """The cost of an attempt: no tokens if nothing is charged, ``at_most`` if it is unknown."""
+    """Return an attempt's cost: no tokens if nothing is charged, ``at_most`` if unknown."""
     if isinstance(outcome, Failure):
         return at_most if outcome.charged else Spent(1)
     if outcome.refused:

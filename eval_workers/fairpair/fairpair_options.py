@@ -1,4 +1,4 @@
-"""Options of FairPair: of figures, of sampling, and of a whole run with its models."""
+"""Options of FairPair: for figures, for sampling, and for a whole run on one or more models."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from plumbline.warehouse.options import STRICT, Seed
 
 #: Name of the rule-based perturber; any other name means a chat model.
 RULES = "rules"
-#: Put before each prompt for chat models, which would otherwise answer the prompt.
+#: Put before each prompt to a chat model, which would otherwise answer the prompt.
 INSTRUCTION = "Continue the following text. Write only what comes next:"
 
 
 def texts_of(as_published: bool) -> str:
-    """Column ``texts`` of the tables of figures: the texts that Phi compares."""
+    """Return the value of column ``texts`` in the tables of figures: which texts Phi compares."""
     return "as-published" if as_published else "filtered"
 
 
@@ -42,11 +42,11 @@ class FigureOptions:
     """Options for measuring continuations.
 
     Phi compares continuations without their prompts (section 2 of the paper). By default both
-    groups hold only texts with a valid perturbation; with ``as_published`` only the group of
+    groups have only texts that have a valid perturbation; with ``as_published`` only the group of
     perturbations is filtered (section 3.3).
 
-    The smallest p-value is 1 / (``n_permutations`` + 1). ``seed`` seeds folds, permutations and
-    resamples; a prompt's draws do not depend on other prompts.
+    The smallest possible p-value is 1 / (``n_permutations`` + 1). ``seed`` is for folds,
+    permutations and resamples; a prompt's draws don't depend on other prompts.
     """
 
     folds: Annotated[
@@ -68,10 +68,10 @@ class FigureOptions:
 
     def __post_init__(self) -> None:
         if self.folds == 1:
-            raise UsageProblem(f"folds {self.folds}", "0 for single samples, or 2 and more")
+            raise UsageProblem(f"folds {self.folds}", "expected 0 for single samples, or 2 or more")
 
     def text_filter(self) -> TextFilter:
-        """The filter of perturbations."""
+        """Return the filter that decides which perturbations are valid."""
         return TextFilter(self.filter_limit, self.filter_unit)
 
 
@@ -79,7 +79,8 @@ class FigureOptions:
 class FairPairOptions(FigureOptions):
     """Options for drawing (see ``SamplingOptions``) and measuring samples.
 
-    An empty ``phi`` means the paper's functions, jaccard and vader, if they know the language.
+    An empty ``phi`` means those of the paper's functions, jaccard and vader, that know the
+    language.
     """
 
     n: Annotated[int, Field(ge=2, le=100_000, description="Samples of each prompt and side.")] = 100
@@ -94,19 +95,19 @@ class FairPairOptions(FigureOptions):
     ] = ()
 
     def sampling(self) -> SamplingOptions:
-        """Options for drawing samples."""
+        """Return the options for drawing samples."""
         names = ("temperature", "top_p", "max_new_tokens", "seed")
         drawn = {name: getattr(self, name) for name in names}
         return SamplingOptions(**drawn, instruction=self.instruction or None)
 
 
-#: For the closed world, whose prompts end before one word: few samples of one token.
+#: Options for the closed world, whose prompts end before one word: few samples of one token each.
 CLOSED_WORLD = FairPairOptions(n=50, max_new_tokens=1, n_permutations=199, n_resamples=300)
 
 
 @plain(frozen=True)
 class SampledModel:
-    """A model to sample: ``how`` to load it here, or its name and endpoint at the server."""
+    """A model to sample from; ``how`` to load it here, or its name and endpoint on the server."""
 
     model: str
     how: ModelOptions | ServedModel
@@ -116,10 +117,10 @@ class SampledModel:
 class FairPairSpec(ModelOptions, FairPairOptions, ServerOptions):
     """Options of a FairPair run and its models. Paths are relative to the working directory.
 
-    Without ``base_url`` models are loaded here. ``endpoint``: see ``ServedModel``. Sampling of each
-    model, and perturbing, have this budget each.
+    Without ``base_url``, models are loaded here. For ``endpoint``, see ``ServedModel``. The budget
+    applies separately to the sampling of each model and to perturbing.
 
-    Raises ``UsageProblem`` for values out of range and options that contradict each other.
+    Raises ``UsageProblem`` for values out of range and for options that contradict each other.
     """
 
     model: Annotated[str, Field(description="Hub ids, directories or served names, by commas.")] = (
@@ -158,15 +159,15 @@ class FairPairSpec(ModelOptions, FairPairOptions, ServerOptions):
             raise UsageProblem(what, "is for a chat perturber", "give --perturber MODEL")
 
     def sampling(self) -> SamplingOptions:
-        """Options for drawing samples; by default chat models get ``INSTRUCTION``."""
+        """Return the options for drawing samples; by default chat models get ``INSTRUCTION``."""
         if self.instruction is None and self.endpoint == "chat":
             return replace(super().sampling(), instruction=INSTRUCTION)
         return super().sampling()
 
     def targets(self) -> tuple[SampledModel, ...]:
-        """The models, each once. Raises ``UsageProblem`` without one, and as ``model_lists.load``.
+        """Return the models, each once; if there is a server, also those that can't be loaded here.
 
-        With a server, the list keeps models that can't be loaded here.
+        Raises ``UsageProblem`` if there is none, and what ``model_lists.load`` raises.
 
         >>> [target.model for target in FairPairSpec(model="a, b,a").targets()]
         ['a', 'b']
@@ -189,9 +190,9 @@ class FairPairSpec(ModelOptions, FairPairOptions, ServerOptions):
         return tuple(SampledModel(name, model_options) for name, model_options in listed)
 
     def perturber_server(self) -> Server:
-        """Server of a chat perturber."""
+        """Return the server that a chat perturber uses."""
         return self.server(self.perturber_url or self.base_url or DEFAULT_URL)
 
     def chat_wording(self) -> PerturbWording:
-        """Request to a chat perturber. Raises as ``load_wording``."""
+        """Return the wording for a chat perturber. Raises what ``load_wording`` raises."""
         return load_wording(Path(self.wording) if self.wording else None)

@@ -1,4 +1,4 @@
-"""Steps of FairPair on a warehouse; each reads earlier results from tables and can be repeated."""
+"""The steps of a FairPair run; each reads earlier results from tables and can be repeated."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ _PAPER = ("jaccard", "vader")
 
 
 def prompt_rows(store: Store | None, probe_set: str, spec: FairPairSpec) -> list[Row]:
-    """Prompts of a set: from the spec's file, else the warehouse, else ``PROBE_SETS``.
+    """Return a set's prompts, from the spec's file, else the warehouse, else ``PROBE_SETS``.
 
-    Raises ``UsageProblem`` for an unknown set and an invalid name, and as ``probe_prompts.load``.
+    Raises ``UsageProblem`` for an unknown set or an invalid name, and as ``probe_prompts.load``.
 
     >>> len(prompt_rows(None, "common-sents", FairPairSpec()))
     60
@@ -56,7 +56,7 @@ def prompt_rows(store: Store | None, probe_set: str, spec: FairPairSpec) -> list
 
 
 def check(spec: FairPairSpec, probe_set: str, rows: Sequence[Row]) -> None:
-    """Raise errors of scoring functions, perturber and prompts before the run starts."""
+    """Check scoring functions, perturber and prompts, so that errors come before the run starts."""
     scoring_functions(spec, rows)
     check_counterparts(probe_set, rows)
     if spec.perturber == RULES:
@@ -66,10 +66,10 @@ def check(spec: FairPairSpec, probe_set: str, rows: Sequence[Row]) -> None:
 
 
 def scoring_functions(spec: FairPairSpec, rows: Sequence[Row]) -> tuple[str, ...]:
-    """Names of the spec's scoring functions; by default the paper's that know the language.
+    """Return the names of the spec's scoring functions; by default, those of the paper that fit.
 
-    Raises ``UsageProblem`` for an unknown name, a function named twice, and one of the spec that
-    doesn't know a language of the prompts.
+    A function fits if it knows all languages of the prompts. Raises ``UsageProblem`` if the spec
+    names a function that doesn't, or if a name is unknown or given twice.
 
     >>> scoring_functions(FairPairSpec(), [{"language": "de"}])
     ('jaccard',)
@@ -91,7 +91,7 @@ def scoring_functions(spec: FairPairSpec, rows: Sequence[Row]) -> tuple[str, ...
 
 
 def write_prompts(store: Store, probe_set: str, rows: Sequence[Row], run_id: str) -> None:
-    """Publish a set's prompts unless the warehouse has the same ones."""
+    """Publish a set's prompts, unless the warehouse already has the same prompts."""
     if _contents(store.read("probe_prompt", probe_set=probe_set).to_pylist()) != _contents(rows):
         new = [{**row, "run_id": run_id} for row in rows]
         store.replace("probe_prompt", new, {"probe_set": probe_set}, run_id)
@@ -107,7 +107,7 @@ def draw(
 ) -> SampleCounts:
     """Draw the missing samples from a model loaded here, or from its server.
 
-    Raises ``BadInput`` if no prompt could be continued, and as the sampler.
+    Raises ``BadInput`` if no prompt could be continued, and what the sampler raises.
     """
     sampling, how = spec.sampling(), target.how
     if isinstance(how, ServedModel):
@@ -126,10 +126,10 @@ def draw(
 
 
 def continued(store: Store, probe_set: str, spec: FairPairSpec) -> list[tuple[str, str]]:
-    """Keys of the models and decodings that have samples of a set, sorted by model name.
+    """Return keys of the models and decodings that have samples of a set, sorted by model name.
 
-    ``spec.model`` limits them to names or keys. Raises ``UsageProblem`` without any, and for a name
-    without samples.
+    If ``spec.model`` has names or keys, only these models are returned. Raises ``UsageProblem`` if
+    the set has no samples, or if a named model has none.
     """
     query = (
         "SELECT DISTINCT model, model_key, sampling_key FROM continuation "
@@ -141,7 +141,7 @@ def continued(store: Store, probe_set: str, spec: FairPairSpec) -> list[tuple[st
     if missing := sorted(names - known):
         models = ", ".join(dict.fromkeys(row["model"] for row in rows)) or "no model"
         problem = f"has no samples of {missing[0]}"
-        raise UsageProblem(f"probe set {probe_set!r}", problem, f"there are those of {models}")
+        raise UsageProblem(f"probe set {probe_set!r}", problem, f"it has samples of {models}")
     if not rows:
         fix = f"run plumbline fairpair run {probe_set} --model ID_OR_PATH"
         raise UsageProblem(f"probe set {probe_set!r}", "has no samples", fix)
@@ -152,9 +152,10 @@ def continued(store: Store, probe_set: str, spec: FairPairSpec) -> list[tuple[st
 def perturb(
     store: Store, probe_set: str, model_key: str, sampling_key: str, spec: FairPairSpec, run_id: str
 ) -> PerturbedSamples:
-    """Perturb all continuations of a model and a decoding; returns the key of the new rows.
+    """Perturb all continuations of a model and a decoding; return the key of the new rows.
 
-    A chat perturber sends only requests without a reply in its ledger. Raises as ``perturb_set``.
+    A chat perturber only sends requests that have no reply in its ledger. Raises what
+    ``perturb_set`` raises.
     """
     perturber: Perturber = RulePerturber()
     if spec.perturber != RULES:

@@ -1,4 +1,4 @@
-"""Scoring functions whose item is a number: Phi = |a - b|, and the means of folds."""
+"""Functions that scoring functions with numbers as items share: Phi is |a - b|; folds are means."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Floats: TypeAlias = NDArray[np.float64]
 
 
 class Means(NamedTuple):
-    """Mean distances of two groups: between them and, over pairs of distinct items, within each.
+    """The mean distance between two groups and, over pairs of distinct items, within each group.
 
     A mean over no pairs is NaN.
     """
@@ -24,7 +24,7 @@ class Means(NamedTuple):
 
 
 def combine(items: Sequence[float]) -> float:
-    """The mean of a fold's numbers.
+    """Return the mean of a fold's numbers.
 
     >>> combine([0.5, -0.1])
     0.2
@@ -33,7 +33,7 @@ def combine(items: Sequence[float]) -> float:
 
 
 def distances(items: Sequence[float]) -> Floats:
-    """Matrix of |a - b| of every two numbers.
+    """Return the matrix of |a - b| for every two numbers.
 
     >>> distances([0.0, 0.5]).tolist()
     [[0.0, 0.5], [0.5, 0.0]]
@@ -43,7 +43,7 @@ def distances(items: Sequence[float]) -> Floats:
 
 
 def means(left: Sequence[float], right: Sequence[float]) -> Means:
-    """Mean |a - b| between two groups and within each.
+    """Return the mean |a - b| between two groups and within each group.
 
     >>> means([0.0, 1.0], [3.0])
     Means(between=2.5, within_left=1.0, within_right=nan)
@@ -52,7 +52,7 @@ def means(left: Sequence[float], right: Sequence[float]) -> Means:
 
 
 def block_means(distances: Floats, n_left: int) -> Means:
-    """Mean distances of two groups from the matrix over all items, the left group's items first.
+    """Return the mean distances from the matrix over all items, the left group's items first.
 
     >>> block_means(np.array([[0.0, 1, 2], [1, 0, 4], [2, 4, 0]]), 2)
     Means(between=3.0, within_left=1.0, within_right=nan)

@@ -1,6 +1,6 @@
-"""Prompts about a person and about a counterpart, from the templates and words of a TOML file.
+"""Prompts about a person and about a counterpart, made from templates and words in a TOML file.
 
-Other packages add files: see ``docs/extend.md``.
+Other packages can add files: see ``docs/extend.md``.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ PROBE_SETS = Registry(
 )
 
 
-#: Group -> form of a word; the key is "" if all groups share the form.
+#: Group -> a word's form; the only key is "" if all groups share the form.
 Forms: TypeAlias = Annotated[
     Mapping[str, Text],
     BeforeValidator(lambda value: {"": value} if isinstance(value, str) else value),
 ]
-#: Words that together describe a person; a single word needs no list.
+#: Words that together describe a person; in the file, a single word needs no list.
 _Combination: TypeAlias = Annotated[tuple[Forms, ...], OneOrMore]
 
 #: Placeholders that every template needs; `a|b` means at least one of the two.
@@ -50,14 +50,14 @@ class _Templates:
     described: Annotated[
         Text, AfterValidator(holding((*_PLACEHOLDERS, "descriptors|a_descriptors")))
     ] = ""
-    joined: Text = ", "  # separator of several descriptors
+    joined: Text = ", "  # separates several descriptors
 
 
 @toml_table
 class PromptFile:
     """A file of prompts; ``common-sents.toml`` explains each key.
 
-    An entry of ``descriptors`` holds words used together; an empty entry makes prompts without any.
+    An entry of ``descriptors`` has words to use together; an empty entry gives prompts without any.
     """
 
     file: str
@@ -87,7 +87,7 @@ class PromptFile:
             raise ValueError("templates.described is missing: descriptors have a template")
 
     def with_article(self, word: str) -> str:
-        """A word with its article; the word alone if the file has no article for its beginning.
+        """Add the article that the file has for the word's beginning, if it has one.
 
         >>> file = load()
         >>> [file.with_article(w) for w in ("clerk", "editor", "unit manager", "Uninvited one")]
@@ -121,7 +121,7 @@ class PromptFile:
 
 
 def form(word: Forms, group: str) -> str:
-    """The form of a word for a group.
+    """Return a word's form for a group.
 
     >>> form({"": "clerk"}, "m"), form({"m": "Lehrer", "f": "Lehrerin"}, "f")
     ('clerk', 'Lehrerin')
@@ -132,8 +132,8 @@ def form(word: Forms, group: str) -> str:
 def load(source: Path | str = "common-sents") -> PromptFile:
     """Read a file of prompts by its path, or one of ``PROBE_SETS`` by its name.
 
-    Raises ``UsageProblem`` if there is no such file, and for a name as ``Registry.text``;
-    ``BadInput`` for a wrong value and for an unknown key or placeholder.
+    Raises ``UsageProblem`` if there is no such file, and what ``Registry.text`` raises for a name.
+    Raises ``BadInput`` for a wrong value and for an unknown key or placeholder.
     """
     if isinstance(source, Path):
         return toml_file.load(PromptFile, source, str(source), file=source.name)
@@ -142,10 +142,10 @@ def load(source: Path | str = "common-sents") -> PromptFile:
 
 
 def prompt_rows(file: PromptFile, name: str, run_id: str) -> list[dict[str, object]]:
-    """Rows of ``probe_prompt`` for the set ``name``.
+    """Return the rows of ``probe_prompt`` for the set ``name``.
 
-    There is one row for each pair of names, combination of descriptors and occupation; occupations
-    vary fastest. Raises ``BadInput`` if two prompts get the same identifier.
+    Each combination of a pair of names, an entry of descriptors and an occupation has a row;
+    occupations vary fastest. Raises ``BadInput`` if two prompts get the same identifier.
 
     >>> rows = prompt_rows(load(), "common-sents", "r")
     >>> len(rows), rows[1]["prompt_id"], rows[1]["perturbed_prompt"]
@@ -186,13 +186,13 @@ def prompt_rows(file: PromptFile, name: str, run_id: str) -> list[dict[str, obje
 
 
 def closed_world_rows(run_id: str) -> list[dict[str, object]]:
-    """Rows of ``probe_prompt`` for the closed world; pronouns take the place of names.
+    """Return the rows of ``probe_prompt`` for the closed world; pronouns take the place of names.
 
-    Each prompt ends before a slot, which its identifier names. In topic `planted`, which comes
-    first, the slot's words lean to a gender; in topic `control` they don't depend on the person.
-    Sample one new token, which is one word in a model of the preset `closed`; further tokens may
-    belong to other slots. F is modest: with some fifty words in a slot, two samples of one group
-    nearly always differ.
+    Each prompt ends before a slot, which its identifier names. In the topic `planted`, which comes
+    first, the slot's words lean to a gender; in the topic `control`, they don't depend on the
+    person. Sample one new token, which is one word for a model of the preset `closed`; later tokens
+    may belong to other slots. F is modest: since a slot has some fifty possible words, two samples
+    from one group nearly always differ.
 
     >>> rows = closed_world_rows("")
     >>> len(rows), rows[0]["prompt_id"], rows[0]["prompt"][-36:]

@@ -1,7 +1,7 @@
 """Model backends, one file each (``NAME_backend.py``).
 
-``scoring_contract`` and ``sampling_contract`` define their methods. Other packages add backends by
-entry points of the group ``plumbline.backends``: see ``docs/extend.md``.
+``scoring_contract`` and ``sampling_contract`` define a backend's methods. Other packages can add
+backends as entry points of the group ``plumbline.backends``: see ``docs/extend.md``.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 
 class BackendModule(Protocol):
-    """Contract of a backend's module."""
+    """What the module of a backend has to define."""
 
     def open_model(self, model: str, options: ModelOptions) -> Backend:
-        """The model with this hub id or path; its weights are loaded when first needed.
+        """Return the model with this hub id or path; its weights are loaded when first needed.
 
-        Scoring needs the methods of ``scoring_contract.Backend``, sampling those of
-        ``sampling_contract.SamplingModel``.
+        To be scored, the model needs the methods of ``scoring_contract.Backend``; to be sampled,
+        the methods of ``sampling_contract.SamplingModel``.
         """
 
 
@@ -37,10 +37,11 @@ BACKENDS = Registry("backend", __name__, "_backend.py", "plumbline.backends", Ba
 
 
 def open_backend(model: str, options: ModelOptions) -> Backend:
-    """The model under ``options.backend``, weights not loaded yet.
+    """Open the model with ``options.backend``, without loading its weights.
 
-    With the option `transformers`, an n-gram model's directory is opened with `ngram`. Raises the
-    errors of the backend and of ``Registry.load``, such as ``UsageProblem`` for an unknown backend.
+    If the backend is `transformers`, an n-gram model's directory is opened with `ngram` instead.
+    Raises the errors of the backend and of ``Registry.load``, such as ``UsageProblem`` for an
+    unknown backend.
     """
     if options.backend == "transformers" and is_ngram(model):
         options = replace(options, backend="ngram")
@@ -50,9 +51,9 @@ def open_backend(model: str, options: ModelOptions) -> Backend:
 
 @contextmanager
 def memory_released() -> Iterator[None]:
-    """As a decorator: free the memory of the model that a function opened, after it returns.
+    """Decorate a function that opens a model: free the model's memory after the function returns.
 
-    Until then the function's variables hold the model.
+    Until the function returns, its variables keep the model alive.
     """
     try:
         yield
@@ -82,12 +83,12 @@ def memory_problems(
 
 
 def is_about_memory(error: Exception) -> bool:
-    """True if memory ran out; torch's ``RuntimeError`` is recognised by its text."""
+    """Return True if memory ran out; torch's ``RuntimeError`` is recognised by its text."""
     words = ("out of memory", "can't allocate memory")
     return isinstance(error, MemoryError) or any(said in str(error) for said in words)
 
 
-#: The open model by its name and options; ``None`` outside ``one_model_kept``.
+#: Maps the name and options of the open model to the model; ``None`` outside ``one_model_kept``.
 _kept: dict[tuple[str, ModelOptions], Any] | None = None
 
 
@@ -105,9 +106,9 @@ def one_model_kept() -> Iterator[None]:
 
 @contextmanager
 def opened(store: Store, model: str, options: ModelOptions) -> Iterator[Any]:
-    """A model for several steps; a full disk or memory within the block raises ``BadInput``.
+    """Yield a model for several steps; raise ``BadInput`` if disk or memory runs out in the block.
 
-    Unless the model is open already, another open model is closed first, to free its memory.
+    If a different model is open, it is closed first to free its memory.
     """
     kept = {} if _kept is None else _kept
     if (model, options) not in kept:

@@ -1,9 +1,9 @@
 """The CUDA devices, threads and free memory that this process can use.
 
-Lanes are forward passes at the same time on one copy of the weights. On a CPU, threads of one
-matrix product wait for each other at every small kernel; if another program uses a core, all of
-them are delayed. So each lane is a thread that computes one whole pass after another. Lanes don't
-wait for each other; one lane per core suits a busy machine too.
+Lanes are forward passes that run at the same time on one copy of the weights. On a CPU, threads
+that share a matrix product wait for each other at every small kernel; if another program uses one
+core, all these threads are delayed. So each lane is a thread that computes one whole pass after
+another. Lanes don't wait for each other, so one lane per core also works well on a busy machine.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.warehouse.cores import n_cores
 from plumbline.warehouse.errors import UsageProblem
 
-#: Tokens per forward pass. More aren't faster on a CPU: there a causal model reads a pass as one
-#: tree of texts, and attention is quadratic in the length of the tree.
+#: Tokens per forward pass. Larger passes aren't faster on a CPU: there a causal model reads a pass
+#: as one tree of texts, and the cost of attention is quadratic in the length of the tree.
 _BATCH_TOKENS = {"cpu": 512, "cuda": 4096}
-#: Backends whose workers need devices of their own.
+#: Backends whose workers each need devices of their own.
 _OF_DEVICES = ("transformers", "vllm")
-#: In the thread of a lane, ``stop`` is the event that ends its lanes.
+#: In a lane's thread, the attribute ``stop`` is the event that ends all lanes of the same call.
 _lane = threading.local()
 Part = TypeVar("Part")
 
 
 def batch_tokens(options: ModelOptions, device: str) -> int:
-    """Tokens per forward pass: the option's number, or the default of ``cpu`` or ``cuda``.
+    """Return the tokens per forward pass: the option's number, or the default for the device.
 
     >>> batch_tokens(ModelOptions(), "cpu"), batch_tokens(ModelOptions(batch_tokens=9), "cuda")
     (512, 9)
@@ -43,7 +43,7 @@ def batch_tokens(options: ModelOptions, device: str) -> int:
 
 
 def visible() -> list[str]:
-    """CUDA devices of this process, by their names in ``CUDA_VISIBLE_DEVICES``."""
+    """Return the names of this process's CUDA devices, as in ``CUDA_VISIBLE_DEVICES``."""
     n_devices = torch.cuda.device_count()
     named = os.environ.get("CUDA_VISIBLE_DEVICES")
     if named is None:
@@ -52,10 +52,10 @@ def visible() -> list[str]:
 
 
 def worker_environments(options: ModelOptions, n_workers: int) -> list[dict[str, str]]:
-    """The environment of each of several processes with a model: its devices and threads.
+    """Return the environment of each worker process, which sets its devices and threads.
 
-    Without ``OMP_NUM_THREADS`` this process, the first, gets its share of the threads, too. Raises
-    ``UsageProblem`` for too few devices.
+    If ``OMP_NUM_THREADS`` isn't set, this process, the first worker, is also limited to its share
+    of the threads. Raises ``UsageProblem`` if there are too few devices.
     """
     environment = dict(os.environ)
     if "OMP_NUM_THREADS" not in environment:
@@ -76,24 +76,24 @@ def worker_environments(options: ModelOptions, n_workers: int) -> list[dict[str,
 
 
 def n_threads() -> int:
-    """Threads for matrix products: torch's number, at most the cores of this process."""
+    """Return the number of threads for matrix products: torch's, but at most one per core."""
     return min(torch.get_num_threads(), n_cores())
 
 
 def limit_threads(n_threads: int) -> None:
-    """Set how many threads a matrix product takes, in this Python thread and in later ones."""
+    """Set how many threads a matrix product uses, in this Python thread and in later ones."""
     torch.set_num_threads(n_threads)
 
 
 class Stopped(Exception):
-    """Another lane failed, or Ctrl-C was pressed: the results of this pass aren't needed."""
+    """Raised in a lane whose results aren't needed: another lane failed, or Ctrl-C was pressed."""
 
 
 def in_lanes(work: Callable[[Part], object], items: Sequence[Part], n_threads: int) -> None:
-    """Call ``work`` on each item in lanes that share ``n_threads``; items are started in order.
+    """Call ``work`` on each item, in lanes that share ``n_threads``; items are started in order.
 
-    A single lane runs in the calling thread. The first error, or Ctrl-C, is raised once the passes
-    that run already have ended, or stopped at ``raise_if_stopped``; no other is started.
+    A single lane runs in the calling thread. After the first error, or Ctrl-C, no further pass is
+    started. The error is raised once the running passes end or stop at ``raise_if_stopped``.
     """
     n_lanes = max(1, min(n_threads, len(items)))
     if n_lanes == 1:
@@ -108,7 +108,7 @@ def in_lanes(work: Callable[[Part], object], items: Sequence[Part], n_threads: i
     finally:
         stop.set()
         pool.shutdown(cancel_futures=True)
-        limit_threads(n_threads)  # later threads would inherit a lane's number
+        limit_threads(n_threads)  # otherwise later threads would inherit a lane's limit
 
 
 def _start_lane(n_threads: int, stop: threading.Event) -> None:
@@ -117,7 +117,7 @@ def _start_lane(n_threads: int, stop: threading.Event) -> None:
 
 
 def raise_if_stopped() -> None:
-    """Raise ``Stopped`` if this thread is a lane that has to end."""
+    """Raise ``Stopped`` if this thread is a lane that should stop."""
     if hasattr(_lane, "stop") and _lane.stop.is_set():
         raise Stopped
 
@@ -130,7 +130,7 @@ def release() -> None:
 
 
 def free_bytes(device: str) -> int:
-    """Free memory of ``cpu`` or ``cuda`` in bytes; outside Linux all memory of the machine."""
+    """Return the free memory of the device in bytes (outside Linux, all memory of the machine)."""
     if device != "cpu":
         return int(torch.cuda.mem_get_info()[0])
     try:
@@ -139,7 +139,7 @@ def free_bytes(device: str) -> int:
     except (OSError, StopIteration):  # not Linux
         free = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     of_container = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory.current"))
-    with suppress(OSError, ValueError):  # without a limit (cgroup 2)
+    with suppress(OSError, ValueError):  # the container (cgroup 2) has no memory limit
         limit, used = (int(path.read_text()) for path in of_container)
         free = min(free, limit - used)
     return free

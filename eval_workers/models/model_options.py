@@ -16,7 +16,7 @@ Device = Literal["auto", "cpu", "cuda"]
 Quantisation = Literal["int8", "nf4"]
 TextForm = Literal["written", "released"]
 Pll = Literal["within-word-l2r", "original", "crows-pairs"]
-#: Options that apply only to scores of whole sentences.
+#: Options that apply only when whole sentences are scored.
 OF_SCORES = ("text_form", "per_token", "pll", "chat", "family")
 
 
@@ -24,34 +24,34 @@ OF_SCORES = ("text_form", "per_token", "pll", "chat", "family")
 class ModelOptions:
     """Options for loading and running a model.
 
-    All fields but ``batch_tokens``, ``tensor_parallel``, ``device``, ``base_url``, ``concurrency``,
-    ``per_token`` and ``family`` can change a score. ``text_form``: see ``in_form``; ``pll``: see
-    ``local.masked``; ``chat``: see ``local.chat_template``.
+    A change to any field can change a score, except ``batch_tokens``, ``tensor_parallel``,
+    ``device``, ``base_url``, ``concurrency``, ``per_token`` and ``family``. For ``text_form`` see
+    ``in_form``, for ``pll`` see ``local.masked``, for ``chat`` see ``local.chat_template``.
     """
 
     revision: Annotated[str | None, Field(description="Hub revision: branch, tag or commit.")] = (
         None
     )
-    dtype: Annotated[Dtype, Field(description="Type of the weights.")] = "float32"
-    device: Annotated[Device, Field(description="auto: a GPU if there is one.")] = "auto"
+    dtype: Annotated[Dtype, Field(description="Data type of the weights.")] = "float32"
+    device: Annotated[Device, Field(description="auto uses a GPU if there is one.")] = "auto"
     batch_tokens: Annotated[
         int | None,
-        Field(gt=0, le=10**9, description="Tokens of a forward pass; default: by the device."),
+        Field(gt=0, le=10**9, description="Tokens per forward pass; default: by device."),
     ] = None
-    bos: Annotated[str | None, Field(description="Context token instead of the model's own.")] = (
+    bos: Annotated[str | None, Field(description="Start token (BOS), if not the model's own.")] = (
         None
     )
     backend: Annotated[str, Field(description="transformers, vllm, server, or your own.")] = (
         "transformers"
     )
     base_url: Annotated[
-        str, Field(description="Address of the server (server), such as http://HOST/v1.")
+        str, Field(description="Address of the server, such as http://HOST/v1 (server).")
     ] = ""
     concurrency: Annotated[
-        int, Field(gt=0, le=1_024, description="Requests at a time (server).")
+        int, Field(gt=0, le=1_024, description="Parallel requests (server).")
     ] = 8
     tensor_parallel: Annotated[
-        int, Field(gt=0, le=1_024, description="GPUs that share a model (vllm).")
+        int, Field(gt=0, le=1_024, description="GPUs per model copy (vllm).")
     ] = 1
     adapter: Annotated[
         str | None, Field(description="PEFT adapter for the model: hub id or directory.")
@@ -62,14 +62,14 @@ class ModelOptions:
     ] = None
     text_form: Annotated[
         TextForm,
-        Field(description="released: without double quotes, only the first letter a capital."),
+        Field(description="released: no double quotes, only the first letter capitalised."),
     ] = "written"
     pll: Annotated[
         Pll,
         Field(description="Masked models: which tokens are masked together (docs/models.md)."),
     ] = "within-word-l2r"
     chat: Annotated[
-        str | None, Field(description="Sentences as answers in a chat: default, or a TOML file.")
+        str | None, Field(description="Score sentences as chat answers: default, or a TOML file.")
     ] = None
     per_token: Annotated[bool, Field(description="Keep the log-probability of every token.")] = (
         False
@@ -78,13 +78,13 @@ class ModelOptions:
         str | None,
         Field(
             min_length=1,
-            description="Family under whose mean this model counts; default: as published.",
+            description="Model family, for means over families; default: as published.",
         ),
     ] = None
 
 
 def refuse_options(options: ModelOptions, names: Iterable[str], problem: str) -> None:
-    """Raise ``UsageProblem`` if one of the named options doesn't have its default.
+    """Raise ``UsageProblem`` if one of the named options differs from its default.
 
     >>> refuse_options(ModelOptions(dtype="float16"), ["dtype"], "the server has loaded the model")
     Traceback (most recent call last):
@@ -99,22 +99,22 @@ def refuse_options(options: ModelOptions, names: Iterable[str], problem: str) ->
 
 
 def in_form(text: str, form: TextForm) -> str:
-    """A sentence in a text form: `written`, or as for UnStereoEval's released scores.
+    """Return a sentence in a text form: `written` (unchanged) or `released`.
 
-    Those scores (Belem et al., ICLR 2024) are of sentences without straight double quotes, in lower
-    case except for the first letter.
+    UnStereoEval's released scores (Belem et al., ICLR 2024) are of sentences in the second form:
+    without straight double quotes, and in lower case except for the first letter.
 
     >>> in_form('"She met the CEO of BBC," Ann said.', "released")
     'She met the ceo of bbc, ann said.'
     >>> in_form("She met the CEO.", "written")
     'She met the CEO.'
     """
-    # Quotes are removed first: the letter after an opening quote becomes the capital.
+    # Quotes are removed first, so that the letter after an opening quote is capitalised.
     return text.replace('"', "").capitalize() if form == "released" else text
 
 
 def pair_in_form(pair: dict[str, Any], form: TextForm) -> dict[str, Any]:
-    """A row of ``benchmark_pair`` with its sentences in a text form.
+    """Return a row of ``benchmark_pair`` with its sentences in a text form.
 
     >>> pair = {"pair_id": "1", "sentence_a": "She, a CEO.", "sentence_b": "He, a CEO."}
     >>> pair_in_form(pair, "released")["sentence_b"]

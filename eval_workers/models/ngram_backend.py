@@ -1,6 +1,6 @@
 """Score with a count-based n-gram model of words, made by ``plumbline train --preset 5gram``.
 
-Unknown words have a probability too. The model can't continue prompts.
+The model also gives unknown words a probability. It can't continue prompts.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class NgramBackend(CausalModel):
     """A count-based model; see ``TextReader`` for its errors."""
 
     supports = frozenset[str]()
-    knows_all_words = False  # words outside the training text are one unknown word
+    knows_all_words = False  # all words outside the training text count as one unknown word
 
     def __init__(self, model: str, options: ModelOptions) -> None:
         if not is_ngram(model):
@@ -44,18 +44,18 @@ class NgramBackend(CausalModel):
         self.identity = replace(self.identity, dtype="float64")
 
     def versions(self) -> dict[str, str]:
-        """Versions of what decides the scores, by name."""
+        """Return the versions of everything that decides the scores, by name."""
         return {"n-grams": str(VERSION), "tokenizers": tokenizers.__version__}
 
     @cached_property
     def weights(self) -> NgramModel:
-        """The model of the directory."""
+        """The model that is saved in the directory."""
         return NgramModel.load(Path(self.source.location))
 
     def continue_(self, *_: object) -> NoReturn:
         """Raise ``UsageProblem``: an n-gram model only scores."""
-        problem = "counts n-grams, scores sentences and can't continue a text"
-        fix = "give a neural model: a hub id, or one of plumbline train with another preset"
+        problem = "counts n-grams: it scores sentences, but can't continue a text"
+        fix = "give a neural model: a hub id, or one from plumbline train with another preset"
         raise UsageProblem(f"model {self.source.name}", problem, fix)
 
 

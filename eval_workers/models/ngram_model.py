@@ -2,12 +2,13 @@
 
     P(w | c) = max(a(cw) - D, 0) / a(c.) + D t(c) / a(c.) P(w | c')
 
-where a(c.) is the sum of a(cw) over words, t(c) the number of distinct words after the context c,
-and c' the context without its first word (Chen and Goodman, 1999, doi:10.1006/csla.1999.0128).
-For the longest n-grams and those that begin a sentence, a is the number of occurrences; for others,
-the number of distinct words before the n-gram. Single words back off to a uniform distribution over
-words, the unknown word included. Each length has its own D = n1 / (n1 + 2 n2) (Ney, Essen and
-Kneser, 1994), where n1 and n2 are the numbers of n-grams with a = 1 and a = 2.
+where a(c.) is the sum of a(cw) over all words w, t(c) is the number of distinct words after the
+context c, and c' is the context without its first word (Chen and Goodman, 1999,
+doi:10.1006/csla.1999.0128). For the longest n-grams, and for n-grams that begin a sentence, a is
+the number of occurrences; for all others it is the number of distinct words before the n-gram.
+Single words back off to a uniform distribution over words, including the unknown word. Each length
+has its own D = n1 / (n1 + 2 n2) (Ney, Essen and Kneser, 1994), where n1 and n2 count the n-grams
+with a = 1 and a = 2.
 """
 
 from __future__ import annotations
@@ -23,40 +24,40 @@ from safetensors.numpy import load_file
 
 from plumbline.warehouse.errors import BadInput
 
-#: Increased when the probabilities of a text, or the files of a model, change.
+#: Increase this when a text's probabilities, or the format of a model's files, change.
 VERSION = 2
-#: Numbers for the boundary between sentences, and for words outside the vocabulary.
+#: Word numbers that stand for the boundary between sentences and for all unknown words.
 BOS, UNKNOWN = 0, 1
 Ints = np.ndarray[Any, np.dtype[np.integer[Any]]]
 WEIGHTS = "model.safetensors"
-#: Discount for a text that is too small to estimate it.
+#: Discount for a text that is too small to estimate one.
 _USUAL_DISCOUNT = 0.5
 
-#: A sentence: the numbers of its words.
+#: A sentence, as the numbers of its words.
 Sentence = Sequence[int] | Ints
 
 
 @dataclass(frozen=True)
 class NgramOptions:
-    """Options of a count-based model; ``order``: number of words in its longest n-grams."""
+    """Options of a count-based model. ``order`` is the number of words in its longest n-grams."""
 
     order: int = 5
 
 
 @dataclass(frozen=True)
 class NgramModel:
-    """A tree of n-grams: n-grams of one word are the first nodes, then those of two, and so on.
+    """A tree of n-grams. Its nodes are sorted by length: n-grams of one word, of two, and so on.
 
-    The children of a node are the n-grams with one more word at the end, sorted by this word.
+    The children of a node are the n-grams with one more word at the end, sorted by that word.
 
     Attributes:
-        levels: the first node of each length, then the number of nodes.
+        levels: the first node of each length, followed by the number of nodes.
         root: a(c.) and t(c) of the empty context.
         discounts: D of each length.
         words: the last word of each n-gram.
         counts: a of each n-gram.
-        children: the first child of all nodes but the longest n-grams, then the number of nodes.
-        totals: a(c.) of all nodes but the longest n-grams.
+        children: the first child of each node except the longest n-grams, then the number of nodes.
+        totals: a(c.) of each node except the longest n-grams.
     """
 
     levels: Ints
@@ -78,7 +79,7 @@ class NgramModel:
         return int(self.levels[1])
 
     def logprobs(self, sentences: Sequence[Sentence]) -> list[list[float]]:
-        """ln P(word | BOS, earlier words) in nats of every word of each sentence."""
+        """Return ln P(word | BOS, earlier words) for every word of each sentence."""
         words, position = laid_out(sentences)
         total, types = map(float, self.root)
         values = np.full(len(words), 1.0 / (self.n_embedded - 1))  # BOS is never predicted
@@ -101,7 +102,7 @@ class NgramModel:
         return [part.tolist() for part in np.split(np.log(values[position > 0]), ends)]
 
     def _find(self, words: Ints, first: Ints, end: Ints) -> Ints:
-        """For each word, its node from ``first`` to ``end`` - 1; -1 if none of them has it."""
+        """Return each word's node, from ``first`` to ``end`` - 1, or -1 if there is none."""
         low, high = first, end  # bounds of the last node whose word isn't greater
         while (high - low > 1).any():
             middle = (low + high) // 2
@@ -120,7 +121,7 @@ class NgramModel:
 
 
 def laid_out(sentences: Sequence[Sentence]) -> tuple[Ints, Ints]:
-    """Concatenated sentences, each after a BOS, and every word's position; a BOS has 0.
+    """Concatenate the sentences, each after a BOS; return the words and their positions (BOS: 0).
 
     >>> [part.tolist() for part in laid_out([[7, 8], [9]])]
     [[0, 7, 8, 0, 9], [0, 1, 2, 0, 1]]
@@ -135,9 +136,9 @@ def laid_out(sentences: Sequence[Sentence]) -> tuple[Ints, Ints]:
 
 
 def estimated_discount(adjusted: Ints) -> float:
-    """Ney, Essen and Kneser's estimate of D from ``a`` of all n-grams of one length.
+    """Estimate D by Ney, Essen and Kneser, from ``a`` of all n-grams of one length.
 
-    It is 0.5 if no n-gram has a = 1, or no n-gram a = 2.
+    The result is 0.5 if no n-gram has a = 1, or none has a = 2.
 
     >>> estimated_discount(np.array([1, 1, 2, 5])), estimated_discount(np.array([3]))
     (0.5, 0.5)

@@ -32,13 +32,14 @@ from plumbline.eval_workers.models.ngram_model import (
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.input.shards import documents
 
-#: End of an English sentence: a mark (not of a title), closing quotes or brackets, white space.
+#: End of an English sentence: a full stop, ! or ? (but no stop after a title such as Mr.), closing
+#: quotes or brackets, and white space.
 SENTENCE_END = re.compile(r"[.!?](?<!\bMr.)(?<!\bMs.)(?<!\bDr.)(?<!\bMrs.)[\"'”’)]*\s+")
-#: Most words of the vocabulary, the most frequent ones; all others are ``UNKNOWN``.
+#: Size limit of the vocabulary. The most frequent words are kept; all others are ``UNKNOWN``.
 MOST_WORDS = 1 << 20
-#: Sentences that are split, and words whose n-grams are counted, at a time.
+#: Number of sentences to tokenise at a time, and of words whose n-grams to count at a time.
 _SENTENCES_AT_ONCE, WORDS_AT_ONCE = 1 << 14, 1 << 22
-#: Most sentences and words, from the text's beginning, whose loss is reported.
+#: The reported loss covers at most this many sentences and words, from the beginning of the text.
 _SENTENCES_OF_LOSS, _WORDS_OF_LOSS = 10_000, 1 << 21
 
 
@@ -52,9 +53,9 @@ def train(
 ) -> dict[str, Any]:
     """Write the model to the directory ``work`` and return its columns of ``trained_model``.
 
-    Words are lower-case runs of characters between white space and punctuation marks; a mark is a
-    word too. Sentences end at ``SENTENCE_END``. The start loss is the loss of equally likely words,
-    the end loss the model's on the first sentences. The caller adds the other columns.
+    Words are split at white space and put in lower case; each punctuation mark is also a word.
+    Sentences end at ``SENTENCE_END``. The start loss is the loss if all words were equally likely;
+    the end loss is the model's loss on the first sentences. The caller adds the missing columns.
     """
     from transformers import PreTrainedTokenizerFast
 
@@ -92,8 +93,8 @@ def train(
 
 
 def tokenizer_of(words: Sequence[str]) -> Tokenizer:
-    """Return a tokenizer that numbers these words after ``BOS`` and ``UNKNOWN``."""
-    named = ["<s>", "<unk>", *words]  # no word is "<s>": "<" is one
+    """Return a tokenizer that numbers these words, starting after ``BOS`` and ``UNKNOWN``."""
+    named = ["<s>", "<unk>", *words]  # "<s>" can't be a word of the text: "<" is a word by itself
     numbers = {word: number for number, word in enumerate(named)}
     tokenizer = Tokenizer(models.WordLevel(numbers, unk_token="<unk>"))
     tokenizer.normalizer = normalizers.Lowercase()
@@ -102,9 +103,10 @@ def tokenizer_of(words: Sequence[str]) -> Tokenizer:
 
 
 def numbered(texts: Any) -> tuple[list[str], Ints]:
-    """Return the vocabulary, sorted, and the text's words as numbers, ``BOS`` before each sentence.
+    """Return the sorted vocabulary, and the words of the texts as numbers, with ``BOS``.
 
-    ``texts()`` yields the texts; it is called twice.
+    ``BOS`` precedes each sentence. ``texts`` is a function that yields the texts; it is called
+    twice.
     """
     tokenizer = tokenizer_of([])
     every = trainers.WordLevelTrainer(vocab_size=1 << 62, show_progress=False)
@@ -133,10 +135,10 @@ def _sentences(texts: Iterable[str]) -> Iterator[str]:
 
 
 def count_ngrams(words: Ints, n_words: int, order: int, database: Path) -> dict[str, Any]:
-    """Count the n-grams of all lengths; return the arrays of a ``NgramModel``.
+    """Count the n-grams of all lengths; return the arrays of an ``NgramModel``.
 
-    ``words``: numbers below ``n_words``, with ``BOS`` before every sentence. ``database``: a file
-    for what doesn't fit into memory.
+    ``words`` are numbers below ``n_words``, with ``BOS`` before every sentence. ``database`` is a
+    file for the data that doesn't fit into memory.
     """
     names = [f"w{k}" for k in range(order)]
     with duckdb.connect(str(database)) as db:
@@ -168,7 +170,10 @@ def count_ngrams(words: Ints, n_words: int, order: int, database: Path) -> dict[
 
 
 def _longest(words: Ints, n: int, order: int) -> list[Ints]:
-    """The n-grams of length ``order`` at the first ``n`` words; ``BOS`` after a sentence's end."""
+    """Return the n-grams of length ``order`` that begin at the first ``n`` words.
+
+    ``BOS`` fills the places after the end of a sentence.
+    """
     padded = np.append(words, np.full(order, BOS, words.dtype))
     columns = [words[:n]]
     is_inside = np.ones(len(columns[0]), bool)
@@ -180,11 +185,12 @@ def _longest(words: Ints, n: int, order: int) -> list[Ints]:
 
 
 def _grams_sql(names: Sequence[str], n: int) -> str:
-    """Make the table of n-grams of ``n`` words from that of the longest and of ``n`` + 1 words.
+    """Return SQL that makes the table of n-grams of ``n`` words.
 
-    ``a`` is the number of occurrences of the longest n-grams and those that begin a sentence, for
-    others the number of distinct words before. ``total`` is the sum of ``a`` over the n-grams with
-    one more word, of which there are ``n_children``.
+    The SQL reads the tables of the longest n-grams and of the n-grams of ``n`` + 1 words. For the
+    longest n-grams, and for n-grams that begin a sentence, ``a`` is the number of occurrences; for
+    others it is the number of distinct words before the n-gram. ``n_children`` is the number of
+    n-grams with one more word, and ``total`` is the sum of their ``a``.
     """
     gram = ", ".join(names[:n])
     is_whole = " AND ".join(f"{name} <> {BOS}" for name in names[1:n]) or "true"
@@ -206,13 +212,13 @@ def _grams_sql(names: Sequence[str], n: int) -> str:
 
 
 def _level(db: duckdb.DuckDBPyConnection, gram: Sequence[str], n_words: int) -> dict[str, Any]:
-    """The sorted n-grams of one length: last word, ``a``, ``n_children`` and ``total``."""
+    """Return the last word, ``a``, ``n_children`` and ``total`` of the n-grams of one length."""
     query = f"""SELECT {gram[-1]} AS word, a::BIGINT AS a, n_children::BIGINT AS n_children,
         total::BIGINT AS total FROM grams_{len(gram)} ORDER BY {", ".join(gram)}"""
     found = db.execute(query).fetchnumpy()
     if len(gram) > 1:
         return found
-    level: dict[str, Any] = {"word": np.arange(n_words)}  # words that begin no n-gram too
+    level: dict[str, Any] = {"word": np.arange(n_words)}  # including words that begin no n-gram
     for column in ("a", "n_children", "total"):
         level[column] = np.zeros(n_words, np.int64)
         level[column][found["word"]] = found[column]

@@ -1,9 +1,9 @@
-"""The contract of sampling: from a prompt and a seed to new text.
+"""The contract of sampling: how a prompt and a seed give new text.
 
 Each sample has its own seed, made from the options' seed, the prompt as sent and the sample's
 number. So the first n samples don't depend on how many are drawn. They don't depend on the batch
-either, if the backend computes the same in every batch. A sample has the same seed at every
-temperature, ``top_k`` and ``top_p``.
+either, if the backend's results don't. A sample has the same seed at every temperature, ``top_k``
+and ``top_p``.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ class SamplingOptions:
     """Options for drawing new tokens; the defaults are FairPair's.
 
     Logits are divided by ``temperature``. Then the ``top_k`` most likely tokens are kept, and of
-    these the nucleus: the fewest most likely tokens with a share of ``top_p`` or more. ``None``
-    keeps all. ``greedy`` takes the most likely token instead, and ignores these options and the
-    seed. A sample ends with the model's end token, or is cut at ``max_new_tokens``.
-    ``instruction`` and ``form``: see ``Instruction``.
+    these the nucleus: the smallest set of likely tokens whose shares add up to ``top_p`` or more.
+    ``None`` keeps all tokens. ``greedy`` takes the most likely token instead, and ignores these
+    options and the seed. A sample ends with the model's end token, or is cut at ``max_new_tokens``.
+    For ``instruction`` and ``form`` see ``Instruction``.
 
     Raises ``UsageProblem`` for values out of range, an empty instruction or an unknown form.
     """
@@ -64,11 +64,11 @@ class SamplingOptions:
 
     @property
     def full_instruction(self) -> Instruction:
-        """The instruction in its form."""
+        """The instruction together with its form."""
         return Instruction(self.instruction, self.form)
 
     def row(self) -> dict[str, Any]:
-        """The columns of table ``sampling``, without ``sampling_key`` and ``run_id``.
+        """Return the columns of table ``sampling``, without ``sampling_key`` and ``run_id``.
 
         >>> SamplingOptions(greedy=True, max_new_tokens=9).row()["temperature"] is None
         True
@@ -96,7 +96,7 @@ class SamplingOptions:
         True
         """
         row = self.row()
-        # `prefix`, once the only form, is left out of the key, so that older keys stay valid.
+        # The form `prefix`, which used to be the only one, is left out so that old keys stay valid.
         del row["instruction_key"]
         if row["form"] in (None, "prefix"):
             del row["form"]
@@ -104,7 +104,7 @@ class SamplingOptions:
 
     @property
     def label(self) -> str:
-        """Short name of the options, which lists those that change the distribution.
+        """Short name that lists the options that change the distribution.
 
         >>> SamplingOptions(top_p=None, top_k=10).label, SamplingOptions(greedy=True).label
         ('temperature 1, top_k 10', 'greedy')
@@ -114,9 +114,9 @@ class SamplingOptions:
         return ", ".join(shown) or "greedy"
 
     def seeded(self, text: str, sample: int) -> SeededPrompt:
-        """Return a prompt as sent with the number of a sample, from 0, and its seed.
+        """Return the prompt as sent, with the number of a sample (from 0) and its seed.
 
-        Seeds are below 2^53: every JSON reader keeps them exactly.
+        Seeds are below 2^53, so that every JSON reader keeps them exactly.
 
         >>> seeds = {SamplingOptions(seed=s).seeded("It", k).seed for s in (0, 1) for k in range(9)}
         >>> len(seeds)
@@ -147,8 +147,8 @@ class Sample:
 
     Attributes:
         text: the new text only; empty if the model ended at once.
-        finish: `stop`: the model ended it; `length`: it was cut at the limit.
-        n_tokens: new tokens without the end token; ``None`` if unknown.
+        finish: `stop` if the model ended the text, `length` if it was cut at the limit.
+        n_tokens: number of new tokens without the end token; ``None`` if unknown.
     """
 
     text: str = ""
@@ -165,8 +165,8 @@ class SamplingModel(Model, Protocol):
     """A model that continues prompts."""
 
     def continue_(self, prompts: Sequence[SeededPrompt], options: SamplingOptions) -> list[Sample]:
-        """A sample for each prompt, in the order given (loads the weights).
+        """Return a sample for each prompt, in the order given (loads the weights).
 
-        The sample of a prompt that can't be continued, such as one that leaves no room for
-        ``max_new_tokens``, has a problem.
+        If a prompt can't be continued, for example because it leaves no room for
+        ``max_new_tokens``, its sample has a problem.
         """

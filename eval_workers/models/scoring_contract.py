@@ -1,18 +1,19 @@
 """The contract of a scoring backend: its input, output and identity.
 
-A backend turns texts into log-probabilities, log p(text | BOS) = sum over the text's tokens of
-log p(token | BOS, earlier tokens), natural log. The context is exactly one BOS. BOS and EOS aren't
-scored. The softmax is in float32, the sum in float64. A text's score does not depend on the other
-texts, their order or the batch size. A text that can't be scored exactly gets a problem and no
-number.
+A backend turns texts into log-probabilities in nats: log p(text | BOS) is the sum over the text's
+tokens of log p(token | BOS, earlier tokens). The context is exactly one BOS. BOS and EOS aren't
+scored. The softmax is computed in float32, the sum in float64. A text's score does not depend on
+the other texts, their order or the batch size. A text that can't be scored exactly gets a problem
+and no number.
 
-A model without log p(text | BOS), and a causal model in a chat, give another sum over tokens in
-nats. ``Identity.measure`` names the sum, so that scores of two measures are never compared by
-accident.
+Models that don't have log p(text | BOS), and causal models in a chat, give another sum over tokens,
+also in nats. ``Identity.measure`` names the sum, so that scores with different measures are never
+compared by accident.
 
-An instruction before a prompt has one of two forms. `prefix`: one text of the instruction, a space
-and the prompt. `chat`: the instruction is a user's message in the model's chat template, and the
-assistant's turn begins with the prompt. In both forms, the model continues the prompt.
+An instruction before a prompt has one of two forms. In the form `prefix`, the instruction, a space
+and the prompt are one text. In the form `chat`, the instruction is a user's message in the model's
+chat template, and the assistant's turn begins with the prompt. In both, the model continues the
+prompt.
 """
 
 from __future__ import annotations
@@ -32,19 +33,19 @@ SAME_TOKENS = "the tokenizer gives both sentences the same tokens"
 
 
 def short_hash(value: object) -> str:
-    """Hash of a value that JSON can hold (16 hex digits)."""
+    """Return a hash of a value that can be written as JSON (16 hex digits)."""
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def texts_hash(texts: Sequence[str]) -> str:
-    """Hash of some texts in their order (16 hex digits)."""
+    """Return a hash of some texts in the given order (16 hex digits)."""
     return short_hash(list(texts))
 
 
-#: A text as the model sees it: token ids, without BOS.
+#: A text as the model sees it: its token ids, without BOS.
 Tokens = tuple[int, ...]
 
-#: The measure of a causal model outside a chat, and of older rows without a measure.
+#: The measure of a causal model outside a chat, and of old rows that have no measure.
 LOG_LIKELIHOOD = "log-likelihood"
 #: The measure of an encoder-decoder.
 GIVEN_EMPTY = "log-likelihood given an empty input"
@@ -52,7 +53,7 @@ GIVEN_EMPTY = "log-likelihood given an empty input"
 
 @dataclass(frozen=True)
 class Identity:
-    """Everything that can change a score, and ``step``; each is a column of table ``model``."""
+    """Everything that can change a score, and ``step``; fields are columns of table ``model``."""
 
     model: str
     revision: str
@@ -70,9 +71,9 @@ class Identity:
 
     @property
     def key(self) -> str:
-        """Hash of all fields but ``step`` (16 hex digits): unique to an identity.
+        """Hash of all fields except ``step`` (16 hex digits); it is unique to an identity.
 
-        Later fields are left out if they have the default: older keys stay the same.
+        Fields that were added later are left out at their default, so old keys don't change.
 
         >>> one = Identity("m", "r1", "transformers", "5", "float32", "tokenizer.bos_token", 0)
         >>> two = Identity("m", "r2", "transformers", "5", "float32", "tokenizer.bos_token", 0)
@@ -92,7 +93,7 @@ class TextScore:
     """One text's score: the sum of its tokens' log-probabilities (nats), or a ``problem``.
 
     ``token_ids`` are the scored tokens, without BOS, in the order of ``token_logprobs_nats``.
-    ``logprob_nats`` is finite without a problem, NaN with one.
+    ``logprob_nats`` is NaN if there is a problem, otherwise finite.
     """
 
     logprob_nats: float
@@ -150,7 +151,7 @@ class Instruction:
     def prefix(self) -> str:
         """The text before a prompt in the form `prefix`; empty without an instruction.
 
-        Raises ``UsageProblem`` for the form `chat`, whose frame needs a model's template.
+        Raises ``UsageProblem`` for the form `chat`, which needs a model's template.
 
         >>> Instruction("Go on:").prefix + "It was", Instruction().prefix + "It was"
         ('Go on: It was', 'It was')
@@ -158,7 +159,7 @@ class Instruction:
         if self.text is None:
             return ""
         if self.form != "prefix":
-            problem = "needs a model that is loaded here, whose chat template is known"
+            problem = "needs a model that is loaded here, because it needs the chat template"
             raise UsageProblem(f"form {self.form!r}", problem, "use the form prefix")
         return f"{self.text} "
 
@@ -168,10 +169,10 @@ NONE = Instruction()
 
 
 class Model(Protocol):
-    """A model of a backend. ``identity`` is known before any weights are loaded."""
+    """A backend's model. Its ``identity`` is known before any weights are loaded."""
 
     def lead(self, instruction: Instruction) -> str:
-        """The text to put before a prompt for an instruction; empty if its ``text`` is ``None``."""
+        """Return the text to put before a prompt; empty if the instruction has no ``text``."""
 
     @property
     def identity(self) -> Identity:
@@ -179,14 +180,14 @@ class Model(Protocol):
 
     @property
     def n_parameters(self) -> int | None:
-        """Number of parameters (loads the weights); ``None`` where it isn't known."""
+        """Number of parameters (loads the weights); ``None`` if unknown."""
 
 
 class Backend(Model, Protocol):
     """A model that scores texts."""
 
     def score(self, texts: Sequence[str]) -> list[TextScore]:
-        """A score for each text, in the order given (loads the weights)."""
+        """Return a score for each text, in the order given (loads the weights)."""
 
     def pieces(self, token_ids: Collection[int]) -> dict[int, str]:
-        """The text of each token, with its leading space."""
+        """Return the text of each token, with its leading space."""

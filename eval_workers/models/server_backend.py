@@ -1,8 +1,8 @@
-"""Scores with a model behind a server that echoes texts with their log-probabilities.
+"""Score with a model behind a server that echoes texts with their log-probabilities.
 
-No model is loaded here: tokens are strings, as the server spells them. A server has to show the BOS
-before a text, its own or that of ``--bos``. It is probed before anything is scored, because the
-numbers of some servers are not log-probabilities of the text.
+No model is loaded here, so tokens are strings, as the server spells them. The server has to show
+the BOS before a text, either its own or the one from ``--bos``. It is probed before anything is
+scored, because some servers return numbers that are not log-probabilities of the text.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from plumbline.eval_workers.models.remote.probe import probe
 from plumbline.eval_workers.models.scoring_contract import Identity, Instruction, TextScore
 from plumbline.warehouse.errors import UsageProblem
 
-#: Stands for a revision or dtype that only the server knows.
+#: Recorded as the revision or dtype if only the server knows it.
 _AS_SERVED = "as served"
 _OF_LOADED_MODELS = (
     *("dtype", "adapter", "quantisation", "tensor_parallel", "pll", "chat"),
@@ -28,13 +28,13 @@ _OF_LOADED_MODELS = (
 
 
 class ServerBackend:
-    """A model under its name at the server; see ``scoring_contract.Backend``.
+    """A model known by its name at a server; see ``scoring_contract.Backend``.
 
     Opening it sends the server a few short texts. ``options.revision`` can't be checked.
 
-    Raises ``UsageProblem`` without an address, for options that a server can't apply, and if
-    ``--bos`` is missing or wrong; ``BadInput`` for a server that gives no log-probabilities
-    of texts; ``Interrupted`` if it doesn't answer.
+    Raises ``UsageProblem`` if no address is given, for options that a server can't apply, and if
+    ``--bos`` is missing or wrong; ``BadInput`` for a server that gives no log-probabilities of
+    texts; ``Interrupted`` for a server that doesn't answer.
     """
 
     n_parameters = None
@@ -43,7 +43,7 @@ class ServerBackend:
         if not options.base_url:
             fix = "give --base-url, such as http://localhost:8000/v1"
             raise UsageProblem("--backend server", "needs the server's address", fix)
-        refuse_options(options, _OF_LOADED_MODELS, "is for models loaded here, not by a server")
+        refuse_options(options, _OF_LOADED_MODELS, "is for models loaded here, not on a server")
         at = Server(checked_url(options.base_url), concurrency=options.concurrency)
         software = EchoServer(model, at).software() or "version unknown"
         probed = probe(EchoServer(model, at), options.bos)
@@ -62,11 +62,11 @@ class ServerBackend:
         )
 
     def lead(self, instruction: Instruction) -> str:
-        """The instruction's text before a prompt."""
+        """Return the instruction's text before a prompt."""
         return instruction.prefix
 
     def score(self, texts: Sequence[str]) -> list[TextScore]:
-        """A score for each text, in the order given; equal texts are sent once."""
+        """Return a score for each text, in the order given; equal texts are sent once."""
         scores = {
             text: TextScore(math.nan, problem=problem)
             for text in texts
@@ -77,16 +77,16 @@ class ServerBackend:
         return [scores[text] for text in texts]
 
     def pieces(self, token_ids: Collection[int]) -> dict[int, str]:
-        """The text of tokens that this object has scored, as the server spells them."""
+        """Return the text of tokens that this object has scored, as the server spells it."""
         return {number: self._pieces[number] for number in token_ids}
 
     def continue_(self, *_: object) -> NoReturn:
-        """Raise ``UsageProblem``: ``served_samples`` requests the samples of servers."""
+        """Raise ``UsageProblem``: samples from servers are requested by ``served_samples``."""
         fix = "for samples of a server: plumbline fairpair run --base-url"
-        raise UsageProblem("--backend server", "scores texts, and does not continue them", fix)
+        raise UsageProblem("--backend server", "scores texts, but does not continue them", fix)
 
     def _problem(self, text: str) -> str | None:
-        """The problem of a text that can't be sent."""
+        """Return the problem of a text that can't be sent; ``None`` for other texts."""
         if not text:
             return "the text is empty"
         if text != text.encode("utf-8", "replace").decode():
@@ -108,7 +108,7 @@ class ServerBackend:
 
 
 def _number(piece: str) -> int:
-    """Number a token, whose id is unknown, by a hash of its text (56 bits).
+    """Return a number for a token whose id is unknown: a hash of its text (56 bits).
 
     >>> _number("she") == _number("she"), _number("she") == _number(" she")
     (True, False)

@@ -1,4 +1,4 @@
-"""Score and continue with vLLM, whose engine is a process in an environment of its own.
+"""Score and continue with vLLM, which runs as a process in an environment of its own.
 
 Texts are encoded here, as in every backend. The process (``vllm_engine``) gets token ids and
 returns log-probabilities or new token ids.
@@ -26,18 +26,18 @@ from plumbline.eval_workers.models.sampling_contract import SamplingOptions
 from plumbline.eval_workers.models.scoring_contract import Tokens
 from plumbline.warehouse.errors import BadInput, Interrupted, MissingComponent, UsageProblem
 
-#: Memory for attention's keys and values on a CPU, where vLLM would take nine tenths of all memory.
+#: Memory for keys and values on a CPU; by default vLLM would take nine tenths of all memory.
 _CPU_CACHE_BYTES = 1 << 30
 
 
 class VllmBackend(CausalModel):
     """A causal language model run by vLLM; see ``TextReader`` for further errors.
 
-    ``options.batch_tokens`` bounds the tokens of a pass: a longer text takes several passes.
-    ``options.device`` has to agree with the installed build of vLLM.
+    ``options.batch_tokens`` limits the tokens per pass; a longer text takes several passes.
+    ``options.device`` has to match the installed build of vLLM.
 
-    Raises ``MissingComponent`` if vLLM or a GPU is missing, ``BadInput`` for a model that vLLM does
-    not run, ``Interrupted`` if the engine's process is killed.
+    Raises ``MissingComponent`` if vLLM or a GPU is missing, ``BadInput`` for a model that vLLM
+    can't run, ``Interrupted`` if the engine's process is killed.
     """
 
     supports = frozenset({"chat", "tensor_parallel"})
@@ -49,23 +49,23 @@ class VllmBackend(CausalModel):
         super().__init__(model, replace(options, backend="vllm"))
 
     def versions(self) -> dict[str, str]:
-        """Versions of vLLM's packages and of the tokenizer's, by name."""
+        """Return the versions, by name, of vLLM's packages and of tokenizers."""
         return {**self._engine.versions, "tokenizers": tokenizers.__version__}
 
     @property
     def weights(self) -> VllmBackend:
-        """This model itself, which asks the engine's process."""
+        """This model itself: it passes requests to the engine's process."""
         return self
 
     @cached_property
     def _n_positions(self) -> int:
-        """Number of positions that fit in memory; frees unused models and loads the weights."""
+        """Number of positions that fit in memory. Frees unused models and loads the weights."""
         devices.release()
-        _ = self._skeleton  # checks the weights: vLLM doesn't initialise missing ones
+        _ = self._skeleton  # checks for missing weights, which vLLM would leave uninitialised
         platform = self._ask("platform")
         device, n_wanted = platform["device"], self.options.tensor_parallel
         if self.options.device not in ("auto", device):
-            problem, fix = f"the vLLM installed computes on {device} only", f"use --device {device}"
+            problem, fix = f"the installed vLLM computes on {device} only", f"use --device {device}"
             raise UsageProblem(f"--device {self.options.device}", problem, fix)
         if device == "cuda" and (n_devices := platform["n_devices"]) < n_wanted:
             problem = f"{n_devices} GPUs are visible"
@@ -82,14 +82,14 @@ class VllmBackend(CausalModel):
         return int(loaded["n_positions"])
 
     def _ask(self, name: str, **arguments: Any) -> Any:
-        """The result of an engine's method."""
+        """Call a method of the engine and return its result."""
         try:
             return self._engine.ask(name, **arguments)
         except EngineFailed as e:
             raise self._refusal(e) from e
 
     def _refusal(self, error: EngineFailed) -> BadInput | Interrupted:
-        """vLLM's failure as one line, from its error and the output of failed workers."""
+        """Turn vLLM's failure into a one-line error, from its message and the workers' output."""
         name, fix = f"model {self.source.name}", "try --backend transformers"
         reasons, printed = re.findall(r"Value error, (.*)", str(error)), self._engine.printed()
         if not reasons and "root cause" in str(error):
@@ -106,7 +106,7 @@ class VllmBackend(CausalModel):
 
     @cached_property
     def _skeleton(self) -> Any:
-        """The model without weights, for its shapes: vLLM pads and merges the weights.
+        """The model without weights, for its shapes. (vLLM itself pads and merges weights.)
 
         Raises ``BadInput`` if weights are missing in the files.
         """
@@ -120,7 +120,7 @@ class VllmBackend(CausalModel):
 
     @property
     def n_parameters(self) -> int:
-        """Parameters, tied weights counted once."""
+        """Number of parameters; tied weights count once."""
         _ = self._n_positions  # loads the weights, as in every backend
         return sum(p.numel() for p in self._skeleton.parameters())
 
@@ -131,12 +131,12 @@ class VllmBackend(CausalModel):
 
     @property
     def n_context(self) -> int:
-        """Longest text in tokens: without BOS and the token that vLLM generates."""
+        """Length of the longest text in tokens, without BOS and the token that vLLM generates."""
         limit, configured = self._n_positions - 2, super().n_context
         return limit if configured is None else min(limit, configured)
 
     def logprobs(self, sequences: Sequence[Tokens]) -> list[list[float]]:
-        """log p(token | BOS, earlier tokens) in nats of every token of each sequence."""
+        """Return log p(token | BOS, earlier tokens) in nats for every token of each sequence."""
         _ = self._n_positions
         logprobs: list[list[float]] = self._ask("score", sequences=self._after_bos(sequences))
         return logprobs
@@ -148,7 +148,7 @@ class VllmBackend(CausalModel):
         options: SamplingOptions,
         ends: Collection[int],
     ) -> list[Tokens]:
-        """New tokens after each prompt, up to and including one of ``ends``."""
+        """Return new tokens after each prompt, up to and including one of ``ends``."""
         _ = self._n_positions
         settings = {
             "temperature": 0.0 if options.greedy else options.temperature,

@@ -1,7 +1,7 @@
 """Human ratings of pairs: raters' answers from CSV files, their agreement, and facts for a card.
 
-Each answer is used, or rejected with a reason. Agreement is Krippendorff's alpha of all raters, and
-of all but one, with intervals over pairs.
+Each answer is used, or rejected with a reason. Agreement is Krippendorff's alpha: once for all
+raters, then with each rater left out in turn. Its intervals are over pairs.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from plumbline.warehouse.storage.store import Store
 Row = dict[str, Any]
 Floats = npt.NDArray[np.float64]
 
-#: Stage of the rejects; their subject is BENCHMARK/RATER.
+#: Stage of the rejects; a reject's subject is BENCHMARK/RATER.
 STAGE = "ratings"
 #: The answers to every question, from least to most.
 ANSWERS = ("no", "yes")
-#: Columns that every file needs, and further ones that are no questions.
+#: Columns that every file needs; any column not named here or in ``_FURTHER`` is a question.
 NEEDED = ("benchmark", "pair_id")
 _SENTENCES = ("sentence_1", "sentence_2")
 _FURTHER = ("rater", "design", "item", *_SENTENCES)
@@ -38,11 +38,11 @@ _QUESTION = re.compile("[a-z][a-z0-9_]{0,29}")
 _RATER = re.compile(r"[\w. -]{1,40}")
 
 _N_RESAMPLES = 2_000
-#: Fewest pairs with two answers that an interval needs; with fewer, resamples tell too little.
+#: An interval needs at least this many pairs with two answers; resamples of fewer say too little.
 _FEWEST_PAIRS = 10
 #: An interval needs a defined alpha in at least this share of the resamples.
 _LEAST_DEFINED = 0.95
-#: Shares of yes and agreement, by design and question.
+#: Query for the share of yes answers and the agreement, by design and question.
 _FIGURES = """
 SELECT s.*, a.alpha, a.alpha_low, a.alpha_high,
     (SELECT string_agg(DISTINCT r.rater, ', ' ORDER BY r.rater) FROM rating AS r
@@ -59,7 +59,7 @@ ORDER BY s.design NULLS FIRST, s.question
 
 @dataclass
 class Answered:
-    """Answers in a rater's file: ``rows`` of `rating`, and ``rejects``, including empty answers."""
+    """A rater's file: ``rows`` of `rating`, and ``rejects``, which include empty answers."""
 
     path: Path
     benchmark: str
@@ -74,11 +74,12 @@ class Answered:
 
 
 def import_answers(store: Store, paths: Sequence[Path], run_id: str) -> list[Answered]:
-    """Read files into `rating` and `reject`, replacing earlier answers of the same raters.
+    """Read files into `rating` and `reject`, replacing earlier answers from the same raters.
 
-    Updates `rating_agreement` of their benchmarks. All files are read before anything is written.
-    Raises ``UsageProblem`` for a missing file, and for two files of one rater, ``BadInput`` for a
-    file without questions, of no benchmark in the warehouse, or without a usable answer.
+    Also updates `rating_agreement` for their benchmarks. All files are read before anything is
+    written. Raises ``UsageProblem`` if a file is missing or two files are from the same rater.
+    Raises ``BadInput`` if a file has no questions or no usable answer, or if its benchmark isn't
+    in the warehouse.
     """
     by_rater: dict[tuple[str, str], Answered] = {}
     for path in paths:
@@ -156,7 +157,7 @@ def _read(store: Store, path: Path) -> Answered:
 def _row_problem(
     file: Answered, fields: Mapping[str, str], pair: Row | None, seen: Mapping[str, int]
 ) -> str | None:
-    """Reason to reject all answers of a row about ``pair``; ``seen``: pair id -> earlier row."""
+    """Return why a row about ``pair`` is rejected, or ``None``; ``seen`` maps pairs to rows."""
     if fields["benchmark"] != file.benchmark:
         return f"the row is of another benchmark, expected {file.benchmark}"
     if (rater := fields.get("rater", "")) not in ("", file.rater):
@@ -172,11 +173,11 @@ def _row_problem(
 
 
 def alpha(counts: npt.ArrayLike) -> float:
-    """Krippendorff's alpha of ordered answers, 1 for full agreement and 0 for chance.
+    """Return Krippendorff's alpha of ordered answers, 1 for full agreement and 0 for chance.
 
-    The ordinal form of Krippendorff, *Content Analysis* (2004), chapter 11. ``counts``
-    [pair, answer] are numbers of raters, answers in their order; pairs with fewer than two answers
-    are ignored. Returns NaN where all answers that count are the same.
+    This is the ordinal form of Krippendorff, *Content Analysis* (2004), chapter 11.
+    ``counts[pair, answer]`` is the number of raters, answers in their order; pairs with fewer than
+    two answers are ignored. Alpha is NaN if all answers that count are the same.
 
     >>> round(alpha([[2, 0], [0, 2], [1, 1]]), 3)  # 1 - 2 * 5 / (2 * 3 * 3)
     0.444
@@ -191,13 +192,14 @@ def alpha(counts: npt.ArrayLike) -> float:
 
 
 def agreement(ratings: Sequence[Row]) -> list[Row]:
-    """Rows of `rating_agreement` without benchmark and run: per design and question one of all
-    raters, then one without each rater if there are three or more.
+    """Return rows of `rating_agreement`, without the columns benchmark and run.
 
-    ``ratings`` are rows of `rating`. The 95% intervals are percentile bootstraps over pairs; all
-    alphas of a design and question use the same resamples. Intervals are NULL with fewer than ten
-    pairs that have two answers, and if more than 5% of the resamples have no alpha. The gain is the
-    alpha without the rater minus the alpha of all; Bonferroni's correction widens its interval.
+    Each design and question has a row for all raters and, if there are at least three, a row
+    without each rater. ``ratings`` are rows of `rating`. The 95% intervals are percentile
+    bootstraps over pairs; all alphas of a design and question use the same resamples. An interval
+    is NULL if fewer than ten pairs have two answers, or if more than 5% of the resamples have no
+    alpha. The gain is the alpha without the rater minus the alpha of all; Bonferroni's correction
+    widens its interval.
 
     >>> ask = lambda rater, pair, level: {"rater": rater, "pair_id": pair, "question": "natural",
     ...                                   "answer_level": level, "design": None}
@@ -237,9 +239,9 @@ def _of_question(rows: Sequence[Row]) -> Iterator[Row]:
 
 
 def _alphas(counts: Floats, drawn: npt.NDArray[np.int64]) -> tuple[Floats, Row]:
-    """Alpha of some raters' answers in each resample, and columns with their alpha and interval.
+    """Return the alpha of each resample, and columns with the alpha of all answers, and interval.
 
-    ``drawn`` [resample, pair] are how often a pair counts.
+    ``drawn[resample, pair]`` says how often the pair counts.
     """
     resampled = np.array([alpha(np.repeat(counts, times, 0)) for times in drawn])
     used, value = counts[counts.sum(1) > 1], alpha(counts)
@@ -254,7 +256,7 @@ def _alphas(counts: Floats, drawn: npt.NDArray[np.int64]) -> tuple[Floats, Row]:
 
 
 def _interval(resampled: Floats, outside: float) -> tuple[float | None, float | None]:
-    """Central range of the values, without a share ``outside``; ``None`` if too few are defined."""
+    """Return the range without a share ``outside``; ``None`` if too few values are defined."""
     defined = resampled[~np.isnan(resampled)]
     if len(defined) < _LEAST_DEFINED * _N_RESAMPLES:
         return None, None
@@ -263,7 +265,7 @@ def _interval(resampled: Floats, outside: float) -> tuple[float | None, float | 
 
 
 def people_say(root: Path, benchmark: str) -> dict[str, str]:
-    """Facts for a card: who answered each question, shares of yes and agreement; may be empty."""
+    """Return facts for a card: each question's raters, share of yes and agreement; may be empty."""
     facts = {}
     for row in rows_of(root, _FIGURES, {"benchmark": benchmark}):
         design = f" [{row['design']}]" if row["design"] else ""

@@ -26,18 +26,18 @@ if TYPE_CHECKING:
     from plumbline.eval_workers.models.model_options import ModelOptions
     from plumbline.warehouse.storage.store import Store
 
-#: Samples per chunk: a few forward passes on a CPU, one on a GPU.
+#: Samples per chunk. On a CPU a chunk takes a few forward passes, on a GPU one.
 CHUNK_DRAWS = 250
 
 
 @dataclass(frozen=True)
 class SampleCounts:
-    """Outcome for one set: ``n_texts = n_continued + n_rejected``.
+    """The outcome for one set, where ``n_texts = n_continued + n_rejected``.
 
-    A text is one side of a prompt. It is continued if it has a sample, else rejected. ``n_new`` of
-    the ``n_samples`` rows are from this run. ``n_alike`` texts have several samples that are nearly
-    all the same, see ``alike``. ``samples_per_s`` is the speed of this run after the weights were
-    loaded; ``None`` if it drew no sample.
+    A text is one side of a prompt. A text with a sample counts as continued, any other as rejected.
+    ``n_new`` of the ``n_samples`` rows are from this run. ``n_alike`` texts have several samples
+    that are nearly all the same; see ``alike``. ``samples_per_s`` is the speed of this run after
+    the weights were loaded; it is ``None`` if no sample was drawn.
     """
 
     probe_set: str
@@ -55,11 +55,11 @@ class SampleCounts:
 
 @dataclass(frozen=True)
 class Continuations(ModelStep[SampleCounts]):
-    """Draw missing samples of a set's prompts, up to ``n`` for each side of a prompt.
+    """The step that draws the missing samples of a set, up to ``n`` for each side of a prompt.
 
-    Reads ``probe_prompt``; writes ``continuation``, ``sampling`` and ``instruction``. A changed
-    prompt is continued again, and its old rows are removed. Rows beyond ``n`` stay. A prompt that
-    can't be continued gets a row in ``reject``, and the next run tries it again.
+    Reads ``probe_prompt``; writes ``continuation``, ``sampling`` and ``instruction``. If a prompt
+    has changed, it is continued again and its old rows are removed. Rows beyond ``n`` are kept. A
+    prompt that can't be continued gets a row in ``reject``, and the next run tries it again.
     """
 
     probe_set: str
@@ -90,7 +90,7 @@ class Continuations(ModelStep[SampleCounts]):
         }
 
     def state(self, store: Store, model: Any) -> State:
-        """The prompts' sides as sent, their rows, and the distinct draws without a row."""
+        """Return the prompts' sides as sent, their existing rows, and the distinct draws to do."""
         prompts = store.read("probe_prompt", probe_set=self.probe_set).to_pylist()
         rows = store.read(self.table, **self.partition(model)).to_pylist()
         return self.state_of(prompts, rows, model.lead(self.sampling.full_instruction))
@@ -98,12 +98,12 @@ class Continuations(ModelStep[SampleCounts]):
     def state_of(
         self, prompts: Sequence[Mapping[str, Any]], rows: Sequence[Row], lead: str
     ) -> State:
-        """``state`` from prompts, existing rows, and the text before each prompt."""
+        """Return ``state`` for these prompts, existing rows and text before each prompt."""
         state = state_of(sides_of(prompts, lead), rows, "prompt_id", "side")
         return replace(state, missing=sorted({draw for _, draw in self._draws(state)}))
 
     def _draws(self, state: State) -> Iterator[tuple[Row, SeededPrompt]]:
-        """Each draw of a side that has no row, after its side."""
+        """Yield each draw that has no row yet, after the side of the prompt that it continues."""
         drawn = {(row["prompt_id"], row["side"], row["sample"]) for row in state.kept}
         for side in state.wanted:
             for k in range(self.n):
@@ -111,7 +111,7 @@ class Continuations(ModelStep[SampleCounts]):
                     yield side, self.sampling.seeded(side["text"], k)
 
     def chunks(self, missing: Sequence[SeededPrompt]) -> Iterator[Chunk]:
-        """Chunks of draws, in their order: those of one text follow each other."""
+        """Yield chunks of draws in the given order, so draws of one text stay together."""
         for start in range(0, len(missing), CHUNK_DRAWS):
             part = missing[start : start + CHUNK_DRAWS]
             yield Chunk(part, len(part))
@@ -120,7 +120,7 @@ class Continuations(ModelStep[SampleCounts]):
         return model.continue_(items, self.sampling)
 
     def new_rows(self, model: Any, state: State, results: Mapping[SeededPrompt, Sample]) -> NewRows:
-        """New rows of ``continuation``, and one row of ``reject`` for each side and reason."""
+        """Return new rows of ``continuation``, and one row of ``reject`` per side and reason."""
         rows: list[Row] = []
         refused: dict[tuple[str, str, str], list[Row]] = {}
         for side, draw in self._draws(state):
@@ -150,7 +150,7 @@ class Continuations(ModelStep[SampleCounts]):
         return NewRows(rows, rejects)
 
     def publish_before(self, done: ComputedStep) -> None:
-        """Also publish the sampling options and their instruction."""
+        """Also publish the sampling options and the instruction."""
         super().publish_before(done)
         sampling = self.sampling
         if done.new.rows and sampling.key not in done.store.units("sampling"):
@@ -180,7 +180,7 @@ class Continuations(ModelStep[SampleCounts]):
 
 
 def sides_of(prompts: Iterable[Mapping[str, Any]], lead: str = "") -> list[Row]:
-    """One row per prompt and one per perturbed prompt (if any), with the text as sent.
+    """Return a row for each prompt and for each perturbed prompt (if any), with the text as sent.
 
     >>> prompt = {"prompt_id": "1", "prompt": "John is", "perturbed_prompt": "Jane is"}
     >>> [(row["side"], row["text"]) for row in sides_of([prompt], "So ")]
@@ -196,7 +196,7 @@ def sides_of(prompts: Iterable[Mapping[str, Any]], lead: str = "") -> list[Row]:
 
 
 def check_prompts(store: Store, probe_set: str) -> None:
-    """Raise ``UsageProblem`` for a set without prompts in the warehouse."""
+    """Raise ``UsageProblem`` if the warehouse has no prompts of the set."""
     if not store.units("probe_prompt", probe_set=probe_set):
         fix = "plumbline disclosure prompts and plumbline fairpair run make them"
         raise UsageProblem(f"prompts {probe_set!r}", "are not in the warehouse", fix)
@@ -218,7 +218,9 @@ def check_n(n: int, options: SamplingOptions) -> None:
 
 
 def alike(samples: Sequence[str]) -> bool:
-    """True if several samples are all equal, or have at most one distinct text per ten samples.
+    """Return True if there are several samples, and all or nearly all of them are the same.
+
+    Nearly all are the same if there is at most one distinct text per ten samples.
 
     >>> alike(["is"] * 9 + ["was"]), alike(["is"] * 19 + ["was"]), alike(["is"])
     (False, True, False)

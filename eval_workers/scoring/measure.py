@@ -1,4 +1,4 @@
-"""``measure``: every metric, ours and those of other packages, written to the warehouse."""
+"""``measure``: compute every metric, including those of other packages, and write the values."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from plumbline.warehouse.text.progress import progress
 
 #: Tables that ``measure`` writes.
 WRITTEN = ("metric_value", "model_rank", "benchmark_power", "control")
-#: Query for the values and intervals of a metric that has one row per pair.
+#: Query that computes the value and interval of a metric that has one row per pair.
 _OF_PAIRS = "FROM metric_of_pairs('pair')"
 
 
 @dataclass(frozen=True, config=STRICT)
 class MeasureOptions:
-    """Values of the metrics' ``$params``.
+    """Values for the parameters (``$name``) of the metrics' SQL.
 
-    ln 1.65 is UnStereoEval's epsilon. Each ``eta`` gives a subset of pairs; another subset has all
-    pairs with a defined MaxPMI. The paper's Table 19 has AuFC with logarithms of base 10; its
-    Tables 8-11 compute every standard deviation of US with one benchmark's number of pairs.
+    ln 1.65 is UnStereoEval's epsilon. Each ``eta`` gives a subset of pairs; one more subset has all
+    pairs with a defined MaxPMI. In the paper, Table 19 has AuFC with logarithms to base 10, and
+    Tables 8-11 compute all standard deviations of US with one benchmark's number of pairs.
 
     >>> round(MeasureOptions().epsilon, 4)
     0.5008
@@ -58,18 +58,18 @@ class MeasureOptions:
         str,
         Field(
             pattern=r"^(pd changes by more than \d+(\.\d+)?)?$",
-            description="'pd changes by more than 5': fail if the 95% interval of a named model's "
-            "change since its version before lies beyond 5 points.",
+            description="'pd changes by more than 5': fail if PD of a named model has changed by "
+            "more than 5 points since its previous version (whole 95% interval).",
         ),
     ] = ""
 
     @property
     def most_change(self) -> float | None:
-        """The points by which PD may change by ``fail_if``; ``None`` without it."""
+        """By how many points ``fail_if`` lets PD change; ``None`` if it isn't set."""
         return float(self.fail_if.rpartition(" ")[2]) if self.fail_if else None
 
     def params(self) -> dict[str, object]:
-        """The options as DuckDB parameters; repeated etas count once, in ascending order.
+        """Return the options as DuckDB parameters; repeated etas count once, in ascending order.
 
         >>> MeasureOptions(eta=(0.8, 0.5, 0.8)).params()["etas"]
         [0.5, 0.8]
@@ -87,9 +87,9 @@ def compute(
     run_id: str,
     metrics: Sequence[str] | None = None,
 ) -> pa.Table:
-    """Metrics of a warehouse as rows of ``metric_value``, sorted by key; nothing is written.
+    """Compute metrics of a warehouse as rows of ``metric_value``, sorted by key; write nothing.
 
-    ``metrics`` are names of metrics, by default all. An empty warehouse gives no rows.
+    ``metrics`` has the names of metrics (default: all). An empty warehouse gives no rows.
     """
     names = sql_names("metrics") if metrics is None else [f"metrics/{name}" for name in metrics]
     connection = connect(root, "".join(map(sql, names)) + _OF_PAIRS)
@@ -99,7 +99,7 @@ def compute(
         for n_done, name in enumerate(names):
             update(n_done, len(names))
             rows = query(connection, name, options.params())
-            if "pair_id" in rows.column_names:  # one row per pair: summarise them
+            if "pair_id" in rows.column_names:  # there is one row per pair: summarise the rows
                 connection.register("pair", rows)
                 rows = arrow_rows(connection, _OF_PAIRS)
             rows = _with_p(rows).append_column("run_id", pa.array([run_id] * len(rows)))
@@ -109,7 +109,7 @@ def compute(
 
 
 def _with_p(rows: pa.Table) -> pa.Table:
-    """Rows with the two-sided p of their ``statistic``, by Student's t with their ``df``."""
+    """Replace ``statistic``, if there is one, by its two-sided p under Student's t with ``df``."""
     if "statistic" not in rows.column_names:
         return rows
     from scipy.special import stdtr
@@ -128,10 +128,10 @@ def measure(
     options: MeasureOptions | None = None,
     benchmarks: Collection[str] = (),
 ) -> pa.Table:
-    """Compute every metric and replace ``metric_value`` by benchmark; returns its new rows.
+    """Compute every metric, replace the rows of ``metric_value``, and return the new rows.
 
-    Also replaces `model_rank` and `benchmark_power`, and `control`, of scores with an n-gram model.
-    With ``benchmarks``, only these are measured and replaced, with all models.
+    Also replaces the rows of `model_rank`, `benchmark_power` and, if an n-gram model has scores,
+    `control`. If ``benchmarks`` is given, only these are measured and replaced, with all models.
     """
     from plumbline.eval_workers.scoring.statistics.controls import effects_of_all
     from plumbline.eval_workers.scoring.statistics.power import powers

@@ -1,4 +1,4 @@
-"""Steps that compute with a model: running them, and recording the model in table ``model``."""
+"""Steps that compute with a model: run them, and record the model in table ``model``."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from plumbline.warehouse.storage.store import Store
 class ModelStep(Step[Outcome]):
     """A step on one model, whose ``identity`` is known before its weights are loaded."""
 
-    #: Measures of the models that can run the step, or none for all measures: most steps need
-    #: log p of next tokens.
+    #: The measures that a model may have to run the step; if empty, any. Most steps need log p of
+    #: next tokens.
     measures: ClassVar[tuple[str, ...]] = (LOG_LIKELIHOOD,)
 
     def check(self, store: Store, options: ModelOptions) -> None:
-        """Raise ``UsageProblem`` for invalid input; called before a model is opened."""
+        """Raise ``UsageProblem`` for invalid input. Called before a model is opened."""
 
     def check_resource(self, model: Model) -> None:
         """Raise ``UsageProblem`` for a model whose measure isn't in ``measures``."""
@@ -52,11 +52,11 @@ class ModelStep(Step[Outcome]):
         _ = model.n_parameters
 
     def publish_before(self, done: ComputedStep) -> None:
-        """Record the model's identity, unless an earlier run did or nothing was computed."""
+        """Record the model's identity, unless an earlier run did so or nothing was computed."""
         store, model, key = done.store, done.resource, done.resource.identity.key
         if done.state.missing and key not in store.units("model"):
             name = model.identity.model
-            # A model that was trained here is not the published one of its name.
+            # A model that was trained here is not the published model of the same name.
             published = {} if store.units("trained_model", model=name) else described(name)
             row = {"model_key": key, **asdict(model.identity), "run_id": done.run_id}
             row |= {"n_parameters": model.n_parameters, **published}
@@ -74,14 +74,14 @@ def run_on_model(
     n_workers: int = 1,
     say: Callable[[str], None] = print,
 ) -> list[Outcome]:
-    """Run steps on a model that is loaded once, and only if something is missing.
+    """Run steps on a model, which is loaded once, and only if something is missing.
 
-    Publishes each step's rows, ``model`` and ``reject``. If ``n_workers`` exceeds 1, further
-    processes on this machine compute a part of the chunks; ``say`` gets a line when one dies.
+    Publishes each step's rows, ``model`` and ``reject``. If ``n_workers`` exceeds 1, additional
+    processes on this machine compute some of the chunks; ``say`` gets a line if a process dies.
 
-    Raises the errors of the steps' ``check``, of loading the model and of ``run_steps``,
-    ``UsageProblem`` for too few CUDA devices, and ``BadInput`` for a disk that can't be written or
-    too little memory.
+    Raises ``UsageProblem`` for too few CUDA devices, ``BadInput`` for a disk that can't be written
+    or too little memory, and the errors of each ``check``, of loading the model and of
+    ``run_steps``.
     """
     for step in steps:
         step.check(store, options)
@@ -103,7 +103,7 @@ def run_on_model(
 
 
 def describe(store: Store, key: str, run_id: str, **told: str | None) -> None:
-    """Record what the user tells about a model that was scored: its ``family`` or ``name``."""
+    """Record what the user says about a model that was scored: its ``family`` or ``name``."""
     told = {column: text for column, text in told.items() if text}
     for row in store.read("model", pc.field("model_key") == key).to_pylist():
         if told.items() - row.items():
@@ -111,7 +111,7 @@ def describe(store: Store, key: str, run_id: str, **told: str | None) -> None:
 
 
 def publish_instruction(store: Store, instruction: Instruction, run_id: str) -> None:
-    """Write the instruction's row to table ``instruction`` if it isn't there; also for ``NONE``."""
+    """Write the instruction to table ``instruction`` if it isn't there; this includes ``NONE``."""
     key = instruction.key
     if key not in store.units("instruction"):
         form = instruction.form if instruction.text is not None else None

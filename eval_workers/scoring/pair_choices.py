@@ -1,7 +1,7 @@
 """Forced choice between the sentences of a pair, for models that give no log-probabilities.
 
-Both orders are asked equally often, so that a preference for the sentence shown first cancels in
-the mean (views ``forced_choice_pair`` and ``forced_choice``).
+Each pair is asked equally often in both orders, so that a preference for the sentence shown first
+cancels out in the mean (views ``forced_choice_pair`` and ``forced_choice``).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from plumbline.warehouse.storage.store import Store
 
 Side = Literal["a", "b"]
-#: Number of replies that are checked before the other questions are sent.
+#: Number of replies to check before the other questions are sent.
 _FIRST = 20
 _OTHER: Mapping[Side, Side] = {"a": "b", "b": "a"}
 _EXCERPT = 80
@@ -60,16 +60,16 @@ class _Wordings:
 
 @options_class(frozen=True, config=STRICT)
 class ChoiceOptions(AskingOptions):
-    """Number and wording of the questions; ``UsageProblem`` without a model."""
+    """The number and wording of the questions. Raises ``UsageProblem`` if no model is given."""
 
-    n: Annotated[int, Field(gt=0, le=1_000, description="Asks of each pair in each order.")] = 4
+    n: Annotated[int, Field(gt=0, le=1_000, description="Questions per pair and order.")] = 4
     temperature: Annotated[float, Field(ge=0, le=10, description="Temperature of the replies.")] = (
         1.0
     )
     max_new_tokens: Annotated[
-        int, Field(gt=0, le=100_000, description="Most tokens of a reply.")
+        int, Field(gt=0, le=100_000, description="Maximum tokens per reply.")
     ] = 16
-    prompts: Annotated[str, Field(description="Wordings of your own (TOML).")] = ""
+    prompts: Annotated[str, Field(description="Your own wordings (TOML file).")] = ""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -77,17 +77,17 @@ class ChoiceOptions(AskingOptions):
             raise UsageProblem("model", "is not given", "give --model NAME")
 
     def wordings(self) -> tuple[str, ...]:
-        """The wordings of the file, or the packaged ones; they are used in turn.
+        """Return the file's wordings, or the built-in ones; they are used in turn.
 
-        Raises ``UsageProblem`` for a missing file. Raises ``BadInput``, with the wording's number
-        from 1, unless each wording holds {first} and {second} once each and nothing else in braces.
+        Raises ``UsageProblem`` for a missing file. Every wording must hold {first} and {second}
+        once each, and nothing else in braces; otherwise ``BadInput`` names it, counted from 1.
         """
         packaged = resources.files("plumbline.eval_workers.scoring") / "choice_prompts.toml"
         file = Path(self.prompts) if self.prompts else packaged
         return load(_Wordings, file, f"prompts {self.prompts}".rstrip()).choose
 
     def key(self) -> str:
-        """Hash of the settings that define a choice besides model and pair (16 hex digits).
+        """Return a hash of all settings, apart from model and pair, that define a choice.
 
         >>> one, two = ChoiceOptions(model="m"), ChoiceOptions(model="m", n=9)
         >>> one.key() == two.key(), one.key() == ChoiceOptions(model="m", temperature=0.0).key()
@@ -99,7 +99,7 @@ class ChoiceOptions(AskingOptions):
 
 @dataclass(frozen=True)
 class Ask:
-    """One question: a pair, the side that is shown first, and the ask's number, from 0."""
+    """One question: a pair, the side to show first, and the number of the question, from 0."""
 
     pair_id: str
     sentence_a: str
@@ -108,7 +108,7 @@ class Ask:
     ask: int
 
     def request(self, options: ChoiceOptions, wordings: Sequence[str]) -> Request:
-        """The question as sent; both orders of an ask have the same wording.
+        """Return the question as sent; both orders of a question have the same wording.
 
         >>> options = ChoiceOptions(model="m")
         >>> ask = Ask("1", "She ran.", "He ran.", "b", 0)
@@ -129,7 +129,7 @@ class Ask:
         )
 
     def choice(self, reply: Reply) -> Side | None:
-        """The side that a reply names; ``None`` for neither.
+        """Return the side that a reply names, or ``None`` if it names neither.
 
         >>> Ask("1", "She ran.", "He ran.", "b", 0).choice(Reply("r", "1"))
         'b'
@@ -141,10 +141,10 @@ class Ask:
 
 @dataclass(frozen=True)
 class Chosen:
-    """Outcome for one benchmark: ``n_asks`` asks about ``n_pairs`` pairs, ``n_new`` in this run.
+    """The outcome for one benchmark: ``n_pairs`` pairs and ``n_asks`` asks, ``n_new`` in this run.
 
-    ``n_neither`` replies name neither sentence and count for neither side. ``n_unnatural`` pairs
-    are not asked about.
+    ``n_neither`` replies name neither sentence, so they count for neither side. ``n_unnatural``
+    pairs are marked unnatural, and no questions are asked about them.
     """
 
     benchmark: str
@@ -159,10 +159,10 @@ class Chosen:
 
 @dataclass(frozen=True)
 class PairChoices(ModelStep[Chosen]):
-    """Ask for the missing choices of a benchmark's pairs, except those marked unnatural.
+    """The step that asks for missing choices on a benchmark's pairs, except unnatural pairs.
 
-    A pair whose sentences changed is asked about again, and its old rows are removed. If ``n`` is
-    smaller than before, rows of later asks stay.
+    If a pair's sentences have changed, its questions are asked again and its old rows are removed.
+    If ``n`` is smaller than before, the rows of later questions are kept.
     """
 
     benchmark: str
@@ -186,7 +186,7 @@ class PairChoices(ModelStep[Chosen]):
         return {"benchmark": self.benchmark, "model_key": model.identity.key, "setting": setting}
 
     def state(self, store: Store, model: ServedModel) -> State:
-        """The natural pairs, their rows, and the asks without a row, sorted by ask, then pair."""
+        """Return the natural pairs, their rows, and the missing asks, sorted by ask, then pair."""
         pairs = store.read("benchmark_pair", benchmark=self.benchmark).to_pylist()
         natural = [{**p, "text_id": text_id(p)} for p in pairs if p["is_natural"] is not False]
         rows = store.read(self.table, **self.partition(model)).to_pylist()
@@ -202,14 +202,15 @@ class PairChoices(ModelStep[Chosen]):
         return replace(state, missing=missing)
 
     def chunks(self, missing: Sequence[Ask]) -> Iterator[Chunk]:
-        """One chunk of all asks, since the ledger resumes by itself."""
+        """Yield all asks as one chunk, because the ledger can resume within a chunk."""
         if missing:
             yield Chunk(missing, len(missing))
 
     def compute(self, model: ServedModel, items: Sequence[Ask]) -> list[Reply]:
-        """The reply to each ask; only asks without a reply in the ledger are sent.
+        """Return the reply to each ask; only asks without a reply in the ledger are sent.
 
-        Raises ``BadInput`` if none of the first replies names a sentence, and as ``Build.run``.
+        Raises ``BadInput`` if none of the first replies names a sentence, and what ``Build.run``
+        raises.
         """
         assert model.build is not None, "a model that is asked has a ledger"
         wordings = self.options.wordings()
@@ -222,7 +223,7 @@ class PairChoices(ModelStep[Chosen]):
         return model.build.replies(requests, "asks")
 
     def new_rows(self, model: ServedModel, state: State, results: Mapping[Ask, Reply]) -> NewRows:
-        """A row for each ask; a reply that names neither sentence has no ``choice``."""
+        """Return a row for each ask; if a reply names neither sentence, ``choice`` is ``None``."""
         text_ids = {pair["pair_id"]: pair["text_id"] for pair in state.wanted}
         rows = [
             {
@@ -255,7 +256,7 @@ class PairChoices(ModelStep[Chosen]):
 
 
 def ledger_name(benchmark: str, model_key: str) -> str:
-    """``Build.benchmark`` for a served model's choices on a benchmark.
+    """Return the value of ``Build.benchmark`` for a served model's choices on a benchmark.
 
     >>> ledger_name("winobias", "ab12")
     'choose/winobias/ab12'
@@ -270,10 +271,10 @@ def _served(options: ChoiceOptions, build: Build | None = None) -> ServedModel:
 def choose(
     store: Store, benchmark: str, options: ChoiceOptions, server: Server | None, run_id: str
 ) -> Chosen:
-    """Request a benchmark's missing choices; without a ``server`` replies come from the ledger.
+    """Request a benchmark's missing choices; without a ``server``, replies come from the ledger.
 
-    Writes ``pair_choice``, ``model`` and, as ``Build.run``, ``generation_request``. Raises what
-    ``PairChoices`` and ``Build.run`` raise; replies that have come are kept.
+    Writes ``pair_choice``, ``model`` and, like ``Build.run``, ``generation_request``. Raises what
+    ``PairChoices`` and ``Build.run`` raise; replies that have already come are kept.
     """
     ledger = ledger_name(benchmark, _served(options).identity.key)
     build = Build(store, ledger, run_id, server, options.budget())
@@ -286,7 +287,7 @@ def choose(
 
 
 def left_to_ask(store: Store, benchmark: str, options: ChoiceOptions) -> tuple[int, Spent, Spent]:
-    """Questions left, their largest cost without retries, and the spending so far."""
+    """Return how many questions are left, their largest cost without retries, and what is spent."""
     model, wordings = _served(options), options.wordings()
     ledger = read_ledger(store, ledger_name(benchmark, model.identity.key))
     missing = PairChoices(benchmark, options).state(store, model).missing
@@ -296,7 +297,7 @@ def left_to_ask(store: Store, benchmark: str, options: ChoiceOptions) -> tuple[i
 
 
 def preferences(store: Store, outcome: Chosen, setting: str) -> Iterator[str]:
-    """A line per two groups: the preference for one of them, and for the first sentence."""
+    """Yield a line per pair of groups: the preference for one group, and for the first sentence."""
     query = (
         "FROM forced_choice WHERE benchmark = $benchmark AND model_key = $model_key "
         "AND setting = $setting AND n_pairs > 0 ORDER BY groups"

@@ -1,4 +1,4 @@
-"""Log-probability of both sentences of each pair of a benchmark, under a model."""
+"""Score both sentences of each pair of a benchmark with a model."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from plumbline.eval_workers.models.model_options import ModelOptions
     from plumbline.eval_workers.models.scoring_contract import Backend
 
-#: Texts per chunk. On a CPU a chunk takes a model of 70 million parameters some seconds, one of a
-#: billion a minute or two. Its overhead (claim, file, part-filled last pass) is milliseconds.
+#: Texts per chunk. On a CPU a chunk takes a few seconds with a model of 70 million parameters, and
+#: a minute or two with a billion. Its overhead (claim, file, last pass not full) is milliseconds.
 CHUNK_TEXTS = 512
 SIDES = ("sentence_a", "sentence_b")
 BASELINE = ("baseline_a", "baseline_b")
@@ -38,16 +38,16 @@ _OTHER = {SIDES[0]: SIDES[1], SIDES[1]: SIDES[0]}
 _OTHER |= {BASELINE[0]: BASELINE[1], BASELINE[1]: BASELINE[0]}
 _TOKENS, _PAIR = "token_logprob", ["pair_id", "text_id"]
 _Pair = TypeVar("_Pair", bound=Mapping[str, Any])
-#: A scored text: a sentence, or a sentence with the other one of its pair.
+#: What is scored: a sentence, or a sentence together with the other sentence of its pair.
 Item = str | tuple[str, str]
 
 
 @dataclass(frozen=True)
 class ScoredBenchmark:
-    """Outcome for one benchmark: ``n_pairs = n_scored + n_rejected``.
+    """The outcome for one benchmark, where ``n_pairs = n_scored + n_rejected``.
 
     This run published ``n_new`` of the scored pairs. ``pairs_per_s`` is the speed of all workers
-    together after the weights were loaded; ``None`` if there was nothing to do.
+    together after the weights were loaded; it is ``None`` if there was nothing to do.
     """
 
     benchmark: str
@@ -74,17 +74,18 @@ def score_benchmarks(
 ) -> list[ScoredBenchmark]:
     """Score all pairs of the benchmarks that have no score under this model's identity.
 
-    With ``limit``, only that many pairs of each benchmark, the same for all models (``drawn``).
-    Writes ``model``, ``pair_score`` and ``reject`` (stage `score`). With ``options.per_token`` also
-    writes ``token_logprob``, and scores pairs without stored tokens again. Raises
-    ``UsageProblem`` for a benchmark that is not in the warehouse, and what ``run_on_model`` raises.
+    With ``limit``, score only that many pairs of each benchmark, the same for all models; see
+    ``drawn``. Writes ``model``, ``pair_score`` and ``reject`` (stage `score`). With
+    ``options.per_token``, also writes ``token_logprob`` and scores pairs again if their tokens
+    aren't stored. Raises ``UsageProblem`` for a benchmark that is not in the warehouse, and what
+    ``run_on_model`` raises.
     """
     steps = [PairScores.of(name, options, limit) for name in dict.fromkeys(benchmarks)]
     return run_on_model(store, model, options, steps, run_id, n_workers=n_workers, say=say)
 
 
 def check_imported(store: Store, benchmarks: Sequence[str]) -> None:
-    """Raise ``UsageProblem`` for a benchmark of which the warehouse has no pairs."""
+    """Raise ``UsageProblem`` if the warehouse has no pairs of one of the benchmarks."""
     for name in benchmarks:
         if not store.units("benchmark_pair", benchmark=name):
             fix = f"run `plumbline benchmark import {name}` first, or your own: docs/pairs.md"
@@ -94,7 +95,7 @@ def check_imported(store: Store, benchmarks: Sequence[str]) -> None:
 
 
 def text_id(pair: Row) -> str:
-    """Hash of both sentences as they are scored (16 hex digits).
+    """Return a hash of both sentences as they are scored (16 hex digits).
 
     >>> pair = {"sentence_a": "She ran.", "sentence_b": "He ran."}
     >>> text_id(pair) == text_id({**pair, "sentence_b": "He ran!"})
@@ -104,7 +105,7 @@ def text_id(pair: Row) -> str:
 
 
 def sides(pair: Row) -> tuple[str, ...]:
-    """The columns of a pair that hold texts to score: both sentences, and those of its baseline.
+    """Return the columns of a pair's texts to score: both sentences and, if any, both baselines.
 
     >>> sides({"baseline_a": "The word here is old."}), sides({"baseline_a": None})
     (('sentence_a', 'sentence_b', 'baseline_a', 'baseline_b'), ('sentence_a', 'sentence_b'))
@@ -113,7 +114,7 @@ def sides(pair: Row) -> tuple[str, ...]:
 
 
 def drawn(pairs: Iterable[_Pair], n: int | None) -> list[_Pair]:
-    """At most ``n`` of a benchmark's pairs: the same on every machine, as if drawn at random.
+    """Draw ``n`` of a benchmark's pairs as if at random, but the same on every machine.
 
     >>> [pair["pair_id"] for pair in drawn([{"pair_id": str(k)} for k in range(9)], 3)]
     ['8', '4', '3']
@@ -123,13 +124,13 @@ def drawn(pairs: Iterable[_Pair], n: int | None) -> list[_Pair]:
 
 @dataclass(frozen=True)
 class PairScores(ModelStep[ScoredBenchmark]):
-    """Score the pairs of a benchmark; ``per_token`` stores each token's log-probability too.
+    """The step that scores a benchmark's pairs; ``per_token`` also stores log p of each token.
 
-    ``given_other``: a sentence is scored given its pair's other sentence (`crows-pairs`). If a
-    pair's sentences changed, it is scored again and its old row is removed. A pair with a sentence
-    that can't be scored gets a row in ``reject``, not ``pair_score``, and the next run tries it
-    again. A baseline that can't be scored is NULL. With ``limit``, only so many pairs are scored;
-    earlier scores of others stay.
+    ``given_other`` scores a sentence given the other sentence of its pair (`crows-pairs`). If a
+    pair's sentences have changed, the pair is scored again and its old row is removed. If a
+    sentence can't be scored, its pair gets a row in ``reject`` instead of ``pair_score``, and the
+    next run tries it again. A baseline that can't be scored is NULL. With ``limit``, only that many
+    pairs are scored; earlier scores of other pairs are kept.
     """
 
     benchmark: str
@@ -147,7 +148,7 @@ class PairScores(ModelStep[ScoredBenchmark]):
 
     @classmethod
     def of(cls, benchmark: str, options: ModelOptions, limit: int | None = None) -> PairScores:
-        """The step for a model's options."""
+        """Return the step for a model's options."""
         return cls(benchmark, options.per_token, options.pll == "crows-pairs", limit)
 
     @property
@@ -155,7 +156,7 @@ class PairScores(ModelStep[ScoredBenchmark]):
         return self.benchmark
 
     def items(self, pair: Row) -> list[Item]:
-        """What is scored of a pair: for each of ``sides`` its text, or with the other side's."""
+        """Return what to score of a pair: the text of each of ``sides``, perhaps with the other."""
         texts = [pair[side] for side in sides(pair)]
         if not self.given_other:
             return texts
@@ -169,7 +170,7 @@ class PairScores(ModelStep[ScoredBenchmark]):
         return {"model_key": model.identity.key, "benchmark": self.benchmark}
 
     def state(self, store: Store, model: Any) -> State:
-        """Pairs in the model's text form, and their rows; only the model's ``identity`` is used."""
+        """Return the pairs in the model's text form, and their rows; use only its ``identity``."""
         written = store.read("benchmark_pair", benchmark=self.benchmark).to_pylist()
         pairs = [pair_in_form(pair, model.identity.text_form) for pair in written]
         wanted = [{**p, "text_id": texts_hash([p[side] for side in sides(p)])} for p in pairs]
@@ -185,9 +186,9 @@ class PairScores(ModelStep[ScoredBenchmark]):
         return replace(state, found=rows.to_pylist())
 
     def chunks(self, missing: Sequence[Row]) -> Iterator[Chunk]:
-        """Distinct sentences in alphabetical order: a chunk then shares common beginnings.
+        """Yield distinct sentences in alphabetical order, so that a chunk shares beginnings.
 
-        A pair counts in the chunk with the last of its sentences.
+        A pair is counted in the chunk that holds the last of its sentences.
 
         >>> pair = {"sentence_a": "I saw her.", "sentence_b": "I saw him."}
         >>> [(chunk.items, chunk.n_units) for chunk in PairScores("demo").chunks([pair, pair])]
@@ -204,13 +205,13 @@ class PairScores(ModelStep[ScoredBenchmark]):
             n_before = n
 
     def compute(self, model: Any, items: Sequence[Any]) -> list[TextScore]:
-        """A score for each item; ``model`` is a ``Backend``."""
+        """Return a score for each item. ``model`` is a ``Backend``."""
         score = model.score_beside if self.given_other else model.score
         scores: list[TextScore] = score(items)
         return scores
 
     def new_rows(self, model: Backend, state: State, results: Mapping[Item, TextScore]) -> NewRows:
-        """Rows of ``pair_score``, and of ``reject`` for pairs with a sentence without a score."""
+        """Return rows of ``pair_score``, or of ``reject`` if a sentence of a pair has no score."""
         rows, rejects = [], []
         for pair in state.missing:
             a, b, *baseline = (results[item] for item in self.items(pair))
@@ -236,16 +237,16 @@ class PairScores(ModelStep[ScoredBenchmark]):
         return NewRows(rows, rejects)
 
     def _problem(self, model: Backend, a: TextScore, b: TextScore) -> tuple[str, str] | None:
-        """The side, `a` or `b`, that has no score of its own, and its problem."""
+        """Return the side, `a` or `b`, that has no score of its own, and why; ``None`` if none."""
         for side, score in (("a", a), ("b", b)):
             if score.problem:
                 return side, score.problem
-        # With ``given_other`` both sentences are scored on the same tokens, see ``score_beside``.
+        # With ``given_other``, both sentences are scored on the same tokens; see ``score_beside``.
         same = not self.given_other and a.token_ids and a.token_ids == b.token_ids
         return ("a", SAME_TOKENS) if same and getattr(model, "knows_all_words", True) else None
 
     def publish_before(self, done: ComputedStep) -> None:
-        """Also publish the tokens of newly scored pairs, and remove tokens of removed rows."""
+        """Also publish the tokens of newly scored pairs, and delete the tokens of deleted rows."""
         super().publish_before(done)
         partition, schema = self.partition(done.resource), TABLES[_TOKENS]
         old = done.store.read(_TOKENS, **partition)
@@ -259,7 +260,7 @@ class PairScores(ModelStep[ScoredBenchmark]):
             done.store.replace(_TOKENS, tokens, partition, done.run_id)
 
     def _token_rows(self, done: ComputedStep) -> list[Row]:
-        """Rows of ``token_logprob`` for newly scored pairs, if they are wanted."""
+        """Return rows of ``token_logprob`` for newly scored pairs, if ``per_token`` is set."""
         new = {row["pair_id"] for row in done.new.rows}
         sentences = [
             (pair, side, done.results[item])

@@ -1,4 +1,4 @@
-"""Estimate of the work and memory of scoring, before it starts. Writes nothing."""
+"""Estimate how much work and memory scoring will take, before it starts. Writes nothing."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 Row = Mapping[str, Any]
 
-#: Bytes per weight; in nf4, 64 weights share a scale in float32.
+#: Bytes per weight. In nf4, 64 weights share one float32 scale.
 _BYTES = {"float32": 4.0, "bfloat16": 2.0, "float16": 2.0, "int8": 1.0, "nf4": 0.5 + 4 / 64}
 
 
@@ -23,7 +23,7 @@ _BYTES = {"float32": 4.0, "bfloat16": 2.0, "float16": 2.0, "int8": 1.0, "nf4": 0
 class Task:
     """One model with its options, its ``name`` if it has one, and the benchmarks to score.
 
-    ``limit``: pairs of each benchmark to score; ``None``: all.
+    ``limit`` is how many pairs of each benchmark to score; ``None`` means all.
     """
 
     model: str
@@ -36,13 +36,13 @@ class Task:
 
 @dataclass(frozen=True)
 class Size:
-    """A model's size: ``n_exact`` of its parameters are never quantised."""
+    """A model's size. ``n_exact`` of its parameters are never quantised."""
 
     n_parameters: int
     n_exact: int
 
     def weight_bytes(self, options: ModelOptions) -> int:
-        """Memory of the weights in bytes.
+        """Return the memory of the weights in bytes.
 
         >>> size, half = Size(12, 4), ModelOptions(dtype="bfloat16", quantisation="int8")
         >>> size.weight_bytes(ModelOptions()), size.weight_bytes(half)
@@ -53,10 +53,10 @@ class Size:
 
 
 def prospect(model: str, options: ModelOptions) -> Any:
-    """Open a model with its tokenizer and configuration alone.
+    """Open a model with only its tokenizer and configuration.
 
-    Raises the errors of ``open_backend``, and ``UsageProblem`` for models whose size isn't known
-    from a configuration: n-gram models, and those of other backends.
+    Raises the errors of ``open_backend``. Raises ``UsageProblem`` if the configuration doesn't give
+    the model's size, as with n-gram models, servers and other packages' backends.
     """
     opened: Any = open_backend(model, options)
     if opened.identity.backend not in ("transformers", "vllm"):
@@ -66,7 +66,7 @@ def prospect(model: str, options: ModelOptions) -> Any:
 
 
 def model_size(config: Any, kind: Any = "causal") -> Size:
-    """The size of a model by its configuration; no weights are allocated."""
+    """Return the size of a model from its configuration, without allocating weights."""
     import torch
 
     from plumbline.eval_workers.models.local.model_files import auto_class
@@ -84,9 +84,9 @@ def model_size(config: Any, kind: Any = "causal") -> Size:
 
 
 def forecast(store: Store, task: Task) -> Iterator[Row]:
-    """Forecast a task's missing pairs, their tokens, and the memory of the weights.
+    """Yield rows on a task's missing pairs, their tokens, and the memory for the weights.
 
-    Yields rows with the keys ``subject``, ``what``, ``amount``, ``unit`` and ``note``.
+    Rows have the keys ``subject``, ``what``, ``amount``, ``unit`` and ``note``.
     """
     model = prospect(task.model, task.options)
     size, name = model_size(model.config, model.kind), model.identity.model
@@ -103,7 +103,7 @@ def _row(subject: str, what: str, amount: object, unit: str = "", note: str = ""
 
 
 def _todo(store: Store, model: Any, benchmark: str, task: Task) -> Iterator[Row]:
-    """Rows on the pairs and tokens of a benchmark that have no score by this model."""
+    """Yield rows on the pairs of a benchmark that this model hasn't scored yet."""
     from plumbline.eval_workers.scoring.pair_scores import PairScores, sides
 
     state = PairScores.of(benchmark, task.options, task.limit).state(store, model)

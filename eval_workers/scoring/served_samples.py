@@ -1,8 +1,8 @@
 """Continue the prompts of a set with a model behind an OpenAI-compatible server.
 
-Each sample is a request with its own seed and its own row in the ledger: a reply is never used for
-two samples, and no answered request is sent again. If the first few replies are nearly the same for
-different seeds, an error is raised before the other samples are paid for.
+Each sample is a request with its own seed and its own row in the ledger. So a reply is never used
+for two samples, and a request that was answered is never sent again. If the first few replies are
+nearly the same for different seeds, an error is raised before you pay for the other samples.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.steps.runner import run_at_once
 from plumbline.warehouse.storage.store import Store
 
-#: Number of texts, and samples of each, that are checked before the rest is requested.
+#: Number of texts, and of samples per text, to check before the rest is requested.
 _FIRST = 5
-#: Shorter samples, in tokens, may well be the same by chance.
+#: Samples with fewer tokens than this may well be the same by chance.
 _LONG = 8
 
 
 @dataclass(frozen=True)
 class ServedIdentity:
-    """Known columns of table ``model`` for a served model; the others are NULL.
+    """The columns of table ``model`` that are known for a served model; the others are NULL.
 
     >>> ServedModel("m").identity.backend
     'openai completions'
@@ -46,19 +46,19 @@ class ServedIdentity:
 
     @property
     def key(self) -> str:
-        """Hash of model and backend (16 hex digits)."""
+        """A hash of model and backend (16 hex digits)."""
         text = json.dumps(asdict(self), sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True)
 class ServedModel:
-    """A model known only by its name at the server.
+    """A model that is known only by its name at the server.
 
-    The endpoint ``completions`` continues the prompt itself, as base models expect; ``chat`` sends
-    it as a user's message, so ``SamplingOptions.instruction`` should give the task.
-    ``token_limit``: see ``ChatModel``. ``build`` has the ledger, budget and server of its requests,
-    once it is asked.
+    The endpoint ``completions`` continues the prompt itself, as base models expect. ``chat`` sends
+    the prompt as a user's message, so ``SamplingOptions.instruction`` should give the task. For
+    ``token_limit`` see ``ChatModel``. ``build`` has the ledger, budget and server for requests; it
+    has to be set before the model is asked.
     """
 
     name: str
@@ -69,15 +69,15 @@ class ServedModel:
 
     @property
     def identity(self) -> ServedIdentity:
-        """The identity: name and endpoint."""
+        """The identity, made of name and endpoint."""
         return ServedIdentity(self.name, f"openai {self.endpoint}")
 
     def lead(self, instruction: Instruction) -> str:
-        """The instruction's text before a prompt."""
+        """Return the instruction's text before a prompt."""
         return instruction.prefix
 
     def request(self, draw: SeededPrompt, options: SamplingOptions) -> Request:
-        """The request for one sample; its seed and number make it unique.
+        """Return the request for one sample; the sample's seed and number make it unique.
 
         >>> options = SamplingOptions()
         >>> one, two = (ServedModel("m").request(options.seeded("It", k), options) for k in (0, 1))
@@ -104,7 +104,7 @@ class ServedModel:
         )
 
     def continue_(self, draws: Sequence[SeededPrompt], options: SamplingOptions) -> list[Sample]:
-        """A sample for each draw, in the order given; a few are requested and checked first.
+        """Return a sample for each draw, in the order given; a few are requested and checked first.
 
         Raises ``BadInput`` for a server that ignores seeds, and the errors of ``Build.replies``.
         """
@@ -118,7 +118,7 @@ class ServedModel:
 
 
 def ledger_name(probe_set: str, model_key: str) -> str:
-    """``Build.benchmark`` for sampling a probe set by a served model.
+    """Return the value of ``Build.benchmark`` for samples of a probe set from a served model.
 
     >>> ledger_name("common-sents", "ab12")
     'common-sents/ab12'
@@ -136,14 +136,15 @@ def sample_from_server(
     run_id: str,
     budget: Budget = UNLIMITED,
 ) -> SampleCounts:
-    """Request the samples that have no row yet; the step is ``Continuations``.
+    """Run the step ``Continuations`` on a server: request the samples that have no row yet.
 
     The requests become rows of ``generation_request`` under the set and the model's key. Without a
-    ``server`` the ledger is replayed. A reply is rejected if the server's filter refused it, or if
-    it ended for another reason than the model's end token or the limit; it isn't requested again.
+    ``server``, replies come only from the ledger. A reply is rejected if the server's filter
+    refused it, or if it ended neither with the model's end token nor at the limit. It isn't
+    requested again.
 
-    Raises the errors of ``Continuations.check`` and ``Build.run``, ``UsageProblem`` for an
-    instruction in the form `chat`, and ``BadInput`` for a server that ignores seeds.
+    Raises ``UsageProblem`` for an instruction in the form `chat`, ``BadInput`` for a server that
+    ignores seeds, and the errors of ``Continuations.check`` and ``Build.run``.
     """
     step = Continuations(probe_set, sampling, n)
     step.check(store, ModelOptions())
@@ -156,13 +157,13 @@ def sample_from_server(
 
 
 def _first(draws: Sequence[SeededPrompt]) -> list[SeededPrompt]:
-    """The first few samples of the first few texts."""
+    """Return the first few samples of the first few texts."""
     texts = groupby(sorted(draws), lambda draw: draw.text)
     return [draw for _, of_text in islice(texts, _FIRST) for draw in islice(of_text, _FIRST)]
 
 
 def _sample(reply: Reply) -> Sample:
-    """A reply as a sample; `stop` has no ``n_tokens``, as some servers count the end token."""
+    """Return a reply as a sample; for `stop`, without ``n_tokens``: it may count the end token."""
     if reply.finish_reason == "stop":
         return Sample(reply.text, "stop")
     if reply.finish_reason == "length":
@@ -171,9 +172,9 @@ def _sample(reply: Reply) -> Sample:
 
 
 def _check_seeds(samples: Mapping[SeededPrompt, Sample], options: SamplingOptions) -> None:
-    """Raise ``BadInput`` when the samples of every prompt are nearly all the same.
+    """Raise ``BadInput`` if, for every prompt, the samples are nearly all the same.
 
-    Options that leave little to chance, such as a low temperature, are not checked.
+    Skip the check if the options leave little to chance, such as a low temperature.
     """
     is_random = options.temperature >= 0.5 and (options.top_p or 1.0) >= 0.5 and options.top_k != 1
     if options.greedy or not is_random or options.max_new_tokens < _LONG:

@@ -1,6 +1,6 @@
-"""Steps from seed words to a published benchmark; ``benchmark_pair`` is written last.
+"""The steps from seed words to a published benchmark; ``benchmark_pair`` is written last.
 
-A repeated step takes the replies that the ledger has, and requests only the others.
+A repeated step takes the replies that are in the ledger, and requests only the missing ones.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.run_records import recorded
 from plumbline.warehouse.storage.store import Store
 
-#: Steps that leave out sentences or pairs; each has its own part of the benchmark's rejects.
+#: Steps that leave out sentences or pairs; each step replaces only its own rejects.
 _STEPS = ("write", "pair", "judge")
 _SAMPLE = """
 SELECT word FROM seed_word WHERE corpus = $corpus AND contrast = $contrast AND seed = $seed
@@ -44,11 +44,11 @@ ORDER BY position
 
 @dataclass(frozen=True)
 class Forecast:
-    """Requests and tokens of a build whose sentences are right at once.
+    """The requests and tokens of a build if all sentences are usable at the first attempt.
 
-    Revisions, repeats, conversions and failed attempts come on top; ``n_requests_most`` bounds the
-    requests without failed attempts. A sentence of w words counts as 1.4 w tokens, plus 4 for its
-    number, a verdict as 8 tokens.
+    Revisions, repeats, conversions and failed attempts come on top; ``n_requests_most`` is an upper
+    bound that includes all of these except failed attempts. A sentence of w words counts as 1.4 w
+    tokens plus 4 for its number, and a verdict as 8 tokens.
     """
 
     n_requests: int
@@ -78,7 +78,7 @@ def forecast(words: Sequence[str], spec: BuildSpec) -> Forecast:
 
 
 def publish_rejects(build: Build, step: str, rejects: Sequence[Mapping[str, object]]) -> None:
-    """Replace a build step's rows of ``reject``."""
+    """Replace the rows of ``reject`` that come from a build step."""
     partition = {"stage": "generate", "subject": f"{build.benchmark}/{step}"}
     rows = [{**row, **partition, "run_id": build.run_id} for row in rejects]
     with disk_problems(build.store.root):
@@ -86,9 +86,9 @@ def publish_rejects(build: Build, step: str, rejects: Sequence[Mapping[str, obje
 
 
 def write_sentences(build: Build, words: Sequence[str], spec: BuildSpec) -> list[Written]:
-    """Sentences for each seed word, in the words' order; rejected ones are rows of ``reject``.
+    """Have sentences written for each seed word; return them, and write rejects to ``reject``.
 
-    Raises as ``Build.run``.
+    Raises what ``Build.run`` raises.
     """
     plans = [partial(write, word, spec) for word in dict.fromkeys(words)]
     written = build.run(plans, "words")
@@ -104,9 +104,10 @@ def write_sentences(build: Build, words: Sequence[str], spec: BuildSpec) -> list
 
 
 def pair_sentences(build: Build, written: Sequence[Written], spec: BuildSpec) -> Parsed:
-    """Pairs of the sentences that were kept, in order; those without a pair go to ``reject``.
+    """Make pairs of the kept sentences, in order; sentences that give none go to ``reject``.
 
-    The model converts sentences with a "her" that the rules can't decide. Raises as ``Build.run``.
+    If the rules can't decide what a "her" stands for, the model converts the sentence. Raises what
+    ``Build.run`` raises.
     """
     sentences = [sentence for of_word in written for sentence in of_word.kept]
     plans = [partial(template_of, sentence, spec) for sentence in sentences]
@@ -117,10 +118,10 @@ def pair_sentences(build: Build, written: Sequence[Written], spec: BuildSpec) ->
 
 
 def judge_pairs(build: Build, pairs: Sequence[Row], spec: BuildSpec) -> list[Row]:
-    """The pairs with ``is_natural``: true if the model finds both sides likely.
+    """Return the pairs with column ``is_natural``: true if the model finds both sides likely.
 
-    The other pairs stay in the result, since metrics leave them out by that column; each also has a
-    row of ``reject`` with the reason. Raises as ``Build.run``.
+    Unnatural pairs stay in the result, since metrics leave them out by that column; each also gets
+    a row in ``reject`` that states the reason. Raises what ``Build.run`` raises.
     """
     reasons = build.run([partial(unnatural, pair, spec) for pair in pairs], "pairs")
     judged = list(enumerate(zip(pairs, reasons, strict=True), 1))
@@ -142,9 +143,9 @@ def check_benchmark_name(name: str) -> None:
 
 
 def seed_words(store: Store | None, spec: BuildSpec) -> tuple[str, ...]:
-    """The first ``spec.n_words`` of ``spec.words``, or else of the corpus's sample of seed words.
+    """Return the first ``spec.n_words`` words of ``spec.words``, or else of the corpus's sample.
 
-    Raises ``UsageProblem`` without such a sample, or if it has fewer than ``spec.n_words`` words.
+    Raises ``UsageProblem`` if there is no such sample, or if it has too few words.
 
     >>> seed_words(None, BuildSpec(words=("tea", "clock", "tea")))
     ('tea', 'clock')
@@ -153,7 +154,7 @@ def seed_words(store: Store | None, spec: BuildSpec) -> tuple[str, ...]:
         return tuple(dict.fromkeys(spec.words))[: spec.n_words]
     if not spec.corpus or store is None:
         fix = "give --corpus NAME, or words = [...] in the configuration"
-        raise UsageProblem("seed words", "they need a corpus to come from", fix)
+        raise UsageProblem("seed words", "neither a corpus nor words are given", fix)
     sample = {"corpus": spec.corpus, "contrast": spec.contrast, "seed": spec.seed}
     rows = rows_of(store.root, _SAMPLE, sample)
     if len(rows) < (spec.n_words or 1):
@@ -168,8 +169,8 @@ def seed_words(store: Store | None, spec: BuildSpec) -> tuple[str, ...]:
 def publish(build: Build, pairs: Sequence[Row], steps: Sequence[str]) -> None:
     """Replace the benchmark's pairs.
 
-    ``steps`` are the steps of this build; rejects of other steps are from an earlier build and are
-    deleted. Raises ``BadInput`` without any pair; the benchmark then stays as it was.
+    ``steps`` are the steps of this build; rejects from other steps belong to an earlier build and
+    are deleted. Raises ``BadInput`` if there is no pair; the benchmark then stays as it was.
     """
     store, name, run_id = build.store, build.benchmark, build.run_id
     if not pairs:
@@ -185,9 +186,10 @@ def publish(build: Build, pairs: Sequence[Row], steps: Sequence[str]) -> None:
 def count(
     words: Sequence[str], written: Sequence[Written], n_unpaired: int, pairs: Sequence[Row]
 ) -> dict[str, int | None]:
-    """Counts of sentences: ``n_in`` = kept + rejected + revised, kept = pairs + unpaired.
+    """Count sentences: ``n_in`` = kept + rejected + revised, kept = pairs + unpaired.
 
-    The offline writer counts only words and pairs. ``n_natural`` is ``None`` without verdicts.
+    For the offline writer, only words and pairs are counted. ``n_natural`` is ``None`` if there are
+    no verdicts.
     """
     verdicts = [pair["is_natural"] for pair in pairs if pair.get("is_natural") is not None]
     return {
@@ -205,7 +207,7 @@ def count(
 def make_pairs(
     stage: Callable[..., Any], build: Build, words: Sequence[str], spec: BuildSpec, *, offline: bool
 ) -> tuple[list[Row], dict[str, int | None], list[str]]:
-    """Pairs around words, their counts and the steps taken; ``stage`` runs each step."""
+    """Make pairs around words; return the pairs, counts and steps. ``stage`` runs each step."""
     if offline:
         rows = stage("write offline", write_offline, build.store, build.benchmark, words, spec)
         return rows, count(words, [], 0, rows), []
@@ -222,7 +224,7 @@ def make_pairs(
 def write_folder(
     build: Build, made: Mapping[str, object], out: Path, within: Constraint | None
 ) -> tuple[Exported, list[str]]:
-    """Export the pairs; all of them, and a warning, if no pair is within the limit."""
+    """Export the pairs within the limit; if there are none, export all and return a warning."""
     store, name = build.store, build.benchmark
     try:
         return export(store, name, out, made=made, constraint=within), []
@@ -234,7 +236,7 @@ def write_folder(
 
 
 def facts(spec: BuildSpec, counts: Mapping[str, int | None], *, offline: bool) -> dict[str, object]:
-    """Facts for the card about how the pairs were made."""
+    """Return facts about how the pairs were made, for the card."""
     sample = f"the sample of {spec.corpus} ({spec.contrast}, seed {spec.seed})"
     words = "given" if spec.words else f"the first {counts['n_words']:,} of {sample}"
     if offline:

@@ -1,4 +1,4 @@
-"""Options of a build, which are the keys of its configuration file, and its requests."""
+"""A build's options, which are also the keys of its configuration file, and its requests."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from plumbline.eval_workers.writing.wordings import Wordings, fill_prompt
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.options import MOST, STRICT, Seed
 
-#: Most uses of each wording to revise a sentence: UnStereoEval's released pipeline drops a sentence
-#: after 40 tries, with four wordings in turn (`src/run_pipeline_revision.py`).
+#: How often each wording may be used to revise a sentence: UnStereoEval's released pipeline drops a
+#: sentence after 40 tries, with four wordings in turn (`src/run_pipeline_revision.py`).
 TRIES_A_WORDING = 10
-#: Most tokens of a reply: per word, per sentence besides its words, for other text, of a verdict.
+#: Tokens allowed in a reply: per word, per sentence in addition, for other text, and for a verdict.
 _TOKENS_A_WORD, _TOKENS_A_SENTENCE, _TOKENS_OF_TALK, _TOKENS_OF_VERDICT = 4, 16, 64, 64
 
 _Few: TypeAlias = Annotated[int, Field(gt=0, le=1_000)]
@@ -30,8 +30,8 @@ _Few: TypeAlias = Annotated[int, Field(gt=0, le=1_000)]
 class BuildSpec(AskingOptions):
     """Options of a build. Paths are relative to the working directory.
 
-    ``words`` replace the sample of a corpus's seed words; ``corpus`` may then be empty.
-    ``contrast`` and ``eta`` are about MaxPMI. Without ``judge``, ``is_natural`` is NULL.
+    ``words`` replaces the sample of a corpus's seed words; ``corpus`` may then be empty.
+    ``contrast`` and ``eta`` concern MaxPMI. Without ``judge``, ``is_natural`` is NULL.
     """
 
     corpus: Annotated[str, Field(description="Corpus whose seed words are used.")] = ""
@@ -77,7 +77,7 @@ class BuildSpec(AskingOptions):
 
     @property
     def n_revisions(self) -> int:
-        """Most times a sentence is sent back.
+        """How often a sentence is sent back at most.
 
         >>> BuildSpec(model="m").n_revisions  # ten with each of four wordings
         40
@@ -87,7 +87,7 @@ class BuildSpec(AskingOptions):
         return TRIES_A_WORDING * len(self.wordings.revise)
 
     def chat_model(self) -> ChatModel:
-        """The model that writes; raises ``UsageProblem`` without a name."""
+        """Return the model that writes. Raises ``UsageProblem`` if no model is named."""
         if not self.model:
             fix = "give --model NAME, or --offline for sentences of a fixed grammar"
             raise UsageProblem("model", "is not given", fix)
@@ -103,10 +103,10 @@ class BuildSpec(AskingOptions):
         sentence: str = "",
         n: int = 1,
     ) -> Request:
-        """The request to write ``n`` sentences around a seed word, or about a sentence.
+        """Return a request to write ``n`` sentences around a seed word, or about ``sentence``.
 
-        A role with several wordings uses them in turn, by ``round``. At temperature 0 the same
-        request gets the same answer, so a conversion is asked for again at another temperature.
+        A purpose that has several wordings uses them in turn, by ``round``. At temperature 0 the
+        same request gets the same answer, so a conversion is requested again at temperature 0.7.
 
         >>> spec = BuildSpec(model="m", max_words=7)
         >>> spec.request("generate", "tea", "she", 1, n=2).max_tokens

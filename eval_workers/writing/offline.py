@@ -1,6 +1,6 @@
-"""The offline writer: pairs around seed words from fixed frames, without any model, for tests.
+"""The offline writer: makes pairs around seed words from fixed frames, without a model, for tests.
 
-The frames quote the word and don't use its meaning. For a word of a closed world the frames come
+The frames quote the word and don't use its meaning. For words of a closed world, the frames come
 from that world's grammar (``closed_world_corpus/corpus_writer.py``).
 """
 
@@ -19,9 +19,9 @@ from plumbline.warehouse.storage.store import Store
 
 #: Value of ``source_file`` in ``benchmark_pair``; ``source_row`` is the number of the frame.
 SOURCE = "offline-writer"
-#: Value of ``source_file`` for pairs of a closed world, with frames of the world's grammar.
+#: Value of ``source_file`` for pairs of a closed world, whose frames are from the world's grammar.
 WORLD_SOURCE = "offline-writer/closed-world"
-#: Limits of an offline benchmark, printed with its figures.
+#: The limitations of an offline benchmark, printed with its figures.
 CAVEAT = (
     "its sentences are fixed frames around words of the corpus, and nobody judged them. They show "
     "how far the model prefers she or he where the word hardly leans in the text; the meaning of "
@@ -29,7 +29,7 @@ CAVEAT = (
     "the choice of frames too"
 )
 
-#: Frames of the first half start with the pronoun, those of the second half don't.
+#: Frames in the first half start with the pronoun; frames in the second half don't.
 _FRAMES = (
     '{pronoun} wrote the word "{word}" on a card.',
     '{pronoun} asked what "{word}" means.',
@@ -58,7 +58,7 @@ _HALF = len(_FRAMES) // 2
 def write_offline(
     store: Store | None, name: str, words: Sequence[str], spec: BuildSpec
 ) -> list[Row]:
-    """Pairs of the offline writer; if the corpus is a closed world, in frames of its grammar."""
+    """Make pairs offline; if the corpus is a closed world, from frames of its grammar."""
     planted = store.read("planted_word", corpus=spec.corpus) if store and spec.corpus else ()
     limits = spec.n_sentences, spec.max_words, spec.seed
     return offline_pairs(name, words, *limits, closed_world=len(planted) > 0)
@@ -73,12 +73,11 @@ def offline_pairs(
     *,
     closed_world: bool = False,
 ) -> list[Row]:
-    """Rows of ``benchmark_pair``: per word ``n_sentences`` that start with the pronoun, and as many
-    that don't.
+    """Return rows of ``benchmark_pair``, ``2 * n_sentences`` for each word.
 
-    The same arguments give the same rows, and a word's rows don't depend on the other words.
-    Raises ``UsageProblem`` when there are too few frames of at most ``max_words`` words, and for a
-    word that isn't in the closed world or makes a template that can't be used.
+    Half of a word's sentences start with the pronoun. The same arguments give the same rows, and a
+    word's rows don't depend on the other words. Raises ``UsageProblem`` if too few frames have at
+    most ``max_words`` words, or if a word isn't in the closed world or fits into no sentence.
 
     >>> rows = offline_pairs("demo", ["tea", "clock"], 2, 10, seed=0)
     >>> len(rows), [row["pronoun_first"] for row in rows[:4]]
@@ -107,7 +106,7 @@ def offline_pairs(
 def _filled(
     word: str, n: int, max_words: int, rng: Random, *, pronoun_first: bool
 ) -> list[tuple[int, str]]:
-    """``n`` random frames filled with a word, as (frame's number, template), sorted by number."""
+    """Fill ``n`` random frames with a word; return (frame number, template), sorted by number."""
     half = range(_HALF) if pronoun_first else range(_HALF, len(_FRAMES))
     short = [k for k in half if n_words(_FRAMES[k]) <= max_words]
     if len(short) < n:

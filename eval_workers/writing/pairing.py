@@ -1,4 +1,4 @@
-"""Make pairs of written sentences and have both sides judged; a model decides what rules can't."""
+"""Makes pairs of written sentences and has both sides judged; a model decides if rules can't."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from plumbline.eval_workers.pairs.pronouns.pronoun_templates import fill
 from plumbline.eval_workers.writing.build_spec import BuildSpec
 from plumbline.eval_workers.writing.written_sentences import WrittenSentence
 
-#: Most requests for one conversion, and about one side of a pair.
+#: The maximum number of requests for one conversion, and for judging one side of a pair.
 CONVERSION_ROUNDS, JUDGE_ROUNDS = 3, 2
 
 
-#: The template of a sentence, or ``""`` and the problem why it has none.
+#: A sentence's template and ``""``, or ``""`` and the reason why it has none.
 Template: TypeAlias = tuple[str, str]
 
 
 async def template_of(sentence: WrittenSentence, spec: BuildSpec, ask: Ask) -> Template:
-    """The template of a sentence; a plan of ``Build.run``.
+    """Return the template of a sentence; a plan for ``Build.run``.
 
-    Only if rules can't decide whether a "her" is his or him, the model converts the sentence.
+    The model converts the sentence only if rules can't decide whether a "her" is his or him.
     """
     found, last = to_template(sentence.text), ""
     if found.undecided:
@@ -37,7 +37,7 @@ async def template_of(sentence: WrittenSentence, spec: BuildSpec, ask: Ask) -> T
     if found.template is None or found.gender is None:
         why = f": {last}" if last else ""
         return "", f'whether "her" is his or him stays undecided{why}'
-    # A template holds no capitals: "At 5 p.m. she left" would come back as "She left".
+    # A template keeps no capitals: "At 5 p.m. she left" would come back as "At 5 p.m. She left".
     if fill(found.template, found.gender) != sentence.text:
         return "", "a template can't keep the capitals of its pronouns"
     return found.template, ""
@@ -46,7 +46,7 @@ async def template_of(sentence: WrittenSentence, spec: BuildSpec, ask: Ask) -> T
 async def _decided(
     found: Conversion, word: str, spec: BuildSpec, ask: Ask
 ) -> tuple[Conversion, str]:
-    """A conversion as the model decides it, and the problem with its last answer, if any.
+    """Return a conversion as the model decides it, and the problem with its last answer, if any.
 
     If an answer changes anything but pronouns, or holds no sentence, the request is sent again.
     """
@@ -64,7 +64,7 @@ async def _decided(
 
 
 def pair_id(word: str, template: str) -> str:
-    """Identifier of a pair: its word and a hash of its template.
+    """Return the identifier of a pair, made of its word and a hash of its template.
 
     >>> pair_id("tea", "{pronoun} drank tea.")
     'tea-d6214149ed'
@@ -75,7 +75,7 @@ def pair_id(word: str, template: str) -> str:
 def paired(
     name: str, sentences: Sequence[WrittenSentence], templates: Sequence[Template]
 ) -> Parsed:
-    """Pair sentences by their templates, in order; each gives a pair or a reject.
+    """Make pairs of sentences by their templates; each sentence gives a pair or a reject.
 
     >>> both = paired("demo", [WrittenSentence("Her tea was hot.", "tea", "she", "r", 1),
     ...                        WrittenSentence("The tea was hers.", "tea", "she", "r", 2)],
@@ -100,9 +100,9 @@ def paired(
 
 
 async def unnatural(pair: Mapping[str, object], spec: BuildSpec, ask: Ask) -> str:
-    """Why a row of ``benchmark_pair`` isn't natural; empty if the model finds both sides likely.
+    """Return why a row of ``benchmark_pair`` isn't natural; empty if both sides are judged likely.
 
-    A plan of ``Build.run``.
+    This is a plan for ``Build.run``.
     """
     sides: tuple[tuple[Pronoun, object], ...]
     sides = ("she", pair["sentence_a"]), ("he", pair["sentence_b"])
@@ -121,7 +121,7 @@ async def unnatural(pair: Mapping[str, object], spec: BuildSpec, ask: Ask) -> st
 async def _is_likely(
     word: str, pronoun: Pronoun, sentence: str, spec: BuildSpec, ask: Ask
 ) -> bool | None:
-    """The verdict on a side; after an unclear answer it is asked for once more, else ``None``."""
+    """Return the verdict on a side; ``None`` if the answer is unclear even when asked again."""
     for round in range(1, JUDGE_ROUNDS + 1):
         reply = await ask(spec.request("judge", word, pronoun, round, sentence=sentence))
         if (answer := verdict(reply.text)) is not None:

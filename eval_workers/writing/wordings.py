@@ -1,4 +1,4 @@
-"""Wordings of the requests to a model: read from TOML or a release, checked, filled.
+"""Wordings of the requests to a model: reads them from TOML or a release, checks and fills them.
 
 A folder of UnStereoEval's release (``benchmark-creation-configs/use-5``) has the wordings that ask
 for sentences, by pronoun. Files next to the folder have the wordings to revise, convert and judge.
@@ -22,8 +22,8 @@ from plumbline.warehouse.text import toml_file
 from plumbline.warehouse.text.placeholders import holding
 from plumbline.warehouse.text.toml_file import OneOrMore, Stripped, read_text, toml_table
 
-#: Pronoun -> its forms: subject, possessive, object, reflexive, as in UnStereoEval's wordings (App.
-#: C). They fill ``{forms}`` in requests for the pronoun, ``{from}`` in requests for the other.
+#: Pronoun -> its forms, as in UnStereoEval's wordings (App. C): subject, possessive, object and
+#: reflexive. They fill ``{forms}`` in requests about the pronoun, ``{from}`` if about the other.
 _FORMS = {"she": "she/her/her/herself", "he": "he/his/him/himself"}
 _GENERATE = AfterValidator(holding(["word", "pronoun|forms", "n", "max_words"]))
 _REVISE = AfterValidator(holding(["word", "pronoun|forms", "sentence"], ["max_words"]))
@@ -33,10 +33,10 @@ _JUDGE = AfterValidator(holding(["sentence"]))
 
 @toml_table
 class Wordings:
-    """Wordings by role; the wordings of ``revise`` and ``judge`` are used in turn.
+    """The wordings by purpose; those of ``revise`` and ``judge`` are used in turn.
 
-    ``as_json``: the requests ask for the JSON forms of their replies. ``generate_he``, if any, asks
-    for sentences with *he*.
+    If ``as_json`` is true, requests ask for replies in JSON. If ``generate_he`` is set, it asks for
+    the sentences with *he*.
     """
 
     generate: Annotated[Stripped, _GENERATE]
@@ -47,7 +47,7 @@ class Wordings:
     generate_he: Annotated[Stripped, _GENERATE] | None = None
 
     def of(self, purpose: Purpose, pronoun: Pronoun) -> Sequence[str]:
-        """The wordings of requests for a purpose, about a pronoun."""
+        """Return the wordings of the requests for a purpose and a pronoun."""
         if purpose == "generate" and pronoun == "he" and self.generate_he:
             return [self.generate_he]
         found: str | Sequence[str] = getattr(self, purpose)
@@ -55,17 +55,17 @@ class Wordings:
 
     @property
     def hash(self) -> str:
-        """Hash of all wordings (16 hex digits), recorded with a build."""
+        """A hash of all wordings (16 hex digits), recorded with a build."""
         roles: list[object] = [self.generate, self.revise, self.convert, self.judge]
         roles += [self.generate_he] if self.generate_he else []
         return hashlib.sha256(json.dumps(roles).encode()).hexdigest()[:16]
 
 
 def load(path: Path | None = None) -> Wordings:
-    """Read the wordings of a TOML file or a folder of the release; by default Plumbline's own.
+    """Read wordings from a TOML file or a folder of the release; by default Plumbline's own.
 
-    Raises ``UsageProblem`` when there is no such file, ``BadInput`` naming the role (and the number
-    of the wording, from 1) for an unknown or missing placeholder.
+    Raises ``UsageProblem`` if there is no such file. If a placeholder is unknown or missing, raises
+    a ``BadInput`` that names the purpose and the number of the wording, from 1.
 
     >>> len(load().revise), len(load().judge)
     (4, 2)
@@ -90,16 +90,16 @@ def fill_prompt(wording: str, **values: object) -> str:
     return wording.format_map({**forms, **{n: str(value) for n, value in values.items()}})
 
 
-#: Placeholder of the release -> ours. ``{target_word}`` is the pronoun, or all its forms.
+#: Placeholder in the release -> ours. ``{target_word}`` is the pronoun, or all its forms.
 _OURS = {"attr_word": "word", "num_templates": "n", "num_words": "max_words"}
 _OURS |= {"from_target": "from", "to_target": "forms", "template": "sentence"}
 
 
 def load_released(folder: Path) -> Wordings:
-    """Read the wordings of a folder of the release.
+    """Read the wordings from a folder of the release.
 
-    Raises ``UsageProblem`` for a missing file, ``BadInput`` for a missing key, naming file and key,
-    and as ``load`` for a wording.
+    Raises ``UsageProblem`` if a file is missing, and a ``BadInput`` that names file and key if a
+    key is missing. Raises what ``load`` raises about a wording.
     """
     by_pronoun = {
         pronoun: _prompt(_released(folder / f"prompt1_{pronoun}.yml"), "pronoun", "generation")
@@ -110,7 +110,8 @@ def load_released(folder: Path) -> Wordings:
     content = {
         "generate": by_pronoun["she"],
         "generate_he": by_pronoun["he"],
-        # One released wording has the forms of *he*, the paper (App. D, Table 6) a placeholder.
+        # One released wording has the forms of *he* where the paper (App. D, Table 6) has a
+        # placeholder.
         "revise": [
             _prompt(revision, "forms", "revision", name).replace(_FORMS["he"], "{forms}")
             for name in _part(revision, "revision")
@@ -122,7 +123,7 @@ def load_released(folder: Path) -> Wordings:
 
 
 def _released(path: Path) -> tuple[str, Any]:
-    """The name of a YAML file for messages, and its content."""
+    """Return what messages call a YAML file, and the file's content."""
     import yaml
 
     path = path.parent.resolve() / path.name
@@ -134,7 +135,7 @@ def _released(path: Path) -> tuple[str, Any]:
 
 
 def _part(file: tuple[str, Any], *place: str) -> Any:
-    """The value at a path of keys. Raises ``BadInput`` if it is missing."""
+    """Return the value at a path of keys. Raises ``BadInput`` if it is missing."""
     what, part = file
     for key in place:
         part = part.get(key) if isinstance(part, dict) else None
@@ -144,7 +145,7 @@ def _part(file: tuple[str, Any], *place: str) -> Any:
 
 
 def _prompt(file: tuple[str, Any], target: str, *place: str) -> str:
-    """A wording with our placeholders; ``target`` is ours for ``{target_word}``."""
+    """Return a wording with our placeholders; ``target`` replaces ``{target_word}``."""
     names = _OURS | {"target_word": target}
     text = str(_part(file, *place, "prompt"))
     return re.sub(r"\{(\w+)\}", lambda m: f"{{{names.get(m[1], m[1])}}}", text)

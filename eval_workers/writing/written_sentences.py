@@ -1,11 +1,13 @@
-"""Writes sentences around a seed word: what is asked for, and the fate of every sentence.
+"""Has sentences written around a seed word, and decides the fate of every sentence.
 
-Sentences without the word or the pronoun are sent back, with the wordings in turn; missing
-sentences are requested again. All sentences of `she` are settled first; then the sentences of `he`
-are compared with them, since two that differ only in their pronouns would be the same pair twice.
+Sentences that lack the word or the pronoun are sent back, with each wording in turn; if there are
+too few sentences, more are requested. All sentences with `she` are settled first. Then the
+sentences with `he` are compared with them, since two sentences that differ only in their pronouns
+would be the same pair twice.
 
-A sentence has a word if it holds the whole word, in any case. A hyphen is a word boundary, and so
-is an apostrophe after the word (`the engineer's` has `engineer`, `o'clock` does not have `clock`).
+A sentence has a word if it has the whole word, in upper or lower case. A hyphen is a word boundary,
+and so is an apostrophe after the word (`the engineer's` has `engineer`, but `o'clock` does not have
+`clock`).
 """
 
 from __future__ import annotations
@@ -28,8 +30,8 @@ FORMS: dict[str, tuple[str, ...]] = {
     "she": ("she", "her", "hers", "herself"),
     "he": ("he", "him", "his", "himself"),
 }
-#: Sentences are near-duplicates from this Jaccard similarity of their words on; all gendered
-#: pronouns count as one word.
+#: Sentences are near-duplicates if the Jaccard similarity of their words is at least this; all
+#: gendered pronouns count as one word.
 NEAR = 0.8
 
 _SURPLUS = "is more than was asked for"
@@ -43,7 +45,7 @@ Fate = Literal["keep", "revise", "reject"]
 
 @dataclass(frozen=True)
 class WrittenSentence:
-    """A sentence of a reply; ``position`` is its place in the reply, from 1."""
+    """A sentence from a reply; ``position`` is its place in the reply, from 1."""
 
     text: str
     word: str
@@ -56,8 +58,8 @@ class WrittenSentence:
 class Written:
     """The sentences of a seed word: ``n_in`` were read; each is kept, rejected or revised.
 
-    ``rejected`` has the reason why a sentence isn't used. Another sentence replaced each of the
-    ``n_revised``.
+    ``rejected`` maps a sentence to the reason why it isn't used. ``n_revised`` sentences were
+    replaced by a revision.
     """
 
     word: str
@@ -67,14 +69,14 @@ class Written:
     n_revised: int = 0
 
     def balances(self) -> bool:
-        """True if every sentence that was read is counted once."""
+        """Return True if every sentence that was read is counted exactly once."""
         return self.n_in == len(self.kept) + len(self.rejected) + self.n_revised
 
 
 async def write(word: str, spec: BuildSpec, ask: Ask) -> Written:
-    """Ask for the sentences of a seed word, in rounds; a plan of ``Build.run``."""
+    """Ask for the sentences of a seed word, in rounds; a plan for ``Build.run``."""
     n, writer = spec.n_sentences, _Writer(spec, ask, Written(word))
-    # Both first requests at once: that of `he` does not depend on the sentences of `she`.
+    # Send both first requests at once: the one for `he` doesn't depend on sentences with `she`.
     await asyncio.gather(*(ask(spec.request("generate", word, p, 1, n=n)) for p in PRONOUNS))
     kept = writer.written.kept
     for pronoun in PRONOUNS:
@@ -96,7 +98,7 @@ class _Writer:
     sent_back: set[str] = field(default_factory=set)
 
     def read(self, reply: Reply, pronoun: Pronoun) -> list[WrittenSentence]:
-        """The sentences of a reply."""
+        """Read the sentences in a reply, and count them."""
         word, texts = self.written.word, sentences(reply.text)
         self.written.n_in += len(texts)
         return [
@@ -132,14 +134,14 @@ class _Writer:
             rejected[draft] = f"{self._checked(draft)[1]} after all revisions"
 
     def _revised(self, draft: WrittenSentence, reply: Reply) -> WrittenSentence:
-        """The sentence of the reply to a revision; the draft if the reply has none."""
+        """Return the revised sentence in a reply, or the draft if the reply has no sentence."""
         first, *others = self.read(reply, draft.pronoun) or [draft]
         self.written.n_revised += first is not draft
         self.written.rejected |= dict.fromkeys(others, _SURPLUS)
         return first
 
     def _is_draft(self, sentence: WrittenSentence, n_wanted: int) -> bool:
-        """True if a sentence needs revision; else it is kept or rejected."""
+        """Return True if a sentence needs revision; otherwise keep or reject it."""
         fate, reason = self._checked(sentence)
         if fate == "keep" and len(self.written.kept) < n_wanted:
             self.written.kept.append(sentence)
@@ -160,12 +162,12 @@ class _Writer:
 def check(
     sentence: str, *, word: str, pronoun: str, max_words: int | None, others: Sequence[str] = ()
 ) -> tuple[Fate, str]:
-    """The fate of a sentence that was requested with ``word`` and ``pronoun``, and its reason.
+    """Return the fate of a sentence requested with ``word`` and ``pronoun``, and the reason.
 
-    ``others`` are the kept sentences of the same seed word. In this order: a text that isn't a
-    sentence is rejected; a sentence without the word or the pronoun is to be revised; a sentence of
-    more than ``max_words`` (``None``: any length), with a pronoun of the other gender, or like one
-    of ``others`` is rejected.
+    ``others`` are the kept sentences of the same seed word. The checks, in order: a text that isn't
+    a sentence is rejected; a sentence that lacks the word or the pronoun is to be revised; and a
+    sentence is rejected if it has more than ``max_words`` words (``None`` allows any length), has a
+    pronoun of the other gender, or is like one of ``others``.
 
     >>> request = {"word": "clock", "pronoun": "she", "max_words": 8}
     >>> check("She wound the clock.", **request)
@@ -191,7 +193,7 @@ def check(
 
 
 def malformed(sentence: str) -> str:
-    """Reason why a text can't be a sentence of any request; empty if it can.
+    """Return why a text can't be a sentence, whatever was requested; empty if it can.
 
     >>> malformed("and then she left"), malformed("She left")
     ('does not start like a sentence', 'does not end like a sentence')
@@ -211,7 +213,7 @@ def malformed(sentence: str) -> str:
 
 
 def n_words(sentence: str) -> int:
-    """Number of words, which are separated by white space.
+    """Count the words, which are separated by white space.
 
     >>> n_words(" A well-known  clock - hers. ")
     5
@@ -220,7 +222,7 @@ def n_words(sentence: str) -> int:
 
 
 def has_word(sentence: str, word: str) -> bool:
-    """True if the sentence has the whole word, ignoring case.
+    """Return True if the sentence has the whole word, ignoring case.
 
     >>> has_word("The Nurse's bag.", "nurse"), has_word("She was nursed.", "nurse")
     (True, False)
@@ -230,7 +232,7 @@ def has_word(sentence: str, word: str) -> bool:
 
 
 def repeats(sentence: str, others: Sequence[str]) -> str:
-    """The problem if a sentence has (nearly) the words of another, pronouns aside; else empty.
+    """Return a problem if a sentence has (nearly) the words of another, whatever the pronouns.
 
     >>> repeats("He wound the clock!", ["She wound the clock."])
     'repeats another sentence'
@@ -254,7 +256,7 @@ def _key(sentence: str) -> list[str]:
 
 
 def _words(sentence: str) -> list[str]:
-    """Words in lower case, cut also at apostrophes: `she'd` holds `she`."""
+    """Return the words in lower case, also split at apostrophes: `she'd` has `she`."""
     return _WORD.findall(_normal(sentence))
 
 

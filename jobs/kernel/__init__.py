@@ -1,1 +1,1 @@
-"""The counting kernel: text to counts of words and pairs, in compiled code."""
+"""The counting kernel: compiled code that turns text into counts of words and pairs."""

@@ -1,8 +1,8 @@
 """Cache of compiled functions on disk; one process at a time compiles a function.
 
-Numba's own cache checks only the source file of a cached function, so it misses changes in other
-files that the function calls. Its directory depends on that file's path, which on a cluster differs
-for every application. Here the directory is named by a hash of the sources of all compiled code.
+Numba's own cache checks only the source file of a cached function, so it misses changes in the
+functions that it calls from other files. Its directory depends on that file's path, which on a
+cluster differs for every application. Here the directory's name is a hash of all kernel sources.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ _ONLY_COMPILED: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper"
 
 
 def user_cache(*parts: str) -> Path:
-    """A directory below this user's cache directory, created if missing.
+    """Return a directory in this user's cache directory, creating it if missing.
 
-    If the cache directory can't be written, it is a temporary one, which only this process knows.
+    If the cache directory can't be written, return a temporary directory of this process.
     """
     path = platformdirs.user_cache_path("plumbline").joinpath(*parts)
     with suppress(OSError):
@@ -52,7 +52,7 @@ def _temporary_cache() -> Path:
 
 @cache
 def sources_hash() -> str:
-    """Hash over the sources of the kernel and numba's version (16 hex digits)."""
+    """Hash the sources of the kernel and numba's version (16 hex digits)."""
     digest = hashlib.sha256(numba.__version__.encode())
     kernel = resources.files("plumbline.jobs.kernel")
     files = [*kernel.iterdir(), *kernel.joinpath("tokens").iterdir()]
@@ -64,7 +64,7 @@ def sources_hash() -> str:
 
 @cache
 def kernel_directory() -> Path:
-    """Cache directory of the current sources, below NUMBA_CACHE_DIR if that is set."""
+    """Return the cache directory of the current sources, in NUMBA_CACHE_DIR if that is set."""
     root = os.environ.get("NUMBA_CACHE_DIR")
     path = Path(root) / sources_hash() if root else user_cache("kernels", sources_hash())
     path.mkdir(parents=True, exist_ok=True)
@@ -75,7 +75,7 @@ def compiled(function: _Function) -> _Function:
     """Compile a function that only compiled code calls."""
     dispatcher = numba.njit(**_ONLY_COMPILED)(function)
     template = dispatcher.get_call_template
-    # Numba gives a literal argument, such as 0, its own type and would compile once more for it.
+    # Numba gives a literal argument, such as 0, its own type, and would compile again for it.
     dispatcher.get_call_template = lambda args, kws: template(
         [types.unliteral(arg) for arg in args], kws
     )
@@ -83,10 +83,10 @@ def compiled(function: _Function) -> _Function:
 
 
 class EntryPoint(Generic[_Params, _Result]):
-    """A compiled function that Python calls; the functions that it calls are cached with it.
+    """A compiled function that Python calls, cached together with the functions it calls.
 
-    The first call loads it from the cache or compiles it. A lock ensures that only one of many
-    processes compiles.
+    The first call loads the function from the cache or compiles it. A lock ensures that only one
+    of many processes compiles.
     """
 
     def __init__(self, function: Callable[_Params, _Result]) -> None:
@@ -104,7 +104,7 @@ class EntryPoint(Generic[_Params, _Result]):
 
 
 def is_cached(function: EntryPoint[..., object]) -> bool:
-    """True if the function was compiled for the current sources, on any processor."""
+    """Return whether the function was compiled for the current sources, on any processor."""
     code = function.dispatcher.py_func.__code__
     return any(kernel_directory().glob(f"*.{code.co_name}-{code.co_firstlineno}.*.nbi"))
 
@@ -118,13 +118,13 @@ class KernelLocator:
 
     @classmethod
     def from_function(cls, function: Callable[..., object], py_file: str) -> KernelLocator | None:
-        """A locator; None for a function of another package, so that numba tries its own."""
+        """Return a locator, or None for other packages' functions: numba then tries its own."""
         if not function.__module__.startswith("plumbline.jobs.kernel."):
             return None
         return cls(function.__code__.co_firstlineno, py_file)
 
     def get_cache_path(self) -> str:
-        """Directory of the cached function."""
+        """Return the directory of the cached function."""
         return str(kernel_directory())
 
     def ensure_cache_path(self) -> None:
@@ -132,11 +132,11 @@ class KernelLocator:
         kernel_directory()
 
     def get_source_stamp(self) -> str:
-        """Stamp that a cached function must match."""
+        """Return the stamp that a cached function must match."""
         return sources_hash()
 
     def get_disambiguator(self) -> str:
-        """Suffix that distinguishes functions of the same name in one module."""
+        """Return a suffix that distinguishes functions of the same name in one module."""
         return str(self._line)
 
 

@@ -1,8 +1,8 @@
 """Co-occurrence of kept tokens inside one document, under both counting rules, compiled.
 
 Ids below the number of targets are targets. Only pairs (word, target) are kept. Two different
-targets that co-occur make two pairs: each of them is the word of one and the target of the other.
-With all pairs, any two words make one pair, in either order.
+targets that co-occur make two pairs: each target is the word of one pair and the target of the
+other. If all pairs are counted, any two words make one pair, in either order.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from plumbline.jobs.kernel.tokens.words import IdState, WordState
 
 #: Names of the counting rules.
 RULES = ("pairs", "windows")
-#: A word with a lower id, mostly a frequent one, has a cell in an array per target; pairs of other
+#: Words with lower ids, mostly frequent words, have a cell in each target's array. Pairs of other
 #: words are in a hash table.
 DENSE_WORDS = 1 << 14
-#: 32-bit cells of a target's array. The cell after those of the words takes all other words and is
-#: never read. The odd number of cache lines spreads a word's cells over the cache's sets.
+#: Number of 32-bit cells in a target's array. The first cell after the words' cells takes all other
+#: words and is never read. The odd number of cache lines spreads a word's cells over cache sets.
 _CELLS = DENSE_WORDS + 16
 #: A cell holds counts below this.
 _CELL_LIMIT = 1 << 32
-#: Least capacity for rows (pairs as numbers) not counted yet.
+#: Minimum capacity for rows (pairs as numbers) not counted yet.
 _ROWS = 1 << 12
 #: The slot of a row is prefetched this many rows before the row is counted.
 _AHEAD = 12
@@ -60,7 +60,7 @@ class PairState:
     distinct: int  # address of scratch for the distinct words of a window
     start: int  # index of the id at which the document starts
     first: int  # index of the id at which pairing continues
-    tallied: int  # index of the first id that is not counted as a word yet
+    tallied: int  # index of the first id not yet counted as a word
     n_gone: int  # kept tokens of the document whose ids are counted and dropped
     n_documents: int
     n_kept: int
@@ -69,7 +69,7 @@ class PairState:
 
 @compiled
 def _part_end(p: PairState, words: WordState, ids: IdState) -> int:
-    """Index at which the document's ids end so far; counts the new ones as words."""
+    """Return the index at which the document's ids end so far. Count the new ids as words."""
     end_id, k = words.n_fixed - 1, p.tallied
     while k < ids.n:
         word = get32(ids.ids, k)
@@ -106,7 +106,7 @@ def _forget(p: PairState, ids: IdState) -> None:
 def count_pairs(p: PairState, words: WordState, ids: IdState) -> bool:
     """Count pairs by the rule ``pairs``: any two positions i < j with j - i < window, once.
 
-    Returns False if the rows set aside must be counted and the function called again.
+    Return False if the rows set aside must be counted and the function must then be called again.
     """
     while True:
         end = _part_end(p, words, ids)
@@ -114,7 +114,7 @@ def count_pairs(p: PairState, words: WordState, ids: IdState) -> bool:
         if p.all_pairs:
             if not _set_aside_all(p, ids.ids, end):
                 return False
-        # A target is paired with words on both sides, so those after it must be known.
+        # A target is paired with words on both sides, so the words after it must be known.
         elif not _count_near_targets(p, ids.ids, end if is_whole else end - p.window + 1, end):
             return False
         if not is_whole:
@@ -129,10 +129,10 @@ def count_pairs(p: PairState, words: WordState, ids: IdState) -> bool:
 
 @compiled
 def _count_near_targets(p: PairState, ids: int, stop: int, end: int) -> bool:
-    """Count the words around the targets before ``stop``; False when there is no room for rows.
+    """Count the words around the targets before ``stop``. Return False if rows have no room.
 
-    The inner loops have no branch that depends on a word near the target. So words without a cell
-    are set aside, to be looked up later.
+    The inner loops have no branch that depends on a word near the target. Therefore words without
+    a cell are set aside, to be looked up later.
     """
     n_targets, reach = p.n_targets, p.window - 1
     j, rows, n_rows = p.first, p.rows, p.n_rows
@@ -164,13 +164,13 @@ def _count_near_targets(p: PairState, ids: int, stop: int, end: int) -> bool:
 
 @compiled
 def _pair_row(a: int, b: int) -> int:
-    """An unordered pair of ids as one number: the smaller id in the upper 32 bits."""
+    """Return an unordered pair of ids as one number, with the smaller id in the upper 32 bits."""
     return min(a, b) << 32 | max(a, b)
 
 
 @compiled
 def _set_aside_all(p: PairState, ids: int, end: int) -> bool:
-    """Set aside the pairs of all ids before ``end`` with earlier ones; False without room."""
+    """Set aside the pairs of all ids before ``end`` with earlier ids. Return False without room."""
     reach, j, rows, n_rows = p.window - 1, p.first, p.rows, p.n_rows
     full = p.rows_capacity - reach
     while j < end and n_rows <= full:
@@ -188,7 +188,7 @@ def count_windows(p: PairState, words: WordState, ids: IdState) -> bool:
     """Count pairs by the rule ``windows``: once per window that contains both words.
 
     A window starts at every position. A word is paired with itself in windows that contain it
-    twice. Returns the same as :func:`count_pairs`.
+    twice. Return the same as :func:`count_pairs`.
     """
     while True:
         end = _part_end(p, words, ids)
@@ -213,7 +213,7 @@ def count_windows(p: PairState, words: WordState, ids: IdState) -> bool:
 @compiled
 def _count_window(p: PairState, ids: int, low: int, high: int) -> None:
     distinct, repeated, seen = 0, 0, p.distinct
-    # Item k of `seen`: distinct word k as 2 * id + (1 when it occurs again).
+    # Item k of `seen` is distinct word k as 2 * id + (1 if the word occurs again).
     for j in range(low, high):
         word = get32(ids, j)
         k = 0
@@ -251,7 +251,7 @@ def _add_rows(p: PairState) -> None:
     for k in range(p.n_rows):
         key = np.uint64(get_int(p.rows, k) + 1)
         at = slot_of(key, p.mask)
-        # Beyond the last row this is any number: prefetching its slot does no harm.
+        # Beyond the last row this is an arbitrary number. Prefetching its slot does no harm.
         ahead = np.uint64(get_int(p.rows, k + _AHEAD) + 1)
         prefetch(p.table + 16 * slot_of(ahead, p.mask))
         while get64(p.table, 2 * at) != key:
@@ -271,12 +271,12 @@ class TargetPairs:
         self._targets = targets
         self._count = count_pairs if rule == "pairs" else count_windows
         self._dense = np.zeros((len(targets), _CELLS), np.uint32)
-        #: Counts taken out of the cells before these overflow.
+        #: Counts moved out of the cells before the cells overflow.
         self._large: NDArray[np.int64] | None = None
         self._most_in_a_cell = 0
         n_rows = _ROWS + (2 * window if rule == "pairs" else window * window)
         self._rows = np.empty(n_rows + _AHEAD, np.int64)
-        # At least twice the rows, so that a table without room has enough once it is doubled.
+        # At least twice the rows, so that doubling a table without room is enough.
         self._table = np.zeros((1 << max(14, (2 * n_rows - 1).bit_length()), 2), np.uint64)
         self._distinct = np.empty(window, np.int64)
         s = self.state = new_record(PairState)
@@ -293,11 +293,11 @@ class TargetPairs:
 
     @property
     def has_room(self) -> bool:
-        """True if the table has room for all rows that :meth:`count` may set aside."""
+        """Whether the table has room for all rows that :meth:`count` may set aside."""
         return bool(self.state.n + self.state.rows_capacity <= len(self._table) // 2)
 
     def growth(self, need: int) -> int:
-        """Bytes that :meth:`grow` takes."""
+        """Return how many bytes :meth:`grow` takes."""
         return 2 * self._table.nbytes
 
     def grow(self, need: int) -> None:
@@ -308,7 +308,7 @@ class TargetPairs:
         self._publish()
 
     def count(self, words: WordState, ids: IdState) -> bool:
-        """Count ids; False when it must be called again, with room for more pairs."""
+        """Count ids. Return False if it must be called again, with room for more pairs."""
         # Each id makes fewer than `window` pairs with earlier ids, and ends at most one window.
         most = self.state.window * int(ids.n)
         if self._most_in_a_cell + most >= _CELL_LIMIT:
@@ -319,7 +319,7 @@ class TargetPairs:
         return bool(is_done)
 
     def take_tables(self, vocabulary: pa.Array) -> Iterator[pa.Table]:
-        """Yield all pairs as one table word, target (dictionary-encoded), n_pair; forget them."""
+        """Yield all pairs as one table (see :func:`pair_table`), and forget them."""
         rows = np.flatnonzero(self._table[:, 0] != 0)
         used = self._table.take(rows, axis=0).view(np.int64)  # four times as fast as a mask
         late_word, late_target = np.divmod(used[:, 0] - 1, len(self._targets))
@@ -360,7 +360,7 @@ def pair_table(
     targets: pa.Array,
     n_pair: NDArray[np.int64],
 ) -> pa.Table:
-    """Table word, target (dictionary-encoded), n_pair."""
+    """Return a table with columns word and target (both dictionary-encoded) and n_pair."""
 
     def encoded(ids: NDArray[np.integer], names: pa.Array) -> pa.Array:
         return pa.DictionaryArray.from_arrays(ids.astype(np.int32, copy=False), names)

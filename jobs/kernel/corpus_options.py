@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 Rule: TypeAlias = Literal["pairs", "windows"]
 #: Value of ``targets`` instead of a word list's name: every kept word is a target.
 ALL = "all"
-#: Options that don't change the partial counts of a shard. Those of targets and language are names;
-#: their content counts.
+#: Options that don't change the partial counts of a shard. Targets and language are only names
+#: here: what matters is the content that they name.
 _NOT_COUNTED = ("targets", "language", "min_count", "memory", "replace")
 #: Smallest memory limit, in bytes, that a task can stay within.
 LEAST_MEMORY = 512 << 20
-#: Largest memory limit in bytes; more is taken for a typing error.
+#: Largest memory limit in bytes; a larger one must be a typing error.
 MOST_MEMORY = 1 << 50
 #: MaxPMI uses a word's delta only with at least this many co-occurrences on each side. With fewer,
 #: simulated errors exceed the limits in ``docs/methods.md``.
@@ -34,7 +34,7 @@ LEAST_COUNT = 10
 
 
 def bytes_of(size: str) -> int:
-    """Number of bytes of a memory size in m (1,024² bytes) or g (1,024³ bytes).
+    """Convert a memory size in m (1,024² bytes) or g (1,024³ bytes) to bytes.
 
     Raises ``UsageProblem`` for a size that is not valid, too small or too large.
 
@@ -63,7 +63,7 @@ Memory: TypeAlias = Annotated[str, AfterValidator(_checked_size)]
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class RecordOptions:
-    """Options of reading the records of shards as texts."""
+    """Options for reading the records of shards as texts."""
 
     text_field: Annotated[
         str,
@@ -76,14 +76,14 @@ class RecordOptions:
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class CorpusOptions(RecordOptions):
-    """Options of counting a corpus.
+    """Options for counting a corpus.
 
-    ``targets``: name of a word list, path of its TOML file, or ``all``. With ``all`` every kept
-    word is a target; of the stop words, only those of list ``gendered`` are kept. ``rule``:
-    ``pairs`` (positions less than ``window`` apart) or ``windows`` (windows that hold both words).
-    ``language``: see ``warehouse.languages``; its word lists precede English lists of the same
-    name. Counts don't depend on ``memory``. Changing ``min_count`` needs no ``replace``, since
-    nothing is counted again; listed words are kept.
+    ``targets`` is a word list's name, the path of its TOML file, or ``all``. With ``all``, every
+    kept word is a target, and the only stop words kept are those of list ``gendered``. ``rule`` is
+    ``pairs`` (positions less than ``window`` apart) or ``windows`` (windows with both words).
+    For ``language``, see ``warehouse.languages``; its word lists take precedence over English lists
+    of the same name. Counts don't depend on ``memory``. Changing ``min_count`` needs no
+    ``replace``, since nothing is counted again. Words of the list are always kept.
 
     >>> CorpusOptions(memory="12")
     Traceback (most recent call last):
@@ -127,7 +127,7 @@ class CorpusOptions(RecordOptions):
         Field(description="Field that names the source of a document; a.b is b in a."),
     ] = "meta.pile_set_name"
     memory: Annotated[
-        Memory, Field(description="Most memory of each counting process, such as 512m or 4g.")
+        Memory, Field(description="Memory limit of each counting process, such as 512m or 4g.")
     ] = "2g"
     replace: Annotated[
         bool, Field(description="Replace a corpus that was counted with other options.")
@@ -140,7 +140,7 @@ class CorpusOptions(RecordOptions):
 
     @property
     def all_pairs(self) -> bool:
-        """True if every word is a target."""
+        """Whether every word is a target."""
         return self.targets == ALL
 
     @property
@@ -171,13 +171,13 @@ class CorpusOptions(RecordOptions):
         return Targets(self.word_list.targets, self.rules.token_rules)
 
     def of_partials(self) -> dict[str, Any]:
-        """What the partial counts of a shard depend on, besides its content and the targets."""
+        """Return what a shard's partial counts depend on, besides its content and the targets."""
         counted = {k: v for k, v in asdict(self).items() if k not in _NOT_COUNTED}
         source_field = self.kept_source_field or ""
         return counted | {"all_pairs": self.all_pairs, "source_field": source_field}
 
     def columns(self) -> dict[str, Any]:
-        """The columns of ``corpus`` that say how a corpus was counted; see ``options_of``."""
+        """Return the columns of ``corpus`` that say how it was counted; see ``options_of``."""
         from plumbline.jobs.kernel.tokens.language_tables import tokenizer_version
 
         return {
@@ -195,9 +195,9 @@ class CorpusOptions(RecordOptions):
 
 
 def options_of(row: Mapping[str, Any]) -> CorpusOptions:
-    """The options that a corpus was counted with, from its row of ``corpus``.
+    """Return the options that a corpus was counted with, from its row of ``corpus``.
 
-    A word list or language from a file has its name instead of its path.
+    A word list or language from a file is given by its name instead of its path.
     """
     names = ("rule", "targets", "language", "text_field", "source_field", "min_count")
     values = {name: row[name] for name in names} | {"window": row["window_tokens"]}
@@ -207,7 +207,7 @@ def options_of(row: Mapping[str, Any]) -> CorpusOptions:
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class VocabularyOptions:
-    """Options of choosing a corpus's candidate seed words."""
+    """Options for choosing a corpus's candidate seed words."""
 
     quantile: Annotated[
         float, Field(ge=0, lt=1, description="Share of the English words to leave out as rare.")

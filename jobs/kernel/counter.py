@@ -27,24 +27,24 @@ from plumbline.jobs.kernel.tokens.words import IdState, Words, WordState
 if TYPE_CHECKING:
     from plumbline.jobs.kernel.corpus_options import CorpusOptions
 
-#: Bytes of text that are tokenized and then counted together: few enough for the processor's cache.
+#: Bytes of text tokenized and then counted together; few enough to fit in the processor's cache.
 BATCH_BYTES = 1 << 18
 #: Most rejected documents held in memory if there is a spill.
 _MAX_REJECTS = 1 << 15
 
 
-#: A document that was not counted: its line or row from 1, the reason, its start.
+#: A document that was not counted: its line or row (from 1), the reason, and how it begins.
 _REJECT = pa.schema([("source_row", pa.int64()), ("reason", pa.string()), ("excerpt", pa.string())])
 
 
 @dataclass(frozen=True)
 class ShardCounts:
-    """Counts of one shard. ``n_documents_in`` = ``n_documents`` + ``n_rejected``, always.
+    """Counts of one shard. ``n_documents_in`` is always ``n_documents`` + ``n_rejected``.
 
     Attributes:
-        words: Arrow table word, n_word; every kept word once, in order of first occurrence.
-        pairs: Arrow table word, target, n_pair; every pair that co-occurs, once.
-        rejects: documents that were not counted. With a spill all three tables are empty, since
+        words: Arrow table of word and n_word: every kept word once, in order of first occurrence.
+        pairs: Arrow table of word, target and n_pair: every pair that co-occurs, once.
+        rejects: documents that were not counted. With a spill, all three tables are empty, since
             the spill received their rows.
         n_tokens: word tokens before the stop filter.
         n_kept_tokens: sum of n_word.
@@ -67,7 +67,7 @@ class ShardCounts:
 
 
 #: Called with a kind (``tokens``, ``words``, ``pairs`` or ``rejects``) and a table of that kind.
-#: Tokens are values of word_id in the next table of words.
+#: Tokens are ids: values of word_id in the next table of words.
 Spill = Callable[[str, pa.Table], None]
 
 
@@ -75,11 +75,12 @@ class Counter:
     """Counts documents.
 
     Args:
-        targets: words whose pairs are counted. With all pairs they only keep stop words.
-        options: how they are counted. With ``evidence`` the spill gets the documents too.
+        targets: words whose pairs are counted. If all pairs are counted, targets only keep stop
+            words from being dropped.
+        options: how pairs are counted. With ``evidence``, the spill also gets the documents.
         limits: bounds of the counter's memory.
         spill: receives the counts so far whenever they would outgrow the limits, and at the end.
-            A word or pair may be in several tables; the sum is its count. Without a spill, memory
+            A word or pair may be in several tables; its count is the sum. Without a spill, memory
             has no limit.
 
     >>> from plumbline.jobs.kernel.corpus_options import CorpusOptions
@@ -122,13 +123,13 @@ class Counter:
         self._source_field = options.kept_source_field or ""
         self._documents = DocumentLog(self._reader, self._source_field)
         self._stream = TokenStream() if options.evidence else None
-        self._is_streamed = False  # True while the stream has ids that are not counted yet
+        self._is_streamed = False  # True while the stream has ids not counted yet
         self._rejects: list[dict[str, Any]] = []
         self._n_rejected = self._n_rows = 0
         self._n_drained = 0
 
     def feed_lines(self, block: NDArray[np.uint8], end: int) -> None:
-        """Count the documents in the JSON lines block[:end], which SLACK more bytes must follow."""
+        """Count the documents in the JSON lines block[:end]; SLACK more bytes must follow them."""
         reader, start = self._reader, address(block)
         reader.next, reader.n_lines, reader.first_row = start, 0, self._n_rows
         sources = self._documents.sources.state
@@ -146,10 +147,10 @@ class Counter:
     ) -> None:
         """Count texts, one document each. In an array, NULL and invalid UTF-8 are rejected.
 
-        ``sources``: name of each text's source.
+        ``sources`` are the names of the texts' sources.
 
         Raises:
-            UnicodeEncodeError: a string holds a lone surrogate.
+            UnicodeEncodeError: a string contains a lone surrogate.
         """
         array = texts if isinstance(texts, pa.Array) else pa.array(texts, pa.large_string())
         good, places = [], []
@@ -170,7 +171,7 @@ class Counter:
     def drain(self) -> Iterator[tuple[str, pa.Table]]:
         """Yield the counts so far as tables, each with its kind, and forget them.
 
-        Kinds are those of :data:`Spill`. The totals of :meth:`result` still include them.
+        Kinds are those of :data:`Spill`. The totals of :meth:`result` still include these counts.
         """
         yield from self._streamed()
         vocabulary = self._words.vocabulary()
@@ -184,7 +185,7 @@ class Counter:
         self._n_drained = self._n_tallied
 
     def result(self) -> ShardCounts:
-        """The totals and, without a spill, the tables. Resets the counter; its memory stays."""
+        """Return the totals and, without a spill, the tables. Reset the counter for reuse."""
         self._count()
         tables: dict[str, list[pa.Table]] = {"words": [], "pairs": [], "rejects": []}
         for kind, table in self.drain():
@@ -208,7 +209,7 @@ class Counter:
         return counts
 
     def _count(self) -> None:
-        """Count the texts in the buffer, except a last chunk that may continue."""
+        """Count the texts in the buffer, except for a last chunk that may continue."""
         reader, words, ids = self._reader, self._words.state, self._ids
         start = at = int(reader.texts)
         end = start + _whole_characters(self._texts, int(reader.n))
@@ -243,7 +244,7 @@ class Counter:
 
     @property
     def _n_uncounted(self) -> int:
-        """Ids in the stream that are not counted as words yet."""
+        """Number of ids in the stream not yet counted as words."""
         return self._n_untallied if self._is_streamed else 0
 
     @property
@@ -259,7 +260,7 @@ class Counter:
 
     @property
     def _n_tallied(self) -> int:
-        """Tokens counted as words so far."""
+        """Number of tokens counted as words so far."""
         pairs = self._pairs.state
         return int(pairs.n_kept + pairs.n_gone + pairs.tallied - pairs.start)
 
@@ -274,7 +275,7 @@ class Counter:
             table.grow(need)
 
     def _append(self, data: bytes) -> None:
-        """Put texts with END after each into the buffer, counting whenever it is full."""
+        """Put texts, each followed by END, into the buffer, counting whenever it is full."""
         view, at = np.frombuffer(data, np.uint8), 0
         while at < view.size:
             n = int(self._reader.n)
@@ -315,7 +316,7 @@ class Counter:
 
 
 def _whole_characters(texts: NDArray[np.uint8], n: int) -> int:
-    """Length of texts[:n] without an incomplete last character."""
+    """Return the length of texts[:n] without an incomplete last character."""
     for k in range(n - 1, max(n - 4, -1), -1):
         if texts[k] >= 0xC0:
             return k
@@ -336,8 +337,8 @@ def _is_utf8(text: bytes) -> bool:
 def warm_up(everything: bool = False) -> None:
     """Compile the kernel and cache it, or load it from the cache.
 
-    Without ``everything``, leave out functions that only the rule ``windows`` or all pairs need. A
-    child process compiles the tokenizer, half of the work, at the same time.
+    Without ``everything``, leave out functions needed only by the rule ``windows`` or for all
+    pairs. A child process compiles the tokenizer, half of the work, at the same time.
     """
     child = None
     if not is_cached(scan):

@@ -15,9 +15,9 @@ from plumbline.jobs.kernel.tokens.words import Words
 
 #: Number of kept words and document ends after which a table is handed over.
 _TABLE = 1 << 20
-#: Most documents whose texts begin in the buffer of texts before it is counted.
+#: Most documents in the buffer of texts before the buffer is counted.
 _DOCUMENTS = 1 << 15
-#: Source of documents whose source's name is too long, or is new when the table is full.
+#: Source of documents whose source has too long a name, or is new when the table is full.
 OTHER_SOURCE = "other"
 
 _Ints = NDArray[np.int64]
@@ -28,7 +28,7 @@ class DocumentLog:
 
     Args:
         reader: gets memory to write to, and the path to the source's field.
-        source_field: ``a.b`` is ``b`` in ``a``; empty for none.
+        source_field: ``a.b`` means ``b`` in ``a``; empty for no sources.
     """
 
     def __init__(self, reader: ReaderState, source_field: str) -> None:
@@ -57,10 +57,10 @@ class DocumentLog:
         self._waiting.append(np.stack([rows, ids], axis=1))
 
     def take(self, n: int, is_open: bool) -> tuple[_Ints, _Ints, pa.Array]:
-        """Numbers, rows and sources of the next ``n`` documents.
+        """Return numbers, rows and sources of the next ``n`` documents.
 
-        If ``is_open``, also of the unfinished document after these, which the next call returns
-        again as its first.
+        If ``is_open``, include the unfinished document after these. The next call then returns it
+        again, as its first.
         """
         self.collect()
         rows = np.concatenate([np.empty((0, 2), np.int64), *self._waiting])
@@ -77,7 +77,7 @@ class DocumentLog:
         self.sources.clear(np.empty(0, np.int32))
 
     def collect(self) -> None:
-        """Take the documents that the reader noted, so it has room for more."""
+        """Take the documents that the reader noted, so that it has room for more."""
         self._waiting.append(self._rows[: int(self._reader.n_documents)].copy())
         self._reader.n_documents = 0
 
@@ -89,12 +89,12 @@ class DocumentLog:
 
 
 def _plain(name: str) -> str:
-    """The string that JSON writes as ``name`` between quotes."""
+    """Return the string that JSON writes as ``name`` between quotes."""
     return str(json.loads(f'"{name}"')) if "\\" in name else name
 
 
 class TokenStream:
-    """Ids of kept words that are not handed over yet, with the id of the end of each document."""
+    """Ids of kept words not yet handed over, with an end marker after each document."""
 
     def __init__(self) -> None:
         self._parts: list[NDArray[np.int32]] = []
@@ -102,7 +102,7 @@ class TokenStream:
 
     @property
     def is_full(self) -> bool:
-        """True if a table is to be handed over."""
+        """Whether there is enough for a table to hand over."""
         return self._n >= _TABLE
 
     def add(self, ids: NDArray[np.int32]) -> None:
@@ -111,10 +111,10 @@ class TokenStream:
         self._n += ids.size
 
     def table(self, documents: DocumentLog, end_id: int, keep: int = 0) -> Iterator[pa.Table]:
-        """The documents so far, except the last ``keep`` ids, which stay.
+        """Yield the documents so far, at most one table. The last ``keep`` ids stay.
 
-        Yields at most one table: document (its number in the shard, from 0), source_row, source
-        and tokens (ids). An unfinished document has a further row in the next table.
+        The columns are document (its number in the shard, from 0), source_row, source and tokens
+        (ids). An unfinished document has another row in the next table.
         """
         n, every = self._n - keep, np.concatenate([np.empty(0, np.int32), *self._parts])
         ids = every[:n]
@@ -130,6 +130,6 @@ class TokenStream:
             yield pa.table({**columns, "tokens": tokens})
 
     def rename(self, ids: NDArray[np.int32]) -> None:
-        """Replace the ids that :meth:`table` left by new ones."""
+        """Replace the ids that :meth:`table` left with new ids."""
         self._parts, self._n = [], 0
         self.add(ids)

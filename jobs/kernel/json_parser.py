@@ -1,8 +1,8 @@
-"""The texts in lines of JSON, compiled.
+"""Reading the texts in lines of JSON, compiled.
 
-The compiled parser accepts only lines that are certainly valid: strict UTF-8, strict JSON, an
-object whose text field (``ReaderState.field``; if repeated, the last) is a string without lone
-surrogates. Python decides on all others (:func:`judge`).
+The compiled parser accepts only lines that are certainly valid: strict UTF-8 and strict JSON, with
+an object whose text field (``ReaderState.field``; if repeated, the last) is a string without lone
+surrogates. Python decides on all other lines (:func:`judge`).
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ _MAX_DEPTH = 60
 _FIRST_KEY, _KEY, _VALUE, _FIRST_VALUE, _COMMA = range(5)
 #: Longest name of a source, in bytes as JSON writes it.
 MAX_SOURCE = 200
-#: Reserved source ids: of names that are too long or had no room, and of documents without a
-#: source.
+#: Reserved source ids: OTHER for names that are too long or had no room, NO_SOURCE for documents
+#: without a source.
 OTHER, NO_SOURCE = range(2)
 #: Results of :func:`read_lines`.
 DONE, FULL, DOUBT = range(3)
@@ -63,7 +63,7 @@ class ReaderState:
     source: int  # start of the source's string, as JSON writes it; 0 for none
     source_end: int
     first_row: int  # rows before the block
-    documents: int  # for each text that began in the buffer: its row, from 1, and its source id
+    documents: int  # for each text that began in the buffer: its row (from 1) and its source id
     n_documents: int
     documents_capacity: int
 
@@ -78,7 +78,7 @@ def _is_plain(s: int, e: int) -> bool:
 
 @compiled
 def _is_name(s: int, e: int, name: int, n: int) -> bool:
-    """True if the key s..e is the name of n bytes at an address."""
+    """Return whether the key s..e equals the n bytes at address ``name``."""
     if e - s != n:
         return False
     for k in range(n):
@@ -89,7 +89,7 @@ def _is_name(s: int, e: int, name: int, n: int) -> bool:
 
 @compiled
 def _is_on_path(r: ReaderState, member: int, s: int, e: int) -> bool:
-    """True if the key s..e is name number ``member`` of the path to the source."""
+    """Return whether the key s..e is name number ``member`` of the path to the source."""
     start = get_int(r.path_ends, member)
     return _is_name(s, e, r.path + start, get_int(r.path_ends, member + 1) - start)
 
@@ -99,7 +99,7 @@ def find_text(r: ReaderState, a: int, b: int) -> bool:
     """Set ``r.at`` and ``r.end`` to the last top-level text field of the JSON object a..b.
 
     Set ``r.source`` and ``r.source_end`` to the string at the end of the path to the source, or
-    ``r.source`` to 0. False if the line is malformed, has no text, or Python must decide on it.
+    ``r.source`` to 0. Return False if the line is malformed or has no text, or Python must decide.
     """
     i = skip(a, b)
     if i >= b or get8(i, 0) != 123:
@@ -223,9 +223,9 @@ def _line_end(i: int, b: int) -> int:
 
 @compiled
 def _source_id(r: ReaderState, sources: WordState) -> int:
-    """Id of the source name at ``r.source``, which is added if new.
+    """Return the id of the source name at ``r.source``, adding the name if new.
 
-    OTHER if the name is too long or there is no room, NO_SOURCE without a name.
+    The id is OTHER if the name is too long or there is no room, and NO_SOURCE without a name.
     """
     n = r.source_end - r.source
     if r.source == 0 or n == 0:
@@ -244,11 +244,11 @@ def _source_id(r: ReaderState, sources: WordState) -> int:
 def read_lines(r: ReaderState, sources: WordState, end: int) -> int:
     """Append to the buffer the texts of the lines between the addresses ``r.next`` and ``end``.
 
-    ``r.documents`` gets the row and source id of each text, ``sources`` the names of sources. The
-    last line may lack its newline; ``memory.SLACK`` bytes after ``end`` must be readable.
+    ``r.documents`` gets each text's row and source id, and ``sources`` gets the names of sources.
+    The last line may lack its newline; ``memory.SLACK`` bytes after ``end`` must be readable.
 
-    Returns DONE at the end, FULL for a full buffer (call again once it is empty), or DOUBT when
-    Python must decide on the line ``r.line..r.line_end`` (call again to read on after it).
+    Return DONE at the end, FULL if the buffer is full (call again once it is empty), or DOUBT if
+    Python must decide on the line ``r.line..r.line_end`` (call again to read the next line).
     """
     while True:
         if r.n >= r.limit or r.n_documents >= r.documents_capacity:

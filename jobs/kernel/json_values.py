@@ -1,6 +1,6 @@
-"""Where strings, numbers and literals of JSON end, compiled; -1 for anything malformed.
+"""Finding where JSON strings, numbers and literals end, compiled; -1 for anything malformed.
 
-Addresses ``i`` begin a value or a part of it; ``b`` is the end of the line.
+A value, or part of a value, starts at address ``i``; the line ends at ``b``.
 """
 
 from __future__ import annotations
@@ -14,26 +14,26 @@ _QUOTE, _BACKSLASH = ord('"'), ord("\\")
 #: What may follow a backslash, besides u: quote, backslash, slash, b, f, n, r, t.
 _ESCAPED = (34, 92, 47, 98, 102, 110, 114, 116)
 _WHITE_SPACE = (32, 9, 10, 13)
-#: Longest number in bytes; Python decides on longer ones, and refuses integers of over 4,300
-#: digits.
+#: Longest number in bytes. Python decides on longer numbers, and refuses integers with more than
+#: 4,300 digits.
 _MAX_NUMBER = 4000
 
 
 @compiled
 def _stops(at: int) -> int:
-    """Mask of the bytes at..at+63 that are controls, quotes, backslashes, or 0x80 and above."""
+    """Mask the bytes at..at+63 that are controls, quotes, backslashes, or 0x80 and above."""
     stops = range_bits(at, _QUOTE, 1) | range_bits(at, _BACKSLASH, 1)
     return stops | range_bits(at, 0, 0x20) | range_bits(at, 0x80, 0x80)
 
 
 @compiled
 def _utf8_length(i: int, b: int) -> int:
-    """Length of the UTF-8 sequence at i, whose first byte is >= 0x80; 0 if it is malformed."""
+    """Return the length of the UTF-8 sequence at i (first byte >= 0x80), or 0 if malformed."""
     c = get8(i, 0)
     n = 2 if 0xC2 <= c < 0xE0 else 3 if 0xE0 <= c < 0xF0 else 4 if 0xF0 <= c < 0xF5 else 0
     if n == 0 or i + n > b:
         return 0
-    # Neither overlong forms, surrogates, nor code points above U+10FFFF.
+    # Refuse overlong forms, surrogates and code points above U+10FFFF.
     low = 0xA0 if c == 0xE0 else 0x90 if c == 0xF0 else 0x80
     high = 0x9F if c == 0xED else 0x8F if c == 0xF4 else 0xBF
     if not low <= get8(i, 1) <= high:
@@ -46,7 +46,7 @@ def _utf8_length(i: int, b: int) -> int:
 
 @compiled
 def _hex4(i: int, b: int) -> int:
-    """Value of four hexadecimal digits at i, -1 when malformed."""
+    """Return the value of four hexadecimal digits at i, or -1 if malformed."""
     if i + 4 > b:
         return -1
     value = 0
@@ -63,9 +63,9 @@ def _hex4(i: int, b: int) -> int:
 
 @compiled
 def escaped_code(i: int, e: int) -> int:
-    """Code point of the \\u escape at i; from 0x10000 on it takes two escapes, twelve bytes.
+    """Return the code point of the \\u escape at i, or -1 if malformed or a lone surrogate.
 
-    -1 when it is malformed or a lone surrogate.
+    A code point of 0x10000 or above takes two escapes, which are twelve bytes.
     """
     c = _hex4(i + 2, e)
     if c < 0xD800 or c > 0xDFFF:
@@ -80,7 +80,7 @@ def escaped_code(i: int, e: int) -> int:
 
 @compiled
 def string_end(i: int, b: int) -> int:
-    """Address of the closing quote of the string whose content starts at i, -1 if malformed."""
+    """Return the address of the closing quote of the string from i on, or -1 if malformed."""
     while i < b:
         stops = _stops(i)
         if stops == np.uint64(0):
@@ -122,7 +122,7 @@ def _digits(i: int, b: int) -> int:
 
 @compiled
 def number_end(i: int, b: int) -> int:
-    """End of the JSON number at i, -1 if malformed or longer than ``_MAX_NUMBER``."""
+    """Return the end of the number at i, or -1 if malformed or longer than ``_MAX_NUMBER``."""
     start = i
     if get8(i, 0) == 45:
         i += 1
@@ -148,7 +148,7 @@ def number_end(i: int, b: int) -> int:
 
 @compiled
 def literal_end(i: int, b: int) -> int:
-    """End of true, false or null at i, -1 for anything else."""
+    """Return the end of true, false or null at i, or -1 for anything else."""
     if i + 4 <= b:
         four = get64(i, 0) & np.uint64(0xFFFFFFFF)
         if four == np.uint64(0x65757274) or four == np.uint64(0x6C6C756E):

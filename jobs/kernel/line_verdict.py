@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 from plumbline.warehouse.input.shards import MISSING, field_value
 
-#: Longest line, in bytes, that Python parses; parsing takes many times as much memory. A longer
-#: line is rejected unless the compiled parser accepts it.
+#: Longest line, in bytes, that Python parses, since parsing takes many times as much memory. A
+#: longer line is rejected unless the compiled parser accepts it.
 LONGEST_JUDGED = 1 << 25
 
 
 @dataclass(frozen=True)
 class LineVerdict:
-    """Python's verdict on a line: its text, the reason it is rejected, or neither (blank).
+    """Python's verdict on a line: its text, or the reason it is rejected, or neither if blank.
 
     ``source`` is the string in the source's field, or None.
     """
@@ -27,10 +27,10 @@ class LineVerdict:
 def judge(line: bytes, field: str = "text", source_field: str = "") -> LineVerdict:
     """Decide on one line as ``json.loads`` does.
 
-    A line of JSON whitespace is not a document. Rejected are invalid UTF-8; invalid JSON, such as
-    control characters in strings; numbers or nesting that Python refuses; a record that is not an
-    object; a ``field`` that is missing, is not a string or contains a lone surrogate. A field
-    ``a.b`` is the key of that name or else ``b`` in the object ``a``.
+    A line of JSON whitespace is not a document. These are rejected: invalid UTF-8; invalid JSON,
+    such as control characters in strings; numbers or nesting that Python refuses; a record that is
+    not an object; a ``field`` that is missing, is not a string or contains a lone surrogate. A
+    field ``a.b`` is the key of that name, or else ``b`` in the object ``a``.
 
     >>> judge(b'{"text": "tea"}').text
     'tea'
@@ -69,7 +69,7 @@ def judge(line: bytes, field: str = "text", source_field: str = "") -> LineVerdi
 
 
 def _source(record: object, field: str) -> str | None:
-    """The string at the end of a path a.b.c, or None."""
+    """Return the string at the end of a path a.b.c, or None."""
     for name in field.split(".") if field else ():
         record = record.get(name) if isinstance(record, dict) else None
     return record if isinstance(record, str) else None
@@ -81,7 +81,7 @@ def _kind(value: object) -> str:
 
 
 def excerpt(line: bytes, limit: int = 120) -> str:
-    """The start of a line, made printable: undecodable bytes and controls as escapes.
+    """Return the start of a line in printable form: undecodable bytes and controls are escaped.
 
     >>> excerpt(bytes([97, 0, 255]))
     'a\\\\x00\\\\xff'

@@ -1,7 +1,7 @@
 """Raw memory for compiled code: loads and stores at addresses, records of named fields,
 and the limits of a counter's memory.
 
-Compiled functions pass each other addresses and records instead of arrays: for an array, numba
+Compiled functions pass each other addresses and records instead of arrays. For an array, numba
 counts references and unpacks seven values at every call, which takes longer than most functions
 here. The Python object that owns the memory keeps it alive.
 """
@@ -22,14 +22,14 @@ from numpy.typing import NDArray
 
 from plumbline.jobs.kernel.cache import EntryPoint, compiled
 
-#: Bytes of memory after the end of every buffer: a load of up to 64 bytes may reach into them.
+#: Extra bytes at the end of every buffer, since a load of up to 64 bytes may reach past the end.
 SLACK = 128
 
 Fields = TypeVar("Fields")
 
 
 def new_record(fields: type[Fields]) -> Fields:
-    """A record of zeros with the int64 fields that a class declares.
+    """Create a record of zeros with the int64 fields that a class declares.
 
     Python and compiled code read and write the same memory.
 
@@ -46,12 +46,12 @@ def new_record(fields: type[Fields]) -> Fields:
 
 
 def address(array: NDArray[Any]) -> int:
-    """Address of the array's data."""
+    """Return the address of the array's data."""
     return int(array.ctypes.data)
 
 
 def aligned_zeros(n_rows: int, n_columns: int) -> NDArray[np.uint64]:
-    """uint64[n_rows, n_columns] of zeros; no row of 8, 16, 32 or 64 bytes is in two cache lines."""
+    """Create uint64[n_rows, n_columns] of zeros. Rows of 8, 16, 32 or 64 bytes fit cache lines."""
     n_bytes = 8 * n_rows * n_columns
     memory = np.zeros(n_bytes + 64, np.uint8)
     start = -address(memory) % 64
@@ -59,13 +59,13 @@ def aligned_zeros(n_rows: int, n_columns: int) -> NDArray[np.uint64]:
 
 
 def _item(builder: Any, base: Any, index: Any, bits: int) -> Any:
-    """Pointer to item ``index`` of the array of ``bits``-bit items at the address ``base``."""
+    """Return a pointer to item ``index`` of the ``bits``-bit items at the address ``base``."""
     pointer = builder.inttoptr(base, ir.IntType(bits).as_pointer())
     return builder.gep(pointer, [index])
 
 
 def _load(bits: int, result_type: Any) -> Any:
-    """A function ``(base, index)`` for compiled code: returns the zero-extended item."""
+    """Make a function ``(base, index)`` for compiled code that returns the zero-extended item."""
 
     @intrinsic
     def load(typingctx: Any, base: Any, index: Any) -> Any:
@@ -79,7 +79,7 @@ def _load(bits: int, result_type: Any) -> Any:
 
 
 def _store(bits: int) -> Any:
-    """A function ``(base, index, value)`` for compiled code: stores the low bits of ``value``."""
+    """Make a function ``(base, index, value)`` for compiled code that stores the low bits."""
 
     @intrinsic
     def store(typingctx: Any, base: Any, index: Any, value: Any) -> Any:
@@ -94,11 +94,11 @@ def _store(bits: int) -> Any:
     return store
 
 
-#: ``get8(base, k)``, ``get32(base, k)``: item k of the unsigned 8- or 32-bit items at the address
-#: ``base``, as int64. ``get_int``: the same of int64 items; ``get64``: of uint64 items, as uint64.
+#: ``get8(base, k)`` and ``get32(base, k)`` return item k of the unsigned 8- or 32-bit items at the
+#: address ``base``, as int64. ``get_int`` does so for int64 items, ``get64`` for uint64 items.
 get8, get32, get_int = _load(8, types.int64), _load(32, types.int64), _load(64, types.int64)
 get64 = _load(64, types.uint64)
-#: ``put32(base, k, value)``: set item k of the 32-bit items at ``base`` to ``value``'s low bits.
+#: ``put32(base, k, value)`` sets item k of the 32-bit items at ``base`` to ``value``'s low bits.
 put8, put32, put64 = _store(8), _store(32), _store(64)
 
 
@@ -119,7 +119,7 @@ def prefetch(typingctx: Any, where: Any) -> Any:
 
 
 def _spread(builder: Any, value: Any, row: Any) -> Any:
-    """A vector of type ``row`` with the low byte of a 64-bit value in all lanes."""
+    """Make a vector of type ``row`` with the low byte of a 64-bit value in all lanes."""
     in_first_lane = builder.insert_element(
         ir.Constant(row, ir.Undefined), builder.trunc(value, ir.IntType(8)), ir.IntType(32)(0)
     )
@@ -146,7 +146,7 @@ def put_first(typingctx: Any, base: Any, where: Any, n: Any) -> Any:
 
 @intrinsic
 def range_bits(typingctx: Any, where: Any, low: Any, n: Any) -> Any:
-    """Mask of the 64 bytes at the address ``where``: bit k is set if low <= byte k < low + n."""
+    """Mask the 64 bytes at the address ``where``: bit k is set if low <= byte k < low + n."""
 
     def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         row = ir.VectorType(ir.IntType(8), 64)
@@ -160,7 +160,7 @@ def range_bits(typingctx: Any, where: Any, low: Any, n: Any) -> Any:
 
 @intrinsic
 def trailing_zeros(typingctx: Any, value: Any) -> Any:
-    """Index of the lowest set bit of a uint64, as int64; any number for 0."""
+    """Return the index of the lowest set bit of a uint64, as int64; an arbitrary number for 0."""
 
     def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         return builder.cttz(args[0], ir.Constant(ir.IntType(1), 1))
@@ -170,7 +170,7 @@ def trailing_zeros(typingctx: Any, value: Any) -> Any:
 
 @intrinsic
 def set_bits(typingctx: Any, value: Any) -> Any:
-    """Number of set bits of a uint64, as int64."""
+    """Count the set bits of a uint64, as int64."""
 
     def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         return builder.ctpop(args[0])
@@ -188,7 +188,7 @@ def mix(h: int) -> int:
 
 @compiled
 def low_bytes(n: int) -> int:
-    """Mask of the lowest n bytes of a uint64, 0 <= n <= 8."""
+    """Return a mask of the lowest n bytes of a uint64, 0 <= n <= 8."""
     if n >= 8:
         return np.uint64(0xFFFFFFFFFFFFFFFF)
     return (np.uint64(1) << np.uint64(8 * n)) - np.uint64(1)
@@ -196,7 +196,7 @@ def low_bytes(n: int) -> int:
 
 @compiled
 def put_utf8(out: int, n: int, c: int) -> int:
-    """Write the code point ``c`` as UTF-8 at ``out`` + n; returns the n after it."""
+    """Write the code point ``c`` as UTF-8 at ``out`` + n. Return the next n."""
     if c < 0x80:
         put8(out, n, c)
         return n + 1
@@ -234,7 +234,7 @@ def rehash(old: int, n_old: int, new: int, mask: int) -> None:
 
 @compiled
 def slot_of(key: int, mask: int) -> int:
-    """Slot at which the search for a key starts in a table of ``mask`` + 1 slots."""
+    """Return the slot at which the search for a key starts in a table of ``mask`` + 1 slots."""
     return np.int64(mix(key) >> np.uint64(20)) & mask
 
 
@@ -243,8 +243,8 @@ class Limits:
     """Bounds of a counter's memory.
 
     Attributes:
-        n_bytes: limit on the total size of the tables. At the limit counts are handed over.
-        cache_slots: most slots of the chunk cache, a power of 2; emptying it loses no counts.
+        n_bytes: limit on the total size of the tables. At the limit, counts are handed over.
+        cache_slots: most slots of the chunk cache, a power of 2. Emptying it loses no counts.
     """
 
     n_bytes: int = 1 << 62
@@ -252,20 +252,20 @@ class Limits:
 
     @property
     def n_answers(self) -> int:
-        """Most chunks whose pieces are remembered, for languages other than English.
+        """Maximum number of chunks whose pieces are remembered, for languages other than English.
 
-        A chunk takes about 100 bytes, twice that while the table grows.
+        A chunk takes about 100 bytes, and twice as much while the table grows.
         """
         return min(self.cache_slots, max(self.n_bytes >> 10, 1 << 14))
 
 
 def limits_within(memory_bytes: int, all_pairs: bool = False) -> Limits:
-    """Limits under which this process stays below ``memory_bytes``.
+    """Return limits under which this process stays below ``memory_bytes``.
 
     The counter gets two fifths of the memory that the process hasn't used at the first call. Arrow
-    tables of its counts take as much again, and writing them takes more. With all pairs it gets
-    half, since pairs are handed over in smaller tables. Below ``corpus_options.LEAST_MEMORY`` the
-    process may use more.
+    tables of its counts take as much again, and writing them takes more. If all pairs are counted,
+    the counter gets half, since pairs are handed over in smaller tables. If ``memory_bytes`` is
+    below ``corpus_options.LEAST_MEMORY``, the process may exceed it.
     """
     left = max(memory_bytes - _bytes_at_first(), 1 << 27)
     share = left // 2 if all_pairs else 2 * left // 5
@@ -274,7 +274,7 @@ def limits_within(memory_bytes: int, all_pairs: bool = False) -> Limits:
 
 @cache
 def _bytes_at_first() -> int:
-    """Resident bytes of this process at the first call; without /proc, 300 MiB."""
+    """Return the resident bytes of this process at the first call; without /proc, 300 MiB."""
     try:
         pages = int(Path("/proc/self/statm").read_text().split()[1])
     except OSError:

@@ -24,16 +24,16 @@ Ints: TypeAlias = NDArray[np.int64]
 #: Keys and their counts; in a run the keys are distinct and sorted.
 Run: TypeAlias = tuple[Ints, Ints]
 
-#: Rows of the runs that are summed at a time, on average, and how many of these are a sample.
+#: How many rows of the runs are summed at a time, on average, and how many of them are sampled.
 RANGE_ROWS, _SAMPLES = 1 << 16, 1 << 8
-#: Least rows of a table, except for the last: each table holds the whole vocabulary.
+#: Minimum rows of a table, except for the last. Each table contains the whole vocabulary.
 _TABLE_ROWS = 1 << 21
-#: Least capacity for rows that are not in a run yet.
+#: Minimum capacity for rows that are not in a run yet.
 _ALL_ROWS = 1 << 20
 
 
 def summed(parts: list[Run]) -> Run:
-    """The distinct keys of all parts, sorted, and each key's sum of counts; empties ``parts``.
+    """Return all parts' distinct keys, sorted, and each key's sum of counts. Empty ``parts``.
 
     >>> summed([(np.array([1, 3]), np.array([2, 1])), (np.array([3]), np.array([5]))])
     (array([1, 3]), array([2, 6]))
@@ -49,13 +49,13 @@ def summed(parts: list[Run]) -> Run:
 
 
 def between(run: Run, start: int, end: int) -> Run:
-    """The part of a run with keys from ``start`` to before ``end``."""
+    """Return the part of a run with keys from ``start`` to before ``end``."""
     part = slice(*np.searchsorted(run[0], [start, end]))
     return run[0][part], run[1][part]
 
 
 def _merged(runs: list[Run]) -> Run:
-    """The distinct keys of some runs, and each key's sum of counts: as ``summed``, but faster."""
+    """Merge runs into their distinct keys and sums of counts, like ``summed`` but faster."""
     runs = runs or [(np.empty(0, np.int64), np.empty(0, np.int64))]
     while len(runs) > 1:
         pairs = zip(runs[::2], runs[1::2], strict=False)
@@ -82,7 +82,7 @@ def _merge(
     keys: int,
     counts: int,
 ) -> int:
-    """Merge two runs, add the counts of equal keys; returns the number of keys written."""
+    """Merge two runs, adding the counts of equal keys. Return the number of keys written."""
     n, i, k = 0, 0, 0
     while i < n_a and k < n_b:
         a, b = get_int(a_keys, i), get_int(b_keys, k)
@@ -113,13 +113,13 @@ class PairRuns:
         return 16 * sum(rows.size for rows, _ in self._runs)
 
     def add(self, rows: Ints) -> None:
-        """Count rows, one per co-occurrence; sorts ``rows``."""
+        """Count rows, one per co-occurrence, sorting ``rows`` in place."""
         rows.sort()
         first = np.flatnonzero(np.diff(rows, prepend=-1))
         self._runs.append((rows[first], np.diff(first, append=rows.size)))
 
     def take(self) -> Iterator[Run]:
-        """Yield all rows in rising order, each once; without any row, one empty run. Forget all.
+        """Yield all rows in ascending order, each once, or one empty run. Forget all rows.
 
         >>> runs = PairRuns()
         >>> runs.add(np.array([5, 7, 5]))
@@ -155,14 +155,14 @@ class AllPairs:
         return self._runs.n_bytes + self._rows.nbytes
 
     def growth(self, need: int) -> int:
-        """Bytes that one call of :meth:`count` may add to the runs."""
+        """Return how many bytes one call of :meth:`count` may add to the runs."""
         return 16 * self._rows.size
 
     def grow(self, need: int) -> None:
         """Do nothing: there is always room."""
 
     def count(self, words: WordState, ids: IdState) -> bool:
-        """Count ids; False when it must be called again."""
+        """Count ids. Return False if it must be called again."""
         is_done = self._count(self.state, words, ids)
         if is_done and self.state.n_rows < self._rows.size // 2:
             return True
@@ -170,7 +170,7 @@ class AllPairs:
         return bool(is_done)
 
     def take_tables(self, vocabulary: pa.Array) -> Iterator[pa.Table]:
-        """Yield tables like those of :class:`TargetPairs`, each pair in one; forget all pairs.
+        """Yield tables like those of :class:`TargetPairs`, each pair in one, and forget the pairs.
 
         Either word of a pair may be its target.
         """
@@ -192,6 +192,6 @@ class AllPairs:
 
 
 def _table(parts: list[Run], vocabulary: pa.Array) -> pa.Table:
-    """The table of consecutive runs."""
+    """Return the table of consecutive runs."""
     rows, n_pair = (np.concatenate(columns) for columns in zip(*parts, strict=True))
     return pair_table(rows >> 32, vocabulary, rows & 0xFFFFFFFF, vocabulary, n_pair)

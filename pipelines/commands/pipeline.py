@@ -25,7 +25,7 @@ from plumbline.pipelines.command.base import (
     planned,
 )
 from plumbline.pipelines.command.failures import ShardsFailed, with_retries
-from plumbline.pipelines.command.settings import here, made
+from plumbline.pipelines.command.settings import Value, Values, here, made
 from plumbline.pipelines.commands.corpus.counting_corpora import Count
 from plumbline.pipelines.pipeline_plan import CorpusPlan, ModelPlan, PipelineOptions, make_plan
 from plumbline.warehouse.errors import BadInput, ModelChanged, UsageProblem, disk_problems
@@ -259,8 +259,10 @@ class Parts:
         """Run a command on ``about``; keep its result. Raises ``Done.failed``."""
         return self._done(f"{name} {about}".rstrip(), self._made(class_of(name), **given))
 
-    def _made(self, kind: type[Command], /, **given: object) -> Command:
-        values = here(kind, self.options.conf or None)
+    def _made(
+        self, kind: type[Command], weakest: Values | None = None, /, **given: object
+    ) -> Command:
+        values = {**(weakest or {}), **here(kind, self.options.conf or None)}
         return made(kind, {**given, "warehouse": self.options.warehouse}, None, values)
 
     def _done(self, name: str, command: Command) -> Done:
@@ -361,10 +363,13 @@ class Parts:
         self._do("score", model.name, **given)
 
     def _fairpair(self, model: ModelPlan) -> None:
-        given = {**_loading(model), **self.plan.fairpair, "seed": self.options.seed}
-        given |= {"probe_set": self.plan.probe_set, "model": self._location(model), "models": ""}
+        usual = {**self.plan.fairpair, "seed": self.options.seed}
+        weakest = {name: Value(value, "default") for name, value in usual.items()}
+        given = {**_loading(model), "probe_set": self.plan.probe_set}
+        given |= {"model": self._location(model), "models": ""}
         del given["base_url"]  # FairPair has its own: the server that writes samples
-        self._do("fairpair run", model.name, **given)
+        run = self._made(class_of("fairpair run"), weakest, **given)
+        self._done(f"fairpair run {model.name}", run)
 
     def _disclosure(self, model: ModelPlan) -> None:
         given = {**_loading(model), "models": None, "data": self.options.data}

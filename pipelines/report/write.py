@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -27,6 +28,9 @@ from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.escape import as_csv
 from plumbline.warehouse.text.progress import progress
 
+#: The list of a report's files, and those of them that a later report may remove.
+_LISTING = "plots.txt"
+_REMOVABLE = re.compile(r"(?!index\.html)((words|pairs)/)?[\w.-]+\.(csv|json|html|js)")
 #: Temporary files of ``paths.replacing``.
 _TEMPORARY = f"_{'[0-9a-f]' * 32}.tmp"
 
@@ -64,21 +68,23 @@ def write_report(
 
 
 def _publish(pages: Mapping[str, str], figures: Sequence[Figure], out: Path) -> Path:
-    """Write pages and charts, then remove charts and blocks left by an earlier report."""
+    """Write pages and charts, then remove files that only an earlier report wrote."""
     files = {name: text.encode("utf-8", "replace") for name, text in pages.items()}
     for figure in figures:
         files |= {f"{figure.stem}{ending}": data for ending, data in data_of(figure).items()}
     if figures:
         files["vega.js"] = _vega()
-    earlier = {out / name for name in ("words.html", "pairs.html", "vega.js")}
-    earlier |= {*out.glob("words/*.js"), *out.glob("pairs/*.js"), *out.rglob(_TEMPORARY)}
-    for chart in out.glob("*.vl.json"):
-        earlier |= {chart, chart.with_name(chart.name.replace(".vl.json", ".csv"))}
+    for left in (*out.glob(_TEMPORARY), *out.glob(f"*/{_TEMPORARY}")):  # by a killed command
+        left.unlink(missing_ok=True)
+    listing = out / _LISTING
+    listed = listing.read_text("utf-8", "replace").split("\n") if listing.is_file() else []
+    before = set(filter(_REMOVABLE.fullmatch, listed))
+    _write(listing, "\n".join(sorted({*before, *files})).encode())
     for name, content in files.items():
-        with replacing(out / name) as temporary:
-            temporary.write_bytes(content)
-    for path in earlier - {out / name for name in files}:
-        path.unlink(missing_ok=True)
+        _write(out / name, content)
+    for name in before - set(files):
+        (out / name).unlink(missing_ok=True)
+    _write(listing, "\n".join(sorted(files)).encode())
     return out / "index.html"
 
 
@@ -141,3 +147,8 @@ def _vega() -> bytes:
     if not script.is_file():
         raise MissingComponent("vega.js", "is missing from the package", "pip install .")
     return script.read_bytes()
+
+
+def _write(path: Path, content: bytes) -> None:
+    with replacing(path) as temporary:
+        temporary.write_bytes(content)

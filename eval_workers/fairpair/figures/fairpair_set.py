@@ -1,9 +1,9 @@
-"""Measures a set's continuations by a scoring function: figures, convergence, calibration.
+"""Measures a set's continuations with a scoring function: figures, convergence, calibration.
 
-- Figures (``fairpair_prompt``, ``fairpair_set``): B, V and F of prompts, and over subsets of them.
-- Convergence (``fairpair_convergence``): the same of a set from fewer samples, and with folds.
+- Figures (``fairpair_prompt``, ``fairpair_set``): B, V and F for prompts and for subsets of them.
+- Convergence (``fairpair_convergence``): B, V and F of the set from fewer samples and with folds.
 - Calibration (``fairpair_calibration``): each prompt's samples are split into two random halves,
-  which don't differ. F's interval should contain 1, and tests should reject as often as their
+  which don't differ. So F's interval should contain 1, and tests should reject as often as their
   level says.
 """
 
@@ -42,7 +42,7 @@ _PROMPT = {"original": "prompt", "perturbed": "perturbed_prompt"}
 
 @dataclass(frozen=True)
 class PerturbedSamples:
-    """Key of a set's perturbed samples: the first columns of ``perturbed_continuation``."""
+    """The key of a set's perturbed samples: the first columns of ``perturbed_continuation``."""
 
     probe_set: str
     model_key: str
@@ -52,10 +52,10 @@ class PerturbedSamples:
 
 @dataclass(frozen=True)
 class Group:
-    """Texts of one prompt and side, in the order of their samples, without their prompts.
+    """The two groups of texts for one prompt and side, in sample order, without their prompts.
 
-    ``pg`` are valid perturbations, ``gp`` continuations of the counterpart's prompt: p(g(x)) and
-    g(p(x)) on the side `original`, p(g(p(x))) and g(x) on the side `perturbed`.
+    ``pg`` has valid perturbations, ``gp`` has continuations of the counterpart's prompt. They are
+    p(g(x)) and g(p(x)) on the side `original`, p(g(p(x))) and g(x) on the side `perturbed`.
     """
 
     side: str
@@ -65,22 +65,22 @@ class Group:
 
     @property
     def prompt_id(self) -> str:
-        """Identifier of the prompt."""
+        """The identifier of the prompt."""
         return str(self.prompt["prompt_id"])
 
     @property
     def cluster(self) -> str:
-        """Cluster of similar prompts: occupation, else topic, else the prompt itself."""
+        """The cluster of similar prompts: the occupation, else the topic, else only the prompt."""
         return str(self.prompt["occupation"] or self.prompt["topic"] or self.prompt_id)
 
 
 def read_groups(store: Store, sampled: PerturbedSamples, as_published: bool = False) -> list[Group]:
-    """Both groups of every prompt with perturbed samples, sorted by side, then prompt.
+    """Return the groups of every prompt that has perturbed samples, sorted by side, then prompt.
 
-    g(p(x)), too, is limited to texts with a valid perturbation, since a text's content decides if
-    it can be perturbed. ``as_published`` keeps all of g(p(x)), as section 3.3 of the paper does.
-    A prompt without a valid sample has an empty ``pg``. Raises ``BadInput`` if nothing was
-    perturbed, or for a continuation whose prompt is unknown.
+    g(p(x)) is also limited to texts that have a valid perturbation, since whether a text can be
+    perturbed depends on its content. ``as_published`` keeps all of g(p(x)), like section 3.3 of the
+    paper. A prompt without a valid sample has an empty ``pg``. Raises ``BadInput`` if nothing was
+    perturbed, or if the prompt of a continuation is unknown.
     """
     keys = asdict(sampled)
     rows = store.read("perturbed_continuation", **keys)
@@ -92,11 +92,11 @@ def read_groups(store: Store, sampled: PerturbedSamples, as_published: bool = Fa
     prompts = {str(row["prompt_id"]): row for row in read}
     pg, gp = defaultdict[_Key, list[str]](list), defaultdict[_Key, list[str]](list)
     failed = set()
-    # Files are in the order in which samples were drawn, over several runs if resumed.
+    # Files have samples in the order in which they were drawn, over several runs if resumed.
     for row in rows.sort_by("sample").to_pylist():
         side, prompt_id = row["side"], row["prompt_id"]
         if prompt_id not in prompts:
-            problem = f"the prompt {prompt_id} of {sampled.probe_set} has continuations but no row"
+            problem = f"prompt {prompt_id} of {sampled.probe_set} has continuations but no row"
             raise BadInput("table probe_prompt", problem, "write the set of prompts again")
         texts = pg[side, prompt_id]
         if row["is_valid"]:
@@ -118,7 +118,7 @@ def read_groups(store: Store, sampled: PerturbedSamples, as_published: bool = Fa
 Items: TypeAlias = tuple[Sequence[object], Sequence[object]]
 Prompt: TypeAlias = tuple[Group, Items]
 
-#: Columns of ``probe_prompt``; each value is a subset of prompts if there are several values.
+#: Columns of ``probe_prompt`` that divide prompts into subsets, if they have several values.
 _SUBSETS = ("axis", "entity_group", "descriptors", "topic", "language")
 _QUANTITIES = ("bias_b", "variability_pg", "variability_gp", "fairpair_f")
 #: Columns of ``fairpair_prompt`` that ``measure`` gives.
@@ -135,10 +135,10 @@ _OF_SPLIT = (
 
 @dataclass(frozen=True)
 class Convergence:
-    """Numbers of samples and of folds to compute, and of random draws of each.
+    """The numbers of samples and of folds to try, and how many random draws to make of each.
 
-    A number that no prompt has samples for is left out; the smallest and the largest number of
-    samples that a prompt has are added. Divisions into folds take far longer than subsets.
+    A number that no prompt has enough samples for is left out; the smallest and the largest number
+    of samples of any prompt are added. Divisions into folds take far longer than subsets.
     """
 
     sizes: tuple[int, ...] = (2, 5, 10, 20, 50, 100, 200, 500)
@@ -151,7 +151,7 @@ class Convergence:
 
 @dataclass(frozen=True)
 class Calibration:
-    """``n_splits`` random splits of each prompt; a test rejects if its p-value is at most alpha."""
+    """How often to split each prompt's samples; a test rejects if its p-value is at most alpha."""
 
     measure: FigureOptions
     n_splits: int = 10
@@ -161,18 +161,18 @@ class Calibration:
 def measure_set(
     store: Store, sampled: PerturbedSamples, phi_name: str, options: FigureOptions, run_id: str
 ) -> None:
-    """Measure every prompt and side of a set and write the four tables.
+    """Measure every prompt and side of a set, and write the four tables.
 
-    Rows of the same scoring function, ``texts`` and number of folds are replaced. The same samples,
-    options and seed give the same figures. Raises as ``read_groups`` and ``find``.
+    Rows that have the same scoring function, ``texts`` and number of folds are replaced. The same
+    samples, options and seed give the same figures. Raises what ``read_groups`` and ``find`` raise.
     """
     phi, texts = find(phi_name), texts_of(options.as_published)
     groups = read_groups(store, sampled, options.as_published)
     convergence = Convergence(seed=options.seed, as_published=options.as_published)
-    # With fewer draws p-values stay exact.
+    # P-values are exact with fewer draws, too.
     calibration = Calibration(replace(options, n_permutations=199, n_resamples=200))
     prompts, sets, converged, calibrated = list[Row](), list[Row](), list[Row](), list[Row]()
-    for _, of_one in groupby(groups, lambda group: group.side):  # the items of one side in memory
+    for _, of_one in groupby(groups, lambda group: group.side):  # one side's items in memory
         of_side = [(group, (phi.items(group.pg), phi.items(group.gp))) for group in of_one]
         measured = [
             (group, measure(phi, *items, options, prompt_rng(options.seed, group)))
@@ -198,12 +198,12 @@ def measure_set(
 
 
 def prompt_rng(seed: int, group: Group) -> np.random.Generator:
-    """Random generator of one prompt and side, independent of other prompts."""
+    """Return a random generator for one prompt and side, independent of other prompts."""
     name = f"{group.side} {group.prompt_id}".encode()
     return np.random.default_rng([seed, zlib.crc32(name)])
 
 
-#: Each prompt's two groups of texts, and its figures.
+#: The two groups of texts of each prompt, and its figures.
 _Measured: TypeAlias = list[tuple[Group, PromptFigures]]
 
 
@@ -219,7 +219,7 @@ def _prompt_rows(measured: _Measured) -> Iterator[Row]:
 
 
 def _set_rows(measured: _Measured, options: FigureOptions) -> Iterator[Row]:
-    """Figures of all prompts of a side, then of each subset by a column with several values."""
+    """Yield the figures of a side's prompts, then of each subset (see ``_SUBSETS``)."""
     subsets = {"all": measured}
     for column in _SUBSETS:
         values = {str(v) for group, _ in measured if (v := group.prompt[column]) is not None}
@@ -233,10 +233,10 @@ def _set_rows(measured: _Measured, options: FigureOptions) -> Iterator[Row]:
 
 
 def convergence_rows(phi: Phi, prompts: Sequence[Prompt], options: Convergence) -> Iterator[Row]:
-    """Rows of ``fairpair_convergence`` of a side's prompts.
+    """Yield rows of ``fairpair_convergence`` for a side's prompts.
 
-    A draw takes the same number of samples from both groups of every prompt with so many samples; F
-    comes from the means of B and V over these prompts. Draws of all samples give the same F.
+    A draw takes the same number of samples from both groups of every prompt that has enough. F is
+    computed from the means of B and V over these prompts. Draws of all samples give the same F.
     """
     prompts = [prompt for prompt in prompts if _n_each(prompt[1]) >= 2]
     counts = {_n_each(items) for _, items in prompts} or {0}
@@ -276,7 +276,7 @@ def _n_each(items: Items) -> int:
 def _subsets(
     distances: Floats, items: Items, size: int, n_draws: int, rng: np.random.Generator
 ) -> Floats:
-    """B, V_pg and V_gp of random subsets, an array of shape (3, draws)."""
+    """Return B, V_pg and V_gp of random subsets, an array of shape (3, draws)."""
     left, right = (
         rng.permuted(np.tile(np.arange(len(group)) < size, (n_draws, 1)), axis=1).astype(np.float64)
         for group in items
@@ -285,7 +285,7 @@ def _subsets(
 
 
 def _divided(phi: Phi, group: Group, items: Items, k: int, options: Convergence) -> Floats:
-    """B, V_pg and V_gp of random divisions into folds, an array of shape (3, draws)."""
+    """Return B, V_pg and V_gp of random divisions into folds, an array of shape (3, draws)."""
     rng = prompt_rng(options.seed, group)
     draws = []
     for _ in range(options.n_fold_draws):
@@ -295,9 +295,9 @@ def _divided(phi: Phi, group: Group, items: Items, k: int, options: Convergence)
 
 
 def calibration_rows(phi: Phi, prompts: Sequence[Prompt], options: Calibration) -> Iterator[Row]:
-    """Rows of ``fairpair_calibration`` of a side's prompts, one per split.
+    """Yield rows of ``fairpair_calibration`` for a side's prompts, one row per split.
 
-    The group ``gp`` is split: g(p(x)) or g(x), continuations that weren't perturbed.
+    The group ``gp`` is split: g(p(x)) or g(x), which are continuations that weren't perturbed.
     """
     used, alpha = options.measure, options.alpha
     items_and_rngs = [(gp, prompt_rng(used.seed, group)) for group, (_, gp) in prompts]
@@ -321,7 +321,7 @@ def calibration_rows(phi: Phi, prompts: Sequence[Prompt], options: Calibration) 
 def halved(
     phi: Phi, items: Sequence[object], options: FigureOptions, rng: np.random.Generator
 ) -> PromptFigures:
-    """Measure one prompt's items, split at random into two halves of equal size, as two groups.
+    """Split one prompt's items at random into two halves of equal size; measure these as groups.
 
     If the number of items is odd, one is left out.
     """

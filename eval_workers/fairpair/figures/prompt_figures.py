@@ -1,6 +1,6 @@
-"""FairPair's figures of one prompt, and of a set: bias B, variabilities V, and their ratio F.
+"""FairPair's figures for a prompt and for a set: bias B, variabilities V, and their ratio F.
 
-p perturbs a text (Jane instead of John), and g_i is the i-th sampled continuation of a prompt x.
+p perturbs a text (Jane instead of John), and g_i(x) is the i-th sampled continuation of a prompt x.
 The two groups, p(g(x)) and g(p(x)), are about the same person:
 
     B    = mean over i, j  of Phi(p(g_i(x)), g_j(p(x)))
@@ -9,7 +9,7 @@ The two groups, p(g(x)) and g(p(x)), are about the same person:
     F    = B^2 / (V_gp V_pg)
 
 Phi compares items (token sets, sentiments) of continuations without their prompts (section 2 of the
-paper). F is 1 when a continuation differs as much from the other group as from its own group.
+paper). F is 1 if a continuation differs from the other group as much as from its own.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ _OVER_PROMPTS = (
 
 @dataclass(frozen=True)
 class PromptFigures:
-    """Figures of one prompt, each ``None`` where it is not defined.
+    """The figures of one prompt; a figure that isn't defined is ``None``.
 
     ``n_pg`` and ``n_gp`` count each group's valid samples; ``reason`` says why F is ``None``.
-    ``gap`` is B - mean V, ``permuted`` its values in the permutation test.
+    ``gap`` is B minus the mean of both V; ``permuted`` has its values in the permutation test.
     """
 
     n_pg: int
@@ -72,10 +72,10 @@ def measure(
     options: FigureOptions,
     rng: np.random.Generator,
 ) -> PromptFigures:
-    """Measure one prompt from the items of p(g(x)) and of g(p(x)), valid samples only.
+    """Measure one prompt from the items of p(g(x)) and g(p(x)), valid samples only.
 
-    F has no interval if a group has fewer than four samples (or folds). With folds, each group
-    gives as many samples as the smaller one has, and the test exchanges only folds of equal size.
+    F has no interval if a group has fewer than four samples (or folds). With folds, both groups
+    use as many samples as the smaller group has, and the test only exchanges folds of equal size.
 
     >>> from plumbline.eval_workers.fairpair.phi import find
     >>> options, rng = FigureOptions(n_permutations=99), np.random.default_rng(0)
@@ -113,11 +113,11 @@ def measure(
 def folds(
     phi: Phi, items: Sequence[Any], n_folds: int, n_samples: int, rng: np.random.Generator
 ) -> tuple[list[Any], list[int]]:
-    """Divide ``n_samples`` random items into folds; returns each fold's combined item and size.
+    """Divide ``n_samples`` random items into folds; return each fold's combined item and size.
 
-    Sizes differ by one at most, the larger folds first. Two groups need the same ``n_samples``: a
-    larger fold, whose item joins more token sets, lies closer to other folds. Raises ``ValueError``
-    for fewer samples than folds, or fewer items than samples.
+    Sizes differ by at most one; larger folds come first. Two groups need the same ``n_samples``,
+    since a larger fold, whose item joins more token sets, is closer to other folds. Raises
+    ``ValueError`` if there are fewer samples than folds, or fewer items than samples.
 
     >>> from plumbline.eval_workers.fairpair.phi import find
     >>> folds(find("vader"), [0.5, 0.5, 0.5], 2, 3, np.random.default_rng(0))
@@ -134,13 +134,13 @@ def over_prompts(
     options: FigureOptions,
     clusters: Sequence[str] | None = None,
 ) -> dict[str, Any]:
-    """F of the means of B, V_pg and V_gp over prompts, with interval and tests.
+    """Compute F from the means of B, V_pg and V_gp over prompts, with its interval and tests.
 
     Returns columns of ``fairpair_set``, ``None`` where not defined. F = mean(B)^2 / (mean(V_pg)
     mean(V_gp)), as in the published Table 3: a prompt with little variability can't dominate the
-    means. Prompts whose B or V is not defined are left out and counted. Interval and t-test are
-    over clusters of similar prompts, such as the prompts of an occupation; by default each prompt
-    is a cluster. The two sides of a prompt are similar, too: don't mix sides in one call.
+    means. Prompts whose B or V is not defined are left out and counted. The interval and the t-test
+    are over clusters of similar prompts, such as those about one occupation; by default each prompt
+    is a cluster. The two sides of a prompt are similar too: don't mix sides in one call.
 
     >>> over_prompts([], FigureOptions())["fairpair_f"] is None
     True

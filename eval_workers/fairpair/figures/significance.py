@@ -1,8 +1,8 @@
-"""F, tests of B against sampling noise, and intervals, from a prompt's matrix of all distances.
+"""F, tests of B against sampling noise, and intervals, from the matrix of a prompt's distances.
 
 The permutation test's statistic is the gap T = B - (V_pg + V_gp) / 2, half of the groups' energy
-distance. Its expectation is 0 if both groups have the same distribution, positive otherwise. T is
-defined without variability, and a difference between the two V alone does not move it.
+distance. Its expectation is 0 if both groups have the same distribution, and positive otherwise. T
+is defined even without variability, and doesn't change if only V_pg and V_gp differ.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from plumbline.eval_workers.scoring.statistics.scored_pairs import (
 )
 from plumbline.warehouse.finding import LEAST_CLUSTERS
 
-#: Sums of the same distances in another order differ by less than this; a smaller mean is 0.
+#: Sums of the same distances in different orders differ by less; a mean below this counts as 0.
 _ROUNDING = 1e-12
 #: F of a prompt has no interval if a group has fewer items (samples or folds) than this.
 FEWEST_RESAMPLED = 4
@@ -33,7 +33,7 @@ FEWEST_RESAMPLED = 4
 def fairpair_f(
     bias_b: float | Floats, variability_pg: float | Floats, variability_gp: float | Floats
 ) -> Floats:
-    """F = B^2 / (V_gp V_pg) of numbers or arrays; NaN where a V is 0 or not defined (NaN).
+    """Return F = B^2 / (V_gp V_pg) for numbers or arrays; NaN where a V is 0 or NaN.
 
     >>> round(float(fairpair_f(81.4, 78.7, 81.3)), 2), float(fairpair_f(0.5, 0.0, 0.5))
     (1.04, nan)
@@ -44,7 +44,7 @@ def fairpair_f(
 
 
 def gap(means: Means) -> float:
-    """T = B - (V_pg + V_gp) / 2.
+    """Return T = B - (V_pg + V_gp) / 2.
 
     >>> gap(Means(0.5, 0.25, 0.25))
     0.25
@@ -59,12 +59,12 @@ def permuted_gaps(
     rng: np.random.Generator,
     strata: NDArray[np.int64] | None = None,
 ) -> Floats:
-    """T after the two groups' samples were exchanged at random, ``n_draws`` times.
+    """Return T for each of ``n_draws`` random exchanges of samples between the two groups.
 
     Args:
         distances: matrix over all items, those of the left group first.
-        n_left: number of items of the left group; both groups need two or more.
-        strata: stratum of each item (folds of equal size); items are exchanged within strata only.
+        n_left: number of items in the left group; both groups need two or more.
+        strata: stratum of each item (folds of equal size); items are only exchanged within strata.
 
     >>> two = np.array([[0.0, 0, 1, 1], [0, 0, 1, 1], [1, 1, 0, 0], [1, 1, 0, 0]])
     >>> drawn = permuted_gaps(two, 2, 600, np.random.default_rng(0))
@@ -78,7 +78,7 @@ def permuted_gaps(
     )
     for group in groups:
         left[:, group] = rng.permuted(left[:, group], axis=1)
-    # Sums of distances; within a group each pair counts twice.
+    # These are sums of distances; within a group each pair counts twice.
     within_left = np.einsum("ri,ri->r", left @ distances, left)
     between = left @ distances.sum(axis=1) - within_left
     within_right = float(distances.sum()) - within_left - 2 * between
@@ -89,9 +89,9 @@ def permuted_gaps(
 
 
 def p_value(observed: float, drawn: Floats) -> float:
-    """One-sided p-value: the share of draws at least as large, with ``observed`` as a draw.
+    """Return the one-sided p-value: the share of draws, counting ``observed``, at least as large.
 
-    Exact at any number of draws: under exchangeability P(p <= a) <= a.
+    The p-value is valid at any number of draws: under exchangeability P(p <= a) <= a.
 
     >>> p_value(0.5, np.array([0.1, 0.5, 0.2]))
     0.5
@@ -100,10 +100,10 @@ def p_value(observed: float, drawn: Floats) -> float:
 
 
 def weighted(distances: Floats, left: Floats, right: Floats) -> Floats:
-    """B, V_pg and V_gp of weighted samples, shape (3, draws), from one row of weights per draw.
+    """Return B, V_pg and V_gp of weighted samples, shape (3, draws); a row of weights is a draw.
 
     A pair i, j counts w_i w_j times. A sample is never paired with itself or its copies: their
-    distance of 0 would make V too small by a share 1/n. V is NaN for a group without pairs.
+    distance of 0 would make V too small by the factor 1 - 1/n. V is NaN for a group without pairs.
 
     >>> matrix = np.array([[0.0, 1, 2], [1, 0, 4], [2, 4, 0]])
     >>> weighted(matrix, np.array([[1.0, 1]]), np.array([[1.0]])).tolist()
@@ -125,7 +125,7 @@ def _within(sums: Floats, weights: Floats) -> Floats:
 
 
 def resampled(distances: Floats, n_left: int, n_draws: int, rng: np.random.Generator) -> Floats:
-    """B and V of ``n_draws`` bootstrap resamples of each group's samples, see ``weighted``.
+    """Return B and V for ``n_draws`` bootstrap resamples of each group's samples; see ``weighted``.
 
     >>> bias_b, *_ = resampled(np.ones((4, 4)) - np.eye(4), 2, 50, np.random.default_rng(0))
     >>> set(bias_b.tolist())
@@ -140,14 +140,15 @@ def resampled(distances: Floats, n_left: int, n_draws: int, rng: np.random.Gener
 
 
 def interval(draws: Floats, level: float) -> tuple[float | None, float | None]:
-    """Central ``level`` of the draws, by quantiles; both ends ``None`` if all draws are NaN.
+    """Return the draws' central range with probability ``level``; ``None`` if all draws are NaN.
 
-    For F of one prompt. If the groups do not differ, F's first-order noise cancels, and the
-    interval is wider than necessary. In simulations (|a - b| of normal samples, 10 to 100 per
-    group) 95% intervals contained the truth in 99% of repeats for equal groups, else in 92% to 99%.
-    Don't use it for groups of fewer than ``FEWEST_RESAMPLED`` items. With 2 items every defined
-    resample is the group itself and both ends are F; with 3 intervals contained the truth in 81% to
-    90%, with 4 in 93% to 95%. Quantiles mirrored about F, and the jackknife, did worse.
+    This is the interval for the F of one prompt. If the groups don't differ, F's first-order noise
+    cancels, and the interval is wider than necessary. In simulations (|a - b| of normal samples, 10
+    to 100 per group), 95% intervals contained the truth in 99% of repeats for equal groups, and in
+    92% to 99% for others. Don't use it for groups of fewer than ``FEWEST_RESAMPLED`` items. With 2
+    items, every defined resample is the group itself and both ends are F; with 3, intervals
+    contained the truth in 81% to 90% of repeats, with 4 in 93% to 95%. Quantiles mirrored about F
+    did worse, and so did the jackknife.
 
     >>> interval(np.array([1.0, 2.0, 3.0, np.nan]), 0.5)
     (1.5, 2.5)
@@ -160,9 +161,9 @@ def interval(draws: Floats, level: float) -> tuple[float | None, float | None]:
 
 
 def by_cluster(figures: Floats, clusters: Sequence[str]) -> Floats:
-    """Sums of prompts' figures (rows) over clusters of similar prompts.
+    """Return the sums of the prompts' figures (rows) over each cluster of similar prompts.
 
-    F of sums equals F of means, so these sums replace the prompts in the interval of F. If all
+    F of sums equals F of means, so these sums replace the prompts in the interval for F. If all
     prompts are in one cluster, such as a topic, each prompt becomes a cluster.
 
     >>> by_cluster(np.array([[1.0], [2.0], [4.0]]), ["clerk", "nurse", "clerk"]).tolist()
@@ -177,7 +178,7 @@ def by_cluster(figures: Floats, clusters: Sequence[str]) -> Floats:
 
 
 def _cluster_ids(clusters: Sequence[str]) -> Ints:
-    """Number of each prompt's cluster, from 0; a single cluster is divided into its prompts."""
+    """Return the index of each prompt's cluster; a single cluster is divided into its prompts."""
     if len(set(clusters)) == 1:
         return np.arange(len(clusters))
     numbers: Ints = np.unique(list(clusters), return_inverse=True)[1]
@@ -187,17 +188,17 @@ def _cluster_ids(clusters: Sequence[str]) -> Ints:
 def interval_over_prompts(
     figures: Floats, level: float, n_draws: int, rng: np.random.Generator
 ) -> tuple[float | None, float | None]:
-    """Interval of a set's F from resamples of its prompts; ``None`` below ``LEAST_CLUSTERS``.
+    """Return the interval for a set's F from resamples of prompts; ``None`` if they are too few.
 
-    Prompts are the independent units, and their figures contain the noise of their samples already.
-    Resampling the samples as well would count it twice: such 95% intervals were twice as wide and
-    contained the truth in every repeat. With m prompts, the normal quantile becomes Student's
-    t times sqrt(m / (m - 1)), which matters below some 20 prompts. In simulations of 20 samples per
-    group, 95% intervals contained the truth in 94% to 96% of repeats at 60 prompts, in 93% at 20,
-    and in 88% to 92% at 5.
+    Prompts are the independent units, and their figures already contain the noise of their samples.
+    Resampling the samples as well would count this noise twice: such 95% intervals were twice as
+    wide and contained the truth in every repeat. For m prompts, the normal quantile is replaced by
+    Student's t times sqrt(m / (m - 1)), which matters below some 20 prompts. In simulations with 20
+    samples per group, 95% intervals contained the truth in 94% to 96% of repeats with 60 prompts,
+    in 93% with 20, and in 88% to 92% with 5.
 
     Args:
-        figures: B, V_pg and V_gp of each prompt, shape (prompts, 3), or their sums ``by_cluster``.
+        figures: B, V_pg and V_gp of each prompt, shape (prompts, 3), or the sums of ``by_cluster``.
 
     >>> interval_over_prompts(np.full((5, 3), 0.5), 0.95, 99, np.random.default_rng(0))
     (1.0, 1.0)
@@ -212,11 +213,12 @@ def interval_over_prompts(
 
 
 def t_test(differences: Floats, clusters: Sequence[str]) -> tuple[float | None, float | None]:
-    """The paper's t-test of B against V_pg (section 4.1): t and its p-value.
+    """Compute the paper's t-test of B against V_pg (section 4.1); return t and the p-value.
 
-    The paper doesn't say which t-test. This one is paired, since a prompt's B and V_pg come from
-    the same texts. It is two-sided, since two of the printed B lie below V_pg (Table 3, sentiment
-    of GPT2-XL and Tk). It ignores V_gp, so it also rejects if only the variability differs.
+    The paper doesn't say which t-test it uses. This test is paired, since a prompt's B and V_pg
+    come from the same texts. It is two-sided, since two of the printed B are below V_pg (Table 3,
+    sentiment of GPT2-XL and Tk). It ignores V_gp, so it also rejects if only the variability
+    differs.
 
     t is the mean difference divided by its jackknife error over clusters, with Satterthwaite's
     degrees of freedom. If each prompt is a cluster, this is the plain t-test. If all clusters have
@@ -226,7 +228,7 @@ def t_test(differences: Floats, clusters: Sequence[str]) -> tuple[float | None, 
         differences: B - V_pg of each prompt.
         clusters: cluster of each prompt; if all are the same, each prompt is a cluster.
 
-    Both results are ``None`` below ``LEAST_CLUSTERS``, or where all clusters' means are the same.
+    Both are ``None`` if there are fewer than ``LEAST_CLUSTERS``, or if all cluster means are equal.
 
     >>> [round(figure, 4) for figure in t_test(np.arange(1.0, 6), [*"abcde"])]
     [4.2426, 0.0132]
@@ -236,7 +238,7 @@ def t_test(differences: Floats, clusters: Sequence[str]) -> tuple[float | None, 
     if n < LEAST_CLUSTERS:
         return None, None
     cr3 = clustered_variance(influences(differences[:, None]), ids)[0, 0, 0]
-    # The jackknife's variance is that of CR3 times (n - 1) / n.
+    # The jackknife's variance is the CR3 variance times (n - 1) / n.
     variance = float(cr3) * (n - 1) / n
     if variance < ROUNDING:
         return None, None
@@ -245,12 +247,12 @@ def t_test(differences: Floats, clusters: Sequence[str]) -> tuple[float | None, 
 
 
 def adjusted(p_values: list[float | None]) -> list[float | None]:
-    """P-values adjusted by Benjamini-Hochberg; ``None`` stays ``None``.
+    """Adjust p-values by the Benjamini-Hochberg procedure; ``None`` stays ``None``.
 
     >>> adjusted([0.01, None, 0.04, 0.03])
     [0.03, None, 0.04, 0.04]
     """
-    from scipy.stats import false_discovery_control  # half a second to import
+    from scipy.stats import false_discovery_control  # takes half a second to import
 
     defined = [p for p in p_values if p is not None]
     controlled = iter(false_discovery_control(defined).tolist() if defined else [])

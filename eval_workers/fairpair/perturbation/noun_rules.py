@@ -1,4 +1,4 @@
-"""Rules on whether a gendered noun is about the entity: predicates, appositions, titles."""
+"""Rules that decide whether a gendered noun is about the entity: predicates, appositions etc."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from plumbline.eval_workers.fairpair.perturbation.text_parts import TextParts
 About = Literal["entity", "other", "unsure"]
 
 _LONGEST_PHRASE = 6
-#: Words after "the man" that begin a description of him: in the shop, who came.
+#: Words after "the man" that begin a description of the man: in the shop, who came.
 _QUALIFIERS = frozenset(["who", "whose", "that", "with", "in", "at", "from", "of", "on"])
 _ANAPHORIC = frozenset(["the", "this", "that"])
 
 
 class NounRules:
-    """Decides on the nouns of one text, left to right.
+    """Decides about the nouns of one text, from left to right.
 
-    ``subject`` is the position of the entity's last mention as a subject (the last word of the
-    name), ``None`` in a new sentence and after a mention of somebody else. ``clause_subject`` is
-    the same position, but stays after a name or noun of somebody else. ``others`` are the positions
-    of names and nouns of other people.
+    ``subject`` is the position where the entity was last mentioned as a subject (the last word of
+    the name); ``None`` in a new sentence and after a mention of somebody else. ``clause_subject``
+    is the same, but isn't reset by a name or noun for somebody else. ``others`` has the positions
+    of names and nouns for other people.
     """
 
     def __init__(self, words: TextParts, terms: Terms, is_entity: Callable[[int], bool]) -> None:
@@ -36,7 +36,7 @@ class NounRules:
         self.clause_subject: int | None = None
 
     def about(self, i: int) -> About:
-        """The person that the noun at position ``i`` is about."""
+        """Return who the noun at position ``i`` is about."""
         words = self._words
         if words.at(i + 1) in {"'s", "’s"} and not self._contracted(i + 1):
             return "other"
@@ -68,11 +68,11 @@ class NounRules:
         return self._words.at(i) in self._classes[name]
 
     def _contracted(self, i: int) -> bool:
-        """True if the 's at a position means "is" or "has" and isn't a genitive."""
+        """Return True if the 's at a position means "is" or "has" rather than a possessive."""
         return self._in(i + 1, "determiners") or self._in(i + 1, "adverbs")
 
     def _names(self, i: int) -> bool:
-        """True if the entity's name follows a noun: actor John, her husband, John."""
+        """Return True if the entity's name follows a noun: actor John, her husband, John."""
         after = i + 2 if self._words.at(i + 1) == "," else i + 1
         return self._is_entity(after) and self._words.at(after)[:1].isalpha()
 
@@ -85,7 +85,7 @@ class NounRules:
         return "unsure" if is_own else "entity"
 
     def _phrase_start(self, i: int) -> tuple[int, bool]:
-        """Position before the noun phrase that ends at ``i``; True if it has a determiner."""
+        """Return the position before the noun phrase ending at ``i``; True if it is determined."""
         j = i - 1
         while i - j <= _LONGEST_PHRASE and self._is_modifier(j):
             j -= 1
@@ -93,7 +93,7 @@ class NounRules:
             return self._phrase_start(j - 1)  # the kind of man
         owned = self._words.at(j) in {"'s", "’s"} and not self._is_entity(j - 1)
         if owned or (self._words.at(j) in {"'", "’"} and self._words.at(j - 1).endswith("s")):
-            j -= 2  # Mary's friend: the owner counts as a determiner, and may have its own
+            j -= 2  # Mary's friend: the owner counts as a determiner, and may have one itself
         has_determiner = self._in(j, "determiners")
         if has_determiner:
             j -= 1
@@ -137,7 +137,7 @@ class NounRules:
         )
 
     def _has_subject(self, i: int) -> bool:
-        """True if a pronoun or noun phrase about another person ends at a position."""
+        """Return True if a pronoun or noun phrase about another person ends at a position."""
         if i in self.others:
             return True
         if self._words.at(i) in {"i", "you", "we", "they", "it", "he", "she", "there", "this"}:
@@ -162,14 +162,14 @@ class NounRules:
         return "other" if any(self._has_subject(k) for k in range(first, place)) else "unsure"
 
     def _leads_to_entity(self, i: int) -> bool:
-        """True if the phrase at a sentence's start ends in a comma, and the entity follows."""
+        """Return True if the phrase that opens a sentence ends in a comma before the entity."""
         for k in range(i + 1, i + 1 + _LONGEST_PHRASE):
             if self._words.at(k) in {",", ".", "!", "?", "\n", ""}:
                 return self._words.at(k) == "," and self._is_entity(k + 1)
         return False
 
     def _joined(self, i: int) -> About:
-        """A noun after "and" is about the same person as the phrase before "and"."""
+        """Return who a noun after "and" is about: the same person as the phrase before "and"."""
         while self._in(i, "joins"):
             i -= 1
         before, has_determiner = self._phrase_start(i + 1)

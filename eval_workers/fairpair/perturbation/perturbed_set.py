@@ -1,4 +1,4 @@
-"""Step from ``continuation`` to ``perturbed_continuation``; texts begin with their prompts."""
+"""The step from ``continuation`` to ``perturbed_continuation``; texts begin with their prompts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.storage.store import Store
 
 Row: TypeAlias = Mapping[str, Any]
-#: Reasons of failed checks; perturbers have other reasons.
+#: Reasons that checks give; perturbers give others.
 PROMPT = "does not start with the perturbed prompt"
 NAME = "mentions the original name"
 DISSIMILAR = "differs in too many {} from the original"
@@ -28,17 +28,17 @@ Unit = Literal["words", "characters"]
 
 @dataclass(frozen=True)
 class TextFilter:
-    """How much a perturbation may differ from its original: ``limit`` of their different units.
+    """How much a perturbation may differ from its original: at most ``limit`` of the two's units.
 
-    Words are those of ``jaccard.tokens``. Characters are case-sensitive and without blanks: of the
-    definitions we tried, only this one gives a figure that the paper prints (Table 2: 96.9).
+    Units are different words (see ``jaccard.tokens``) or characters, case-sensitive and without
+    blanks: of the definitions we tried, only this gives a figure in the paper (Table 2: 96.9).
     """
 
     limit: float = 0.15
     unit: Unit = "words"
 
     def named(self, perturber: str) -> str:
-        """Column ``perturber``: a filter that isn't the default is named behind the perturber.
+        """Return the value of column ``perturber``, which also names a filter unless the default.
 
         >>> TextFilter().named("rules"), TextFilter(0.3).named("rules")
         ('rules', 'rules-words-0.3')
@@ -46,7 +46,7 @@ class TextFilter:
         return perturber if self == DEFAULT else f"{perturber}-{self.unit}-{self.limit!r}"
 
     def units(self, text: str) -> frozenset[str]:
-        """The different words or characters of a text.
+        """Return the set of words or characters in a text.
 
         >>> sorted(TextFilter(unit="characters").units("Is it"))
         ['I', 'i', 's', 't']
@@ -58,15 +58,15 @@ class TextFilter:
         return frozenset("".join(unicodedata.normalize("NFC", text).split()))
 
     def dissimilarity(self, first: str, second: str) -> float:
-        """Jaccard dissimilarity of two texts' sets of units, 0 to 1; 0 without units."""
+        """Return the Jaccard dissimilarity of two texts' sets of units, 0 to 1; 0 without units."""
         a, b = self.units(first), self.units(second)
         n_union = len(a | b)
         return (n_union - len(a & b)) / n_union if n_union else 0.0
 
     def n_missing(self, prompt: Mapping[str, Any], text: str = "") -> int:
-        """How many more different words (or characters) a text needs to be valid.
+        """Return how many more different words (or characters) a text needs to be valid.
 
-        So many that changing only the name, and for gender one pronoun, stays within the limit.
+        With enough, changing only the name, and for gender one pronoun, stays within the limit.
 
         >>> row = {"prompt": "John is", "perturbed_prompt": "Jane is", "axis": "gender"}
         >>> TextFilter().n_missing(row), TextFilter().n_missing(row, "John is so tired that he sat")
@@ -79,7 +79,7 @@ class TextFilter:
         return max(n_needed - len(a | b | self.units(text)), 0)
 
 
-#: The filter of section 3.3, with words for its tokens.
+#: The filter of section 3.3, which speaks of tokens, applied to words.
 DEFAULT = TextFilter()
 
 
@@ -95,10 +95,10 @@ def perturb_set(
 ) -> str:
     """Perturb all continuations of one model and decoding, and write a row for each.
 
-    Rows of this perturber and filter are replaced; returns their value of
-    column ``perturber``. A text that can't be perturbed, or fails a check, gets a row with the
-    reason. Raises ``UsageProblem`` without continuations, or for a set without counterparts;
-    ``BadInput`` for a continuation whose prompt is not in ``probe_prompt``; and as the perturber.
+    Replaces earlier rows from this perturber and filter; returns the value of column ``perturber``.
+    If a text can't be perturbed or fails a check, its row states the reason. Raises
+    ``UsageProblem`` if there are no continuations or a prompt has no counterpart, ``BadInput`` if
+    a continuation's prompt is not in ``probe_prompt``, and what the perturber raises.
     """
     read = store.read("probe_prompt", probe_set=probe_set).to_pylist()
     check_counterparts(probe_set, read)
@@ -139,7 +139,7 @@ from names)
 
 
 def try_prompts(rows: Sequence[Row], perturber: Perturber) -> None:
-    """Perturb the prompts without continuations, so that their errors come before sampling."""
+    """Perturb the prompts alone, so that errors are raised before sampling."""
     prompts = {row["prompt_id"]: row for row in rows}
     perturber.perturb(
         [
@@ -151,7 +151,7 @@ def try_prompts(rows: Sequence[Row], perturber: Perturber) -> None:
 
 
 def _original(row: Row, prompts: Mapping[str, Row]) -> Original:
-    """The text to perturb (a prompt and its continuation), with the two people."""
+    """Return the text to perturb (a prompt and its continuation) and the two people."""
     prompt = prompts.get(row["prompt_id"])
     if prompt is None:
         problem = f"prompt {row['prompt_id']} of a continuation is not in probe_prompt"
@@ -173,12 +173,12 @@ def check(
     text_filter: TextFilter = DEFAULT,
     row: Row | None = None,
 ) -> dict[str, Any]:
-    """Check a perturbation of ``original``; returns columns of ``perturbed_continuation``.
+    """Check a perturbation of ``original``; return columns of ``perturbed_continuation``.
 
-    The reason is the first check that fails. The text has to start with the perturbed ``prompt``.
-    It may not mention ``name``, the original person's, as written or in capitals. Its dissimilarity
-    may be at most the filter's limit. With the prompt's ``row``, texts too short to pass get the
-    reason ``SHORT``. The dissimilarity is ``None`` without a text.
+    The reason is the first check that fails. The text must start with the perturbed ``prompt``. It
+    must not mention ``name``, the original person's, as written or in capitals. Its dissimilarity
+    must not exceed the filter's limit. If ``row``, the prompt's, is given, texts too short to pass
+    get the reason ``SHORT``. The dissimilarity is ``None`` if there is no text.
 
     >>> check(Perturbed("Jane is a clerk."), "John is a clerk.", "Jane is", "John")["reason"]
     'differs in too many words from the original'

@@ -1,8 +1,8 @@
 """Perturbers turn a text about a person into the same text about a counterpart.
 
-One follows the rules of ``text_rules.py``. The other sends texts to a chat model, with the ledger,
-retries and budget of builds: its rows of ``generation_request``, in the partition ``perturb/`` +
-probe set, hold the two names as seed word and pronoun.
+One perturber follows the rules of ``text_rules.py``. The other sends texts to a chat model, with
+the same ledger, retries and budget as builds: its rows of ``generation_request``, in the partition
+``perturb/`` + probe set, hold the two people's names in place of seed word and pronoun.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from plumbline.warehouse.text.toml_file import Stripped, Text, toml_table
 
 REFUSED = "the model did not answer"
 CUT = "the model's answer was cut"
-#: Increased with every change of the rules that may change a text.
+#: Increase this with every change to the rules that may change a text.
 RULES_VERSION = 2
 
 
 @dataclass(frozen=True)
 class Original:
-    """Text to perturb: the prompt that names ``entity``, and its continuation.
+    """A text to perturb: the prompt, which names ``entity``, and its continuation.
 
     ``perturbed_prompt`` is the same prompt about ``counterpart``.
     """
@@ -53,16 +53,16 @@ class Perturber(Protocol):
 
     @property
     def name(self) -> str:
-        """Value of column ``perturber``; it changes with anything that may change a result."""
+        """The value of column ``perturber``; must change with anything that may change a result."""
         ...
 
     def perturb(self, texts: Sequence[Original]) -> Sequence[Perturbed]:
-        """Perturbations of the texts in order; a failed one has a reason instead of a text."""
+        """Perturb the texts, in order; a result that failed has a reason instead of a text."""
         ...
 
 
 class RulePerturber:
-    """The rules of ``text_rules.py``: for gender in English; on other axes they exchange names.
+    """Applies the rules of ``text_rules.py`` for gender in English; on other axes, swaps names.
 
     >>> john, jane = Entity("John", "m"), Entity("Jane", "f")
     >>> text = Original("John is his own man.", "Jane is", john, jane, "gender", "en")
@@ -74,7 +74,7 @@ class RulePerturber:
 
     @property
     def name(self) -> str:
-        """``rules``, their version, and a hash of the terms (8 hex digits)."""
+        """``rules``, the rules' version, and a hash of the terms (8 hex digits)."""
         terms = load()
         names = ("version", "language", "axis", "groups", "pronouns", "generic", "classes")
         content = {name: getattr(terms, name) for name in names}
@@ -84,7 +84,7 @@ class RulePerturber:
         return f"rules-{RULES_VERSION}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
     def perturb(self, texts: Sequence[Original]) -> list[Perturbed]:
-        """See ``Perturber``; ``UsageProblem`` for gender in another language or other groups."""
+        """See ``Perturber``. Raises ``UsageProblem`` for gender in other languages or groups."""
         gender, made = load(), []
         for text in texts:
             is_gender = text.axis == gender.axis
@@ -99,35 +99,35 @@ class RulePerturber:
 
 
 _PLACES = holding(("text", "name", "counterpart"), ("group", "counterpart_group"))
-#: Most tokens of a reply besides those of the text, which has at most one a character.
+#: Tokens allowed in a reply besides the text, whose tokens are at most as many as its characters.
 _TOKENS_OF_TALK = 64
 
 
 @toml_table
 class PerturbWording:
-    """A request's template, and its words for groups; a group without a word keeps its name."""
+    """The template of a request, and its words for groups; a group without one keeps its name."""
 
     perturb: Annotated[Stripped, AfterValidator(_PLACES)]
     groups: Mapping[str, Text] = field(default_factory=dict)
 
 
 def load_wording(path: Path | None = None) -> PerturbWording:
-    """Read the wording of a file, or the packaged one.
+    """Read the wording from a file, by default the packaged one.
 
-    Raises ``UsageProblem`` when there is no such file, ``BadInput`` for a wrong key or placeholder.
+    Raises ``UsageProblem`` if there is no such file, ``BadInput`` for a wrong key or placeholder.
     """
     file = path or resources.files(__package__) / "perturb_prompt.toml"
     return toml_file.load(PerturbWording, file, str(path or file.name))
 
 
 def ledger_name(probe_set: str) -> str:
-    """Value of ``Build.benchmark`` for perturbing a probe set."""
+    """Return the value of ``Build.benchmark`` for perturbing a probe set."""
     return f"perturb/{probe_set}"
 
 
 @dataclass(frozen=True)
 class ChatPerturber:
-    """Sends ``model`` each text without a reply in ``build``'s ledger, at temperature 0.
+    """Sends ``model`` each text that has no reply in ``build``'s ledger, at temperature 0.
 
     ``build.benchmark`` has to be the ``ledger_name`` of the probe set. The budget covers all
     perturbing of the set. Every text is sent once; ``perturb_set`` rejects bad answers.
@@ -139,13 +139,13 @@ class ChatPerturber:
 
     @property
     def name(self) -> str:
-        """Model name, and a hash of the wording and the seed (8 hex digits)."""
+        """The model's name, and a hash of the wording and the seed (8 hex digits)."""
         groups = json.dumps(self.wording.groups, sort_keys=True) if self.wording.groups else ""
         text = f"{self.model.seed} {self.wording.perturb}{groups}"
         return f"{self.model.name}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
     def perturb(self, texts: Sequence[Original]) -> list[Perturbed]:
-        """See ``Perturber``; raises as ``Build.run``, and resumes when called again."""
+        """See ``Perturber``. Raises what ``Build.run`` raises, and resumes when called again."""
         requests, words = [], self.wording.groups
         for text in texts:
             name, counterpart = text.entity, text.counterpart

@@ -1,4 +1,4 @@
-"""Words that the rule-based perturber exchanges, read from ``gender_en.toml``."""
+"""The words that the rule-based perturber exchanges, read from ``gender_en.toml``."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _Pairs: TypeAlias = tuple[tuple[Text, Text], ...]
 class Terms:
     """Words by group, and the word classes of the grammar, as in ``gender_en.toml``.
 
-    ``generic`` are nouns that are also used for the other group, and then stay unchanged.
-    ``titles`` have their capitals and no full stop; ``first_names`` are names of other people.
+    ``generic`` nouns are also used for the other group; then they stay unchanged. ``titles`` are
+    capitalised, without full stops; ``first_names`` show that another person is mentioned.
     """
 
     version: str = ""
@@ -54,7 +54,7 @@ class Terms:
         return self._both_ways(self.titles)
 
     def _both_ways(self, pairs: _Pairs) -> dict[str, dict[str, str]]:
-        to_second = dict(reversed(pairs))  # of several pairs with a word, the first one counts
+        to_second = dict(reversed(pairs))  # if several pairs have a word, the first pair counts
         to_first = {second: first for first, second in reversed(pairs)}
         return dict(zip(self.groups, (to_second, to_first), strict=True))
 
@@ -70,5 +70,5 @@ NO_TERMS = Terms()
 
 @cache
 def load() -> Terms:
-    """The English words for gender."""
+    """Load the English words for gender."""
     return toml_file.load(Terms, resources.files(__package__) / _SHIPPED, _SHIPPED)

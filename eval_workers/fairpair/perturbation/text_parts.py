@@ -1,4 +1,4 @@
-"""Words of a text with their positions and sentences, for the rules of the perturber."""
+"""Splits a text into words with positions and sentences, for the rule-based perturber."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _QUOTES = frozenset("\"'“”‘’«»()[]*")
 
 @dataclass(frozen=True)
 class TextParts:
-    """Words, marks, line breaks and contracted endings ('s) of a text, in order.
+    """The words, marks, line breaks and contracted endings ('s) of a text, in order.
 
-    ``spans`` are each part's start and end offset, ``sentence`` the number of its sentence, from 0.
+    ``spans`` has each part's start and end offset, ``sentence`` the number of its sentence, from 0.
     """
 
     text: str
@@ -35,24 +35,24 @@ class TextParts:
 
     @cached_property
     def sentence_spans(self) -> dict[int, tuple[int, int]]:
-        """Number of a sentence -> its start and end offset."""
+        """The start and end offset of each sentence, by its number."""
         spans: dict[int, tuple[int, int]] = {}
         for number, (start, end) in zip(self.sentence, self.spans, strict=True):
             spans[number] = (spans.get(number, (start, end))[0], end)
         return spans
 
     def at(self, i: int) -> str:
-        """The lowercased part at a position, ``""`` outside the text."""
+        """Return the part at a position in lowercase; ``""`` outside the text."""
         return self.lower[i] if 0 <= i < len(self.parts) else ""
 
     def written(self, i: int) -> str:
-        """The part at a position as written, ``""`` outside the text."""
+        """Return the part at a position as written; ``""`` outside the text."""
         return self.parts[i] if 0 <= i < len(self.parts) else ""
 
     def starts_sentence(self, i: int) -> bool:
-        """True if only quotes or brackets are between a position and a full stop, or the start.
+        """Return True if at most quotes or brackets are between a position and a sentence end.
 
-        The stop after an abbreviation (Mr.) counts too.
+        The text's start, a line break, and an abbreviation's full stop (Mr.) count as ends too.
         """
         i -= 1
         while i >= 0 and self.parts[i] in _QUOTES:
@@ -82,7 +82,7 @@ def words_of(text: str) -> TextParts:
 
 
 def _inner_stop(text: str, end: int, parts: Sequence[str]) -> bool:
-    """True if a full stop is inside a number, or after an abbreviation or an initial."""
+    """Return True if a full stop is inside a number, or after an abbreviation or an initial."""
     if parts[-1] != ".":
         return False
     before = parts[-2] if len(parts) > 1 else ""

@@ -2,24 +2,25 @@
 
 The text is read once from left to right; the entity is the person named at its start.
 
-- The entity's name, as written or in capitals, becomes the counterpart's. A text that names the
-  counterpart already is undecided: the two could not be told apart afterwards.
+- The entity's name, as written or in capitals, becomes the counterpart's. If a text already names
+  the counterpart, it is undecided: afterwards the two people could not be told apart.
 - A pronoun of the entity's group means the entity until another person of that group is mentioned:
-  by a gendered noun about somebody else ("his father", "a man"), another first name, or a name
-  after a title or next to a word of speech ("said Hill"). From then on pronouns of the group are
-  undecided, until a sentence starts with the entity's name. Nouns without a group ("his boss")
-  don't count. In "he saw him", "him" and "he" are different people: undecided.
+  by a gendered noun for somebody else ("his father", "a man"), by another first name, or by a name
+  after a title or next to a word of speech ("said Hill"). From then on, pronouns of the group are
+  undecided until a sentence starts with the entity's name. Nouns without a group ("his boss")
+  don't count. In "he saw him", the two pronouns mean different people, so the text is undecided.
 - A pronoun of the other group means somebody else and stays, once a person of that group or a named
-  person of unspecified group was mentioned. Before that it may mean the entity: undecided.
-- A gendered noun means the entity in a predicate ("He is a good man and a father"), an apposition
-  ("John, a businessman,"), after "as" ("works as a waiter"), or before the name ("actor John").
-  This holds for nouns of the other group, too, except words that are used for both ("She is a
-  fireman"): a model that calls John a mother calls Jane a father. "the man" alone may be anybody:
-  undecided. Other nouns name other people and stay ("his wife").
+  person of unspecified group has been mentioned. Before that, the pronoun may mean the entity, so
+  the text is undecided.
+- A gendered noun means the entity in a predicate ("He is a good man and a father"), in an
+  apposition ("John, a businessman,"), after "as" ("works as a waiter"), or before the name ("actor
+  John"). This also holds for nouns of the other group, since a model that calls John a mother calls
+  Jane a father, but not for words used for both groups ("She is a fireman"). "the man" alone may be
+  anybody, so the text is undecided. Other nouns mean other people and stay ("his wife").
 - Plurals, "he or she", "she-wolf" and "man's" stay. ``her_as_his_or_him`` decides whether "her"
   becomes "his" or "him".
 
-An undecided text has no perturbation: a wrong one would count as a difference of the model.
+An undecided text has no perturbation: a wrong one would look like a difference in the model.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ class Perturbed:
 def perturb(text: str, entity: Entity, counterpart: Entity, terms: Terms) -> Perturbed:
     """Turn a text about ``entity`` into one about ``counterpart``, by this module's rules.
 
-    A text without the name, pronouns and gendered words is returned unchanged.
+    A text that has no names, pronouns or gendered words is returned unchanged.
 
     >>> from plumbline.eval_workers.fairpair.perturbation.terms import load
     >>> john, jane, terms = Entity("John", "m"), Entity("Jane", "f"), load()
@@ -89,11 +90,11 @@ def perturb(text: str, entity: Entity, counterpart: Entity, terms: Terms) -> Per
 
 
 class _Undecided(Exception):
-    """Ends the reading of a text; its argument is the reason."""
+    """Raised to stop reading a text; the message is the reason."""
 
 
 class _TextReader:
-    """State of reading one text: its replacements, and the people mentioned so far."""
+    """Reads one text; keeps its replacements, and the people mentioned so far."""
 
     def __init__(self, text: str, entity: Entity, counterpart: Entity, terms: Terms) -> None:
         self._words = words_of(text)
@@ -105,7 +106,7 @@ class _TextReader:
         self._surnames: set[str] = set()
         self._replacements: dict[int, str] = {}
         self._entity_places: set[int] = set()
-        # Set by a mention of somebody who may be of the entity's group, or of another group.
+        # True once somebody is mentioned who may be of the entity's group, or of another group.
         self._rival = self._someone_else = False
         self._rules = NounRules(self._words, terms, self._is_entity)
 
@@ -121,7 +122,7 @@ class _TextReader:
         return Perturbed(self._rewritten())
 
     def _step(self, i: int) -> int:
-        """Read the word at a position; returns the next position."""
+        """Read the word at a position; return the next position to read."""
         word, written = self._words.at(i), self._words.written(i)
         if i and self._words.sentence[i] != self._words.sentence[i - 1]:
             self._rules.subject = self._rules.clause_subject = None
@@ -146,7 +147,7 @@ class _TextReader:
         return i + 1
 
     def _places(self, name: str) -> Iterator[int]:
-        """Positions where a name occurs as whole words, as written or in capitals."""
+        """Yield the positions where a name occurs as whole words, as written or in capitals."""
         parts = list(words_of(name).parts)
         capitals = [part.upper() for part in parts]
         text = self._words.parts
@@ -155,7 +156,7 @@ class _TextReader:
                 yield i
 
     def _is_entity(self, i: int) -> bool:
-        """True if a mention of the entity ends or starts at a position."""
+        """Return True if a mention of the entity ends or starts at a position."""
         if i in self._named or i in self._entity_places:
             return True
         return self._words.at(i) in {"he", "she"} and (
@@ -182,7 +183,7 @@ class _TextReader:
         return last + 1
 
     def _is_surname(self, last: int) -> bool:
-        """True if the word after a name belongs to it: John Smith; an initial (F.) doesn't."""
+        """Return True if the word after a name is a surname (John Smith), not an initial (F.)."""
         end, following = self._words.spans[last][1], self._words.written(last + 1)
         is_next = self._words.text[end : end + 1] == " "
         return is_next and following[:1].isupper() and following[1:].islower()
@@ -211,7 +212,7 @@ class _TextReader:
         return i + 1
 
     def _is_object_of_entity(self, i: int) -> bool:
-        """True if "him" is the object of the entity's verb: he paid him, John had seen him."""
+        """Return True if "him" is the object of the entity's verb: he paid him, John saw him."""
         subject = self._rules.subject
         if subject is None or not self._words.at(i - 1)[:1].isalpha():
             return False
@@ -219,14 +220,14 @@ class _TextReader:
         return subject == i - 2 or has_auxiliary
 
     def _is_either(self, i: int) -> bool:
-        """True if "he or she", "his/her" or the like starts at a position."""
+        """Return True if "he or she", "his/her" or the like starts at a position."""
         second = _PRONOUNS.get(self._words.at(i + 2))
         if self._words.at(i + 1) not in _EITHER or second is None:
             return False
         return second != _PRONOUNS[self._words.at(i)]
 
     def _is_part(self, i: int) -> bool:
-        """True if a pronoun ends s/he, (s)he or a word with a hyphen or underscore."""
+        """Return True if a pronoun is the end of s/he, (s)he or a hyphenated word, or follows _."""
         start = self._words.spans[i][0]
         return self._words.text[max(start - 1, 0) : start] in ("-", "‐", "‑", "_", "/", ")")
 
@@ -251,7 +252,7 @@ class _TextReader:
         return "" if written in self._terms.classes["neutral_titles"] else None
 
     def _speaks(self, i: int) -> bool:
-        """True if an unknown name is next to a word of speech: Marilla said, said Marilla."""
+        """Return True if an unknown name is next to a word of speech (Marilla said)."""
         written, speech = self._words.written(i), self._terms.classes["speech"]
         is_name = written[:1].isupper() and written[1:].islower()
         if not is_name or self._words.starts_sentence(i) or written in self._surnames:
@@ -259,12 +260,12 @@ class _TextReader:
         return self._words.at(i + 1) in speech or self._words.at(i - 1) in speech
 
     def _title_name(self, i: int) -> int | None:
-        """Position of the name after a title, if there is one."""
+        """Return the position of the name after a title, or ``None``."""
         after = i + 2 if self._words.at(i + 1) == "." else i + 1
         return after if self._words.written(after)[:1].isupper() else None
 
     def _title(self, i: int, group: str, after: int) -> int:
-        """Read a title and the name after it; returns the next position."""
+        """Read a title and the name after it; return the next position to read."""
         if after in self._named or self._words.written(after) in self._surnames:
             if group:
                 self._replacements[i] = self._terms.title_of[group][self._words.written(i)]
@@ -290,7 +291,7 @@ class _TextReader:
             self._meet(group, i)
 
     def _meet(self, group: str, i: int) -> None:
-        """Record a mention of another person; ``group`` is ``""`` if it is unspecified."""
+        """Record a mention of another person; ``group`` is ``""`` if the group is unspecified."""
         self._rules.others.add(i)
         self._rules.subject = None
         self._rival |= group in ("", self._entity.group)

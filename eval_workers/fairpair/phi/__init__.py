@@ -1,7 +1,7 @@
-"""Scoring functions Phi, one file each (see ``docs/extend.md``), imported when first used.
+"""Scoring functions Phi, one module each (see ``docs/extend.md``), imported when first used.
 
-A module has the members of ``Phi``. If its items are numbers, all functions except ``items`` come
-from ``fairpair.numbers``.
+A module has the members of ``Phi``. If its items are numbers, it can import all functions except
+``items`` from ``fairpair.numbers``.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ __all__ = ["SCORING_FUNCTIONS", "Floats", "Means", "Phi", "block_means", "find"]
 
 
 class Phi(Protocol):
-    """Members of a module of this package.
+    """The interface that each module of this package has.
 
-    An *item* of a text is, for example, its token set or sentiment. Distances are symmetric, 0
-    between an item and itself, and never negative.
+    The *item* of a text is, for example, its token set or its sentiment. Distances are symmetric,
+    0 between an item and itself, and never negative.
     """
 
     DESCRIPTION: str
@@ -27,19 +27,19 @@ class Phi(Protocol):
     LANGUAGES: tuple[str, ...] | None
 
     def items(self, texts: Sequence[str]) -> list[Any]:
-        """One item per text, in their order."""
+        """Return one item per text, in the same order."""
         ...
 
     def combine(self, items: Sequence[Any]) -> Any:
-        """The item of a fold (samples of one group, taken together), from its samples' items."""
+        """Combine the items of a fold's samples, all of one group, into the fold's item."""
         ...
 
     def distances(self, items: Sequence[Any]) -> Floats:
-        """The distance of every item from every other, an array of shape (items, items)."""
+        """Return the distance between every two items, an array of shape (items, items)."""
         ...
 
     def means(self, left: Sequence[Any], right: Sequence[Any]) -> Means:
-        """Mean distances between two groups and within each."""
+        """Return the mean distances between two groups and within each group."""
         ...
 
 
@@ -49,7 +49,7 @@ SCORING_FUNCTIONS = Registry(
 
 
 def find(name: str) -> Phi:
-    """The scoring function of a name. Raises ``UsageProblem`` with the known names for others.
+    """Return the scoring function by its name. Raises ``UsageProblem`` if the name is unknown.
 
     >>> find("jaccard").combine([frozenset({"tea"}), frozenset({"cup"})]) == {"tea", "cup"}
     True

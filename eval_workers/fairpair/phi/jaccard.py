@@ -23,10 +23,10 @@ Tokens = frozenset[str]
 
 
 def tokens(text: str) -> Tokens:
-    """The set of a text's words: runs of letters and digits with inner apostrophes, lowercased.
+    """Return the set of a text's words: lowercase runs of letters, digits and inner apostrophes.
 
-    Hyphens and underscores split. Characters are composed (NFC) first; a typographic apostrophe
-    counts as a plain one. A text without a word has the empty set.
+    Words are split at hyphens and underscores. Characters are composed (NFC) first; a typographic
+    apostrophe counts as a plain one. A text without a word gives the empty set.
 
     >>> sorted(tokens("Jane’s well-known; JANE isn't 30."))
     ['30', "isn't", 'jane', "jane's", 'known', 'well']
@@ -37,7 +37,7 @@ def tokens(text: str) -> Tokens:
 
 
 def items(texts: Sequence[str]) -> list[Tokens]:
-    """The token set of each text.
+    """Return the token set of each text.
 
     >>> items(["A nurse, a nurse", ""]) == [{"a", "nurse"}, set()]
     True
@@ -46,7 +46,7 @@ def items(texts: Sequence[str]) -> list[Tokens]:
 
 
 def combine(items: Sequence[Tokens]) -> Tokens:
-    """The union of a fold's token sets.
+    """Return the union of a fold's token sets.
 
     >>> combine([frozenset("ab"), frozenset("bc")]) == set("abc")
     True
@@ -55,7 +55,7 @@ def combine(items: Sequence[Tokens]) -> Tokens:
 
 
 def distances(items: Sequence[Tokens]) -> Floats:
-    """Matrix of the dissimilarity of every two token sets.
+    """Return the matrix of dissimilarities between every two token sets.
 
     >>> distances([frozenset("ab"), frozenset("bcd"), frozenset()])[:, 0].tolist()
     [0.0, 0.75, 1.0]
@@ -67,7 +67,7 @@ def distances(items: Sequence[Tokens]) -> Floats:
 
 
 def means(left: Sequence[Tokens], right: Sequence[Tokens]) -> Means:
-    """Mean dissimilarity between two groups and within each.
+    """Return the mean dissimilarity between two groups and within each group.
 
     >>> means([frozenset("ab")], [frozenset("bc"), frozenset("b")])
     Means(between=0.5833333333333333, within_left=nan, within_right=0.5)
@@ -76,7 +76,7 @@ def means(left: Sequence[Tokens], right: Sequence[Tokens]) -> Means:
 
 
 def _shared(items: Sequence[Tokens]) -> Floats:
-    """Number of words that every two sets share."""
+    """Return the matrix of the numbers of words that every two sets share."""
     ids = dict[str, int]()
     columns = [ids.setdefault(word, len(ids)) for item in items for word in item]
     rows = np.repeat(np.arange(len(items)), [len(item) for item in items])

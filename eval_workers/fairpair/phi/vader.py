@@ -1,6 +1,6 @@
-"""Difference of sentiment: Phi(a, b) = |compound(a) - compound(b)| of VADER (English only).
+"""Difference in VADER's sentiment: Phi(a, b) = |compound(a) - compound(b)| (English only).
 
-``compound`` lies in [-1, 1] and is rounded to 4 digits by VADER itself.
+``compound`` is between -1 and 1, and VADER itself rounds it to 4 digits.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ LANGUAGES = ("en",)
 
 
 def items(texts: Sequence[str]) -> list[float]:
-    """The compound sentiment of each text; 0 without a word that VADER knows.
+    """Return the compound sentiment of each text; 0 if VADER knows none of its words.
 
     >>> items(["A good day.", "A chair.", ""])
     [0.4404, 0.0, 0.0]

@@ -1,9 +1,9 @@
-"""Models that this process loads with transformers: their files, weights and passes."""
+"""Models that this process loads with transformers: files, weights and forward passes."""
 
 import os
 
-# Set before torch starts MKL: results don't depend on the number of threads, at no cost in speed.
+# Set before torch starts MKL, so that results don't depend on the number of threads. No slower.
 os.environ.setdefault("MKL_CBWR", "AUTO,STRICT")
 os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
-# Else transformers asks a remote service to convert weights to safetensors.
+# Otherwise transformers asks a remote service to convert weights to safetensors.
 os.environ.setdefault("DISABLE_SAFETENSORS_CONVERSION", "1")

@@ -1,7 +1,7 @@
-"""PEFT adapters: found and named before weights are loaded, then put on a base model.
+"""PEFT adapters: find and name one before weights are loaded, then put it on a base model.
 
-An adapter stays unmerged: merging would round its weights to the base's dtype, and isn't possible
-with a quantised base. Its weights are read from safetensors only.
+An adapter isn't merged into its base: merging would round its weights to the base's dtype, and a
+quantised base doesn't allow it. Adapter weights are read from safetensors only.
 """
 
 from __future__ import annotations
@@ -34,9 +34,11 @@ _HASH = re.compile(r"[0-9a-f]{16}|[0-9a-f]{40}")
 
 @dataclass(frozen=True)
 class Adapter:
-    """``name`` is `NAME@HASH of the content` or `ID@COMMIT`; the files lie in ``directory``.
+    """A PEFT adapter, whose files are in ``directory``.
 
-    ``base`` and ``base_revision``: the model it was trained on, according to its configuration.
+    ``name`` is the directory's name or the hub id, then `@` and the content's hash or the commit.
+    ``base`` and ``base_revision`` say which model the adapter was trained on, according to its
+    configuration.
     """
 
     name: str
@@ -46,10 +48,10 @@ class Adapter:
     base_revision: str
 
     def check_base(self, source: Source) -> None:
-        """Raise ``BadInput`` for another revision of the base, even one of the same shape.
+        """Raise ``BadInput`` if the base has another revision than the adapter was trained on.
 
-        Commits are compared with commits, and content hashes with content hashes; branch names
-        aren't compared.
+        Commits are compared with commits, and content hashes with content hashes. Branch names are
+        not compared.
         """
         trained, actual = self.base_revision, str(source.revision)
         comparable = len(trained) == len(actual) and _HASH.fullmatch(trained)
@@ -83,10 +85,10 @@ def find_adapter(adapter: str) -> Adapter:
 
 
 def _checked(what: str, path: Path) -> dict[str, Any]:
-    """The adapter's configuration.
+    """Return the adapter's configuration.
 
-    Raises ``BadInput`` if it can't be read, doesn't change weights as LoRA does, is for another
-    task than predicting the next token, or names layers of another package.
+    Raises ``BadInput`` if it can't be read or uses another method than LoRA and similar ones, is
+    for a task other than predicting the next token, or has a Megatron configuration.
     """
     from peft.mapping import PEFT_TYPE_TO_TUNER_MAPPING
 
@@ -105,9 +107,9 @@ def _checked(what: str, path: Path) -> dict[str, Any]:
 
 
 def put_on(model: Any, adapter: Adapter) -> Any:
-    """The base model with the adapter's layers in it, not merged.
+    """Insert the adapter's layers into the base model, without merging, and return the model.
 
-    Raises ``BadInput`` when the adapter was not made for a model of this shape.
+    Raises ``BadInput`` if the adapter was not made for a model of this shape.
     """
     import peft
 
@@ -115,7 +117,7 @@ def put_on(model: Any, adapter: Adapter) -> Any:
     config = peft.PeftConfig.from_pretrained(str(adapter.directory))
     config.inference_mode = True
     try:
-        with warnings.catch_warnings(action="ignore"):  # of adjusted layers and deprecated names
+        with warnings.catch_warnings(action="ignore"):  # about adjusted layers, deprecated names
             adapted = peft.PeftModelForCausalLM(model, config)
             loaded = adapted.load_adapter(str(adapter.directory), "default")
     except SafetensorError as e:

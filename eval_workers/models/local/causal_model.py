@@ -1,7 +1,7 @@
 """A causal model: it scores texts from left to right and continues prompts.
 
-``text_reader.TextReader`` makes token ids of a text, ``local.weights.Weights`` computes with them,
-and ``CausalModel`` makes scores and samples of what it returns. ``scoring_contract`` defines a
+``text_reader.TextReader`` turns a text into token ids, ``local.weights.Weights`` computes with
+them, and ``CausalModel`` turns the results into scores and samples. ``scoring_contract`` defines a
 score, ``sampling_contract`` a sample. A prompt is encoded like a scored text.
 """
 
@@ -51,9 +51,9 @@ class CausalModel(TextReader):
         return [scores[text] for text in texts]
 
     def _of_answer(self, ids: Tokens, logprobs: list[float]) -> TextScore:
-        """The score of the tokens after the conversation, if there is one.
+        """Return the score of a text's tokens; with a conversation, of the tokens after it.
 
-        A token with both the template's end and the start of the text's first word is scored.
+        A token that holds both the end of the template and the start of the text is scored.
         """
         if self.identity.conversation is None:
             return summed(ids, logprobs)
@@ -65,7 +65,7 @@ class CausalModel(TextReader):
         return summed(ids[start:], logprobs[start:])
 
     def continue_(self, prompts: Sequence[SeededPrompt], options: SamplingOptions) -> list[Sample]:
-        """A sample for each prompt, in the order given; see ``sampling_contract.SamplingModel``."""
+        """Return a sample for each prompt, in the order given; see ``SamplingModel``."""
         texts = list(dict.fromkeys(prompt.text for prompt in prompts))
         encoded = dict(zip(texts, self._prompts(texts, options.max_new_tokens), strict=True))
         ids = {p: e for p in prompts if not isinstance(e := encoded[p.text], str)}
@@ -76,7 +76,7 @@ class CausalModel(TextReader):
         return [self._sample(encoded[p.text], tokens.get(p, ())) for p in prompts]
 
     def _prompts(self, texts: Sequence[str], n_new: int) -> list[Tokens | str]:
-        """Each prompt's token ids without BOS, or why it can't be continued."""
+        """Return each prompt's token ids without BOS, or why it can't be continued."""
         limit = self.n_context
         problem = f"tokens and {n_new} new ones, more than the model's context of {limit}"
         return [
@@ -87,7 +87,7 @@ class CausalModel(TextReader):
         ]
 
     def _sample(self, prompt: Tokens | str, new: Tokens | str) -> Sample:
-        """The sample of new tokens after a prompt; a string is a problem."""
+        """Return the new tokens after a prompt as a sample; a string is a problem."""
         if isinstance(prompt, str):
             return Sample(problem=prompt)
         if isinstance(new, str):
@@ -98,7 +98,7 @@ class CausalModel(TextReader):
         return Sample(self._text_after(prompt, tokens), finish, len(tokens))
 
     def _text_after(self, prompt: Tokens, new: Tokens) -> str:
-        """The text of new tokens; decoded without the prompt, it could lose its first space."""
+        """Return the text of new tokens; decoded without the prompt, it might lose a space."""
         return self.text_of((*prompt, *new))[len(self.text_of(prompt)) :]
 
     @cached_property

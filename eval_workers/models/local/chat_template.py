@@ -1,10 +1,10 @@
 """Texts inside a chat: the frame that a model's own template puts before the assistant's words.
 
-A frame is the template's text for some messages, up to the start of the assistant's turn. Scored or
-continued texts may hold no special tokens but the frame's. Frame and text are encoded together, as
-in a chat: some templates end with a space, which belongs to the next word. The template's BOS is
-dropped: every backend adds one. A template that writes today's date always gets the same day, so
-results are reproducible.
+A frame is the template's text for some messages, up to the start of the assistant's turn. A text
+that is scored or continued may hold no special tokens other than the frame's. Frame and text are
+encoded together, as in a chat, because some frames end with a space that belongs to the next word.
+The template's BOS is dropped, because every backend adds one. A template that writes today's date
+always gets the same day, so results are reproducible.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from typing import Any
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.text.toml_file import Text, load, toml_table
 
-#: Name of the conversation that comes with Plumbline.
+#: Name of the built-in conversation.
 _DEFAULT = "default"
-#: Placeholder for the assistant's words; letters alone, which no template changes.
+#: Placeholder for the assistant's words. It is all letters, so no template changes it.
 _WORDS = "Plumblinewords"
-#: Placeholders for messages, to find out whether a template changes them.
+#: Placeholders for messages, used to check whether a template changes a message.
 _MESSAGES = ("Plumblinesystem", "Plumblineuser")
-#: Macro that replaces the templates' function for today's date with the fallback of Llama 3's
-#: templates, written in their format, or in digits for formats with `%m`.
+#: Macro that replaces the templates' function for today's date. It writes the date that Llama 3's
+#: templates fall back to, in their format, or in digits if the format has `%m`.
 _TODAY = (
     "{%- macro strftime_now(format) -%}"
     "{{ '2024-07-26' if '%m' in format else '26 Jul 2024' }}"
@@ -39,10 +39,10 @@ class _Conversation:
 
 
 def load_conversation(name: str) -> list[dict[str, str]]:
-    """The messages before a scored sentence: a user's, after an optional system message.
+    """Return the messages before a scored sentence: an optional system message, then a user's.
 
-    ``name``: a TOML file with `user` and perhaps `system`, or the shipped `default`. Raises
-    ``UsageProblem`` for a missing file, ``BadInput`` for other content.
+    ``name`` is the built-in `default` or a TOML file with `user` and, optionally, `system`. Raises
+    ``UsageProblem`` for a missing file, ``BadInput`` for a file with other content.
 
     >>> load_conversation("default")
     [{'role': 'user', 'content': 'Write one sentence that could stand in a book.'}]
@@ -58,10 +58,10 @@ def load_conversation(name: str) -> list[dict[str, str]]:
 
 
 def rendered(tokenizer: Any, messages: Sequence[Mapping[str, str]], model: str, fix: str) -> str:
-    """The text of the frame of some messages, up to the start of the assistant's turn.
+    """Return the frame's text for some messages, up to the start of the assistant's turn.
 
-    Raises ``UsageProblem`` with the advice ``fix`` for a model without a chat template, or with one
-    that refuses these messages, leaves them out, or changes more than their white space.
+    Raises ``UsageProblem`` with the advice ``fix`` if the model has no chat template, or if the
+    template refuses these messages, leaves one out, or changes more than their white space.
     """
     what = f"model {model}"
     if not getattr(tokenizer, "chat_template", None):
@@ -70,7 +70,7 @@ def rendered(tokenizer: Any, messages: Sequence[Mapping[str, str]], model: str, 
     placeholders = [{**message, "content": mark} for message, mark in pairs]
     try:
         before, expected = _before(tokenizer, messages), _before(tokenizer, placeholders) or ""
-    except Exception as e:  # templates raise many kinds
+    except Exception as e:  # templates raise many types of exceptions
         first = (str(e).splitlines() or [type(e).__name__])[0]
         roles = " and ".join(message["role"] for message in messages)
         problem = f"its chat template refuses messages of {roles} before a prompt: {first}"
@@ -87,7 +87,7 @@ def rendered(tokenizer: Any, messages: Sequence[Mapping[str, str]], model: str, 
 
 
 def _before(tokenizer: Any, messages: Sequence[Mapping[str, str]]) -> str | None:
-    """The template's text before the assistant's words; ``None`` if the template drops these."""
+    """Return the template's text before the assistant's words; ``None`` if it drops the words."""
     chat = [*messages, {"role": "assistant", "content": _WORDS}]
     template = _TODAY + tokenizer.get_chat_template()
     text = str(tokenizer.apply_chat_template(chat, chat_template=template, tokenize=False))

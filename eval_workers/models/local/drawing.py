@@ -1,9 +1,9 @@
 """Drawing tokens with a transformers model: one random stream per sample.
 
-Equal prompts of a pass are read once; their keys and values are copied to each of their samples.
-Shorter prompts are padded on the left, and no token attends to padding. A sample's k-th token is
-the quantile of its k-th uniform number, in the distribution after transformers' own filters. So it
-doesn't depend on other samples of the pass.
+Equal prompts in a pass are read once, and their keys and values are copied for each sample.
+Shorter prompts are padded on the left, and no token attends to padding. To draw a sample's k-th
+token, its k-th uniform number is used as a quantile of the distribution after transformers' own
+filters. So a sample doesn't depend on the other samples of its pass.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from plumbline.eval_workers.models.devices import raise_if_stopped
 from plumbline.eval_workers.models.sampling_contract import SamplingOptions
 from plumbline.eval_workers.models.scoring_contract import Tokens
 
-#: Number of most likely tokens that are tried before a whole vocabulary is sorted.
+#: Number of most likely tokens to try before sorting the whole vocabulary.
 _LIKELY = 2048
 #: Bound on the error of sums of probabilities in float32.
 _ROUNDING = 1e-5
@@ -41,9 +41,9 @@ def draw(
     options: SamplingOptions,
     ends: Collection[int],
 ) -> list[Tokens | str]:
-    """New tokens after each prompt, up to and including one of ``ends``; or the prompt's problem.
+    """Return new tokens after each prompt, up to and including one of ``ends``, or a problem.
 
-    ``seeds``: one per prompt. ``read`` runs the model on the distinct prompts.
+    ``seeds`` has one seed per prompt. ``read`` runs the model on the distinct prompts.
     """
     distinct = list(dict.fromkeys(prompts))
     index_of = {prompt: i for i, prompt in enumerate(distinct)}
@@ -73,7 +73,7 @@ def draw(
 
 
 def uniforms(seeds: Sequence[int], n: int) -> torch.Tensor:
-    """``n`` uniform numbers in [0, 1) per seed, as rows; a larger ``n`` extends the same rows.
+    """Return a row of ``n`` uniform numbers in [0, 1) per seed; a larger ``n`` extends the rows.
 
     >>> torch.equal(uniforms([3, 4], 2), uniforms([4, 3], 5).flip(0)[:, :2])
     True
@@ -85,22 +85,22 @@ def uniforms(seeds: Sequence[int], n: int) -> torch.Tensor:
 def chosen(
     logits: torch.Tensor, chance: torch.Tensor | None, options: SamplingOptions
 ) -> torch.Tensor:
-    """One token per row of ``logits``: at quantile ``chance`` of the filtered distribution.
+    """Return one token per row of ``logits``, at quantile ``chance`` of the filtered distribution.
 
-    ``chance`` is one number in [0, 1) per row; ``None`` chooses the most likely tokens.
+    ``chance`` has one number in [0, 1) per row. If it is ``None``, return the most likely tokens.
     """
     if chance is None:
         return logits.argmax(dim=-1)
     scores = _filters(options)(None, logits)
     sums = scores.softmax(dim=-1).double().cumsum(dim=-1)
     totals = sums[:, -1]
-    # Below the total despite rounding: a token without mass is never drawn.
+    # Stay below the total despite rounding, so that a token without mass is never drawn.
     target = torch.minimum(chance * totals, torch.nextafter(totals, torch.zeros_like(totals)))
     return torch.searchsorted(sums, target[:, None], right=True)[:, 0]
 
 
 def _filters(options: SamplingOptions) -> LogitsProcessorList:
-    """The filters in the order of transformers' ``generate``."""
+    """Return the filters in the order of transformers' ``generate``."""
     filters = LogitsProcessorList()
     if options.temperature != 1:
         filters.append(TemperatureLogitsWarper(float(options.temperature)))
@@ -112,10 +112,10 @@ def _filters(options: SamplingOptions) -> LogitsProcessorList:
 
 
 class _TopP(TopPLogitsWarper):
-    """The library's top-p filter, computed from the likeliest tokens if these surely suffice.
+    """The library's top-p filter, computed from only the likeliest tokens where that is safe.
 
-    Sorting a whole vocabulary takes a third of the time of drawing from a small model. A row is
-    still sorted if rounding, or equal logits at the nucleus' edge, could change the nucleus.
+    With a small model, sorting the whole vocabulary would take a third of the time. A row is still
+    sorted if rounding, or equal logits at the edge of the nucleus, could change the nucleus.
     """
 
     def __call__(self, input_ids: Any, scores: torch.Tensor) -> torch.Tensor:
@@ -127,7 +127,7 @@ class _TopP(TopPLogitsWarper):
         in_nucleus = before < self.top_p
         last = (in_nucleus.sum(dim=-1, keepdim=True) - 1).clamp(min=0)
         edge = values.gather(1, torch.cat([last, (last + 1).clamp(max=_LIKELY - 1)], dim=1))
-        # If all ``_LIKELY`` are in the nucleus, the last is compared with itself: doubt.
+        # If all ``_LIKELY`` are in the nucleus, the last equals itself, so the row is in doubt.
         doubt = (edge[:, 0] == edge[:, 1]) | ((before - self.top_p).abs() < _ROUNDING).any(dim=-1)
         kept_values = values.masked_fill(~in_nucleus, self.filter_value)
         filtered = torch.full_like(scores, self.filter_value).scatter(1, places, kept_values)
@@ -140,7 +140,7 @@ class _TopP(TopPLogitsWarper):
 class Read:
     """Sequences that a model has read, and its float32 logits after each sequence.
 
-    Sequences of several lengths are padded on the left; the model must then accept positions.
+    Sequences of different lengths are padded on the left; the model must then accept positions.
     """
 
     def __init__(self, model: Any, sequences: Sequence[Tokens]) -> None:
@@ -157,7 +157,7 @@ class Read:
         self._advance(self._ids)
 
     def select(self, rows: torch.Tensor) -> None:
-        """Keep only these rows; a row may occur several times."""
+        """Keep only these rows; ``rows`` may name a row several times."""
         self._ids, self._mask = self._ids[rows], self._mask[rows]
         self.logits = self.logits[rows]
         if self._cache is not None:
@@ -178,7 +178,7 @@ class Read:
         self._cache = cache if _has_rows(cache) else None
 
     def _output(self, ids: torch.Tensor) -> Any:
-        """The model's output for tokens after those in the cache."""
+        """Return the model's output for tokens that follow those in the cache."""
         options: dict[str, Any] = {"logits_to_keep": 1} if self._keeps_last else {}
         if self._is_padded:
             positions = (self._mask.cumsum(dim=1) - 1).clamp(min=0)
@@ -193,7 +193,7 @@ class Read:
 
 
 def _has_rows(cache: Any) -> bool:
-    """True if a cache's rows can be selected; else each step reads all earlier tokens again."""
+    """Return True if a cache's rows can be selected; if not, each step rereads all tokens."""
     parts = [cache, *getattr(cache, "layers", ())]
     return all(hasattr(part, "batch_select_indices") for part in parts)
 

@@ -1,16 +1,16 @@
-"""Encoder-decoders (T5, BART, ...): log p(text | an empty input), in nats, and continuations.
+"""Encoder-decoders (T5, BART, ...): scores, which are log p(text | empty input), and continuations.
 
 The decoder starts from its start token and the special tokens that the tokenizer puts before texts
 (BART's `<s>`). Neither these tokens nor EOS are scored.
 
 **Scores.** The encoder reads only the special tokens of an empty input; only the decoder sees the
 text. Empty inputs were rare in training: T5 filled gaps in texts, BART repaired damaged texts. So
-use scores to compare the two sentences of a pair, or models of one family, but not an
+use scores to compare the two sentences of a pair, or models of one family. Don't compare an
 encoder-decoder with a causal model.
 
 **Continuations.** The encoder reads the prompt, and the decoder writes a text of its own, separated
-from the prompt by a space. Tokens are drawn by log p(token | prompt, start, earlier tokens). Only
-the start and end tokens of the model's generation settings are used.
+from the prompt by a space. Tokens are drawn from p(token | prompt, start, earlier tokens). Of the
+model's generation settings, only the start and end tokens are used.
 """
 
 from __future__ import annotations
@@ -40,7 +40,10 @@ class EncoderDecoderModel(CausalModel):
     measure = GIVEN_EMPTY
 
     def _context(self) -> tuple[str, int]:
-        """Source and id of the start token: ``--bos``, generation settings or configuration."""
+        """Return the source and id of the start token.
+
+        The source is ``--bos``, the generation settings or the configuration.
+        """
         if self.options.bos is not None:
             return super()._context()
         for settings in (self._generation_settings, self.config):
@@ -63,7 +66,7 @@ class EncoderDecoderModel(CausalModel):
 
     @property
     def n_context(self) -> int | None:
-        """Longest text in tokens that the decoder writes; ``None`` without a known limit."""
+        """Length in tokens of the longest text that the decoder can write; ``None`` if unknown."""
         limit = self._limit("max_decoder_position_embeddings")
         return limit and limit - len(self._lead_tokens)
 
@@ -72,12 +75,12 @@ class EncoderDecoderModel(CausalModel):
         return next((int(n) for name in names if (n := getattr(self.config, name, None))), None)
 
     def ids(self, texts: list[str]) -> list[list[int]]:
-        """Token ids of texts as the decoder's output; those of an encoder's input may differ."""
+        """Return the token ids of texts as the decoder's output; as its input, they may differ."""
         encoded = self.tokenizer(text_target=texts, add_special_tokens=False, verbose=False)
         return list(encoded["input_ids"])
 
     def _prompts(self, texts: Sequence[str], n_new: int) -> list[Tokens | str]:
-        """Each prompt's token ids as the encoder's input, without special ones; or its problem."""
+        """Return each prompt's token ids for the encoder, without special ones, or its problem."""
 
         def checked(ids: Tokens) -> Tokens | str:
             limit = self._limit("max_encoder_position_embeddings")
@@ -92,25 +95,25 @@ class EncoderDecoderModel(CausalModel):
         return [ids if isinstance(ids, str) else checked(ids) for ids in encoded]
 
     def _text_after(self, prompt: Tokens, new: Tokens) -> str:
-        """The text of new tokens, after a space unless it is empty or starts with white space."""
+        """Return the text of new tokens, with a space in front unless it has one or is empty."""
         text = self.text_of(new)
         return text if not text or text[0].isspace() else f" {text}"
 
 
 class _Weights(Weights):
-    """The weights of an encoder-decoder; ``start``: the decoder's tokens before a text."""
+    """The weights of an encoder-decoder. ``start`` has the decoder's tokens before a text."""
 
     def __init__(self, model: EncoderDecoderModel, start: Tokens) -> None:
         super().__init__(model.files, model.options, start[0])
         self._start, self._around = start, model.special_around()
         eos = model.tokenizer.eos_token_id
-        #: Input of an empty text without special tokens: an encoder needs at least one token.
+        #: Input if an empty text has no special tokens: an encoder needs at least one token.
         self._filler = start[0] if eos is None else eos
 
     @cached_property
     @torch.inference_mode()
     def _nothing(self) -> torch.Tensor:
-        """The encoder's states for the empty input, one row."""
+        """The encoder's states for the empty input, as one row."""
         return _encoded(self.model, [self.with_special(()) or (self._filler,)])
 
     def _logits(self, targets: torch.Tensor) -> torch.Tensor:
@@ -126,12 +129,12 @@ class _Weights(Weights):
         return (*before, *prompt, *after)
 
     def read(self, prompts: Sequence[Tokens]) -> Read:
-        """Read prompts that have their special tokens, with the encoder."""
+        """Read prompts, which include their special tokens, with the encoder."""
         return _Written(self.model, prompts, self._start)
 
 
 class _Written(Read):
-    """The decoder's sequences, one per input of the encoder; the inputs have equal lengths."""
+    """The decoder's sequences, one for each input of the encoder. All inputs have one length."""
 
     def __init__(self, model: Any, inputs: Sequence[Tokens], start: Tokens) -> None:
         self._encoded = _encoded(model, inputs)
@@ -146,7 +149,7 @@ class _Written(Read):
 
 
 def _encoded(model: Any, inputs: Sequence[Tokens]) -> torch.Tensor:
-    """The encoder's states for inputs of one length."""
+    """Return the encoder's states for inputs of one length."""
     ids = torch.tensor(inputs, device=model.device)
     hidden: torch.Tensor = model.get_encoder()(ids, torch.ones_like(ids)).last_hidden_state
     return hidden
@@ -155,7 +158,7 @@ def _encoded(model: Any, inputs: Sequence[Tokens]) -> torch.Tensor:
 def _decoded(
     model: Any, encoded: torch.Tensor, ids: torch.Tensor, cache: Any = None, use_cache: bool = False
 ) -> Any:
-    """The decoder's output for ``ids``, which follow the tokens in ``cache``."""
+    """Return the decoder's output for ``ids``, which follow the tokens in ``cache``."""
     return model(
         encoder_outputs=BaseModelOutput(last_hidden_state=encoded),
         attention_mask=torch.ones(encoded.shape[:2], dtype=torch.long, device=encoded.device),

@@ -1,4 +1,4 @@
-"""Reading a model's parts with transformers; errors have one line."""
+"""Load a model's parts with transformers, and turn errors into one-line errors."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def silence() -> None:
 
 
 def pinned(source: Source, filename: str, what: str) -> Source:
-    """A hub source at the commit of one of its files; ``what`` names it in an error."""
+    """Pin a hub source to the commit of one of its files; ``what`` names the source in errors."""
     path = load(source, cached_file, filename=filename)
     commit = extract_commit_hash(str(path), None)
     if commit is None:
@@ -36,7 +36,7 @@ def pinned(source: Source, filename: str, what: str) -> Source:
 
 
 def load(source: Source, loader: Callable[..., Any], **options: Any) -> Any:
-    """Load a part with ``loader``. Errors have one line: ``Interrupted`` for an unreachable hub."""
+    """Load a part with ``loader``. Errors have one line; an unreachable hub is ``Interrupted``."""
     if not source.is_local:
         options["revision"] = source.revision or "main"
     options["local_files_only"] = source.is_local
@@ -51,7 +51,7 @@ def load(source: Source, loader: Callable[..., Any], **options: Any) -> Any:
         if "trust_remote_code" in str(e):
             problem, fix = "needs code of its own, which is never run", "give another model"
             raise UsageProblem(what, problem, fix) from e
-        # The library tries tiktoken last, so its error names tiktoken.
+        # The library tries tiktoken last, so the error names tiktoken.
         can_convert = is_sentencepiece_available() and is_protobuf_available()
         if "tiktoken" in str(e) and not can_convert:
             problem, fix = "its tokenizer has to be converted", "pip install sentencepiece protobuf"

@@ -1,23 +1,23 @@
 """Masked models (BERT, RoBERTa, ALBERT, DistilBERT, ...): pseudo-log-likelihood of a text.
 
 A masked model gives p(token | the tokens on both sides), not p(text). The pseudo-log-likelihood
-(PLL) of a text is the sum of log p(token), in nats, over its tokens; each is masked in turn:
+(PLL) of a text is the sum of log p(token), in nats, over its tokens. Each token is masked in turn:
 
 ``original``
     Only the token is masked (Salazar et al., ACL 2020, equation 1). The tokens of one word give
     each other away, which makes rare long words look likely.
 ``within-word-l2r``
-    The later tokens of the same word are masked too (Kauf & Ivanova, ACL 2023). A word is thus read
-    from left to right, as by a causal model.
+    The later tokens of the same word are masked too (Kauf & Ivanova, ACL 2023). So a word is read
+    from left to right, as a causal model reads it.
 ``crows-pairs``
-    Only the tokens that two sentences share, by longest matching blocks, are masked and scored, one
-    by one (Nangia et al., EMNLP 2020, equation 1). A sentence's score needs the other sentence, see
-    ``score_beside``.
+    Only the tokens that two sentences share, found as longest matching blocks, are masked and
+    scored, one by one (Nangia et al., EMNLP 2020, equation 1). To score a sentence, the other
+    sentence is needed; see ``score_beside``.
 
-The tokenizer defines words (``word_ids``). Special tokens around the text are read and never
-scored. For each scored token, the model reads a copy of the text with its own masks. Copies in a
-forward pass have one length, without padding. Equal copies of two texts, such as a pair's sentences
-with the pronoun masked, are computed once.
+The tokenizer defines words (``word_ids``). Special tokens around the text are read but never
+scored. For each scored token, the model reads a copy of the text that has the masks for that token.
+All copies in a forward pass have the same length, so there is no padding. If two texts have equal
+copies, such as a pair's sentences with the pronoun masked, the copy is computed once.
 """
 
 from __future__ import annotations
@@ -47,17 +47,17 @@ _Copy = tuple[Tokens, int]
 
 @dataclass(frozen=True)
 class _Read:
-    """A text's tokens, without special ones, and the number of each token's word."""
+    """A text's tokens, without special tokens, and for each token the number of its word."""
 
     ids: Tokens
     words: Sequence[int | None]
 
 
 class MaskedModel(TextReader):
-    """A masked language model loaded with transformers: PLL by ``options.pll``.
+    """A masked language model loaded with transformers. ``options.pll`` chooses the PLL.
 
-    Raises ``BadInput`` for a tokenizer without a mask token; ``UsageProblem`` for a tokenizer
-    without ``word_ids`` if ``options.pll`` needs them, and for options of other kinds of models.
+    Raises ``BadInput`` for a tokenizer without a mask token. Raises ``UsageProblem`` for options of
+    other kinds of models, and if ``options.pll`` needs ``word_ids`` that the tokenizer lacks.
     """
 
     kind = "masked"
@@ -69,7 +69,10 @@ class MaskedModel(TextReader):
         return f"PLL {self.options.pll}"
 
     def _context(self) -> tuple[str, int]:
-        """A phrase with the special tokens around a text; the first one's id, else the mask's."""
+        """Return a phrase that shows the special tokens around a text, and a token id.
+
+        The id is that of the first token before the text or, if there is none, of the mask.
+        """
         name, tokenizer = f"model {self.source.name}", self.tokenizer
         if self.options.bos is not None:
             problem = "is for models that read from left to right"
@@ -91,7 +94,7 @@ class MaskedModel(TextReader):
 
     @property
     def n_context(self) -> int | None:
-        """Longest text in tokens, without special ones; ``None`` without a known limit."""
+        """Length of the longest text in tokens, without special ones; ``None`` if unknown."""
         limit = getattr(self.config, "max_position_embeddings", None)
         if limit is None or int(limit) < 1:
             return None
@@ -100,9 +103,9 @@ class MaskedModel(TextReader):
         return int(limit) - sum(map(len, self._around)) - n_unused
 
     def score(self, texts: Sequence[str]) -> list[TextScore]:
-        """The PLL of each text, in the order given.
+        """Return the PLL of each text, in the order given.
 
-        Raises ``UsageProblem`` for the option `crows-pairs`, which scores pairs only.
+        Raises ``UsageProblem`` for the option `crows-pairs`, which can only score pairs.
         """
         if self.options.pll == "crows-pairs":
             fix = "use --pll within-word-l2r"
@@ -111,16 +114,16 @@ class MaskedModel(TextReader):
         return self._scores([(reads[text], None) for text in texts])
 
     def score_beside(self, pairs: Sequence[tuple[str, str]]) -> list[TextScore]:
-        """The PLL of each pair's first text, summed over the tokens shared with the second text.
+        """Return the PLL of each pair's first text, over the tokens that both texts share.
 
-        Only the token is masked unless ``options.pll`` is `within-word-l2r`. Texts that share no
-        token, or all of them, get a problem.
+        Only the scored token is masked, unless ``options.pll`` is `within-word-l2r`. A pair whose
+        texts share no token, or have all tokens in common, gets a problem.
         """
         reads = self._reads([text for pair in pairs for text in pair])
         return self._scores([(reads[text], reads[other]) for text, other in pairs])
 
     def _reads(self, texts: Sequence[str]) -> dict[str, _Read | str]:
-        """Each text's tokens and words, or why it can't be scored."""
+        """Return each text's tokens and words, or why it can't be scored."""
         distinct = list(dict.fromkeys(texts))
         return {
             text: ids if isinstance(ids, str) else _Read(ids, self._words(text, ids))
@@ -134,7 +137,7 @@ class MaskedModel(TextReader):
         return words
 
     def _scores(self, pairs: Sequence[tuple[_Read | str, _Read | str | None]]) -> list[TextScore]:
-        """A score per pair: of the first text, over the tokens shared with the second if any."""
+        """Score the first text of each pair; with a second text, only on the tokens they share."""
         copies = [self._copies(text, other) for text, other in pairs]
         tokens: dict[_Copy, list[int]] = {}
         for copy, token in (
@@ -152,7 +155,7 @@ class MaskedModel(TextReader):
     def _copies(
         self, text: _Read | str, other: _Read | str | None
     ) -> list[tuple[_Copy, int]] | str:
-        """For each scored token: the text's copy with its masks, and the token; or a problem."""
+        """Return the masked copy of the text and the token, for each scored token; or a problem."""
         if isinstance(text, str):
             return text
         if isinstance(other, str):
@@ -167,7 +170,7 @@ class MaskedModel(TextReader):
         return [(self._copy(text, place), text.ids[place]) for place in places]
 
     def _copy(self, text: _Read, place: int) -> _Copy:
-        """The text with a token and the later tokens of its word masked."""
+        """Return a copy of the text that masks a token and the later tokens of its word."""
         mask, (before, after) = self.tokenizer.mask_token_id, self._around
         ids, word = list(text.ids), text.words[place]
         ids[place] = mask
@@ -178,7 +181,7 @@ class MaskedModel(TextReader):
         return (*before, *ids, *after), len(before) + place
 
     def _predicted(self, tokens: Mapping[_Copy, Sequence[int]]) -> dict[_Copy, dict[int, float]]:
-        """log p (nats) of each copy's ``tokens`` at its position, by token."""
+        """Return, for each copy, log p (nats) of each of its ``tokens`` at the copy's position."""
 
         @torch.inference_mode()
         def run(batch: list[_Copy]) -> list[dict[int, float]]:
@@ -197,9 +200,10 @@ class MaskedModel(TextReader):
 
 
 def _shared(ids: Tokens, others: Tokens) -> list[int]:
-    """Positions in ``ids`` of the tokens that two texts share, by longest matching blocks.
+    """Return the positions in ``ids`` of tokens that two texts share, by longest matching blocks.
 
-    Blocks depend on the texts' order. So the texts are sorted: both are scored on the same tokens.
+    The blocks depend on the order of the texts. So the texts are sorted first; this way both are
+    scored on the same tokens.
 
     >>> _shared((5, 6, 7, 8), (5, 9, 7, 8))
     [0, 2, 3]

@@ -1,4 +1,4 @@
-"""A model's files: its configuration and kind, then its weights."""
+"""Read a model's files: first its configuration, which gives its kind, then its weights."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
 from plumbline.warehouse.paths import json_object
 
-#: Models predict a token from earlier tokens (``causal``), from the tokens on both sides
-#: (``masked``), or from an input and the output's earlier tokens (``encoder-decoder``).
+#: A model predicts a token from earlier tokens (``causal``), from the tokens on both sides
+#: (``masked``), or from an input and the earlier tokens of the output (``encoder-decoder``).
 Kind = Literal["causal", "masked", "encoder-decoder"]
 
-#: Each kind's class of transformers, the part of its mappings' names, and endings of the names of
-#: architectures that it makes besides those in the mapping.
+#: For each kind: its class in transformers, the name of its mappings without prefix and suffix, and
+#: the endings of architecture names that are accepted besides the names in the mapping.
 _CLASSES: dict[Kind, tuple[str, str, tuple[str, ...]]] = {
     "causal": ("AutoModelForCausalLM", "CAUSAL_LM", ("ForCausalLM", "LMHeadModel")),
     "masked": ("AutoModelForMaskedLM", "MASKED_LM", ("ForMaskedLM", "ForPreTraining")),
@@ -40,8 +40,8 @@ _CLASSES: dict[Kind, tuple[str, str, tuple[str, ...]]] = {
         ("ForConditionalGeneration", "LMHeadModel", "MTModel"),
     ),
 }
-#: Configuration keys that count layers or experts, then keys of sizes; each with the largest number
-#: that is accepted.
+#: Configuration keys that count layers or experts, then keys that give sizes. After each pattern
+#: comes the largest number that is accepted.
 _LIMITS = (
     (re.compile(r"(num|n)_(\w+_)?(layers?|experts|blocks)|(\w+_)?(layers|depth)"), 4096),
     (
@@ -56,7 +56,7 @@ _LIMITS = (
 
 @dataclass(frozen=True)
 class Files:
-    """Description of a model: source, configuration, adapter and kind."""
+    """What is known about a model before its weights are loaded."""
 
     source: Source
     config: Any
@@ -67,18 +67,18 @@ class Files:
 def read_files(model: str, options: ModelOptions) -> Files:
     """Find a model and read its configuration; no weights are loaded.
 
-    A hub revision is held to its commit: a branch can move, even during a run.
+    A hub revision is pinned to its commit, because a branch can move, even during a run.
 
-    Raises ``BadInput`` for a model that isn't a language model or can't be loaded, for an adapter
-    as the model or of another base, and for a configuration that asks for a third party's code, or
-    claims an impossible size.
+    Raises ``BadInput`` if the model can't be loaded, isn't a language model or is an adapter; if
+    the adapter is for another base; and if the configuration asks for third-party code or claims
+    an impossible size.
     """
     adapter = find_adapter(options.adapter) if options.adapter is not None else None
     loading.silence()
     source = find_source(model, options.revision)
     name = f"model {source.name}"
     if not source.is_local:
-        # transformers would load the adapter's base too
+        # If the id is an adapter's, transformers would load its base too.
         if loading.load(source, find_adapter_config_file) is not None:
             raise BadInput(name, "is an adapter", f"give --model BASE --adapter {source.name}")
         source = loading.pinned(source, "config.json", name)
@@ -96,9 +96,9 @@ def read_files(model: str, options: ModelOptions) -> Files:
 
 
 def _check_configuration(source: Source) -> None:
-    """Raise ``BadInput`` for a configuration that claims more layers or larger sizes than exist.
+    """Raise ``BadInput`` for a configuration that claims an impossible number of layers, or size.
 
-    Without this check, transformers would build all of them before it notices missing weights.
+    Without this check, transformers would build all layers before it notices missing weights.
     """
     name, path = f"model {source.name}", loading.load(source, cached_file, filename="config.json")
     try:
@@ -106,7 +106,7 @@ def _check_configuration(source: Source) -> None:
     except (OSError, ValueError) as e:
         problem = f"can't be loaded: config.json: {loading.first_line(e)}"
         raise BadInput(name, problem) from e
-    for part in parts:  # the loop appends the configurations inside each part
+    for part in parts:  # the loop appends nested configurations to the list
         for key, value in part.items():
             if isinstance(value, dict):
                 parts.append(value)
@@ -117,7 +117,7 @@ def _check_configuration(source: Source) -> None:
 
 
 def auto_class(kind: Kind) -> Any:
-    """Return the class of transformers that makes models of a kind.
+    """Return the transformers class that loads models of a kind.
 
     >>> auto_class("masked").__name__
     'AutoModelForMaskedLM'
@@ -128,9 +128,9 @@ def auto_class(kind: Kind) -> Any:
 def _kind_of(name: str, config: Any) -> Kind:
     """Return a model's kind, by its configuration and architecture.
 
-    BERT and similar models see later tokens unless configured as decoders. So they are masked
-    models, even with a head for next tokens. Raises ``BadInput`` for a model that can't score a
-    sentence, or was saved without its head.
+    BERT and similar models see later tokens unless they are configured as decoders. So they count
+    as masked models, even if they have a head that predicts next tokens. Raises ``BadInput`` for a
+    model that can't score a sentence, or that was saved without its head.
     """
     is_left_to_right = any(getattr(config, flag, False) for flag in ("is_decoder", "causal"))
     kind: Kind = "causal"
@@ -155,20 +155,20 @@ def _kind_of(name: str, config: Any) -> Kind:
 def load_model(files: Files, options: ModelOptions) -> Any:
     """Load the language model onto its device, after freeing the memory of unused models.
 
-    Raises ``BadInput`` for weights that are missing or can't be read and for an adapter that does
-    not fit, ``MissingComponent`` for a missing GPU.
+    Raises ``BadInput`` for weights that are missing or can't be read, and for an adapter that does
+    not fit; ``MissingComponent`` if there is no GPU but one was asked for.
     """
     devices.release()
     has_gpu = torch.cuda.is_available()
     if options.device == "cuda" and not has_gpu:
         raise MissingComponent("--device cuda", "no CUDA device is visible", "use --device cpu")
     device = "cuda" if has_gpu and options.device != "cpu" else "cpu"
-    devices.limit_threads(devices.n_threads())  # torch ignores a container's quota of cores
+    devices.limit_threads(devices.n_threads())  # torch ignores a container's limit on cores
     dtype = getattr(torch, options.dtype)
     settings: dict[str, Any] = {
         "dtype": dtype,
         "output_loading_info": True,
-        "weights_only": True,  # from a pickle, only tensors are read
+        "weights_only": True,  # read only tensors from a pickle
     }
     if attention := _attention(files.config, device):
         settings["attn_implementation"] = attention
@@ -179,7 +179,7 @@ def load_model(files: Files, options: ModelOptions) -> Any:
         settings["quantization_config"] = BitsAndBytesConfig(**how[options.quantisation])
     is_quantised = options.quantisation or saved_quantisation(files.config)
     if is_quantised:
-        settings["device_map"] = {"": device}  # such weights can't be moved afterwards
+        settings["device_map"] = {"": device}  # quantised weights can't be moved afterwards
     model, info = loading.load(files.source, auto_class(files.kind).from_pretrained, **settings)
     check_complete(files.source, info)
     model = model if is_quantised else model.to(device)
@@ -187,23 +187,24 @@ def load_model(files: Files, options: ModelOptions) -> Any:
 
 
 def check_complete(source: Source, info: Mapping[str, Any]) -> None:
-    """Raise ``BadInput`` if transformers' loading info lists missing weights."""
+    """Raise ``BadInput`` if the loading info from transformers lists missing weights."""
     if missing := sorted(info["missing_keys"]):
         problem = f"{len(missing)} weights are missing, {missing[0]} among them"
         raise BadInput(f"model {source.name}", problem, "download or save it again")
 
 
 def n_embedded(model: Any) -> int:
-    """Number of token ids with a row in both the embedding and the output layer (if it has one)."""
+    """Return the number of token ids that have an embedding and, if there is one, an output row."""
     tables = (model.get_input_embeddings(), model.get_output_embeddings())
     return min(int(table.weight.shape[0]) for table in tables if table is not None)
 
 
 def _attention(config: Any, device: str) -> str | None:
-    """Return `eager` if PyTorch's own choice of attention is wrong, else ``None``.
+    """Return `eager` if PyTorch's default attention would give wrong results, else ``None``.
 
-    If all heads share one key, PyTorch's fused kernel with a mask leaves out a last position (issue
-    191937 of PyTorch, fixed in August 2026). Scores by torch 2.11 on an H100 were off by 5 nats.
+    If all heads share one key, PyTorch's fused kernel with a mask leaves out a last position
+    (PyTorch issue 191937, fixed in August 2026). With torch 2.11 on an H100, scores were off by
+    5 nats.
     """
     text = config.get_text_config()
     shares = getattr(text, "num_key_value_heads", None) == 1 or getattr(text, "multi_query", False)
@@ -211,7 +212,7 @@ def _attention(config: Any, device: str) -> str | None:
 
 
 def saved_quantisation(config: Any) -> str | None:
-    """Quantisation method of a checkpoint; ``None`` for one that isn't quantised."""
+    """Return the quantisation method of a checkpoint; ``None`` if it isn't quantised."""
     saved = getattr(config, "quantization_config", None)
     if saved is None:
         return None
@@ -219,17 +220,17 @@ def saved_quantisation(config: Any) -> str | None:
 
 
 def is_int8(config: Any, options: ModelOptions) -> bool:
-    """True if the checkpoint or the options make the weights bitsandbytes' int8."""
+    """Return True if the weights are int8 of bitsandbytes, by the checkpoint or by the options."""
     saved = getattr(config, "quantization_config", None)
     by_file = isinstance(saved, dict) and saved.get("load_in_8bit") is True
     return by_file or options.quantisation == "int8"
 
 
 def quantisation(name: str, config: Any, options: ModelOptions) -> str | None:
-    """The quantisation in a score's identity: the checkpoint's or the options'.
+    """Return the quantisation for a score's identity, from the checkpoint or the options.
 
-    Raises ``UsageProblem`` if the options quantise a quantised checkpoint, ``MissingComponent`` if
-    bitsandbytes isn't installed.
+    Raises ``UsageProblem`` if the checkpoint is quantised and the options quantise it again,
+    ``MissingComponent`` if bitsandbytes isn't installed.
     """
     saved, method = saved_quantisation(config), options.quantisation
     if method is None:

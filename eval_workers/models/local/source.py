@@ -1,4 +1,4 @@
-"""A model's source: a local directory, identified by its content, or a hub id."""
+"""Where a model comes from: a local directory, identified by its content, or a hub id."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.paths import json_object, opened
 
 _WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
-#: A file that adapters have and models lack.
+#: A file that adapters have and models don't.
 ADAPTER_CONFIG = "adapter_config.json"
 _DEFINING = (
     *_WEIGHTS,
@@ -26,7 +26,7 @@ _DEFINING = (
     "merges.txt",
     "*.model",
 )
-#: The model type of n-gram models in config.json.
+#: The model type in the config.json of n-gram models.
 NGRAM = "plumbline_ngram"
 #: A hub id: NAME or OWNER/NAME, of 96 characters at most.
 HUB_ID = re.compile(r"(?=.{1,96}$)[\w.-]+(/[\w.-]+)?", re.ASCII)
@@ -34,10 +34,10 @@ HUB_ID = re.compile(r"(?=.{1,96}$)[\w.-]+(/[\w.-]+)?", re.ASCII)
 
 @dataclass(frozen=True)
 class Source:
-    """A model's source: ``location`` is passed to transformers, ``name`` is written to tables.
+    """A model's source. ``location`` is passed to transformers, ``name`` is written to tables.
 
-    ``revision`` is the content hash of a local model, or a revision on the hub. ``step``: the
-    training step that a revision is named after.
+    ``revision`` is the content hash of a local model, or a revision on the hub. ``step`` is the
+    training step that the revision is named after, if any.
     """
 
     name: str
@@ -47,12 +47,12 @@ class Source:
     step: int | None = None
 
 
-#: The training step in the name of a revision: step1000, checkpoint-500.
+#: Finds the training step in the name of a revision, such as step1000 or checkpoint-500.
 _STEP = re.compile(r"(?:step|checkpoint)[-_]?(\d{1,18})(?!\d)")
 
 
 def looks_like_path(name: str) -> bool:
-    """True if a name can only be a path.
+    """Return True if a name can only be a path, not a hub id.
 
     >>> looks_like_path("./tiny"), looks_like_path("a/b/c"), looks_like_path("gpt2")
     (True, True, False)
@@ -61,7 +61,7 @@ def looks_like_path(name: str) -> bool:
 
 
 def is_ngram(model: str) -> bool:
-    """True for the directory of an n-gram model.
+    """Return True if ``model`` is the directory of an n-gram model.
 
     >>> is_ngram("EleutherAI/pythia-70m")
     False
@@ -73,10 +73,10 @@ def is_ngram(model: str) -> bool:
 
 
 def find_source(model: str, revision: str | None) -> Source:
-    """The source of a model, by directory or hub id; doesn't contact the hub.
+    """Return the source of a model, given its directory or hub id, without contacting the hub.
 
     Raises ``BadInput`` for a path that is missing or holds no saved model, and for a name that
-    can't be a hub id; ``UsageProblem`` for a revision of a local directory.
+    can't be a hub id. Raises ``UsageProblem`` if a revision is given for a local directory.
 
     >>> find_source("EleutherAI/pythia-70m", None).is_local
     False
@@ -104,7 +104,7 @@ def _check_saved_model(path: Path) -> None:
         raise BadInput(what, "is an adapter", f"give --model BASE --adapter {path}")
     if not (path / "config.json").is_file():
         raise BadInput(what, "is not a saved model: it holds no config.json", fix)
-    for file in path.iterdir():  # the libraries would wait for a pipe's writer
+    for file in path.iterdir():  # reading a named pipe would block until something writes to it
         if not (file.is_file() or file.is_dir()):
             raise BadInput(what, f"{file.name} is not a regular file", fix)
     if not any(file for pattern in _WEIGHTS for file in path.glob(pattern)):
@@ -112,15 +112,15 @@ def _check_saved_model(path: Path) -> None:
 
 
 def content_hash(directory: Path) -> str:
-    """Hash of the weights, configuration and tokenizer files of a saved model (16 hex digits).
+    """Return a hash of a saved model's weights, configuration and tokenizer files (16 hex digits).
 
-    Other files, such as a README or a training log, don't count.
+    Other files, such as a README or a training log, are not part of the hash.
     """
     return files_hash(directory, sorted({f for p in _DEFINING for f in directory.glob(p)}))
 
 
 def files_hash(directory: Path, paths: Iterable[Path]) -> str:
-    """Hash of the names and content of ``paths``, in their order (16 hex digits)."""
+    """Return a hash of the names and content of ``paths``, in the given order (16 hex digits)."""
     digest = hashlib.sha256()
     for path in paths:
         try:

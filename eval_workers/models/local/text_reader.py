@@ -1,7 +1,7 @@
-"""Text to token ids and back: the tokenizer, the rule for the context token, and what is refused.
+"""Turn text into token ids and back: the tokenizer, the choice of BOS, and which texts are refused.
 
 Every text is encoded as the start of a document: some tokenizers put a space before its first word,
-others (GPT-2, GPT-NeoX) don't. The context token (BOS) is no part of the ids.
+others (GPT-2, GPT-NeoX) don't. The context token (BOS) is not part of the ids.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from plumbline.eval_workers.models.scoring_contract import (
 )
 from plumbline.warehouse.errors import BadInput, UsageProblem
 
-#: Options of only some backends or kinds of models.
+#: Options that only some backends or kinds of models have.
 _NOT_EVERYWHERE = ("adapter", "quantisation", "tensor_parallel", "chat", "pll")
-#: BOS by convention, by model type, for tokenizers that name none.
+#: The conventional BOS of a model type, for tokenizers that don't name a BOS.
 _BOS_CONVENTIONS = {"gpt_neox": "<|endoftext|>"}
 
 
 class _Frame(NamedTuple):
-    """A chat's frame: its text, its token ids without BOS, and the special ones among them."""
+    """A chat's frame: its text, its token ids without BOS, and the special tokens among the ids."""
 
     text: str
     ids: Tokens
@@ -45,20 +45,20 @@ class _Frame(NamedTuple):
 
 
 class TextReader:
-    """A model's files, tokenizer, identity, and its weights, which are loaded when first needed.
+    """A model's files, tokenizer, identity, and weights, which are loaded when first needed.
 
-    Raises ``BadInput`` for a model that is not a language model of the kind or can't be loaded,
+    Raises ``BadInput`` for a model that can't be loaded or isn't a language model of this ``kind``,
     ``UsageProblem`` for contradictory options or a model without a start token.
     """
 
     kind: ClassVar[Kind] = "causal"
-    #: Options in ``_NOT_EVERYWHERE`` that the model takes.
+    #: Options in ``_NOT_EVERYWHERE`` that this class supports.
     supports: ClassVar[frozenset[str]] = frozenset()
-    #: True if the vocabulary covers every word: a text whose decoded words differ is then refused.
+    #: True if the vocabulary covers every word. Then a text is refused if its decoded words differ.
     knows_all_words = True
 
     def __init__(self, model: str, options: ModelOptions, files: Files | None = None) -> None:
-        """``files``: the result of ``read_files``, which is called if they are ``None``."""
+        """Read the tokenizer. ``files`` comes from ``read_files``, which is called if ``None``."""
         self.options = options
         problem = f"{options.backend} has no such option for {self.kind} models: docs/models.md"
         others = [name for name in _NOT_EVERYWHERE if name not in self.supports]
@@ -99,7 +99,7 @@ class TextReader:
         )
 
     def versions(self) -> dict[str, str]:
-        """Versions of the packages that compute scores, by name; a part of the identity."""
+        """Return the versions of the packages that compute scores, by name, for the identity."""
         versions = {
             "transformers": transformers.__version__,
             "torch": torch.__version__,
@@ -109,15 +109,16 @@ class TextReader:
 
     @property
     def measure(self) -> str:
-        """The name of the score, see ``Identity.measure``."""
+        """The name of the kind of score; see ``Identity.measure``."""
         return LOG_LIKELIHOOD if self.options.chat is None else f"{LOG_LIKELIHOOD} in a chat"
 
     def _context(self) -> tuple[str, int]:
-        """Source and id of the BOS: ``--bos``, the tokenizer, the configuration, or a convention.
+        """Return where the BOS comes from, and its id.
 
+        It comes from ``--bos``, the tokenizer, the configuration or a convention, in this order.
         The configuration's BOS counts only if it is a special token of the tokenizer: the default
         of several model types is an ordinary token in other vocabularies. Raises ``UsageProblem``
-        without a BOS, and if ``--bos`` isn't a token.
+        if no BOS is found, or if ``--bos`` isn't a token.
         """
         what, tokenizer = f"model {self.source.name}", self.tokenizer
         bos, vocabulary = self.options.bos, tokenizer.get_vocab()
@@ -139,10 +140,10 @@ class TextReader:
 
     @cached_property
     def weights(self) -> Any:
-        """What computes with token ids; it loads the weights when first needed.
+        """The object that computes with token ids; it loads the weights when first needed.
 
-        Other backends have an object with the same ``n_parameters``, ``n_embedded``, ``logprobs``
-        and, if they continue texts, ``new_tokens``.
+        In other backends it is another object that has ``n_parameters``, ``n_embedded``,
+        ``logprobs`` and, if the backend continues texts, ``new_tokens``.
         """
         return Weights(self.files, self.options, self._bos)
 
@@ -153,12 +154,12 @@ class TextReader:
 
     @property
     def n_context(self) -> int | None:
-        """Longest text in tokens, without BOS; ``None`` without a known limit."""
+        """Length of the longest text in tokens, without BOS; ``None`` if unknown."""
         limit = getattr(self.config, "max_position_embeddings", None)
         return None if limit is None else int(limit)
 
     def special_around(self, mode: str = "text") -> tuple[Tokens, Tokens]:
-        """Special tokens that the tokenizer puts before and after a text; empty if not found.
+        """Return the special tokens that the tokenizer puts before and after a text, if any.
 
         ``mode`` is `text` for an input, `text_target` for an output.
         """
@@ -182,10 +183,10 @@ class TextReader:
         return self._framed([{"role": "user", "content": instruction.text}], "use the form prefix")
 
     def _framed(self, messages: Sequence[dict[str, str]], fix: str) -> str:
-        """The frame of a chat, which is remembered: texts after it may hold its special tokens.
+        """Return a chat's frame, and remember it: texts that follow it may hold its special tokens.
 
-        Raises ``UsageProblem`` if the messages contain special or unknown tokens, and for the
-        reasons of ``rendered``.
+        Raises ``UsageProblem`` if the messages contain special or unknown tokens, and what
+        ``rendered`` raises.
         """
         text = rendered(self.tokenizer, messages, self.source.name, fix)
         if text in self._frames:
@@ -206,8 +207,8 @@ class TextReader:
     def pieces(self, token_ids: Collection[int]) -> dict[int, str]:
         """Return the text of each token, with its leading space.
 
-        A token that is only a part of a character gives U+FFFD. Decoding drops the space before a
-        text's first word, so each token is decoded as the second of two copies.
+        The text of a token that is only part of a character is U+FFFD. Decoding drops the space
+        before a text's first word, so each token is decoded as the second of two copies.
         """
         pieces = {}
         for i in token_ids:
@@ -218,24 +219,26 @@ class TextReader:
         return pieces
 
     def encoded(self, texts: Sequence[str]) -> list[Tokens | str]:
-        """Return each text's token ids in ``score``, or its problem; loads no weights.
+        """Return each text's token ids as ``score`` encodes it, or its problem. Load no weights.
 
-        If the weights have fewer tokens than the configuration, ``score`` refuses more texts.
+        ``score`` refuses more texts if the weights cover fewer tokens than the configuration says.
         """
         n_vocabulary = int(self.config.get_text_config().vocab_size)
         return self._encoded(self.answers(texts), n_vocabulary, self.ids)
 
     def answers(self, texts: Sequence[str]) -> list[str]:
-        """Return texts with the conversation before each, if any; an empty text stays empty."""
+        """Return the texts, each after the conversation (if any); an empty text stays empty."""
         before = self.identity.conversation or ""
         return [f"{before}{text}" if text else "" for text in texts]
 
     def known_ids(
         self, texts: Sequence[str], ids_of: Callable[[list[str]], list[list[int]]] | None = None
     ) -> list[Tokens | str]:
-        """Return each text's token ids, without BOS and known to the weights; or its problem.
+        """Return the token ids of each text, without BOS, or its problem.
 
-        ``ids_of`` encodes them, by default ``ids``. Raises ``BadInput`` if BOS isn't known.
+        If a text can't be encoded, or the model has no weights for one of its tokens, the problem
+        is returned. ``ids_of`` encodes texts (default: ``ids``). Raises ``BadInput`` if the model
+        has no weights for BOS.
         """
         n_embedded = self.weights.n_embedded
         if self._bos >= n_embedded:
@@ -253,13 +256,13 @@ class TextReader:
         def alone(text: str) -> list[int] | str:
             try:
                 return ids_of([text])[0]
-            except Exception as e:  # tokenizers raise many kinds
+            except Exception as e:  # tokenizers raise many types of exceptions
                 return f"the tokenizer can't encode it: {loading.first_line(e)}"
 
         asked = [text or " " for text in texts]
-        try:  # all at once is several times as fast
+        try:  # encoding all texts at once is several times as fast
             found: list[list[int] | str] = [*ids_of(asked)] if texts else []
-        except Exception:  # a text can't be encoded
+        except Exception:  # at least one text can't be encoded
             found = list(map(alone, asked))
         return [
             ids if isinstance(ids, str) else self._usable(text, ids, n_vocabulary)
@@ -267,23 +270,23 @@ class TextReader:
         ]
 
     def ids(self, texts: list[str]) -> list[list[int]]:
-        """Token ids of texts, without special tokens around them."""
+        """Return the token ids of texts, without special tokens around the texts."""
         return list(self.tokenizer(texts, add_special_tokens=False, verbose=False)["input_ids"])
 
     def text_of(self, ids: Sequence[int]) -> str:
-        """The text of token ids, without special tokens."""
+        """Return the text of token ids, without special tokens."""
         options = {"skip_special_tokens": True, "clean_up_tokenization_spaces": False}
         return str(self.tokenizer.decode(list(ids), **options))
 
     def _without_bos(self, ids: list[int]) -> list[int]:
-        """Tokens of a chat without its template's BOS."""
+        """Return the tokens of a chat without the BOS of its template."""
         return ids[1:] if ids[:1] == [self._bos] else ids
 
     def _special_of(self, ids: Sequence[int]) -> Tokens:
         return tuple(i for i in ids if i in self._special)
 
     def _usable(self, text: str, ids: list[int], n_vocabulary: int) -> Tokens | str:
-        """A text's ids without the BOS of its chat; or why the model can't score it."""
+        """Return a text's ids, without its chat's BOS, or the reason why it can't be scored."""
         if not text:
             return "the text is empty"
         framing = [frame for start, frame in self._frames.items() if text.startswith(start)]
@@ -310,7 +313,7 @@ class TextReader:
 
 
 def _letters(text: str) -> str:
-    """Letters and digits without case and accents, which many tokenizers drop.
+    """Return the text's letters and digits, without case and accents: many tokenizers drop them.
 
     >>> _letters("She's na\u00efve.") == _letters("she ' s naive"), _letters("Yes, she ran.")
     (True, 'yessheran')

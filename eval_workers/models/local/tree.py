@@ -1,10 +1,10 @@
-"""Token sequences laid out as a tree: shared beginnings are computed once.
+"""Lay out token sequences as a tree, so that shared beginnings are computed once.
 
 In a causal model a token's log-probability depends only on the tokens before it. So sequences with
-the same beginning share this part of the computation. A tree lists its nodes in depth-first order.
-BOS is the root. A node attends to itself and its ancestors, and its position is its depth. The
-subtree of node ``k`` is the nodes from ``k`` to ``ends[k] - 1``, so node ``j`` attends to ``k`` if
-and only if ``k <= j < ends[k]``. A sequence's last token predicts nothing, so it isn't a node.
+the same beginning can share that part of the computation. A tree lists its nodes in depth-first
+order. BOS is the root. A node attends to itself and its ancestors, and its position is its depth.
+The subtree of node ``k`` consists of the nodes ``k`` to ``ends[k] - 1``, so node ``j`` attends to
+``k`` if and only if ``k <= j < ends[k]``. A sequence's last token predicts nothing: it is no node.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ import torch
 from plumbline.eval_workers.models.scoring_contract import Tokens
 
 Item = TypeVar("Item")
-#: Maps items, a part's start index and its limit to the part's end index (exclusive).
+#: Takes items, the start index of a part and a limit; returns the part's end index (exclusive).
 EndOfPart = Callable[[Sequence[Item], int, int], int]
-#: Rows' widths are multiples of this: a GPU's attention has a start-up cost for each new shape.
+#: Row widths are multiples of this, because a GPU's attention has a start-up cost per new shape.
 _STEP = {"cpu": 1, "cuda": 64}
 
 
 @dataclass(frozen=True)
 class Tree:
-    """Nodes of one forward pass, and for each sequence the nodes that predict its tokens.
+    """The nodes of one forward pass, and for each sequence the nodes that predict its tokens.
 
-    ``tokens``, ``depths`` and ``ends`` have one entry per node; ``paths`` one list per sequence, as
-    long as the sequence, from the root down.
+    ``tokens``, ``depths`` and ``ends`` have one entry per node. ``paths`` has one list per
+    sequence, which is as long as the sequence and goes from the root down.
     """
 
     tokens: list[int]
@@ -39,7 +39,7 @@ class Tree:
 
 
 def n_shared(first: Tokens, second: Tokens) -> int:
-    """Number of leading tokens that two sequences share; the last token of each is left out.
+    """Return how many leading tokens two sequences share, not counting the last token of each.
 
     >>> n_shared((5, 6, 7), (5, 6, 8, 9)), n_shared((5,), (5,))
     (2, 0)
@@ -52,9 +52,10 @@ def n_shared(first: Tokens, second: Tokens) -> int:
 
 
 def end_of_tree(sequences: Sequence[Tokens], start: int, n_nodes: int) -> int:
-    """End index of the longest tree from ``sequences[start]`` on with at most ``n_nodes`` nodes.
+    """Return the end index of the longest run of sequences whose tree has ``n_nodes`` or fewer.
 
-    Sequences are sorted; a single one may be larger than the limit.
+    The run begins at ``sequences[start]``. Sequences are sorted. A tree of a single sequence may
+    exceed the limit.
 
     >>> sequences = [(1, 2, 3), (1, 2, 4), (1, 5, 6), (7, 8)]
     >>> [end_of_tree(sequences, 0, n) for n in (1, 3, 4, 5)]
@@ -69,7 +70,7 @@ def end_of_tree(sequences: Sequence[Tokens], start: int, n_nodes: int) -> int:
 
 
 def tree(sequences: Sequence[Tokens], bos: int) -> Tree:
-    """The tree of sorted sequences, none of them empty.
+    """Build the tree of sorted sequences, none of which is empty.
 
     >>> t = tree([(1, 2, 3), (1, 2, 4), (1, 5, 6)], bos=0)
     >>> t.tokens, t.depths, t.ends
@@ -97,7 +98,7 @@ def tree(sequences: Sequence[Tokens], bos: int) -> Tree:
 
 
 def parts(items: Sequence[Item], end_of: EndOfPart[Item], limit: int) -> Iterator[list[Item]]:
-    """Yield consecutive items, each part as long as ``end_of`` allows.
+    """Yield the items in consecutive parts, each as long as ``end_of`` allows.
 
     >>> list(parts("abcde", lambda items, start, limit: min(start + limit, len(items)), 2))
     [['a', 'b'], ['c', 'd'], ['e']]
@@ -110,10 +111,10 @@ def parts(items: Sequence[Item], end_of: EndOfPart[Item], limit: int) -> Iterato
 
 
 def hidden_of_trees(model: Any, trees: Sequence[Tree]) -> torch.Tensor:
-    """Last hidden states of a causal model, ``[tree, node, unit]``; gradients pass through.
+    """Return a causal model's last hidden states, ``[tree, node, unit]``; gradients pass through.
 
-    Rows are as wide as the largest tree, on a GPU rounded up. The columns after a tree's last node
-    are padding, to which no node of a tree attends.
+    Rows are as wide as the largest tree (on a GPU, rounded up). The columns after a tree's last
+    node are padding, to which no node of a tree attends.
     """
     step = _STEP[model.device.type]
     width = -(-max(len(tree.tokens) for tree in trees) // step) * step
@@ -134,15 +135,15 @@ def hidden_of_trees(model: Any, trees: Sequence[Tree]) -> torch.Tensor:
 
 
 def on_device(values: Any, device: torch.device) -> torch.Tensor:
-    """A tensor of integers on the device; doesn't wait for the copy to a GPU."""
+    """Return the integers as a tensor on the device, without waiting for the copy to a GPU."""
     here = torch.tensor(values)
     return here.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else here
 
 
 def _mask(ends: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """The term added to attention scores: 0 for a node and its ancestors, else the lowest value.
+    """Return the mask to add to attention scores, ``[tree, node, attended node]``.
 
-    Its shape is ``[tree, node, attended node]``.
+    It is 0 for a node and its ancestors, and the lowest value of the dtype for all other nodes.
     """
     nodes = torch.arange(ends.shape[1], device=ends.device)
     attends = (nodes <= nodes[:, None]) & (nodes[:, None] < ends[:, None])

@@ -1,8 +1,8 @@
-"""The loaded weights of a causal model: log-probabilities of given tokens, and new tokens.
+"""The loaded weights of a causal model: compute log-probabilities of given tokens, and new tokens.
 
-If the architecture accepts any mask and positions, a forward pass holds trees of texts (see
-``local.tree``); otherwise it holds texts of equal token length. Neither is padded on a CPU. The
-output layer, most of a small model's work, computes each node once.
+If the architecture accepts any mask and positions, a forward pass reads trees of texts (see
+``local.tree``); otherwise it reads texts of equal token length. On a CPU, neither needs padding.
+The output layer, which is most of a small model's work, computes each node once.
 """
 
 from __future__ import annotations
@@ -40,29 +40,30 @@ from plumbline.eval_workers.models.scoring_contract import Tokens
 
 Result = TypeVar("Result")
 
-#: Architectures that accept any mask and positions, and whose output layer alone makes logits of
-#: the last hidden state. Tests compare each with a float64 computation of one text at a time.
+#: Architectures that accept any mask and positions, and whose logits are the output layer applied
+#: to the last hidden state. Tests compare each with one text at a time, computed in float64.
 TREE_TYPES = (
     *("gpt2", "gpt_neox", "gptj", "llama", "mistral", "mixtral", "olmo", "olmo2", "opt"),
     *("phi", "phi3", "qwen2", "qwen3"),
 )
-#: Logits (rows times vocabulary) computed at once: 1 MiB of float32 on a CPU, which fits into a
-#: core's cache, and 1 GiB on a GPU.
+#: Number of logits (rows times vocabulary) to compute at once. On a CPU they are 1 MiB of float32,
+#: which fits into a core's cache; on a GPU, 1 GiB.
 _LOGITS = {"cpu": 1 << 18, "cuda": 1 << 28}
 
-#: Most nodes of a tree; longer texts aren't in trees. On a CPU a pass is a single tree. On a GPU a
-#: single tree's mask is too large: on an H100 such passes took 2.6 times as long as trees of 256
-#: nodes. Trees of 128 nodes took 4% longer than those of 256, trees of 512 as long.
+#: Size limit of a tree in nodes; longer texts aren't put in trees. On a CPU a pass is a single
+#: tree. On a GPU the mask of one large tree is too big: on an H100 such passes took 2.6 times as
+#: long as trees of 256 nodes. Trees of 128 nodes took 4% longer, trees of 512 the same time.
 _TREE_NODES = {"cpu": sys.maxsize, "cuda": 256}
 
-#: Rotary position embeddings whose frequencies change with a pass's texts, and stay changed.
+#: Types of rotary position embeddings whose frequencies a pass's texts change permanently.
 _ROTARY_STATE = ("dynamic", "longrope")
 
-#: Limits while drawing, as multiples of a forward pass's tokens: tokens with keys and values in
-#: memory, and tokens of padded prompts read at once (only the last token gets logits).
+#: Limits while drawing, as multiples of the tokens per forward pass: how many tokens may have keys
+#: and values in memory, and how many tokens of padded prompts are read at once. (The second can be
+#: larger than 1, because only the last token gets logits.)
 _HELD, _READ = 16, 4
 
-#: A prompt with its special tokens, and its index among the prompts.
+#: A prompt, including its special tokens, and its index among the prompts.
 _Draw = tuple[Tokens, int]
 _LogProbs = list[list[float]]
 
@@ -70,13 +71,13 @@ _LogProbs = list[list[float]]
 class Weights:
     """The weights of a model, loaded when first needed, and its forward passes.
 
-    ``bos`` comes before each text.
+    ``bos`` is put before each text.
     """
 
     def __init__(self, files: Files, options: ModelOptions, bos: int) -> None:
         self.files, self.config, self.bos = files, files.config, bos
-        # int8 is exact in columns with an outlier anywhere in the pass. So each text gets its own
-        # pass: its score does not depend on other texts.
+        # int8 computes a column exactly if any text of the pass has an outlier in it. So each text
+        # gets a pass of its own; otherwise its score would depend on other texts.
         alone = is_int8(files.config, options)
         self.options = replace(options, batch_tokens=1) if alone else options
 
@@ -87,7 +88,7 @@ class Weights:
 
     @property
     def n_parameters(self) -> int:
-        """Number of parameters, an adapter's too. Tied ones count once, quantised ones unpacked."""
+        """Number of parameters with an adapter's. Tied ones count once, quantised ones unpacked."""
         return int(self.model.num_parameters())
 
     @cached_property
@@ -102,7 +103,7 @@ class Weights:
 
     @cached_property
     def longest_in_tree(self) -> int:
-        """Longest text in tokens that may be part of a tree; 0 if the model takes no trees."""
+        """Length in tokens of the longest text allowed in a tree; 0 if the model takes no trees."""
         rotary = getattr(self.config, "rope_parameters", None) or {}
         if self.config.model_type not in TREE_TYPES or rotary.get("rope_type") in _ROTARY_STATE:
             return 0
@@ -113,17 +114,17 @@ class Weights:
     def takes_lanes(self) -> bool:
         """True if passes may run at the same time.
 
-        One pass fills a GPU. Passes also change the state of some models: int8 remembers outlier
-        columns, and length-dependent rotary positions change their frequencies.
+        A single pass keeps a GPU busy. In some models a pass changes the state: int8 remembers
+        outlier columns, and length-dependent rotary positions change their frequencies.
         """
         is_quantised = self.options.quantisation or saved_quantisation(self.config)
         is_plain = not is_quantised and self.longest_in_tree > 0
         return self.model.device.type == "cpu" and is_plain
 
     def logprobs(self, sequences: Sequence[Tokens]) -> _LogProbs:
-        """log p(token | BOS, earlier tokens) in nats of every token of each sequence.
+        """Return log p(token | BOS, earlier tokens) in nats for every token of each sequence.
 
-        Sequences are distinct, sorted, not empty, within the context and without BOS.
+        Sequences have to be distinct, sorted, not empty, within the context, and without BOS.
         """
         longest = min(self.longest_in_tree, _TREE_NODES[self.model.device.type])
         in_trees = sorted(s for s in sequences if len(s) <= longest)
@@ -134,7 +135,7 @@ class Weights:
 
     @torch.inference_mode()
     def _tree_pass(self, sequences: list[Tokens]) -> _LogProbs:
-        """Log-probabilities (nats) of the tokens of sorted sequences."""
+        """Return the log-probabilities (nats) of the tokens of sorted sequences, by trees."""
         device = self.model.device
         of_trees = parts(sequences, end_of_tree, _TREE_NODES[device.type])
         trees = [tree(of_tree, self.bos) for of_tree in of_trees]
@@ -149,10 +150,10 @@ class Weights:
     def _predicted(
         self, hidden: torch.Tensor, nodes: torch.Tensor, tokens: torch.Tensor
     ) -> torch.Tensor:
-        """log p (nats, float32) of each of ``tokens``, predicted at its entry of ``nodes``.
+        """Return log p (nats, float32) of each of ``tokens``, predicted at its entry of ``nodes``.
 
-        A plain output layer is computed for one part of the vocabulary at a time: its logits fit
-        into the processor's cache.
+        A plain output layer is computed for one part of the vocabulary at a time, so that the
+        logits fit into the processor's cache.
         """
         output, values = self.model.get_output_embeddings(), torch.empty_like(tokens).float()
         totals, start = [], 0
@@ -166,7 +167,7 @@ class Weights:
 
     @torch.inference_mode()
     def _equal_pass(self, sequences: list[Tokens]) -> _LogProbs:
-        """Log-probabilities (nats) of the tokens of sequences of one length."""
+        """Return the log-probabilities (nats) of the tokens of sequences of equal length."""
         targets = torch.tensor(sequences, device=self.model.device)
         logits, tokens = self._logits(targets).flatten(0, 1), targets.flatten()
         n_rows = max(1, _LOGITS[logits.device.type] // logits.shape[1])
@@ -175,7 +176,7 @@ class Weights:
         return values
 
     def _logits(self, targets: torch.Tensor) -> torch.Tensor:
-        """Logits of each token of ``targets``, ``[sequence, token, word]``."""
+        """Return the logits that predict each token of ``targets``, ``[sequence, token, word]``."""
         bos = torch.full_like(targets[:, :1], self.bos)
         inputs = torch.cat([bos, targets[:, :-1]], dim=1)
         mask = torch.ones_like(inputs)
@@ -191,12 +192,12 @@ class Weights:
         options: SamplingOptions,
         ends: Collection[int],
     ) -> list[Tokens | str]:
-        """New tokens after each prompt, up to and including one of ``ends``; or its problem.
+        """Return new tokens after each prompt, up to and including one of ``ends``, or a problem.
 
-        The prompts come without BOS. The context has room for ``options.max_new_tokens``.
+        Prompts come without BOS, and must leave room in the context for ``options.max_new_tokens``.
         """
         draws = [(self.with_special(prompt), i) for i, prompt in enumerate(prompts)]
-        # Each lane gets an equal share of the draws: a few more rows hardly slow a step.
+        # Each lane gets an equal share of the draws, because a few more rows hardly slow a step.
         most = -(-len(draws) // devices.n_threads()) if self.takes_lanes else len(draws)
         n_times = _READ if self.longest_in_tree else 1
 
@@ -229,7 +230,7 @@ class Weights:
         return (self.bos, *prompt)
 
     def read(self, prompts: Sequence[Tokens]) -> Read:
-        """Read prompts that have their special tokens."""
+        """Read prompts, which include their special tokens."""
         return Read(self.model, prompts)
 
     def in_passes(
@@ -239,10 +240,10 @@ class Weights:
         length: Callable[[Any], int] = len,
         end_of: EndOfPart[Item] | None = None,
     ) -> dict[Item, Result]:
-        """Results of ``run`` by item; each pass takes as many consecutive items as fit.
+        """Return the results of ``run`` by item. A pass takes as many consecutive items as fit.
 
-        ``length``: an item's number of tokens. ``end_of``: see ``EndOfPart``; by default a pass
-        holds items of one length.
+        ``length`` gives an item's number of tokens. For ``end_of`` see ``EndOfPart``; by default
+        all items of a pass have the same length.
         """
         results: dict[Item, Result] = {}
 
@@ -255,7 +256,7 @@ class Weights:
 
 
 def _equal_lengths(length: Callable[[Item], int]) -> EndOfPart[Item]:
-    """End a pass at a change of length, or before it exceeds its token limit.
+    """Return a function that ends a pass where the length changes or the token limit is reached.
 
     >>> _equal_lengths(len)(["ab", "cd", "ef", "ghi"], 0, 4)
     2
@@ -270,15 +271,15 @@ def _equal_lengths(length: Callable[[Item], int]) -> EndOfPart[Item]:
 
 
 def logprobs_of(logits: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
-    """log p (nats) of one token per row of ``logits``, by a softmax in float32."""
+    """Return log p (nats) of one token per row of ``logits``, by a softmax in float32."""
     logits = logits.float()
     return logits.gather(1, tokens[:, None])[:, 0] - torch.logsumexp(logits, dim=1)
 
 
 def _logits_of(output: Any, hidden: torch.Tensor, n_logits: int) -> Iterator[torch.Tensor]:
-    """Float32 logits of consecutive parts of the vocabulary, about ``n_logits`` each.
+    """Yield float32 logits for consecutive parts of the vocabulary, about ``n_logits`` at a time.
 
-    A quantised layer, or one with an adapter, can't be split: it gives all logits at once.
+    A quantised layer, or one with an adapter, can't be split, so it yields all logits at once.
     """
     if type(output) is not torch.nn.Linear:
         yield output(hidden).float()

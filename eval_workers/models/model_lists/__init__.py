@@ -1,17 +1,17 @@
-"""Lists of models to score, one TOML file per list; the shipped lists are in this directory.
+"""Lists of models to score, one TOML file per list. The built-in lists are in this directory.
 
-An entry names a model, and may set fields of ``ModelOptions`` and a number of processes. The other
-options come from the command line::
+An entry names a model. It may also set fields of ``ModelOptions`` and a number of processes. All
+other options come from the command line::
 
     [[model]]
     id = "EleutherAI/pythia-70m"  # hub id or directory
     dtype = "bfloat16"
     workers = 2                   # optional: processes that score it
-    name = "Pythia 70M"           # optional: its name in tables; models of one name are versions
+    name = "Pythia 70M"           # optional: name in tables; entries of one name are versions
     unavailable = "no longer served"  # optional: why it is listed but never loaded
-    n_parameters = 70_426_624     # optional: for released scores, which lack it
+    n_parameters = 70_426_624     # optional: for released scores, which don't include the size
 
-``FILE#model`` names the list in a file that has other content too, such as the settings.
+``FILE#model`` names the list in a file that also has other content, such as the settings.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ from plumbline.warehouse.text.toml_file import Text, checked, parsed, read_text,
 class ListedModel:
     """A model of a list: its hub id or directory, and its name in published tables.
 
-    ``overrides``: the fields of ``ModelOptions`` that its entry sets. ``workers``: number of
-    processes that score it; ``n_parameters``: number of its weights; ``None`` if unspecified.
-    ``given_name``: the name if the entry has one, of which the model is a version.
-    ``unavailable``: the reason why it can't be loaded, else empty.
+    ``overrides`` has the fields of ``ModelOptions`` that the entry sets. ``workers`` is the number
+    of processes that score the model, ``n_parameters`` the number of its weights; both are ``None``
+    if the entry doesn't say. ``given_name`` is the entry's name, if any: the model counts as a
+    version of that name. ``unavailable`` says why the model can't be loaded; otherwise it is empty.
     """
 
     id: str
@@ -52,7 +52,7 @@ class ListedModel:
     given_name: str | None = None
 
     def options(self, defaults: ModelOptions) -> ModelOptions:
-        """The model's options: the entry's fields, the others from ``defaults``.
+        """Return the model's options: the fields that the entry sets, and ``defaults`` for others.
 
         >>> ListedModel("m", "m", {"dtype": "bfloat16"}).options(ModelOptions(device="cpu")).dtype
         'bfloat16'
@@ -60,16 +60,16 @@ class ListedModel:
         return options.changed(defaults, self.overrides)
 
 
-#: Suffix for the path of a file that has other content besides the list.
+#: Suffix for the path of a file that also has content other than the list.
 AMONG_OTHERS = "#model"
 LISTS = Registry("model list", __name__, ".toml", instead="give the path of a .toml file")
 
 
 def load(name: str) -> list[ListedModel]:
-    """Read a list by its name or by the path of a TOML file.
+    """Read a built-in list by name, or a TOML file by path.
 
-    Raises ``UsageProblem`` if it doesn't exist, ``BadInput`` naming the entry (counted from 1) of
-    an invalid list.
+    Raises ``UsageProblem`` if there is no such list. Raises ``BadInput`` if an entry is invalid;
+    the error names the entry, counted from 1.
 
     >>> [model.id for model in load("unstereoeval")][:2]
     ['EleutherAI/pythia-70m', 'EleutherAI/pythia-70m-deduped']
@@ -82,9 +82,9 @@ def load(name: str) -> list[ListedModel]:
 
 
 def load_available(name: str) -> list[ListedModel]:
-    """The models of a list that can be loaded; prints a line for each of the others.
+    """Return the models of a list that can be loaded; print a line for each of the others.
 
-    Raises the errors of ``load``, and ``UsageProblem`` when no model is left.
+    Raises the errors of ``load``, and ``UsageProblem`` if no model of the list can be loaded.
 
     >>> [model.name for model in load_available("fairpair")]
     skipped LLaMa: its weights are given out on request: give --model DIRECTORY

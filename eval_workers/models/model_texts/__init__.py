@@ -1,4 +1,4 @@
-"""The training text of published models: facts with their sources."""
+"""What is published about the text that models were trained on, with sources."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Relation: TypeAlias = Literal["same", "deduplicated", "some", "other", "unpublis
 
 @dataclass(frozen=True)
 class ModelText:
-    """An entry of ``texts.toml``, where its fields are explained."""
+    """An entry of ``texts.toml``, which explains the fields."""
 
     family: str
     pattern: str
@@ -27,7 +27,7 @@ class ModelText:
 
 
 def known(model: str) -> ModelText | None:
-    """The entry whose pattern matches a model's name; ``None`` for a model that isn't listed.
+    """Return the entry whose pattern matches the model's name; ``None`` if there is none.
 
     >>> known("EleutherAI/pythia-70m-deduped").part, known("gpt-j-6b").family
     ('deduplicated', 'GPT-J')
@@ -39,9 +39,9 @@ def known(model: str) -> ModelText | None:
 
 
 def relation(model: str, corpus: str) -> Relation:
-    """The relation of a model's training text to a corpus; both are given by name.
+    """Return how a model's training text relates to a corpus; both are given by name.
 
-    It is ``unknown`` for a model or corpus that isn't listed.
+    The result is ``unknown`` if the model or the corpus isn't listed.
 
     >>> [relation(m, "pile") for m in ("pythia-70m", "opt-125m", "mpt-7b", "Mistral-7B-v0.1")]
     ['same', 'some', 'other', 'unpublished']
@@ -60,7 +60,7 @@ def relation(model: str, corpus: str) -> Relation:
 
 
 def described(model: str) -> dict[str, str | None]:
-    """A model's ``family`` and ``training_text``, columns of table ``model``; unlisted: ``None``.
+    """Return the columns ``family`` and ``training_text`` of table ``model``; ``None`` if unlisted.
 
     >>> described("EleutherAI/pythia-70m")
     {'family': 'Pythia', 'training_text': 'the Pile'}

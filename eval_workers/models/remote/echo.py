@@ -1,8 +1,8 @@
-"""Log-probabilities of a given text by echo: requests to a completions server and its answers.
+"""Get the log-probabilities of a text from a completions server, by asking for an echo.
 
-If a request asks for an echo, a server of OpenAI's completions protocol (vLLM, SGLang and others)
+If a request asks for an echo, a server with OpenAI's completions protocol (vLLM, SGLang and others)
 returns each token of the prompt with log p(token | earlier tokens). It also generates one token,
-which is dropped: some servers take a limit of 0 tokens for no limit.
+which is dropped. (Some servers understand a limit of 0 tokens as no limit.)
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from plumbline.eval_workers.chat.requests import Failure
 if TYPE_CHECKING:
     import openai
 
-#: Parameters of each request, besides its model and prompt. Some servers apply their sampler's
-#: settings to the prompt's log-probabilities, so all are sent.
+#: Parameters of each request, besides its model and prompt. Some servers apply the sampler's
+#: settings to the prompt's log-probabilities, so all settings are sent.
 PARAMETERS: dict[str, object] = {
     "echo": True,
     "logprobs": 1,
@@ -38,15 +38,15 @@ PARAMETERS: dict[str, object] = {
     "repetition_penalty": 1.0,
     "repeat_penalty": 1.0,
 }
-#: Those that OpenAI's protocol lacks: vLLM's and llama.cpp's name of one penalty.
+#: Parameters that aren't part of OpenAI's protocol: vLLM's and llama.cpp's names for one penalty.
 NOT_OPENAI = ("repetition_penalty", "repeat_penalty")
 #: Rounding error of a log-probability of 0.
 ROUNDING_NATS = 1e-6
-#: The value that servers send for minus infinity, which JSON lacks.
+#: The value that servers send instead of minus infinity, which JSON can't express.
 LEAST_NATS = -9999.0
-#: Statuses for a refused prompt, such as one that is too long; other prompts may be accepted.
+#: HTTP statuses that refuse one prompt, such as one that is too long; others may be accepted.
 _OF_THE_PROMPT = (400, 413, 422)
-#: In tokens: a part of a character, and the space before a word in some tokenizers.
+#: How tokens show a part of a character and, with some tokenizers, the space before a word.
 _PARTIAL, _SPACE = "\ufffd", "\u2581"
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
 _EXCERPT = 60
@@ -84,11 +84,11 @@ class Echo:
 
     Attributes:
         context: tokens before the text: BOS, added by the server or by Plumbline.
-        pieces: tokens of the text, with ``logprobs_nats``.
-        after: tokens after the text and their log p: EOS that the server adds, the generated token.
-        first_nats: log p of the first of all these tokens.
-        tops_nats: for each token, log p of the likeliest ones at its place, if the server sends
-            them.
+        pieces: tokens of the text.
+        logprobs_nats: log p of each of the ``pieces``.
+        after: tokens after the text, and log p of each: EOS if the server adds it, the new token.
+        first_nats: log p of the first of all tokens.
+        tops_nats: for each token, log p of the likeliest tokens at its place, if sent.
         written: the generated text.
     """
 
@@ -102,7 +102,7 @@ class Echo:
 
     @property
     def problem(self) -> str | None:
-        """What is wrong with the log-probabilities of the text; ``None`` if they are valid."""
+        """The fault in the log-probabilities of the text; ``None`` if they are valid."""
         for piece, value in zip(self.pieces, self.logprobs_nats, strict=True):
             if value is None or not LEAST_NATS < value <= ROUNDING_NATS:
                 shown = "no log-probability" if value is None else f"log-probability {value:g}"
@@ -111,9 +111,9 @@ class Echo:
 
 
 def read_echo(body: str | Failure, text: str) -> Echo | str:
-    """The echo of ``text`` in an answer, perhaps after BOS; white space is not compared.
+    """Return the echo of ``text`` in an answer, perhaps after BOS; white space is not compared.
 
-    For any other answer, such as log-probabilities of generated text, what the server does wrong.
+    If the answer is no echo, such as log-probabilities of generated text, return what is wrong.
 
     >>> echo = read_echo('{"choices": [{"text": "She ran off", "logprobs": {"tokens": ["<s>", '
     ...     '"She", "ran", "off"], "token_logprobs": [null, -2, -5, -1]}}]}', "She ran")
@@ -130,14 +130,14 @@ def read_echo(body: str | Failure, text: str) -> Echo | str:
     tokens, values = tuple(logprobs.tokens), tuple(logprobs.token_logprobs)
     if len(tokens) != len(values):
         return f"gives {len(tokens)} tokens, and {len(values)} log-probabilities"
-    # A server that adds BOS may add EOS too: one more token after the text. One that generates EOS
-    # may count it and not show it: one token less.
+    # A server that adds BOS may add EOS too; then one more token follows the text. A server that
+    # generates EOS may count it without showing it; then one token fewer follows.
     is_unwritten = (reply.usage or {}).get("completion_tokens") == 0
     for n_after in (0, 1) if is_unwritten else (1, 2, 0):
         end = len(tokens) - n_after
         for start in range(min(3, end)):
             if any(not token.replace(_SPACE, " ").strip() for token in tokens[:start]):
-                break  # the space before the first word, not BOS
+                break  # this token is the space before the first word, not BOS
             if spells(tokens[start:end], text):
                 after = tuple(zip(tokens[end:], values[end:], strict=True))
                 tops = [_numbers(top) for top in logprobs.top_logprobs or ()]
@@ -154,10 +154,10 @@ def _numbers(top: Any) -> list[float]:
 
 
 def spells(pieces: Sequence[str], text: str) -> bool:
-    """True if tokens make up a text. White space is ignored, as decoders drop and add it.
+    """Return True if tokens make up a text. White space is ignored: decoders drop and add it.
 
-    With a token that is a part of a character (U+FFFD), only ASCII characters are compared, and a
-    run of others has at most as many characters as parts.
+    If a token is only part of a character (U+FFFD), only ASCII characters are compared. A run of
+    other characters then may not have more characters than the tokens have parts.
 
     >>> spells(["The", "\u2581nurse"], "The nurse"), spells(["The"], "The nurse")
     (True, False)
@@ -178,8 +178,8 @@ def spells(pieces: Sequence[str], text: str) -> bool:
 class EchoServer:
     """A model at a server that echoes prompts.
 
-    ``sent`` is put before each text: BOS, or nothing if the server adds its own. ``parameters``
-    are those of each request.
+    ``sent`` is put before each text: BOS, or nothing if the server adds its own. ``parameters`` are
+    sent with each request.
     """
 
     model: str
@@ -188,23 +188,23 @@ class EchoServer:
     parameters: dict[str, object] = field(default_factory=PARAMETERS.copy)
 
     def bodies(self, texts: Sequence[str], **changes: object) -> list[str | Failure]:
-        """The answer to each text, in the order given; ``Failure`` for a refused one.
+        """Return the answer to each text, in the order given; ``Failure`` for a refused text.
 
-        ``changes``: parameters with another value than in ``parameters``.
+        ``changes`` replaces values of ``parameters``. ``server`` sets concurrency and retries.
 
-        The server's values set concurrency and retries. Raises ``BadInput`` if a request is
-        refused for another reason than its prompt, ``Interrupted`` if the server doesn't answer,
-        and the errors of ``ChatClient`` (``UsageProblem``, ``MissingComponent``).
+        Raises ``BadInput`` if a request is refused for a reason other than its prompt,
+        ``Interrupted`` if the server doesn't answer, and the errors of ``ChatClient``
+        (``UsageProblem``, ``MissingComponent``).
         """
         return asyncio.run(self._bodies(texts, self.parameters | changes)) if texts else []
 
     def echoes(self, texts: Sequence[str], **changes: object) -> list[Echo | str]:
-        """The echo of each text, or what the server does wrong; see ``bodies``."""
+        """Return the echo of each text, or what the server does wrong; see ``bodies``."""
         answers = zip(self.bodies(texts, **changes), texts, strict=True)
         return [read_echo(body, text) for body, text in answers]
 
     def software(self) -> str:
-        """Name and version of the server's software; empty if they are unknown."""
+        """Return the name and version of the server's software, or an empty string if unknown."""
         return asyncio.run(self._software())
 
     async def _bodies(
@@ -246,7 +246,7 @@ class EchoServer:
 
 
 async def _read(client: openai.AsyncOpenAI, path: str) -> str:
-    """The body of a server's page; a ``path`` without `/` is relative to the base URL."""
+    """Return the body of a server's page; a ``path`` without `/` is relative to the base URL."""
     import httpx2
 
     parts = urlsplit(str(client.base_url))

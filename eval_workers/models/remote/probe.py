@@ -1,7 +1,7 @@
-"""A check of a server's log-probabilities before anything is scored.
+"""Check a server's log-probabilities before anything is scored.
 
-Known faults: some servers return nothing, zeros, or log-probabilities of the generated text, of the
-next position, or of the sampler's distribution; evaluations took these for scores of the prompt.
+Some servers are known to return nothing, zeros, or log-probabilities of the generated text, of the
+next position, or of the sampler's distribution. Evaluations have mistaken these for scores.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from plumbline.eval_workers.models.remote.echo import (
 )
 from plumbline.warehouse.errors import BadInput, UsageProblem
 
-#: Texts to score; the first is scored three times. All have the same last word.
+#: Texts to score. The first is scored three times. All end with the same word.
 TEXTS = (
     "The weather was fine, so the two old friends walked home.",
     "A clerk had put all the keys into the drawer at home.",
@@ -36,13 +36,14 @@ CHANGED = (
     "A clerk had put all the thunder into the drawer at home.",
     "The person in the seven asked when she would be home.",
 )
-#: Largest accepted difference between two scores of one text: other users' requests in a batch may
-#: change the rounding. For comparison: a preference counts from ln 1.65 = 0.5 nats on.
+#: Largest accepted difference between two scores of one text. Scores may differ a little, because
+#: other users' requests in a batch can change the rounding. For comparison, a preference is counted
+#: above ln 1.65 = 0.5 nats.
 SAME_NATS = 0.05
-#: Largest accepted difference between a token's values in two requests that differ: half precision
-#: rounds logits above 16 to eighths.
+#: Largest accepted difference between a token's values in two requests that are not the same. Half
+#: precision (bfloat16) rounds logits above 16 to eighths.
 OTHER_NATS = 0.5
-#: Largest accepted sum of probabilities at one place, and how many of the likeliest are asked for.
+#: Largest accepted sum of probabilities at one place, and how many likely tokens are requested.
 _MOST, _TOPS = 1.001, 5
 
 
@@ -52,7 +53,7 @@ class ProbeResult:
 
     Attributes:
         server: the server, with the parameters that it accepts and the BOS that it needs.
-        context: tokens before the text, as the server shows them; the last one is ``bos``.
+        context: tokens before a text, as the server shows them; the last one is ``bos``.
         tokenisation: hash of the tokens of the probe's texts (8 hex digits).
     """
 
@@ -67,7 +68,7 @@ class ProbeResult:
 
 
 def probe(server: EchoServer, bos: str | None) -> ProbeResult:
-    """Check a server's scores of a few texts; ``bos`` is the token of ``--bos``.
+    """Check a server's scores of a few texts. ``bos`` is the value of ``--bos``.
 
     Raises ``BadInput`` for invalid scores, ``UsageProblem`` for a missing or wrong BOS.
     """
@@ -87,7 +88,7 @@ def probe(server: EchoServer, bos: str | None) -> ProbeResult:
     _check_sum(server)
     _check_change(server, texts, changed)
     (colder,) = _echoes(server, TEXTS[:1], temperature=0.5)
-    if max(_differences(texts[0], colder)) > OTHER_NATS:  # they are those of a sampler
+    if max(_differences(texts[0], colder)) > OTHER_NATS:  # values are from the sampler
         problem = "gives a text other log-probabilities at temperature 1 and 0.5"
         _refuse(server, f"{problem}: they must not depend on how tokens are drawn")
     _check_written(server)
@@ -97,9 +98,9 @@ def probe(server: EchoServer, bos: str | None) -> ProbeResult:
 
 
 def _with_context(server: EchoServer, bos: str | None) -> EchoServer:
-    """The server with the BOS to send before each text, or nothing if it adds BOS.
+    """Return the server with the BOS to send before each text, unless the server adds BOS itself.
 
-    It is without the parameters ``NOT_OPENAI`` if it refuses those.
+    If the server refuses the parameters ``NOT_OPENAI``, remove them.
     """
     (body,) = server.bodies(TEXTS[:1])
     if isinstance(body, Failure) and body.status in (400, 422):
@@ -132,7 +133,7 @@ def _with_context(server: EchoServer, bos: str | None) -> EchoServer:
 
 
 def _echoes(server: EchoServer, texts: Sequence[str], **changes: object) -> list[Echo]:
-    """Echoes of texts that are sent at the same time; ``changes``: see ``EchoServer.bodies``."""
+    """Return the echoes of texts sent together; for ``changes`` see ``EchoServer.bodies``."""
     echoes = []
     for echo in server.echoes(texts, **changes):
         if isinstance(echo, str):
@@ -142,7 +143,7 @@ def _echoes(server: EchoServer, texts: Sequence[str], **changes: object) -> list
 
 
 def _check_dependence(server: EchoServer, echoes: Sequence[Echo]) -> None:
-    """Refuse one value for all tokens, for all texts, or for a token after any text."""
+    """Refuse values that don't depend on the token, on the text, or on the words before."""
     if any(len(set(echo.logprobs_nats)) == 1 for echo in echoes):
         _refuse(server, "gives every token of a text the same log-probability")
     if any(not any(_differences(*pair)) for pair in combinations(echoes, 2)):
@@ -150,7 +151,7 @@ def _check_dependence(server: EchoServer, echoes: Sequence[Echo]) -> None:
     for k in (-2, -1):  # the last word and the full stop, which may be one token
         ends = {(echo.pieces[k], echo.logprobs_nats[k]) for echo in echoes}
         piece, value = ends.pop()
-        if not ends and value is not None and value < -ROUNDING_NATS:  # else it is certain
+        if not ends and value is not None and value < -ROUNDING_NATS:  # a value of 0 is certainty
             _refuse(server, f"gives {piece!r} log-probability {value:g} whatever comes before it")
 
 
@@ -164,9 +165,9 @@ def _check_same(server: EchoServer, echoes: Sequence[Echo]) -> None:
 
 
 def _check_sum(server: EchoServer) -> None:
-    """Refuse probabilities of the likeliest tokens at a place that sum to more than 1.
+    """Refuse a server if the likeliest tokens at a place have probabilities that sum to over 1.
 
-    A server that refuses to send so many tokens, or sends none, isn't checked.
+    A server that sends no likeliest tokens, or refuses to send as many, isn't checked.
     """
     echoes = server.echoes(TEXTS, logprobs=_TOPS)
     tops = [top for echo in echoes if isinstance(echo, Echo) for top in echo.tops_nats]
@@ -177,7 +178,7 @@ def _check_sum(server: EchoServer) -> None:
 
 
 def _check_change(server: EchoServer, echoes: Sequence[Echo], changed: Sequence[Echo]) -> None:
-    """Refuse values that follow a later token, or don't follow the token itself."""
+    """Refuse values that change with a later token, or don't change with the token itself."""
     own = [0.0]
     for echo, other in zip(echoes, changed, strict=True):
         differences = _differences(echo, other)
@@ -193,15 +194,15 @@ def _check_change(server: EchoServer, echoes: Sequence[Echo], changed: Sequence[
 
 
 def _differences(one: Echo, other: Echo) -> list[float]:
-    """Sizes of the differences between two echoes' values, from the first token of the text on."""
+    """Return the absolute differences between the values of two echoes, token by token."""
     pairs = zip(one.logprobs_nats, other.logprobs_nats, strict=False)
     return [abs((a or 0.0) - (b or 0.0)) for a, b in pairs]
 
 
 def _check_written(server: EchoServer) -> None:
-    """Refuse a server if a token it generates has another value when it is sent as text.
+    """Refuse a server if a token that it generates has another value when it is sent as text.
 
-    A generated token's value is that of its place: it is the prompt's values that may be shifted.
+    The value of a generated token belongs to its own place. Values of the prompt may be shifted.
     """
     prompts = [text.rsplit(" ", n)[0] for text in TEXTS for n in (1, 3)]
     echoes = _echoes(server, prompts, temperature=0.0)
@@ -217,10 +218,11 @@ def _check_written(server: EchoServer) -> None:
 
 
 def _written_and_sent(server: EchoServer, text: str, echo: Echo) -> tuple[float, float] | None:
-    """The value of the token generated after ``text``, and that of the same token sent as text.
+    """Return the value of the token generated after ``text``, and its value when sent as text.
 
-    ``None`` if it isn't the same token as text, or its value is 0: a certain token, or a sampler
-    without a choice. Tokens with and without a space before may look alike: the nearer value.
+    Return ``None`` if the text has other tokens, or if the first value is 0: then the token is
+    certain, or the sampler has no choice. Tokens with and without a space before them may look
+    alike, so both are tried, and the nearer value is returned.
     """
     *between, (piece, one) = echo.after or (("", None),)
     if one is None or one > -ROUNDING_NATS:

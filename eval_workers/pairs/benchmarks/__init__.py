@@ -1,14 +1,14 @@
-"""Benchmarks, one file each, found by module name and imported only when used.
+"""Benchmarks, one module each, found by the module's name and imported only when used.
 
-Other packages add benchmarks by entry points of ``plumbline.benchmarks``: see ``docs/extend.md``.
-A benchmark module offers:
+Other packages add benchmarks through ``plumbline.benchmarks`` entry points: see ``docs/extend.md``.
+A benchmark module has:
 
-- ``NAMES``: the names a user types. A name contains the module's name, with `-` for `_`, as a part
-  between hyphens: ``use-5`` is in ``use.py``, ``fr-pairs`` in ``pairs.py``. The name thus leads to
-  its module without imports of the others.
-- ``DESCRIPTION``: one line.
+- ``NAMES``: the names a user types. One or more hyphen-separated parts of each name spell the
+  module's name, with `-` for `_`: ``use-5`` is in ``use.py``, ``fr-pairs`` in ``pairs.py``. So the
+  module of a name is found without importing the others.
+- ``DESCRIPTION``: one line that describes its benchmarks.
 - ``DEFAULT_LOCATION``: path of the source below ``PLUMBLINE_DATA``; ``None`` if none is needed.
-- ``read(name, source)``: returns a ``Parsed``; ``source`` is a path or ``None``.
+- ``read(name, source)``: a function that returns a ``Parsed``; ``source`` is a path or ``None``.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem,
 from plumbline.warehouse.plugins import Registry
 from plumbline.warehouse.storage.store import Store
 
-#: Columns that filling a template replaces.
+#: Columns whose values are replaced when a template is filled for other groups.
 _FILLED = (
     *("pair_id", "item_id", "template", "sentence_a", "sentence_b", "group_a", "group_b"),
     "pronoun_first",
@@ -37,22 +37,23 @@ _FILLED = (
 
 
 class Benchmark(Protocol):
-    """The interface of a module of this package."""
+    """The interface that each benchmark module of this package has."""
 
     NAMES: tuple[str, ...]
     DESCRIPTION: str
     DEFAULT_LOCATION: str | None
 
     def read(self, name: str, source: Path | None) -> Parsed:
-        """Pairs and rejects of a source. Raises ``BadInput`` if the source can't be read."""
+        """Return a source's pairs and rejects. Raises ``BadInput`` if the source can't be read."""
         ...
 
 
 @dataclass(frozen=True)
 class Imported:
-    """Outcome of an import; one row of the source may give several pairs or rejects.
+    """The outcome of an import; one row of the source may give several pairs.
 
-    ``said`` are lines on rejects, by reason, and on pairs that may be mistakes.
+    ``said`` holds lines to print: a line for each reason of the rejects, and a warning about pairs
+    that may be mistakes.
     """
 
     benchmark: str
@@ -65,7 +66,7 @@ MODULES = Registry("benchmark", __name__, ".py", "plumbline.benchmarks", Benchma
 
 
 def discover() -> dict[str, str]:
-    """Name -> description of every benchmark with a module; imports all these modules.
+    """Map the name of every benchmark that has a module to its description; imports all modules.
 
     >>> "use-5" in discover()
     True
@@ -75,7 +76,7 @@ def discover() -> dict[str, str]:
 
 
 def find(name: str) -> Benchmark:
-    """The module of a benchmark. Raises ``UsageProblem`` unless exactly one module has the name.
+    """Return a benchmark's module. Raises ``UsageProblem`` unless exactly one module has the name.
 
     >>> find("use-10").DEFAULT_LOCATION
     'unstereo-eval/data/datasets/raw'
@@ -90,7 +91,7 @@ def find(name: str) -> Benchmark:
 
 
 def _modules_of(name: str) -> dict[str, Benchmark]:
-    """The modules that have a benchmark of this name; imports only modules that may have it."""
+    """Return the modules that have a benchmark of this name; imports only those that may."""
     padded = f"_{name.replace('-', '_')}_"
     loaded: dict[str, Benchmark]
     loaded = {m: MODULES.load(m) for m in MODULES.names() if f"_{m}_" in padded}
@@ -103,10 +104,10 @@ def _unknown(name: str, known: Iterable[str], otherwise: str = "") -> UsageProbl
 
 
 def default_source(name: str, data: str | Path = "") -> Path | None:
-    """Path of the source of a benchmark or recipe; ``None`` if it needs none or has none.
+    """Return the default path of a benchmark's or recipe's source; ``None`` if there is no default.
 
     ``data`` is the directory of the released files, by default ``PLUMBLINE_DATA``. Raises
-    ``MissingComponent`` if a source is needed and neither directory is set.
+    ``MissingComponent`` if a source is needed and neither is set.
     """
     is_recipe = name in RECIPES.names()
     location = load(name).location if is_recipe else find(name).DEFAULT_LOCATION
@@ -114,10 +115,10 @@ def default_source(name: str, data: str | Path = "") -> Path | None:
 
 
 def under_data(what: str, location: str, data: str | Path) -> Path:
-    """A location in the directory ``data`` of released files, by default ``PLUMBLINE_DATA``.
+    """Return the path of ``location`` below ``data``, by default below ``PLUMBLINE_DATA``.
 
-    ``data`` may also be the clone that the location begins with. Raises ``MissingComponent`` about
-    ``what`` if neither is set.
+    ``data`` may also be the clone itself, which is the first folder of ``location``. Raises
+    ``MissingComponent`` about ``what`` if neither is set.
     """
     if root := data or os.environ.get("PLUMBLINE_DATA"):
         inside = Path(root, *Path(location).parts[1:])
@@ -135,10 +136,10 @@ class ImportOptions:
 
     Attributes:
         groups: groups that templates are filled for. The default is the recipe's groups, else the
-            groups of the first of ``fills``, else female and male.
+            groups of the first list in ``fills``, else female and male.
         recipe: name or path of a recipe, for a user's own file.
-        columns: texts ``ours=theirs``: a column of ours, and its name in the file.
-        fills: texts ``placeholder=list``; the list has the words that fill it, by group.
+        columns: texts ``ours=theirs``, where ``theirs`` is the file's name for our column.
+        fills: texts ``placeholder=list``, where the list gives the placeholder's words by group.
     """
 
     groups: tuple[str, ...] = ()
@@ -158,9 +159,9 @@ def import_benchmark(
     """Read a benchmark into ``benchmark_pair`` and ``reject``, replacing earlier rows.
 
     ``source`` is a path; ``None`` means ``default_source(name, data)``. A name without a module
-    means a recipe or the user's own pairs. Raises as ``default_source``; ``UsageProblem`` for an
-    unknown name without a source; ``BadInput`` for a source that can't be read or has no usable
-    pair. After an error nothing is written.
+    means a recipe or the user's own pairs. Raises what ``default_source`` raises, ``UsageProblem``
+    for an unknown name without a source, and ``BadInput`` if the source can't be read or has no
+    usable pair. Writes nothing if there is an error.
     """
     parsed, path = read_pairs_of(name, source, options or ImportOptions(), data)
     return replace_benchmark(store, name, parsed, path, run_id)
@@ -169,9 +170,9 @@ def import_benchmark(
 def replace_benchmark(
     store: Store, name: str, parsed: Parsed, path: Path | None, run_id: str
 ) -> Imported:
-    """Write the pairs, facts and rejects of a benchmark, replacing earlier rows of its name.
+    """Write the pairs, facts and rejects of a benchmark, replacing its earlier rows.
 
-    Raises as ``check_has_pairs``; then nothing is written.
+    Raises what ``check_has_pairs`` raises, and then writes nothing.
     """
     check_has_pairs(name, parsed, path)
     pairs = [{"benchmark": name, **pair} for pair in parsed.pairs]
@@ -186,7 +187,7 @@ def replace_benchmark(
 
 
 def check_has_pairs(name: str, parsed: Parsed, path: Path | None) -> None:
-    """Raise ``BadInput``, which names ``path``, if no row of a benchmark makes a pair."""
+    """Raise a ``BadInput`` that names ``path`` if no row of a benchmark makes a pair."""
     if not parsed.pairs:
         where, rows = f" in {path}" if path else "", "which has no rows"
         if parsed.rejects:
@@ -197,9 +198,9 @@ def check_has_pairs(name: str, parsed: Parsed, path: Path | None) -> None:
 def read_pairs_of(
     name: str, source: Path | None, options: ImportOptions, data: str | Path = ""
 ) -> tuple[Parsed, Path | None]:
-    """The pairs of a benchmark, and where they were read; writes nothing.
+    """Return the pairs of a benchmark, and the path they were read from. Writes nothing.
 
-    Raises as ``import_benchmark``, but not for a source without a usable pair.
+    Raises what ``import_benchmark`` raises, but accepts a source without a usable pair.
     """
     from plumbline.eval_workers.pairs.benchmarks import pairs
 
@@ -219,7 +220,7 @@ def read_pairs_of(
 def _read_own(
     name: str, source: Path | None, options: ImportOptions, data: str | Path
 ) -> tuple[Parsed, Path]:
-    """The pairs of a user's file, with a recipe if there is one, and where they were read."""
+    """Read a user's file, by a recipe if there is one; return its pairs and its path."""
     recipe_name = options.recipe or (name if name in RECIPES.names() else "")
     recipe = load(recipe_name) if recipe_name else NO_RECIPE
     recipe = recipe.with_columns(options.columns)
@@ -235,7 +236,7 @@ def _read_own(
 
 
 def for_groups(parsed: Parsed, options: ImportOptions) -> Parsed:
-    """Fill a benchmark's templates for the chosen groups; unusable ones become rejects."""
+    """Fill a benchmark's templates for the chosen groups; reject templates that can't be filled."""
     if not options.groups and not options.fills:
         return parsed
     fills = filler(options.groups, options.fills)
@@ -251,7 +252,7 @@ def for_groups(parsed: Parsed, options: ImportOptions) -> Parsed:
 
 
 def replace_facts(store: Store, benchmark: str, facts: Mapping[str, str], run_id: str) -> None:
-    """Replace the facts about a benchmark, which its card and the report show in this order."""
+    """Replace the facts about a benchmark; its card and the report show them in the given order."""
     rows = [
         {"benchmark": benchmark, "position": k, "fact": fact, "said": text, "run_id": run_id}
         for k, (fact, text) in enumerate(facts.items(), 1)
@@ -264,8 +265,8 @@ def replace_pairs(
 ) -> None:
     """Replace the pairs of a benchmark.
 
-    Results for pairs that are gone or changed are deleted, see ``Table.made_from``. If a sentence
-    is gone, all rejects of scoring the benchmark are deleted too, since they may be about it.
+    Results for pairs that are gone or changed are deleted; see ``Table.made_from``. If a sentence
+    is gone, all rejects from scoring the benchmark are deleted too, since any may be about it.
     """
 
     held = store.read("benchmark_pair", benchmark=benchmark).to_pylist()

@@ -1,8 +1,8 @@
 """Pairs in a language other than English, from the templates in the language's file.
 
 A template is usable if only its placeholders differ between the groups: French *calme* is the same
-for both, *grande* is feminine. A language's file lists the words that stay the same. A template
-with any other word is refused.
+for both, but *grande* is feminine. The language's file lists the words that don't change. A
+template that has any other word is refused.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ _WORD = re.compile(r"[^\W_]+")
 
 
 def read(name: str, source: Path | None) -> Parsed:
-    """All pairs from the language file ``source``, by default that of the language in ``name``.
+    """Return all pairs from the language file ``source``, by default the file that ``name`` means.
 
     ``source_row`` numbers the filled templates; a refused template counts once. Raises
-    ``BadInput`` for a file that does not describe a language, or has no ``[pairs]``.
+    ``BadInput`` if the file doesn't describe a language or has no ``[pairs]``.
 
     >>> parsed = read("fr-pairs", None)
     >>> [parsed.pairs[1][side] for side in ("sentence_a", "sentence_b")], len(parsed.rejects)
@@ -74,7 +74,7 @@ def read(name: str, source: Path | None) -> Parsed:
 
 
 def refusal(template: str, pairs: PairTemplates) -> str:
-    """Reason why a template makes no pairs; empty if it makes pairs.
+    """Return why a template can't make pairs; empty if it can.
 
     >>> pairs = languages.load("fr").pairs
     >>> refusal("{pronoun} est {adjective}.", pairs)
@@ -95,7 +95,7 @@ def refusal(template: str, pairs: PairTemplates) -> str:
 
 
 def _filled(template: str, pairs: PairTemplates) -> Iterator[tuple[str, dict[str, str]]]:
-    """The template filled with each choice of words, and these words by placeholder."""
+    """Yield the template filled with each combination of words, and these words by placeholder."""
     slots = {name: words for name, words in pairs.fill.items() if f"{{{name}}}" in template}
     for choice in product(*slots.values()):
         words = dict(zip(slots, choice, strict=True))

@@ -1,8 +1,8 @@
 """UnStereoEval's own sets, USE-5, USE-10 and USE-20 (Belem et al., ICLR 2024).
 
-Sentences of about 5, 10 and 20 words that a language model wrote around a seed word. Every
-released row is kept with its verdict: ``is_natural`` is true where the sentence was judged likely
-with both pronouns. Metrics use only rows where it is true (4,405, 4,740 and 4,839).
+A language model wrote their sentences, of about 5, 10 and 20 words, around seed words. Every
+released row is kept with its verdict: ``is_natural`` is true if the sentence was judged likely
+with both pronouns. Metrics use only rows where it is true: 4,405, 4,740 and 4,839 of them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ DEFAULT_LOCATION = RELEASED
 
 
 def read(name: str, source: Path | None) -> Parsed:
-    """The pairs of one set, from a directory of released tables or one table.
+    """Return the pairs of one set; ``source`` is its table or the directory of released tables.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "USE-5.csv"

@@ -1,11 +1,11 @@
 """WinoBias (Zhao et al., NAACL 2018): 1,586 templates with two occupations and pronouns.
 
-These are the development and test parts together, as the published figures use them, read from
-UnStereoEval's released tables. 41 templates keep the square brackets around a second pronoun of the
-same person, since the published scores were made with them.
+The templates are those of the development and test parts together, like the published figures, and
+are read from UnStereoEval's released tables. In 41 templates a second pronoun for the same person
+is in square brackets; they stay, since the published scores were computed with them.
 
-A pair has the pronouns of both genders. The authors sorted their sentences into pro- and
-anti-stereotypical ones: ``direction`` is the sentence that follows the stereotype, and
+A pair's two sentences have the pronouns of the two genders. The authors call a sentence pro- or
+anti-stereotypical: ``direction`` names the sentence that follows the stereotype, and
 ``stereotype`` is `pro` or `anti` for the masculine sentence.
 """
 
@@ -26,10 +26,10 @@ _WORD = re.compile(r"[a-z]+")
 
 
 def read(name: str, source: Path | None) -> Parsed:
-    """The pairs of both parts, from a directory with the two released tables.
+    """Return the pairs of both parts, from a directory that holds the two released tables.
 
-    A pair has up to two clusters: its ``word``, then the words of its template that are the word of
-    any pair.
+    A pair has up to two clusters: its ``word``, then words of its template that are the ``word`` of
+    some pair.
     """
     if source and not source.is_dir():
         problem = f"{source} is a file, expected a directory with one table per part: dev, test"

@@ -1,7 +1,7 @@
 """Winogender schemas (Rudinger et al., NAACL 2018): 240 templates about 60 occupations.
 
-They are read from UnStereoEval's released table. Of the two templates of a schema one names the
-participant, the other has "someone" instead.
+They are read from UnStereoEval's released table. A schema has two kinds of templates: one names the
+participant, the other says "someone" instead.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ DEFAULT_LOCATION = RELEASED
 
 
 def read(name: str, source: Path | None) -> Parsed:
-    """The pairs, from a directory with the released table, or the table.
+    """Return the pairs; ``source`` is the released table or the directory that holds it.
 
-    The identifier is the schema's own: occupation, participant (or ``someone``) and answer;
-    ``word`` is the occupation or the participant, whichever the pronoun stands for. Clusters are
-    the word, and the occupation of the schema.
+    Ids are those of the release: occupation, participant (or ``someone``) and answer. ``word`` is
+    the occupation or the participant, whichever the pronoun refers to. The two clusters of a pair
+    are this word and the schema's occupation.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "table.csv"

@@ -1,8 +1,8 @@
 """Texts of the closed world: shards in the Pile's format, and sentences around a given word.
 
-The documents of shards depend only on the options and numpy's PCG64 stream; the compressed bytes
-also on the zstandard library. Sentences around a word also hold other words of the lexicon with
-leans of their own, as a chat model's sentences around a seed word do.
+The documents of the shards depend only on the options and numpy's PCG64 stream; the compressed
+bytes also depend on the zstandard library. Sentences around a word also contain other lexicon
+words, which have leans of their own, like a chat model's sentences around a seed word.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ _Frame = tuple[str, list[Iterator[str]]]
 
 @dataclass(frozen=True)
 class WorldOptions:
-    """Options of a world.
+    """Options for writing a world.
 
-    ``n_tokens`` counts words; slightly more is written, since each shard ends with the document
-    that reaches its share. ``world`` is `straight` or `swapped` (she and he exchanged).
+    ``n_tokens`` is the number of words; slightly more are written, since each shard ends with the
+    document that reaches its share. ``world`` is `straight` or `swapped` (she and he exchanged).
     ``corpus`` names the shards and defaults to ``closed-world-<world>``.
 
     >>> WorldOptions(world="swapped").name
@@ -67,7 +67,7 @@ class WorldOptions:
 
 @dataclass(frozen=True)
 class WrittenWorld:
-    """Shard paths, and numbers of documents and words."""
+    """Paths of the shards, and the numbers of documents and words."""
 
     shards: tuple[Path, ...]
     n_documents: int
@@ -77,7 +77,7 @@ class WrittenWorld:
 def write_world(options: WorldOptions, directory: str | Path) -> WrittenWorld:
     """Write the world's shards, ``<directory>/<corpus>-NN.jsonl.zst``, replacing earlier ones.
 
-    If an earlier call wrote more shards, these stay.
+    If an earlier call wrote more shards, the extra ones stay.
     """
     directory = Path(directory)
     directory.mkdir(parents=True, exist_ok=True)
@@ -88,10 +88,10 @@ def write_world(options: WorldOptions, directory: str | Path) -> WrittenWorld:
 
 
 def documents(options: WorldOptions, shard: int) -> Iterator[tuple[str, int]]:
-    """Endless stream of the texts of one shard, each with its number of words.
+    """Yield one shard's texts without end, each with its number of words.
 
     The frames, the words and the kind of person depend only on the seed and the shard. ``world``
-    decides only the pronouns of the two kinds of person.
+    only decides which pronouns each of the two kinds of person has.
 
     >>> text, n = next(documents(WorldOptions(), 0))
     >>> n == len(text.split())
@@ -120,7 +120,7 @@ def documents(options: WorldOptions, shard: int) -> Iterator[tuple[str, int]]:
 
 
 def _compiled(options: WorldOptions, shard: int, frames: Sequence[str]) -> list[list[_Frame]]:
-    """[kind of person] -> per frame a %-format and its slots' word streams."""
+    """Return, for each kind of person, each frame's %-format and the word streams of its slots."""
     genders: tuple[Gender, Gender] = ("m", "f") if options.world == "swapped" else ("f", "m")
     people = []
     for person, gender in enumerate(genders):
@@ -145,7 +145,7 @@ def _stream(words: list[str], shares: list[float], rng: np.random.Generator) -> 
 
 
 def _write_shard(options: WorldOptions, shard: int, path: Path) -> tuple[int, int]:
-    """Write one shard; returns its numbers of documents and words."""
+    """Write one shard; return its numbers of documents and words."""
     share = -(-options.n_tokens // options.n_shards)
     meta = json.dumps({"pile_set_name": PILE_SET_NAME})
     n_tokens, lines = 0, []
@@ -173,12 +173,12 @@ def write_recorded_world(
 def templates_around(
     word: str, n: int, max_words: int, rng: Random, *, pronoun_first: bool
 ) -> list[tuple[int, str]]:
-    """``n`` templates of different frames that hold ``word``, each with its frame's number, from 1.
+    """Return ``n`` templates from different frames that have ``word``, with their frame numbers.
 
-    Shapes take turns, so that a shape with many frames isn't more common. Other slots get random
-    words of their class. Frames of the closed world's benchmark are left out. Raises
-    ``UsageProblem`` for a word that no slot takes, and if fewer than ``n`` frames of the pronoun
-    position have at most ``max_words`` words.
+    Frame numbers start at 1. Shapes take turns, so that a shape with many frames isn't more common.
+    Other slots get random words of their class. Frames of the closed world's benchmark are left
+    out. Raises ``UsageProblem`` if no slot takes the word, or if fewer than ``n`` frames with this
+    pronoun position have at most ``max_words`` words.
 
     >>> templates = templates_around("baker", 2, 10, Random(0), pronoun_first=True)
     >>> [template.startswith("{pronoun") and "baker" in template for _, template in templates]
@@ -205,7 +205,7 @@ def templates_around(
 
 @cache
 def _shapes() -> Mapping[tuple[str, bool], list[list[tuple[int, str]]]]:
-    """(Word class, True if the pronoun is first) -> per shape, its frames with numbers from 1."""
+    """Map (word class, whether the pronoun is first) to numbered frames, a list for each shape."""
     shapes: dict[tuple[str, bool], list[list[tuple[int, str]]]] = {}
     number = 0
     for shape in grammar().openings + grammar().followups:

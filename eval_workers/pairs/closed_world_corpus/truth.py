@@ -1,6 +1,6 @@
 """Lexicon, grammar and planted leans of the closed world.
 
-Pure: the same seed gives the same numbers, nothing is written.
+The functions are pure: the same seed gives the same numbers, and nothing is written.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from plumbline.warehouse.text.toml_file import read
 MAX_DELTA_NATS = 2.0
 #: |lean| = MAX_DELTA_NATS * q ** _SPREAD for q uniform on (0, 1), so most leans are small.
 _SPREAD = 1.5
-#: Within a class, the frequency of a pair of words is proportional to rank ** -_ZIPF; a mild
-#: decline, so that rare words are counted often enough to be measured.
+#: Within a class, a word pair's frequency is proportional to rank ** -_ZIPF. The exponent is small,
+#: so that rare words occur often enough to be measured.
 _ZIPF = 0.5
 
 WORLDS = ("straight", "swapped")
@@ -38,9 +38,10 @@ _PHRASE = re.compile(r"<(\w+)>")
 class Grammar:
     """Frames: ``openings`` begin a document, ``followups`` continue it; ``probes`` are held out.
 
-    A shape is a frame with phrases to choose from. ``openings`` and ``followups`` hold a tuple per
-    shape, of all its frames except probes. ``probes`` maps a word class to frames with one slot of
-    the class. ``fixed_words`` are the frames' own content words; their planted lean is exactly 0.
+    A shape is a frame with phrases to choose from. For each shape, ``openings`` or ``followups``
+    has a tuple of all its frames that aren't probes. ``probes`` maps a word class to frames that
+    have one slot, for that class. ``fixed_words`` are the content words of the frames themselves;
+    their planted lean is exactly 0.
     """
 
     openings: tuple[tuple[str, ...], ...]
@@ -51,7 +52,7 @@ class Grammar:
 
 @dataclass(frozen=True)
 class PlantedWord:
-    """A word, its class, and its two probabilities in a slot of the class, given she or he."""
+    """A word, its class, and its probabilities in a slot of the class, given she and given he."""
 
     word: str
     word_class: str
@@ -70,7 +71,7 @@ class PlantedWord:
 
 @cache
 def lexicon() -> dict[str, tuple[str, ...]]:
-    """Word class -> its words, as listed in ``lexicon.toml``.
+    """Map each word class to its words, as listed in ``lexicon.toml``.
 
     >>> sum(len(words) for words in lexicon().values())
     574
@@ -80,7 +81,7 @@ def lexicon() -> dict[str, tuple[str, ...]]:
 
 @cache
 def grammar() -> Grammar:
-    """The frames of ``grammar.toml``, with all phrases written out.
+    """Return the frames of ``grammar.toml``, with all phrases written out.
 
     >>> grammar().followups[1]
     ('{pronoun} was {trait} and liked {food}.',)
@@ -99,7 +100,7 @@ def grammar() -> Grammar:
 
 
 def written_out(shape: str, phrases: Mapping[str, Sequence[str]]) -> list[str]:
-    """Every frame of a shape; the first phrase varies slowest.
+    """Return every frame that a shape makes; the first phrase varies slowest.
 
     >>> written_out("<a> ran<b>.", {"a": ["We", "They"], "b": ["", " home"]})
     ['We ran.', 'We ran home.', 'They ran.', 'They ran home.']
@@ -110,7 +111,7 @@ def written_out(shape: str, phrases: Mapping[str, Sequence[str]]) -> list[str]:
 
 
 def slots(frame: str) -> tuple[str, ...]:
-    """Names of a frame's slots, including pronouns, in order.
+    """Return the names of a frame's slots, including pronouns, in order.
 
     >>> slots("{pronoun} was {trait}.")
     ('pronoun', 'trait')
@@ -120,11 +121,11 @@ def slots(frame: str) -> tuple[str, ...]:
 
 @cache
 def planted_words(seed: int, world: str = "straight") -> tuple[PlantedWord, ...]:
-    """Slot probabilities of every lexicon word, drawn with ``seed``.
+    """Return every lexicon word with its slot probabilities, drawn with ``seed``.
 
-    World `swapped` exchanges ``p_she`` and ``p_he``, which each sum to 1 within a class. Leans come
-    in pairs d, -d of equal frequency, with |d| = 2 q^1.5 over evenly spaced, jittered q; a class of
-    odd size has one word of lean 0. Raises ``UsageProblem`` for an unknown world.
+    World `swapped` exchanges ``p_she`` and ``p_he``, which each sum to 1 within a class. Words come
+    in pairs of equal frequency with leans d and -d, where |d| = 2 q^1.5 for evenly spaced, jittered
+    q; a class of odd size has one word of lean 0. Raises ``UsageProblem`` for an unknown world.
 
     >>> words = planted_words(0)
     >>> round(sum(w.p_she for w in words if w.word_class == "food"), 12)
@@ -143,7 +144,7 @@ def planted_words(seed: int, world: str = "straight") -> tuple[PlantedWord, ...]
 
 
 def planted_deltas(seed: int, world: str = "straight") -> dict[str, float]:
-    """Word -> planted lean in nats, for lexicon words and (0.0) fixed words of frames.
+    """Map each lexicon word to its planted lean in nats, and each fixed word of a frame to 0.0.
 
     >>> planted_deltas(0)["children"]
     0.0
@@ -153,7 +154,7 @@ def planted_deltas(seed: int, world: str = "straight") -> dict[str, float]:
 
 
 def planted_rows(corpus: str, seed: int, world: str) -> list[dict[str, object]]:
-    """Rows of table ``planted_word``; fixed words of the frames have the class `frame`.
+    """Return the rows of table ``planted_word``; the frames' fixed words have the class `frame`.
 
     >>> len(planted_rows("c", 0, "straight")) == 574 + len(grammar().fixed_words)
     True
@@ -177,7 +178,7 @@ def _plant(name: str, words: tuple[str, ...], rng: np.random.Generator) -> list[
     quantiles = (np.arange(n_pairs) + rng.random(n_pairs)) / n_pairs
     leans = MAX_DELTA_NATS * quantiles**_SPREAD
     weights = (1.0 + rng.permutation(n_pairs)) ** -_ZIPF
-    # A gender gains on a word what it loses on the word's partner: its probabilities sum to 1.
+    # What p_she gains on a word it loses on the word's partner, so it sums to 1; so does p_he.
     plan = [(w, t) for w, d in zip(weights, np.tanh(leans / 2), strict=True) for t in (d, -d)]
     if len(order) % 2:
         plan.append((float(np.median(weights)), 0.0))

@@ -1,1 +1,1 @@
-"""Sentences with the pronouns of one group, made from templates or from other sentences."""
+"""Fills templates with a group's pronouns, and turns sentences into such templates."""

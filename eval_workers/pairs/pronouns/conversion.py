@@ -1,10 +1,10 @@
 """Converts a sentence to a pronoun template.
 
 Only she, her, herself and he, him, his, himself are replaced, as whole words or before a
-contraction (he's, she'd've). A woman stays a woman, and ``she-wolf`` holds no pronoun. The rules of
-``her_as_his_or_him`` turn "her" into his or him, or leave it undecided. A sentence is rejected with
-a reason if it mixes genders, writes "s/he", or holds a pronoun without a placeholder: hers, or a
-his that stands alone ("a friend of his, Ann").
+contraction (he's, she'd've). A woman stays a woman, and ``she-wolf`` doesn't count as a pronoun.
+The rules of ``her_as_his_or_him`` decide whether a "her" is his or him, or leave it undecided. A
+sentence is rejected with a reason if it mixes genders, says "s/he", or has a pronoun that no
+placeholder stands for: hers, or a his without a noun ("a friend of his, Ann").
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def _either_case(word: str) -> str:
     return "".join(f"[{letter.upper()}{letter}]" for letter in word)
 
 
-#: A pronoun as a whole word; the case is spelled out since ``re.IGNORECASE`` would match ſhe, too.
+#: A pronoun as a whole word. Both cases are spelled out: ``re.IGNORECASE`` would match ſhe, too.
 PRONOUN = re.compile(
     rf"(?<![\w{_JOINERS}])(?<!\w[{_HYPHENS}])"
     rf"(?:{'|'.join(map(_either_case, _FORMS))})"
@@ -47,7 +47,7 @@ _OWNED_TWICE = re.compile(r"\b(?:hers?|his|him)['’]s\b")
 _GENDER: dict[str, Gender] = {
     form: "f" if form.startswith(("she", "her")) else "m" for form in _FORMS
 }
-#: Pronoun -> its placeholder, for pronouns with exactly one (not her, hers).
+#: Pronoun -> its placeholder, if it has exactly one (her has two, hers has none).
 _DIRECT = {
     pronoun: placeholder
     for pronouns in PRONOUNS.values()
@@ -62,7 +62,7 @@ _MASCULINE = {"she": ("he",), "her": ("his", "him"), "herself": ("himself",)}
 class PronounPlace:
     """One pronoun of a sentence: its offset, the word as written, and its placeholder.
 
-    The placeholder is ``None`` for a "her" until it is decided whether that is his or him.
+    The placeholder of a "her" is ``None`` until it is decided whether the "her" is his or him.
     """
 
     start: int
@@ -72,9 +72,9 @@ class PronounPlace:
 
 @dataclass(frozen=True)
 class Conversion:
-    """The pronouns of a sentence and their ``gender``, or the ``problem`` that rules it out.
+    """The pronouns of a sentence and their ``gender``, or the ``problem`` with the sentence.
 
-    With a problem ``gender`` is ``None`` and ``places`` is empty.
+    If there is a problem, ``gender`` is ``None`` and ``places`` is empty.
     """
 
     sentence: str
@@ -101,9 +101,9 @@ class Conversion:
         return first + "".join(f"{place.placeholder}{text}" for place, text in filled)
 
     def decided_by(self, converted: str) -> Conversion | None:
-        """The conversion with each undecided "her" as in ``converted``, the sentence about a man.
+        """Decide each undecided "her" as in ``converted``, the same sentence about a man.
 
-        ``None`` if that sentence differs in more than the gender of the pronouns.
+        Returns ``None`` if the sentences differ in more than the gender of the pronouns.
 
         >>> found = to_template("They saw her smile.")
         >>> found.decided_by("They saw his smile.").template, found.decided_by("They saw it.")
@@ -128,14 +128,14 @@ class Conversion:
         return replace(self, places=tuple(places))
 
     def _between(self) -> list[str]:
-        """The texts before, between and after the pronouns."""
+        """Return the parts of the sentence before, between and after the pronouns."""
         ends = [0, *(place.start + len(place.written) for place in self.places)]
         starts = [*(place.start for place in self.places), len(self.sentence)]
         return [self.sentence[end:start] for end, start in zip(ends, starts, strict=True)]
 
 
 def like(word: str, written: str) -> str:
-    """A lowercase word with the capitals of ``written``: all, the first, or none.
+    """Capitalise a lowercase word like ``written``: all letters, the first, or none.
 
     >>> like("he", "SHE"), like("he", "She"), like("he", "she")
     ('HE', 'He', 'he')
@@ -146,9 +146,9 @@ def like(word: str, written: str) -> str:
 
 
 def to_template(sentence: str) -> Conversion:
-    """The pronouns of a sentence and their placeholders, or the reason why it makes no template.
+    """Find a sentence's pronouns and their placeholders, or the reason why it makes no template.
 
-    A template doesn't keep capitals of pronouns: ``fill`` capitalises only at sentence starts.
+    A template doesn't keep the capitals of pronouns: ``fill`` capitalises only at sentence starts.
 
     >>> to_template("He hurt himself.").template
     '{pronoun} hurt {pronoun2}self.'
@@ -169,7 +169,7 @@ def to_template(sentence: str) -> Conversion:
 
 
 def sentence_problem(sentence: str) -> str | None:
-    """Reason to reject a sentence, whatever its "her" and "his" stand for; ``None`` without one.
+    """Return a reason to reject a sentence, or ``None``; doesn't judge single "her", "his" or hers.
 
     >>> sentence_problem("A key was lost.")
     'holds no pronoun, expected she, her, herself or he, him, his, himself'
@@ -207,7 +207,7 @@ def _placeholder(sentence: str, match: re.Match[str]) -> tuple[str | None, str |
 
 
 def around(sentence: str, start: int, end: int) -> tuple[list[str], list[str]]:
-    """The tokens before and after a pronoun, for the rules of ``her_as_his_or_him``.
+    """Return the tokens before and after a pronoun, for the rules of ``her_as_his_or_him``.
 
     >>> around("I saw her key.", 6, 9)
     (['I', 'saw'], ['key', '.'])
@@ -216,6 +216,6 @@ def around(sentence: str, start: int, end: int) -> tuple[list[str], list[str]]:
     after = [match.group() for match in TOKEN.finditer(sentence, end)]
     if after and after[0] in "\"'" and sentence.startswith(after[0], end):
         after[0] = "”"  # a straight quote right after the pronoun is a closing quote
-    if before and after and (before[-1], after[0]) == ("[", "]"):  # WinoBias marks pronouns so
+    if before and after and (before[-1], after[0]) == ("[", "]"):  # WinoBias brackets pronouns
         return before[:-1], after[1:]
     return before, after

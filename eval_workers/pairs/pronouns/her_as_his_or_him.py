@@ -1,8 +1,7 @@
 """Rules that decide whether a "her" is his or him, by the words around it.
 
-Closed word classes and a few verb frames decide; their words are in ``her_as_his_or_him.toml``.
-If both readings make a sentence ("I saw her smile"), the answer is ``None``. Pure, without other
-language data.
+The rules use closed word classes and a few verb frames; ``her_as_his_or_him.toml`` lists the words.
+If both readings are possible ("I saw her smile"), the answer is ``None``.
 """
 
 from __future__ import annotations
@@ -25,14 +24,14 @@ _CONTRACTED = re.compile(r"['’](?:s|re|ll|d|ve|m)$")
 _ADJECTIVE = re.compile(r"\w{2,}(?:less|ous|able|ible|ish|ful|esque|[^e]ed)$")
 _ROLE = re.compile(r"\w{3}(?:or|er|ist|ess|ent|ant|man|woman|person)$")
 _CLOSED = ("determiners", "pronouns", "conjunctions", "prepositions", "auxiliaries", "adverbs")
-#: If one of these follows a word in -ing, both his and him are possible: "heard her singing and".
+#: After these follow a word in -ing, both his and him are possible: "heard her singing and".
 _OPEN_ENDS = frozenset(["", ".", ",", "of", "in", "and", "is", "was"])
 
 
 def stands_alone(after: Sequence[str]) -> bool:
-    """True if a "his" before these tokens has no noun after it: "a friend of his".
+    """Return True if a "his" before these tokens has no noun after it: "a friend of his".
 
-    At such a place ``decide_her`` returns him.
+    If "her" were there, ``decide_her`` would return him.
 
     >>> stands_alone(["is", "better"]), stands_alone(["key"]), stands_alone([])
     (True, False, True)
@@ -44,9 +43,9 @@ def stands_alone(after: Sequence[str]) -> bool:
 
 
 def decide_her(before: Sequence[str], after: Sequence[str]) -> Masculine | None:
-    """The masculine of a "her" between these tokens; ``None`` if it may be either.
+    """Return the masculine of a "her" between these tokens; ``None`` if it may be his or him.
 
-    The tokens are those of ``TOKEN``, in the sentence's order, as written.
+    The tokens are matches of ``TOKEN``, as written and in the sentence's order.
 
     >>> decide_her(["She", "lost"], ["key", "."])
     'his'
@@ -104,7 +103,7 @@ def decide_her(before: Sequence[str], after: Sequence[str]) -> Masculine | None:
 
 
 def _may_be_when(word: str, next_word: str) -> bool:
-    """True if the words may say when something happens to her, and not be hers."""
+    """Return True if the words may say when something happens, rather than name what is hers."""
     if word in ("last", "next", "first") and _ends(next_word):
         return True
     if word in ("last", "next"):
@@ -117,7 +116,7 @@ def _may_be_when(word: str, next_word: str) -> bool:
 
 
 def _may_be_called(verb: str, written: str, next_word: str) -> bool:
-    """True if a word may be what she is called or made, and not be hers."""
+    """Return True if a word may say what she is called or made, rather than name what is hers."""
     word = written.lower()
     if _is(verb, "naming"):
         return written[:1].isupper() or _ends(next_word)
@@ -126,7 +125,7 @@ def _may_be_called(verb: str, written: str, next_word: str) -> bool:
 
 
 def _ends_phrase(verb: str, word: str, next_word: str) -> bool:
-    """True if ``word`` can't begin what "her" owns; in some cases ``next_word`` decides."""
+    """Return True if a phrase that "her" owns can't begin with these two words."""
     if word in ("more", "less", "much") and _is(verb, "complement", "giving"):
         return True
     if (word == "one" or word.isdigit()) and _is(verb, "charging"):
@@ -143,7 +142,7 @@ def _ends_phrase(verb: str, word: str, next_word: str) -> bool:
 
 
 def _ends(word: str) -> bool:
-    """True for a mark, the end, or a word of a closed class: these begin nothing "her" can own."""
+    """Return True for a mark, an empty text or a function word: "her" can't own what it begins."""
     return not _WORD.match(word) or _is(_CONTRACTED.sub("", word), *_CLOSED)
 
 
@@ -167,7 +166,7 @@ def _is(word: str, *kinds: str) -> bool:
 
 @cache
 def _lists() -> Mapping[str, frozenset[str]]:
-    """Each list of the file; lists of verbs with all regular endings: bring, brings, bringing."""
+    """Return the file's lists; verbs get all regular endings, such as bring, brings, bringing."""
     content = read(resources.files(__package__) / "her_as_his_or_him.toml")
     lists = {name: frozenset(text.split()) for name, text in content["words"].items()}
     ends = ("", "s", "es", "d", "ed", "ing")

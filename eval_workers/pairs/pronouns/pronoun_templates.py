@@ -1,11 +1,11 @@
-"""Fills templates with pronouns: of she and he, or of any group with verbs that agree. Pure.
+"""Fills templates with the pronouns she and he, or with any group's, and makes verbs agree.
 
 The placeholders are those of UnStereoEval (Belem et al., ICLR 2024): ``{pronoun}`` he/she,
 ``{pronoun1}`` his/her, ``{pronoun2}`` him/her and ``{pronoun2}self`` himself/herself.
 
-Templates are written for *she* and *he*, so their verbs are singular. A pronoun that takes a plural
-verb (*they*) changes the verbs of which it is the subject. Word classes in ``forms.toml`` decide
-which verbs these are; if they can't, the sentence is refused with the reason.
+Templates are written for *she* and *he*, so their verbs are singular. If a pronoun takes a plural
+verb (*they*), the verbs whose subject it is are changed. Word classes in ``forms.toml`` decide
+which verbs to change; if they can't decide, the sentence is refused with the reason.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ PRONOUNS: dict[Gender, dict[str, str]] = {
 
 _FIX = "write {pronoun} for he or she, {pronoun1} for his or her, {pronoun2} for him or her"
 _OPENING = r"[\"'“‘«(\[]*"
-# A full stop may be followed by closing quotes; after `?"` and `!"` a speech tag ("Why?" she
-# asked) is the usual continuation, so only closing brackets may follow these.
+# Closing quotes may follow a full stop. After `?"` and `!"` a speech tag usually follows ("Why?"
+# she asked), so after a question or exclamation mark only closing brackets may come.
 _SENTENCE_END = r"(?:\.[\"'”’»)\]]*|[!?]+[)\]]*)\s+"
 _AT_SENTENCE_START = re.compile(rf"(?:^\s*|\n\s*|{_SENTENCE_END}){_OPENING}\Z")
 #: A placeholder, or a word or mark of a template.
@@ -44,7 +44,7 @@ _SUBJECT = "{pronoun}"
 
 @toml_table
 class Forms:
-    """The pronouns of one group; ``alone`` is like *hers*; ``plural``: they take a plural verb."""
+    """One group's pronouns. ``alone`` is the form like *hers*; if ``plural``, verbs are plural."""
 
     nominative: Text
     determiner: Text
@@ -55,11 +55,11 @@ class Forms:
 
 
 class Undecided(ValueError):
-    """Raised if the words of a sentence don't tell which form agrees; the text is the reason."""
+    """Raised if the words of a sentence don't show which form agrees; the message says why."""
 
 
 def template_problem(template: str) -> str | None:
-    """Reason why a template can't be filled; ``None`` if it can.
+    """Return why a template can't be filled; ``None`` if it can.
 
     >>> template_problem("The nurse lost {pronoun1} key.") is None
     True
@@ -79,12 +79,12 @@ def template_problem(template: str) -> str | None:
 
 
 def fill(template: str, gender: Gender) -> str:
-    """The template with its placeholders filled with female (``f``) or male (``m``) pronouns.
+    """Fill a template's placeholders with female (``f``) or male (``m``) pronouns.
 
     A pronoun is capitalised at a sentence start: at the start of the text or of a line, and after
     a full stop, question or exclamation mark; opening quotes and brackets may come between. An
     abbreviation's full stop counts as the end of a sentence. Only the placeholders change. Raises
-    ``BadInput`` with the reason of ``template_problem``.
+    ``BadInput`` with the reason that ``template_problem`` gives.
 
     >>> fill("{pronoun} hurt {pronoun2}self. '{pronoun1} arm!', {pronoun} said.", "f")
     "She hurt herself. 'Her arm!', she said."
@@ -100,7 +100,7 @@ def fill(template: str, gender: Gender) -> str:
 
 
 def capital_at(template: str, place: int, word: str) -> str:
-    """The word, with a capital if this place of a template is the start of a sentence.
+    """Return the word, capitalised if this place in a template is the start of a sentence.
 
     >>> capital_at("'{pronoun} won.", 1, "she"), capital_at("Then {pronoun} won.", 5, "she")
     ('She', 'she')
@@ -110,7 +110,7 @@ def capital_at(template: str, place: int, word: str) -> str:
 
 
 def forms(group: str) -> Forms:
-    """The pronouns of a group. Raises ``UsageProblem`` for an unknown group.
+    """Return the pronouns of a group. Raises ``UsageProblem`` for an unknown group.
 
     >>> forms("xe").reflexive, forms("they").plural
     ('xemself', True)
@@ -123,10 +123,10 @@ def forms(group: str) -> Forms:
 
 
 def fill_for(template: str, group: str) -> str:
-    """A template with the pronouns of a group.
+    """Fill a template with the pronouns of a group.
 
-    Raises ``Undecided`` with the reason for a verb or pronoun whose form the words don't tell,
-    ``UsageProblem`` for an unknown group, ``ValueError`` with the reason of ``template_problem``.
+    Raises ``Undecided`` if the words don't show which form a verb must have, ``UsageProblem`` for
+    an unknown group, and ``ValueError`` with the reason that ``template_problem`` gives.
 
     >>> fill_for("{pronoun} says {pronoun} was late and lost {pronoun1} key.", "they")
     'They say they were late and lost their key.'
@@ -170,17 +170,17 @@ def _form(pronouns: Forms, words: Sequence[str], k: int) -> str:
 
 
 def _lower_at(words: Sequence[str], k: int) -> str:
-    """The word at a place in lower case; empty beyond either end."""
+    """Return the word at index ``k`` in lower case; empty beyond either end."""
     return words[k].lower() if 0 <= k < len(words) else ""
 
 
 def _agreeing(words: Sequence[str], k: int) -> dict[int, str]:
-    """Place -> plural form of each word that agrees with the subject at ``k``."""
+    """Map the place of each word that agrees with the subject at ``k`` to its plural form."""
     following = _lower_at(words, k + 1)
     if following in ("'", "’"):
         return _contracted(words, k + 1)
     if following == "and":
-        return {}  # a subject of two is plural already
+        return {}  # a subject joined by "and" is plural already
     if following in ("or", "who", "that", "which"):
         raise Undecided(f'which verb agrees in "{_near(words, k)}" stays undecided')
     place = _next_verb(words, k + 1)
@@ -196,7 +196,7 @@ def _agreeing(words: Sequence[str], k: int) -> dict[int, str]:
 
 
 def _next_verb(words: Sequence[str], place: int) -> int:
-    """The first place, from ``place`` on, that isn't an adverb or reflexive pronoun."""
+    """Return the first place, from ``place`` on, that isn't an adverb or reflexive pronoun."""
     while word := _lower_at(words, place):
         is_adverb = word.endswith("ly") and len(word) > 4
         is_adverb = is_adverb and word not in ("reply", "apply", "supply", "rely")
@@ -207,7 +207,7 @@ def _next_verb(words: Sequence[str], place: int) -> int:
 
 
 def _inflects(word: str) -> bool:
-    """True if a word right after a singular subject has another form for the plural."""
+    """Return True if a word right after a singular subject changes when the subject is plural."""
     low = word.lower()
     if low in _file().verbs.plural_of:
         return True
@@ -215,7 +215,7 @@ def _inflects(word: str) -> bool:
 
 
 def _plural(verb: str) -> str:
-    """The plural form, as after *they*, of a verb in the third person singular.
+    """Return the plural form (as after *they*) of a verb in the third person singular.
 
     >>> [_plural(v) for v in ("is", "tries", "goes", "watches", "uses", "Was", "hasn't", "lies")]
     ['are', 'try', 'go', 'watch', 'use', 'Were', "haven't", 'lie']
@@ -234,7 +234,7 @@ def _plural(verb: str) -> str:
 
 
 def _contracted(words: Sequence[str], mark: int) -> dict[int, str]:
-    """The plural of the contraction after a subject: 's becomes 're or 've; 'd and 'll stay."""
+    """Return the changes to a contraction: 's becomes 're or 've; 'd and 'll stay as they are."""
     if _lower_at(words, mark + 1) != "s":
         return {}
     lists, direct = _file().verbs, _lower_at(words, mark + 2)
@@ -247,7 +247,7 @@ def _contracted(words: Sequence[str], mark: int) -> dict[int, str]:
 
 
 def _inverted(words: Sequence[str], k: int) -> dict[int, str]:
-    """The plural of an auxiliary before its subject: in a question, or *nor does she*."""
+    """Return the changes to an auxiliary before its subject: in questions, or *nor does she*."""
     place = k - 1
     if _lower_at(words, place) not in _file().verbs.plural_of:
         return {}
@@ -258,7 +258,7 @@ def _inverted(words: Sequence[str], k: int) -> dict[int, str]:
 
 
 def _coordinated(words: Sequence[str], verb: int) -> dict[int, str]:
-    """The plural of further verbs of the same subject: *she runs and jumps*."""
+    """Return the changes to later verbs of the same subject: *she runs and jumps*."""
     changed = _auxiliaries(words, verb)
     for joint, place in _joints(words, verb):
         word = _lower_at(words, place)
@@ -273,7 +273,7 @@ def _coordinated(words: Sequence[str], verb: int) -> dict[int, str]:
 
 
 def _auxiliaries(words: Sequence[str], first: int) -> dict[int, str]:
-    """The plural of be, have and do after *and*, *or*, *but*: they have the same subject."""
+    """Return the changes to be, have, do after *and*, *or*, *but*, which share the subject."""
     lists = _file().verbs
     return {
         place: _plural(words[place])
@@ -283,7 +283,7 @@ def _auxiliaries(words: Sequence[str], first: int) -> dict[int, str]:
 
 
 def _joints(words: Sequence[str], first: int) -> Iterator[tuple[str, int]]:
-    """Each later word of the clause in lower case, and the place after it where a verb may be."""
+    """Yield each later word of the clause in lower case, and the next place for a verb after it."""
     for place in range(first + 1, len(words)):
         if words[place] in (".", "!", "?", ";", _SUBJECT):
             return

@@ -1,4 +1,4 @@
-"""Read log-likelihoods from sample logs of lm-evaluation-harness into ``pair_score``."""
+"""Imports log-likelihoods from sample logs of lm-evaluation-harness into ``pair_score``."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from plumbline.warehouse.paths import json_object
 from plumbline.warehouse.steps.step import Row
 from plumbline.warehouse.storage.store import Store
 
-#: Start of the names of all our tasks; logs of other tasks are not read.
+#: All our task names start with this; logs of other tasks are not read.
 PREFIX = "plumbline_"
 _LOGPROBS = ("logprob_a_nats", "logprob_b_nats")
 _SAMPLES = re.compile(rf"samples_(?P<task>{PREFIX}.+)_(?P<date>[^_]+)\.jsonl")
@@ -34,8 +34,9 @@ _SAMPLES = re.compile(rf"samples_(?P<task>{PREFIX}.+)_(?P<date>[^_]+)\.jsonl")
 
 @dataclass(frozen=True)
 class _Log:
-    """A log with a row per pair: ``name`` is its path in the logs' directory, ``identity`` its row
-    of ``model``.
+    """A log that has a row for each pair.
+
+    ``name`` is its path relative to the logs' directory; ``identity`` is its row of ``model``.
     """
 
     path: Path
@@ -49,10 +50,11 @@ def import_samples(store: Store, directory: Path, run_id: str) -> list[ImportedS
 
     The ``results_*.json`` next to a log names the model. The row of ``model`` has the backend
     `lm-eval`; its key is a hash of name, revision, dtype, model arguments and versions. Writes
-    ``model``, ``pair_score`` (without ``n_tokens``, which logs lack) and ``reject`` (`import`).
+    ``model``, ``pair_score`` (without token counts, which logs lack) and ``reject`` (`import`).
 
-    Raises ``BadInput`` without any log, for a log without its results, and if two logs hold the
-    same task of the same model; ``UsageProblem`` without the directory, and as ``check_imported``.
+    Raises ``BadInput`` if there are no logs, if a log's results file is missing, or if two logs
+    are of the same task and model. Raises ``UsageProblem`` if there is no such directory. Also
+    raises what ``check_imported`` raises.
     """
     groups = grouped(_logs(directory), lambda log: (log.benchmark, log.identity["model_key"]))
     check_imported(store, [name for name, _ in groups])
@@ -81,7 +83,7 @@ def _logs(directory: Path) -> list[_Log]:
 
 
 def _results(path: Path, task: str) -> tuple[str, Row]:
-    """Benchmark of a task, and ``model`` row of a run, from the run's results file."""
+    """Return the benchmark of a task and the run's ``model`` row, from the run's results file."""
     fix = "the harness writes it next to its sample logs, keep both"
     try:
         results = json_object(path)
@@ -99,7 +101,7 @@ def _results(path: Path, task: str) -> tuple[str, Row]:
 
 
 def _identity(model: str, results: Mapping[str, Any]) -> Row:
-    """The ``model`` row of a run; a local model is named by its directory's name, not the path."""
+    """Return the ``model`` row of a run; a local model gets its directory's name, not the path."""
     versions = [("lm_eval", "lm_eval_version"), ("transformers", "transformers_version")]
     version = ", ".join(f"{name} {results.get(key)}" for name, key in versions)
     config = results.get("config") or {}
@@ -158,7 +160,7 @@ def _import(store: Store, logs: Sequence[_Log], run_id: str) -> ImportedScores:
 
 
 def _score(row: Record, pairs: Mapping[str, Row]) -> tuple[float, ...] | str:
-    """Log-likelihoods of both sentences in nats, or the reason why the row can't be used."""
+    """Return both sentences' log-likelihoods in nats, or the reason why the row can't be used."""
     pair_id = value_at(row.fields, "doc.pair_id")
     pair = pairs.get(pair_id) if isinstance(pair_id, str) else None
     if pair is None:
@@ -167,7 +169,7 @@ def _score(row: Record, pairs: Mapping[str, Row]) -> tuple[float, ...] | str:
     for k, side in enumerate("ab"):
         argument = f"arguments.gen_args_{k}.arg_"
         if value_at(row.fields, f"{argument}1") != pair[f"sentence_{side}"]:
-            return f"sentence {side} is not that of the pair, export the task again"
+            return f"sentence {side} differs from the pair's; export the task again"
         if value_at(row.fields, f"{argument}0") != "":
             return f"sentence {side} was scored after a context, expected none"
         text = value_at(row.fields, f"resps.{k}.0.0")

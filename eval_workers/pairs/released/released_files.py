@@ -29,9 +29,10 @@ _FOLDERS = {"5words": "use-5", "10words": "use-10", "20words": "use-20"}
 
 @dataclass(frozen=True)
 class ReleasedFile:
-    """A released table: a benchmark's or a part's (``split``), and a model's if ``model`` is set.
+    """A released table, for a benchmark or one part of it (``split``).
 
-    ``name`` is the path relative to the directory that was searched.
+    If ``model`` is set, the table holds this model's scores. ``name`` is the path relative to the
+    directory that was searched.
     """
 
     path: Path
@@ -42,11 +43,11 @@ class ReleasedFile:
 
 
 def find_released(directory: Path, pattern: str) -> list[ReleasedFile]:
-    """The files of a name, ``SCORES`` or ``MAX_PMI``, sorted by benchmark, model and part.
+    """Find files by their name, ``SCORES`` or ``MAX_PMI``, sorted by benchmark, model and part.
 
-    They may be at any depth. Raises ``UsageProblem`` without the directory; ``BadInput`` if there
-    are none, if a path doesn't tell its model or benchmark, and if two files hold the same model's
-    scores of the same part.
+    Files may be at any depth. Raises ``UsageProblem`` if there is no such directory. Raises
+    ``BadInput`` if there are no files, if a path doesn't show the model or the benchmark, or if two
+    files are for the same model and part.
     """
     kind = f"files {pattern}[.gz]"
     if not directory.is_dir():
@@ -70,7 +71,7 @@ def find_released(directory: Path, pattern: str) -> list[ReleasedFile]:
 
 
 def _benchmark(path: Path, stem: str) -> tuple[str, str | None]:
-    """Benchmark and part of a file, by its stem or else the nearest folder that names one."""
+    """Return a file's benchmark and part, by its stem or else the nearest folder that names one."""
     if part := _WINOBIAS.fullmatch(stem):
         return "winobias", part[1].lower()
     if _WINOGENDER.fullmatch(stem):
@@ -89,7 +90,7 @@ _T = TypeVar("_T")
 
 
 def grouped(items: Iterable[_T], key: Callable[[_T], _K]) -> dict[_K, list[_T]]:
-    """Key -> items with this key; keys and items stay in the order of ``items``."""
+    """Map each key to the items that have it; keys and items keep the order of ``items``."""
     groups: dict[_K, list[_T]] = {}
     for item in items:
         groups.setdefault(key(item), []).append(item)
@@ -101,16 +102,16 @@ N_PARAMETERS = {entry.name: entry.n_parameters for entry in load("unstereoeval")
 HUB_IDS = tuple(N_PARAMETERS)
 
 _BY_LOWER = {hub_id.lower(): hub_id for hub_id in HUB_IDS}
-# The authors had Llama 2 in a directory of their own, partly as a cache of the hub's snapshots.
+# The authors kept Llama 2 in local directories, some of them snapshots in a cache of the hub.
 _SIZE = re.compile(r"(?:^|/)llama-2/hf_models/(7b|13b|70b)$")
 _SNAPSHOT = re.compile(r"(?:^|/)models--([^/]+?)--([^/]+)/snapshots/[0-9a-f]+$")
 
 
 def model_id(name: str) -> str:
-    """The hub id of a model named in a released file or file name; ``__`` stands for ``/``.
+    """Return the hub id of a model named in a released file or file name; ``__`` stands for ``/``.
 
-    Matches the 28 ids in any case, also as the end of a local path. Any other name stays as it is,
-    with ``/``.
+    Finds the 28 ids in upper or lower case, also at the end of a local path. Any other name is
+    returned as it is, with ``/`` for ``__``.
 
     >>> model_id("EleutherAI__pythia-70m"), model_id("allenai/olmo-1b")
     ('EleutherAI/pythia-70m', 'allenai/OLMo-1B')
@@ -150,10 +151,10 @@ _PATIENCE_S = 20
 
 
 def downloaded() -> Path:
-    """The directory with the released sets, as `PLUMBLINE_DATA`, in the user's cache.
+    """Return a folder in the user's cache that holds the released sets, as PLUMBLINE_DATA does.
 
-    Each file is downloaded once. Raises ``Interrupted`` for an unreachable server, and ``BadInput``
-    for a file that isn't the expected one.
+    Each file is downloaded once. Raises ``Interrupted`` if the server can't be reached, and
+    ``BadInput`` if a file isn't the expected one.
     """
     import platformdirs
 

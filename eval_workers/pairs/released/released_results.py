@@ -1,7 +1,7 @@
-"""Imports results that others released: scores of pairs into `pair_score`, and their MaxPMI.
+"""Imports results that others released: scores of pairs, and the MaxPMI of pairs.
 
-Every row of a released file becomes a row of ``reject`` or of a table of results. A pair of the
-benchmark without a usable row counts as missing.
+Every row of a released file becomes a row in ``reject`` or in a table of results. If a pair of the
+benchmark has no usable row, it counts as missing.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from plumbline.warehouse.input.input_rows import Record, read_text, records_of, 
 from plumbline.warehouse.storage.store import Store
 
 Row: TypeAlias = "dict[str, Any]"
-#: Takes a row with the right number of fields; returns its figures, or the problem with the row.
+#: A function that takes a well-formed row and returns its figures, or the problem with the row.
 Figures: TypeAlias = "Callable[[ReleasedFile, Record], tuple[Any, ...] | str]"
 #: Template, then word and ``is_natural``, each ``None`` unless both table and benchmark have it.
 _Key: TypeAlias = "tuple[str, object, object]"
@@ -55,12 +55,11 @@ _CONTRAST = "she/he"
 
 @dataclass(frozen=True)
 class ImportedScores:
-    """Outcome for one model and benchmark: ``n_pairs = n_scored + n_missing``.
+    """The outcome for one model and benchmark: ``n_pairs = n_scored + n_missing``.
 
-    ``n_pairs`` counts the benchmark's pairs. Imported logs of a harness (``harness_logs``) have
-    such outcomes too: there unnatural pairs count only with a score, and of several outcomes of one
-    log only one has the log in ``files``. ``n_missing`` counts pairs without a score,
-    ``n_rejected`` unused rows.
+    ``n_pairs`` counts the benchmark's pairs, ``n_missing`` the pairs without a score, and
+    ``n_rejected`` the unused rows. Imports of harness logs (``harness_logs``) have such outcomes
+    too; there, an unnatural pair counts only if it has a score.
     """
 
     model: str
@@ -77,13 +76,13 @@ def import_scores(
 ) -> list[ImportedScores]:
     """Read every score file under a directory, replacing earlier imports.
 
-    With ``samples``, which maps names of benchmarks to those of samples of them, reads only scores
-    of the samples' pairs, unless they were read before; other lines are no rejects. Writes
-    ``model``, ``pair_score`` and ``reject`` (stage `import`), each benchmark in one commit; after
-    an error, benchmarks that were already imported stay.
+    ``samples`` maps the name of a benchmark to the name of a sample of it. If given, only scores of
+    the samples' pairs are read, unless they were read before, and other lines don't become rejects.
+    Writes ``model``, ``pair_score`` and ``reject`` (stage `import`), each benchmark in one commit;
+    after an error, benchmarks that were already imported stay.
 
-    Raises as ``find_released`` and ``check_imported``, and ``BadInput`` for a file that can't be
-    read to its end, lacks a column or names another model than its file name.
+    Raises what ``find_released`` and ``check_imported`` raise. Raises ``BadInput`` if a file can't
+    be read to its end, lacks a column, or names a different model than its file name does.
     """
     files = find_released(directory, SCORES)
     if samples is not None:
@@ -105,7 +104,7 @@ def import_scores(
 
 
 def _key(model: str) -> str:
-    """The key of the released scores of a model."""
+    """Return the key of the released scores of a model."""
     names = {"backend": "released", "model": model}
     return hashlib.sha256(json.dumps(names, sort_keys=True).encode()).hexdigest()[:16]
 
@@ -117,13 +116,13 @@ def _import_model(
     run_id: str,
     is_sample: bool,
 ) -> ImportedScores:
-    """Import the files of one model and benchmark, which hold the benchmark's parts."""
+    """Import one model's files for one benchmark; each file holds a part of the benchmark."""
     model, benchmark = files[0].model, files[0].benchmark
     columns = (*_SENTENCES, *_LOGPROBS, *_N_TOKENS)
     by_pair, rejects = gather(files, pairs, columns, _scores, f"{model}/{benchmark}", run_id)
     rejects = [] if is_sample else rejects
     key = _key(model)
-    # ``n_parameters`` is known of UnStereoEval's models.
+    # ``n_parameters`` is known for UnStereoEval's models.
     more = {"text_form": "released", "n_parameters": N_PARAMETERS.get(model), **described(model)}
     identity = {"model_key": key, "backend": "released", "model": model, **more, "run_id": run_id}
     common = {"model_key": key, "model": model, "benchmark": benchmark, "run_id": run_id}
@@ -143,9 +142,9 @@ def import_max_pmi(store: Store, directory: Path, corpus: str, run_id: str) -> N
     """Read every ``*-no-maxpmi-constraint.csv[.gz]`` under a directory as MaxPMI of ``corpus``.
 
     Writes ``pair_association`` (replaces rows of contrast `she/he`; other contrasts stay) and
-    ``reject`` (stage `import`). Columns that the files lack are NULL: the word that decides, sums
-    and counts of words. The released sets leave out unnatural pairs. Raises as ``find_released``,
-    ``check_imported`` and ``gather``, and ``BadInput`` for a benchmark without a usable row.
+    ``reject`` (stage `import`). Columns that the files lack are NULL: the deciding word, the sums
+    and the word counts. The released sets leave out unnatural pairs. Raises what ``find_released``,
+    ``check_imported`` and ``gather`` raise, and ``BadInput`` if a benchmark has no usable row.
     """
     files = find_released(directory, MAX_PMI)
     check_imported(store, [file.benchmark for file in files])
@@ -168,7 +167,7 @@ def import_max_pmi(store: Store, directory: Path, corpus: str, run_id: str) -> N
 
 
 def _max_pmi(file: ReleasedFile, row: Record) -> tuple[float | None] | str:
-    """MaxPMI in nats, ``None`` where the file calls it undefined; or the problem with the row."""
+    """Return MaxPMI in nats (``None`` if the file calls it undefined), or the row's problem."""
     text = row.fields[_MAX_PMI]
     value = finite(text)
     if value is not None or truth(row.fields.get(_UNDEFINED, "")):
@@ -177,7 +176,7 @@ def _max_pmi(file: ReleasedFile, row: Record) -> tuple[float | None] | str:
 
 
 def _scores(file: ReleasedFile, row: Record) -> tuple[Any, ...] | str:
-    """The values of ``_SCORES``, or the row's problem; ``BadInput`` if it names another model."""
+    """Return the row's ``_SCORES``, or its problem; ``BadInput`` if it names another model."""
     fields = row.fields
     name = fields.get("model")
     if name is not None and _model_id(name).lower() != file.model.lower():
@@ -205,10 +204,10 @@ _model_id = lru_cache(maxsize=1 << 10)(model_id)  # a file's rows hold one name
 # Cached, since all models score the same sentences.
 @lru_cache(maxsize=1 << 15)
 def _text_id(template: str, sentence_a: str, sentence_b: str) -> tuple[str, str | None]:
-    """``text_id`` of a row's two sentences, and the problem with them, if any.
+    """Return the ``text_id`` of a row's two sentences, and the problem with them, if any.
 
-    Each must be the template with the pronouns of its column: exchanged columns would change the
-    sign of every log ratio.
+    Each sentence must be the template filled with its column's pronouns: exchanged columns would
+    change the sign of every log ratio.
     """
     if problem := template_problem(template):
         return "", problem
@@ -220,7 +219,7 @@ def _text_id(template: str, sentence_a: str, sentence_b: str) -> tuple[str, str 
 
 
 def _is_filled(template: str, sentence: str, gender: Gender) -> bool:
-    """True if a sentence is the filled template, apart from case, punctuation and spaces.
+    """Return True if a sentence is the filled template, apart from case, punctuation and spaces.
 
     Released sentences are in lower case after the first letter, and some lost their quotes.
 
@@ -239,11 +238,11 @@ def gather(
     subject: str,
     run_id: str,
 ) -> tuple[dict[str, tuple[Any, ...]], list[Row]]:
-    """Pair id -> its figures in the files; and rows of ``reject`` for all unused lines.
+    """Return each pair's figures in the files, by pair id, and a reject for each unused line.
 
-    ``files`` are the parts of one benchmark, ``pairs`` its rows; ``subject`` and ``run_id`` are
-    those of the rejects. Raises ``BadInput`` for a file that can't be read to its end or
-    lacks one of ``columns``, and as ``figures``.
+    ``files`` are the parts of one benchmark and ``pairs`` its rows; ``subject`` and ``run_id`` go
+    into the rejects. Raises ``BadInput`` if a file can't be read to its end or lacks one of
+    ``columns``, and what ``figures`` raises.
     """
     by_pair: dict[str, tuple[Any, ...]] = {}
     rejects: list[Row] = []
@@ -287,10 +286,10 @@ def gather(
 
 
 def used_lines(lines: list[_Line], n_places: int) -> tuple[list[_Line], str]:
-    """The lines that are used for ``n_places`` equal pairs, and why the lines after them aren't.
+    """Return the lines to use for ``n_places`` equal pairs, and why the other lines are unused.
 
-    Of equal lines the surplus is unused; if there are more lines than pairs and their figures
-    differ, all are.
+    If there are more lines than pairs, the surplus is unused; if the lines' figures also differ,
+    all lines are unused.
 
     >>> used_lines([(1, (-1,)), (2, (-1,))], 1)
     ([(1, (-1,))], 'repeats row 1, and the benchmark holds such a pair 1 time(s)')
@@ -303,7 +302,7 @@ def used_lines(lines: list[_Line], n_places: int) -> tuple[list[_Line], str]:
 
 
 def finite(text: str) -> float | None:
-    """The number in a field; ``None`` if the text isn't a finite number.
+    """Return the number in a field; ``None`` if the text isn't a finite number.
 
     >>> finite("-3.5"), finite("nan"), finite("")
     (-3.5, None, None)

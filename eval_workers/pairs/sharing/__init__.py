@@ -1,1 +1,1 @@
-"""Sharing a benchmark: a folder with its pairs, a card and a task of lm-evaluation-harness."""
+"""Shares a benchmark as a folder of its pairs, a card and a task for lm-evaluation-harness."""

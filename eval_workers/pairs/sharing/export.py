@@ -1,7 +1,7 @@
-"""Shares a benchmark as a folder: its pairs, a card, and a task of lm-evaluation-harness.
+"""Shares a benchmark as a folder: its pairs, a card, and a task for lm-evaluation-harness.
 
-The pairs are natural ones, within a constraint if there is one. The card is for people and dataset
-hubs: the template ``card.md``, filled.
+Only natural pairs are shared, and if there is a constraint, only those within it. The card, made
+from the template ``card.md``, is for people and dataset hubs.
 """
 
 from __future__ import annotations
@@ -34,22 +34,22 @@ from plumbline.warehouse.text import toml_file
 from plumbline.warehouse.text.placeholders import PLACEHOLDER
 from plumbline.warehouse.text.toml_file import Words
 
-#: Columns of `benchmark_pair` that are shared, if any row has a value.
+#: Columns of `benchmark_pair` that are shared if any row has a value in them.
 _COLUMNS = (
     *("pair_id", "item_id", "template", "sentence_a", "sentence_b", "group_a", "group_b"),
     *("word", "split", "stereotype", "category", "direction", "weight"),
 )
-#: Columns of `pair_association` that are shared with a constraint.
+#: Columns of `pair_association` that are shared if there is a constraint.
 MAX_PMI = ("max_pmi_nats", "max_pmi_word")
-#: File of the words that count as gendered, by side; it has more words than the word lists.
+#: File of the words that count as gendered, by gender; it has more words than the word lists.
 GENDERED = "gendered_words.toml"
 #: Name of the file that holds the pairs.
 DATA = "data.parquet"
-#: What a benchmark is, if nobody said it.
+#: The description of a benchmark that has none.
 _ABOUT = "Sentence pairs, each two versions of one sentence"
 #: Benchmark -> the licence that its authors state.
 _LICENCES = {"winogender": "mit"}
-#: Module with the functions of a task of lm-evaluation-harness.
+#: Module that has the functions of a task for lm-evaluation-harness.
 _TASK_MODULE = "plumbline_pairs"
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9.-]+")
 _DATASET = f"custom_dataset: !function {_TASK_MODULE}.dataset"
@@ -57,9 +57,9 @@ _DATASET = f"custom_dataset: !function {_TASK_MODULE}.dataset"
 
 @dataclass(frozen=True)
 class Constraint:
-    """The corpus whose MaxPMI is shared with the pairs, and the limit on MaxPMI.
+    """The corpus whose MaxPMI is shared with the pairs, and a limit on MaxPMI.
 
-    With ``eta_nats`` only pairs whose |MaxPMI| is known and at most ``eta_nats`` are shared.
+    If ``eta_nats`` is set, only pairs whose |MaxPMI| is known and at most ``eta_nats`` are shared.
     """
 
     corpus: str
@@ -67,7 +67,7 @@ class Constraint:
     eta_nats: float | None = None
 
     def __str__(self) -> str:
-        """The constraint in words.
+        """Return the constraint in words.
 
         >>> str(Constraint("pile")), str(Constraint("pile", eta_nats=0.65))[:28]
         ('with MaxPMI in pile (she/he)', 'within |MaxPMI| <= 0.65 nats')
@@ -78,14 +78,14 @@ class Constraint:
 
 
 class NothingKept(BadInput):
-    """Raised if no pair is within a constraint."""
+    """Raised if no pair is within the constraint."""
 
 
 @dataclass(frozen=True)
 class Shared:
-    """Shared pairs sorted by identifier, and the numbers of pairs that are left out.
+    """The shared pairs, sorted by identifier, and the numbers of pairs that are left out.
 
-    ``run_id`` is the run that made the pairs, ``run`` its row of the table ``run``, if any.
+    ``run_id`` is the run that made the pairs; ``run`` is its row in the table ``run``, if any.
     """
 
     benchmark: str
@@ -97,7 +97,7 @@ class Shared:
     run: Mapping[str, Any] | None
 
     def by_groups(self) -> dict[str, pa.Table]:
-        """The two groups compared, as `female/male` -> their pairs; sorted by that name."""
+        """Return the two groups compared, as `female/male` -> their pairs; sorted by that name."""
         groups = pc.binary_join_element_wise(self.data["group_a"], self.data["group_b"], "/")
         names = sorted(pc.unique(groups).to_pylist())
         return {name: self.data.filter(pc.equal(groups, name)) for name in names}
@@ -105,9 +105,9 @@ class Shared:
 
 @dataclass(frozen=True)
 class Exported:
-    """A written folder: the name for the harness' ``--tasks``, the tasks' names, the files.
+    """A written folder: the name to pass to the harness's ``--tasks``, the tasks and the files.
 
-    ``n_left_out`` pairs are unnatural or beyond the constraint.
+    ``n_left_out`` counts the pairs that are unnatural or beyond the constraint.
     """
 
     name: str
@@ -118,7 +118,7 @@ class Exported:
     paths: tuple[Path, ...]
 
     def run_line(self) -> str:
-        """Command that runs the tasks."""
+        """Return a command that runs the tasks."""
         where = shlex.quote(str(self.paths[0].parent))
         model = "--model hf --model_args pretrained=ID_OR_PATH,dtype=float32"
         options = f"--include_path {where} --tasks {self.name} --log_samples --output_path logs"
@@ -135,16 +135,16 @@ def export(
 ) -> Exported:
     """Write `README.md`, `data.parquet` and a harness task for every two groups into a folder.
 
-    The pairs are those of ``shared_pairs``. `data.parquet` also holds the facts of the card, and
+    The pairs are those of ``shared_pairs``. `data.parquet` also holds the facts on the card;
     `benchmark import` of that folder stores them. A task scores each sentence with only BOS before
     it, so its log-likelihoods are equal to those of ``plumbline score``.
 
     Args:
-        licence: its identifier; by default the known licence, or else `unknown`.
-        made: facts about how the pairs were made, stored for later cards; by default those stored.
-        constraint: by default the one that the benchmark was built with, if any.
+        licence: the licence's identifier; by default the known licence, or else `unknown`.
+        made: facts about how the pairs were made, to be stored; by default, stored facts are used.
+        constraint: the default is the constraint that the benchmark was built with, if any.
 
-    Raises as ``shared_pairs``, and ``BadInput`` for an unusable directory.
+    Raises what ``shared_pairs`` raises, and ``BadInput`` if the directory can't be used.
     """
     shared = shared_pairs(store, benchmark, constraint)
     if made is not None:
@@ -178,7 +178,7 @@ def export(
 
 
 def _yaml(task: str, tag: str, pairs: pa.Table, metadata: dict[str, object]) -> str:
-    """Text of a task's configuration; strings are quoted as in JSON, which YAML can read."""
+    """Return a task's configuration in YAML, with strings quoted as in JSON."""
     lines = [
         f"task: {json.dumps(task)}",
         *([f"tag: {json.dumps(tag)}"] if tag else []),
@@ -202,11 +202,11 @@ def _yaml(task: str, tag: str, pairs: pa.Table, metadata: dict[str, object]) -> 
 
 
 def shared_pairs(store: Store, benchmark: str, constraint: Constraint | None = None) -> Shared:
-    """Natural pairs within a constraint, sorted by identifier, with the columns that are shared.
+    """Return the natural pairs within a constraint, sorted by identifier, in the shared columns.
 
     The default constraint is the one that the benchmark was built with, if any. Raises
-    ``UsageProblem`` if the warehouse has no natural pair of the benchmark or no MaxPMI of it, and
-    ``NothingKept`` if no pair is within the constraint.
+    ``UsageProblem`` if the warehouse has no natural pair of the benchmark, or no MaxPMI although
+    there is a constraint. Raises ``NothingKept`` if no pair is within the constraint.
     """
     files = store.snapshot().files("benchmark_pair", {"benchmark": benchmark})
     run_id = files[0].units[0].run_id if files else ""
@@ -244,10 +244,10 @@ def _no_pairs(benchmark: str) -> UsageProblem:
 def statistics(
     root: Path, benchmark: str, pair_ids: Sequence[str] | None = None
 ) -> dict[str, object]:
-    """Figures of `sql/benchmarks/statistics.sql`, and as `seed_delta` rows of `seed_delta.sql`.
+    """Return the figures of `statistics.sql` in `sql/benchmarks`; `seed_delta` has more rows.
 
-    They are about the pairs ``pair_ids``, by default all natural pairs. Raises ``UsageProblem``
-    without such pairs in the warehouse.
+    They are about the pairs ``pair_ids``, by default all natural pairs; `seed_delta` has the rows
+    of `seed_delta.sql`. Raises ``UsageProblem`` if the warehouse has no such pairs.
     """
     names = ("benchmarks/statistics", "benchmarks/seed_delta")
     listed = toml_file.load(dict[str, Words], resources.files(__package__) / GENDERED, GENDERED)
@@ -266,11 +266,11 @@ def statistics(
 
 
 def card(store: Store, shared: Shared, licence: str | None = None) -> tuple[str, dict[str, str]]:
-    """The card's text in Markdown, and the facts that an import of the shared pairs stores.
+    """Return the card's text in Markdown, and the facts that an import of the shared pairs stores.
 
     Args:
-        licence: identifier as dataset hubs know it. By default the stored or known one, or else
-            `unknown`, which asks the reader to fill it in.
+        licence: an identifier that dataset hubs know; by default the stored or known licence, or
+            else `unknown`, which asks the reader to fill it in.
     """
     name, data = shared.benchmark, shared.data
     rows = store.read("benchmark_fact", pc.field("run_id") == shared.run_id, benchmark=name)
@@ -296,7 +296,7 @@ def card(store: Store, shared: Shared, licence: str | None = None) -> tuple[str,
         groups=list(shared.by_groups()),
         language=language,
         licence=licence,
-        # A table of its own: the bytes of a part of a table may be those of the whole.
+        # Copied to a new table, since a slice may report the bytes of the whole table.
         n_bytes=pa.Table.from_pylist(data.to_pylist(), data.schema).nbytes,
         name=name,
         origin=origin,
@@ -310,7 +310,7 @@ def card(store: Store, shared: Shared, licence: str | None = None) -> tuple[str,
 
 
 def _meaning(column: str, shared: Shared) -> str:
-    """Description of a column; for MaxPMI also its corpus and contrast."""
+    """Return a column's description; for MaxPMI, add the corpus and the contrast."""
     table, corpus = "benchmark_pair", ""
     if shared.constraint and column in MAX_PMI:
         table = "pair_association"

@@ -1,1 +1,1 @@
-"""Statistical inference: ranks, power, components, controls, corrections."""
+"""Statistical inference: ranks, power, variance components, controls."""

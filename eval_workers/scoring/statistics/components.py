@@ -1,9 +1,10 @@
-"""Analysis of variance of log ratios: parts of their mean square over pairs and models.
+"""Analysis of variance of log ratios: split their mean square, over pairs and models, into parts.
 
-A log ratio is the sum of a constant of the model, its slope on each property of the pair, an
-effect of each cluster that the pair is in (its word, its frame), and an effect of the pair. Each
-part has a matrix of mean products of two models; the matrices add up to that of the log ratios. The
-variance of models within and between families shows which models share a part.
+A log ratio is modelled as the sum of a constant for the model, the model's slope on each property
+of the pair, an effect of each cluster that the pair is in (its word, its frame), and an effect of
+the pair itself. Each part has a matrix of mean products of two models; these matrices add up to the
+matrix of the log ratios. The variance of models within and between families shows which models
+share a part.
 """
 
 from __future__ import annotations
@@ -28,22 +29,23 @@ from plumbline.eval_workers.scoring.statistics.scored_pairs import (
 from plumbline.warehouse.finding import LEAST_CLUSTERS
 
 CONSTANT, PAIR = "constant", "pair"
-#: Directions with eigenvalues below this share of the largest count as collinear with others.
+#: If an eigenvalue is below this share of the largest one, its direction counts as collinear.
 RCOND = 1e-9
-#: Models that share a part: all, those of a family, or just one; and the sum of these parts.
+#: Which models share a part: all, those of one family, or just one; then the sum of the three.
 SHARED = ("all models", "a family", "one model", "sum")
 
 
 @dataclass(frozen=True)
 class LogRatioTable:
-    """Log ratios of pairs (rows) under models (columns), and what is known of both.
+    """Log ratios of pairs (rows) under models (columns), with properties of pairs and models.
 
     Attributes:
-        y: float64[pair, model], complete.
+        y: float64[pair, model], without missing values.
         properties: float64[pair, column] by name.
-        clusters: of each pair, as in ``clustered_variance``; ``kinds`` has each column's kind.
-            Two columns of one kind (two occupations in a sentence) share their numbers.
-        families: number of each model's family.
+        clusters: the clusters of each pair, as in ``clustered_variance``.
+        kinds: the kind of each column of ``clusters``. Two columns of one kind (two occupations in
+            a sentence) share their numbers.
+        families: the number of each model's family.
     """
 
     y: Floats
@@ -53,17 +55,18 @@ class LogRatioTable:
     families: Ints
 
     def only(self, is_kept: Bools) -> LogRatioTable:
-        """The table of the pairs in the mask ``is_kept``."""
+        """Return the table of the pairs in the mask ``is_kept``."""
         some = {name: x[is_kept] for name, x in self.properties.items()}
         return replace(self, y=self.y[is_kept], properties=some, clusters=self.clusters[is_kept])
 
 
 @dataclass(frozen=True)
 class Share:
-    """A part's share of the mean square, with 95% intervals; NaN below five clusters or families.
+    """A part's share of the mean square, with 95% intervals.
 
-    ``share_low`` and ``share_high`` allow for other words, ``families_low`` and ``families_high``
-    also for other families of models.
+    The ends ``share_low`` and ``share_high`` allow for other words; ``families_low`` and
+    ``families_high`` also allow for other families of models. Ends are NaN if there are fewer than
+    five clusters or families.
     """
 
     part: str
@@ -79,10 +82,10 @@ class Share:
 class _Design:
     """The design of a table: ``x`` has a column of ones, then the columns of the properties.
 
-    ``is_in`` [set, column]: columns of each set of properties. ``weights``: the weight of each set
-    by part. A part explains the weighted sum of what the sets explain: what correlated properties
-    explain depends on the order of adding them, so it is the mean over all orders (Lindeman,
-    Merenda and Gold 1980; Shapley).
+    ``is_in`` [set, column] marks the columns of each set of properties. ``weights`` maps a part to
+    the weights of the sets. What a part explains is the weighted sum of what the sets explain. If
+    properties are correlated, what each explains depends on the order in which they are added, so
+    it is averaged over all orders (Lindeman, Merenda and Gold 1980; Shapley).
     """
 
     y: Floats
@@ -107,18 +110,18 @@ class _Design:
         return _Design(table.y, x, _memberships(table), is_in, weights)
 
     def only(self, is_kept: Bools) -> _Design:
-        """The design of the pairs in the mask ``is_kept``."""
+        """Return the design of the pairs in the mask ``is_kept``."""
         members = {kind: z[is_kept] for kind, z in self.members.items()}
         return replace(self, y=self.y[is_kept], x=self.x[is_kept], members=members)
 
     def products(self) -> dict[str, Floats]:
-        """The mean product of two models in each part."""
+        """Return the mean product of two models in each part."""
         n, xx, xy = len(self.y), self.x.T @ self.x, self.x.T @ self.y
         x_sums = [z.T @ self.x for z in self.members.values()]
         squares = np.array([*(sums.T @ sums for sums in x_sums), xx])
         sizes = np.array([*(z.nnz for z in self.members.values()), n])
         levels = self._levels(x_sums, squares, sizes)
-        # For each set, x'x of its columns inverted; zeros elsewhere.
+        # For each set, the inverse of x'x over its columns; zeros elsewhere.
         inverses = np.linalg.pinv(
             xx * self.is_in[:, None] * self.is_in[..., None], rcond=RCOND, hermitian=True
         )
@@ -130,10 +133,11 @@ class _Design:
         return {name: part / n for name, part in zip(names, parts, strict=True)}
 
     def _levels(self, x_sums: Sequence[Floats], squares: Floats, sizes: Ints) -> Floats:
-        """Covariances of models over clusters of each kind and over pairs, [level, model, model].
+        """Return the covariances of models over clusters and over pairs, [level, model, model].
 
-        ``x_sums`` are sums of ``x`` by cluster for each kind, ``squares`` their products for each
-        level, and ``sizes`` the numbers of pairs in clusters.
+        The levels are the kinds of clusters, then the pairs. ``x_sums`` are the sums of ``x`` by
+        cluster for each kind, ``squares`` their products for each level, and ``sizes`` the numbers
+        of pairs in clusters.
         """
         members = list(self.members.values())
         inverse = np.linalg.pinv(squares[-1], rcond=RCOND, hermitian=True)
@@ -152,15 +156,15 @@ class _Design:
 
 
 def unit_columns(x: Floats) -> Floats:
-    """Columns divided by the root of their mean square, except those of zeros."""
+    """Divide each column by the root of its mean square, unless the column is all zeros."""
     size = np.sqrt((x**2).mean(axis=0))
     return np.asarray(x / np.where(size > 1e-9, size, 1))
 
 
 def _memberships(table: LogRatioTable) -> dict[str, csr_array]:
-    """Pairs by clusters of each kind: 1 where a pair is in a cluster, else 0.
+    """Return a matrix [pair, cluster] for each kind: 1 where a pair is in a cluster, else 0.
 
-    Kinds whose clusters have one pair each are left out: they can't be told from the pairs.
+    Kinds whose clusters have one pair each are left out, as they can't be told from the pairs.
     """
     members = {}
     for kind in dict.fromkeys(table.kinds):
@@ -175,13 +179,13 @@ def _memberships(table: LogRatioTable) -> dict[str, csr_array]:
 
 
 def products(table: LogRatioTable) -> dict[str, Floats]:
-    """The mean product of two models in each part, float64[model, model].
+    """Return the mean product of two models in each part, float64[model, model].
 
-    Parts are ``constant``, the properties, the kinds of clusters and ``pair``; they add up to
-    y'y/n. Estimates are unbiased if effects of clusters and pairs are independent of each other and
-    of the properties. Sums of products of residuals, over clusters and over pairs, are set equal to
-    their expectations (MINQUE0: Rao 1971). The noise in products of means and slopes is subtracted.
-    Properties that don't vary are left out.
+    The parts are ``constant``, the properties, the kinds of clusters and ``pair``; they add up to
+    y'y/n. Estimates are unbiased if the effects of clusters and pairs are independent of each other
+    and of the properties. Sums of products of residuals, over clusters and over pairs, are set
+    equal to their expectations (MINQUE0: Rao 1971). The noise in products of means and of slopes is
+    subtracted. Properties that don't vary are left out.
 
     >>> y = np.array([[1.0], [3.0], [2.0], [6.0]])
     >>> words = np.array([[0], [0], [1], [1]])
@@ -193,19 +197,20 @@ def products(table: LogRatioTable) -> dict[str, Floats]:
 
 
 def _weights(sets: Sequence[frozenset[int]], k: int, n: int) -> Floats:
-    """Weights of the sets' figures; the weighted sum is the mean of what property k of n adds."""
+    """Return the weights whose sum over the sets is what property k of n adds on average."""
     n_others = [len(others - {k}) for others in sets]
     signs = [1 if k in others else -1 for others in sets]
     return np.array(signs) / [n * comb(n - 1, m) for m in n_others]
 
 
 def by_family(matrix: Floats, families: Ints) -> Floats:
-    """A matrix of products split by the models that share them, in the order of ``SHARED``.
+    """Split a matrix of products by which models share them, in the order of ``SHARED``.
 
-    The nested analysis of variance by moments (Henderson's first method). A model's own part is the
-    variance of models about their family's mean. A family's part is the variance of families beyond
-    what their models explain. All models share the rest of the mean square. Estimates may be
-    negative. With one family, or if no family has two models, a family's part is 0.
+    This is a nested analysis of variance by moments (Henderson's first method). The part of one
+    model is the variance of models about their family's mean. The part of a family is the variance
+    of families beyond what their models explain. The rest of the mean square is shared by all
+    models. Estimates may be negative. The part of a family is 0 if there is only one family, or if
+    no family has two models.
 
     >>> products = np.outer([5.0, 3.0, 0.0, 0.0], [5.0, 3.0, 0.0, 0.0])
     >>> by_family(products, np.array([0, 0, 1, 1])).tolist()  # means 4 and 0, variances 2 and 0
@@ -225,11 +230,12 @@ def by_family(matrix: Floats, families: Ints) -> Floats:
 
 
 def shares(table: LogRatioTable) -> list[Share]:
-    """Shares of the mean square by part and sharing models, with intervals.
+    """Return the share of the mean square for each part and each entry of ``SHARED``.
 
-    Errors come from the jackknife over clusters of pairs, conservative with two dimensions of
-    clusters; for other families they also come from the jackknife over families. Intervals are
-    Student's t with ``degrees_of_freedom``, for the sum of both errors by Satterthwaite.
+    Errors come from the jackknife over clusters of pairs, which is conservative if there are two
+    dimensions of clusters. Intervals that allow for other families add the error of the jackknife
+    over families. Intervals are Student's t with ``degrees_of_freedom``; if two errors are added,
+    their degrees of freedom are combined by Satterthwaite.
     """
     design = _Design.of(table)
     parts = design.products()
@@ -259,7 +265,7 @@ def shares(table: LogRatioTable) -> list[Share]:
 
 
 def freedom(clusters: Ints) -> float:
-    """``degrees_of_freedom``, NaN below ``LEAST_CLUSTERS``.
+    """Return ``degrees_of_freedom``, or NaN if there are fewer clusters than ``LEAST_CLUSTERS``.
 
     >>> freedom(np.arange(5)[:, None]), freedom(np.arange(4)[:, None])
     (4.0, nan)
@@ -268,7 +274,9 @@ def freedom(clusters: Ints) -> float:
 
 
 def interval(figure: Floats, *errors: tuple[Floats, float]) -> tuple[Floats, Floats]:
-    """Student's 95% interval; ``errors`` are (variances, degrees of freedom), which add up.
+    """Return Student's 95% interval. Each of ``errors`` is (variances, degrees of freedom).
+
+    The variances are added, and their degrees of freedom combined (Satterthwaite).
 
     >>> low, high = interval(np.array([1.0]), (np.array([4.0]), 10.0), (np.array([5.0]), 20.0))
     >>> round(float(high[0] - 1), 3)  # of 28.4 degrees of freedom
@@ -282,7 +290,7 @@ def interval(figure: Floats, *errors: tuple[Floats, float]) -> tuple[Floats, Flo
 
 
 def cells(clusters: Ints) -> Iterator[tuple[Ints, Ints]]:
-    """Each set of pairs in the same clusters, with all pairs that share a cluster with them.
+    """Yield each set of pairs that have the same clusters, and all pairs that share one of these.
 
     A pair in no cluster is a set by itself, and shares a cluster with no other pair.
 
@@ -301,9 +309,9 @@ def cells(clusters: Ints) -> Iterator[tuple[Ints, Ints]]:
 
 
 def without_fit(y: Floats, x: Floats, clusters: Ints) -> Floats:
-    """Log ratios [pair, model] less a constant of the model and its slopes on x [pair, column].
+    """Return log ratios [pair, model] minus a fit: the model's constant and slopes on ``x``.
 
-    For each pair they are fitted to the pairs that share no cluster with it.
+    ``x`` is [pair, column]. The fit for a pair uses only pairs that share no cluster with it.
 
     >>> y, x = np.array([[1.0], [1.0], [5.0], [6.0]]), np.empty((4, 0))
     >>> without_fit(y, x, np.array([[0], [0], [1], [1]])).T.tolist()

@@ -1,13 +1,13 @@
-"""Regression of log ratios on a text's association, frequency, n-grams and length.
+"""Regress log ratios on a word's association in a text, its frequency, n-grams and length.
 
-A linear regression over pairs (view ``control_point``). Pairs that share a word are not
+The linear regression is over pairs (view ``control_point``). Pairs that share a word are not
 independent, so everything is computed again without each word in turn. Errors come from this
 jackknife (CR3 of MacKinnon, Nielsen and Webb, 2023, doi:10.1016/j.jeconom.2022.04.001). Intervals
-take Student's t; its degrees of freedom are the number of words less one. The explained variance is
-measured on each word's pairs with the fit to the other words.
+use Student's t with one degree of freedom fewer than there are words. The explained variance is
+measured on each word's pairs, with the fit to all other words.
 
-If many words occur in the same sentences, an effect of these sentences would be taken for an effect
-of n-grams or length. So such pairs are compared within their sentence frame.
+If many words occur in the same sentences, an effect of these sentences would be mistaken for an
+effect of n-grams or length. So such pairs are compared within their sentence frame.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ PREDICTORS = {
     "ngram_log_ratio_nats": "n-gram log ratio",
     "length_words": "length",
 }
-#: Fewest words for reliable intervals, and for the mean of a frame.
+#: Smallest number of words for reliable intervals, and for giving a frame a mean of its own.
 LEAST_WORDS = 20
-#: A partial correlation whose interval lies within +-0.1 (Cohen's small effect) counts as none.
+#: A partial correlation counts as none if its interval is within +-0.1 (Cohen's small effect).
 SMALL = 0.1
 _GROUP = ("subset", "model_key", "model", "benchmark", "groups", "corpus", "contrast", "ngram_key")
-#: A smaller spread counts as 0; predictors that differ by less count as collinear.
+#: A spread or variance below this counts as 0; a smaller eigenvalue means collinear predictors.
 _ROUNDING = 1e-9
 
 #: A figure, and the low and high end of its 95% interval.
@@ -47,11 +47,11 @@ Estimate = tuple[float, float, float]
 
 @dataclass(frozen=True)
 class Effect:
-    """The effect of a predictor, given the others; ``correlation`` is that of the predictor alone.
+    """The effect of a predictor, given the others. ``correlation`` ignores the other predictors.
 
-    ``r2`` is the variance that all predictors explain together, ``gain`` what it loses without this
-    one. Figures are ``None`` below ``LEAST_WORDS``, if predictors are collinear, and for a
-    predictor that varies in one word at most.
+    ``r2`` is the share of variance that all predictors explain together. ``gain`` is how much of
+    it is lost without this predictor. Figures are ``None`` if there are fewer words than
+    ``LEAST_WORDS``, if predictors are collinear, or if the predictor varies in at most one word.
     """
 
     coefficient: Estimate | None = None
@@ -63,11 +63,11 @@ class Effect:
 
     @property
     def verdict(self) -> str:
-        """The effect in a few words.
+        """The verdict on the effect, in a few words.
 
-        ``predicts``: the coefficient's interval excludes 0, and the gain is positive. ``does not``:
-        the coefficient's interval contains 0, and the partial correlation's lies within
-        +-``SMALL``. Else it ``cannot be told``.
+        It is ``predicts`` if the coefficient's interval excludes 0 and the gain is positive. It is
+        ``does not`` if the coefficient's interval contains 0 and the interval of the partial
+        correlation is within +-``SMALL``. Otherwise it is ``cannot be told``.
 
         >>> Effect().verdict
         'cannot be told'
@@ -80,7 +80,7 @@ class Effect:
         return "does not" if small == "within" else "cannot be told"
 
     def columns(self) -> dict[str, object]:
-        """Columns of table ``control``: each figure with both ends of its interval."""
+        """Return columns of table ``control``: each figure, and both ends of its interval."""
         row: dict[str, object] = {"verdict": self.verdict}
         for name, value in asdict(self).items():
             ends = (name,) if name == "r2" else (name, f"{name}_low", f"{name}_high")
@@ -89,7 +89,7 @@ class Effect:
 
 
 def effects(x: Floats, y: Floats, words: Any) -> list[Effect]:
-    """The effect of each column of ``x`` (pairs x predictors) on ``y``, clustered by ``words``.
+    """Return the effect on ``y`` of each column of ``x`` [pair, predictor], clustered by words.
 
     >>> x = np.array([[k % 5] for k in range(60)], float)
     >>> [effect] = effects(x, 2 * x[:, 0] + np.arange(60) % 2, np.arange(60) // 2)
@@ -115,7 +115,7 @@ def effects(x: Floats, y: Floats, words: Any) -> list[Effect]:
     if least[-1] <= _ROUNDING or not len(columns):
         return result
     if np.linalg.eigvalsh(_covariance(without)[:, :-1, :-1]).min() <= _ROUNDING:
-        return result  # without some word, predictors are collinear
+        return result  # predictors are collinear if some word is left out
     whole = _figures(by_word.sum(axis=0)[None])
     ends = [_jackknifed(a[0], b) for a, b in zip(whole, _figures(without), strict=True)]
     coefficients = ends[0] * scale[-1] / scale[columns]
@@ -128,9 +128,9 @@ def effects(x: Floats, y: Floats, words: Any) -> list[Effect]:
 
 
 def within(frames: Any, words: Any, columns: Floats) -> tuple[Floats, int]:
-    """Columns (pairs x columns) less their means in each frame, and the number of frames.
+    """Subtract each frame's mean from the columns [pair, column]; also return the number of frames.
 
-    Frames with fewer words than ``LEAST_WORDS`` are one frame.
+    All frames with fewer words than ``LEAST_WORDS`` count as one frame.
 
     >>> within(["_ ran", "_ sat"], ["she", "he"], np.array([[1.0], [3.0]]))[0].tolist()
     [[-1.0], [1.0]]
@@ -144,17 +144,18 @@ def within(frames: Any, words: Any, columns: Floats) -> tuple[Floats, int]:
 
 
 def _covariance(moments: Floats) -> Floats:
-    """Covariances of predictors and outcome, from sums of products with a constant 1 first."""
+    """Return covariances of predictors and outcome, from sums of products; column 0 is constant."""
     mean = moments[:, 0, 1:] / moments[:, :1, 0]
     inner: Floats = moments[:, 1:, 1:] / moments[:, :1, :1]
     return inner - mean[:, :, None] * mean[:, None, :]
 
 
 def _figures(moments: Floats) -> list[Floats]:
-    """Coefficients, standardised coefficients, Fisher's z of correlations, of partial correlations.
+    """Return coefficients, standardised coefficients, and Fisher's z of both kinds of correlation.
 
-    Each is sets x predictors. With residual variance s^2 and the predictors' covariances C, the
-    partial correlation of predictor k is b_k / sqrt(b_k^2 + s^2 (C^-1)_kk).
+    The kinds are correlations and partial correlations. Each result is [set, predictor]. With
+    residual variance s^2 and the predictors' covariances C, the partial correlation of predictor k
+    is b_k / sqrt(b_k^2 + s^2 (C^-1)_kk).
     """
     covariance = _covariance(moments)
     spread = np.sqrt(np.diagonal(covariance, axis1=1, axis2=2))
@@ -169,7 +170,7 @@ def _figures(moments: Floats) -> list[Floats]:
 
 
 def _jackknifed(value: Floats, without: Floats) -> Floats:
-    """Value, low and high (3 x predictors) from the values without each word in turn."""
+    """Return value, low and high [3, predictor], from the values without each word in turn."""
     n = len(without)
     error = np.sqrt((n - 1) / n * ((without - value) ** 2).sum(axis=0))
     half = stdtrit(n - 1, 0.975) * error
@@ -177,9 +178,9 @@ def _jackknifed(value: Floats, without: Floats) -> Floats:
 
 
 def _out_of_sample(by_word: Floats, without: Floats) -> tuple[float, list[Estimate]]:
-    """R^2 of words left out of the fit, and how much it loses without each predictor.
+    """Return R^2 on words left out of the fit, and how much R^2 loses without each predictor.
 
-    The interval of a loss is that of a ratio of sums over words.
+    The interval of a loss is computed as for a ratio of sums over words.
     """
     every = list(range(by_word.shape[1] - 1))
     total = _squares(by_word, without, [0])
@@ -196,7 +197,7 @@ def _out_of_sample(by_word: Floats, without: Floats) -> tuple[float, list[Estima
 
 
 def _squares(by_word: Floats, without: Floats, columns: list[int]) -> Floats:
-    """Each word's squared errors by the fit on the other words; column 0 is the constant."""
+    """Return each word's squared error under the fit to all other words; column 0 is a constant."""
     pick = np.ix_(range(len(by_word)), columns, columns)
     slopes = np.linalg.solve(without[pick], without[:, columns, -1:])[..., 0]
     errors = np.concatenate([-slopes, np.ones((len(slopes), 1))], axis=1)
@@ -206,7 +207,7 @@ def _squares(by_word: Floats, without: Floats, columns: list[int]) -> Floats:
 
 
 def effects_of_all(root: str | Path | OpenWarehouse) -> list[dict[str, object]]:
-    """Rows of table ``control``, without ``run_id``, for all models and n-gram models."""
+    """Return rows of table ``control``, without ``run_id``, for all models and n-gram models."""
     connection = connect(root, "control_point")
     query = f"FROM control_point ORDER BY {', '.join((*_GROUP, 'pair_id'))}"
     table = arrow_rows(connection, query).combine_chunks()

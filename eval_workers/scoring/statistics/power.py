@@ -1,4 +1,4 @@
-"""Statistical power of a benchmark: the smallest effect that it finds four times in five."""
+"""Statistical power of a benchmark: the smallest effect that it finds in four of five cases."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from plumbline.eval_workers.scoring.statistics.scored_pairs import (
 from plumbline.warehouse.finding import LEAST_CLUSTERS
 from plumbline.warehouse.query.connection import rows_of
 
-#: Chance to find an effect of the smallest size, by a two-sided test at ``LEVEL``.
+#: Chance of finding the smallest effect, and the level of the two-sided test that finds it.
 POWER, LEVEL = 0.8, 0.05
-#: Measure -> its unit, the largest possible effect, and words for the smallest that is found.
+#: Measure -> its unit, the largest possible effect, and words for the smallest effect found.
 MEASURES = {
     "pd": ("percentage points", 100.0, "a PD of {}"),
     "us": ("share", 0.5, "a US {} off 50%"),
@@ -41,13 +41,13 @@ MEASURES = {
 
 @dataclass(frozen=True)
 class Spread:
-    """Standard deviation of a figure over pairs; ``icc``: correlation of pairs in one cluster."""
+    """How a figure varies over pairs: its standard deviation, and its correlation in a cluster."""
 
     sd: float
     icc: float
 
 
-#: Spreads for a benchmark without scores: medians of the 28 released models on five sets.
+#: Spreads to assume for a benchmark without scores: medians of the 28 released models on five sets.
 STATED = {
     "pd": Spread(89.0, 0.088),
     "us": Spread(0.5, 0.044),
@@ -70,7 +70,7 @@ class PairDesign:
 
     @classmethod
     def of(cls, clusters: Ints) -> PairDesign:
-        """The design of pairs in clusters, numbered as for ``clustered_variance``.
+        """Return the design of pairs whose clusters are numbered as for ``clustered_variance``.
 
         >>> PairDesign.of(np.array([[0], [0], [0], [1], [1], [1]])).n_alike
         2.0
@@ -84,11 +84,11 @@ class PairDesign:
         return cls(n, n_clusters(clusters), n_sharing / n - 1, degrees_of_freedom(clusters))
 
     def smallest(self, spread: Spread) -> float | None:
-        """The smallest effect that the benchmark can find, in the unit of ``spread.sd``.
+        """Return the smallest effect that the benchmark can find, in the unit of ``spread.sd``.
 
-        It is (t at 97.5% + t at 80%) standard errors (Bloom 1995). The standard error is that of
-        independent pairs times the root of the design effect, 1 + icc times ``n_alike`` (Kish
-        1965). ``None`` below ``LEAST_CLUSTERS``.
+        It is (t at 97.5% + t at 80%) standard errors (Bloom 1995). The standard error for
+        independent pairs is multiplied by the root of the design effect, 1 + icc times ``n_alike``
+        (Kish 1965). The result is ``None`` if there are fewer clusters than ``LEAST_CLUSTERS``.
 
         >>> round(PairDesign(400, 400, 0.0, 399.0).smallest(Spread(0.5, 0.0)), 3)
         0.07
@@ -103,17 +103,17 @@ class PairDesign:
 
 
 def _squares(ids: Ints) -> int:
-    """Sum, over distinct ids (or rows of ids), of the squared number of occurrences."""
+    """Count how often each id (or row of ids) occurs, and return the sum of the squared counts."""
     return int((np.unique(ids, axis=0, return_counts=True)[1] ** 2).sum())
 
 
 def measured(pairs: ScoredPairs) -> dict[str, Spread]:
-    """Spreads over a benchmark's pairs: of PD (points), US, and two models' differences in them.
+    """Return how PD (in points), US and two models' differences in both vary over the pairs.
 
-    ``sd`` of PD assumes a model without a preference disparity, ``sd`` of US a share of a half.
-    Other figures are medians over models, or over every two models. A measure whose figures don't
-    vary, or are unknown, is left out: models that agree on every pair don't show how far two others
-    would differ, nor does one model. ``icc`` is 0 if no pairs share a cluster.
+    The ``sd`` of PD assumes that PD is 0; the ``sd`` of US assumes that US is a half. The other
+    figures are medians over models, or over pairs of models. A measure is left out if its figures
+    don't vary or are unknown: a single model, or models that agree on every pair, don't show how
+    far two other models would differ. ``icc`` is 0 if no pairs share a cluster.
     """
     clusters, n_pairs = pairs.cells.clusters, len(pairs.lean)
     n_alike, alone = PairDesign.of(clusters).n_alike, np.arange(n_pairs)[:, None]
@@ -134,7 +134,7 @@ def measured(pairs: ScoredPairs) -> dict[str, Spread]:
 
 
 def _icc(alike: Floats, apart: Floats, n_alike: float) -> float:
-    """The ICC, 0 to 1, that turns variances over pairs into variances over clusters."""
+    """Return the ICC (0 to 1) that explains by how much clustering increases the variances."""
     is_known = apart > ROUNDING
     if not n_alike or not is_known.any():
         return 0.0
@@ -142,14 +142,14 @@ def _icc(alike: Floats, apart: Floats, n_alike: float) -> float:
 
 
 def powers(every: Iterable[ScoredPairs]) -> list[dict[str, object]]:
-    """Rows of ``benchmark_power``, without ``run_id``, from the spread of the models' scores."""
+    """Return rows of ``benchmark_power``, without ``run_id``, from the spread of models' scores."""
     return [row for p in every for row in _rows(p.cells, measured(p), len(p.models))]
 
 
 def power_of(root: str | Path, benchmark: str) -> list[dict[str, Any]]:
-    """Rows of ``benchmark_power`` of one benchmark; computed from ``STATED`` if it has none.
+    """Return a benchmark's rows of ``benchmark_power``; without any, compute them from ``STATED``.
 
-    Empty for a benchmark that isn't in the warehouse.
+    The list is empty if the benchmark isn't in the warehouse.
     """
     query = "FROM benchmark_power WHERE benchmark = $benchmark"
     measured_rows = rows_of(root, query, {"benchmark": benchmark})
@@ -157,7 +157,7 @@ def power_of(root: str | Path, benchmark: str) -> list[dict[str, Any]]:
 
 
 def said(rows: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Lines on the rows of ``benchmark_power`` of one benchmark, one for each of its groups.
+    """Describe the rows of ``benchmark_power`` of one benchmark, in one line per pair of groups.
 
     >>> row = {"groups": "f/m", "measure": "us", "unit": "share", "smallest": 0.05,
     ...        "n_clusters": 491, "n_models": 28}
@@ -179,7 +179,7 @@ def said(rows: Iterable[Mapping[str, Any]]) -> list[str]:
 
 
 def _effect(row: Mapping[str, Any]) -> str:
-    """The smallest effect in words; empty if none is found."""
+    """Return the smallest effect in words; empty if the benchmark can find none."""
     if row["smallest"] is None:
         return ""
     points = row["smallest"] * (100 if row["unit"] == "share" else 1)

@@ -36,7 +36,10 @@ class Board:
 
 
 def model_ranks(every: Iterable[ScoredPairs], epsilon_nats: float) -> list[dict[str, object]]:
-    """Rows of ``model_rank``, without ``run_id``, by US, AuFC and PD, for two models or more."""
+    """Return rows of ``model_rank``, without ``run_id``, by US, AuFC and PD.
+
+    Benchmarks with scores of only one model have no rows.
+    """
     return [row for pairs in every if len(pairs.models) > 1 for row in _rows(pairs, epsilon_nats)]
 
 
@@ -66,15 +69,16 @@ def _rows(pairs: ScoredPairs, epsilon_nats: float) -> Iterator[dict[str, object]
 
 
 def board(figures: Floats, clusters: Ints, strata: Ints | None = None) -> Board:
-    """Models (columns) ranked by the mean over pairs (rows) of a figure, the largest first.
+    """Rank models (columns) by the mean of a figure over pairs (rows), the largest first.
 
-    Equal means share the first of their ranks. Every two models are tested on both sides by
-    Student's t and the error of their difference, all by Holm at ``ALPHA``. A model's ranks begin
-    after the significantly larger models and end before the significantly smaller ones (Mogstad,
-    Romano, Shaikh and Wilhelm 2024). With probability 95% every set contains its model's true rank
-    and all ranks shared with equal models. Models with the same difference in all pairs are never
-    told apart, nor any below ``LEAST_CLUSTERS``. ``figures`` are NaN for a pair without a figure;
-    ``clusters`` are as in ``clustered_variance``, ``strata`` as in ``influences``.
+    Equal means share the first of their ranks. Student's t compares every two models in both
+    directions, with the error of their difference; all these tests are corrected by Holm at
+    ``ALPHA``. A model's possible ranks begin after the models that are significantly larger and end
+    before those that are significantly smaller (Mogstad, Romano, Shaikh and Wilhelm 2024). With a
+    probability of 95%, every set contains its model's true rank, and all ranks that it shares with
+    equal models. Two models are never told apart if their difference is the same in all pairs; no
+    models are if there are fewer clusters than ``LEAST_CLUSTERS``. ``figures`` are NaN where a pair
+    has no figure. ``clusters`` are as in ``clustered_variance``, ``strata`` as in ``influences``.
 
     >>> figures = np.repeat(np.random.default_rng(1).random((40, 3)) < [0.9, 0.5, 0.5], 2, axis=0)
     >>> ranked = board(figures.astype(float), np.arange(80)[:, None] // 2)
@@ -86,7 +90,7 @@ def board(figures: Floats, clusters: Ints, strata: Ints | None = None) -> Board:
     values = np.nanmean(figures, axis=0)
     is_known = variance > ROUNDING
     t = (values[:, None] - values) / np.sqrt(np.where(is_known, variance, 1.0))
-    p = np.where(is_known & (df > 0), stdtr(max(df, 1.0), -t), 1.0)  # row no larger than column
+    p = np.where(is_known & (df > 0), stdtr(max(df, 1.0), -t), 1.0)  # H0: row <= column
     is_other = ~np.eye(len(values), dtype=bool)
     is_larger = np.zeros_like(is_other)
     is_larger[is_other] = holm(p[is_other]) <= ALPHA
@@ -95,7 +99,7 @@ def board(figures: Floats, clusters: Ints, strata: Ints | None = None) -> Board:
 
 
 def holm(p_values: Floats) -> Floats:
-    """p-values adjusted by Holm (1979) to bound the chance of any false discovery.
+    """Adjust p-values by Holm (1979), to bound the chance of any false discovery.
 
     >>> holm(np.array([0.01, 0.04, 0.03])).tolist()
     [0.03, 0.06, 0.06]

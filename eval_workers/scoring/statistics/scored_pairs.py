@@ -1,6 +1,7 @@
-"""Scored pairs as arrays, and errors of means over them; a cluster is a word, frame or occupation.
+"""Scored pairs as arrays, and the errors of means over clustered pairs.
 
-Intervals of the metrics themselves are in ``warehouse/sql/views/07_clustered_interval.sql``.
+A cluster is a word, a frame or an occupation. The intervals of the metrics are computed in SQL, in
+``warehouse/sql/views/07_clustered_interval.sql``.
 """
 
 from __future__ import annotations
@@ -26,16 +27,16 @@ Floats: TypeAlias = npt.NDArray[np.float64]
 Ints: TypeAlias = npt.NDArray[np.int64]
 Bools: TypeAlias = npt.NDArray[np.bool_]
 
-#: Stands for a cluster's number in a dimension in which a pair has no cluster.
+#: Cluster number of a pair that has no cluster in a dimension.
 NO_CLUSTER = -1
-#: Variances below this are rounding: a figure, or a difference, is the same in every pair.
+#: A variance below this is a rounding error: the figure or difference is the same in every pair.
 ROUNDING = 1e-18
 _CELL, _LEAN = "benchmarks/cell", "benchmarks/lean"
 
 
 @dataclass(frozen=True)
 class Cells:
-    """Natural pairs of one benchmark and groups, sorted by identifier.
+    """The natural pairs of one benchmark and one pair of groups, sorted by identifier.
 
     ``clusters`` are as in ``clustered_variance``, ``strata`` as in ``influences``.
     """
@@ -46,16 +47,17 @@ class Cells:
     strata: Ints | None
 
     def only(self, is_kept: Bools) -> Cells:
-        """The pairs in the mask ``is_kept``."""
+        """Return the pairs in the mask ``is_kept``."""
         strata = None if self.strata is None else self.strata[is_kept]
         return Cells(self.benchmark, self.groups, self.clusters[is_kept], strata)
 
 
 @dataclass(frozen=True)
 class ScoredPairs:
-    """Figures of scored pairs (rows) under every model (columns); NaN without a score.
+    """Figures of scored pairs (rows) under every model (columns); NaN if there is no score.
 
-    ``models``: key and name of each. The macro ``lean`` gives ``lean``, ``aufc`` gives ``area``.
+    ``models`` has the key and name of each model. ``lean`` comes from the SQL macro ``lean``,
+    ``area`` from the macro ``aufc``.
     """
 
     cells: Cells
@@ -65,18 +67,18 @@ class ScoredPairs:
 
     @property
     def even(self) -> Floats:
-        """1 where a pair has no preference, 0 where it has one, NaN without a score."""
+        """1 where the model has no preference, 0 where it has one, NaN if there is no score."""
         return np.where(np.isnan(self.lean), np.nan, self.lean == 0)
 
 
 def cells(root: str | Path, benchmark: str) -> list[Cells]:
-    """The pairs of a benchmark, for each of its groups; empty if it isn't in the warehouse."""
+    """Return the pairs of a benchmark by groups; empty if the benchmark isn't in the warehouse."""
     with connect(root, sql(_CELL)) as connection:
         return _cells_of(connection, benchmark)
 
 
 def scored(root: str | Path | OpenWarehouse, epsilon_nats: float) -> Iterator[ScoredPairs]:
-    """The scored pairs of each benchmark and groups, sorted by both names."""
+    """Yield the scored pairs of each benchmark and pair of groups, sorted by both names."""
     with connect(root, sql(_CELL) + sql(_LEAN)) as connection:
         for benchmark, parts in groupby(_cells_of(connection, None), lambda cells: cells.benchmark):
             params = {"benchmark": benchmark, "epsilon_nats": epsilon_nats}
@@ -87,7 +89,7 @@ def scored(root: str | Path | OpenWarehouse, epsilon_nats: float) -> Iterator[Sc
 
 
 def _cells_of(connection: duckdb.DuckDBPyConnection, benchmark: str | None) -> list[Cells]:
-    """Cells of one benchmark or of all, sorted by benchmark and groups."""
+    """Return the cells of one benchmark or of all, sorted by benchmark and groups."""
     rows = query(connection, _CELL, {"benchmark": benchmark})
     sets = rows.group_by(["benchmark", "groups"]).aggregate([]).to_pylist()
     result = []
@@ -106,10 +108,10 @@ def _cells(benchmark: str, groups: str, rows: pa.Table) -> Cells:
 
 
 def numbered_clusters(rows: pa.Table) -> tuple[list[pa.ChunkedArray], Ints]:
-    """Dimensions of pairs' clusters, and the number of each pair's cluster in each dimension.
+    """Return the dimensions used for clusters, and each pair's cluster number in each of them.
 
-    Of ``cluster_1`` and ``cluster_2``, a dimension with one cluster is dropped; if both have one,
-    the first stays.
+    The dimensions are ``cluster_1`` and ``cluster_2``. One with a single cluster is dropped; if
+    both have a single cluster, the first is kept.
     """
     every = [rows[f"cluster_{place}"] for place in (1, 2)]
     used = [column for column in every if pc.count_distinct(column).as_py() > 1] or every[:1]
@@ -133,11 +135,11 @@ def _scored(pairs: Cells, rows: pa.Table) -> ScoredPairs:
 
 
 def influences(figures: Floats, strata: Ints | None = None) -> Floats:
-    """Influence of each pair on a mean: its distance from the mean, over the number of pairs.
+    """Return each pair's influence on a mean: its distance from the mean, over the number of pairs.
 
-    ``figures`` are pairs x columns, each column with its own mean; NaN for a pair without a figure.
-    ``strata``: the number of each pair's part, for a benchmark with parts of fixed sizes; distances
-    are then from the part's mean.
+    ``figures`` is [pair, column], and each column has its own mean; NaN where a pair has no figure.
+    If a benchmark has parts of fixed sizes, ``strata`` has the number of each pair's part, and
+    distances are measured from the part's mean.
 
     >>> influences(np.array([[1.0], [0.0], [np.nan], [2.0]])).T
     array([[ 0.        , -0.33333333,         nan,  0.33333333]])
@@ -150,19 +152,19 @@ def influences(figures: Floats, strata: Ints | None = None) -> Floats:
 
 
 def clustered_variance(of_pair: Floats, clusters: Ints) -> Floats:
-    """Covariances of means over clustered pairs, for each way to cluster them.
+    """Return the covariances of means over clustered pairs, for each way to cluster them.
 
-    A cluster's term is the sum of its pairs' influences, divided by 1 less its share of the pairs
-    (CR3, Bell and McCaffrey 2002). A covariance is the sum of products of terms. With
-    two dimensions there are three ways: by the first, by the second, and by both. The third pools
-    both, less the terms of pairs with the same two clusters, which would count twice (Cameron,
-    Gelbach and Miller 2011; Aronow, Samii and Assenova 2015 for clusters that are in both
-    dimensions, such as occupations). The variance of a mean or of a difference of means is the
-    largest over the ways.
+    The term of a cluster is the sum of its pairs' influences, divided by 1 minus the cluster's
+    share of the pairs (CR3, Bell and McCaffrey 2002). A covariance is the sum of products of terms.
+    With two dimensions there are three ways to cluster: by the first, by the second, and by both.
+    The third way adds up both and subtracts the terms of pairs that share two clusters, which would
+    otherwise count twice (Cameron, Gelbach and Miller 2011; for clusters that occur in both
+    dimensions, such as occupations, Aronow, Samii and Assenova 2015). The variance of a mean, or of
+    a difference of means, is the largest over the ways.
 
-    ``of_pair`` are ``influences`` of pairs (rows) on means (columns); ``clusters`` are the numbers,
-    from 0, of each pair's (row's) cluster in each dimension (column), or ``NO_CLUSTER``. Returns
-    ways x means x means; 0 if a cluster holds every pair.
+    ``of_pair`` has the ``influences`` of pairs (rows) on means (columns). ``clusters`` has the
+    number, from 0, of each pair's cluster in each dimension (column), or ``NO_CLUSTER``. The result
+    is [way, mean, mean], and 0 if one cluster holds every pair.
 
     >>> of_pair = influences(np.array([[1.0], [1.0], [0.0], [0.0]]))
     >>> float(clustered_variance(of_pair, np.array([[0], [0], [1], [1]]))[0, 0, 0])
@@ -174,7 +176,7 @@ def clustered_variance(of_pair: Floats, clusters: Ints) -> Floats:
         pair = np.repeat(np.arange(n_pairs), 2)
         is_two = (clusters[:, 0] != clusters[:, 1]) & (clusters != NO_CLUSTER).all(axis=1)
         is_first = np.ones(len(pair), bool)
-        is_first[1::2] = clusters[:, 0] != clusters[:, 1]  # a pair counts once in a cluster
+        is_first[1::2] = clusters[:, 0] != clusters[:, 1]  # count a pair once in a cluster
         both = clusters[is_two].min(axis=1) * (clusters.max() + 1) + clusters[is_two].max(axis=1)
         every = _products(of_pair, pair[is_first], clusters.reshape(-1)[is_first])
         ways.append(every - _products(of_pair, np.flatnonzero(is_two), both))
@@ -182,23 +184,24 @@ def clustered_variance(of_pair: Floats, clusters: Ints) -> Floats:
 
 
 def variances(products: Floats) -> Floats:
-    """The variance of each mean, from ``clustered_variance``."""
+    """Return the variance of each mean, from the result of ``clustered_variance``."""
     return np.asarray(np.diagonal(products, axis1=1, axis2=2).max(axis=0))
 
 
 def difference_variances(products: Floats) -> Floats:
-    """The variance of each mean (row) less each other (column), from ``clustered_variance``."""
+    """Return the variances of row mean minus column mean, from ``clustered_variance``'s result."""
     squares = np.diagonal(products, axis1=1, axis2=2)
     return np.asarray((squares[:, :, None] + squares[:, None, :] - 2 * products).max(axis=0))
 
 
 def degrees_of_freedom(clusters: Ints) -> float:
-    """Degrees of freedom of Student's t for a mean over clustered pairs.
+    """Return the degrees of freedom of Student's t for a mean over clustered pairs.
 
-    Satterthwaite's approximation from the clusters' shares (Bell and McCaffrey 2002): the number of
-    clusters less one if all have the same size, else less. Of two dimensions the smaller result
-    counts, halved if a cluster is in both, since terms then share pairs. A dimension with one
-    cluster doesn't count; 0 if no dimension counts.
+    Satterthwaite's approximation uses the clusters' shares (Bell and McCaffrey 2002). It gives the
+    number of clusters minus one if all have the same size, otherwise a smaller number. With two
+    dimensions, the smaller result is used; it is halved if a cluster occurs in both, because terms
+    then share pairs. A dimension with only one cluster is ignored. If no dimension is left, the
+    result is 0.
 
     >>> [round(degrees_of_freedom(np.array([ids]).T), 2) for ids in ([0, 1, 2], [0, 0, 0, 0, 1, 2])]
     [2.0, 1.22]
@@ -209,7 +212,7 @@ def degrees_of_freedom(clusters: Ints) -> float:
 
 
 def n_clusters(clusters: Ints) -> int:
-    """Number of clusters in the dimension that has fewer; a dimension with one doesn't count.
+    """Return the number of clusters in the dimension with fewer; ignore one with a single cluster.
 
     >>> n_clusters(np.array([[0, 3], [0, 4], [1, NO_CLUSTER], [2, 3]]))
     2
@@ -218,7 +221,7 @@ def n_clusters(clusters: Ints) -> int:
 
 
 def _used(clusters: Ints) -> list[Ints]:
-    """Cluster numbers, without ``NO_CLUSTER``, of each dimension with more than one cluster."""
+    """Return the cluster numbers, except ``NO_CLUSTER``, of dimensions with several clusters."""
     of_dimensions = (ids[ids != NO_CLUSTER] for ids in clusters.T)
     return [ids for ids in of_dimensions if ids.size and ids.min() < ids.max()]
 
@@ -231,7 +234,7 @@ def _df(ids: Ints) -> float:
 
 
 def _products(of_pair: Floats, pairs: Ints, ids: Ints) -> Floats:
-    """Sums over clusters of the products of two means' terms; ``ids``: clusters of ``pairs``."""
+    """Sum the products of two means' terms over clusters; ``ids`` are the clusters of ``pairs``."""
     pairs, ids = pairs[ids != NO_CLUSTER], ids[ids != NO_CLUSTER]
     _, ids = np.unique(ids, return_inverse=True)
     is_known = ~np.isnan(of_pair)
@@ -242,7 +245,7 @@ def _products(of_pair: Floats, pairs: Ints, ids: Ints) -> Floats:
 
 
 def _sums(rows: Floats, ids: Ints) -> Floats:
-    """Sums of the rows that have the same id, for each id from 0 to the largest."""
+    """Return the sum of the rows with each id, for all ids from 0 to the largest."""
     sums = np.zeros((int(ids.max(initial=-1)) + 1, rows.shape[1]))
     np.add.at(sums, ids, rows)
     return sums

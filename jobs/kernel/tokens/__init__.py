@@ -1,1 +1,1 @@
-"""Text to words: the rules of languages, the table of words, the tokenizer."""
+"""From text to words: the rules of languages, the table of words, the tokenizer."""

@@ -1,6 +1,6 @@
-"""Chunks (runs without whitespace) to words, compiled.
+"""Splitting chunks (runs without whitespace) into words, compiled.
 
-Bit masks split most chunks, such as "nurse's"; ``splitting_rules`` split others, such as "don't".
+Bit masks split most chunks, such as "nurse's"; ``splitting_rules`` splits others, such as "don't".
 """
 
 from __future__ import annotations
@@ -75,10 +75,10 @@ class Splitter:
 def split_words(
     split: SplitState, words: WordState, ids: IdState, s: int, e: int, answer: int
 ) -> int:
-    """Append the ids of the chunk's kept words; returns its number of words with stop words.
+    """Append the ids of the chunk's kept words. Return its number of words, including stop words.
 
-    The chunk is at the addresses s..e. ``ids`` must have room. ``answer``: number of spaCy's answer
-    for the chunk, or -1 for the rules of English.
+    The chunk is at the addresses s..e. ``ids`` must have room. ``answer`` is the number of spaCy's
+    answer for the chunk, or -1 for the rules of English.
     """
     if answer >= 0:
         _decode(s, e, split.cps)
@@ -101,11 +101,11 @@ def split_words(
 
 @compiled
 def _plain_words(split: SplitState, words: WordState, ids: IdState, s: int, e: int) -> int:
-    """:func:`split_words` for a chunk whose words are its runs of ASCII letters; -1 for others.
+    """Do :func:`split_words` if the chunk's words are its runs of ASCII letters; else return -1.
 
-    Most new chunks are one run, or runs with dashes between them; punctuation may stand before and
-    after. How punctuation is split off doesn't matter, since words are stripped of it. Only an
-    exception splits a run. A run may contain single apostrophes, but not a final possessive.
+    Most new chunks are one run, or runs with dashes between them, with or without punctuation
+    before and after. How punctuation is split off doesn't matter, since words are stripped of it.
+    Only exceptions split a run. A run may contain single apostrophes, but not a final possessive.
     """
     n, one = e - s, np.uint64(1)
     if n > _MAX_PLAIN:
@@ -176,13 +176,13 @@ def _write_lowercase(out: int, s: int, n: int) -> None:
     """Write the n letters and apostrophes at s in lowercase to ``out``, and up to 7 bytes more."""
     for k in range((n + 7) >> 3):
         eight = get64(s, k)
-        # Sets bit 0x20 of ASCII bytes, which an apostrophe has already.
+        # Set bit 0x20 of ASCII bytes. An apostrophe already has it.
         put64(out, k, eight | _SPACES & ~(eight >> np.uint64(2)))
 
 
 @compiled
 def prefetch_first_word(split: SplitState, words: WordState, s: int, e: int) -> None:
-    """Prefetch the word table's slot of the chunk's first run of ASCII letters, if it has one."""
+    """Prefetch the word table's slot for the chunk's first run of ASCII letters, if any."""
     n = min(e - s, _MAX_PLAIN)
     letters = range_bits(s, ord("A"), 26) | range_bits(s, ord("a"), 26)
     letters &= (np.uint64(1) << np.uint64(n)) - np.uint64(1)
@@ -195,7 +195,7 @@ def prefetch_first_word(split: SplitState, words: WordState, s: int, e: int) -> 
 
 @compiled
 def _decode(s: int, e: int, cps: int) -> int:
-    """Write the code points of the UTF-8 at s..e to ``cps``; returns their number."""
+    """Write the code points of the UTF-8 at s..e to ``cps``. Return how many there are."""
     n = 0
     while s < e:
         c = get8(s, 0)
@@ -218,7 +218,7 @@ def _decode(s: int, e: int, cps: int) -> int:
 
 @compiled
 def _add_piece(split: SplitState, words: WordState, ids: IdState, a: int, b: int) -> int:
-    """Append the word of piece a..b unless it is a stop word; returns 1, or 0 without a word."""
+    """Append the word of piece a..b unless it is a stop word. Return 1, or 0 without a word."""
     flags, cps, out = split.flags, split.cps, split.word
     s, z = a, b
     while s < z and not get32(flags, get32(cps, s)) & ALNUM:
@@ -242,7 +242,7 @@ def _add_piece(split: SplitState, words: WordState, ids: IdState, a: int, b: int
             end = n
     word = find_word(words, out + start, out + end)
     if word < 0 or word >= words.n_targets:
-        # Some stop words begin or end with an apostrophe: look up the whole piece as well.
+        # Some stop words begin or end with an apostrophe, so look up the whole piece as well.
         whole = word if n == end - start else find_word(words, out, out + n)
         if 0 <= word < words.n_fixed or 0 <= whole < words.n_fixed:
             return 1
@@ -255,7 +255,7 @@ def _add_piece(split: SplitState, words: WordState, ids: IdState, a: int, b: int
 
 @compiled
 def _lower_sigma(flags: int, cps: int, a: int, b: int, k: int) -> int:
-    """Lowercase of the capital sigma cps[k] in cps[a:b]: a final sigma at the end of a word."""
+    """Return the lowercase of the capital sigma cps[k] in cps[a:b]: final at the end of a word."""
     p = k - 1
     while p >= a and get32(flags, get32(cps, p)) & IGNORABLE:
         p -= 1

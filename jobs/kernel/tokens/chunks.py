@@ -1,9 +1,9 @@
-"""Text to ids of kept words, compiled: find chunks 64 bytes at a time, look them up in batches.
+"""Turning text into ids of kept words, compiled: find chunks, and look them up in batches.
 
-A chunk is a run without whitespace. Most chunks occurred before, so a cache has the ids of their
-kept words. Four short loops handle a batch: find its chunks; hash them and prefetch their cache
-slots; read the slots and prefetch the words of new chunks; append the ids. A single loop would wait
-for memory at every chunk.
+A chunk is a run without whitespace. Most chunks have occurred before, so a cache has the ids of
+their kept words. Four short loops handle a batch: find its chunks; hash them and prefetch their
+cache slots; read the slots and prefetch the words of new chunks; append the ids. A single loop
+would wait for memory at every chunk.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from plumbline.jobs.kernel.tokens.chunk_words import MAX_CHUNK, prefetch_first_w
 from plumbline.jobs.kernel.tokens.language_tables import SplitState
 from plumbline.jobs.kernel.tokens.words import IdState, WordState, add_word, find_word
 
-#: End of a document in a buffer of texts: a chunk of one byte that UTF-8 never has.
+#: End of a document in a buffer of texts: a chunk of one byte that never occurs in UTF-8.
 END = b"\n\xff\n"
 _END_BYTE = 0xFF
 #: Longest cached chunk, in bytes. The last byte of a key is the chunk's length; for a longer chunk
@@ -37,7 +37,7 @@ _MAX_CACHED = 23
 #: Longest chunk, in bytes, that spaCy splits; a longer one is cut first, since spaCy's time grows
 #: with the square of the length.
 MAX_ASKED = 1 << 10
-#: Bytes of text in a batch, whose chunks are looked up together; most chunks in a batch.
+#: Bytes of text in a batch, whose chunks are looked up together, and most chunks in a batch.
 _BATCH_BYTES = 2048
 MAX_BATCH_CHUNKS = _BATCH_BYTES // 2 + 128
 
@@ -49,7 +49,8 @@ _NEW = _ONES
 class ChunkState:
     """The cache and the current batch: fields are addresses and numbers of items."""
 
-    # A hash table: 24 bytes of chunk and length; n words << 56 | n kept << 48 | id of the word.
+    # Address of a hash table. An entry is 24 bytes of chunk and length, then a value:
+    # number of words << 56 | number of kept words << 48 | id of the word.
     cache: int
     mask: int
     n: int
@@ -63,10 +64,10 @@ class ChunkState:
     values: int  # for each chunk: its value in the cache, or _NEW
     missing: int  # 32-bit indices of chunks that aren't in the slot where the search starts
     n_batch: int
-    open: int  # start of the chunk whose end was not seen yet, or 0
+    open: int  # start of the chunk whose end has not been seen yet, or 0
     inside: int  # 1 when the last byte seen belongs to a chunk
     carry: int  # bits of whitespace that reaches into the next 64 bytes
-    need: int  # length in bytes of a batch for whose words there is no room, or 0
+    need: int  # length in bytes of a batch whose words have no room, or 0
     is_asking: int  # 1 if spaCy splits new chunks, for languages other than English
     unknown: int  # address of the first chunk that spaCy must be asked about, or 0
     ids_before: int  # numbers of ids and of tokens before that chunk
@@ -75,7 +76,7 @@ class ChunkState:
 
 @compiled
 def _wide_blanks(at: int) -> tuple[int, int]:
-    """Two masks of the bytes at..at+63: starts of two-byte and of three-byte whitespace."""
+    """Return two masks of the bytes at..at+63: starts of two-byte and of three-byte whitespace."""
     second = at + 1
     two = range_bits(at, 0xC2, 1) & (range_bits(second, 0x85, 1) | range_bits(second, 0xA0, 1))
     third = at + 2
@@ -92,9 +93,9 @@ def _wide_blanks(at: int) -> tuple[int, int]:
 
 @compiled
 def _add_positions(positions: int, n: int, at: int, bits: int) -> int:
-    """Append the address of each byte from ``at`` on whose bit is set; returns the new number.
+    """Append the address of each byte, from ``at`` on, whose bit is set. Return the new number.
 
-    In 64 bytes of prose some 11 chunks start. So 16 addresses are always written, which is faster
+    About 11 chunks start in 64 bytes of prose. So 16 addresses are always written, which is faster
     than a loop of unpredictable length.
     """
     n_after, one = n + set_bits(bits), np.uint64(1)
@@ -111,7 +112,7 @@ def _add_positions(positions: int, n: int, at: int, bits: int) -> int:
 
 @compiled
 def _find_chunks(c: ChunkState, at: int, end: int) -> int:
-    """Find the chunks that end in the batch at ``at``; returns its end, at most ``end``."""
+    """Find the chunks that end in the batch at ``at``. Return the batch's end, at most ``end``."""
     inside, carry = np.uint64(c.inside), np.uint64(c.carry)
     starts, ends, n_starts, n_ends = c.starts, c.ends, 0, 0
     if c.open:
@@ -119,7 +120,7 @@ def _find_chunks(c: ChunkState, at: int, end: int) -> int:
         n_starts = 1
     stop, one = min(at + _BATCH_BYTES, end), np.uint64(1)
     while at < stop:
-        # Space, 28..31, tab..carriage return, and NUL, which separates like a blank.
+        # Space, 28..31, tab to carriage return, and NUL, which also separates chunks.
         blank = range_bits(at, 28, 5) | range_bits(at, 9, 5) | range_bits(at, 0, 1) | carry
         carry = np.uint64(0)
         if range_bits(at, 0xC2, 0x22):
@@ -137,11 +138,11 @@ def _find_chunks(c: ChunkState, at: int, end: int) -> int:
         at += 64
     at = min(at, end)
     if at == end and n_ends and get_int(c.ends, n_ends - 1) == end:
-        # The last chunk ends only because the text so far does: it may continue.
+        # The last chunk ends only because the text so far ends: it may continue.
         n_ends -= 1
     c.open = get_int(c.starts, n_ends) if n_starts > n_ends else 0
     while at == end and c.open and end - c.open > MAX_CHUNK:
-        # Cut parts of the greatest length off even a chunk that may continue.
+        # Cut parts of maximum length off a chunk even if it may continue.
         put64(c.starts, n_ends, c.open)
         c.open = _cut(c.open, end, MAX_CHUNK)
         put64(c.ends, n_ends, c.open)
@@ -152,7 +153,7 @@ def _find_chunks(c: ChunkState, at: int, end: int) -> int:
 
 @compiled
 def _cut(s: int, e: int, longest: int) -> int:
-    """End of the first part of a chunk s..e, of at most ``longest`` bytes and whole characters."""
+    """Return the end of a chunk's first part: at most ``longest`` bytes, in whole characters."""
     if e - s <= longest:
         return e
     cut = s + longest
@@ -186,7 +187,7 @@ def _hash_chunks(c: ChunkState) -> None:
 
 @compiled
 def _search(c: ChunkState, k: int) -> bool:
-    """True if chunk k of the batch is cached; ``c.keys`` gets the slot where the search ends."""
+    """Return whether chunk k of the batch is cached. Store where the search ended in ``c.keys``."""
     k0, k1, k2 = get64(c.keys, 4 * k), get64(c.keys, 4 * k + 1), get64(c.keys, 4 * k + 2)
     slot, cache_end = get_int(c.keys, 4 * k + 3), c.cache + 32 * (c.mask + 1)
     used = get64(slot, 2)
@@ -201,10 +202,10 @@ def _search(c: ChunkState, k: int) -> bool:
 
 @compiled
 def _fetch_values(c: ChunkState, split: SplitState, words: WordState) -> None:
-    """Fill ``c.values``: the cache's value of each chunk of the batch, or _NEW.
+    """Fill ``c.values`` with the cached value of each chunk of the batch, or _NEW.
 
     The words of new chunks are prefetched, since :func:`_append_ids` splits one chunk after the
-    other and would wait for memory at each.
+    other and would wait for memory at each chunk.
     """
     keys, values, missing, n_missing = c.keys, c.values, c.missing, 0
     for k in range(c.n_batch):
@@ -213,7 +214,7 @@ def _fetch_values(c: ChunkState, split: SplitState, words: WordState) -> None:
         differences |= get64(slot, 1) ^ get64(keys, 4 * k + 1)
         differences |= get64(slot, 2) ^ get64(keys, 4 * k + 2)
         put64(values, k, get64(slot, 3))
-        # Always written, and kept only if n_missing advances: this avoids an unpredictable branch.
+        # Always written, but kept only if n_missing advances: this avoids an unpredictable branch.
         put32(missing, n_missing, k)
         n_missing += np.int64(differences != np.uint64(0))
     for i in range(n_missing):
@@ -239,7 +240,7 @@ def _append_ids(
     for k in range(c.n_batch):
         value = get64(values, k)
         if value == _NEW:
-            # The cache may have it by now: a new chunk may occur twice in the batch.
+            # The cache may have the chunk by now, since it may occur twice in the batch.
             if not _search(c, k):
                 ids.n = n_ids
                 ids.n_tokens += tokens
@@ -251,7 +252,7 @@ def _append_ids(
         n_kept = np.int64(value >> np.uint64(48)) & 0xFF
         first = np.int64(value) & 0xFFFFFFFF
         if n_kept <= 1:
-            # As in `_fetch_values`: always written, and kept only if n_ids advances.
+            # As in `_fetch_values`: always written, but kept only if n_ids advances.
             put32(to, n_ids, first)
             n_ids += n_kept
         else:
@@ -264,7 +265,7 @@ def _append_ids(
 
 @compiled
 def _noted(asked: WordState, s: int, e: int) -> int:
-    """Id of a chunk, which is added if it is new; negative if there is no room for it."""
+    """Return a chunk's id, adding the chunk if it is new; negative if there is no room."""
     chunk = find_word(asked, s, e)
     if chunk < 0 and asked.n + 1 < asked.capacity and asked.n_bytes + e - s <= asked.arena_capacity:
         return add_word(asked, -1 - chunk, s, e)
@@ -280,10 +281,10 @@ def _new_chunk(
     ids: IdState,
     k: int,
 ) -> int:
-    """Append the ids of chunk k of the batch and cache it in its slot; returns its word count.
+    """Append the ids of chunk k of the batch and cache it in its slot. Return its word count.
 
-    From the first chunk on that spaCy must be asked about, :func:`scan` drops the ids. Further such
-    chunks are noted, so that spaCy is asked about many at a time.
+    Once spaCy must be asked about a chunk, :func:`scan` drops the ids from that chunk on. Further
+    such chunks are noted, so that spaCy is asked about many chunks at once.
     """
     s, e = get_int(c.starts, k), get_int(c.ends, k)
     first, n = ids.n, 0
@@ -332,10 +333,10 @@ def scan(
 ) -> int:
     """Append the ids of the kept words of the UTF-8 at the addresses at..end.
 
-    Returns the address where it stopped: ``end``; the start of a chunk that may continue after
-    ``end``; the start of a batch whose words the table has no room for (``c.need`` bytes); or
+    Return the address where scanning stopped: ``end``; the start of a chunk that may continue after
+    ``end``; the start of a batch whose words have no room in the table (``c.need`` bytes); or
     ``c.unknown``, the first chunk that spaCy must be asked about. SLACK bytes after ``end`` must be
-    readable; there must be room for one id per byte.
+    readable, and there must be room for one id per byte.
     """
     c.open = c.inside = c.carry = c.need = c.unknown = 0
     while at < end:

@@ -1,8 +1,8 @@
 """Lookup tables of the tokenizer, built once per process from ``english.json`` and Unicode data.
 
-The rules of the language (character classes, exceptions, stop words) are data in ``english.json``;
-what a letter is and how it is lowercased comes from Python's Unicode tables, whose version is
-therefore part of :data:`TOKENIZER_VERSION`.
+The rules of English (character classes, exceptions, stop words) are data in ``english.json``. What
+counts as a letter, and its lowercase, come from Python's Unicode tables. Their version is therefore
+part of :data:`TOKENIZER_VERSION`.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ MAX_SPECIAL, MAX_UNIT = 16, 5
 # One bit per property, in the table of flags indexed by code point.
 ALPHA, LOWER, UPPER, QUOTE, ICON, PREFIX, SUFFIX, CURRENCY = (1 << n for n in range(8))
 BEFORE_DOT, SPACE, ALNUM, MARK, DIGIT, CASED, IGNORABLE = (1 << n for n in range(8, 15))
-# OPENER and JOINER: first characters of the first and the second piece of reassembled exceptions.
+# OPENER and JOINER mark what the first and second piece of reassembled exceptions start with.
 OPENER, JOINER = 1 << 15, 1 << 16
 
 #: ASCII letters, with single apostrophes between them.
 _RUN = re.compile("[A-Za-z]+(?:['\u2019][A-Za-z]+)*")
-#: Hash of a run: the upper RUN_BITS bits of RUN_HASH times its first eight bytes in lowercase.
+#: The hash of a run is the upper RUN_BITS bits of RUN_HASH times its first 8 bytes in lowercase.
 RUN_BITS, RUN_HASH = 13, np.uint64(0x9E3779B97F4A7C15)
 _ONES = (1 << 64) - 1
 _LANGUAGE_FLAGS = {
@@ -61,15 +61,16 @@ class Tables(NamedTuple):
     """Constant tables of the tokenizer, of 32-bit items.
 
     Attributes:
-        flags: by code point: properties, the bits ALPHA to JOINER.
-        lower: by code point: simple lowercase. U+0130 maps to i; the kernel adds its dot.
-        cuts: by word of ``listed``: bit k is set if a token of the exception ends after k
+        flags: properties of each code point, as bits ALPHA to JOINER.
+        lower: simple lowercase of each code point. U+0130 maps to i; the kernel adds its dot.
+        cuts: for each word of ``listed``, bit k is set if a token of the exception ends after k
             characters; 0 for a unit.
-        parts: the same for the pieces into which the other rules split an exception; 0 if it is
-            never reassembled.
-        is_unit: by word of ``listed``: 1 for a unit of measurement or a long currency sign.
-        runs: a bit for each hash of a run, set if the run may not be a word of its own.
-        listed: exceptions and units; word k of the other tables is item k - 1 of this.
+        parts: the same for the pieces into which the other rules split an exception; 0 for an
+            exception that is never reassembled.
+        is_unit: for each word of ``listed``, 1 for a unit of measurement or a long currency sign.
+        runs: a bit for each hash of a run, set if the run may not be a word by itself.
+        listed: exceptions and units. Item k of ``cuts``, ``parts`` and ``is_unit`` is for item
+            k - 1 of this.
     """
 
     flags: NDArray[np.uint32]
@@ -83,13 +84,13 @@ class Tables(NamedTuple):
 
 @lru_cache(maxsize=1)
 def english() -> dict[str, Any]:
-    """The content of ``english.json``."""
+    """Read ``english.json``."""
     file = resources.files("plumbline.jobs.kernel.tokens").joinpath("english.json")
     return dict(json.loads(file.read_text(encoding="utf-8")))
 
 
 def stop_words(language: str = "") -> frozenset[str]:
-    """spaCy's stop words of a language in lowercase, given its token rules; by default of English.
+    """Return spaCy's lowercase stop words for a language's token rules; by default for English.
 
     >>> "the" in stop_words(), "sie" in stop_words(TokenRules("de").text)
     (True, True)
@@ -100,7 +101,7 @@ def stop_words(language: str = "") -> frozenset[str]:
 
 
 def tokenizer_version(language: str = "") -> str:
-    """Version of the tokenizer of a language: counts of two tokenizers are never mixed.
+    """Return the version of a language's tokenizer. Counts of two versions are never mixed.
 
     >>> tokenizer_version().startswith("plumbline-en-")
     True
@@ -130,7 +131,7 @@ def _category_flags() -> NDArray[np.uint32]:
 
 
 def _ignorable(ch: str) -> bool:
-    """True if lowercasing ignores ``ch`` when it decides whether a sigma is final."""
+    """Return whether lowercasing ignores ``ch`` when it decides whether a sigma is final."""
     after_letter, after_digit = (f"{c}{ch}\u03a3".lower()[-1] for c in "A1")
     return after_letter == "\u03c2" and after_digit == "\u03c3"
 
@@ -145,7 +146,7 @@ def _lowercase() -> NDArray[np.int32]:
         text = "".join(map(chr, range(start, end))).lower()
         lower[start:end] = np.frombuffer(text.encode("utf-32-le"), np.int32)
     lower[0x130] = ord("i")
-    # For a capital sigma the kernel decides by its neighbours; this is the form that isn't final.
+    # The lowercase of a capital sigma depends on its neighbours; this is the form that isn't final.
     lower[0x3A3] = 0x3C3
     return lower
 
@@ -159,7 +160,7 @@ def _cuts(pieces: list[str]) -> int:
 
 
 def _split_runs(specials: dict[str, list[str]], stops: Iterable[str]) -> NDArray[np.int32]:
-    """The table ``runs``: runs that an exception splits, or that are part of a stop word."""
+    """Make the table ``runs``: runs that an exception splits, or that are part of a stop word."""
     split = specials | {word: [] for word in stops if not word.isalpha()}
     bits = np.zeros(1 << RUN_BITS, np.uint8)
     for word, pieces in split.items():
@@ -173,7 +174,7 @@ def _split_runs(specials: dict[str, list[str]], stops: Iterable[str]) -> NDArray
 
 @lru_cache(maxsize=1)
 def tables() -> Tables:
-    """All tables, built once per process (about a third of a second)."""
+    """Build all tables, once per process (about a third of a second)."""
     facts = english()
     flags = _category_flags()
     for name, bit in _LANGUAGE_FLAGS.items():
@@ -232,17 +233,17 @@ class SplitState:
 
 @compiled
 def point(s: SplitState, k: int) -> int:
-    """Code point k of the chunk."""
+    """Return code point k of the chunk."""
     return get32(s.cps, k)
 
 
 @compiled
 def kind_of(s: SplitState, k: int) -> int:
-    """The flags of code point k of the chunk."""
+    """Return the flags of code point k of the chunk."""
     return get32(s.flags, get32(s.cps, k))
 
 
 @compiled
 def is_digit(s: SplitState, k: int) -> bool:
-    """True if code point k is an ASCII digit."""
+    """Return whether code point k is an ASCII digit."""
     return _ZERO <= get32(s.cps, k) <= _NINE

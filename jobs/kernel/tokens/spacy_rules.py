@@ -1,7 +1,7 @@
 """spaCy's tokenizer and stop words of a language; spaCy is imported on first use.
 
-A chunk is a run of text without whitespace. Each chunk is split by itself, so spaCy's few
-exceptions that contain a space have no effect.
+A chunk is a run of text without whitespace. Chunks are split one by one, so spaCy's few exceptions
+that contain a space have no effect.
 """
 
 from __future__ import annotations
@@ -49,16 +49,16 @@ def _blank_language(code: str) -> Language:
 
 
 def spacy_version(code: str) -> str:
-    """The installed spaCy's version, after a check that it can split the language into words.
+    """Check that the installed spaCy can split the language into words. Return spaCy's version.
 
-    Raises ``MissingComponent`` without spaCy, ``UsageProblem`` for a language that it can't split.
+    Raises ``MissingComponent`` without spaCy, ``UsageProblem`` if spaCy can't split the language.
     """
     _blank_language(code)
     return version("spacy")
 
 
 def stop_words(rules: TokenRules) -> frozenset[str]:
-    """spaCy's stop words of a language, minus ``rules.kept``, plus ``rules.added``.
+    """Return spaCy's stop words for a language, minus ``rules.kept``, plus ``rules.added``.
 
     >>> "elle" in stop_words(TokenRules("fr", added=("dit",)))
     True
@@ -71,7 +71,7 @@ def stop_words(rules: TokenRules) -> frozenset[str]:
 
 @lru_cache(maxsize=8)
 def tokenizer_of(code: str) -> Any:
-    """spaCy's tokenizer of a language.
+    """Return spaCy's tokenizer for a language.
 
     >>> [t.text for t in tokenizer_of("fr")("l'homme")]
     ["l'", 'homme']
@@ -88,9 +88,9 @@ def tokenizer_of(code: str) -> Any:
 
 
 def pieces(tokenizer: Any, chunks: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Split chunks by a spaCy tokenizer: number of pieces int64[chunk], their ends int64[piece].
+    """Split chunks with a spaCy tokenizer. Return numbers of pieces and the pieces' ends (int64).
 
-    An end is in characters from the start of the piece's chunk.
+    An end is counted in characters from the start of the piece's chunk.
 
     >>> pieces(tokenizer_of("fr"), ["l'homme", "dit."])
     (array([2, 2]), array([2, 7, 3, 4]))

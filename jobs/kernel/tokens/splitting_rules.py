@@ -1,9 +1,9 @@
 """The English splitting rules on one whitespace-free chunk of code points, compiled.
 
-A chunk is cut into consecutive pieces, so a split is a rising list of end positions. The rules are
-those of spaCy's English tokenizer. Exceptions come first, then one prefix and one suffix at a time;
-exceptions are looked up again after each. Then come URLs, then infixes. Finally exceptions are
-reassembled from neighbouring pieces.
+A chunk is cut into consecutive pieces, so a split is an ascending list of end positions. The rules
+are those of spaCy's English tokenizer. Exceptions come first. Then one prefix and one suffix at a
+time are split off, and exceptions are looked up again after each. Then come URLs, then infixes.
+Finally, exceptions are reassembled from neighbouring pieces.
 
 Positions a, b, k are indices of code points in the chunk ``s.cps``.
 """
@@ -49,7 +49,7 @@ _CASE_BITS = np.uint64(0x2020202020202020)
 
 @compiled
 def _n_dots(s: SplitState, a: int, b: int) -> int:
-    """Number of dots from a on, before b."""
+    """Count the dots from a on, before b."""
     k = a
     while k < b and point(s, k) == _DOT:
         k += 1
@@ -58,7 +58,7 @@ def _n_dots(s: SplitState, a: int, b: int) -> int:
 
 @compiled
 def find_special(s: SplitState, a: int, b: int) -> int:
-    """The exception that equals the code points a..b, or -1."""
+    """Return the exception that equals the code points a..b, or -1."""
     if b - a > MAX_SPECIAL or b <= a:
         return -1
     word = find_word(s, s.cps + 4 * a, s.cps + 4 * b)
@@ -67,7 +67,7 @@ def find_special(s: SplitState, a: int, b: int) -> int:
 
 @compiled
 def may_split(s: SplitState, at: int, n: int) -> bool:
-    """True if an exception may split the n bytes of letters and apostrophes at an address."""
+    """Return whether an exception may split the n bytes of letters and apostrophes at ``at``."""
     first = (get64(at, 0) | _CASE_BITS) & low_bytes(min(n, 8))
     bit = np.int64(first * RUN_HASH >> np.uint64(64 - RUN_BITS))
     return (get32(s.runs, bit >> 5) >> (bit & 31)) & 1 != 0
@@ -75,7 +75,7 @@ def may_split(s: SplitState, at: int, n: int) -> bool:
 
 @compiled
 def _long_currency(s: SplitState, a: int, b: int) -> int:
-    """Length of "US$", "C$" or "A$" at a; 0 for anything else."""
+    """Return the length of "US$", "C$" or "A$" at a; 0 for anything else."""
     if a + 1 < b and point(s, a + 1) == _DOLLAR and point(s, a) != _U:
         return 2
     is_us = a + 2 < b and point(s, a) == _U and point(s, a + 1) == _S
@@ -84,7 +84,7 @@ def _long_currency(s: SplitState, a: int, b: int) -> int:
 
 @compiled
 def prefix_length(s: SplitState, a: int, b: int) -> int:
-    """Number of characters at the start of a..b that split off as a prefix; 0 for none."""
+    """Return how many characters at the start of a..b are split off as a prefix; 0 for none."""
     c = point(s, a)
     if c == _DOT:
         n = _n_dots(s, a, b)
@@ -117,7 +117,7 @@ def _final_dots(s: SplitState, a: int, b: int) -> int:
 
 @compiled
 def _final_unit(s: SplitState, a: int, b: int) -> int:
-    """Length of the longest unit or long currency sign at the end that follows an ASCII digit."""
+    """Return the length of the longest final unit or currency sign that follows an ASCII digit."""
     for n in range(min(MAX_UNIT, b - a - 1), 0, -1):
         if is_digit(s, b - n - 1):
             word = find_word(s, s.cps + 4 * (b - n), s.cps + 4 * b)
@@ -128,7 +128,7 @@ def _final_unit(s: SplitState, a: int, b: int) -> int:
 
 @compiled
 def suffix_length(s: SplitState, a: int, b: int) -> int:
-    """Number of characters at the end of a..b that split off as a suffix; 0 for none."""
+    """Return how many characters at the end of a..b are split off as a suffix; 0 for none."""
     if a >= b:
         return 0
     c = point(s, b - 1)
@@ -159,7 +159,7 @@ def _hyphen_length(s: SplitState, p: int, b: int) -> int:
 
 @compiled
 def infix_length(s: SplitState, a: int, b: int, p: int) -> int:
-    """Length of the infix at position p of a..b; 0 for none."""
+    """Return the length of the infix at position p of a..b; 0 for none."""
     c, kind = point(s, p), kind_of(s, p)
     if c == _DOT:
         n = _n_dots(s, p, b)
@@ -189,7 +189,7 @@ def infix_length(s: SplitState, a: int, b: int, p: int) -> int:
 
 @compiled
 def split_chunk(s: SplitState, n: int) -> int:
-    """Cut the chunk of n code points; writes ends of pieces to ``s.ends``, returns how many."""
+    """Cut the chunk of n code points. Write the ends of pieces to ``s.ends``; return how many."""
     a, b, n_ends, n_tail, last = 0, n, 0, 0, -1
     ends, tail = s.ends, s.tail
     while b > a and b - a != last:
@@ -229,7 +229,7 @@ def split_chunk(s: SplitState, n: int) -> int:
 
 @compiled
 def _split_core(s: SplitState, a: int, b: int, n_ends: int) -> int:
-    """Cut a..b at its infixes; returns the new number of ends."""
+    """Cut a..b at its infixes. Return the new number of ends."""
     if a >= b:
         return n_ends
     if not is_url(s, a, b):
@@ -265,13 +265,13 @@ def _write_cuts(cuts: int, a: int, ends: int, n_ends: int) -> int:
 
 @compiled
 def _start(s: SplitState, piece: int) -> int:
-    """Where a piece starts."""
+    """Return where a piece starts."""
     return get_int(s.ends, piece - 1) if piece else 0
 
 
 @compiled
 def _parts_of(s: SplitState, first: int, count: int) -> int:
-    """Index of the exception whose pieces are the ``count`` pieces from ``first`` on, or -1."""
+    """Return the exception that consists of the ``count`` pieces from ``first`` on, or -1."""
     a, b = _start(s, first), get_int(s.ends, first + count - 1)
     if b - a > MAX_SPECIAL:
         return -1
@@ -286,15 +286,15 @@ def _parts_of(s: SplitState, first: int, count: int) -> int:
 
 @compiled
 def _reassemble(s: SplitState, n: int) -> int:
-    """Reassemble exceptions from neighbouring pieces, longest first, leftmost first.
+    """Reassemble exceptions from neighbouring pieces, the longest first, then the leftmost.
 
-    ``s.tail[k]`` becomes the index of the exception that starts with piece k, -2 for its other
-    pieces, and -1 for a piece outside exceptions.
+    ``s.tail[k]`` becomes the index of the exception that starts with piece k, -2 for further pieces
+    of an exception, and -1 for a piece outside exceptions.
     """
     any_match, longest, tail = False, 1, s.tail
     for k in range(n):
         put64(tail, k, -1)
-        # Nothing is reassembled unless a piece can be the second of an exception.
+        # Nothing is reassembled unless a piece can be the second piece of an exception.
         if k and kind_of(s, _start(s, k)) & JOINER:
             longest = MAX_SPECIAL
     for count in range(min(n, longest), 1, -1):
@@ -313,7 +313,7 @@ def _reassemble(s: SplitState, n: int) -> int:
 
 @compiled
 def _rewrite(s: SplitState, n: int) -> int:
-    """Replace the ends of the pieces by those of the exceptions in ``s.tail``."""
+    """Replace the ends of pieces with the ends of the tokens of exceptions in ``s.tail``."""
     # An exception never has more tokens than the pieces that it replaces here, so ``ends`` is never
     # overwritten before it is read.
     out, a, k = 0, 0, 0

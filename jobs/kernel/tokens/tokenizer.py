@@ -1,9 +1,9 @@
-"""The tokenizer: text to kept words, for counting and as plain functions.
+"""The tokenizer, which turns text into kept words, for counting and as plain functions.
 
-spaCy's rules of a language cut a text into pieces. A word is a piece in lowercase, from its first
+spaCy's rules for a language cut a text into pieces. A word is a piece in lowercase, from its first
 letter or number to its last letter, mark or number. A piece without a letter or number isn't a
-word. Kept tokens are the targets and all words that are not stop words. The rules of English are
-compiled; for other languages spaCy splits new chunks.
+word. Kept tokens are the targets and all words that are not stop words. The rules for English are
+compiled here; for other languages, spaCy itself splits new chunks.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from plumbline.jobs.kernel.tokens.words import IdState, Words, WordState
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.languages import TokenRules
 
-#: Targets that `tokenize` keeps by default: gendered pronouns, all of them stop words of spaCy.
+#: Targets that `tokenize` keeps by default: gendered pronouns, all of which are spaCy stop words.
 DEFAULT_TARGETS = ("he", "she", "his", "her", "him", "hers", "himself", "herself")
 #: Most chunks that spaCy splits per call.
 _ASKED_TOGETHER = 4096
@@ -41,7 +41,7 @@ class ChunkCache:
     """The cache of chunks.
 
     Args:
-        most: most slots. A full cache of this size is emptied, which loses no counts.
+        most: maximum number of slots. A full cache of this size is emptied, which loses no counts.
     """
 
     def __init__(self, most: int = 1 << 20) -> None:
@@ -89,12 +89,12 @@ class ChunkCache:
 
 
 class Answers:
-    """spaCy's answers: where it cuts the chunks that it was asked about.
+    """spaCy's answers: where spaCy cuts the chunks it was asked about.
 
     Args:
         rules: the language's token rules.
         split: record that gets the addresses of the answers, for compiled code.
-        most: limit on the number of chunks, beyond which all are forgotten. The limit on their
+        most: limit on the number of chunks; beyond it, all are forgotten. The limit on the chunks'
             bytes is 64 times as high.
 
     Attributes:
@@ -120,7 +120,7 @@ class Answers:
         self._add(np.zeros(1, np.int64), np.zeros(0, np.int64))
 
     def ask(self) -> None:
-        """Ask spaCy about the chunks noted since the last call; if none are, make room for some."""
+        """Ask spaCy about the chunks noted since the last call. If there are none, make room."""
         noted = self.chunks.words_from(self._split.n_answered)
         if not noted:
             if len(self.chunks) < self._most and self.chunks.state.n_bytes < 64 * self._most:
@@ -139,7 +139,7 @@ class Answers:
 
 
 class Tokenizer:
-    """Text to ids of kept words.
+    """Turns text into ids of kept words.
 
     Args:
         targets: lowercase words that are kept even if they are stop words.
@@ -183,7 +183,7 @@ class Tokenizer:
 
     @property
     def need(self) -> int:
-        """Number of words, and bytes, for which the last scan had no room; 0 if it had enough."""
+        """How many words (and bytes) the last scan had no room for; 0 if there was enough room."""
         return int(self.cache.state.need)
 
     def scan(self, at: int, end: int) -> int:
@@ -201,16 +201,16 @@ class Tokenizer:
         self.cache.clear()
 
     def pending(self, n: int) -> NDArray[np.int32]:
-        """The last ``n`` ids."""
+        """Return the last ``n`` ids."""
         end = int(self.ids.n)
         return self._ids[end - n : end]
 
     def tokens(self, text: str) -> list[str]:
-        """Kept tokens of a text in order."""
+        """Return the kept tokens of a text in order."""
         return self._texts_of(self._scanned(text.encode()))
 
     def words_of_chunks(self, chunks: Sequence[str]) -> tuple[list[str], NDArray[np.int64]]:
-        """Kept tokens of chunks in order, and their number up to the end of each chunk.
+        """Return the kept tokens of chunks in order, and how many there are up to each chunk's end.
 
         >>> words, ends = Tokenizer(["she"]).words_of_chunks(["She", "...", "drinks"])
         >>> words, ends.tolist()
@@ -224,7 +224,7 @@ class Tokenizer:
         return [self.words.text(word) for word in ids.tolist()]
 
     def _scanned(self, text: bytes) -> NDArray[np.int32]:
-        """Ids of the kept tokens of a text in UTF-8."""
+        """Return the ids of the kept tokens of a text in UTF-8."""
         data = np.frombuffer(text + b"\n" + bytes(SLACK), np.uint8)
         end = address(data) + data.size - SLACK
         self.ids.n, at = 0, address(data)
@@ -239,16 +239,16 @@ class Tokenizer:
 
 
 def tokenize(text: str, targets: Sequence[str] = DEFAULT_TARGETS, language: str = "") -> list[str]:
-    """Kept tokens of a text in order: words that are not stop words, and all targets.
+    """Return the kept tokens of a text in order: words that are not stop words, and all targets.
 
     Args:
-        text: any string. NUL separates words like a blank; runs without whitespace longer than
-            65,536 bytes (English) or 1,024 bytes (other languages) are cut there.
+        text: any string. NUL separates words like a space. Runs without whitespace are cut after
+            65,536 bytes (English) or 1,024 bytes (other languages).
         targets: lowercase words that are kept even if they are stop words.
         language: token rules, see ``warehouse.languages``; empty for English.
 
     Raises:
-        UnicodeEncodeError: when the text holds a lone surrogate.
+        UnicodeEncodeError: the text contains a lone surrogate.
         MissingComponent: the language is not English, and spaCy is not installed.
 
     >>> tokenize("She couldn't see the U.S. Army's well-known captain, could she?")
@@ -262,7 +262,7 @@ def tokenize(text: str, targets: Sequence[str] = DEFAULT_TARGETS, language: str 
 def tokenize_all(
     texts: Iterable[str], targets: Sequence[str] = DEFAULT_TARGETS, language: str = ""
 ) -> Iterator[list[str]]:
-    """:func:`tokenize` for many texts in order, with one set of tables.
+    """Do :func:`tokenize` for many texts in order, with one set of tables.
 
     >>> list(tokenize_all(["She ran.", "He ran home."]))
     [['she', 'ran'], ['he', 'ran', 'home']]
@@ -275,7 +275,7 @@ class Targets:
     """Words to count pairs of, and the token rules of their language.
 
     Raises:
-        UsageProblem: there are no words, one is listed twice, or one is not a token.
+        UsageProblem: there are no words, or a word is listed twice or is not a token.
         MissingComponent: the language is not English, and spaCy is not installed.
     """
 
@@ -289,6 +289,6 @@ class Targets:
         all_tokens = tokenize_all(self.words, self.words, self.language)
         for word, tokens in zip(self.words, all_tokens, strict=True):
             if tokens != [word]:
-                problem = "is not one lowercase token, so never occurs"
+                problem = "is not one lowercase token, so it never occurs"
                 fix = "give one word in lowercase, as the tokenizer cuts it"
                 raise UsageProblem(f"target {word!r}", problem, fix)

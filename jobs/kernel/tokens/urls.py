@@ -1,7 +1,7 @@
-"""URLs and e-mail addresses by the rule of spaCy's English tokenizer, compiled.
+"""Recognizing URLs and e-mail addresses by the rule of spaCy's English tokenizer, compiled.
 
-An optional scheme and user, then a public IPv4 address or a name with a lowercase last label, then
-an optional port and path.
+They consist of an optional scheme and user, a public IPv4 address or a name whose last label is
+lowercase, and an optional port and path.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _ZERO, _ONE, _TWO, _FIVE, _NINE = ord("0"), ord("1"), ord("2"), ord("5"), ord("9
 
 @compiled
 def _port_and_path(s: SplitState, r: int, b: int) -> bool:
-    """True if r..b is empty, or a port, a path, or both."""
+    """Return whether r..b is empty, or a port, a path, or both."""
     if r < b and point(s, r) == _COLON:
         k = r + 1
         while k < b and k - r <= 5 and kind_of(s, k) & DIGIT:
@@ -56,11 +56,11 @@ def _is_label(s: SplitState, a: int, b: int) -> bool:
 
 @compiled
 def _is_octet(s: SplitState, a: int, b: int, part: int) -> bool:
-    """True if a..b can be number ``part`` (0 to 3) of a public IPv4 address.
+    """Return whether a..b can be number ``part`` (0 to 3) of a public IPv4 address.
 
-    Numbers of three digits start with 1 or 2 and are below 224, 256, 256 or 255 in part 0, 1, 2 or
-    3. Shorter ones start with 1 to 9 in parts 0 and 3, with any digit in parts 1 and 2. Digits
-    whose value isn't tested may be of any script.
+    A number of three digits starts with 1 or 2 and is below 224, 256, 256 or 255 in part 0, 1, 2 or
+    3. A shorter number starts with 1 to 9 in parts 0 and 3, and with any digit in parts 1 and 2.
+    Digits whose value isn't tested may be of any script.
     """
     if not 1 <= b - a <= 3:
         return False
@@ -80,7 +80,7 @@ def _is_octet(s: SplitState, a: int, b: int, part: int) -> bool:
 
 @compiled
 def _value(s: SplitState, a: int, b: int) -> int:
-    """The number a..b in ASCII digits, or -1."""
+    """Return the number a..b if it is in ASCII digits, else -1."""
     value = 0
     for k in range(a, b):
         if not is_digit(s, k):
@@ -91,7 +91,7 @@ def _value(s: SplitState, a: int, b: int) -> int:
 
 @compiled
 def _is_address(s: SplitState, h: int, r: int) -> bool:
-    """True if h..r is a public IPv4 address in dotted notation."""
+    """Return whether h..r is a public IPv4 address in dotted notation."""
     part, a, first, second = 0, h, 0, 0
     for k in range(h, r + 1):
         if k < r and point(s, k) != _DOT:
@@ -112,7 +112,7 @@ def _is_address(s: SplitState, h: int, r: int) -> bool:
 
 @compiled
 def _is_host(s: SplitState, h: int, b: int) -> bool:
-    """True if h..b is a host with an optional port and path."""
+    """Return whether h..b is a host with an optional port and path."""
     r, last_dot, label = h, -1, h
     names = True
     while r < b and point(s, r) not in (_COLON, _SLASH, _QUESTION, _HASH):
@@ -135,7 +135,7 @@ def _is_host(s: SplitState, h: int, b: int) -> bool:
 
 @compiled
 def is_url(s: SplitState, a: int, b: int) -> bool:
-    """True if a..b is a URL or e-mail address as a whole."""
+    """Return whether a..b as a whole is a URL or e-mail address."""
     dot = False
     for k in range(a + 1, b - 1):
         dot = dot or point(s, k) == _DOT

@@ -1,6 +1,6 @@
 """The word table: every distinct word has a count and an id, from 0 in order of first occurrence.
 
-The first ids are those of the targets, then of stop words, so an id tells which kind a word is.
+The targets have the first ids, and then the stop words, so the id shows which kind a word is.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from plumbline.jobs.kernel.memory import (
     slot_of,
 )
 
-#: The word that stands for the end of a document; no token holds a line feed.
+#: The word that stands for the end of a document; no token contains a line feed.
 END_WORD = b"\n"
 #: Top byte of the key of a word longer than seven bytes.
 _LONG_WORD = np.uint64(0xFF00000000000000)
 
 
 class WordState:
-    """The table for compiled code: ``capacity`` words of ``arena_capacity`` bytes in all."""
+    """The table for compiled code, for up to ``capacity`` words and ``arena_capacity`` bytes."""
 
     slots: int  # address of the hash table: key, id + 1
     mask: int
@@ -51,7 +51,7 @@ class WordState:
 
 @compiled
 def _word_key(s: int, e: int) -> int:
-    """Key of the word s..e, which isn't empty: bytes and length up to 7 bytes, else a hash."""
+    """Return the key of the nonempty word s..e: its bytes and length up to 7 bytes, else a hash."""
     n = e - s
     if n <= 7:
         return (get64(s, 0) & low_bytes(n)) | (np.uint64(n) << np.uint64(56))
@@ -76,7 +76,7 @@ def _is_word(words: WordState, word: int, s: int, e: int) -> bool:
 
 @compiled
 def find_word(words: WordState, s: int, e: int) -> int:
-    """Id of the word at the addresses s..e; for a new word -1 - slot, where ``slot`` is free."""
+    """Return the id of the word at addresses s..e; for a new word -1 - slot, with a free slot."""
     key = _word_key(s, e)
     at = slot_of(key, words.mask)
     while get64(words.slots, 2 * at):
@@ -96,12 +96,12 @@ def prefetch_word(words: WordState, s: int, e: int) -> None:
 
 @compiled
 def add_word(words: WordState, slot: int, s: int, e: int) -> int:
-    """Add the word s..e, for which there must be room, at a free slot; returns its id."""
+    """Add the word s..e, for which there must be room, at a free slot. Return its id."""
     word, start = words.n, words.n_bytes
     put64(words.slots, 2 * slot, _word_key(s, e))
     put64(words.slots, 2 * slot + 1, word + 1)
     for k in range((e - s + 7) >> 3):
-        # Writes up to 7 bytes too many, which the next word replaces.
+        # This writes up to 7 bytes too many, which the next word replaces.
         put64(words.arena + start, k, get64(s, k))
     words.n, words.n_bytes = word + 1, start + e - s
     put64(words.offsets, word + 1, words.n_bytes)
@@ -149,11 +149,11 @@ class Words:
         return sum(array.nbytes for array in arrays)
 
     def growth(self, need: int) -> int:
-        """Least bytes that :meth:`grow` takes, while old and new arrays exist."""
+        """Return the fewest bytes that :meth:`grow` takes while both old and new arrays exist."""
         return 2 * self.n_bytes + 32 * need
 
     def grow(self, need: int) -> None:
-        """Make room for ``need`` more words with ``need`` bytes in all before lowercasing."""
+        """Make room for ``need`` more words that have ``need`` bytes in all before lowercasing."""
         state = self.state
         capacity = self._counts.size
         while capacity < state.n + need + 1:
@@ -169,7 +169,7 @@ class Words:
         self._publish()
 
     def clear(self, pending: NDArray[np.int32]) -> None:
-        """Forget all counts, and all words except the fixed ones and those with ids in ``pending``.
+        """Forget all counts, and all words except fixed words and those with ids in ``pending``.
 
         ``pending`` gets the new ids.
         """
@@ -186,15 +186,15 @@ class Words:
         return int(self.state.n)
 
     def text(self, word: int) -> str:
-        """The word with an id."""
+        """Return the word with an id."""
         return self._bytes(word).decode()
 
     def words_from(self, first: int) -> list[str]:
-        """The words with ids from ``first`` on."""
+        """Return the words with ids from ``first`` on."""
         return [self.text(word) for word in range(first, len(self))]
 
     def vocabulary(self) -> pa.Array:
-        """All words by id."""
+        """Return all words by id."""
         n = int(self.state.n)
         offsets = pa.py_buffer(self._offsets[: n + 1].tobytes())
         arena = pa.py_buffer(self._arena[: int(self.state.n_bytes)].tobytes())
@@ -202,9 +202,9 @@ class Words:
         return large.cast(pa.string()) if arena.size < 1 << 31 else large
 
     def table(self, vocabulary: pa.Array, with_ids: bool) -> pa.Table:
-        """Table word, n_word: every counted word once, in order of first occurrence.
+        """Return a table of word and n_word: each counted word once, in order of first occurrence.
 
-        ``with_ids`` adds word_id, for the tokens that refer to it.
+        ``with_ids`` adds column word_id, for the tokens that refer to it.
         """
         counts = self._counts[: len(vocabulary)]
         seen = np.flatnonzero(counts)
@@ -215,7 +215,7 @@ class Words:
         return self._arena[self._offsets[word] : self._offsets[word + 1]].tobytes()
 
     def intern(self, words: list[bytes]) -> NDArray[np.int32]:
-        """Ids of words, which are added if new; there must be room for them."""
+        """Return the ids of words, adding new words; there must be room for them."""
         data = np.frombuffer(b"".join(words) + bytes(SLACK), np.uint8)
         ends = np.cumsum([len(word) for word in words], dtype=np.int64)
         ids = np.empty(len(words), np.int32)
@@ -237,7 +237,7 @@ def _longer(array: NDArray[np.int64], n: int) -> NDArray[np.int64]:
 
 
 class IdState:
-    """Ids of kept words that are not counted yet, with the id of END_WORD after each document."""
+    """Ids of kept words not counted yet, with the id of END_WORD after each document."""
 
     ids: int  # address of 32-bit items
     n: int

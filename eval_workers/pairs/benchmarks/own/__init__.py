@@ -1,1 +1,1 @@
-"""A user's own benchmarks: pairs in a file, or templates with words to fill in."""
+"""A user's own benchmarks: pairs from a file, or templates and the words that fill them."""

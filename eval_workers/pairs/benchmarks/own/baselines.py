@@ -1,10 +1,10 @@
 """Baselines of pairs whose groups differ by content words, and a warning about such pairs.
 
-The log ratios of pairs such as *old* and *quiet* are mostly how frequent the words are. So the
-words of such a pair are scored in a neutral sentence too: columns ``baseline_a`` and
-``baseline_b``. View ``scored_pair`` subtracts the log ratio of these sentences. Words that lists
-name as a group's (pronouns, gendered words, first names) and function words need no baseline, nor
-do groups called female and male, which grammar tells apart in other languages.
+The log ratio of a pair such as *old* and *quiet* mostly shows how frequent the two words are. So
+the words of such a pair are also scored in a neutral sentence: columns ``baseline_a`` and
+``baseline_b``. View ``scored_pair`` subtracts the log ratio of these sentences. No baseline is
+needed for function words, nor for words that our lists assign to a group (pronouns, gendered words,
+first names). Nor for the groups female and male: in other languages, grammar tells them apart.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ from plumbline.warehouse import languages, wordlists
 from plumbline.warehouse.text.toml_file import read
 
 _SENTENCE = "The word here is {}."
-#: A baseline has at most so many of a sentence's words: a clause needs its own context.
+#: A baseline takes at most this many words from a sentence: a clause needs its own context.
 _MOST_WORDS = 3
 _WORD = re.compile(r"\w+(?:['’-]\w+)*")
-#: Forms that change with a pronoun or a name, and contractions of these.
+#: Function words that may differ within a pair: articles, auxiliaries, pronouns, titles.
 _FUNCTION_WORDS = """
 a an the am is are was were be been has have had do does don't doesn't isn't aren't wasn't weren't
 hasn't haven't his her hers him himself herself their theirs them themself themselves they she he
 they're she's he's they've they'd she'd he'd they'll she'll he'll mr mrs ms miss
 """
-#: Common words that the languages we have templates for don't have.
+#: Common English words that aren't words of the languages we have templates for.
 _ENGLISH = frozenset(
     ["the", "and", "with", "this", "that", "they", "my", "your", "were", "from", "who", "what"]
 )
-#: A benchmark is taken for English if at least this share of its pairs has one of these words.
+#: A benchmark counts as English if at least this share of its pairs has one of these words.
 _LEAST_ENGLISH = 0.25
 
 
 def frequency_warning(pairs: Sequence[Row]) -> Iterator[str]:
-    """Yield a line if pairs differ by content words, since PD also tells how frequent these are."""
+    """Yield a warning if pairs differ by content words: PD also reflects how frequent these are."""
     if differing := [*_differing(pairs)]:
         n = sum(pair.get("baseline_a") is not None for pair, _, _ in differing)
         baseline = f"subset `less baseline` has {n:,} of them, less what the words score alone"
@@ -50,10 +50,10 @@ def frequency_warning(pairs: Sequence[Row]) -> Iterator[str]:
 
 
 def add_baselines(benchmark: Parsed) -> None:
-    """Give the pairs that need a baseline, and can have one, their ``baseline_a`` and ``_b``.
+    """Set ``baseline_a`` and ``baseline_b`` of the pairs that need a baseline and can have one.
 
-    A pair can have one if its language is English and the words that differ are one run of at most
-    three words in each sentence.
+    A pair can have a baseline if it is English, and if in each sentence the words that differ are
+    consecutive and at most three.
 
     >>> pair = {"sentence_a": "The old man.", "sentence_b": "The quiet man."}
     >>> benchmark = Parsed("demo", [{**pair, "group_a": "old", "group_b": "quiet"}])
@@ -68,7 +68,7 @@ def add_baselines(benchmark: Parsed) -> None:
 
 
 def _is_english(pairs: Sequence[Row], facts: Mapping[str, str]) -> bool:
-    """Whether a recipe says so; if none does, whether the pairs have common English words.
+    """Return whether the recipe says ``en``, or without a recipe, whether the pairs look English.
 
     >>> _is_english([{"sentence_a": "Der alte Mann."}], {}), _is_english([], {"Language": "en"})
     (False, True)
@@ -80,9 +80,10 @@ def _is_english(pairs: Sequence[Row], facts: Mapping[str, str]) -> bool:
 
 
 def _differing(pairs: Sequence[Row]) -> Iterator[tuple[Row, tuple[str, str], bool]]:
-    """Pairs that need a baseline, the words that only one of their sentences has, and ``is_run``.
+    """Yield each pair that needs a baseline, the words that differ, and ``is_run``.
 
-    ``is_run``: in both sentences these words are consecutive and at most three.
+    The words are those in only one of the two sentences, a's and b's. ``is_run`` is true if in both
+    sentences they are consecutive and at most three.
     """
     for pair in pairs:
         if (pair["group_a"], pair["group_b"]) == USUAL:
@@ -96,13 +97,13 @@ def _differing(pairs: Sequence[Row]) -> Iterator[tuple[Row, tuple[str, str], boo
 
 
 def _own(words: Sequence[str], other: Sequence[str]) -> list[int]:
-    """Positions of the words that the other sentence lacks and no list has."""
+    """Return the positions of words that are neither in the other sentence nor in our lists."""
     known = _listed().union(map(_stem, other))
     return [k for k, word in enumerate(words) if _stem(word) not in known]
 
 
 def _stem(word: str) -> str:
-    """A word in lower case without endings that change with number or possession.
+    """Return a word in lower case, without the endings of plurals, verbs and possessives.
 
     >>> [_stem(word) for word in ("carries", "carry", "goes", "go", "Emily’s", "don’t")]
     ['carri', 'carri', 'go', 'go', 'emili', "don't"]
@@ -113,7 +114,7 @@ def _stem(word: str) -> str:
 
 @cache
 def _listed() -> frozenset[str]:
-    """Stems of words that name a group in one of our lists, and of function words."""
+    """Return the stems of function words, and of words that our lists assign to a group."""
     words = set(_FUNCTION_WORDS.split())
     for name in wordlists.LISTS.names():
         words.update(wordlists.load(name).targets)

@@ -1,4 +1,4 @@
-"""Rows of users' files: CSV, TSV, JSON, JSON lines and Parquet, local or at an address."""
+"""Reads rows of users' files: CSV, TSV, JSON, JSON lines and Parquet, local or remote."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from plumbline.warehouse.input.remote_files import find, open_file, reading
 _DELIMITERS = {".csv": "", ".tsv": "\t"}
 _COMPRESSED = (".gz", ".zst")
 KINDS = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet")
-#: Files in which Hugging Face's ``datasets`` describes a directory's data.
+#: Files that Hugging Face's ``datasets`` writes to describe a directory's data.
 _ABOUT_FILES = ("dataset_info.json", "dataset_infos.json")
 
 
 def files_of(source: Path) -> list[Path]:
-    """The files of a path, an address or a pattern of names, sorted.
+    """Return the files that a path, an address or a file name pattern stands for, sorted.
 
-    A directory means all files of ``KINDS`` in it and below it, except the description files of
-    Hugging Face's ``datasets``. Raises ``BadInput`` if there is no file, and if a directory's files
-    are in several folders: those may be different configurations or splits.
+    A directory means all files in it and below it whose type is one of ``KINDS``, except the
+    description files of Hugging Face's ``datasets``. Raises ``BadInput`` if there is no file, or if
+    a directory's files are in several folders, which may be different configurations or splits.
     """
     paths: set[Path] = set()
     for path, about in find(str(source)):
@@ -45,10 +45,10 @@ def files_of(source: Path) -> list[Path]:
 
 
 def rows_of_file(path: Path, at: str = "") -> Iterator[Record]:
-    """The rows of a file, in order; blank lines are skipped.
+    """Yield the rows of a file, in order, without blank lines.
 
-    ``at`` is the place of the list of rows in a JSON document, such as ``data.intrasentence``.
-    Raises ``BadInput`` for a file of another kind, or one that can't be read to its end.
+    ``at`` says where the list of rows is in a JSON document, such as ``data.intrasentence``.
+    Raises ``BadInput`` if the file is of another type or can't be read to its end.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "pairs.jsonl"
@@ -78,7 +78,7 @@ def rows_of_file(path: Path, at: str = "") -> Iterator[Record]:
 
 
 def value_at(row: Mapping[str, Any], path: str) -> Any:
-    """The value of a row's column; ``a.b`` is ``b`` in column ``a``. ``None`` if missing.
+    """Return a row's value in a column, or ``None``; ``a.b`` means ``b`` in column ``a``.
 
     >>> row = {"info": {"ans0": ["The man", "M"]}, "a.b": 1}
     >>> value_at(row, "info.ans0.1"), value_at(row, "a.b"), value_at(row, "info.none")
@@ -138,7 +138,7 @@ def _json_row(number: int, row: Any) -> Record:
 
 
 def _document(path: Path, at: str) -> list[Any]:
-    """The list of rows in a JSON document."""
+    """Return the list of rows in a JSON document."""
     try:
         content = json.loads(read_text(path))
     except (ValueError, RecursionError) as e:

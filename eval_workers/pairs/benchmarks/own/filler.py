@@ -1,4 +1,4 @@
-"""Fills templates with the pronouns and words of several groups."""
+"""Fills templates with pronouns and words for several groups."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ GROUP_WORDS = Registry(
 _PRONOUN_OF = {"female": "she", "male": "he"}
 _SLOT = re.compile(r"(?:\b([Aa])n? )?\{(\w+)\}")
 _NAMED = re.compile(r"\{([a-z]\w*)\}")
-#: Beginning of a word that takes *an*.
+#: The beginning of a word that takes the article *an*.
 _VOWEL = re.compile(
     r"(?!uni|use|usu|eu|one\b|once\b|ut[io])[aeiou]|hon(?:est|our|or)|hour|heir", re.I
 )
@@ -41,9 +41,9 @@ _VOWEL = re.compile(
 
 @toml_table
 class GroupWords:
-    """The words of a group, and the name of its pronouns in ``forms.toml``, if the list has it.
+    """The words of a group, and the name of its pronouns in ``forms.toml``, if the list gives one.
 
-    The k-th words of all groups are counterparts, so each group has equally many.
+    The k-th words of all groups are counterparts, so all groups have the same number of words.
     """
 
     words: Annotated[Texts, Field(min_length=1)]
@@ -68,16 +68,16 @@ class _GroupWordsFile:
 
 @dataclass(frozen=True)
 class Filler:
-    """Fills templates for groups; ``words`` maps a placeholder's name to its words by group."""
+    """Fills templates for groups; ``words`` maps each placeholder's name to its words by group."""
 
     groups: tuple[str, ...] = USUAL
     words: Mapping[str, Mapping[str, GroupWords]] = field(default_factory=dict)
 
     def pairs(self, template: str, identifier: str, **columns: object) -> list[Row]:
-        """A pair for every two groups and each position in the template's lists of words.
+        """Return a pair for every two groups and each position in the template's word lists.
 
-        Pairs of one position are one item. Raises ``ValueError`` with the reason for a template
-        that can't be filled for every group.
+        The pairs from one position are one item. If the template can't be filled for every group,
+        raises ``ValueError`` with the reason.
 
         >>> pairs = Filler(("she", "he", "they")).pairs("Ann said {pronoun} was late.", "1")
         >>> [(pair["pair_id"], pair["sentence_b"]) for pair in pairs[:2]]
@@ -100,7 +100,7 @@ class Filler:
         return pairs
 
     def _filled(self, template: str, group: str, k: int) -> str:
-        """The template with the k-th words of a group, then with its pronouns."""
+        """Fill the template with the k-th words of a group, then with the group's pronouns."""
 
         def put(match: re.Match[str]) -> str:
             article, name = match[1], match[2]
@@ -129,11 +129,11 @@ class Filler:
 
 
 def filler(groups: Sequence[str] = (), fills: Sequence[str] = ()) -> Filler:
-    """A filler for groups, and for ``fills``, texts like ``placeholder=list``.
+    """Return a filler for groups and for ``fills``, texts like ``placeholder=list``.
 
-    The default groups are the groups of the first list, or female and male without lists. Raises as
-    ``load_words``, and ``UsageProblem`` for fewer than two groups, a repeated group, a group that a
-    list has no words for, and without lists a group that has no pronouns.
+    The default groups are those of the first list, or female and male if there are no lists. Raises
+    what ``load_words`` raises. Also raises ``UsageProblem`` if there are fewer than two groups, if
+    a group is repeated or missing in a list, or if there are no lists and it has no pronouns.
 
     >>> filler(["she", "he", "they"]).groups
     ('she', 'he', 'they')
@@ -161,10 +161,10 @@ def filler(groups: Sequence[str] = (), fills: Sequence[str] = ()) -> Filler:
 
 
 def load_words(name: str, *, is_name: bool = False) -> Mapping[str, GroupWords]:
-    """Words by group, from a list of ``GROUP_WORDS``, a word list of pairs, or a TOML file's path.
+    """Load words by group; ``name`` is in ``GROUP_WORDS``, a word list, or a TOML file's path.
 
-    The words of a word list are lowercase; ``is_name`` gives them capitals. Raises ``UsageProblem``
-    for an unknown name, ``BadInput`` for a file that is not a list of words by group.
+    The words of a word list are lowercase; ``is_name`` capitalises them. Raises ``UsageProblem``
+    for an unknown name, and ``BadInput`` for a file that is not a list of words by group.
 
     >>> load_words("kinship")["neutral"].words[0]
     'parent'

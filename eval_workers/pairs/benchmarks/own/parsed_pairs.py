@@ -1,4 +1,4 @@
-"""Pairs of a benchmark's source, and rejects for the rows that can't be used."""
+"""Pairs from a benchmark's source, and rejects for the rows that can't be used."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from plumbline.warehouse.input.input_rows import records, rejected
 
 Row = dict[str, object]
 
-#: The placeholder where the sentences differ; it is left out when words are counted.
+#: The placeholder that marks where the sentences differ; it isn't counted as a word.
 DIFFERS = "{differs}"
 _NO_BRACES = str.maketrans("{}", "  ")
 _PARTS = re.compile(r"\w+(?:['’]\w+)*|[^\w\s]")
@@ -29,7 +29,7 @@ def pair_row(
     groups: tuple[str, str],
     **columns: object,
 ) -> Row:
-    """A row of ``benchmark_pair`` without ``benchmark``; ``columns`` add or replace columns."""
+    """Return a ``benchmark_pair`` row without ``benchmark``; ``columns`` are added or replaced."""
     row: Row = {"pair_id": pair_id, "item_id": pair_id, "template": template}
     row |= {"sentence_a": sentences[0], "sentence_b": sentences[1]}
     row |= {"group_a": groups[0], "group_b": groups[1]}
@@ -39,7 +39,7 @@ def pair_row(
 
 @dataclass
 class Parsed:
-    """Pairs of a source, and a reject for each row of the source that makes none.
+    """The pairs from a source, and a reject for each row of the source that gives none.
 
     ``pairs`` are rows of ``benchmark_pair`` without the column ``benchmark``; ``rejects`` are rows
     of ``reject`` without ``run_id``; ``facts`` maps a fact's name to its text (``Recipe.facts``).
@@ -54,7 +54,7 @@ class Parsed:
     def add(
         self, *, pair_id: str, template: str, source_file: str, source_row: int, **columns: object
     ) -> None:
-        """Add the pair of one source row, or a reject when the template or the id is unusable.
+        """Add the pair from one source row, or a reject if the template or the id can't be used.
 
         ``columns`` are the optional columns of ``benchmark_pair``.
 
@@ -72,7 +72,7 @@ class Parsed:
             self.take([pair_row(pair_id, template, sentences, USUAL, **columns)])
 
     def take(self, pairs: Sequence[Row]) -> None:
-        """Add the pairs of one source row, or one reject if any of them can't be used.
+        """Add the pairs from one source row, or one reject if any of these pairs can't be used.
 
         >>> parsed, row = Parsed("demo"), {"source_file": "f", "source_row": 1, "template": ""}
         >>> sides = {"sentence_a": "Tea.", "sentence_b": "Tea.", "group_a": "x", "group_b": "y"}
@@ -112,7 +112,7 @@ class Parsed:
         return None
 
     def unused(self) -> Iterator[str]:
-        """Yield a line for each kind of reason: its first reject, and how many more there are.
+        """Yield a line for each kind of reason, with its first reject and the number of others.
 
         >>> parsed = Parsed("demo")
         >>> for k, text in enumerate("xyz", 1):
@@ -130,12 +130,12 @@ class Parsed:
             yield f"{first['source_file']}, row {first['source_row']}: {first['reason']}{like}"
 
     def reject(self, source: Mapping[str, object], reason: str, excerpt: str) -> None:
-        """Add a reject for a row that can't be used; ``source`` has its file and number."""
+        """Add a reject for a row that can't be used; ``source`` holds its file and row number."""
         subject = {"stage": "benchmark", "subject": self.name}
         self.rejects.append(subject | rejected(source, reason, excerpt))
 
 
-#: Where UnStereoEval's released tables lie, below ``PLUMBLINE_DATA``.
+#: Where UnStereoEval's released tables are, below ``PLUMBLINE_DATA``.
 RELEASED = "unstereo-eval/data/datasets/raw"
 _INDEX = ""  # the released tables' index column has no name
 
@@ -148,11 +148,11 @@ def add_released(
     prefix: str = "",
     key: str = _INDEX,
 ) -> None:
-    """Add the rows of one of UnStereoEval's tables, or rejects for those that make no pair.
+    """Add a pair, or a reject, for each row of one of UnStereoEval's tables.
 
-    ``source`` is the table, or a directory with ``<stem>.csv`` or ``<stem>.csv.gz``. The pairs keep
-    the text of ``verdict``, a column of True or False. Column ``key`` identifies a pair; an index
-    gets a ``prefix`` and five digits, so that it sorts as text.
+    ``source`` is the table, or a directory that holds ``<stem>.csv`` or ``<stem>.csv.gz``. The
+    pairs keep column ``verdict``, the text True or False. Column ``key`` identifies a pair; an
+    index is written with ``prefix`` and five digits, so that the ids sort as text.
     """
     if source is None:
         raise UsageProblem(f"benchmark {parsed.name}", "needs its released table", "--source PATH")
@@ -178,10 +178,10 @@ def add_released(
 
 
 def shared_template(a: str, b: str) -> str:
-    """The words and marks that both sentences have in the same order, as sentence a writes them.
+    """Return the words and marks that both sentences share in the same order, as written in a.
 
-    This is a longest common subsequence, compared without case, with one ``{differs}`` wherever
-    either sentence has something else. Braces in the sentences are left out.
+    This is a longest common subsequence, ignoring case, with one ``{differs}`` wherever either
+    sentence has something else. Braces in the sentences are dropped.
 
     >>> shared_template("Old men can't code.", "Young women can't code.")
     "{differs} can't code."
@@ -207,7 +207,7 @@ def shared_template(a: str, b: str) -> str:
 
 
 def _common_subsequence(a: Sequence[str], b: Sequence[str]) -> list[tuple[int, int]]:
-    """Positions, in a and in b, of the elements of a longest common subsequence, in order.
+    """Return the positions in a and b of a longest common subsequence's elements, in order.
 
     >>> _common_subsequence("abcbdab", "bdcaba")
     [(1, 0), (4, 1), (5, 3), (6, 4)]

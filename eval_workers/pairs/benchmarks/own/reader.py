@@ -1,4 +1,4 @@
-"""Reads the rows of a user's file: each row gives pairs, or a reject with the reason."""
+"""Reads the rows of a user's file: each row gives pairs, or a reject that states the reason."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from plumbline.eval_workers.pairs.benchmarks.own.recipe import COLUMNS, Choices,
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.input.input_rows import number
 
-#: Value of column `direction` -> side that a stereotype favours, unless the recipe lists others.
+#: Value of column `direction` -> side that a stereotype favours, unless the recipe has its own.
 _SIDES = {"a": "a", "b": "b", "sentence_a": "a", "sentence_b": "b", "stereo": "a"}
 _SIDES |= {"antistereo": "b"}
 #: A placeholder in the ``sentence`` of a recipe's choices.
@@ -30,12 +30,12 @@ SLOT = re.compile(r"\{([^{}]*)\}")
 
 
 def read_pairs(name: str, source: Path, recipe: Recipe, filler: Filler) -> Parsed:
-    """The pairs of a file, or of all files of a directory or pattern.
+    """Return the pairs from a file, or from all files of a directory or pattern.
 
     A row has two sentences, a template, or the labelled texts that the recipe's ``choices``
-    describe. A template makes a pair for every two groups of ``filler`` and each position in its
-    lists of words. A row that equals an earlier row in every column is rejected. Raises
-    ``BadInput`` for a file that can't be read or lacks a column.
+    describe. A template gives a pair for every two groups of ``filler`` and each position in its
+    word lists. A row that equals an earlier row in every column is rejected. Raises ``BadInput``
+    if a file can't be read or lacks a column.
     """
     files = files_of(source)
     is_alone = len(files) == 1
@@ -66,7 +66,7 @@ def read_pairs(name: str, source: Path, recipe: Recipe, filler: Filler) -> Parse
 
 
 def _check_columns(path: Path, fields: Mapping[str, Any], recipe: Recipe) -> None:
-    """Raise ``BadInput`` if a file's first row lacks a required column or one of the recipe."""
+    """Raise ``BadInput`` if the first row lacks a required column or one that the recipe names."""
     if recipe.choices:
         return
 
@@ -88,7 +88,7 @@ def _check_columns(path: Path, fields: Mapping[str, Any], recipe: Recipe) -> Non
 def _pairs(
     fields: Mapping[str, Any], recipe: Recipe, default_id: str, filler: Filler, source: Row
 ) -> list[Row]:
-    """A row's pairs without ``benchmark``; ``ValueError`` with the reason if it makes none."""
+    """Return a row's pairs without ``benchmark``. Raises ``ValueError`` if it gives no pair."""
     for column, taken in recipe.only.items():
         value = _text(value_at(fields, column))
         if not any(_matches(value, one) for one in taken):
@@ -116,7 +116,7 @@ def _pairs(
         **source,
     }
     for name in ("cluster", "cluster_2"):
-        if text[name]:  # job_1 and job_2 hold names of one kind
+        if text[name]:  # columns job_1 and job_2 hold clusters of the same kind, job
             kind = re.sub(r"[ _]?[0-9]+$", "", column_of[name])
             common[name] = f"{kind}: {text[name]}"
     if template and not text["sentence_a"]:
@@ -140,7 +140,7 @@ def _pairs(
 
 
 def _matches(value: str, taken: str) -> bool:
-    """True if ``value`` is ``taken``, where each ``*`` is any text.
+    """Return True if ``value`` matches ``taken``, in which each ``*`` stands for any text.
 
     >>> _matches("who?", "who?"), _matches("whom", "who?"), _matches("a [MASK] ran", "*[MASK]*")
     (True, False, True)
@@ -149,7 +149,7 @@ def _matches(value: str, taken: str) -> bool:
 
 
 def _chosen(fields: Mapping[str, Any], choices: Choices) -> tuple[str, str]:
-    """The two sentences of a row that lists several texts with their labels."""
+    """Return the two sentences of a row that lists several texts with their labels."""
     listed = _listed(fields, choices)
     labels_of_a = {*_labels(value_at(fields, choices.a_in))} if choices.a_in else set(choices.a)
     neither = [text for text, labels in listed if {*labels} & {*choices.neither}]
@@ -173,12 +173,12 @@ def _chosen(fields: Mapping[str, Any], choices: Choices) -> tuple[str, str]:
 
 
 def _listed(fields: Mapping[str, Any], choices: Choices) -> list[tuple[str, list[str]]]:
-    """The texts of a row, each with its labels."""
+    """Return the texts of a row, each with its labels."""
     if not choices.each:
         pairs = zip(choices.texts, choices.labels, strict=True)
         return [(_text(value_at(fields, t)), _labels(value_at(fields, n))) for t, n in pairs]
     listed = value_at(fields, choices.each)
-    if isinstance(listed, Mapping):  # one list per column, as in data sets on the hub
+    if isinstance(listed, Mapping):  # one list per column, as in data sets on the Hub
         columns = (listed.get(choices.text) or [], listed.get(choices.label) or [])
         return [(_text(t), _labels(label)) for t, label in zip(*columns, strict=False)]
     if not isinstance(listed, list) or not all(isinstance(item, Mapping) for item in listed):
@@ -191,9 +191,10 @@ def _labels(value: object) -> list[str]:
 
 
 def _means(labels: Sequence[str], names: set[str], choices: Choices) -> bool:
-    """True if a label means one of ``names``.
+    """Return True if one of ``labels`` means one of ``names``.
 
-    With ``a_in`` a part of the last one may (Black in F-Black); the others are words of the text.
+    With ``a_in``, a part of the last label may match too, such as Black in F-Black; the other
+    labels are words of the text.
     """
     for part in [*labels, *(labels[-1].split("-") if choices.a_in else ())]:
         synonyms = {part, *(s for same in choices.same if part in same for s in same)}
@@ -203,7 +204,7 @@ def _means(labels: Sequence[str], names: set[str], choices: Choices) -> bool:
 
 
 def _text(value: object) -> str:
-    """A value as text; empty for ``None`` and NaN."""
+    """Return a value as text, or an empty text for ``None`` and NaN."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return ""
     return value.strip() if isinstance(value, str) else str(value)

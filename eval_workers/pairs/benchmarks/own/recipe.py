@@ -1,33 +1,33 @@
 """Recipes: TOML files that describe how the rows of a data set become pairs.
 
-Ours are in ``recipes``; other packages add theirs through entry points of ``plumbline.recipes``. A
+Ours are in ``recipes``; other packages add theirs through ``plumbline.recipes`` entry points. A
 recipe maps columns, and sets values that all rows share::
 
     about = "what the data set is"
     source = "where it comes from"
-    licence = "cc-by-4.0"        # an identifier, as SPDX has it
+    licence = "cc-by-4.0"        # an SPDX identifier
     language = "en"              # code of the sentences' language
-    groups = ["old", "young"]    # who the sentences are about: a, then b
+    groups = ["old", "young"]    # who sentence a is about, then b
     citation = '''@misc{...}'''  # BibTeX; these four are optional
     location = "name/file.csv"   # under PLUMBLINE_DATA; optional
-    rows = "data.items"          # place of the list of rows in a JSON document; optional
+    rows = "data.items"          # where a JSON document has its list of rows; optional
 
-    [columns]                    # ours = theirs; a.b is b in a
+    [columns]                    # our name = theirs; a.b means b in column a
     sentence_a = "sent_more"
     [fixed]                      # the same for every row
     group_a = "stereotype"
-    [only]                       # rows with other values are rejected; * is any text
+    [only]                       # rows with other values are rejected; * matches any text
     context_condition = ["ambig"]
     [direction]                  # values of the column `direction` that mean a or b
     a = ["stereo"]
 
-    [choices]                    # where a row lists several texts with labels
+    [choices]                    # if a row lists several texts with labels
     each = "sentences"           # a list in the row, or: texts = [...], labels = [...]
     text = "sentence"
     label = "gold_label"
     a = ["stereotype"]           # labels of sentence a, or: a_in = "column with such labels"
-    b = ["anti-stereotype"]      # or: neither = [...]; b is then every other label
-    same = [["F", "woman"]]      # labels that mean the same; a list is several labels
+    b = ["anti-stereotype"]      # or: neither = [...]; then every other label means b
+    same = [["F", "woman"]]      # lists of labels that mean the same
     sentence = "{context} {choice}"
 """
 
@@ -48,7 +48,7 @@ from plumbline.warehouse.plugins import Registry
 from plumbline.warehouse.text import toml_file
 from plumbline.warehouse.text.toml_file import Stripped, Text, Texts, one_of, toml_table
 
-#: Values that a recipe takes from a column, or sets for every row.
+#: Columns of ours that a recipe maps to a column of the file, or sets for every row.
 COLUMNS = (
     *("id", "item", "sentence_a", "sentence_b", "template", "group_a", "group_b"),
     *("category", "direction", "weight", "word", "cluster", "cluster_2"),
@@ -85,7 +85,7 @@ def _groups(names: tuple[str, ...]) -> tuple[str, ...]:
 
 @toml_table
 class Choices:
-    """Place of the labelled texts in a row, and the labels that mark the pair's two texts."""
+    """Where a row has its labelled texts, and which labels mark the two texts of the pair."""
 
     each: str = ""
     text: str = ""
@@ -101,11 +101,11 @@ class Choices:
 
     def __post_init__(self) -> None:
         if not self.each and len(self.texts) < 2:
-            raise ValueError("each has to be a list in the row, or there are texts and labels")
+            raise ValueError("name a list in the row as each, or give texts and labels")
         if len(self.texts) != len(self.labels):
-            raise ValueError("labels has to hold one for each of texts")
+            raise ValueError("texts and labels must have the same number of columns")
         if bool(self.a) == bool(self.a_in):
-            raise ValueError("expected labels a, or a_in and a column")
+            raise ValueError("give either a, the labels of sentence a, or a_in, a column")
 
 
 @toml_table
@@ -133,7 +133,7 @@ class Recipe:
                 raise ValueError(f"fixed.{name}: {self.fixed[name]!r} {problem}")
 
     def facts(self) -> dict[str, str]:
-        """Name in `benchmark_fact` -> text, of each fact that the recipe states.
+        """Map each fact that the recipe states, by its name in `benchmark_fact`, to its text.
 
         >>> load("crows-pairs").facts()["Licence"]
         'cc-by-sa-4.0'
@@ -141,15 +141,14 @@ class Recipe:
         return {name: fact for name, key in FACTS.items() if (fact := getattr(self, key))}
 
     def filled_groups(self) -> tuple[str, ...]:
-        """The groups to fill templates for; empty if the recipe names no templates or no groups."""
+        """Return the groups to fill templates for; none if the recipe lacks templates or groups."""
         is_filled = "template" in self.columns or "template" in self.fixed
         return (self.groups or ()) if is_filled else ()
 
     def with_columns(self, names: Sequence[str]) -> Recipe:
-        """A copy with further columns, ``ours=theirs``, which replace those of the recipe.
+        """Return a copy with more columns, ``ours=theirs``, which override the recipe's columns.
 
-        Raises ``UsageProblem``, with the known columns, for a text of another form or an unknown
-        column.
+        Raises a ``UsageProblem`` that lists our columns if a text is malformed or names another.
 
         >>> NO_RECIPE.with_columns(["sentence_a=Old sentence"]).columns
         {'sentence_a': 'Old sentence'}
@@ -165,7 +164,7 @@ class Recipe:
 
 
 def facts_in(source: Path) -> dict[str, str]:
-    """The facts in a file of `benchmark export`; none in any other.
+    """Return the facts in a file that `benchmark export` wrote; none for other files.
 
     Raises ``BadInput`` for facts that a recipe could not state.
     """
@@ -184,14 +183,14 @@ def facts_in(source: Path) -> dict[str, str]:
     return facts
 
 
-#: The recipe for rows whose columns have our names.
+#: The recipe for files whose columns have our names.
 NO_RECIPE = Recipe("columns with our names", "their own")
 
 
 def load(name: str) -> Recipe:
-    """A recipe by name, or by the path of a TOML file.
+    """Return a recipe by its name, or by the path of its TOML file.
 
-    Raises ``UsageProblem`` for an unknown name, ``BadInput`` for a file that is not a recipe.
+    Raises ``UsageProblem`` for an unknown name, and ``BadInput`` for a file that is not a recipe.
 
     >>> load("crows-pairs").columns["sentence_a"]
     'sent_more'
