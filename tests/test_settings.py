@@ -60,7 +60,10 @@ def test_stronger_sources_win_and_are_named(tmp_path: Path) -> None:
         ({"out": "o"}, "o", "o/warehouse"),
         ({"warehouse": "a/warehouse"}, "a", "a/warehouse"),
         ({"warehouse": "a/ages"}, "a/ages-out", "a/ages"),
+        ({"warehouse": "warehouse"}, "warehouse-out", "warehouse"),
+        ({"warehouse": "."}, "out", "."),
         ({"warehouse": "s3://b/ages"}, "ages-out", "s3://b/ages"),
+        ({"warehouse": "s3://b/warehouse"}, "warehouse-out", "s3://b/warehouse"),
         ({"out": "o", "warehouse": "a/ages"}, "o", "a/ages"),
     ],
 )

@@ -78,8 +78,10 @@ class Pipeline(PipelineOptions, Command):
         place = Path(str(given["warehouse"]))
         if address(str(place)):
             place = Path(place.name)
-        is_usual = place.name == DEFAULT_WAREHOUSE.name
-        return {"out": place.parent if is_usual else place.parent / f"{place.name}-out"}
+        if not place.name:
+            return {}
+        is_usual = place.name == DEFAULT_WAREHOUSE.name and place != Path(place.name)
+        return {"out": place.parent if is_usual else place.with_name(f"{place.name}-out")}
 
     def check(self) -> None:
         """Raise the errors of the input that can be detected before the first part runs."""
