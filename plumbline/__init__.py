@@ -1,7 +1,7 @@
 """Plumbline: measure gender preferences of language models, and trace them to their training text.
 
-The rooms are directories of the repository; this package links them, so that they are imported as
-``plumbline.jobs``, ``plumbline.warehouse``, ... and collide with no other package. From Python::
+The rooms are directories of the repository. This package links to them, so they are imported as
+``plumbline.jobs``, ``plumbline.warehouse``, ... and clash with no other package. From Python::
 
     import plumbline
 
@@ -27,12 +27,12 @@ __all__ = ["Warehouse", "Why", "continues", "lean", "open", "prefer"]
 
 
 def __getattr__(name: str) -> Any:
-    """The interface, loaded at its first use: commands that need none of it start faster.
+    """Load the interface at its first use: commands that don't need it start faster.
 
-    ``__version__`` is the installed version; ``unknown`` for a copy that isn't installed.
+    ``__version__`` is the installed version, or ``unknown`` for a copy that isn't installed.
     """
     if name == "__version__":
-        from importlib.metadata import PackageNotFoundError  # takes longer than many a command
+        from importlib.metadata import PackageNotFoundError  # slower than many commands
 
         from plumbline.warehouse.plugins import distribution
 

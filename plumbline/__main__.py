@@ -1,4 +1,4 @@
-"""The command ``plumbline`` as ``python -m plumbline``, and the application for spark-submit."""
+"""Run the command ``plumbline``, by ``python -m plumbline`` or as spark-submit's application."""
 
 from plumbline.pipelines.command.main import entry
 

@@ -6,9 +6,9 @@
     wh.count("novels", "novels/*.jsonl.zst")
     wh.words(["nurse", "captain"])
 
-Each method runs the functions of the command of its name, writes what that writes, and is resumed
-when it is called again. Columns are those of `docs/tables.md` and `docs/sql.md`, with their units.
-What is wrong is a :class:`~plumbline.warehouse.errors.PlumblineError` of one line.
+Each method does the same as the command of its name. If it stopped early, call it again to resume.
+`docs/tables.md` and `docs/sql.md` describe the columns. Errors are of the class
+:class:`~plumbline.warehouse.errors.PlumblineError`, with a one-line message.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ if TYPE_CHECKING:
     from plumbline.pipelines.command.base import Done
     from plumbline.pipelines.commands.why import WordAnswers
 
-# of tqdm, which libraries of models import; Plumbline's own progress has no need of ipywidgets
+# a warning of tqdm, which model libraries import; Plumbline doesn't need ipywidgets
 warnings.filterwarnings("ignore", "IProgress not found")
 
 
 def open(path: str | Path, frames: Frames = "pandas", *, create: bool = False) -> Warehouse:
-    """Open a warehouse, the directory that commands call ``--warehouse``, or an s3:// address.
+    """Open a warehouse: the directory or s3:// address that commands call ``--warehouse``.
 
     Args:
-        frames: what results are: frames of ``pandas`` or ``polars``, or tables of ``arrow``.
-        create: make it where there is none.
+        frames: type of the results: ``pandas`` or ``polars`` data frames, or ``arrow`` tables.
+        create: make the warehouse if it doesn't exist.
 
     Raises:
-        BadInput: it is no warehouse of this version, or there is none and ``create`` is false.
-        MissingComponent: the package of those frames is not installed.
+        BadInput: the warehouse has another format, or doesn't exist and ``create`` is false.
+        MissingComponent: the package for ``frames`` is not installed.
 
     >>> import tempfile
     >>> wh = open(tempfile.mkdtemp() + "/w", "arrow", create=True)
@@ -59,7 +59,7 @@ def open(path: str | Path, frames: Frames = "pandas", *, create: bool = False) -
 
 @contextmanager
 def _as_commands() -> Iterator[None]:
-    """Raise the one-line errors of the command line: of a full disk, of an extra not installed."""
+    """Turn errors such as a full disk or a missing extra into one-line errors."""
     from plumbline.pipelines.environment_errors import one_line
 
     try:
@@ -73,14 +73,14 @@ def _as_commands() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Why:
-    """Why words lean, as `plumbline why` says it: frames of the tables that it fills.
+    """Why words lean: the answers of `plumbline why`, as frames of the tables that it fills.
 
     Attributes:
-        leans: one row per word and corpus: the lean in nats, with its interval over documents.
-        sources: the same by source, and without it.
-        copies: the same with copies counted once.
-        collocates: what stands near the word beside one side and not the other.
-        snippets: sentences drawn at random near each side.
+        leans: one row per word and corpus: the lean in nats, with its interval.
+        sources: the lean in each source, and in the corpus without that source.
+        copies: the lean if copies of a document count once.
+        collocates: words around the word, with log odds of the first side against the second.
+        snippets: a random sample of occurrences near each side, with their text.
     """
 
     answers: WordAnswers
@@ -103,7 +103,7 @@ class Why:
 
 
 class Warehouse:
-    """An open warehouse; see :func:`open`. Results are frames of the kind it was opened for."""
+    """An open warehouse; see :func:`open`, whose ``frames`` is the type of the results."""
 
     def __init__(self, store: Store, frame: Callable[[pa.Table], Frame]) -> None:
         self.store = store
@@ -113,9 +113,9 @@ class Warehouse:
         return f"<warehouse {self.store.root}>"
 
     def sql(self, query: str, params: Mapping[str, object] | None = None) -> Frame:
-        """Rows of a query over all tables and views, with its ``$params``.
+        """Return the rows of a query over tables and views, with its ``$params``.
 
-        Raises ``UsageProblem`` for a query that is wrong, or that would write.
+        Raises ``UsageProblem`` for an invalid query, and for one that would write.
         """
         with _as_commands():
             return self._frame(read_only(self.store, query, params))
@@ -123,11 +123,11 @@ class Warehouse:
     def run(self, command: str, **options: Any) -> Frame:
         """Run a command, such as ``"fairpair run"``, with its options; return what it made.
 
-        ``wh.fairpair_run(...)`` is the same. A list, or a text with commas, stands for several
-        values. The rows are those of the table or view that the command fills; without any, paths
-        of the files that it wrote, or the lines that it prints. What it warns of is a warning.
+        ``wh.fairpair_run(...)`` does the same. Give several values as a list, or with commas.
+        Returns rows of the table or view that the command fills; otherwise the paths of the files
+        it wrote, or the lines it printed. Its warnings are Python warnings.
 
-        Raises ``UsageProblem`` for an unknown command or option, and what the command raises.
+        Raises ``UsageProblem`` for an unknown command or option, and the command's errors.
         """
         done = self._done(command, options)
         if done.query:
@@ -163,7 +163,7 @@ class Warehouse:
         raise AttributeError(f"a warehouse has no {name!r} {did_you_mean(name, dir(self), '')}")
 
     def _method(self, command: str, name: str) -> Callable[..., Frame]:
-        """A command as a method, with its help."""
+        """Return a command as a method with its help."""
         from plumbline.pipelines.command.base import class_of
         from plumbline.pipelines.command.parameters import parameters
 
@@ -187,22 +187,22 @@ class Warehouse:
         return sorted({*super().__dir__(), *map(_method_name, registry.targets())})
 
     def count(self, corpus: str, shards: str | Sequence[str], **options: Any) -> Frame:
-        """Count a corpus here and associate its words, as `plumbline corpus count` and `associate`.
+        """Count a corpus and associate its words, like `corpus count` and `corpus associate`.
 
-        What is counted already is not read again. Returns the row of `corpus`.
+        Shards that are already counted are not read again. Returns the corpus's row of `corpus`.
 
         Args:
             shards: paths or patterns, such as ``"novels/*.jsonl.zst"``.
-            options: those of the command, such as ``targets="names"``, ``window=10``.
+            options: options of `corpus count`, such as ``targets="names"``, ``window=10``.
 
         Raises:
-            UsageProblem: unknown options, or no shard.
-            BadInput: a shard can't be read; the others are counted then.
+            UsageProblem: an option is unknown, or ``shards`` is empty.
+            BadInput: no such file, or a shard can't be read (others are counted).
         """
         given = {"corpus": corpus, "shards": listed(shards), **options}
         (row,) = self._done("corpus count", given).rows
         if row["changed"] or not self.store.units("word_delta", corpus=corpus):
-            # drops what was made from older deltas
+            # drops rows made from older deltas
             self._done("corpus associate", {"corpus": corpus})
         return self.sql("FROM corpus WHERE corpus = $corpus", {"corpus": corpus})
 
@@ -213,23 +213,23 @@ class Warehouse:
         corpus: str | Sequence[str] = (),
         contrast: str = "she/he",
     ) -> Frame:
-        """Leans of words in the corpora: rows of `word_lean`.
+        """Return how far words lean in the corpora: rows of `word_lean`.
 
         ``delta_nats`` is PMI(word, she) - PMI(word, he), between ``delta_nats_low`` and
-        ``delta_nats_high`` with 95% confidence; ``q`` is the p of no lean, corrected for all words
-        of the corpus. A word that only one side has nearby has no delta, and an interval that is
-        infinite at one end: ``lean_bound_nats``, the end nearer 0, is how far it leans at least.
-        Imported statistics have no interval. ``over`` says what an interval is over: documents or
-        sources for words that ``why`` or the report asked about, else co-occurrences, over which
-        most intervals are too narrow.
+        ``delta_nats_high`` with 95% confidence. ``q`` is the p-value of no lean, corrected for all
+        words of the corpus. A word that is near only one side has no delta, and its interval is
+        infinite at one end. ``lean_bound_nats``, the end nearer 0, says how far it leans at least.
+        Imported statistics have no interval. ``over`` is an interval's sampling unit: documents or
+        sources for words that ``why`` or the report explained, else co-occurrences, which make
+        most intervals too narrow.
 
         Args:
-            words: which, in lower case or not; the result keeps their order, and like `reindex` of
-                pandas has a row of missing values for a word that neither side has nearby. By
-                default all other words, the surest leans first.
-            corpus: by default all corpora, a row for each that has the word.
+            words: in any case. The result keeps their order and, like pandas' `reindex`, has a row
+                of missing values for a word that is near neither side. By default all words that
+                are near a side, the surest leans first.
+            corpus: by default all corpora, with a row for each that has the word.
 
-        Raises ``UsageProblem`` for a corpus, or a contrast of these corpora, that isn't there.
+        Raises ``UsageProblem`` for an unknown corpus, or if these corpora lack the contrast.
         """
         corpora = self._with_contrast(listed(corpus), contrast)
         leans = "FROM word_lean WHERE contrast = $contrast AND list_contains($corpora, corpus)"
@@ -247,7 +247,7 @@ class Warehouse:
         )
 
     def _with_contrast(self, corpora: Sequence[str], contrast: str) -> list[str]:
-        """The corpora named, else all, one of which has leans of the contrast."""
+        """Return the named corpora, or all; raise ``UsageProblem`` if none has the contrast."""
         from plumbline.jobs.counting.corpus_lookup import corpus_row
 
         with _as_commands():
@@ -258,11 +258,11 @@ class Warehouse:
         if contrast not in {row["contrast"] for row in of}:
             there = ", ".join(sorted({row["contrast"] for row in of}))
             fix = f"there is {there}" if there else "run `plumbline corpus associate` first"
-            raise UsageProblem(f"contrast {contrast!r}", "no word has a lean of it", fix)
+            raise UsageProblem(f"contrast {contrast!r}", "no word has a lean for it", fix)
         return list(corpora) or [row["corpus"] for row in of]
 
     def why(self, words: str | Sequence[str], **options: Any) -> Why:
-        """Why words lean, as `plumbline why`, whose ``options`` it takes.
+        """Explain why words lean, like `plumbline why`, with its ``options``.
 
         Raises ``UsageProblem`` when no corpus holds any of the words.
         """
@@ -288,19 +288,19 @@ class Warehouse:
         columns: Mapping[str, str] | None = None,
         fill: Mapping[str, str] | None = None,
     ) -> Frame:
-        """Bring sentence pairs into the warehouse, as `plumbline benchmark import`; return them.
+        """Import sentence pairs, like `plumbline benchmark import`, and return them.
 
-        Rows that can't be used are in the table `reject`, with their reasons.
+        Rows that can't be used are listed in the table `reject`, with the reason.
 
         Args:
-            name: a benchmark of `plumbline benchmark show`, or the name of your own pairs.
-            source: of your own pairs: a file, or a frame with the columns of `docs/pairs.md`, such
+            name: a benchmark of `plumbline benchmark show`, or a name for your own pairs.
+            source: your own pairs: a file, or a frame with the columns of `docs/pairs.md`, such
                 as ``sentence_a`` and ``sentence_b``.
-            columns: our name of a column: its name in the source.
-            fill: placeholder of a template: list of words by group.
+            columns: maps Plumbline's name of a column to its name in the source.
+            fill: maps a placeholder of the templates to its words for each group.
 
         Raises:
-            UsageProblem, BadInput: as the command; a source without a usable pair changes nothing.
+            UsageProblem, BadInput: like the command. A source without usable pairs changes nothing.
         """
         renamed = tuple(f"{ours}={theirs}" for ours, theirs in (columns or {}).items())
         fills = tuple(f"{place}={words}" for place, words in (fill or {}).items())
@@ -309,20 +309,19 @@ class Warehouse:
             return self.run("benchmark import", names=[name], source=path, **how)
 
     def score(self, model: str, pairs: Any, *, workers: int = 1, **options: Any) -> Frame:
-        """Log-probabilities of both sentences of each pair, as `plumbline score`.
+        """Score both sentences of each pair, like `plumbline score`.
 
-        Only what has no score is computed. Returns rows of `scored_pair`: ``log_ratio_nats`` is
+        Computes only missing scores. Returns rows of `scored_pair`: ``log_ratio_nats`` is
         ``logprob_a_nats`` - ``logprob_b_nats``. Pairs that can't be scored are in `reject`.
 
         Args:
             model: hub id, or a directory.
-            pairs: name of a benchmark, or a frame of pairs, which then is the benchmark
-                ``pairs-`` and a hash of it.
-            options: those of the command, such as ``dtype="bfloat16"``, ``adapter="..."``.
+            pairs: name of a benchmark, or a frame of pairs, which is imported as ``pairs-HASH``.
+            options: options of `score`, such as ``dtype="bfloat16"``, ``adapter="..."``.
 
         Raises:
-            UsageProblem: unknown options, or a benchmark that is not in the warehouse.
-            BadInput: the model can't be had or used.
+            UsageProblem: an option is unknown, or the benchmark is not in the warehouse.
+            BadInput: the model can't be downloaded or used.
         """
         name = pairs if isinstance(pairs, str) else f"pairs-{hash_of(table_of(pairs))}"
         if not isinstance(pairs, str):
@@ -330,19 +329,18 @@ class Warehouse:
         return self.run("score", model=[model], benchmark=[name], workers=workers, **options)
 
     def compare(self, a: str, b: str, *, epsilon_nats: float | None = None) -> Frame:
-        """Change of US and PD from model ``a`` to ``b``, on the pairs that both scored.
+        """Return how US and PD change from model ``a`` to ``b``, on the pairs that both scored.
 
-        A row is a benchmark, pair of groups and measure, with the paired 95% interval of the
+        Each benchmark, pair of groups and measure has a row, with the paired 95% interval of the
         difference (US is a share, PD in points). ``epsilon_nats`` is ln 1.65 by default.
 
         Args:
             a, b: names, labels or keys of models, as `plumbline measure` shows them.
 
-        Warns if the models' scores are different measures, as the report does.
+        Warns, like the report, if the models' scores are different measures.
 
         Raises:
-            UsageProblem: a name that no scored model has, or several; models without a pair that
-                both scored; an epsilon that is no size.
+            UsageProblem: no model or several have a name; no pair in common; an invalid epsilon.
         """
         from plumbline.eval_workers.scoring.measure import MeasureOptions
         from plumbline.pipelines.report.sentences import of_different_measures
@@ -364,15 +362,15 @@ class Warehouse:
         return self._frame(table)
 
     def report(self, out: str | Path = "out/report", **options: Any) -> Path:
-        """Write the page that `plumbline report` writes; returns its path.
+        """Write the page of `plumbline report`; return its path.
 
         Args:
-            options: those of the command, such as ``benchmark="ages*"``, ``at=41``.
+            options: options of `report`, such as ``benchmark="ages*"``, ``at=41``.
         """
         return Path(self._done("report", {"out": out, **options}).files[0])
 
     def _model(self, model: str) -> dict[str, Any]:
-        """A scored model by its label, name or key; the first of these that names one."""
+        """Return the one scored model with this label, else this name, else this key."""
         query = "SELECT model_key, model, label, measure FROM model_label"
         rows = rows_of(self.store, f"{query} JOIN model USING (model_key)")
         for name in ("label", "model", "model_key"):
@@ -381,7 +379,7 @@ class Warehouse:
                 return found[0]
         labels = ", ".join(sorted(repr(row["label"]) for row in rows)) or "none yet"
         problem = "names several" if any(row["model"] == model for row in rows) else "has no scores"
-        raise UsageProblem(f"model {model!r}", problem, f"there is {labels}")
+        raise UsageProblem(f"model {model!r}", problem, f"there are {labels}")
 
 
 _COMPARED = """

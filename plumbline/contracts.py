@@ -1,15 +1,15 @@
-"""Checks of parts of each kind: ours pass them, and yours can be tested with them.
+"""Checks for each kind of part. Plumbline's own parts pass them; test yours with them too.
 
-In the tests of a package of your own::
+In the tests of your own package::
 
     from plumbline.contracts import check_backend
 
     def test_it_scores() -> None:
         check_backend("unigram", "novel.txt", ["She ran.", "He ran."])
 
-A part is found by its name, as commands find it, so its package must be installed. What is wrong is
-an ``AssertionError`` in words, or the one-line error that a command would print. Checks return what
-they computed, for tests of the figures themselves.
+A check finds a part by its name, as commands do, so its package must be installed. A fault raises
+``AssertionError`` with the reason, or the one-line error of a command. Checks return what they
+computed, so that you can test the figures.
 """
 
 from __future__ import annotations
@@ -55,12 +55,12 @@ _MAX_PMIS = (0.1, -0.6, None, 2.0, 0.3, 0.2, 0.0)
 def check_backend(
     backend: str, model: str, texts: Sequence[str], tolerance_nats: float = 1e-4, **options: Any
 ) -> list[TextScore]:
-    """Scores are sums over tokens, and don't depend on what else is scored; returns those of texts.
+    """Check that scores are sums over tokens and don't depend on other texts; return the scores.
 
     Args:
-        texts: different texts that the model can score, two or more.
-        tolerance_nats: by how much a score may change with the texts beside it.
-        options: of ``ModelOptions``.
+        texts: two or more different texts that the model can score.
+        tolerance_nats: how much a score may change with the texts scored along with it.
+        options: fields of ``ModelOptions``.
     """
     how = ModelOptions(backend=backend, **options)
     opened = open_backend(model, how)
@@ -99,7 +99,7 @@ def check_backend(
 
 
 def check_benchmark(name: str, source: Path | None = None) -> benchmarks.Parsed:
-    """It reads the same pairs each time, and the warehouse takes them; returns what it read."""
+    """Check that a benchmark reads the same pairs each time and can be imported; return them."""
     benchmark = benchmarks.find(name)
     assert benchmark.DESCRIPTION and "\n" not in benchmark.DESCRIPTION, "DESCRIPTION is one line"
     for other in benchmark.NAMES:
@@ -107,7 +107,7 @@ def check_benchmark(name: str, source: Path | None = None) -> benchmarks.Parsed:
     path = benchmarks.default_source(name) if source is None else source
     parsed, again = (benchmark.read(name, path) for _ in range(2))
     assert (parsed.pairs, parsed.rejects) == (again.pairs, again.rejects), (
-        "it reads other rows twice"
+        "it reads different rows the second time"
     )
     for pair in parsed.pairs:
         assert pair["sentence_a"] != pair["sentence_b"], (
@@ -124,7 +124,7 @@ def check_benchmark(name: str, source: Path | None = None) -> benchmarks.Parsed:
 
 
 def check_scoring_function(name: str, texts: Sequence[str] = _TEXTS) -> phi.Floats:
-    """Distances are symmetric and 0 to itself, means are theirs; returns those of the texts."""
+    """Check that distances are symmetric, 0 on the diagonal, and give the means; return them."""
     function = phi.find(name)
     assert function.DESCRIPTION and "\n" not in function.DESCRIPTION, "DESCRIPTION is one line"
     assert function.LANGUAGES is None or all(function.LANGUAGES), "LANGUAGES is None or codes"
@@ -148,11 +148,10 @@ def check_metric(
     log_ratios: Sequence[float] = _LOG_RATIOS,
     max_pmis: Sequence[float | None] = _MAX_PMIS,
 ) -> list[dict[str, Any]]:
-    """Its rows are rows of ``metric_value``, each under a key of its own; returns them.
+    """Check that a metric gives valid rows of ``metric_value`` with distinct keys; return them.
 
-    They are those of one model on pairs with these log ratios and MaxPMIs (nats), with default
-    options; for a metric that has none there, on items of three groups. An empty warehouse must
-    give no rows.
+    They are for one model on pairs with these log ratios and MaxPMIs (nats); if a metric has none
+    there, on items of three groups. An empty warehouse must give no rows.
     """
     assert sql(f"metrics/{name}").startswith("-- grain: "), "the first line says the grain"
     with TemporaryDirectory() as directory:
@@ -177,9 +176,9 @@ def check_metric(
 def check_report_section(
     name: str, log_ratios: Sequence[float] = _LOG_RATIOS
 ) -> list[Section | Missing]:
-    """It makes a page whose queries run, of an empty warehouse and of scored pairs.
+    """Check that a section, and its queries, work for an empty warehouse and for scored pairs.
 
-    Returns what it makes of a model's pairs with these log ratios, in nats, and their metrics.
+    Returns what it makes of one model's pairs with these log ratios (nats) and their metrics.
     """
     parts: list[Section | Missing] = []
     with TemporaryDirectory() as directory:
@@ -204,15 +203,15 @@ def check_report_section(
 
 
 def check_table(name: str) -> Table:
-    """Its name, its key and what it says of itself are usable; returns the table."""
-    assert name.isidentifier() and name.islower() and name[0] != "_", f"{name!r} is no such name"
+    """Check that a table has a valid name, a description and a command; return the table."""
+    assert name.isidentifier() and name.islower() and name[0] != "_", f"{name!r} is not valid"
     table = TABLES[name]
-    assert table.description and table.filled_by, "it says what it holds, and what writes it"
+    assert table.description and table.filled_by, "it needs a description and `filled_by`"
     return table
 
 
 def check_view(name: str, rows: Mapping[str, _Rows]) -> list[dict[str, Any]]:
-    """It is a view also of an empty warehouse; returns its rows over ``rows``, by table."""
+    """Check that a view works in an empty warehouse; return its rows given ``rows`` by table."""
     with TemporaryDirectory() as directory:
         store = Store.open(Path(directory) / "warehouse")
         assert not rows_of(store, f"FROM {name}"), "an empty warehouse gives it rows"
@@ -260,7 +259,7 @@ def _score_pairs(
 
 
 def _score_items(store: Store, log_ratios: Sequence[float]) -> None:
-    """Items of three groups; of each pair a stereotype favours the first sentence."""
+    """Score items of three groups; a stereotype favours each pair's first sentence."""
     filled, pairs, scores = Filler(("she", "he", "they")), [], []
     for i, ratio in enumerate(log_ratios, 1):
         source = {"source_file": "f", "source_row": i, "direction": "a"}
@@ -277,7 +276,7 @@ def _score_items(store: Store, log_ratios: Sequence[float]) -> None:
 
 
 def check_word_list(name: str) -> wordlists.WordList:
-    """Its words can be counted, and the warehouse gives the same list back; returns the list."""
+    """Check that a list's words can be counted, and the warehouse keeps it; return the list."""
     found = wordlists.load(name)
     Targets(found.targets)
     again = wordlists.from_rows(found.rows("c"))
@@ -287,7 +286,7 @@ def check_word_list(name: str) -> wordlists.WordList:
 
 
 def check_disclosure_prompts(name: str) -> list[dict[str, Any]]:
-    """No prompt is gendered or there twice; returns the rows of ``probe_prompt``."""
+    """Check that no prompt is gendered or repeated; return the rows of ``probe_prompt``."""
     with TemporaryDirectory() as directory:
         store = Store.open(Path(directory) / "warehouse")
         import_probe(store, name, None, "contract")
@@ -298,7 +297,7 @@ def check_disclosure_prompts(name: str) -> list[dict[str, Any]]:
 
 
 def check_fairpair_prompts(name: str, spec: FairPairSpec | None = None) -> list[dict[str, Any]]:
-    """The scoring functions and perturber of ``spec`` take the prompts; returns their rows."""
+    """Check that the functions and perturber of ``spec`` take the prompts; return their rows."""
     spec = spec or FairPairSpec()
     rows = [dict(row) for row in steps.prompt_rows(None, name, spec)]
     steps.check(spec, name, rows)

@@ -1,4 +1,4 @@
-"""Frames of pandas and polars and tables of arrow: results of the interface, and pairs for it."""
+"""Conversions between Arrow tables and the data frames that users get and give."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ Frame: TypeAlias = Any
 
 
 def frame_maker(frames: Frames) -> Callable[[pa.Table], Frame]:
-    """The function that makes a frame of a table; imports its package before a long step."""
+    """Return the function that turns a table into a frame; import its package now, not later."""
     if frames == "arrow":
         return lambda table: table
     if frames not in ("pandas", "polars"):
-        raise UsageProblem(f"frames {frames!r}", "there is pandas, polars, arrow")
+        raise UsageProblem(f"frames {frames!r}", "unknown", "known: pandas, polars, arrow")
     try:
         package = import_module(frames)
     except ModuleNotFoundError as e:
@@ -37,7 +37,7 @@ def frame_maker(frames: Frames) -> Callable[[pa.Table], Frame]:
 
 
 def listed(given: str | Sequence[str]) -> list[str]:
-    """A text, or several.
+    """Return a text, or several, as a list.
 
     >>> listed("nurse"), listed(("nurse", "cook"))
     (['nurse'], ['nurse', 'cook'])
@@ -50,7 +50,7 @@ def listed(given: str | Sequence[str]) -> list[str]:
 
 
 def table_of(source: Any) -> pa.Table:
-    """A frame, or a list of dictionaries, as a table without a frame's index.
+    """Return a frame, or a list of dictionaries, as a table without the frame's index.
 
     >>> table_of([{"sentence_a": "She ran."}]).column_names
     ['sentence_a']
@@ -59,7 +59,7 @@ def table_of(source: Any) -> pa.Table:
         try:
             return pa.Table.from_pylist(list(source))
         except UnicodeEncodeError as e:
-            fix = "take out what isn't Unicode"
+            fix = "remove what isn't Unicode"
             raise BadInput("pairs", f"half a surrogate pair in {e.object!r:.80}", fix) from e
     if not hasattr(source, "__arrow_c_stream__"):
         fix = "give a file, a data frame, or a list of dictionaries"
@@ -74,7 +74,7 @@ def hash_of(table: pa.Table) -> str:
 
 @contextmanager
 def file_of(name: str, source: Any) -> Iterator[Path | None]:
-    """The file of a source; that of a frame lasts for the block, and has the benchmark's name."""
+    """Yield the path of a source; a frame is written to a temporary file with the name ``name``."""
     if source is None or isinstance(source, (str, Path)):
         yield None if source is None else Path(source)
         return

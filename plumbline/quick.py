@@ -1,4 +1,4 @@
-"""Three questions in a line each, without naming a warehouse: see :mod:`plumbline`.
+"""Three questions, one call each, without your own warehouse: see :mod:`plumbline`.
 
 Results are kept in a temporary warehouse until Python ends, so asking again is fast.
 """
@@ -43,7 +43,7 @@ class Answer(pd.DataFrame):
         return Answer
 
     def chart(self) -> alt.Chart:
-        """The estimates with their intervals, as an Altair chart."""
+        """Draw the estimates with their intervals."""
         from plumbline.pipelines.report.charts.chart_forms import INK, estimates, point
 
         column, name, title = self._drawn
@@ -75,12 +75,12 @@ def _warehouse() -> Warehouse:
 
 
 def lean(texts: Iterable[str], words: Sequence[str] | None = None) -> Answer:
-    """Which words the texts use near *she* and which near *he*: rows of ``word_lean``.
+    """Return how far words lean to *she* or *he* in the texts: rows of ``word_lean``.
 
-    ``delta_nats`` is above 0 for words nearer to *she*. By default all words, the surest first.
-    Intervals are over the texts for the words you name, by default for the 200 words of each side
-    that lean most. Those of other words are over co-occurrences, which is mostly too narrow;
-    ``over`` says which.
+    ``delta_nats`` is above 0 for words that lean to *she*. By default all words, surest first.
+    ``over`` is the sampling unit of an interval: texts for the words you name (by default words
+    with a clear lean over co-occurrences, at most 200 a side), else co-occurrences, which make most
+    intervals too narrow.
     """
     from plumbline.jobs.evidence.explanation import explain_candidates
 
@@ -99,7 +99,7 @@ def lean(texts: Iterable[str], words: Sequence[str] | None = None) -> Answer:
 
 
 def prefer(model: Any, pairs: Any) -> Answer:
-    """Which sentence of each pair a model prefers: US and PD, with intervals.
+    """Measure which sentences of pairs a model prefers: US and PD, with intervals.
 
     Args:
         model: hub id, directory, or a loaded model of transformers.
@@ -127,14 +127,14 @@ def prefer(model: Any, pairs: Any) -> Answer:
 
 
 def continues(model: Any, names: tuple[str, str] = ("John", "Jane"), n: int = 10) -> Answer:
-    """Whether a model continues texts about two people alike: FairPair's B, V and F.
+    """Measure if a model continues texts about two people alike: FairPair's B, V and F.
 
     F is 1 if texts about the two differ no more than texts about one of them.
 
     Args:
         model: hub id, directory, or a loaded model of transformers.
-        names: of a man and of a woman.
-        n: continuations of each prompt.
+        names: a man's name and a woman's name.
+        n: number of continuations of each prompt.
     """
     prompts = resources.files("plumbline.eval_workers.fairpair") / "probe_sets/common-sents.toml"
     text = prompts.read_text(encoding="utf-8").replace('[["John", "Jane"]]', json.dumps([names]))
@@ -148,12 +148,12 @@ def continues(model: Any, names: tuple[str, str] = ("John", "Jane"), n: int = 10
 
 
 def _location(model: Any) -> str:
-    """The name of a model; a loaded model is saved first, with the tokenizer of its name."""
+    """Return a model's name or directory; a loaded model and its tokenizer are saved first."""
     if isinstance(model, str | Path):
         return str(model)
     from transformers import AutoTokenizer
 
-    place = tempfile.mkdtemp(prefix="model-", dir=_directory())  # it may have changed since
+    place = tempfile.mkdtemp(prefix="model-", dir=_directory())  # saved again: it may have changed
     model.save_pretrained(place)
     AutoTokenizer.from_pretrained(model.name_or_path).save_pretrained(place)
     return place

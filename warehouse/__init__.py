@@ -1,1 +1,1 @@
-"""Warehouse: table schemas, the Parquet store, DuckDB views and SQL metrics."""
+"""The warehouse: table schemas, the Parquet store, DuckDB views and SQL metrics."""

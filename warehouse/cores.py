@@ -1,4 +1,4 @@
-"""Cores that this process may use: its affinity and the CPU quota of its container."""
+"""Cores that this process may use: its affinity and its container's CPU quota."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def n_cores() -> int:
-    """Cores that this process may use, at least 1: a quota is rounded up."""
+    """Count the cores that this process may use, at least 1; a quota is rounded up."""
     if hasattr(os, "sched_getaffinity"):
         allowed = len(os.sched_getaffinity(0))
     else:
@@ -18,10 +18,10 @@ def n_cores() -> int:
 
 
 def quotas(cgroups: Path, listing: Path) -> list[float]:
-    """CPU quotas, in cores, of a process's control group (version 2) and of the groups above it.
+    """Return the CPU quotas, in cores, of a process's control group (v2) and the groups above it.
 
-    ``listing``: a file that names the group, as ``/proc/self/cgroup``. In a container it may be a
-    group of the host, which doesn't exist under ``cgroups``: then only groups above it count.
+    ``listing`` is a file that names the group, like ``/proc/self/cgroup``. In a container this may
+    be a group of the host, which doesn't exist under ``cgroups``: then only groups above it count.
     """
     name = next((line[4:] for line in _text(listing).splitlines() if line[:4] == "0::/"), "")
     limits = []

@@ -1,4 +1,4 @@
-"""Errors for users: each has a one-line message, and an exit status by its class.
+"""Errors for users: each has a one-line message, and its class has an exit status.
 
 Any other exception is a defect and keeps its traceback.
 """
@@ -15,44 +15,44 @@ from pathlib import Path
 
 from plumbline.warehouse.text.escape import hidden, terminal
 
-#: Classes of file errors; other subclasses of ``OSError`` come from connections and processes.
+#: Classes of file errors. Other subclasses of ``OSError`` come from connections and processes.
 _OF_FILES = (
     *(OSError, FileNotFoundError, FileExistsError, PermissionError),
     *(NotADirectoryError, IsADirectoryError),
 )
-#: Numbers of a plain ``OSError`` that come from a network.
+#: Error numbers of a plain ``OSError`` that come from a network.
 _OF_NETWORKS = frozenset(
     (errno.EHOSTDOWN, errno.EHOSTUNREACH, errno.ENETDOWN, errno.ENETRESET, errno.ENETUNREACH)
 )
-#: Numbers of transient errors: of networks, servers, and files moved on a shared disk.
+#: Error numbers of transient errors: of networks, of servers, and of files moved on a shared disk.
 _TRANSIENT = _OF_NETWORKS | frozenset(
     (
         *(errno.EAGAIN, errno.EBUSY, errno.ECONNABORTED, errno.ECONNREFUSED, errno.ECONNRESET),
         *(errno.EINTR, errno.EPIPE, errno.ESTALE, errno.ETIMEDOUT),
     )
 )
-#: HTTP status codes of busy servers, and for too many requests.
+#: HTTP status codes that busy servers send, also for too many requests.
 _BUSY = frozenset((408, 425, 429, 500, 502, 503, 504))
 _OFFLINE_MODE = "OfflineModeIsEnabled"
-#: Client libraries' errors for an unreachable network or server, by package. They are not of class
-#: ``ConnectionError`` and have no error number; names, unlike classes, need no import.
+#: Names of client libraries' errors for an unreachable network or server, by package. The errors
+#: aren't ``ConnectionError`` and have no error number. Names, unlike classes, need no import.
 _OF_CLIENTS = {
     "httpx": frozenset(("NetworkError", "RemoteProtocolError", "TimeoutException")),
     "requests": frozenset(("ConnectionError", "Timeout", "ChunkedEncodingError")),
 }
 _OF_CLIENTS["httpx2"] = _OF_CLIENTS["httpx"]
-#: Start of the object-store client's messages. Some of its errors are plain ``OSError``: only the
-#: message tells them apart. One without HTTP status means wrong input only if ``_WRONG`` matches.
+#: Start of the object-store client's messages. Some of its errors are plain ``OSError``, and only
+#: the message tells them apart. Without an HTTP status, it means wrong input if ``_WRONG`` matches.
 _OF_STORES = re.compile(r"Generic \S+ error: ")
 _STATUS = re.compile(r"status code: (\d{3})")
 _WRONG = re.compile(r"[Cc]onfiguration|incorrectly configured|InvalidPath|[Uu]nsupported|Range req")
 
 
 class PlumblineError(Exception):
-    """Base of all errors with a one-line message for the user; subclasses have the exit status.
+    """Base of all errors with a one-line message for the user; subclasses set the exit status.
 
-    The message may quote foreign text: ``str`` makes it one line that can't steer a terminal. Its
-    secrets are hidden.
+    The message may quote foreign text, so ``str`` makes it one line that can't steer a terminal.
+    Secrets in it are hidden.
 
     >>> print(BadInput("word \\x1b[2J", "not\\nfound", "type it again"))
     word \\x1b[2J: not found (type it again)
@@ -70,7 +70,7 @@ class PlumblineError(Exception):
         return terminal(" ".join(self.message.split()))
 
     def _render_traceback_(self) -> list[str]:
-        """The class and the message, which notebooks show instead of a traceback."""
+        """Return the class and the message, which notebooks show instead of a traceback."""
         return [f"{type(self).__name__}: {self}"]
 
 
@@ -87,16 +87,16 @@ class BadInput(PlumblineError):
 
 
 class MissingComponent(PlumblineError):
-    """A program or package is absent; the message holds the install line (status 4)."""
+    """A program or package is missing; the message says how to install it (status 4)."""
 
     exit_code = 4
 
 
 class Interrupted(PlumblineError):
-    """A command that stopped, and that resumes or may succeed if run again unchanged (status 5).
+    """A command stopped early; run again unchanged, it resumes or may succeed (status 5).
 
     The user stopped it, one of its processes was killed, or a network or server was unreachable. If
-    the user must change something first, the error is ``BadInput``.
+    the user must change something first, the error is ``BadInput`` instead.
     """
 
     exit_code = 5
@@ -109,7 +109,7 @@ class ModelChanged(PlumblineError):
 
 
 def did_you_mean(name: str, known: Iterable[str], otherwise: str) -> str:
-    """The fix for an unknown name: the known names that resemble it, or ``otherwise``.
+    """Return the fix for an unknown name: known names that resemble it, or ``otherwise``.
 
     >>> did_you_mean("winobais", ["use-5", "winobias"], "list them"), did_you_mean("x", [], "none")
     ('did you mean winobias?', 'none')
@@ -122,7 +122,7 @@ def did_you_mean(name: str, known: Iterable[str], otherwise: str) -> str:
 def disk_problems(path: Path) -> Iterator[None]:
     """Turn an ``OSError`` about a file, raised in the block, into ``BadInput`` that names ``path``.
 
-    Other ``OSError``s, such as of connections, pass unchanged.
+    Other ``OSError``s, such as those of connections, pass unchanged.
     """
     try:
         yield
@@ -136,10 +136,10 @@ def disk_problems(path: Path) -> Iterator[None]:
 
 
 def _is_of_disk(error: OSError) -> bool:
-    """True if an ``OSError`` is about a file: it names a file, or its class and number fit.
+    """Return whether an ``OSError`` is about a file: it names one, or its class and number fit.
 
-    A library's subclass counts as an error of a connection, even if it names a file: `urllib` gives
-    an address as the file's name.
+    A library's subclass counts as a connection error even if it names a file, because `urllib`
+    gives an address as the file's name.
     """
     if error.filename is not None and type(error).__module__ == "builtins":
         return True
@@ -147,9 +147,9 @@ def _is_of_disk(error: OSError) -> bool:
 
 
 def is_outage(error: BaseException | None) -> bool:
-    """True if an error, or one of its causes, means that a network or server is down or busy.
+    """Return whether an error or one of its causes means that a network or server is down or busy.
 
-    False for a full disk, a missing file and a refused permission.
+    False for a full disk, a missing file and a denied permission.
 
     >>> is_outage(ConnectionResetError()), is_outage(FileNotFoundError("model"))
     (True, False)
@@ -162,7 +162,7 @@ def is_outage(error: BaseException | None) -> bool:
 
 
 def failure(cause: BaseException, what: str, problem: str, fix: str) -> BadInput | Interrupted:
-    """The error after ``cause`` stopped work: ``Interrupted`` for an outage, else ``BadInput``."""
+    """Make the error to raise after ``cause``: ``Interrupted`` for an outage, else ``BadInput``."""
     if is_outage(cause):
         return Interrupted(what, problem, f"run the same command again; {fix}")
     return BadInput(what, problem, fix)

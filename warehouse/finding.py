@@ -1,4 +1,4 @@
-"""Findings: figures with their intervals, and the rule for their verdicts."""
+"""Findings: figures with their intervals, and the rule that gives their verdicts."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ T = TypeVar("T")
 
 #: False discovery rate: expected share of false positives among figures reported as clear.
 ALPHA = 0.05
-#: Fewer clusters (words, documents, prompts, families) than this allow no interval and no verdict.
+#: With fewer clusters (words, documents, prompts, families), there is no interval and no verdict.
 #: The SQL macro ``t_over`` has the same number.
 LEAST_CLUSTERS = 5
-#: Output warns of sets with fewer pairs than this.
+#: Output has a warning for sets with fewer pairs than this.
 LEAST_PAIRS = 10
 
 
@@ -29,13 +29,13 @@ def verdict(
     q: float | None = None,
     n_clusters: int | None = None,
 ) -> Verdict:
-    """The verdict on a figure.
+    """Return the verdict on a figure.
 
     ``above`` or ``below``: the whole interval lies on that side of ``null``, and ``q``, if given,
-    is at most ``ALPHA``. ``within``: the interval lies within ``small``, a negligible distance, of
-    ``null``. Else ``cannot be told``, also for fewer than ``LEAST_CLUSTERS`` clusters, NaN, and a
-    missing estimate or end. Without an interval, the test (``q``, or else ``p``) decides, and the
-    estimate gives the side.
+    is at most ``ALPHA``. ``within``: the whole interval is less than ``small``, a negligible
+    distance, from ``null``. Otherwise ``cannot be told``, also for fewer than ``LEAST_CLUSTERS``
+    clusters, for NaN, and if the estimate or one end is missing. Without an interval, the test
+    (``q``, or else ``p``) decides, and the estimate gives the side.
     """
     if estimate is None or (n_clusters is not None and n_clusters < LEAST_CLUSTERS):
         return "cannot be told"
@@ -58,13 +58,13 @@ def verdict(
 
 @dataclass(frozen=True)
 class Finding:
-    """A figure with the ends of its 95% interval; None where one is undefined or missing.
+    """A figure with the ends of its 95% interval; a figure or end that is undefined is None.
 
     Attributes:
-        null: the value of no effect.
+        null: the value that means no effect.
         p: p-value of the figure's test; None without a test.
-        q: ``p`` corrected for the number of tests; None without such a correction.
-        n_clusters: number of clusters of the kind ``clusters``; with two kinds (``frame, word``)
+        q: ``p`` corrected for the number of tests; None if it isn't corrected.
+        n_clusters: number of clusters of the kind ``clusters``; with two kinds (``frame, word``),
             the smaller number; None if unknown.
     """
 
@@ -79,12 +79,11 @@ class Finding:
 
     @property
     def verdict(self) -> Verdict:
-        """The figure's verdict, from the function ``verdict``."""
         ends, tests = (self.estimate, self.low, self.high), {"p": self.p, "q": self.q}
         return verdict(*ends, null=self.null, n_clusters=self.n_clusters, **tests)
 
     def pick(self, *, above: T, below: T, untold: T) -> T:
-        """The argument named like the verdict; ``untold`` for any other verdict.
+        """Return the argument that is named like the verdict; ``untold`` for any other verdict.
 
         >>> Finding(0.3, 0.1, 0.5).pick(above="follows", below="turns", untold="?")
         'follows'

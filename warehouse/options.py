@@ -1,4 +1,4 @@
-"""Options of commands: each declared once, as an annotated field of a frozen pydantic dataclass."""
+"""Options of commands; each is declared once, as a field of a frozen pydantic dataclass."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from pydantic import ConfigDict, Field, ValidationError
 
 from plumbline.warehouse.errors import UsageProblem
 
-#: Configuration of these dataclasses: the text "3" isn't a number, and unknown keys are refused.
+#: Configuration of these dataclasses: the text "3" isn't a number, and unknown keys are errors.
 STRICT = ConfigDict(strict=True, extra="forbid")
-#: Upper bound of quantities without a natural bound; every file format can hold it.
+#: Upper bound of quantities that have no natural bound; every file format can store it.
 MOST = 10**12
-#: A seed of random numbers.
+#: A seed for random numbers.
 Seed: TypeAlias = Annotated[int, Field(ge=0, le=(1 << 32) - 1)]
 #: A frozen dataclass of options.
 Options = TypeVar("Options", bound=Any)
@@ -25,14 +25,14 @@ def make(kind: type[Options], values: Mapping[str, object], where: str = "") -> 
     """Make options of the class ``kind``.
 
     Raises ``UsageProblem`` for invalid values, such as ``models.toml: batch_tokens = 0: should be
-    greater than 0``; ``where`` is its beginning.
+    greater than 0``. The message begins with ``where``.
     """
     try:
         options: Options = kind(**values)
         return options
     except ValidationError as e:
         error = e.errors()[0]
-        if not error["loc"]:  # an error of several options together
+        if not error["loc"]:  # an error about several options together
             problem = error["msg"].removeprefix("Value error, ")
             raise UsageProblem(where.rstrip(": ") or "options", problem) from None
         name = str(error["loc"][0])
@@ -52,7 +52,7 @@ def make(kind: type[Options], values: Mapping[str, object], where: str = "") -> 
 
 
 def check_name(what: str, name: str) -> None:
-    """Raise ``UsageProblem`` for a name that can't name rows and files; ``what`` begins the error.
+    """Raise ``UsageProblem`` if ``name`` can't name rows and files; the error begins with ``what``.
 
     >>> check_name("benchmark 'mine-2'", "mine-2")
     """
@@ -61,18 +61,18 @@ def check_name(what: str, name: str) -> None:
 
 
 def changed(options: Options, values: Mapping[str, object]) -> Options:
-    """A copy of options with ``values`` changed. Raises as :func:`make`."""
+    """Return a copy of options with ``values`` changed. Raises like :func:`make`."""
     same = {field.name: getattr(options, field.name) for field in fields(options)}
     return make(type(options), {**same, **values})
 
 
 def part(kind: type[Options], larger: object) -> Options:
-    """Options of the class ``kind``, with values from ``larger``, which has all its fields."""
+    """Make options of the class ``kind`` from the fields of ``larger`` with the same names."""
     return make(kind, {field.name: getattr(larger, field.name) for field in fields(kind)})
 
 
 def words(options: object) -> list[str]:
-    """The command-line words that set these options; options with their default are left out.
+    """Return the command-line words that set these options, leaving out defaults.
 
     >>> from plumbline.eval_workers.models.model_options import ModelOptions
     >>> words(ModelOptions(dtype="float16", per_token=True))

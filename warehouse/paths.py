@@ -1,7 +1,7 @@
-"""Paths: checks of users' paths, reading of whole files, and replacement in one step.
+"""Paths: check users' paths, read whole files, and replace files in one step.
 
 Names come from files and servers. Neither names nor links may lead out of their directory. A pipe
-or a device as input is an error, never an endless wait.
+or device given as input is an error; reading it could wait for ever.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from urllib.parse import quote
 
 from plumbline.warehouse.errors import BadInput, UsageProblem
 
-#: Most bytes of a file that is read as a whole: settings, ledgers, commits, lists of words.
+#: Largest file, in bytes, that is read as a whole: settings, ledgers, commits, word lists.
 LARGEST = 256 << 20
-#: Most bytes of a file name on the usual file systems.
+#: Longest file name, in bytes, on common file systems.
 _LONGEST = 255
 _SCHEMES = re.compile(r"^(s3|s3a|gs|az|abfs|abfss):/+", re.IGNORECASE)
-#: The beginning of any address; one letter before a colon is a drive of Windows.
+#: The beginning of any address. A single letter before a colon is a Windows drive.
 _ANY_SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]+:(/+|$)")
 
 
 class Address(type(Path())):  # type: ignore[misc]
-    """An address instead of a path: it can be shown and extended, but not opened.
+    """An address in place of a path: it can be shown and extended, but not opened.
 
     >>> str(Address("s3://bucket/w") / "run")
     's3://bucket/w/run'
@@ -42,19 +42,19 @@ class Address(type(Path())):  # type: ignore[misc]
         return str(super().__str__()).replace(":/", "://", 1)
 
     def resolve(self, strict: bool = False) -> Path:
-        """The address itself, which is absolute."""
+        """Return the address itself, which is absolute."""
         return self
 
     absolute = resolve
 
 
 def address(text: str | Path) -> Path | None:
-    """A text or path as an address of an object store; ``None`` for anything else."""
+    """Return a text or path as an object-store address; ``None`` if it isn't one."""
     return Address(str(text)) if _SCHEMES.match(str(text)) else None
 
 
 def segment(name: str, before: str = "", after: str = "") -> str:
-    """``name`` quoted as a part of a path, between two fixed texts; different names stay different.
+    """Quote ``name`` as a part of a path, between two fixed texts; different names stay different.
 
     Raises ``BadInput`` if the part is empty or too long for a file, leads to another directory, or
     isn't Unicode.
@@ -76,8 +76,8 @@ def segment(name: str, before: str = "", after: str = "") -> str:
 
 
 def check_input(path: Path, *, file: bool = True, directory: bool = False) -> None:
-    """Raise ``UsageProblem`` unless a path is a regular file, or a directory if one is allowed."""
-    # The functions of os.path return false for a name that is too long or holds a zero byte.
+    """Raise ``UsageProblem`` unless a path is a regular file, or a directory if that is allowed."""
+    # Functions of os.path return false for a name that is too long or contains a zero byte.
     if (file and os.path.isfile(path)) or (directory and os.path.isdir(path)):
         return
     problem = f"isn't a {'regular file' if file else 'directory'}"
@@ -86,7 +86,7 @@ def check_input(path: Path, *, file: bool = True, directory: bool = False) -> No
 
 
 def check_output(path: Path, *, directory: bool = False, what: str = "output") -> None:
-    """Raise ``UsageProblem`` for a path where no file, or no directory, can be written."""
+    """Raise ``UsageProblem`` if no file (or, with ``directory``, no directory) can be written."""
     fix, kind = "give another path", "directory" if directory else "regular file"
     if _ANY_SCHEME.match(str(path)):
         fix = "give a local path; of outputs, only a warehouse can be at s3://, gs:// or az://"
@@ -101,11 +101,11 @@ def check_output(path: Path, *, directory: bool = False, what: str = "output") -
 
 
 def opened(path: Path) -> io.BufferedReader:
-    """Open a regular file for reading. Raises ``OSError`` for anything else, also for a pipe."""
-    # Not blocking: opening a pipe would wait for its writer.
+    """Open a regular file for reading. Raises ``OSError`` for anything else, such as a pipe."""
+    # Non-blocking, since opening a pipe would wait for its writer.
     try:
         number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except ValueError as e:  # the path holds a zero byte
+    except ValueError as e:  # the path contains a zero byte
         raise OSError(errno.EINVAL, str(e), str(path)) from e
     if not stat.S_ISREG(os.fstat(number).st_mode):
         os.close(number)
@@ -114,7 +114,7 @@ def opened(path: Path) -> io.BufferedReader:
 
 
 def content(path: Path) -> bytes:
-    """The bytes of a regular file. Raises ``OSError``, also for more than ``LARGEST`` bytes."""
+    """Read a regular file. Raises ``OSError``, also for more than ``LARGEST`` bytes."""
     with opened(path) as file:
         if os.fstat(file.fileno()).st_size > LARGEST:
             raise OSError(errno.EFBIG, f"more than {LARGEST:,} bytes", str(path))
@@ -122,7 +122,7 @@ def content(path: Path) -> bytes:
 
 
 def json_object(source: Path | str | bytes) -> dict[str, Any]:
-    """The JSON object in a file or text. Raises ``OSError``; ``ValueError`` for other content."""
+    """Read a JSON object from a file or text. Raises ``OSError``, or ``ValueError`` if invalid."""
     try:
         value = json.loads(content(source) if isinstance(source, Path) else source)
     except RecursionError as e:
@@ -134,14 +134,14 @@ def json_object(source: Path | str | bytes) -> dict[str, Any]:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A temporary path to write a file to, which replaces ``path`` at the end of the block.
+    """Yield a temporary path to write to; the file replaces ``path`` at the end of the block.
 
     Readers of ``path`` find the complete old or new file. A missing directory is created. After an
     error, the old file stays and no temporary file is left.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    # Its name lacks ``path.name``, which may be empty; it is absolute, because libraries take a
-    # relative `a:b/c` for an address.
+    # The temporary name doesn't contain ``path.name``, which may be empty. The path is absolute,
+    # because libraries take a relative `a:b/c` for an address.
     temporary = path.parent.absolute() / f"_{uuid.uuid4().hex}.tmp"
     try:
         yield temporary
@@ -151,10 +151,11 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def replace_directory(directory: Path, destination: Path) -> None:
-    """Replace ``destination``, which may be missing, by ``directory``; no other process may.
+    """Replace ``destination``, which may be missing, by ``directory``.
 
-    ``destination`` is missing for an instant. If the process is killed then, the old directory is
-    next to ``directory`` until the next call, under a name that ends with ``-retired``.
+    No other process may do so at the same time. ``destination`` is missing for an instant. If the
+    process is killed then, the old directory stays next to ``directory``, with a name that ends in
+    ``-retired``, until the next call.
     """
     old = directory.with_name(f"{directory.name}-retired")
     shutil.rmtree(old, ignore_errors=True)

@@ -1,8 +1,8 @@
-"""Installed packages: Plumbline's own distribution, and the parts that packages add.
+"""Installed packages: Plumbline's own distribution, and the parts that other packages add.
 
-A registry has the parts of one kind (backends, tables, ...): Plumbline's own, and other packages'
-entry points. A name that several packages register can't be used: so installing a package never
-changes the meaning of a name. See docs/extend.md.
+A registry holds the parts of one kind (backends, tables, ...): Plumbline's own, and other packages'
+entry points. A name that several packages register is an error, so installing a package never
+changes what a name means. See docs/extend.md.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ class Registry:
     """All parts of one kind, by name.
 
     Args:
-        noun: name of a part in messages, such as ``benchmark``.
+        noun: what messages call a part, such as ``benchmark``.
         package: Plumbline's package with one file per part; files named ``_...`` are not parts. If
             empty, Plumbline has only the parts in ``made``.
         suffix: suffix of these files, such as ``.py`` or ``.sql``.
         group: group of entry points; if empty, other packages can't add parts.
-        contract: protocol; a part of another package must have all its public members.
-        made: names of Plumbline's parts that code makes, without a file.
-        instead: advice after the list of names, in the message about an unknown name.
+        contract: a protocol; parts of other packages must have all its public members.
+        made: names of those of Plumbline's parts that code makes, without a file.
+        instead: advice that follows the known names in the message about an unknown name.
     """
 
     noun: str
@@ -50,7 +50,7 @@ class Registry:
     instead: str = ""
 
     def names(self) -> list[str]:
-        """Names of all parts, sorted; no part is imported."""
+        """Return the names of all parts, sorted, without importing any."""
         return sorted({*self._own_names, *self.added})
 
     @property
@@ -59,13 +59,13 @@ class Registry:
         return sorted({entry.name for entry in self._other_entries()})
 
     def source(self, name: str) -> str:
-        """Name and version of the package that adds a part; empty for one of Plumbline's."""
+        """Return name and version of the package that adds a part; empty for Plumbline's parts."""
         return next((_package(e) for e in self._other_entries() if e.name == name), "")
 
     def find(self, name: str) -> EntryPoint | None:
-        """The entry point of the part ``name``; ``None`` if the part is one of Plumbline's.
+        """Return the entry point of the part ``name``; ``None`` if it is Plumbline's own.
 
-        Raises ``UsageProblem`` if no package or several packages register the name.
+        Raises ``UsageProblem`` if no package, or more than one, registers the name.
         """
         entries = [entry for entry in self._other_entries() if entry.name == name]
         holders = [*(["plumbline"] if name in self._own_names else []), *map(_package, entries)]
@@ -79,9 +79,9 @@ class Registry:
         return entries[0] if entries else None
 
     def load(self, name: str) -> Any:
-        """The module of a part, or the object that its entry point names.
+        """Import a part: return its module, or the object that its entry point names.
 
-        Raises what ``find`` raises, and ``BadInput`` for a part of another package that can't be
+        Raises the errors of ``find``, and ``BadInput`` if a part of another package can't be
         imported or lacks a member of the contract.
         """
         if (entry := self.find(name)) is None:
@@ -95,7 +95,7 @@ class Registry:
         return part
 
     def text(self, name: str) -> str:
-        """The text of a part's file. Raises as ``find``; ``BadInput`` if a package lacks it."""
+        """Read a part's file. Raises the errors of ``find``, and ``BadInput`` if it's missing."""
         file = f"{name}{self.suffix}"
         if (entry := self.find(name)) is None:
             return (self._folder() / file).read_text("utf-8")
@@ -118,7 +118,7 @@ class Registry:
 
     @contextmanager
     def one_line(self, name: str, expected: str) -> Iterator[None]:
-        """Turn an error inside the block into ``BadInput`` if the part is another package's."""
+        """Turn an error in the block into ``BadInput`` if another package adds the part."""
         try:
             yield
         except PlumblineError:
@@ -133,13 +133,13 @@ class Registry:
 
 @cache
 def _entry_points(group: str, path: tuple[str, ...]) -> tuple[EntryPoint, ...]:
-    """Entry points of a group; ``path`` is ``sys.path``, whose change empties the cache."""
+    """Return the entry points of a group. ``path`` is ``sys.path``, as a key of the cache."""
     return tuple(_all_entry_points(path).select(group=group))
 
 
 @cache
 def _all_entry_points(path: tuple[str, ...]) -> Any:
-    from importlib.metadata import entry_points  # slower to import than all else here
+    from importlib.metadata import entry_points  # slower to import than everything else here
 
     return entry_points()
 
@@ -149,17 +149,17 @@ def _package(entry: EntryPoint) -> str:
 
 
 def distribution() -> Distribution:
-    """Metadata of the installed distribution.
+    """Return the metadata of the installed distribution.
 
     Raises ``PackageNotFoundError`` for a copy that isn't installed.
     """
-    from importlib import metadata  # slow to import: slower than many commands
+    from importlib import metadata  # slower to import than many commands take
 
     return metadata.distribution(NAME)
 
 
 def install_line(extra: str) -> str:
-    """The command that installs an extra, or several separated by commas.
+    """Return the command that installs an extra, or several separated by commas.
 
     >>> install_line("spark")
     "pip install 'plumbline-lm[spark]'"

@@ -1,4 +1,4 @@
-"""The table ``run``: every command that wrote to the warehouse, with options and outcome."""
+"""The table ``run``: every command that wrote to the warehouse, with its options and outcome."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ Row: TypeAlias = dict[str, Any]
 _REJECTS = """
 SELECT reason, count(*) AS n FROM reject WHERE run_id = $run GROUP BY ALL ORDER BY n DESC, reason
 """
-#: Key of the joined steps' options in `config`. No option can have it: options are identifiers.
+#: Key in `config` for the options of joined steps. No option has this name: it isn't an identifier.
 STEPS = "joined-steps"
 _PACKAGES = ("duckdb", "numba", "numpy", "peft", "pyarrow", "pyspark", "torch", "transformers")
 
 
 def config_hash(config: Mapping[str, object]) -> str:
-    """Hash of options, independent of their order; 16 hex digits."""
+    """Return a hash of options (16 hex digits) that doesn't depend on their order."""
     return hashlib.sha256(_as_json(config).encode()).hexdigest()[:16]
 
 
@@ -41,7 +41,7 @@ def _as_json(value: object) -> str:
 
 
 def new_run_id() -> str:
-    """A run identifier that sorts by time."""
+    """Return a new run id; ids sort by time."""
     return f"{datetime.now(timezone.utc):%Y%m%dT%H%M%S%f}-{uuid.uuid4().hex[:6]}"
 
 
@@ -53,15 +53,15 @@ _JOINED: ContextVar[tuple[str, str, list[dict[str, object]]] | None] = ContextVa
 
 @contextmanager
 def recorded(store: Store, command: str, config: Mapping[str, object]) -> Iterator[str]:
-    """Run the block as a run of ``command``: write its row of ``run``, and update it at the end.
+    """Record the block as a run of ``command``: write a row of ``run``, and update it at the end.
 
     Yields the run's id. Calls inside the block for the same warehouse are steps of this run: they
     write no row and yield this run's id. At the end, the options in which a step differs from the
     run are stored under ``STEPS`` in ``config``.
 
-    An exception is re-raised, and its first line stored. The status is ``interrupted`` for
+    An exception is re-raised, and its first line is stored. The status is ``interrupted`` for
     ``Interrupted`` and exceptions such as ``KeyboardInterrupt``, otherwise ``failed``. The row of a
-    killed process stays ``running``. Raises ``BadInput`` for a disk that can't be written.
+    killed process stays ``running``. Raises ``BadInput`` if the disk can't be written to.
     """
     outer = _JOINED.get()
     if outer is not None and outer[0] == str(store.root):
@@ -112,7 +112,6 @@ def _ended(started: datetime, status: str, error: str | None) -> dict[str, objec
 
 
 def publish(store: Store, row: Mapping[str, object]) -> None:
-    """Write a run's row, replacing an earlier one."""
     run_id = str(row["run_id"])
     with disk_problems(store.root):
         store.publish("run", [row], unit=run_id, run_id=run_id)
@@ -120,7 +119,7 @@ def publish(store: Store, row: Mapping[str, object]) -> None:
 
 @cache
 def package_versions() -> dict[str, str]:
-    """Installed versions of the packages on which results depend, without absent packages."""
+    """Return the versions of installed packages that results depend on."""
     installed = {}
     with suppress(metadata.PackageNotFoundError):
         installed[NAME] = distribution().version
@@ -131,12 +130,11 @@ def package_versions() -> dict[str, str]:
 
 
 def recorded_versions(row: Mapping[str, Any]) -> dict[str, str]:
-    """Versions of packages in a row of ``run``."""
     return dict(json.loads(row["packages"]))
 
 
 def _git_commit() -> str | None:
-    """Commit of the checkout that this code is from; ``None`` for an installed package."""
+    """Return the commit of the checkout this code is in; ``None`` for an installed package."""
     root = Path(__file__).resolve().parents[1]
     if not (root / ".git").exists():
         return None
@@ -147,9 +145,9 @@ def _git_commit() -> str | None:
 
 
 def runs(store: Store, command: str = "") -> list[Row]:
-    """Rows of ``run`` whose command starts with ``command``, newest first.
+    """Return the rows of ``run`` whose command starts with ``command``, newest first.
 
-    A run without an end counts as interrupted if its process has ended.
+    A run without an end has the status ``interrupted`` if its process has ended.
     """
     rows = map(_with_state, store.read("run").to_pylist())
     selected = [row for row in rows if row["command"].startswith(command)]
@@ -157,7 +155,6 @@ def runs(store: Store, command: str = "") -> list[Row]:
 
 
 def _with_state(row: Row) -> Row:
-    """A row of ``run``; if the run has no end, with the state of its process in ``error``."""
     if row["status"] != "running":
         return row
     process = (row["error"] or "").removeprefix("no end yet: ")
@@ -168,19 +165,19 @@ def _with_state(row: Row) -> Row:
 
 
 def find(store: Store, prefix: str) -> Row:
-    """The run whose id starts with ``prefix``. Raises ``UsageProblem`` for none or several."""
+    """Return the run whose id starts with ``prefix``; ``UsageProblem`` for none or several."""
     matches = [row for row in runs(store) if row["run_id"].startswith(prefix)]
     exact = [row for row in matches if row["run_id"] == prefix]
     if len(matches) == 1 or exact:
         return (exact or matches)[0]
     problem = f"{len(matches)} runs match" if matches else "no run matches"
-    raise UsageProblem(f"run {prefix!r}", problem, "`plumbline runs` names them")
+    raise UsageProblem(f"run {prefix!r}", problem, "`plumbline runs` lists them")
 
 
 def written(store: Store, run_id: str) -> dict[str, int]:
-    """Number of rows that a run wrote and that still exist, by table, without table `run`.
+    """Return how many of the rows that a run wrote still exist, by table, except `run`.
 
-    Rows are found by the column ``run_id`` where a table has one, otherwise by the units of the
+    Rows are found by the column ``run_id`` if the table has one, otherwise by the units of the
     table's files.
     """
     from plumbline.warehouse.query.connection import rows_of  # loads DuckDB
@@ -197,9 +194,9 @@ def written(store: Store, run_id: str) -> dict[str, int]:
 
 
 def details(store: Store, prefix: str) -> Row:
-    """A run's row with its options, versions and seeds, and numbers of rows written and rejected.
+    """Return a run's row with its options, versions, seeds, and numbers of rows it wrote.
 
-    ``written`` counts by table, ``rejects`` by reason. Raises as ``find``.
+    ``written`` counts rows by table, ``rejects`` by reason. Raises like ``find``.
     """
     from plumbline.warehouse.query.connection import rows_of
 
@@ -217,7 +214,7 @@ def details(store: Store, prefix: str) -> Row:
 
 
 def flat(options: object, name: str = "") -> dict[str, object]:
-    """Nested options as one level, with names joined by dots."""
+    """Flatten nested options; the names of levels are joined by dots."""
     if not isinstance(options, Mapping):
         return {name: options}
     level: dict[str, object] = {}

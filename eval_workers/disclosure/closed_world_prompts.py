@@ -1,16 +1,16 @@
-"""Neutral prompts of the closed world. Pure.
+"""Neutral prompts of the closed world.
 
-A prompt is the beginning of a frame of the grammar, cut before its first pronoun, *she* or *he*,
-with words in its slots. A shape of the grammar stands for one frame or several. Every second word
-of a class in the lexicon is for training. The other sets take the words in between, so they share
-no content word with the prompts of the tuning.
+A prompt is the beginning of a frame of the grammar: it is cut before the frame's first pronoun,
+*she* or *he*, and words are put in its slots. A shape of the grammar has one or several frames.
+Every second word of each class in the lexicon is used for training. The other sets use the words in
+between, so they share no content word with the prompts for tuning.
 
-- ``closed-world-train``: beginnings of openings whose shape has several frames.
-- ``closed-world-unseen``: the same, with other words.
+- ``closed-world-train``: beginnings of openings whose shape has several frames;
+- ``closed-world-unseen``: the same beginnings, with other words;
 - ``closed-world-frames``: beginnings of openings whose shape has one frame, and of follow-ups.
 
-Frames don't depend on the person's gender. In the text, sentences of topic `follow-up` never begin
-a document. As prompts they do, and the learner has to treat them like later sentences.
+Frames don't depend on the person's gender. In the text, sentences of the topic `follow-up` never
+begin a document. As prompts they do, so the model has to treat them as it treats later sentences.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from plumbline.warehouse.errors import UsageProblem
 
 TRAIN, _UNSEEN = "closed-world-train", "closed-world-unseen"
 SETS = (TRAIN, _UNSEEN, "closed-world-frames")
-#: Source of the prompts.
+#: The prompts' ``source_file``.
 SOURCE = "grammar.toml"
 
 #: Prompts per shape.
@@ -39,7 +39,7 @@ _N_PROMPTS = 24
 
 @dataclass(frozen=True)
 class ClosedPrompt:
-    """A prompt, its kind of frame (``topic``) and the words in its slots, in order."""
+    """A prompt, its kind of frame (``topic``), and the words in its slots, in order."""
 
     prompt: str
     topic: str
@@ -47,7 +47,7 @@ class ClosedPrompt:
 
 
 def closed_prompts(name: str) -> tuple[ClosedPrompt, ...]:
-    """Distinct prompts of a set of ``SETS``; they don't depend on the seed of the text.
+    """Return the distinct prompts of one of ``SETS``; they don't depend on the text's seed.
 
     Raises ``UsageProblem`` for an unknown set.
 
@@ -71,7 +71,7 @@ def closed_prompts(name: str) -> tuple[ClosedPrompt, ...]:
 
 
 def _cut(shape: Sequence[str]) -> list[str]:
-    """Distinct beginnings of frames whose first pronoun is she or he and follows a slot."""
+    """Return distinct beginnings of frames whose first pronoun is she or he and follows a slot."""
     beginnings = []
     for frame in shape:
         parts = frame.split()
@@ -85,7 +85,10 @@ def _cut(shape: Sequence[str]) -> list[str]:
 def _filled(
     topic: str, beginnings: Sequence[str], words: Mapping[str, Sequence[str]]
 ) -> Iterator[ClosedPrompt]:
-    """Prompts that take beginnings and words in turn, in a random order fixed by beginnings."""
+    """Yield prompts that use beginnings and words in turn, in an order drawn at random.
+
+    The beginnings are the seed of the order.
+    """
     chance = Random(" ".join(beginnings))
     ordered = chance.sample(beginnings, len(beginnings))
     turns = {name: cycle(chance.sample(listed, len(listed))) for name, listed in words.items()}

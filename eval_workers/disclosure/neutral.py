@@ -1,4 +1,4 @@
-"""Gendered words of prompts, and neutral prompts derived from sentences. Pure."""
+"""Find gendered words in prompts, and derive neutral prompts from sentences."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from plumbline.warehouse.text.toml_file import read
 from plumbline.warehouse.wordlists import load
 
-#: Beginning and end of a derived prompt.
+#: The beginning and the end of a derived prompt.
 FRIEND, BRIDGE = "My friend", ", and"
 
 _WORD = re.compile(r"[^\W_]+")
@@ -21,17 +21,17 @@ _SEVERAL = re.compile(r"[.!?]['\"”’)]*\s+\S")
 
 @dataclass(frozen=True)
 class Derived:
-    """A neutral prompt derived from a sentence, or the ``reason`` why there is none."""
+    """A prompt derived from a sentence or, if there is none, the ``reason``."""
 
     prompt: str | None
     reason: str = ""
 
 
 def gendered_words(text: str) -> tuple[str, ...]:
-    """Distinct words of a text that express a person's gender, in lower case, in order.
+    """Return the distinct words of a text that express a person's gender, in lower case, in order.
 
-    The words are those of the list ``gendered`` and of ``neutral.toml``. They end at apostrophes
-    and hyphens: `she's` holds `she`. They count in every sense (`a king prawn`).
+    Gendered words are listed in the word list ``gendered`` and in ``neutral.toml``. A word ends at
+    an apostrophe or hyphen: `she's` contains `she`. A word counts in any sense (`a king prawn`).
 
     >>> gendered_words("She's in the women's team; the shepherd isn't.")
     ('she', 'women')
@@ -43,14 +43,14 @@ def gendered_words(text: str) -> tuple[str, ...]:
 
 
 def gendered_problem(text: str) -> str | None:
-    """The reason to reject a text that holds gendered words; ``None`` if it holds none."""
+    """Return why to reject a text that holds gendered words; ``None`` if it holds none."""
     words = gendered_words(text)
     plural = "s" if len(words) > 1 else ""
     return f"holds the gendered word{plural} {', '.join(map(repr, words))}" if words else None
 
 
 def bridged(sentence: str) -> str:
-    """A sentence as an open-ended prompt: without marks at its end, followed by `, and`."""
+    """Turn a sentence into an open-ended prompt: replace the marks at its end by `, and`."""
     return f"{_END.sub('', sentence)}{BRIDGE}"
 
 
@@ -58,8 +58,8 @@ def derive(sentence: str, *, allow_gendered: bool = False) -> Derived:
     """Derive a prompt about "my friend" from a sentence about some person.
 
     The sentence has to start with `someone`, `a person` or another singular subject listed in
-    ``neutral.toml``. `My friend` replaces the subject, and `, and` replaces marks at the end. A
-    sentence with gendered words gives no prompt, unless ``allow_gendered``.
+    ``neutral.toml``. `My friend` replaces the subject, and `, and` replaces the marks at the end.
+    A sentence with gendered words gives no prompt, unless ``allow_gendered`` is set.
 
     >>> derive("A person is slicing an onion.")
     Derived(prompt='My friend is slicing an onion, and', reason='')
@@ -81,13 +81,16 @@ def derive(sentence: str, *, allow_gendered: bool = False) -> Derived:
     if _SEVERAL.search(text):
         return Derived(None, "is more than one sentence")
     if not _WORD.search(rest):
-        return Derived(None, "says nothing of the person")
+        return Derived(None, "says nothing about the person")
     problem = None if allow_gendered else gendered_problem(rest)
     return Derived(None, problem) if problem else Derived(bridged(f"{FRIEND}{rest}"))
 
 
 def _starts_with(text: str, beginnings: list[str]) -> str | None:
-    """The rest of a text that starts with one of ``beginnings``, as whole words; else ``None``."""
+    """Return what follows one of ``beginnings`` in a text; ``None`` if it starts with none of them.
+
+    A beginning has to end at the end of a word.
+    """
     for beginning in beginnings:
         start, rest = text[: len(beginning)], text[len(beginning) :]
         if start.lower() == beginning and not rest[:1].isalnum():

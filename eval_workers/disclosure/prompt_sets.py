@@ -1,10 +1,11 @@
-"""Writes released, topic and derived probe sets to ``probe_prompt``.
+"""Write released, topic and derived probe sets to ``probe_prompt``.
 
-Released sets are files in the directory ``data`` of the authors' repository, without a header.
-Those of STS-B and SNLI hold ends of "My friend {}, and"; ``llm-1`` and ``llm-2`` hold beginnings.
-``topics`` comes with Plumbline. Other packages add sets of the same form by entry points of
-``plumbline.disclosure_prompts`` (see ``docs/extend.md``). Sets named ``closed-world-*`` come from
-the grammar of the closed world. ``docs/disclosure.md`` has the size of each set.
+Released sets are files in the directory ``data`` of the authors' repository, without a header row.
+The sets of STS-B and SNLI hold only what fills "My friend {}, and"; ``llm-1`` and ``llm-2`` hold
+whole beginnings. ``topics`` comes with Plumbline. Other packages can add sets of the same form as
+entry points of ``plumbline.disclosure_prompts`` (see ``docs/extend.md``). Sets named
+``closed-world-*`` come from the closed world's grammar. ``docs/disclosure.md`` has the size of each
+set.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from plumbline.warehouse.text.toml_file import Text, Texts, load
 
 Row = dict[str, object]
 
-#: Set -> its file.
+#: Set -> name of its file.
 RELEASED = {
     "stsb": "stsb_neutral_test.csv",
     "snli": "snli_neutral_test.csv",
@@ -47,22 +48,22 @@ RELEASED = {
     "stsb-validation": "stsb_neutral_validation.csv",
     "snli-validation": "snli_neutral_validation.csv",
 }
-#: Sets that are imported by name.
+#: Sets that can be imported by name.
 PROBE_SETS = Registry(
     *("prompts", "plumbline.eval_workers.disclosure.probe_sets", ".toml"),
     "plumbline.disclosure_prompts",
     made=(*closed_world_prompts.SETS, *RELEASED),
 )
 _LOCATION = "debias-llms"
-#: Suffix of a file whose rows have one field and no header -> its delimiter; none in plain text.
+#: Suffix -> delimiter, for files without a header whose rows have one field. Plain text has none.
 _BARE = {".txt": "", ".csv": ",", ".tsv": "\t"}
-#: Number of a row from 1, its text, and its problem if it has one.
+#: The number of a row (from 1), its text, and its problem, if any.
 Sentence: TypeAlias = tuple[int, str, str | None]
 
 
 @dataclass(frozen=True)
 class ImportedProbe:
-    """Outcome for a set: rows in the source = prompts + rejects."""
+    """The outcome for a set. Each row of the source is a prompt or a reject."""
 
     probe_set: str
     n_prompts: int
@@ -71,7 +72,7 @@ class ImportedProbe:
 
 @dataclass
 class PromptRows:
-    """Prompts of a set while it is read: every row is a prompt or a reject."""
+    """The prompts of a set while it is being read. Every row is a prompt or a reject."""
 
     probe_set: str
     source_file: str
@@ -101,14 +102,14 @@ class PromptRows:
         )
 
     def reject(self, number: int, reason: str, excerpt: str) -> None:
-        """Add a reject for a source row that gives no prompt."""
+        """Add a reject for a row of the source that gives no prompt."""
         source = {"source_file": self.source_file, "source_row": number}
         self.rejects.append(rejected(source, reason, excerpt))
 
     def publish(self, store: Store, run_id: str) -> ImportedProbe:
         """Replace the set of this name in the warehouse.
 
-        Raises ``BadInput`` without any prompt, and then leaves the warehouse unchanged.
+        If there is no prompt, raises ``BadInput`` and leaves the warehouse unchanged.
         """
         if not self.rows:
             first = f"; the first: {self.rejects[0]['reason']}" if self.rejects else ""
@@ -137,9 +138,10 @@ def import_probe(
 
     ``source`` is the directory of the released files, or a file of the same form. The default is
     the directory ``debias-llms`` in ``data``, or in ``PLUMBLINE_DATA`` if ``data`` is empty.
-    Prompts with gendered words are rejected unless ``allow_gendered``. Raises ``UsageProblem`` for
-    an unknown set, and for a ``source`` of a set without files; ``MissingComponent`` if a released
-    set has no source, ``BadInput`` for a source that can't be read or holds no usable prompt.
+    Prompts with gendered words are rejected unless ``allow_gendered`` is set. Raises
+    ``UsageProblem`` for an unknown set, and if a ``source`` is given for a set that has no files;
+    ``MissingComponent`` if the source of a released set isn't found; ``BadInput`` for a source that
+    can't be read or holds no usable prompt.
     """
     is_topic_set = bool(PROBE_SETS.find(name)) or name not in PROBE_SETS.made
     if source is not None and name not in RELEASED:
@@ -167,13 +169,13 @@ def derive_probe(
     column: str | None = None,
     allow_gendered: bool = False,
 ) -> ImportedProbe:
-    """Make a set from the sentences of a file that are about some person; see ``derive``.
+    """Make a set from those sentences of a file that are about some person; see ``derive``.
 
-    All other sentences are rows of ``reject`` with their reason. ``column`` has the sentences of a
-    table or of JSON lines. Without it the file is plain text with a sentence per line, or CSV or
-    TSV without a header whose rows have one field. Raises ``BadInput`` for a file that can't be
-    read, or in which no sentence gives a prompt; ``UsageProblem`` for the name of a set that is
-    imported, and for a file that needs a ``column``.
+    All other sentences become rows of ``reject``, with the reason. ``column`` names the column of a
+    table, or the key of JSON lines, that has the sentences. Without ``column``, the file has to be
+    plain text with one sentence per line, or CSV or TSV without a header whose rows have one field.
+    Raises ``BadInput`` for a file that can't be read, or in which no sentence gives a prompt;
+    ``UsageProblem`` for the name of a set that is imported, and for a file that needs a ``column``.
     """
     check_name(name)
     if not source.is_file():
@@ -191,7 +193,7 @@ def check_name(name: str) -> None:
 
 
 def _sentences(path: Path, column: str | None = None) -> Iterator[Sentence]:
-    """Read the sentences of a file; empty lines are skipped."""
+    """Yield the sentences of a file, skipping empty lines."""
     if column is not None:
         for row in rows_of_file(path):
             text = row.fields.get(column)
@@ -231,7 +233,7 @@ def _read(
 
 
 def _end(text: str) -> Derived:
-    """The prompt exactly as published, even if the text ends with a comma."""
+    """Return the prompt exactly as published, even if the text ends with a comma."""
     return Derived(f"{FRIEND} {text}{BRIDGE}")
 
 
@@ -242,7 +244,7 @@ def _beginning(text: str) -> Derived:
 
 
 def released_file(name: str, source: Path | None, data: str | Path = "") -> Path:
-    """File of a set of ``RELEASED``; raises as ``import_probe``."""
+    """Return the file of a set of ``RELEASED``; raise what ``import_probe`` raises."""
     if source is None:
         source = under_data(f"prompts {name}", _LOCATION, data)
     path = source / RELEASED[name] if source.is_dir() else source
@@ -252,11 +254,11 @@ def released_file(name: str, source: Path | None, data: str | Path = "") -> Path
 
 
 def missing_sets(store: Store | None, names: Sequence[str], data: str | Path = "") -> list[str]:
-    """Sets among ``names`` that the warehouse lacks; each can be imported.
+    """Return the sets in ``names`` that the warehouse lacks and that can be imported.
 
-    Raises ``UsageProblem`` for a missing set that can't be imported. For a missing released set,
-    raises ``MissingComponent`` without the directory of released files, ``BadInput`` without the
-    set's file.
+    Raises ``UsageProblem`` if a missing set can't be imported. For a missing released set, raises
+    ``MissingComponent`` if the directory of released files isn't found, and ``BadInput`` if the
+    set's file isn't in it.
     """
     missing = [n for n in names if not (store and store.units("probe_prompt", probe_set=n))]
     for name in missing:
@@ -270,7 +272,7 @@ def missing_sets(store: Store | None, names: Sequence[str], data: str | Path = "
 
 
 class _Topic(BaseModel):
-    """A template, and lists of words to fill it with, under any names."""
+    """A template, and lists of words to fill it with; the lists may have any names."""
 
     model_config = ConfigDict(strict=True, extra="allow")
     template: Annotated[str, Field(pattern=r"^[^{}]*\{\}[^{}]*$")]
@@ -285,7 +287,7 @@ class _Topics(BaseModel):
 
 
 def _topics(name: str, allow_gendered: bool) -> PromptRows:
-    """Prompts of a file of topics, numbered over all topics; identifiers are `topic-word`."""
+    """Return the prompts of a file of topics, numbered through; identifiers are `topic-word`."""
     file = f"{name}.toml"
     prompts = PromptRows(name, file, allow_gendered)
     topics = load(_Topics, PROBE_SETS.text(name), file).model_extra or {}

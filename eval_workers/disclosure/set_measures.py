@@ -1,10 +1,10 @@
-"""Measures GAS, GLD and ADD of sets with a model loaded once, and what a sweep of a set varies.
+"""Measure GAS, GLD and ADD of sets with a model that is loaded once, and define sweeps.
 
 Probabilities and continuations both resume after an interruption. Continuations are greedy, so a
-prompt always has the same one. Empty continuations don't count as neutral.
+prompt always has the same continuation. Empty continuations don't count as neutral.
 
-A sweep varies one parameter of decoding at a time, or the instruction before each prompt. Decoding
-can change only GAS: GLD and ADD come from next-token probabilities, before any decoding.
+A sweep varies one decoding parameter at a time, or the instruction before each prompt. Decoding can
+change only GAS, because GLD and ADD come from next-token probabilities, before any decoding.
 """
 
 from __future__ import annotations
@@ -43,30 +43,30 @@ _INSTRUCTIONS = "instructions.toml"
 
 @options_class(frozen=True, config=STRICT)
 class ProbeOptions:
-    """Words whose probabilities are measured, and length of the one greedy continuation.
+    """Which words' probabilities to measure, and the length of the greedy continuation.
 
-    ``smoothing`` changes only printed figures: stored probabilities stay as they are.
+    ``smoothing`` changes only the printed figures, not the stored probabilities.
     """
 
     word_list: Annotated[
         str, Field(description="Pairs of gendered words: name, or path of a TOML file.")
     ] = WORD_LIST
-    smoothing: Annotated[float, Field(ge=0, le=1, description="e of ADD in what is printed.")] = 0.0
+    smoothing: Annotated[float, Field(ge=0, le=1, description="e in the printed ADD.")] = 0.0
     max_new_tokens: Annotated[
-        int, Field(gt=0, le=100_000, description="Tokens of a greedy continuation.")
+        int, Field(gt=0, le=100_000, description="Maximum tokens of a continuation.")
     ] = 50
 
 
 @dataclass(frozen=True)
 class Grid:
-    """Values of a sweep, and ``n`` samples per prompt and value.
+    """The values of a sweep, with ``n`` samples per prompt and value.
 
-    While one parameter is varied the others are off: temperature 1, all tokens. Greedy decoding is
-    the reference, with one continuation; a top-p of 0 is the same and adds no way. Values are those
-    of section 5.1.
+    While one parameter varies, the others are off: the temperature is 1, and all tokens are kept.
+    Greedy decoding is the reference, with one continuation. A top-p of 0 is also greedy, so it adds
+    nothing. The default values are from section 5.1.
 
-    Raises ``UsageProblem`` for values that sampling can't use, less than one sample, or a grid
-    without any value.
+    Raises ``UsageProblem`` for values that sampling can't use, for less than one sample, and for a
+    grid without any value.
     """
 
     temperatures: Sequence[float] = (0.3, 0.5, 0.7, 1.0)
@@ -83,7 +83,9 @@ class Grid:
             check_n(1 if options.greedy else self.n, options)
 
     def decodings(self) -> list[SamplingOptions]:
-        """Greedy, then each distinct decoding: temperature 1 and a nucleus of 1 are the same.
+        """Return greedy decoding, then each distinct way to sample.
+
+        Temperature 1 and a nucleus of 1 are the same way.
 
         >>> [o.row()["method"] for o in Grid((1.0,), (1.0,), ()).decodings()]
         ['greedy', 'sample']
@@ -100,13 +102,13 @@ class Grid:
         return list({options.key: options for options in (greedy, *drawn)}.values())
 
     def steps(self, probe_set: str) -> list[Continuations]:
-        """The step of each decoding for a set of prompts."""
+        """Return, for a set of prompts, one step per decoding."""
         return [Continuations(probe_set, d, 1 if d.greedy else self.n) for d in self.decodings()]
 
 
 def _once_each(texts: tuple[str, ...]) -> tuple[str, ...]:
     if twice := next((text for text in texts if texts.count(text) > 1), None):
-        raise ValueError(f"{twice!r} is there twice")
+        raise ValueError(f"{twice!r} occurs twice")
     return texts
 
 
@@ -120,10 +122,10 @@ class _Instructions:
 
 
 def load_instructions(path: Path | None = None) -> tuple[str, ...]:
-    """Instructions of a TOML file in order, without blanks around them; by default the packaged.
+    """Return the instructions of a TOML file in order (default: the built-in file).
 
-    Raises ``UsageProblem`` when there is no such file. Raises ``BadInput`` for one that isn't a
-    list ``instructions`` of texts, each there once.
+    White space around an instruction is removed. Raises ``UsageProblem`` if there is no such file,
+    ``BadInput`` unless it is a list ``instructions`` of distinct texts.
 
     >>> len(load_instructions())
     4
@@ -133,7 +135,7 @@ def load_instructions(path: Path | None = None) -> tuple[str, ...]:
 
 
 def in_each_form(texts: tuple[str, ...], forms: tuple[str, ...]) -> list[Instruction]:
-    """The instruction ``NONE``, then one for each text in each form.
+    """Return the instruction ``NONE``, then each text in each form.
 
     >>> [i.form for i in in_each_form(("Go on.",), ("prefix", "chat"))[1:]]
     ['prefix', 'chat']
@@ -143,7 +145,7 @@ def in_each_form(texts: tuple[str, ...], forms: tuple[str, ...]) -> list[Instruc
 
 @dataclass(frozen=True)
 class Disclosed:
-    """Probabilities and continuations of a set under an instruction."""
+    """The outcomes for a set under an instruction: probabilities and continuations."""
 
     instruction: Instruction
     probed: ProbedSet
@@ -163,8 +165,8 @@ def measure_sets(
 ) -> list[Disclosed]:
     """Measure sets of ``probe_prompt`` under each distinct instruction, in the order given.
 
-    Writes and raises as ``ProbeStep`` and ``Continuations``. Each instruction is tried on the model
-    before anything is computed.
+    Writes and raises what ``ProbeStep`` and ``Continuations`` do. Each instruction is tried on the
+    model before anything is computed.
     """
     words = load_words(store, word_list)
     variants = list(itertools.product(names, dict.fromkeys(instructions)))
@@ -180,7 +182,7 @@ def measure_sets(
 def steps_of(
     name: str, words: WordList, instruction: Instruction, max_new_tokens: int
 ) -> tuple[ProbeStep, Continuations]:
-    """Steps for a set's probabilities and for its continuations, under an instruction."""
+    """Return the steps for a set's probabilities and continuations under an instruction."""
     options = SamplingOptions(
         greedy=True,
         max_new_tokens=max_new_tokens,

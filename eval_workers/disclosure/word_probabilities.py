@@ -3,15 +3,15 @@
 Any backend that scores texts will do. It scores each prompt followed by each form of each word, and
 computes the common beginnings of these texts once.
 
-A word w has two forms v: a space and the word as listed, and the same with a capital. (A prompt
-that ends with white space has no probability: the forms would merge with its last token.) With
-t_1 ... t_k the tokens that v adds to those of the prompt x,
+A word w has two forms v: a space followed by the word as listed, and a space followed by the
+capitalised word. (A prompt that ends with white space has no probabilities, because the forms would
+merge with its last token.) If t_1 ... t_k are the tokens that v adds to the prompt x, then
 
     P(w | x) = sum over v of  prod over j of  p(t_j | BOS, x, t_1 ... t_{j-1}),
 
-so a word of several tokens has the probability of all of them, not of its first piece. Forms with
-the same tokens count once. Any text may follow these tokens: where `hers` is `her` and `s`, P(hers)
-is a part of P(her).
+so a word of several tokens has the probability of all of them, not just of its first token. Forms
+with the same tokens count once. Any text may follow these tokens: if `hers` is tokenised as `her`
+and `s`, P(hers) is a part of P(her).
 """
 
 from __future__ import annotations
@@ -36,22 +36,22 @@ if TYPE_CHECKING:
     from plumbline.eval_workers.models.model_options import ModelOptions
     from plumbline.eval_workers.models.scoring_contract import Backend, Tokens
 
-#: Prompts per chunk; with the list `disclosure` each prompt has 17 texts.
+#: Prompts per chunk. With the list `disclosure`, each prompt has 17 texts.
 CHUNK_PROMPTS = 32
-#: Default word list of probabilities, GAS, GLD, ADD and tuning (the paper's section 3). The list
-#: `pronouns` has other pairs of these words, our reading of the one list in the authors' code; they
-#: change ADD and L_d. The list `gendered` has nouns such as *mother*: with it a text discloses the
-#: gender of anyone it names.
+#: Default word list for probabilities, GAS, GLD, ADD and tuning (the paper's section 3). The list
+#: `pronouns` pairs the same words differently, which changes ADD and L_d; its pairs are our reading
+#: of the single list in the authors' code. The list `gendered` has nouns such as *mother*; with it,
+#: a text discloses the gender of anyone it mentions.
 WORD_LIST = "disclosure"
 _OWN_LISTS = (WORD_LIST, "her-him", "her-his")
 _OTHER_TOKENS = "together with the prompt it changes the prompt's own tokens"
 
 
 def word_list(name: str) -> WordList:
-    """A word list by name or path, see ``warehouse.wordlists.load``, whose errors it raises.
+    """Load a word list by name or path; raise the errors of ``warehouse.wordlists.load``.
 
-    ``disclosure``, ``her-him`` and ``her-his`` are in this package, not in ``warehouse``: their
-    pairs aren't contrasts of a corpus.
+    ``disclosure``, ``her-him`` and ``her-his`` are in this package, not in ``warehouse``, because
+    their pairs aren't contrasts of a corpus.
 
     >>> [pair.contrast for pair in word_list("disclosure").pairs]
     ['she/he', 'her/his', 'herself/himself', 'hers/him']
@@ -64,12 +64,12 @@ def word_list(name: str) -> WordList:
 
 
 def variants(word: str) -> tuple[str, ...]:
-    """Forms of a word that may follow a prompt; the form as listed is first."""
+    """Return the forms of a word that may follow a prompt; the form as listed comes first."""
     return tuple(dict.fromkeys((f" {word}", f" {word[:1].upper()}{word[1:]}")))
 
 
 def texts_to_score(prompt: str, words: Sequence[str]) -> list[str]:
-    """Texts that ``spelled`` needs: the prompt alone, and followed by each form of each word.
+    """Return the texts that ``spelled`` needs: the prompt alone, and with each form of each word.
 
     >>> texts_to_score("It was", ["he"])
     ['It was', 'It was he', 'It was He']
@@ -80,11 +80,11 @@ def texts_to_score(prompt: str, words: Sequence[str]) -> list[str]:
 def added_tokens(
     prompt: str, word: str, encoded: Mapping[str, Tokens | str]
 ) -> dict[Tokens, str] | str:
-    """Tokens that each form of the word adds to the prompt -> text of prompt and form.
+    """Map the tokens that each form of the word adds to the prompt to the text of prompt and form.
 
-    Returns the problem if the form as listed has one. A capitalised form with a problem (its letter
-    is not in the vocabulary) adds nothing. ``encoded`` is as in ``spelled``; the prompt must have
-    tokens.
+    If the form as listed has a problem, return the problem. A capitalised form with a problem (its
+    letter is not in the vocabulary) is left out. ``encoded`` is as in ``spelled``; in it, the
+    prompt must have tokens.
 
     >>> encoded = {"It was": (1, 2), "It was hers": (1, 2, 3, 4), "It was Hers": "no letter"}
     >>> added_tokens("It was", "hers", encoded)
@@ -106,9 +106,9 @@ def added_tokens(
 def spelled(
     prompt: str, pairs: Sequence[WordPair], encoded: Mapping[str, Tokens | str]
 ) -> dict[str, dict[Tokens, str]] | str:
-    """Each word that can follow the prompt -> its ``added_tokens``; or the prompt's problem.
+    """Map each word that can follow the prompt to its ``added_tokens``, or return a problem.
 
-    A pair with a word that can't be spelled is left out: one side alone would bias the measures.
+    A pair is left out if one of its words can't be spelled: one side alone would bias the measures.
     ``encoded`` maps each text of ``texts_to_score`` to its tokens, or to its problem.
     """
     if prompt[-1:].isspace():
@@ -132,9 +132,9 @@ def spelled(
 def probabilities(
     prompt: str, pairs: Sequence[WordPair], scores: Mapping[str, TextScore]
 ) -> dict[str, tuple[float, int]] | str:
-    """P(word | prompt) of each word in ``spelled``, and the number of its forms, or the problem.
+    """Map each word of ``spelled`` to P(word | prompt) and its number of forms, or give a problem.
 
-    ``scores`` has the score of each text of ``texts_to_score``. Sums of log-probabilities are in
+    ``scores`` has the score of each text of ``texts_to_score``. Log-probabilities are added in
     float64.
 
     >>> from plumbline.eval_workers.models.scoring_contract import TextScore
@@ -163,9 +163,9 @@ def probabilities(
 
 
 def words_of(pairs: Sequence[WordPair], what: str = "word list") -> dict[str, str]:
-    """Each word of the pairs with its gender, `f` or `m`, in order of first mention.
+    """Map each word of the pairs to its gender, `f` or `m`, in order of first mention.
 
-    Raises ``BadInput`` about ``what`` without any pair, and for a word of both genders.
+    Raises ``BadInput`` about ``what`` if there are no pairs, or if a word is on both sides.
 
     >>> words_of([WordPair("she", "he"), WordPair("her", "his"), WordPair("her", "him")])
     {'she': 'f', 'he': 'm', 'her': 'f', 'his': 'm', 'him': 'm'}
@@ -182,10 +182,10 @@ def words_of(pairs: Sequence[WordPair], what: str = "word list") -> dict[str, st
 
 @dataclass(frozen=True)
 class ProbedSet:
-    """Outcome for a set: ``n_prompts = n_probed + n_rejected``.
+    """The outcome for a set, where ``n_prompts = n_probed + n_rejected``.
 
-    This run published ``n_new`` of the probed prompts. ``left_out`` are words without a probability
-    after some probed prompt, since the model can't spell both words of their pair there.
+    This run published ``n_new`` of the probed prompts. ``left_out`` has the words that have no
+    probability after at least one probed prompt, because the model can't spell their pair there.
     """
 
     probe_set: str
@@ -202,16 +202,16 @@ class ProbedSet:
 
 @dataclass(frozen=True)
 class ProbeStep(ModelStep[ProbedSet]):
-    """Compute P(word | prompt) of the words of a list, for all prompts that have none yet.
+    """The step that computes P(word | prompt) of a list's words, for all prompts without rows.
 
-    An ``instruction`` goes before each prompt and has rows of its own. Reads ``probe_prompt`` (the
-    column ``prompt``); writes ``pronoun_probability``, ``attribute_pair`` and ``instruction``. A
-    changed prompt is computed again, and its old rows are removed. A prompt that can't be scored,
-    or after which no pair of words can be spelled, has a row in ``reject``; the next run tries it
-    again. Pairs that can't be spelled after a prompt have no rows.
+    The ``instruction`` is put before each prompt, and each instruction has rows of its own. Reads
+    the column ``prompt`` of ``probe_prompt``; writes ``pronoun_probability``, ``attribute_pair``
+    and ``instruction``. If a prompt has changed, it is computed again and its old rows are removed.
+    A prompt gets a row in ``reject`` if it can't be scored, or if no pair of words can be spelled
+    after it; the next run tries it again. Pairs that can't be spelled after a prompt have no rows.
 
-    Raises ``UsageProblem`` for a set that is not in the warehouse, or a ``text_form`` that only
-    benchmarks have.
+    Raises ``UsageProblem`` for a set that is not in the warehouse, and for a ``text_form`` that
+    only benchmarks have.
     """
 
     probe_set: str
@@ -244,7 +244,7 @@ class ProbeStep(ModelStep[ProbedSet]):
         }
 
     def state(self, store: Store, model: Backend) -> State:
-        """Prompts, each as ``sent`` with the instruction before it, and their rows in the table."""
+        """Return the prompts, in ``sent`` with the instruction before them, and their rows."""
         lead = model.lead(self.instruction)
         read = store.read("probe_prompt", probe_set=self.probe_set).to_pylist()
         prompts = [{**row, "sent": f"{lead}{row['prompt']}"} for row in read]
@@ -253,11 +253,11 @@ class ProbeStep(ModelStep[ProbedSet]):
         return state_of(prompts, rows, "prompt_id")
 
     def texts(self, prompt: Row) -> list[str]:
-        """The texts to score for a prompt."""
+        """Return the texts to score for a prompt."""
         return texts_to_score(prompt["sent"], self.words.targets)
 
     def chunks(self, missing: Sequence[Row]) -> Iterator[Chunk]:
-        """Prompts in alphabetical order, so that those with the same beginning share a chunk."""
+        """Yield prompts in alphabetical order, so that a chunk shares beginnings."""
         by_prompt = {row["prompt"]: row for row in missing}
         ordered = [by_prompt[prompt] for prompt in sorted(by_prompt)]
         for start in range(0, len(ordered), CHUNK_PROMPTS):
@@ -269,7 +269,7 @@ class ProbeStep(ModelStep[ProbedSet]):
         return model.score(items)
 
     def new_rows(self, model: Backend, state: State, results: Mapping[str, TextScore]) -> NewRows:
-        """A row for each word after each prompt, and a reject for each prompt without a word."""
+        """Return a row for each word after each prompt, and a reject for prompts without words."""
         genders = words_of(self.words.pairs)
         rows, rejects = list[Row](), list[Row]()
         for prompt in state.missing:
@@ -313,8 +313,8 @@ class ProbeStep(ModelStep[ProbedSet]):
 def load_words(store: Store | None, name: str) -> WordList:
     """Load a list as ``word_list`` does; ``store`` is ``None`` if there is no warehouse yet.
 
-    Raises as ``word_list``, ``BadInput`` for a list without pairs or with a word on both sides,
-    ``UsageProblem`` when its name stands for other words in this warehouse.
+    Raises ``BadInput`` for a list that has no pairs or has a word on both sides, ``UsageProblem``
+    if its name stands for other words in this warehouse, and what ``word_list`` raises.
     """
     words = word_list(name)
     words_of(words.pairs, f"word list {words.name}")
@@ -327,7 +327,7 @@ def load_words(store: Store | None, name: str) -> WordList:
 
 
 def publish_words(store: Store, words: WordList, run_id: str) -> None:
-    """Write the list to ``attribute_pair``, which views of disclosure read, unless it is there."""
+    """Write the list to ``attribute_pair``, which the views read, unless it is there already."""
     if store.units("attribute_pair", word_list=words.name):
         return
     shared = {"word_list": words.name, "source": words.source, "run_id": run_id}

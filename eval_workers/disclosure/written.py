@@ -1,8 +1,8 @@
-"""New neutral prompts written by a chat model from seed sentences ("My friend owns a canoe").
+"""Let a chat model write neutral prompts, from seed sentences such as "My friend owns a canoe".
 
-Requests use the ledger, retries and budget of the benchmark builds. They are rows of
-``generation_request`` in the partition of ``ledger_name``, with the purpose `generate`, the seed
-sentence as the word and no pronoun. An answered request is never sent again.
+Requests use the same ledger, retries and budget as benchmark builds. They are rows of
+``generation_request`` in the partition ``ledger_name``, with the purpose `generate`, the seed
+sentence as the word, and no pronoun. A request that was answered is never sent again.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ from plumbline.warehouse.text.toml_file import Stripped, load, toml_table
 _SHIPPED = "wording.toml"
 _TOKENS_A_SENTENCE, _TOKENS_OF_TALK = 40, 64
 _TEMPERATURE = 0.7
-#: Limit on requests per seed; higher if ``n_prompts`` needs more.
+#: Limit on the requests per seed; the limit is higher if ``n_prompts`` needs more.
 _ROUNDS = 20
 
 
 @toml_table
 class PromptWording:
-    """Text of a request, with the placeholders ``{seed}`` and ``{n}``.
+    """The text of a request, with the placeholders ``{seed}`` and ``{n}``.
 
-    A request asks for at most ``at_once`` sentences: a model repeats itself when it writes many.
-    ``as_json``: it asks for the JSON form of its reply.
+    A request asks for at most ``at_once`` sentences, because a model repeats itself when it writes
+    many. With ``as_json``, the request also asks for the reply as JSON.
     """
 
     write: Annotated[Stripped, AfterValidator(holding(["seed", "n"]))]
@@ -51,7 +51,7 @@ class PromptWording:
 
 @dataclass(frozen=True)
 class PromptSpec:
-    """Settings of the requests for a set: ``n_prompts`` per seed.
+    """Settings of the requests for a set, which gets ``n_prompts`` prompts per seed.
 
     ``allow_gendered`` keeps prompts with gendered words.
     """
@@ -63,11 +63,11 @@ class PromptSpec:
 
     @property
     def most_rounds(self) -> int:
-        """Most requests per seed: 20, or twice the number that ``n_prompts`` need if larger."""
+        """Limit on the requests per seed: 20 or, if more, twice what ``n_prompts`` needs."""
         return max(_ROUNDS, 2 * ceil(self.n_prompts / self.wording.at_once))
 
     def request(self, seed: str, round: int, n: int) -> Request:
-        """Build the request for n sentences."""
+        """Build the request for ``n`` sentences."""
         return self.model.request(
             "generate",
             fill_prompt(self.wording.write, seed=seed, n=n),
@@ -81,7 +81,7 @@ class PromptSpec:
 
 
 class Candidate(NamedTuple):
-    """A sentence of a reply, at a position from 1; kept if there is no ``reason`` against it."""
+    """A sentence of a reply, and its position, from 1. It is kept if ``reason`` is empty."""
 
     text: str
     request_id: str
@@ -90,28 +90,28 @@ class Candidate(NamedTuple):
 
 
 def load_wording(path: Path | None = None) -> PromptWording:
-    """Load the wording of a TOML file, or the packaged one.
+    """Load the wording from a TOML file (default: the built-in file).
 
     The request in section 2.2 of the paper asks for all 200 sentences at once. Raises
-    ``UsageProblem`` when there is no such file, ``BadInput`` for other keys or placeholders.
+    ``UsageProblem`` if there is no such file, ``BadInput`` for other keys or placeholders.
     """
     file = path or resources.files("plumbline.eval_workers.disclosure") / _SHIPPED
     return load(PromptWording, file, str(path or _SHIPPED))
 
 
 def ledger_name(probe_set: str) -> str:
-    """``Build.benchmark`` for writing a probe set, so that no benchmark's budget counts it."""
+    """Return the ``Build.benchmark`` for writing a probe set, apart from benchmarks' budgets."""
     return f"probe/{probe_set}"
 
 
 def write_probe(build: Build, name: str, seeds: Sequence[str], spec: PromptSpec) -> ImportedProbe:
-    """Let the chat model write a set and import it; rejected sentences are rows of ``reject``.
+    """Let the chat model write a set, and import it; rejected sentences are rows of ``reject``.
 
-    ``build.benchmark`` has to be ``ledger_name(name)``; its budget is for the whole set. Each seed
-    in turn gets ``n_prompts`` prompts, fewer when its rounds are used up. With several seeds,
-    ``topic`` is the seed sentence. Raises ``UsageProblem`` for the name of an imported set, no
-    seeds, or a seed that doesn't start with ``FRIEND``; ``BadInput`` when no prompt is kept; and as
-    ``Build.run``.
+    ``build.benchmark`` has to be ``ledger_name(name)``; the budget of ``build`` is for the whole
+    set. The seeds are used one after another. Each gets ``n_prompts`` prompts, or fewer if its
+    rounds are used up. With several seeds, ``topic`` is the seed sentence. Raises ``UsageProblem``
+    for the name of an imported set, for no seeds, and for a seed that doesn't start with
+    ``FRIEND``; ``BadInput`` if no prompt is kept; and what ``Build.run`` raises.
     """
     check_name(name)
     distinct = list(dict.fromkeys(" ".join(seed.split()) for seed in seeds))
@@ -133,7 +133,7 @@ def write_probe(build: Build, name: str, seeds: Sequence[str], spec: PromptSpec)
 
 
 async def _write(seed: str, spec: PromptSpec, others: Sequence[str], ask: Ask) -> list[Candidate]:
-    """Ask for a seed's sentences in rounds; ``others`` are the sentences kept for other seeds."""
+    """Ask for a seed's sentences in rounds. ``others`` has the sentences kept for other seeds."""
     candidates, kept = list[Candidate](), list[str]()
     for round in range(1, spec.most_rounds + 1):
         if not (n := min(spec.n_prompts - len(kept), spec.wording.at_once)):

@@ -1,1 +1,1 @@
-"""Models trained on a corpus: new, continued or with an adapter."""
+"""Train models on a corpus: a new model, an existing one, or an adapter."""

@@ -1,8 +1,8 @@
 """Tune a LoRA adapter on prompts of the warehouse, and record it.
 
-The base is frozen and stays in evaluation mode; only the adapter has dropout. With dev prompts, the
-loss on them is measured every ``checkpoint_steps`` and after the last step; the result has the
-weights with the least.
+The base is frozen and stays in evaluation mode; only the adapter has dropout. If there are dev
+prompts, the loss on them is measured every ``checkpoint_steps`` steps and after the last step. The
+adapter is saved with the weights that had the lowest loss.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ from plumbline.warehouse.wordlists import WordList
 
 Row = dict[str, Any]
 
-#: Increment it when the same options would give another adapter.
+#: Increment this when the same options would give another adapter.
 TUNER_VERSION = 1
-#: Name in errors.
+#: What errors call the tuning.
 _WHAT = "tuning"
-#: Steps whose mean losses are reported as first and last losses; at most half of a run's steps.
+#: The reported start and end losses are means over this many steps, or half of a run's if fewer.
 _END_STEPS = 10
-#: Loss -> suffix of its columns.
+#: Loss -> suffix of the names of its columns.
 _UNITS = {"distance": "_nats", "dev_distance": "_nats"}
 #: Options that are columns of ``tuning`` under their own name.
 _SAME = ("rank", "learning_rate", "batch_prompts", "seed", "as_published")
@@ -60,7 +60,7 @@ _SAME = ("rank", "learning_rate", "batch_prompts", "seed", "as_published")
 
 @dataclass(frozen=True)
 class Tuned:
-    """A tuned adapter: its row of ``tuning``, and ``reused`` if it was on disk already."""
+    """A tuned adapter: its row of ``tuning``, and whether it was ``reused`` from disk."""
 
     row: Row
     path: Path
@@ -84,16 +84,16 @@ def tune(
     """Tune an adapter for ``model`` on the prompts of ``sets`` into ``<out>/<name>``.
 
     Reads ``probe_prompt``; writes ``tuning``, ``tuning_step`` and ``reject`` (stage `tune`, subject
-    ``name``). ``how`` loads the base, in 4 bits with ``quantisation="nf4"``. ``test_sets`` and
-    ``dev_sets`` are as in ``tuning_prompts``; the adapter is the one with the least loss on the dev
-    prompts.
+    ``name``). ``how`` says how to load the base, which is in 4 bits with ``quantisation="nf4"``.
+    ``test_sets`` and ``dev_sets`` are as in ``tuning_prompts``. The adapter with the lowest loss on
+    the dev prompts is kept.
 
-    An existing adapter is only recorded again. An adapter of this name with other options is
-    replaced once the new one is complete.
+    An adapter that exists already is only recorded again. If an adapter of this name was tuned with
+    other options, it is replaced once the new one is complete.
 
-    Raises ``BadInput`` if no prompt is left, for a loss that is not finite, a disk that can't be
-    written or too little memory; and what ``made_once`` and loading the word list and the model
-    raise.
+    Raises ``BadInput`` if no prompt is left, for a loss that is not finite, for a disk that can't
+    be written and for too little memory. Also raises what ``made_once``, loading the word list and
+    loading the model raise.
     """
     path = Path(out) / plain_name(name)
     prompts = tuning_prompts(store, sets, test_sets, dev_sets, options.as_published)
@@ -137,7 +137,7 @@ def tune(
 def _targets(
     rows: Sequence[Row], backend: CausalModel, words: WordList, rejects: list[Row]
 ) -> list[TuningTarget]:
-    """The targets of prompts that can be read; appends rejects for the others."""
+    """Return the targets of the usable prompts; append a reject for each of the others."""
     targets = list[TuningTarget]()
     for row in rows:
         result = target(row["prompt"], words.pairs, backend.encoded, MAX_TOKENS)
@@ -155,13 +155,17 @@ def _targets(
 def _identity(
     backend: CausalModel, options: TuneOptions, prompts: TuningPrompts, words: WordList
 ) -> Row:
-    """Everything that determines the weights."""
-    return {
+    """Return everything that determines the weights, in the form that older adapters record."""
+    of_options = asdict(options) | {"alpha": ALPHA, "dropout": DROPOUT, "max_tokens": MAX_TOKENS}
+    of_options |= {"clip_norm": CLIP_NORM, "distance_smoothing": 0.0, "targets": None}
+    if not options.as_published:
+        del of_options["as_published"]
+    dev = {"dev": [row["prompt"] for row in prompts.dev]} if prompts.dev else {}
+    return dev | {
         "identity": asdict(backend.identity),
         "batch_tokens": backend.weights.options.batch_tokens,
-        "options": asdict(options),
+        "options": of_options,
         "prompts": prompts.hash,
-        "dev": [row["prompt"] for row in prompts.dev],
         "words": words.hash,
         "tuner_version": TUNER_VERSION,
     }
@@ -170,7 +174,7 @@ def _identity(
 def _facts(
     backend: CausalModel, options: TuneOptions, prompts: TuningPrompts, words: WordList
 ) -> Row:
-    """Columns of ``tuning`` on base, prompts, words and options."""
+    """Return the columns of ``tuning`` that describe base, prompts, words and options."""
     identity = backend.identity
     return {
         "base": identity.model,
@@ -197,7 +201,7 @@ def _facts(
 
 
 def _ends(log: Sequence[Figures]) -> Row:
-    """Columns of ``tuning`` with the mean losses of the first and of the last steps."""
+    """Return the columns of ``tuning`` with the mean losses over the first and the last steps."""
     n = max(1, min(_END_STEPS, len(log) // 2))
     return {
         f"{loss}_{end}{_UNITS.get(loss, '')}": sum(row[loss] for row in rows) / n
@@ -216,10 +220,11 @@ def train_adapter(
 ) -> dict[str, Any]:
     """Train an adapter, save it in the directory ``work`` and return its figures.
 
-    ``log`` has the columns of ``tuning_step`` of each step, without units; ``outcome`` has columns
-    of ``tuning``. With ``dev``, the adapter is that of the first step with the least loss on them.
-    Don't use the backend afterwards: its model holds the adapter. Raises ``BadInput`` for a loss
-    that is not finite, ``UsageProblem`` for a model that can't have an adapter.
+    ``log`` has the columns of ``tuning_step`` for each step, without units. ``outcome`` has columns
+    of ``tuning``. With ``dev``, the adapter is from the first step that has the lowest loss on
+    them. Don't use the backend afterwards, because its model then contains the adapter. Raises
+    ``BadInput`` for a loss that is not finite, ``UsageProblem`` for a model that can't have an
+    adapter.
     """
     shutil.rmtree(work, ignore_errors=True)
     with torch.random.fork_rng():
@@ -237,7 +242,7 @@ def train_adapter(
             is_measured = step == options.steps or step % options.checkpoint_steps == 0
             if dev and is_measured:
                 figures |= dev_losses(model, reader, dev, options)
-                check_finite(figures, _WHAT, step + 1)  # the next step's would not be either
+                check_finite(figures, _WHAT, step + 1)  # the next step's losses would fail too
                 if chosen is None or figures["dev_loss"] < log[chosen - 1]["dev_loss"]:
                     chosen, best = step, [weight.detach().clone() for weight in weights]
             if progress:
@@ -270,7 +275,7 @@ def take_steps(
     options: TuneOptions,
     after: Callable[[int, Figures], None],
 ) -> None:
-    """Take the steps of a tuning; ``after`` gets mean losses, the minimised loss and its norm."""
+    """Take a tuning's steps; ``after`` gets mean losses, the minimised loss and gradient norm."""
     weights = trainable(model)
     optimizer = torch.optim.AdamW(weights, lr=options.learning_rate, weight_decay=0.0)
     numbers = shuffled(len(targets), options.batch_prompts, options.seed)
@@ -288,7 +293,7 @@ def take_steps(
 def _loss(
     reader: WordReader, part: Sequence[TuningTarget], options: TuneOptions, n_prompts: int
 ) -> tuple[torch.Tensor, Figures]:
-    """A part's share in the loss of a step on ``n_prompts``, and in the means of its losses."""
+    """Return what a part adds to the loss, and to the mean losses, of a step on ``n_prompts``."""
     loss, figures = _weighted(reader.losses(part).sum(dim=0) / n_prompts, options)
     if options.as_published:  # the sum over prompts
         loss = loss * n_prompts
@@ -296,9 +301,9 @@ def _loss(
 
 
 def _weighted(losses: torch.Tensor, options: TuneOptions) -> tuple[torch.Tensor, Figures]:
-    """The weighted sum of L_d, L_g and L_l, and each of them by name.
+    """Return the weighted sum of L_d, L_g and L_l, and each of them by name.
 
-    A loss of weight 0 may be NaN, so it is left out instead of multiplied.
+    A loss with weight 0 may be NaN, so it is left out instead of being multiplied by 0.
     """
     weights = zip(losses, options.weights.values(), strict=True)
     whole = torch.stack([weight * loss for loss, weight in weights if weight]).sum()
@@ -308,7 +313,7 @@ def _weighted(losses: torch.Tensor, options: TuneOptions) -> tuple[torch.Tensor,
 def dev_losses(
     model: Any, reader: WordReader, dev: Sequence[TuningTarget], options: TuneOptions
 ) -> Figures:
-    """Mean losses on dev prompts, without dropout, and their weighted sum as `dev_loss`."""
+    """Return mean losses on dev prompts, without dropout, and their weighted sum as `dev_loss`."""
     switch_dropout(model, on=False)
     with torch.no_grad():
         losses = torch.cat([reader.losses(part) for part in reader.passes(dev)]).mean(dim=0)

@@ -1,8 +1,8 @@
-"""Models to train: a new GPT-NeoX, an existing model, or a LoRA adapter (Hu et al., 2021) on one.
+"""Make a model to train: a new GPT-NeoX, an existing model, or a LoRA adapter (Hu et al., 2021).
 
-A new model has the architecture of Pythia (Biderman et al., 2023, arXiv:2304.01373) at a small
-fraction of its size: rotary positions, parallel residuals. A model that is continued stays in
-evaluation mode. Without dropout, order and seed alone determine its weights.
+A new model has the architecture of Pythia (Biderman et al., 2023, arXiv:2304.01373) with rotary
+positions and parallel residuals, but is much smaller. A model that is continued stays in evaluation
+mode. It then has no dropout, so the order and the seed alone determine its weights.
 """
 
 from __future__ import annotations
@@ -36,10 +36,11 @@ _N_PARTS = 2
 
 @dataclass(frozen=True)
 class Learner:
-    """A model to train, of transformers or PEFT, and its tokenizer.
+    """A model to train, from transformers or PEFT, and its tokenizer.
 
-    Parameters with gradients are trained, on rows of ``context`` tokens; ``bos`` comes before each
-    document. A batch has ``n_parts`` parts, ``n_lanes`` of them computed at the same time.
+    All parameters that have gradients are trained, on rows of ``context`` tokens. ``bos`` is put
+    before each document. A batch has ``n_parts`` parts, of which ``n_lanes`` are computed at the
+    same time.
     """
 
     name: str
@@ -53,18 +54,18 @@ class Learner:
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """Return the token ids of texts, without special tokens.
 
-        Raises ``BadInput`` if the tokenizer has more tokens than the model.
+        Raises ``BadInput`` if a token is outside the model's vocabulary.
         """
         encoded = self.tokenizer(list(texts), add_special_tokens=False, verbose=False)
         sequences: list[list[int]] = encoded["input_ids"]
         largest = max((max(ids, default=0) for ids in sequences), default=0)
         if largest >= (n_vocabulary := self.model.get_input_embeddings().weight.shape[0]):
-            problem = f"its tokenizer gives token {largest}, it has only {n_vocabulary}"
+            problem = f"its tokenizer gives token {largest}, but it has only {n_vocabulary} tokens"
             raise BadInput(f"model {self.name}", problem)
         return sequences
 
     def save(self, directory: Path) -> None:
-        """Save the model with its tokenizer, or the adapter alone."""
+        """Save the model with its tokenizer, or only the adapter."""
         if not isinstance(self.model, PreTrainedModel):
             save_adapter(self.model, directory)
             return
@@ -74,7 +75,7 @@ class Learner:
 
 
 def new(texts: Sequence[str], options: TrainOptions) -> Learner:
-    """Make a GPT-NeoX of random weights, and a byte-level BPE tokenizer trained on the texts."""
+    """Make a GPT-NeoX with random weights, and a byte-level BPE tokenizer trained on the texts."""
     if not texts:
         raise BadInput("training", "the shards hold no text", "check the shards")
     tokenizer = Tokenizer(models.BPE())
@@ -110,11 +111,12 @@ def new(texts: Sequence[str], options: TrainOptions) -> Learner:
 
 
 def continued(backend: CausalModel, rank: int | None, options: TrainOptions) -> Learner:
-    """Make a learner of a loaded model, or of a new adapter of a rank on it.
+    """Make a learner from a loaded model or, if ``rank`` is given, from a new adapter on the model.
 
-    The loaded model must not be used again. The option `batch_tokens` decides how a batch is
-    divided into parts, so the number of cores doesn't change the weights. Raises ``UsageProblem``
-    for a quantised model without an adapter, and what loading it and ``adapted`` raise.
+    The loaded model must not be used for anything else. The option `batch_tokens` decides how a
+    batch is divided into parts, so the number of cores doesn't change the weights. Raises
+    ``UsageProblem`` for a quantised model without an adapter, and what loading the model and
+    ``adapted`` raise.
     """
     identity, weights = backend.identity, backend.weights
     if rank is not None:
@@ -143,10 +145,10 @@ def adapted(
     dropout: float = 0.0,
     layers: str | None = None,
 ) -> Any:
-    """Put a new adapter on the model, which doesn't change the output yet.
+    """Put a new adapter on the model. Until it is trained, it doesn't change the model's output.
 
-    The adapter's output is scaled by ``alpha`` / ``rank``. ``layers``: `all-linear`, or PEFT's own
-    choice (``None``). Only the adapter has gradients and dropout; the model stays in evaluation
+    The adapter's output is scaled by ``alpha`` / ``rank``. ``layers`` is `all-linear`, or ``None``
+    for PEFT's own choice. Only the adapter has gradients and dropout; the model stays in evaluation
     mode. Seeds torch's random numbers. Raises ``UsageProblem`` for a model without such layers.
     """
     torch.manual_seed(seed)
@@ -159,7 +161,7 @@ def adapted(
         revision=backend.source.revision,
     )
     try:
-        with warnings.catch_warnings(action="ignore"):  # of adjusted layers and deprecated names
+        with warnings.catch_warnings(action="ignore"):  # about adjusted layers, deprecated names
             model = peft.get_peft_model(backend.weights.model, config)
     except ValueError as e:
         problem = f"PEFT can't put an adapter on it: {loading.first_line(e)}"
@@ -168,7 +170,7 @@ def adapted(
     switch_dropout(model, on=True)
     for module in model.modules():
         if type(module).__module__.startswith("bitsandbytes"):
-            module.train()  # on a CPU, evaluation mode packs weights and stops gradients
+            module.train()  # on a CPU, evaluation mode would pack weights and stop gradients
     return model
 
 
@@ -181,5 +183,5 @@ def switch_dropout(model: Any, *, on: bool) -> None:
 
 def save_adapter(model: Any, directory: Path) -> None:
     """Save an adapter in PEFT's format."""
-    with warnings.catch_warnings(action="ignore"):  # by default PEFT asks the hub about embeddings
+    with warnings.catch_warnings(action="ignore"):  # PEFT would ask the hub about embeddings
         model.save_pretrained(str(directory), save_embedding_layers=False)

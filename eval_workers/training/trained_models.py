@@ -1,8 +1,8 @@
-"""Trained models on disk: trained once, reused, recorded. No torch here.
+"""Trained models on disk: train a model once, reuse it, record it. No torch here.
 
-A model is written next to its directory, and renamed when complete. Its ``plumbline.json`` records
-what it was trained from: the same request reuses the model, another one trains again. Adapters of
-`disclosure tune` are made the same way.
+A model is written to a temporary directory next to its own, which is renamed when complete. Its
+``plumbline.json`` records what it was trained from. The same request reuses the model, a different
+one trains it again. Adapters of `disclosure tune` are made the same way.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.escape import say
 
 MARKER = "plumbline.json"
-#: Increment it when the same options would give other weights.
+#: Increment this when the same options would give other weights.
 TRAINER_VERSION = 2
 
 
 @dataclass(frozen=True)
 class TrainedModel:
-    """A trained model on disk, ``reused`` if it existed. Fields as in table ``trained_model``."""
+    """A trained model on disk, ``reused`` if it existed, with columns of ``trained_model``."""
 
     model: str
     path: Path
@@ -51,7 +51,7 @@ class TrainedModel:
     reused: bool = False
 
     def scored(self, base: Base | None) -> tuple[str, ModelOptions]:
-        """Name and loading options for scoring: the model, or its base with the adapter."""
+        """Return what to score, and how to load it: the model, or its base with the adapter."""
         if base is None:
             return str(self.path), ModelOptions()
         if self.lora_rank is not None:
@@ -71,27 +71,29 @@ def train_model(
 ) -> TrainedModel:
     """Train a model on shards into ``<out>/<name>``, or return it if it exists.
 
-    ``text_field``: field of a record with the text. ``base``: the model to continue, with its own
-    tokenizer. A model of this name with other options is replaced once the new one is complete.
+    ``text_field`` is the field of a record that has the text. ``base`` is the model to continue; it
+    keeps its own tokenizer. If a model of this name was trained with other options, it is replaced
+    once the new one is complete.
 
     Raises ``BadInput`` for shards that can't be read or hold no text, a loss that is not finite,
-    and a disk that can't be written; and what ``made_once`` raises.
+    and a disk that can't be written, and what ``made_once`` raises.
     """
     path = Path(out) / plain_name(name)
     identity: dict[str, Any] = {
         "options": asdict(options),
         "corpus": corpus,
         "shards": [fingerprint(shard) for shard in shards],
-        "text_field": text_field,
         "trainer_version": TRAINER_VERSION,
     }
     if isinstance(options, NgramOptions):
         identity["ngram_version"] = NGRAM_VERSION
+    if text_field != "text":  # models from before this option keep their key
+        identity["text_field"] = text_field
     backend = None
     if base is not None:
         from plumbline.eval_workers.models.local.causal_model import CausalModel
 
-        backend = CausalModel(base.model, base.how)  # its weights are loaded when used
+        backend = CausalModel(base.model, base.how)  # the weights are loaded when first used
         identity["base"] = {
             **asdict(backend.identity),
             "lora_rank": base.lora,
@@ -119,12 +121,13 @@ def made_once(
     kind: str,
     make: Callable[[Path], dict[str, Any]],
 ) -> tuple[dict[str, Any], bool]:
-    """The figures of the model in ``path``, and ``True`` if it was there with this ``identity``.
+    """Return the figures of the model in ``path``, made if needed, and whether it existed.
 
-    Otherwise ``make`` writes the model into the directory that it is called with, and returns its
-    figures; the model then takes the place of an earlier one. Identity and figures are JSON.
-    ``kind`` names the model in errors. Raises ``UsageProblem`` for a directory that Plumbline did
-    not make and for one that another command is training, and what ``make`` raises.
+    A model exists if ``path`` has one with this ``identity``. Otherwise ``make`` is called with a
+    directory; it writes the model there and returns the figures. The new model then replaces any
+    model in ``path``. Identity and figures have to be JSON. ``kind`` names the model in errors.
+    Raises ``UsageProblem`` if Plumbline did not make the directory or another command is training
+    in it, and what ``make`` raises.
     """
     key = config_hash(identity)
     work = path.with_name(f".{path.name}.partial")
@@ -140,7 +143,7 @@ def made_once(
 
 
 def plain_name(name: str) -> str:
-    """Return the name of a new model; raises ``UsageProblem`` if it isn't a plain file name."""
+    """Return the name of a new model; raise ``UsageProblem`` if it isn't a plain file name."""
     if Path(name).name != name or name.startswith(".") or not (name and name.isprintable()):
         fix = "such as my-model: without / and no dot in front"
         raise UsageProblem(f"model name {name!r}", "has to be a plain directory name", fix)
@@ -148,7 +151,7 @@ def plain_name(name: str) -> str:
 
 
 def record_model(store: Store, trained: TrainedModel, run_id: str) -> None:
-    """Write the model's row of ``trained_model``, replacing an earlier one of this name."""
+    """Write the model's row of ``trained_model``, replacing an earlier row of this name."""
     row = asdict(trained) | {"path": str(trained.path), "adapter": None, "run_id": run_id}
     row["revision"] = content_hash(trained.path)
     if trained.lora_rank is not None:
@@ -160,9 +163,9 @@ def record_model(store: Store, trained: TrainedModel, run_id: str) -> None:
 
 
 def read_marker(path: Path) -> dict[str, Any] | None:
-    """Key and figures of the model in ``path``; ``None`` if the directory doesn't exist.
+    """Return key and figures of the model in ``path``; ``None`` if the directory doesn't exist.
 
-    Raises ``UsageProblem`` for a directory that Plumbline did not make.
+    Raises ``UsageProblem`` if Plumbline did not make the directory.
     """
     if not path.exists():
         return None

@@ -1,13 +1,13 @@
-"""Train a learner on shards: a new model from random weights, or an existing one.
+"""Train a model on shards: a new one from random weights, or an existing one.
 
 Documents are joined, each after the BOS token that scoring uses (``<|endoftext|>`` in a new model),
-and cut into rows of the model's context. Each row is read once per epoch, in an order drawn with
-the seed.
+and cut into rows as long as the model's context. Each row is read once per epoch, in an order drawn
+with the seed.
 
-AdamW, linear warm-up, cosine decay to a tenth of the peak. Trained weights, loss and softmax are
-float32; matrix products are bfloat16 where the processor computes them in hardware. On one CPU,
-equal options and shards give equal weights. The presets take minutes on two cores, so an
-interrupted training starts again. ``fit`` is also the loop of `disclosure tune`.
+Training uses AdamW, a linear warm-up, and a cosine decay to a tenth of the peak rate. Trained
+weights, loss and softmax are float32; matrix products are bfloat16 if the processor has hardware
+for it. On one CPU, equal options and shards give equal weights. The presets take minutes on two
+cores, so an interrupted training starts again. `disclosure tune` uses the loop ``fit``, too.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ from plumbline.warehouse.input.shards import documents
 if TYPE_CHECKING:
     from plumbline.eval_workers.models.local.causal_model import CausalModel
 
-#: Figures of a step or a part of its batch by name, such as losses.
+#: Figures, such as losses, of a step or of a part of its batch, by name.
 Figures: TypeAlias = dict[str, float]
-#: Computes the share of a part in the loss of its batch, and in the step's figures.
+#: Computes what a part of a batch contributes to the batch's loss and to the step's figures.
 Part: TypeAlias = Callable[[], tuple[torch.Tensor, Figures]]
 
-#: Characters read per token of the budget: more than the 4 to 5 that a token of English has.
+#: Characters to read per token of the budget. An English token has fewer: 4 to 5.
 _CHARACTERS_PER_TOKEN = 6
 _TEXTS_AT_ONCE = 10_000
-#: CPU capabilities with bfloat16 products in hardware.
+#: CPU capabilities that mean bfloat16 products are computed in hardware.
 _BFLOAT16 = ("amx_bf16", "avx512_bf16")
 #: Marks a position whose next token isn't in its row.
 _NO_TARGET = -100
-#: Number of steps whose mean loss is reported as the first and the last loss.
+#: The reported start and end losses are means over this many steps.
 _LOSS_STEPS = 20
 
 
@@ -63,10 +63,10 @@ def train(
     backend: CausalModel | None = None,
     lora: int | None = None,
 ) -> dict[str, Any]:
-    """Train into the directory ``work`` and return the columns of ``trained_model``.
+    """Train a model, save it in the directory ``work``, and return columns of ``trained_model``.
 
-    ``backend``: the model to continue, with a new adapter of rank ``lora`` if given. The caller
-    adds the columns that are missing here.
+    ``backend`` is the model to continue; with ``lora``, a new adapter of this rank is trained on
+    it. The caller adds the missing columns.
     """
     shutil.rmtree(work, ignore_errors=True)
     texts = list(_texts(shards, options.max_tokens * _CHARACTERS_PER_TOKEN, text_field))
@@ -87,10 +87,10 @@ def train(
 
 
 def _texts(shards: Sequence[Path], n_characters: int, text_field: str) -> Iterator[str]:
-    """Yield the documents, which have at most ``n_characters`` together.
+    """Yield documents that have at most ``n_characters`` in all.
 
-    Each shard gets an equal share; later shards also get what earlier ones leave. A shard's last
-    text is cut.
+    Each shard gets an equal share; later shards also get what earlier shards leave. The last text
+    of a shard may be cut.
     """
     left = n_characters
     for number, shard in enumerate(shards):
@@ -105,9 +105,9 @@ def _texts(shards: Sequence[Path], n_characters: int, text_field: str) -> Iterat
 
 
 def _rows(texts: Sequence[str], learner: Learner) -> np.ndarray:
-    """Token ids (uint32) of the texts, each after BOS, joined and cut into rows of the context.
+    """Return the token ids (uint32) of the texts, joined and cut into rows of the context's length.
 
-    An incomplete last row is dropped.
+    BOS precedes each text. An incomplete last row is dropped.
     """
     parts = [np.empty(0, np.uint32)]
     for start in range(0, len(texts), _TEXTS_AT_ONCE):
@@ -124,7 +124,7 @@ def _run(
     name: str,
     progress: StepProgress | None,
 ) -> dict[str, Any]:
-    """Train on ``rows`` of token ids and return figures of ``trained_model``."""
+    """Train on ``rows`` of token ids, and return figures for ``trained_model``."""
     model, tokens_of_step = learner.model, options.batch_rows * learner.context
     weights = trainable(model)
     optimizer = torch.optim.AdamW(
@@ -163,14 +163,14 @@ def _run(
 
 
 def _parts(model: Any, batch: np.ndarray, n_parts: int) -> list[Part]:
-    """The parts of a batch of rows; ``loss`` is the mean in nats per token."""
+    """Split a batch of rows into parts, whose ``loss`` adds up to the mean per token, in nats."""
     rows = torch.from_numpy(batch.astype(np.int64)).to(model.device)
     parts = rows.tensor_split(min(n_parts, len(rows)))
     return [partial(_loss, model, part, len(part) / len(rows)) for part in parts]
 
 
 def _loss(model: Any, rows: torch.Tensor, share: float) -> tuple[torch.Tensor, Figures]:
-    """The mean loss of ``rows`` times their ``share`` of the batch."""
+    """Return the mean loss of ``rows``, multiplied by their ``share`` of the batch."""
     targets = torch.full_like(rows, _NO_TARGET)
     targets[:, :-1] = rows[:, 1:]
     with torch.autocast(rows.device.type, torch.bfloat16, enabled=_products(model) == "bfloat16"):
@@ -182,7 +182,7 @@ def _loss(model: Any, rows: torch.Tensor, share: float) -> tuple[torch.Tensor, F
 
 
 def _products(model: Any) -> str:
-    """Type of the matrix products where the model is: bfloat16 if they are fast in hardware."""
+    """Return the type for matrix products: bfloat16 if the model's device has hardware for it."""
     if model.device.type == "cuda":
         return "bfloat16" if torch.cuda.is_bf16_supported() else "float32"
     capabilities: dict[str, object] = getattr(torch.cpu, "get_capabilities", dict)()
@@ -190,15 +190,15 @@ def _products(model: Any) -> str:
 
 
 def trainable(model: Any) -> list[torch.nn.Parameter]:
-    """The parameters of a model that have gradients."""
+    """Return the model's parameters that have gradients."""
     return [weight for weight in model.parameters() if weight.requires_grad]
 
 
 def shuffled(n_items: int, batch: int, seed: int) -> Iterator[list[int]]:
-    """Yield batches of item numbers without end.
+    """Yield batches of item numbers, endlessly.
 
     Each epoch has every number once, in a new order. A batch may reach into the next epoch.
-    ``n_items`` is 1 or more.
+    ``n_items`` has to be 1 or more.
 
     >>> first, second = itertools.islice(shuffled(4, 2, seed=0), 2)
     >>> sorted(first + second)
@@ -221,20 +221,20 @@ def fit(
     after: Callable[[int, Figures], None],
     n_lanes: int = 1,
 ) -> None:
-    """Take one step per batch, and call ``after`` with its number, from 1, and its figures.
+    """Take one step per batch, and call ``after`` with the step's number (from 1) and figures.
 
     Figures include the ``gradient_norm`` before clipping. ``clip_norm`` may be infinite.
-    ``n_lanes`` parts of a batch are computed at the same time, each on one core: small models are
-    twice as fast as with all cores in each matrix product. Gradients are added in the order of the
-    parts, so the number of lanes doesn't change the weights.
+    ``n_lanes`` parts of a batch are computed at the same time, each on one core. For small models
+    this is twice as fast as using all cores for each matrix product. Gradients are added in the
+    order of the parts, so the number of lanes doesn't change the weights.
 
-    Raises ``BadInput`` about ``what`` for a loss or gradient that is not finite; the weights are
-    then those before the step.
+    Raises ``BadInput`` about ``what`` for a loss or gradient that is not finite; the weights then
+    stay as they were before the step.
     """
 
     def gradients_of(part: Part) -> tuple[list[torch.Tensor], Figures]:
         loss, figures = part()
-        # An unused weight, such as an expert that no token was sent to, has a gradient of 0.
+        # Unused weights, such as those of an expert that no token was sent to, get gradient 0.
         return list(torch.autograd.grad(loss, weights, materialize_grads=True)), figures
 
     n_threads = torch.get_num_threads()

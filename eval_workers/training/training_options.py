@@ -1,4 +1,4 @@
-"""Options of training and of debias tuning: presets, models to continue. No torch here."""
+"""Options for training and for debias tuning, with the presets. No torch here."""
 
 from __future__ import annotations
 
@@ -15,18 +15,19 @@ from plumbline.eval_workers.models.ngram_model import NgramOptions
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.options import STRICT, words
 
-#: Is called after each step with the steps done and in all, and the last losses as text (`note`).
+#: Called after each step with the number of steps done, the total number of steps, and the last
+#: losses as text (`note`).
 StepProgress: TypeAlias = Callable[..., None]
 
 
 @dataclass(frozen=True)
 class TrainOptions:
-    """Size of the model and training settings; all sizes are 0 for a model that is continued.
+    """Model size and training settings. For a model that is continued, the first four are 0.
 
-    ``vocabulary`` is an upper bound (a small text may not have that many merges). ``max_tokens``
-    and ``max_epochs`` bound the tokens read; a small text is repeated. ``learning_rate`` is the
-    peak. ``one_embedding``: input and output share one embedding; the closed world's leans then
-    take half as many tokens to learn, but real text is learned worse.
+    ``vocabulary`` is an upper limit (a small text may not have that many merges). ``max_tokens``
+    and ``max_epochs`` limit the tokens read; a small text is repeated. ``learning_rate`` is the
+    peak rate. With ``one_embedding``, input and output share one embedding. The closed world's
+    leans are then learned from half as many tokens, but real text is learned less well.
     """
 
     vocabulary: int
@@ -45,13 +46,13 @@ class TrainOptions:
     one_embedding: bool = False
 
 
-#: The preset of a count-based model of n-grams, which takes no ``TrainOptions``.
+#: The preset for a count-based n-gram model, which has no ``TrainOptions``.
 FIVE_GRAM = "5gram"
 
-#: `closed`: the closed world, where a vocabulary of 2,560 holds every word whole. Its heads are 32
-#: wide, the narrowest that vLLM runs on a CPU. About 100 s of two cores.
-#: `small`: real text in about four minutes of one CPU core.
-#: `continue`: an existing model; rows have its context if that is shorter.
+#: `closed` is for the closed world, where a vocabulary of 2,560 holds every word whole. Its heads
+#: are 32 wide, the smallest width that vLLM runs on a CPU. It takes about 100 s on two cores.
+#: `small` is for real text and takes about four minutes on one CPU core.
+#: `continue` is for an existing model; rows are shorter if the model's context is.
 PRESETS = {
     "closed": TrainOptions(2560, 96, 2, 3, 64, 16, 1e-2, 1_600_000, one_embedding=True),
     "small": TrainOptions(4096, 128, 3, 4, 128, 16, 3e-3, max_tokens=2_400_000),
@@ -62,7 +63,7 @@ PRESETS = {
 def preset(
     name: str, seed: int = 0, max_tokens: int | None = None, learning_rate: float | None = None
 ) -> TrainOptions:
-    """Options of a preset with this seed, limit and rate (``None``: the preset's own).
+    """Return a preset's options with this seed, limit and rate (``None`` keeps the preset's).
 
     >>> preset("small", max_tokens=1000).max_tokens
     1000
@@ -81,7 +82,7 @@ def preset(
 
 @dataclass(frozen=True)
 class Base:
-    """A model to continue: hub id or directory, loading options, rank of a new adapter if any.
+    """A model to continue: its hub id or directory, how to load it, and a new adapter's rank.
 
     Raises ``UsageProblem`` for weights that are too coarse to train without an adapter.
     """
@@ -94,27 +95,27 @@ class Base:
         for option, value in (("dtype", self.how.dtype), ("quantisation", self.how.quantisation)):
             if self.lora is None and value not in ("float32", None):
                 problem = "is too coarse for small steps"
-                raise UsageProblem(f"--{option} {value}", problem, "give --lora RANK with it")
+                raise UsageProblem(f"--{option} {value}", problem, "also give --lora RANK")
 
 
 @options_class(frozen=True, kw_only=True, config=STRICT)
 class LearnerOptions:
-    """The model to train: a new one of a preset's size, or an existing one."""
+    """The model to train: a new model of a preset's size, or an existing model."""
 
     preset: Annotated[
         str | None,
         Field(
-            description="small; closed for the closed world; 5gram, a model that counts; or with "
-            "--base: continue."
+            description="small; closed, for the closed world; 5gram, which counts n-grams; or "
+            "continue, with --base."
         ),
     ] = None
     max_tokens: Annotated[
         int | None,
-        Field(gt=0, le=10**12, description="Limit on the tokens seen; default: the preset's."),
+        Field(gt=0, le=10**12, description="Maximum tokens to train on; default: the preset's."),
     ] = None
     learning_rate: Annotated[
         float | None,
-        Field(gt=0, le=100, description="Peak of the rate; default: the preset's."),
+        Field(gt=0, le=100, description="Peak learning rate; default: the preset's."),
     ] = None
     base: Annotated[
         str | None, Field(description="Continue this causal model: hub id or directory.")
@@ -125,7 +126,7 @@ class LearnerOptions:
     ] = None
 
     def training(self, seed: int = 0) -> TrainOptions | NgramOptions:
-        """Options of the training; the preset ``5gram`` takes no other option.
+        """Return the options of the training. The preset ``5gram`` takes no other option.
 
         >>> LearnerOptions().training().context, LearnerOptions(base="gpt2").training().context
         (128, 512)
@@ -134,7 +135,7 @@ class LearnerOptions:
         """
         if self.preset == FIVE_GRAM:
             if others := words(replace(self, preset=None)) or ["--seed"] * (seed > 0):
-                problem = "counts all of the text, and nothing is drawn"
+                problem = "counts the whole text, and draws nothing at random"
                 raise UsageProblem(f"preset {self.preset}", problem, f"leave out {others[0]}")
             return NgramOptions()
         name = self.preset or ("small" if self.base is None else "continue")
@@ -144,7 +145,7 @@ class LearnerOptions:
         return preset(name, seed, self.max_tokens, self.learning_rate)
 
     def continued(self, how: ModelOptions) -> Base | None:
-        """The model to continue, if any, with its loading options.
+        """Return the model to continue, if any, with the options for loading it.
 
         Raises ``UsageProblem`` for options that don't apply.
 
@@ -160,25 +161,25 @@ class LearnerOptions:
 
 
 LOSSES = ("distance", "total", "difference")
-#: Settings of Dong et al. (2024, appendix A.3) that are not options: scale of the adapter (divided
-#: by its rank), its dropout, and the most tokens of a prompt and a word.
+#: Settings of Dong et al. (2024, appendix A.3) that are not options: the adapter's scale (divided
+#: by its rank), its dropout, and the largest number of tokens in a prompt with a word.
 ALPHA, DROPOUT, MAX_TOKENS = 16, 0.1, 512
-#: Bound on the gradient's norm while tuning, unless as published.
+#: The norm at which gradients are clipped while tuning, unless ``as_published``.
 CLIP_NORM = 1.0
 
 
 @options_class(frozen=True, config=STRICT)
 class TuneOptions:
-    """The settings of Dong et al. (2024, section 5.3 and appendix A.3), where the paper has them.
+    """The settings of Dong et al. (2024, section 5.3 and appendix A.3), where the paper gives any.
 
-    ``distance``, ``total`` and ``difference`` weigh the losses L_d, L_g, L_l (``word_losses``); a
-    loss of weight 0 is logged but isn't minimised. The paper gives no schedule: the rate is
-    constant, and AdamW decays no weights.
+    ``distance``, ``total`` and ``difference`` are the weights of the losses L_d, L_g and L_l
+    (``word_losses``). A loss with weight 0 is logged but not minimised. The paper gives no
+    schedule; here the learning rate is constant, and AdamW uses no weight decay.
 
-    By default losses are means over a step's prompts, and the gradient's norm is clipped at
-    ``CLIP_NORM``. With ``as_published`` losses are sums (section 5.3), gradients are not clipped
-    (the paper mentions no clipping), and no prompt is left out for its words or for being in a test
-    set. The paper's base in 4 bits is an option of loading, see ``published_base``.
+    By default, losses are means over a step's prompts, and the gradient's norm is clipped at
+    ``CLIP_NORM``. With ``as_published``, losses are sums (section 5.3), gradients are not clipped
+    (the paper mentions no clipping), and no prompt is left out because of its words or because it
+    is in a test set. The paper's 4-bit base is an option for loading; see ``published_base``.
     """
 
     distance: Annotated[float, Field(ge=0, le=1_000_000, description="Weight of L_d, as ADD.")] = (
@@ -198,11 +199,11 @@ class TuneOptions:
         str, Field(description="Pairs of gendered words: name, or path of a TOML file.")
     ] = WORD_LIST
     seed: Annotated[
-        int, Field(ge=0, le=(1 << 32) - 1, description="Seed of weights, order and dropout.")
+        int, Field(ge=0, le=(1 << 32) - 1, description="Seed for weights, order and dropout.")
     ] = 0
     checkpoint_steps: Annotated[
         int,
-        Field(gt=0, le=10_000_000, description="Steps between losses on --dev-sets."),
+        Field(gt=0, le=10_000_000, description="Measure --dev-sets after every so many steps."),
     ] = 50
     as_published: Annotated[
         bool,
@@ -227,7 +228,7 @@ class TuneOptions:
 
 
 def published_base(how: ModelOptions) -> ModelOptions:
-    """Loading options of the paper's base, which is in 4 bits (QLoRA).
+    """Return the options for loading the paper's base, which is in 4 bits (QLoRA).
 
     Raises ``UsageProblem`` for another quantisation.
 
@@ -242,7 +243,7 @@ def published_base(how: ModelOptions) -> ModelOptions:
 
 
 def tuned_by(figures: Mapping[str, Any]) -> str:
-    """How an adapter was tuned: as published or by our default.
+    """Say how an adapter was tuned: as published or by our default.
 
     >>> ours = {"as_published": None, "clip_norm": 1.0, "base_quantisation": None}
     >>> tuned_by(ours)

@@ -1,4 +1,4 @@
-"""Prompts to tune on and to choose an adapter by: neutral and in no test set, or as published."""
+"""Choose prompts for tuning and dev sets: neutral ones in no test set, or all as published."""
 
 from __future__ import annotations
 
@@ -21,11 +21,12 @@ _TAIL = re.compile(r"(?<![\s.,;:!?…])[\s.,;:!?…]*(?:\band)?[\s.,;:!?…]*$")
 
 @dataclass(frozen=True)
 class TuningPrompts:
-    """Rows of ``probe_prompt`` to tune on, and rows of ``reject`` for those that are left out.
+    """Rows of ``probe_prompt`` to tune on, and rows of ``reject`` for prompts that are left out.
 
-    ``dev`` are rows of ``dev_sets`` to choose an adapter by. All prompts were compared with
-    ``test_sets``. ``n_leaks`` rejected prompts are in a test or dev set; ``n_leaks_kept`` of the
-    prompts to tune on are in a test set. Rejects lack stage, subject and run.
+    ``dev`` has the rows of ``dev_sets``, which decide which adapter is kept. All prompts were
+    compared with ``test_sets``. ``n_leaks`` prompts were rejected because they are in a test or dev
+    set. ``n_leaks_kept`` of the prompts to tune on are in a test set. Rejects have no stage,
+    subject or run yet.
     """
 
     rows: list[Row]
@@ -38,12 +39,12 @@ class TuningPrompts:
 
     @property
     def hash(self) -> str:
-        """Hash of the prompts in their order (16 hex digits)."""
+        """A hash of the prompts in their order (16 hex digits)."""
         return config_hash({"prompts": [row["prompt"] for row in self.rows]})
 
 
 def plain(prompt: str) -> str:
-    """Normalise a prompt for comparison: case, white space, final punctuation and final `and`.
+    """Normalise a prompt for comparison: ignore case, white space, final punctuation and `and`.
 
     >>> plain("My Friend  sings, and"), plain("my friend sings.")
     ('my friend sings', 'my friend sings')
@@ -61,15 +62,15 @@ def tuning_prompts(
     dev_sets: Sequence[str] = (),
     keep_all: bool = False,
 ) -> TuningPrompts:
-    """The prompts of ``sets`` that hold no gendered word and are in no test or dev set.
+    """Return the prompts of ``sets`` that hold no gendered word and are in no test or dev set.
 
-    No set may be used twice. ``test_sets`` are by default all other sets of the warehouse; their
-    counterparts (``perturbed_prompt``) count too. Prompts are equal if ``plain`` gives the same
-    text; duplicates are taken once. Dev prompts may not be in a test set, or hold a gendered word,
-    either. With ``keep_all`` every prompt is taken, as published.
+    A set may be used for only one purpose. ``test_sets`` are by default all other sets of the
+    warehouse; their ``perturbed_prompt`` counts too. Prompts are equal if ``plain`` gives the same
+    text; duplicates are taken once. Dev prompts also may not be in a test set or hold a gendered
+    word. With ``keep_all``, every prompt is taken, as published.
 
-    Raises ``UsageProblem`` with ``keep_all`` for a set that was imported without its gendered
-    prompts, ``BadInput`` when no prompt is left.
+    Raises ``BadInput`` if no prompt is left. With ``keep_all``, raises ``UsageProblem`` for a set
+    that was imported without its gendered prompts.
     """
     rows_of: dict[str, list[Row]] = {}
     for row in store.read("probe_prompt").sort_by("prompt_id").to_pylist():
@@ -99,10 +100,10 @@ def tuning_prompts(
 def _neutral(
     rows: Sequence[Row], held_out: Mapping[str, str], use: str
 ) -> tuple[list[Row], list[Row]]:
-    """Distinct prompts without a gendered word that aren't held out, and rejects for the others.
+    """Return the distinct prompts that are neutral and not held out, and rejects for the others.
 
-    ``held_out``: texts that must not be taken, with their sets. Raises ``BadInput`` when no prompt
-    is left to ``use``.
+    ``held_out`` maps texts that must not be used to their sets. Raises ``BadInput`` if no prompt is
+    left; ``use`` says in the error what the prompts are for.
     """
     kept: dict[str, Row] = {}
     rejects: list[Row] = []
@@ -125,7 +126,7 @@ def _neutral(
 
 
 def _check_whole(store: Store, names: Sequence[str]) -> None:
-    """Raise ``UsageProblem`` for a set that was imported without its gendered prompts."""
+    """Raise ``UsageProblem`` if a set was imported without its gendered prompts."""
     for name in names:
         reasons = store.read("reject", stage="prompts", subject=name)["reason"].to_pylist()
         if n := sum(reason.startswith("holds the gendered") for reason in reasons):

@@ -24,9 +24,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TuningTarget:
-    """``prompt``, and for each word the tokens that each of its forms adds, all without BOS.
+    """A prompt's tokens and, for each word, the tokens that each of its forms adds; without BOS.
 
-    A form is a word in lower case or with a capital. ``pairs`` are the pairs of these words.
+    The forms of a word are the word as listed and the word with a capital. ``pairs`` has the pairs
+    of these words.
     """
 
     prompt: Tokens
@@ -35,9 +36,9 @@ class TuningTarget:
 
     @property
     def texts(self) -> set[Tokens]:
-        """The texts that a model reads: the prompt with each form, without the form's last token.
+        """The texts that a model reads: the prompt and each form, without the form's last token.
 
-        That token is only predicted.
+        The last token is only predicted.
         """
         return {self.prompt + added[:-1] for forms in self.words.values() for added in forms}
 
@@ -45,10 +46,10 @@ class TuningTarget:
 def target(
     prompt: str, pairs: Sequence[WordPair], encode: Encode, max_tokens: int
 ) -> TuningTarget | str:
-    """The target of a prompt, or the problem with the prompt.
+    """Return the target of a prompt, or the problem with the prompt.
 
-    ``encode`` gives each text's tokens, or its problem. Pairs with a word that can't be spelled are
-    left out, as in ``disclosure probe``.
+    ``encode`` returns each text's tokens, or its problem. A pair is left out if one of its words
+    can't be spelled, as in ``disclosure probe``.
 
     >>> ids = {" ": 1, "h": 2, "H": 3, "e": 4, "s": 5, "S": 6}
     >>> def encode(texts):
@@ -76,7 +77,8 @@ def target(
 class WordReader:
     """A causal ``transformers`` model that reads texts after the token ``bos``.
 
-    A pass reads one prompt, or several whose texts have up to ``n_tokens`` tokens with padding.
+    A pass reads one prompt, or several if their texts have at most ``n_tokens`` tokens in all,
+    including padding.
     """
 
     model: Any
@@ -84,7 +86,7 @@ class WordReader:
     n_tokens: int
 
     def passes(self, targets: Sequence[TuningTarget]) -> Iterator[list[TuningTarget]]:
-        """Targets in parts that fit one pass."""
+        """Yield the targets in parts that each fit into one pass."""
         part: list[TuningTarget] = []
         for target in targets:
             texts = {text for one in (*part, target) for text in one.texts}
@@ -96,10 +98,11 @@ class WordReader:
             yield part
 
     def words(self, targets: Sequence[TuningTarget]) -> list[torch.Tensor]:
-        """log P(word | prompt) in nats for each target's words, in float32 or better.
+        """Return log P(word | prompt) in nats for each target's words, in float32 or better.
 
-        P(word | prompt) is the sum over the word's forms; a form's probability is the product over
-        the tokens that it adds. Padding follows each text, so it changes nothing before it.
+        P(word | prompt) is the sum of the probabilities of the word's forms. A form's probability
+        is the product over the tokens that it adds. Padding comes after a text, so it doesn't
+        change the text's probabilities.
         """
         device = self.model.device
         texts = sorted({text for target in targets for text in target.texts})
@@ -115,7 +118,7 @@ class WordReader:
         logits = output.logits.to(torch.promote_types(output.logits.dtype, torch.float32))
         of_words = [(target.prompt, word) for target in targets for word in target.words.values()]
         forms = [(prompt, added) for prompt, word in of_words for added in word]
-        # Each added token, predicted by the one before it in the text that ends before its last.
+        # For each added token: where the token before it is, in the text without the last token.
         places = [
             (form, row_of[prompt + added[:-1]], len(prompt) + i, token)
             for form, (prompt, added) in enumerate(forms)
@@ -130,7 +133,7 @@ class WordReader:
         return list(words.split([len(target.words) for target in targets]))
 
     def losses(self, targets: Sequence[TuningTarget]) -> torch.Tensor:
-        """L_d, L_g and L_l of each target, one row per target."""
+        """Return L_d, L_g and L_l of each target, one row per target."""
         rows = []
         for target, words in zip(targets, self.words(targets), strict=True):
             place = {word: i for i, word in enumerate(target.words)}
@@ -143,7 +146,7 @@ class WordReader:
 
 
 def distance(female: torch.Tensor, male: torch.Tensor) -> torch.Tensor:
-    """L_d from the log-probabilities of the two words of each pair: ADD with e = 0.
+    """Return L_d, which is ADD with e = 0, from the log-probabilities of each pair's two words.
 
     >>> p = torch.tensor([0.3, 0.1], dtype=torch.float64).log()
     >>> round(distance(p[:1], p[1:]).item(), 6)  # (0.3 ln 1.5 + 0.1 ln 0.5) / 2
@@ -155,7 +158,7 @@ def distance(female: torch.Tensor, male: torch.Tensor) -> torch.Tensor:
 
 
 def total(words: torch.Tensor) -> torch.Tensor:
-    """L_g, the sum of all words' probabilities, from the log-probability of each word.
+    """Return L_g, the sum of all words' probabilities, from their log-probabilities.
 
     >>> round(total(torch.tensor([0.3, 0.1], dtype=torch.float64).log()).item(), 12)
     0.4
@@ -164,7 +167,7 @@ def total(words: torch.Tensor) -> torch.Tensor:
 
 
 def difference(female: torch.Tensor, male: torch.Tensor) -> torch.Tensor:
-    """L_l from the log-probabilities of all female and all male words, each once; from 0 to 1.
+    """Return L_l (0 to 1) from the log-probabilities of all female and male words, each used once.
 
     Its gradient is 0 if both sides are equal.
 

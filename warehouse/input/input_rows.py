@@ -1,4 +1,4 @@
-"""Rows of input: of CSV files, the text of any file, and rows of table ``reject``."""
+"""Read rows of CSV files and the text of any file; make rows of table ``reject``."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from plumbline.warehouse.input.remote_files import ByteStream
 from plumbline.warehouse.text.escape import terminal
 
 _EXCERPT_CHARACTERS = 120
-#: Most reasons that a message names.
+#: A message names at most this many reasons.
 _REASONS = 3
-#: Most bytes of a decompressed file.
+#: Largest file, in bytes after decompression.
 LARGEST = 1 << 30
 
 
 class Record(NamedTuple):
-    """A row of a file: number (from 1, without a header), fields by column, and problem, if any.
+    """A row of a file: its number (from 1, not counting a header), its fields, and any problem.
 
-    The fields of CSV are texts, those of JSON and Parquet are Python values.
+    Fields of CSV are texts; fields of JSON and Parquet are Python values.
     """
 
     number: int
@@ -34,11 +34,11 @@ class Record(NamedTuple):
 
 
 def records(path: Path, columns: tuple[str, ...], delimiter: str = "") -> Iterator[Record]:
-    """The rows of a CSV file whose header has at least ``columns``; blank lines are skipped.
+    """Yield the rows of a CSV file whose header has at least ``columns``; skip blank lines.
 
     A row has a ``problem`` if it has the wrong number of fields or breaks the quoting rules of CSV
-    (``checked_rows``). Bytes that are not UTF-8 become lone surrogates, by which the caller can
-    reject the row. Without a ``delimiter`` the header gives it (``delimiter_of``). Raises
+    (``checked_rows``). Bytes that are not UTF-8 become lone surrogates, so that the caller can
+    reject the row. The default ``delimiter`` is found in the header (``delimiter_of``). Raises
     ``BadInput`` if the file can't be read to its end, or its header lacks or repeats a column.
     """
     return records_of(read_text(path), str(path), columns, delimiter)
@@ -47,7 +47,7 @@ def records(path: Path, columns: tuple[str, ...], delimiter: str = "") -> Iterat
 def records_of(
     content: str, what: str, columns: tuple[str, ...], delimiter: str = ""
 ) -> Iterator[Record]:
-    """The rows of a text, as ``records`` yields them; ``what`` names the text in messages."""
+    """Yield the rows of a text, like ``records``; ``what`` names the text in messages."""
     rows = checked_rows(content, delimiter or delimiter_of(content))
     header, problem = next(rows, ([], None))
     if problem:
@@ -64,19 +64,19 @@ def records_of(
 
 
 def delimiter_of(content: str) -> str:
-    """The delimiter of a table: a tab or semicolon if its header has one and no comma, or a comma.
+    """Find a table's delimiter: a comma, unless the header has no comma but a tab or semicolon.
 
-    Spreadsheets save with the delimiter that is usual in their country.
+    Spreadsheets save with the delimiter that is common in the user's country.
     """
     header = content.partition("\n")[0]
     return next((mark for mark in ",\t;" if mark in header), ",")
 
 
 def checked_rows(content: str, delimiter: str) -> Iterator[tuple[list[str], str | None]]:
-    r"""The rows of a text and the problem of each that isn't sound CSV; blank lines are skipped.
+    r"""Yield each row of a text, and its problem if it isn't valid CSV; skip blank lines.
 
-    A field with a quote has to be in quotes, and the quote written twice. Tab-separated fields may
-    have quotes after their first letter.
+    A field that contains a quote must be in quotes, with the quote written twice. Tab-separated
+    fields may have quotes after their first letter.
 
     >>> for row, problem in checked_rows('a,"b ""c"" d"\na,b "c"\n"a\nb,c\n', ","):
     ...     print(row, problem and problem.partition(":")[0])
@@ -117,7 +117,7 @@ def checked_rows(content: str, delimiter: str) -> Iterator[tuple[list[str], str 
 
 
 def number(fields: Mapping[str, str], name: str) -> float:
-    """The field ``name`` as a finite number. Raises ``ValueError`` that says what was expected."""
+    """Return a field as a finite number. Raises ``ValueError`` that says what was expected."""
     with suppress(ValueError):
         if math.isfinite(value := float(fields[name])):
             return value
@@ -125,11 +125,11 @@ def number(fields: Mapping[str, str], name: str) -> float:
 
 
 def read_text(path: Path) -> str:
-    """Text of a file in UTF-8, on a disk or at an address, plain or compressed.
+    """Read a UTF-8 text file, on a disk or at an address, plain or compressed.
 
-    Bytes that aren't UTF-8 become lone surrogates. A byte order mark is left out.
+    Bytes that aren't UTF-8 become lone surrogates. A byte order mark is dropped.
 
-    Raises as ``reading``, and ``BadInput`` for more than ``LARGEST`` bytes when decompressed.
+    Raises the errors of ``reading``, and ``BadInput`` above ``LARGEST`` decompressed bytes.
     """
     with ByteStream(path) as stream, io.BufferedReader(stream) as reader:
         data = reader.read(LARGEST + 1)
@@ -139,28 +139,28 @@ def read_text(path: Path) -> str:
 
 
 def truth(value: str) -> bool | None:
-    """The text ``True`` or ``False`` as a bool; ``None`` for any other text."""
+    """Return the text ``True`` or ``False`` as a bool; ``None`` for any other text."""
     return {"True": True, "False": False}.get(value)
 
 
 def printable(text: str) -> str:
-    """The start of a text, with unprintable characters escaped."""
+    """Return the start of a text, with unprintable characters escaped."""
     return terminal(text[:_EXCERPT_CHARACTERS])
 
 
 def rejected(
     row: Mapping[str, object], reason: str, excerpt: str, **partition: str
 ) -> dict[str, object]:
-    """A row of ``reject`` for an input row with its source; the excerpt is made printable.
+    """Make a row of ``reject`` for an input row that has its source; make the excerpt printable.
 
-    ``partition``: stage and subject, unless whoever publishes the row adds them.
+    ``partition`` gives the stage and subject, unless the code that publishes the row adds them.
     """
     source = {name: row[name] for name in ("source_file", "source_row")}
     return {**partition, **source, "reason": reason, "excerpt": printable(excerpt)}
 
 
 def reasons(rejects: Sequence[Mapping[str, object]]) -> str:
-    """The commonest reasons and their counts; differences of a word or number are ignored.
+    """List the commonest reasons and their counts; reasons may differ in a word or number.
 
     >>> causes = ["has 3 fields", "has 4 fields", "is empty"]
     >>> reasons([{"reason": reason} for reason in causes])
@@ -168,7 +168,7 @@ def reasons(rejects: Sequence[Mapping[str, object]]) -> str:
     """
     by_kind: dict[str, list[str]] = {}
     for row in rejects:
-        # A list of words is the same reason as a single word.
+        # Reasons that differ only in the words they list count as one.
         kind = re.sub(r"words?( '[^']*',?)+|\d+", "", str(row["reason"]))
         by_kind.setdefault(kind, []).append(str(row["reason"]))
     kinds = sorted(by_kind.values(), key=lambda alike: -len(alike))

@@ -1,6 +1,6 @@
-"""Files of text on a disk, in a bucket, on the hub or on a web server.
+"""Text files on a disk, in a bucket, on the hub or on a web server.
 
-Keys, region and token of a server come from its usual environment variables.
+A server's keys, region and token come from the usual environment variables.
 """
 
 from __future__ import annotations
@@ -39,27 +39,27 @@ _BLOCK = 1 << 22
 _BUCKETS = ("s3", "s3a", "gs", "az", "abfs", "abfss")
 _WEB = ("https", "http")
 _HUB = "hf"
-#: Errors of reading a file on a disk.
+#: Errors that reading a file on a disk may raise.
 _OF_FILES = (OSError, pa.ArrowInvalid, EOFError, zlib.error, zstd.ZstdError)
 _CHECK = "check the address and the credentials in the environment"
-#: Options of each client of a bucket or web server: a server may have no encryption.
+#: Options of each client of a bucket or web server: plain HTTP is allowed.
 CLIENT: Any = {"client_options": {"allow_http": True}}
-#: Environment variables that give another server than the cloud's own.
+#: Environment variables that name a server other than the cloud's own.
 _ENDPOINTS = (
     *("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT"),
     *("AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT"),
 )
-#: Codec promised by a file's name.
+#: Codec that a file's suffix promises.
 CODECS = {".zst": "zstd", ".gz": "gzip"}
-#: Windows up to 2 GiB (`zstd --long=31`); one takes memory only as it fills.
+#: Allow windows up to 2 GiB (`zstd --long=31`). A window takes memory only as it fills.
 _ZSTD: dict[int, int] = {zstd.DecompressionParameter.window_log_max: 31}
 
 
 def located(text: str | Path) -> Path:
-    """A file's name as a path or, if it is a text with ``://``, as an address.
+    """Return a file's name as a path or, if it is a text with ``://``, as an address.
 
-    Raises ``UsageProblem`` for an unknown kind of address, and for a user, password or query in it,
-    which tables and logs would store.
+    Raises ``UsageProblem`` for an unknown kind of address, and for one that contains a user,
+    password or query, which tables and logs would store.
     """
     if isinstance(text, Path) or "://" not in text:
         return Path(text) if isinstance(text, str) else text
@@ -72,9 +72,9 @@ def located(text: str | Path) -> Path:
         known = ", ".join(f"{scheme}://" for scheme in (*_BUCKETS, *_WEB))
         fix = f"known: {known}, hf://datasets/"
         raise UsageProblem(f"{parts.scheme}://", "is not a known kind of address", fix)
-    # In a bucket's glob patterns `?` matches a character; a `=` after it is taken for a query's.
+    # In a bucket's glob pattern `?` matches any character, unless a `=` follows as in a query.
     is_query = parts.scheme in _WEB and parts.query
-    # abfs://CONTAINER@ACCOUNT.dfs.core.windows.net names no user.
+    # In abfs://CONTAINER@ACCOUNT.dfs.core.windows.net, the part before @ is no user.
     has_user = bool(parts.username) and parts.scheme not in ("abfs", "abfss")
     if parts.password or has_user or is_query or "=" in parts.query:
         problem = "holds a user, password or query"
@@ -84,7 +84,7 @@ def located(text: str | Path) -> Path:
 
 @dataclass(frozen=True)
 class Description:
-    """A file's metadata. ``mark`` changes with the content; None for a disk or if not reported."""
+    """A file's metadata. ``mark`` changes with the content; None on a disk or if not reported."""
 
     n_bytes: int
     is_directory: bool
@@ -92,17 +92,17 @@ class Description:
 
 
 def find(pattern: str) -> list[tuple[Path, Description | None]]:
-    """The files of a path, address or glob pattern (sorted), each with its metadata.
+    """Return the files of a path, address or glob pattern (sorted), each with its metadata.
 
-    Empty if a local path or a pattern matches nothing. An address without a file and a link whose
-    target is missing have the metadata ``None``.
+    The list is empty if a local path or a pattern matches nothing. The metadata is ``None`` for an
+    address without a file and for a link whose target is missing.
 
-    Raises as :func:`reading` and :func:`located`, ``UsageProblem`` for a pattern on a web server,
-    and ``MissingComponent`` without the package that reads the address.
+    Raises the errors of :func:`reading` and :func:`located`, ``UsageProblem`` for a pattern on a
+    web server, and ``MissingComponent`` if the package that reads the address is not installed.
     """
     place = located(pattern)
     if not isinstance(place, Address):
-        # A file's name may hold glob characters.
+        # A file's name may contain glob characters.
         names = [pattern] if place.exists() else sorted(glob.glob(pattern, recursive=True))
         return [(Path(name), describe(Path(name))) for name in names]
     if not glob.has_magic(pattern):
@@ -118,7 +118,7 @@ def find(pattern: str) -> list[tuple[Path, Description | None]]:
 
 
 def describe(path: Path) -> Description | None:
-    """A file's metadata; ``None`` if the file doesn't exist. Raises as :func:`find`."""
+    """Return a file's metadata, or ``None`` if it doesn't exist. Raises like :func:`find`."""
     with reading(path), suppress(FileNotFoundError):
         if not isinstance(path, Address):
             return Description(path.stat().st_size, path.is_dir(), None)
@@ -128,7 +128,7 @@ def describe(path: Path) -> Description | None:
 
 
 def _description(info: Mapping[str, Any]) -> Description:
-    """Metadata from what fsspec reports about a file in a bucket, on a web server or the hub."""
+    """Make the metadata from fsspec's report on a file in a bucket, on a web server or the hub."""
     large = info.get("lfs") or {}
     modified = info.get("last_modified")
     marks = (info.get("e_tag"), large.get("sha256"), info.get("blob_id"))
@@ -138,11 +138,11 @@ def _description(info: Mapping[str, Any]) -> Description:
 
 
 def fingerprint(path: Path) -> str:
-    """Hash of a file's content: the first 32 hex digits of a SHA-256.
+    """Return a hash of a file: the first 32 hex digits of a SHA-256.
 
-    A file on a disk is hashed by its bytes. A remote file is hashed by its address, its size, and
-    the ETag, hash or time of change that the server reports; by its bytes if none is reported.
-    Raises as :func:`reading`.
+    For a file on a disk, the bytes are hashed. For a remote file, the hash is of its address, its
+    size, and the ETag, hash or time of change that the server reports; if it reports none of them,
+    of the bytes. Raises like :func:`reading`.
     """
     description = describe(path) if isinstance(path, Address) else None
     if description and description.mark:
@@ -153,7 +153,7 @@ def fingerprint(path: Path) -> str:
 
 
 def open_file(path: Path) -> io.BufferedReader:
-    """Open a file for random access; to be used in a block of :func:`reading`."""
+    """Open a file for random access; call it inside a block of :func:`reading`."""
     if not isinstance(path, Address):
         return opened(path)
     sizes = {"block_size": _BLOCK} if _scheme(path) == _HUB else {"buffer_size": _BLOCK}
@@ -163,9 +163,9 @@ def open_file(path: Path) -> io.BufferedReader:
 class ByteStream(io.RawIOBase):
     """The decompressed bytes of a file, in order, without a byte order mark; a context manager.
 
-    The first bytes tell how a file is compressed, not its name. Opening and reading raise as
-    :func:`reading`, also for a compressed file that is truncated or damaged, and for one that its
-    name calls compressed and that isn't. A truncated file without compression isn't recognised.
+    The first bytes say how a file is compressed, not its name. Opening and reading raise the errors
+    of :func:`reading`, also for a compressed file that is truncated or damaged, and for a file that
+    is not compressed though its name says so. A truncated uncompressed file isn't recognised.
     """
 
     def __init__(self, path: Path) -> None:
@@ -185,11 +185,10 @@ class ByteStream(io.RawIOBase):
                 self._file.read(3)
 
     def readable(self) -> bool:
-        """True."""
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Fill a writable buffer from the stream; returns the bytes read, 0 only at the end."""
+        """Fill a writable buffer; return the number of bytes read, which is 0 only at the end."""
         with reading(self._path):
             return int(self._file.readinto(buffer))
 
@@ -198,10 +197,10 @@ class ByteStream(io.RawIOBase):
 
 
 def _codec_of(first: bytes) -> str | None:
-    """The codec of a file that begins with these four bytes; ``None`` if it isn't compressed."""
+    """Return the codec of a file that begins with these bytes; ``None`` for no codec."""
     if first[:2] == b"\x1f\x8b":
         return "gzip"
-    # A zstd file may also begin with a frame to skip, of one of sixteen kinds.
+    # A zstd file may also begin with a skippable frame, of one of sixteen kinds.
     is_skipped = first[1:4] == b"\x2a\x4d\x18" and first[0] >> 4 == 5
     return "zstd" if first[:4] == b"\x28\xb5\x2f\xfd" or is_skipped else None
 
@@ -210,8 +209,8 @@ def _codec_of(first: bytes) -> str | None:
 def reading(path: Path) -> Iterator[None]:
     """Turn an error in the block, which only reads a file or asks its server, into one line.
 
-    It is ``Interrupted`` if the server is down, else ``BadInput``. At an address every error counts
-    as one of reading, since each client has errors of its own.
+    The error becomes ``Interrupted`` if the server is down, else ``BadInput``. For an address, any
+    error counts as a reading error, since each client has errors of its own.
     """
     try:
         yield
@@ -221,14 +220,14 @@ def reading(path: Path) -> Iterator[None]:
         if not isinstance(path, Address) and not isinstance(e, _OF_FILES):
             raise
         line = (hidden(str(e)).strip() or type(e).__name__).splitlines()[0]
-        line = re.sub(r"\?\S+", "", line)[:300]  # queries of addresses may hold keys
-        problem, fix = f"can't be read: {line}", "fetch or make it again"
+        line = re.sub(r"\?\S+", "", line)[:300]  # queries in addresses may contain keys
+        problem, fix = f"can't be read: {line}", "download it or make it again"
         if isinstance(e, FileNotFoundError):
             problem, fix = "no such file", "check the path"
         if isinstance(path, Address):
             fix = _CHECK
         if "Range request not supported" in line:
-            fix = "the server must answer requests for parts of a file; download it, count the copy"
+            fix = "the server can't send parts of a file; download it and count the copy"
         raise failure(e, str(path), problem, fix) from e
 
 
@@ -237,7 +236,7 @@ def _scheme(address: Path) -> str:
 
 
 def _files(address: Path) -> Any:
-    """The fsspec file system of an address. ``MissingComponent`` if its package is missing."""
+    """Return an address's fsspec file system; ``MissingComponent`` without its package."""
     try:
         return _file_system(_scheme(address))
     except ModuleNotFoundError as e:
@@ -263,7 +262,7 @@ def _file_system(scheme: str) -> Any:
         return host, rest
 
     # A web server lists nothing, so a name is a file or missing. Without `split`, obstore takes the
-    # host of an address with a port, such as localhost:8000/a.jsonl, for a scheme.
+    # host in an address with a port, such as localhost:8000/a.jsonl, for a scheme.
     web = {"_ls": nothing, "_split_path": split} if scheme in _WEB else {}
     check_endpoints()
     kind: Any = type("Files", (FsspecStore,), {"protocol": scheme, **web})
@@ -271,7 +270,7 @@ def _file_system(scheme: str) -> Any:
 
 
 def check_endpoints() -> None:
-    """Raise ``UsageProblem`` if the variable of another server doesn't hold an address."""
+    """Raise ``UsageProblem`` if a variable that names a server doesn't contain an address."""
     for name in _ENDPOINTS:
         address = os.environ.get(name, "")
         if address and not address.startswith(("http://", "https://")):

@@ -1,6 +1,6 @@
-"""Shards of text: find and read them.
+"""Find and read shards of text.
 
-A stream that stops early is an error, never a shorter shard.
+A stream that ends early is an error, never a shorter shard.
 """
 
 from __future__ import annotations
@@ -29,24 +29,24 @@ from plumbline.warehouse.paths import Address, replacing
 from plumbline.warehouse.text.escape import is_unicode
 
 _PACK = "make a shard of text files with plumbline corpus pack"
-#: Advice for a path or pattern without a file.
+#: Advice for a path or pattern that matches no file.
 _CHECK_PATH = "check the path or the pattern, docs/corpora.md"
 _BLOCK_BYTES = 1 << 22
-#: Most bytes of a line that ``lines`` reads; counting reads longer lines too, through a file.
+#: Longest line, in bytes, that ``lines`` reads. Counting reads longer lines too, through a file.
 LONGEST_LINE = 1 << 27
 #: Rows per batch of a Parquet shard.
 _BATCH_ROWS = 1024
-#: The value of a field that a record lacks.
+#: Stands for the value of a field that a record lacks.
 MISSING = object()
 #: Suffixes of JSON lines; a compressed file may have none, such as `RC_2023-01.zst`.
 _JSON_LINES = (".jsonl", ".json", ".ndjson")
 
 
 def expand_shards(patterns: Sequence[str]) -> list[Path]:
-    """Files of paths and glob patterns, each once, in the order given; files of a glob are sorted.
+    """List the files of paths and patterns, each once, in the order given; sort those of a pattern.
 
-    Raises as ``find``, and ``BadInput`` without patterns, for a pattern without files, a directory,
-    a pipe, a file without a shard's suffix, and a name that is not in UTF-8.
+    Raises the errors of ``find``, and ``BadInput`` without patterns, for a pattern that matches no
+    file, a directory, a pipe, a file without a shard's suffix, and a name that is not UTF-8.
     """
     if not patterns:
         raise BadInput("shards", "none given", "name files or quoted glob patterns")
@@ -81,7 +81,7 @@ def _check(path: Path, description: Description | None) -> None:
 
 
 def is_parquet(path: Path) -> bool:
-    """True if a shard is named or begins as a Parquet file; the others are JSON lines.
+    """Return whether a shard is Parquet, by its name or its first bytes; if not, it's JSON lines.
 
     Raises ``BadInput`` for a shard that can't be read.
     """
@@ -92,10 +92,10 @@ def is_parquet(path: Path) -> bool:
 
 
 def column_values(path: Path, field: str) -> Iterator[pa.Array]:
-    """The values of a column of a Parquet shard, in batches of rows; ``a.b`` is ``b`` in ``a``.
+    """Yield a Parquet shard's column by batches of rows; ``a.b`` is the field ``b`` of ``a``.
 
     Texts are large strings, however the file stores them. Raises ``BadInput`` for a damaged file,
-    and for one without such a column.
+    and for a file without the column.
     """
     with reading(path), open_file(path) as raw, pq.ParquetFile(raw) as file:
         schema = file.schema_arrow
@@ -120,9 +120,9 @@ def column_values(path: Path, field: str) -> Iterator[pa.Array]:
 
 
 def text_column(path: Path, text_field: str) -> Iterator[pa.LargeStringArray]:
-    """The texts of a Parquet shard, in batches of rows; a text may be NULL.
+    """Yield the texts of a Parquet shard by batches of rows; a text may be NULL.
 
-    Raises ``BadInput`` as ``column_values``, and for a column that is not text.
+    Raises the errors of ``column_values``, and ``BadInput`` for a column that is not text.
     """
     for values in column_values(path, text_field):
         if not pa.types.is_large_string(values.type):
@@ -132,11 +132,11 @@ def text_column(path: Path, text_field: str) -> Iterator[pa.LargeStringArray]:
 
 
 def documents(path: Path, text_field: str = "text") -> Iterator[str]:
-    """The documents of a shard that counting doesn't reject, in order, as Python strings.
+    """Yield the documents of a shard, in order, as strings.
 
-    Skips records that counting rejects (see ``jobs.kernel.json_parser``). Convenience API, not
-    optimised. Raises ``BadInput``, once reading reaches the place, for a truncated, damaged or
-    unreadable shard, and a line of more than ``LONGEST_LINE`` bytes.
+    Skips records that counting rejects (see ``jobs.kernel.json_parser``). This is for convenience
+    and not optimised. Raises ``BadInput`` when it reaches the place at which a shard is truncated,
+    damaged or unreadable, or a line longer than ``LONGEST_LINE`` bytes.
     """
     if is_parquet(path):
         for batch in text_column(path, text_field):
@@ -154,7 +154,7 @@ def documents(path: Path, text_field: str = "text") -> Iterator[str]:
 
 
 def field_value(record: Mapping[str, object], field: str) -> object:
-    """A field of a JSON record, or ``MISSING``; ``a.b`` is the key ``a.b``, or else ``b`` in ``a``.
+    """Return a record's field, or ``MISSING``. ``a.b`` is the key ``a.b``, or else ``b`` in ``a``.
 
     >>> field_value({"doc": {"body": "tea"}}, "doc.body"), field_value({"a.b": 1}, "a.b")
     ('tea', 1)
@@ -168,9 +168,9 @@ def field_value(record: Mapping[str, object], field: str) -> object:
 
 
 def lines(path: Path) -> Iterator[bytes]:
-    """The lines of a JSON-lines shard, without newlines; blank lines are included.
+    """Yield the lines of a JSON-lines shard, without newlines; blank lines are included.
 
-    Raises as ``documents``.
+    Raises like ``documents``.
     """
     with ByteStream(path) as stream, io.BufferedReader(stream, _BLOCK_BYTES) as reader:
         for number in itertools.count(1):
@@ -186,7 +186,7 @@ def lines(path: Path) -> Iterator[bytes]:
 def write_jsonl_zst(path: Path, texts: Iterable[str | Mapping[str, object]]) -> None:
     """Write documents as one shard in the Pile's format (`.jsonl.zst`), atomically.
 
-    A document is a text, or a record with a field ``text``.
+    A document is a text, or a record with the field ``text``.
     """
     with (
         replacing(path) as temporary,

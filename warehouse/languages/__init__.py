@@ -1,6 +1,6 @@
 """Languages, one TOML file per language: in this directory, or at a path that a user gives.
 
-docs/corpora.md describes the file. English has no file: its rules are compiled.
+docs/corpora.md describes the file. English has no file, because its rules are compiled.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ ENGLISH = "en"
 
 @dataclass(frozen=True)
 class TokenRules:
-    """All token rules of a language; its tokens also depend on spaCy's version.
+    """All token rules of a language. Its tokens also depend on spaCy's version.
 
     Attributes:
         spacy: spaCy's code of the language.
@@ -49,21 +49,21 @@ class TokenRules:
 
     @classmethod
     def of_text(cls, text: str) -> TokenRules:
-        """The rules from the JSON of :attr:`text`."""
+        """Make the rules from the JSON of :attr:`text`."""
         return TypeAdapter(cls).validate_json(text)
 
 
 @toml_table
 class PairTemplates:
-    """Sentences with placeholders for forms of the two groups and for words that fit both.
+    """Sentences with placeholders for the forms of the two groups and for words that fit both.
 
     Code can't tell if a word agrees with its subject, so every word that keeps its form has to be
     listed: in ``invariable``, or among the words that fill a placeholder.
 
     Attributes:
-        templates: the sentences, with ``{name}`` for placeholders.
-        forms: female and male form of each placeholder for the groups.
-        fill: words of each other placeholder; each combination makes a pair of sentences.
+        templates: the sentences, with ``{name}`` as a placeholder.
+        forms: female and male form of each placeholder that differs between the groups.
+        fill: words for each other placeholder; each combination makes a pair of sentences.
         invariable: all other words of the templates, in lowercase.
     """
 
@@ -98,7 +98,7 @@ class _LanguageFile:
 
 @dataclass(frozen=True)
 class Language:
-    """A language: its code or its file's stem, the content of the file, and the file's text.
+    """A language: its code or its file's stem, the file's content, and the file's text.
 
     For English, ``rules`` is None, and ``lists`` and ``text`` are empty.
     """
@@ -117,9 +117,9 @@ class Language:
         return self.rules.text if self.rules else ""
 
     def word_list(self, name: str) -> WordList:
-        """The language's list ``name``; for a path, and in English, ``wordlists.load(name)``.
+        """Return the language's list ``name``; for a path or English, ``wordlists.load(name)``.
 
-        Raises what ``load`` raises, and ``UsageProblem`` for a list that the language lacks.
+        Raises the errors of ``load``, and ``UsageProblem`` for a list that the language lacks.
 
         >>> load("fr").word_list("gendered").pairs[0].contrast
         'elle/il'
@@ -139,10 +139,10 @@ LANGUAGES = Registry(
 
 
 def load(name: str) -> Language:
-    """A language by its code, or from a TOML file by its path; its name is then the file's stem.
+    """Load a language by its code, or from a TOML file, whose stem is then its name.
 
     Raises ``UsageProblem`` for an unknown code or file, and for a file whose stem is the code of a
-    language; ``BadInput`` that names the key and the reason for an invalid file.
+    language. Raises ``BadInput``, with the key and the reason, for an invalid file.
     """
     if name == ENGLISH:
         return Language(ENGLISH, "English", "", None, (), "")
@@ -156,7 +156,7 @@ def load(name: str) -> Language:
 
 
 def parse(name: str, text: str, what: str = "") -> Language:
-    """A language from the text of its file. Raises ``BadInput`` for an invalid text."""
+    """Make a language from the text of its file. Raises ``BadInput`` for invalid text."""
     what = what or f"language {name}"
     content = toml_file.parsed(text, what)
     if isinstance(listed := content.get("lists"), dict):

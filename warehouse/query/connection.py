@@ -1,6 +1,6 @@
-"""A DuckDB connection to a warehouse: a view of each table, and the views of ``sql/views``.
+"""A DuckDB connection to a warehouse, with a view of each table and the views of ``sql/views``.
 
-Typed queries may read the warehouse and make tables in memory, but use no other file.
+Queries that users type may read the warehouse and make tables in memory, but use no other file.
 """
 
 from __future__ import annotations
@@ -30,28 +30,28 @@ from plumbline.warehouse.text.escape import is_unicode, sql_text
 if TYPE_CHECKING:
     import pyarrow as pa
 
-#: Settings that keep queries from all files but those that ``connect`` allowed. They can't be
-#: changed any more; ``SET VARIABLE`` still works.
+#: Settings that allow queries no files except those that ``connect`` allowed. They can't be
+#: changed afterwards, but ``SET VARIABLE`` still works.
 READ_ONLY = """SET allow_persistent_secrets = false;
 SET enable_external_access = false;
 SET lock_configuration = true;"""
-#: DuckDB's error for an unknown table, up to its suggestion: it knows only the views of the query.
+#: DuckDB's error for an unknown table, up to its suggestion, which knows only the query's views.
 _UNKNOWN = re.compile(r"(Catalog Error: Table (?:Function )?with name (\w+) does not exist)!.*")
 _CREATED = re.compile(r"CREATE OR REPLACE (?:VIEW|MACRO) (\w+)")
-#: Words of queries that list tables, views or columns: these need all views.
+#: Words in queries that list tables, views or columns; such queries need all views.
 _LISTS = re.compile(r"(?i)\b(show|describe|pragma|information_schema|sqlite_\w+|(duckdb|pg)_\w+)\b")
 _WORD = re.compile(r"\w+")
-#: The name after FROM or JOIN, outside comments.
+#: Matches the name after FROM or JOIN, outside comments.
 _READ = re.compile(r'--.*|\b(?:from|join)\s+"?(?:main\.)?(\w+)')
-#: Settings by which DuckDB finds, fetches and loads no extension.
+#: Settings that keep DuckDB from finding, downloading and loading extensions.
 _NO_EXTENSIONS: dict[str, Any] = {
     "autoinstall_known_extensions": False,
     "autoload_known_extensions": False,
     "extension_directory": os.devnull,
 }
-#: Most tables that ``unfilled`` names.
+#: ``unfilled`` names at most this many tables.
 _UNFILLED = 3
-#: Tables without which the views that read them have rows.
+#: Tables that may be empty: the views that read them have rows even so.
 _OPTIONAL = ("word_evidence",)
 
 
@@ -60,10 +60,10 @@ def connect(
 ) -> duckdb.DuckDBPyConnection:
     """Open an in-memory DuckDB with a view for each table over its Parquet files.
 
-    All views show one commit: the newest, or the pinned one. Only the views and tables that
-    ``text``, the SQL to be run, uses are made; by default all, in 0.7 s. DuckDB loads and fetches
-    no extension. Raises ``BadInput`` if ``source`` isn't a warehouse of this version, or if a
-    table's file can't be read or is damaged.
+    All views show one commit: the newest, or the pinned one. With ``text``, the SQL to be run, only
+    the views and tables that it uses are made; by default all are, which takes 0.7 s. DuckDB loads
+    and downloads no extension. Raises ``BadInput`` if ``source`` isn't a warehouse of this version,
+    or if a table's file can't be read or is damaged.
     """
     store = opened(source)
     snapshot = store.snapshot()
@@ -90,17 +90,17 @@ def connect(
 
 
 def opened(source: str | Path | OpenWarehouse) -> OpenWarehouse:
-    """The store of an existing warehouse; a store is returned as it is."""
+    """Open an existing warehouse; one that is open is returned as it is."""
     if isinstance(source, OpenWarehouse):
         return source
     return OpenWarehouse.open(source, create=False)
 
 
 def _needed(text: str | None, name: re.Pattern[str] = _WORD) -> tuple[list[str], list[Table]]:
-    """Texts of the views that a query uses, and the tables that it needs; all for ``None``.
+    """Return the texts of the views, and the tables, that a query uses; all if it is ``None``.
 
-    Raises ``UsageProblem`` for a package's table that has the name of a view of Plumbline.
     ``name`` matches what may be the name of a table or view in a text: by default, any word.
+    Raises ``UsageProblem`` if a package's table has the name of a view of Plumbline.
     """
     views: list[str] = []
     names = None if text is None or _LISTS.search(text) else set(name.findall(text.lower()))
@@ -124,33 +124,33 @@ def _needed(text: str | None, name: re.Pattern[str] = _WORD) -> tuple[list[str],
 
 @cache
 def own_views() -> list[str]:
-    """Texts of Plumbline's files in ``sql/views``, each making one or more views or functions."""
+    """Return the texts of ``sql/views``; each makes one or more views or functions."""
     return [sql(name).strip() for name in sql_names("views")]
 
 
 def tables_of(text: str) -> list[Table]:
-    """The tables that a query reads, also through views."""
+    """Return the tables that a query reads, directly or through views."""
     return _needed(text, _READ)[1]
 
 
 @cache
 def package_views() -> Registry:
-    """Views of other packages. Tables, views and functions of Plumbline have other names."""
+    """Return the registry of other packages' views, which can't have Plumbline's names."""
     ours = (*TABLES.data, *_CREATED.findall("\n".join(own_views())))
     return Registry("view", suffix=".sql", group="plumbline.views", made=ours)
 
 
 def package_view(name: str) -> str:
-    """The text that makes another package's view. Raises as ``Registry.text``."""
+    """Read the SQL that makes another package's view. Raises like ``Registry.text``."""
     text, create = package_views().text(name).strip(), f"CREATE OR REPLACE VIEW {name}"
-    with package_views().one_line(name, f"expected {create} AS, and no more in the file"):
+    with package_views().one_line(name, f"expected {create} AS, and nothing else in the file"):
         if _CREATED.findall(text) != [name]:
             raise ValueError(f"it makes {', '.join(_CREATED.findall(text)) or 'no view'}")
     return text
 
 
 def unfilled(connection: duckdb.DuckDBPyConnection, text: str) -> str:
-    """A line with the first empty tables of a query and the commands that fill them, or ""."""
+    """Name the first empty tables of a query and the commands that fill them, or return ""."""
     if _LISTS.search(text):
         return ""
     empty = [
@@ -163,7 +163,7 @@ def unfilled(connection: duckdb.DuckDBPyConnection, text: str) -> str:
 
 
 def _view(table: Table, files: Sequence[File], paths: Sequence[str]) -> str:
-    """The statement for a table's view over its files; without files, for an empty view."""
+    """Return the statement that makes a table's view over its files; without files, it is empty."""
     create = f'CREATE OR REPLACE VIEW "{table.name}" AS SELECT'
     nulls = [f'NULL::{c.sql_type} AS "{c.name}"' for c in table.columns]
     if not files:
@@ -172,7 +172,7 @@ def _view(table: Table, files: Sequence[File], paths: Sequence[str]) -> str:
     listed = f"[{', '.join(map(sql_text, paths))}], hive_partitioning = false"
     source = f"read_parquet({listed})"
     if {file.columns for file in files} != {table.columns_id}:
-        # Files of before a column was added lack it: it is read as NULL.
+        # Files that are older than a column lack it, and are read with NULL there.
         added = ", ".join(f'NULL::{c.sql_type} AS "{c.name}"' for c in table.columns if c.nullable)
         union = f"FROM read_parquet({listed}, union_by_name = true)"
         source = f"(SELECT {added} WHERE false UNION ALL BY NAME {union})"
@@ -180,9 +180,9 @@ def _view(table: Table, files: Sequence[File], paths: Sequence[str]) -> str:
 
 
 def init_sql(source: str | Path | OpenWarehouse) -> str:
-    """SQL that makes a view for each table of a warehouse, and all views and macros.
+    """Write SQL that makes a view for each table of a warehouse, and all views and macros.
 
-    The views show one commit: make the SQL again for later commits.
+    The views show one commit; make the SQL again to see later commits.
     """
     store = opened(source)
     snapshot = store.snapshot()
@@ -203,16 +203,16 @@ def init_sql(source: str | Path | OpenWarehouse) -> str:
 
 
 def _allow(paths: Sequence[str]) -> str:
-    """The setting of files that a query may read once DuckDB is kept from all others."""
+    """Return the setting that names the only files a query may read once ``READ_ONLY`` is set."""
     return f"SET allowed_paths = [{', '.join(map(sql_text, paths))}];"
 
 
 def rows_of(
     source: str | Path | OpenWarehouse, text: str, params: Mapping[str, object] | None = None
 ) -> list[dict[str, Any]]:
-    """Rows of one query over a warehouse; ``params`` are the values of its ``$params``.
+    """Return the rows of one query over a warehouse; ``params`` are the values of its ``$params``.
 
-    Raises as ``connect``, and DuckDB's errors for an invalid query.
+    Raises the errors of ``connect``, and DuckDB's errors for an invalid query.
     """
     with connect(source, text) as connection:
         rows = arrow_rows(connection, text, params)
@@ -222,39 +222,38 @@ def rows_of(
 def arrow_rows(
     connection: duckdb.DuckDBPyConnection, text: str, params: Mapping[str, object] | None = None
 ) -> pa.Table:
-    """Rows of one query. Raises DuckDB's errors for an invalid query.
+    """Return the rows of one query. Raises DuckDB's errors for an invalid query.
 
     ``execute`` plans the query once; a DuckDB relation would plan it twice.
     """
     with warnings.catch_warnings():
-        # It warns of a copy of the rows, which takes less time than planning twice.
+        # DuckDB warns that it copies the rows, but that takes less time than planning twice.
         warnings.filterwarnings("ignore", "Arrow output on a DB-API result")
         return connection.execute(text, params or None).to_arrow_table()
 
 
 def model_labels(connection: duckdb.DuckDBPyConnection) -> dict[str, str]:
-    """The label of each model key, from view `model_label`."""
     rows = connection.execute("SELECT model_key, label FROM model_label").fetchall()
     return {str(key): str(label) for key, label in rows}
 
 
 @cache
 def _files(folder: str) -> Registry:
-    """The SQL files of a folder; other packages can add metrics, and ``package_views``."""
+    """Return the SQL files of a folder. Other packages can add metrics (and ``package_views``)."""
     group = "plumbline.metrics" if folder == "metrics" else ""
     return Registry(f"SQL of {folder}", f"plumbline.warehouse.sql.{folder}", ".sql", group)
 
 
 def sql_names(folder: str) -> list[str]:
-    """Names of the SQL files of ``warehouse/sql/<folder>``, sorted: ``metrics/us`` for `us.sql`.
+    """Return the sorted names of SQL files in ``warehouse/sql/<folder>``, such as ``metrics/us``.
 
-    The metrics include other packages' entry points of the group ``plumbline.metrics``.
+    Metrics include other packages' entry points in the group ``plumbline.metrics``.
     """
     return [f"{folder}/{name}" for name in _files(folder).names()]
 
 
 def sql(name: str) -> str:
-    """Text of the SQL file ``name``, such as ``metrics/us``. Raises as ``Registry.text``."""
+    """Read a SQL file, such as ``metrics/us``. Raises like ``Registry.text``."""
     folder, _, file = name.partition("/")
     return _files(folder).text(file)
 
@@ -262,7 +261,7 @@ def sql(name: str) -> str:
 def query(
     connection: duckdb.DuckDBPyConnection, name: str, params: Mapping[str, object] | None = None
 ) -> pa.Table:
-    """Rows of the query in the SQL file ``name``, which may use only some of ``params``."""
+    """Return the rows of a SQL file's query, which may use only some of ``params``."""
     text = sql(name)
     parameters = {p for s in connection.extract_statements(text) for p in s.named_parameters}
     used = {key: value for key, value in (params or {}).items() if key in parameters}
@@ -271,13 +270,13 @@ def query(
 
 @contextmanager
 def one_line() -> Iterator[None]:
-    """Turn DuckDB's errors, except lack of memory, into ``UsageProblem`` with their message."""
+    """Turn DuckDB's errors, except for lack of memory, into ``UsageProblem``."""
     try:
         yield
     except duckdb.OutOfMemoryException:
         raise
     except OverflowError as e:
-        problem = "a value is beyond what Python can hold"
+        problem = "a value is too large for Python"
         raise UsageProblem("SQL", problem, "cast that column to VARCHAR") from e
     except duckdb.Error as e:
         message = " ".join(str(e).split("\n\nLINE ")[0].split())
@@ -287,28 +286,28 @@ def one_line() -> Iterator[None]:
             message = unknown[1] + (f", did you mean {similar}?" if similar else "")
         fix = "names and columns: docs/tables.md, docs/sql.md"
         if isinstance(e, duckdb.PermissionException):
-            fix = "a query uses no file but the warehouse's: see `plumbline sql --init`"
+            fix = "a query may use only the warehouse's files: see `plumbline sql --init`"
         raise UsageProblem("SQL", message, fix) from None
 
 
 def read_only(
     source: str | Path | OpenWarehouse, text: str, params: Mapping[str, object] | None = None
 ) -> pa.Table:
-    """Rows of a query that a person typed, with its ``$params``.
+    """Return the rows of a query that a user typed; ``params`` are the values of its ``$params``.
 
-    Raises as ``one_line``, and ``UsageProblem`` for a statement without rows.
+    Raises the errors of ``one_line``, and ``UsageProblem`` for a statement that returns no rows.
     """
     with connect(source, text) as connection, one_line():
         lock(connection)
         last = last_statement(connection, text, params)
         result = connection.sql(last, params=_params_of(last, params or {}))
         if result is None:
-            raise UsageProblem("SQL", "the statement gives no rows")
+            raise UsageProblem("SQL", "the statement returns no rows")
         return result.to_arrow_table()
 
 
 def lock(connection: duckdb.DuckDBPyConnection) -> None:
-    """Keep a connection's queries from Python variables and from other files."""
+    """Keep a connection's queries from reading Python variables and other files."""
     connection.execute(f"SET python_enable_replacements = false; {READ_ONLY}")
 
 
@@ -317,16 +316,16 @@ def last_statement(
 ) -> duckdb.Statement:
     """Run all statements of a text except the last; return the last, for the caller to run.
 
-    Raises ``UsageProblem`` for a text that isn't Unicode or has no statement, ``duckdb.Error`` for
-    invalid SQL.
+    Raises ``UsageProblem`` for a text that isn't Unicode or has no statement, and ``duckdb.Error``
+    for invalid SQL.
     """
     if not is_unicode(text):
         raise UsageProblem("SQL", "is not Unicode", "type it in UTF-8")
-    if "use_tmp_file" in text.lower():  # without its temporary file, COPY may replace what is read
+    if "use_tmp_file" in text.lower():  # without one, COPY may overwrite a file it reads
         raise UsageProblem("USE_TMP_FILE", "could damage the warehouse", "leave it out")
     statements = connection.extract_statements(text)
     if not statements:
-        raise UsageProblem("SQL", "there is no statement in it")
+        raise UsageProblem("SQL", "contains no statement")
     for statement in statements[:-1]:
         connection.execute(statement, _params_of(statement, params or {})).fetchall()
     return statements[-1]

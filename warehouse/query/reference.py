@@ -1,4 +1,4 @@
-"""Reference of tables, views, functions and worked questions, made from schema and SQL files.
+"""Reference of tables, views, functions and worked questions, made from the schema and SQL files.
 
 ``python -m plumbline.warehouse.query.reference docs/tables.md docs/sql.md``
 """
@@ -22,7 +22,7 @@ _CREATE = re.compile(
     r"^CREATE OR REPLACE (VIEW|MACRO) (\w+)(\(.*?\))? AS( TABLE\b)?", re.MULTILINE | re.DOTALL
 )
 
-#: A mark's begin, its kind, and its end.
+#: Matches a marked part of a page: its first mark, its kind, and its last mark.
 _MARKED = re.compile(
     r"(<!-- (graph|tables|reference|questions): begin -->).*?(<!-- \2: end -->)", re.DOTALL
 )
@@ -30,7 +30,7 @@ _MARKED = re.compile(
 
 @dataclass(frozen=True)
 class WorkedQuestion:
-    """A worked question: number (from 1), question, meaning of the answer, query."""
+    """A worked question: its number (from 1), the question, what the answer means, the query."""
 
     number: int
     question: str
@@ -42,8 +42,8 @@ class WorkedQuestion:
 class Entry:
     """A view, table macro or function: its signature, kind, grain and description.
 
-    ``grain`` is what one row describes; empty for functions. The description ends at the first
-    empty line of the comment.
+    ``grain`` says what one row describes, and is empty for functions. The description ends at the
+    first empty line of the comment.
     """
 
     signature: str
@@ -53,7 +53,6 @@ class Entry:
 
 
 def questions() -> list[WorkedQuestion]:
-    """The worked questions of ``sql/examples``, in order."""
     worked = []
     for number, name in enumerate(sql_names("examples"), 1):
         comment, query = _comment(sql(name))
@@ -63,7 +62,7 @@ def questions() -> list[WorkedQuestion]:
 
 
 def entries() -> list[Entry]:
-    """Every view and macro of ``sql/views`` with the comment of its paragraph."""
+    """Read every view and macro of ``sql/views``, with the comment of its paragraph."""
     listed = []
     for text in own_views():
         grain = text.split("\n", 1)[0].removeprefix(_GRAIN)
@@ -81,7 +80,7 @@ def entries() -> list[Entry]:
 
 
 def _comment(text: str) -> tuple[list[str], str]:
-    """The comment lines at the start of a text, without dashes, and the rest of the text."""
+    """Split a text into its first comment lines, without dashes, and the rest of the text."""
     lines = text.strip().splitlines()
     n = next((i for i, line in enumerate(lines) if not line.startswith("--")), len(lines))
     return [line[2:].strip() for line in lines[:n]], "\n".join(lines[n:])
@@ -96,7 +95,6 @@ def _made_from(table: Table) -> str:
 
 
 def names(columns: Iterable[str]) -> str:
-    """Names of columns or tables as Markdown."""
     return ", ".join(f"`{column}`" for column in columns)
 
 
@@ -130,7 +128,7 @@ def _reference_markdown() -> str:
         last = ""
         for entry in (e for e in entries() if e.kind == kind):
             grain = f" One row per {entry.grain}." if entry.grain else ""
-            # Functions of one paragraph share a comment, which is printed once.
+            # Functions in one paragraph share a comment, which is printed once.
             about = "" if entry.description == last else f" {entry.description}"
             last = entry.description
             lines.append(f"- `{entry.signature}`{':' if grain or about else ''}{grain}{about}")
@@ -146,7 +144,7 @@ def _questions_markdown() -> str:
 
 
 def filled(document: str) -> str:
-    """A page with its marks ``graph``, ``tables``, ``reference`` and ``questions`` filled again."""
+    """Return a page with its parts ``graph``, ``tables``, ``reference``, ``questions`` renewed."""
     generators = {
         "graph": _graph_markdown,
         "tables": _tables_markdown,

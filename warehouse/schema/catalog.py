@@ -1,4 +1,4 @@
-"""All tables: Plumbline's, each declared in the module of its subject, and other packages'."""
+"""All tables: Plumbline's, declared in a module for each subject, and those of other packages."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _OURS = {
 
 
 class Catalog(UserDict[str, Table]):
-    """Name -> table: Plumbline's (``data``), in the order data flows, then those of packages.
+    """Tables by name: Plumbline's (``data``), in the order data flows, then those of packages.
 
-    A package's module is imported when one of its tables is looked up, and not to list names. A
-    lookup raises as ``Registry.load``, and ``KeyError`` for a name that nobody declares.
+    A package's module is imported when one of its tables is looked up, not to list the names. A
+    lookup raises the errors of ``Registry.load``, and ``KeyError`` for an undeclared name.
     """
 
     parts = Registry("table", group="plumbline.tables", contract=TableModule, made=tuple(_OURS))
@@ -57,7 +57,7 @@ TABLES = Catalog(_OURS)
 
 
 def units_of_columns() -> dict[str, str]:
-    """Unit by column name, for names that have the same unit in all tables."""
+    """Return the unit of each column name that has the same unit in all tables."""
     columns = [column for table in TABLES.values() for column in table.columns]
     units = {column.name: column.unit for column in columns}
     differing = {column.name for column in columns if column.unit != units[column.name]}

@@ -1,4 +1,4 @@
-"""Declarations of tables: columns with types and units, key and partitions."""
+"""Declarations of tables: their columns with types and units, their key and their partitions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SQL_TYPES = {
 
 @dataclass(frozen=True)
 class Column:
-    """A column: name, kind, unit (empty for none), whether NULL may occur, meaning."""
+    """A column: its name, kind, unit (or empty), whether it may be NULL, and its meaning."""
 
     name: str
     kind: str
@@ -34,7 +34,6 @@ class Column:
 
     @property
     def type(self) -> pa.DataType:
-        """The Arrow type."""
         import pyarrow as pa
 
         if self.kind == "time":
@@ -44,15 +43,14 @@ class Column:
 
     @property
     def sql_type(self) -> str:
-        """The type in SQL."""
         return _SQL_TYPES[self.kind]
 
 
 @dataclass(frozen=True)
 class Origin:
-    """Rows of another table from which rows are made: those with equal values in columns ``by``.
+    """Rows of another table that rows are made from: those with the same values in columns ``by``.
 
-    ``columns``: the only columns that matter; empty if all matter.
+    Only changes in ``columns`` matter; if it is empty, changes in any column do.
     """
 
     table: str
@@ -62,12 +60,12 @@ class Origin:
 
 @dataclass(frozen=True)
 class Table:
-    """One table: columns, the key that is unique over all files, and the partition columns.
+    """One table: its columns, its key, which is unique over all files, and its partition columns.
 
-    ``partitions`` name the directories above a file. Their columns are also in the file: so each
-    file is self-contained. ``filled_by``: the command, without ``plumbline``, that writes
-    the first rows, and after a comma what the command needs; or ``any command ...``.
-    ``made_from``: rows are deleted when the rows that they were made from change.
+    ``partitions`` name the directories above a file. Their columns are also in the file, so each
+    file is self-contained. ``filled_by`` is the command, without ``plumbline``, that writes the
+    first rows, and after a comma what it needs; or ``any command ...``. A row is deleted when the
+    rows it was made from (``made_from``) change.
     """
 
     name: str
@@ -80,22 +78,21 @@ class Table:
 
     @property
     def how_filled(self) -> str:
-        """``filled_by`` as part of a sentence, the command in backquotes."""
+        """``filled_by`` as part of a sentence, with the command in backquotes."""
         command, comma, need = self.filled_by.partition(",")
         return command if command.startswith("any ") else f"`plumbline {command}`{comma}{need}"
 
     @property
     def names(self) -> list[str]:
-        """Names of the columns."""
         return [column.name for column in self.columns]
 
     @property
     def columns_id(self) -> str:
-        """Hash of the names of the columns, in their order."""
+        """Hash of the column names, in their order."""
         return sha256(" ".join(self.names).encode()).hexdigest()[:8]
 
     def partition_values(self, partition: Mapping[str, str]) -> tuple[str, ...]:
-        """Values of the leading partition columns, in order; ``KeyError`` for other columns."""
+        """Return the values of the leading partition columns; ``KeyError`` for other columns."""
         columns = self.partitions[: len(partition)]
         if len(columns) < len(partition):
             raise KeyError(f"{self.name} has no partitions by {', '.join(partition)}")
@@ -103,21 +100,21 @@ class Table:
 
     @property
     def arrow(self) -> pa.Schema:
-        """The Arrow schema, fields in column order, nullability as declared."""
+        """The Arrow schema, with the columns in order and nullable as declared."""
         import pyarrow as pa
 
         return pa.schema([pa.field(c.name, c.type, c.nullable) for c in self.columns])
 
 
 def tables(text: str) -> tuple[Table, ...]:
-    """Tables from their compact notation, in which empty lines separate them.
+    """Read tables from a compact notation, in which empty lines separate them.
 
-    Each is ``NAME: DESCRIPTION``, then ``by: COMMAND``, then perhaps ``from: TABLE by COLUMNS [of
-    COLUMNS]; ...`` (see ``Origin``), then ``key: PARTITIONS / FURTHER COLUMNS``, then its columns,
-    one per line: ``name: type[?] [unit] -- meaning``. ``?`` marks a column that may be NULL.
-    Several names, separated by commas, share the rest of the line. A line with only names declares
-    columns of ``_SHARED``. Columns of the key that no line declares are of ``_SHARED`` and come
-    first.
+    A table is ``NAME: DESCRIPTION``, then ``by: COMMAND``, then optionally ``from: TABLE by COLUMNS
+    [of COLUMNS]; ...`` (see ``Origin``), then ``key: PARTITIONS / FURTHER COLUMNS``, then its
+    columns, one per line: ``name: type[?] [unit] -- meaning``. ``?`` marks a column that may be
+    NULL. Several names, separated by commas, share the rest of the line. A line with only names
+    declares columns from ``_SHARED``. Key columns that no line declares are also from ``_SHARED``,
+    and come first.
 
     >>> text = "demo: One.\\nby: why\\nkey: corpus /\\n  pmi_nats: float? [nats] -- PMI"
     >>> (demo,) = tables(text)

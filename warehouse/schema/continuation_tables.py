@@ -1,4 +1,4 @@
-"""Tables of continuations: prompts and samples, FairPair, disclosure and tuning against it."""
+"""Tables of continuations: prompts, samples, FairPair, disclosure, and tuning that reduces it."""
 
 from __future__ import annotations
 

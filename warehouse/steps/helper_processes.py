@@ -1,8 +1,8 @@
-"""Further processes of one command that compute chunks: their start, their work and their end.
+"""Helpers: further processes of one command that compute chunks.
 
-A helper is this module in a fresh interpreter. It computes chunks and publishes nothing, so its
-death loses one chunk at most. Its standard input is a pipe that closes when the command ends: no
-helper outlives the command.
+A helper runs this module in a fresh interpreter. It computes chunks and publishes nothing, so if
+it dies, at most one chunk is lost. Its standard input is a pipe that closes when the command ends,
+so no helper outlives the command.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from plumbline.warehouse.errors import Interrupted, PlumblineError
 from plumbline.warehouse.steps.step import Step
 from plumbline.warehouse.storage.store import Store
 
-#: Seconds that a helper has to stop.
+#: Seconds that a helper gets to stop by itself.
 _GRACE_S = 5.0
-#: With -P, a file in the working directory replaces no module.
+#: With -P, a file in the working directory can't replace a module.
 _HELPER = (sys.executable, "-P", "-m", "plumbline.warehouse.steps.helper_processes")
 
 
@@ -37,10 +37,10 @@ def helpers(
     environments: Sequence[Mapping[str, str]],
     say: Callable[[str], None],
 ) -> Iterator[None]:
-    """Run a helper in each environment but the first for the length of the block.
+    """Run a helper in each environment except the first for the length of the block.
 
-    This process is the first worker. ``opened`` makes the block with the steps' resource; it and
-    the steps are pickled. ``say`` gets a line for each helper that fails.
+    This process is the first worker. ``opened`` returns a context manager that opens the steps'
+    resource; it and the steps are pickled. ``say`` gets a line for each helper that fails.
     """
     job, stopping = pickle.dumps((str(store.root), opened, steps)), threading.Event()
     running: list[subprocess.Popen[bytes]] = []
@@ -101,7 +101,7 @@ def _stop(running: Sequence[subprocess.Popen[bytes]]) -> None:
 
 
 def main() -> int:
-    """Compute chunks of the job on standard input until none is left; returns the exit status."""
+    """Compute chunks of the job on standard input until none is left; return the exit status."""
     warehouse, opened, steps = pickle.load(sys.stdin.buffer)
     threading.Thread(target=_leave_with_the_command, daemon=True).start()
     try:

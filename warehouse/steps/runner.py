@@ -1,10 +1,10 @@
-"""Runs steps: plans, computes, publishes, and shows progress.
+"""Run steps: plan, compute, publish, and show progress.
 
 A step's missing items are cut into chunks by their content alone. A chunk's results are stored
 under ``_work`` at once. When all chunks are computed, their rows are published together. So running
-the same command again resumes, and ends with the rows of an undisturbed run. Any number of workers
-may share the chunks, because one worker claims each chunk: helpers of one command or several
-commands, on one machine or on several machines that see the same warehouse.
+the same command again resumes it, with the same rows in the end as an uninterrupted run. Any number
+of workers may share the chunks, since a worker claims a chunk first. Workers are helpers of one
+command, or several commands, on one machine or on several that see the same warehouse.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from plumbline.warehouse.text.progress import progress
 
 
 class NothingUsed(BadInput):
-    """The error for a finished step without rows: all its input was rejected.
+    """A step finished without rows because all its input was rejected.
 
     Attributes:
         outcomes: the outcomes of all steps of the run.
@@ -34,7 +34,7 @@ class NothingUsed(BadInput):
 
     @classmethod
     def of(cls, step: Step[Any], done: ComputedStep) -> NothingUsed | None:
-        """The error, with the commonest reason; ``None`` if the step has rows or no rejects."""
+        """Make the error, with the commonest reason; ``None`` if there are rows or no rejects."""
         reasons = [str(row["reason"]) for row in done.new.rejects]
         if done.state.kept or done.new.rows or not reasons:
             return None
@@ -53,13 +53,13 @@ def run_steps(
     run_id: str,
     helped: Callable[[int], AbstractContextManager[object]] = nullcontext,
 ) -> list[Outcome]:
-    """Compute what steps lack, with an opened resource, and publish their rows.
+    """Compute the missing items of steps with an open resource, and publish their rows.
 
-    ``helped``: from the number of chunks, a block during which other processes compute a part of
-    them; by default none does.
+    ``helped`` gets the number of chunks and returns a context manager; inside it, other processes
+    compute some of them. By default there are no such processes.
 
-    Raises the errors of ``Step.check_resource`` before anything is computed, and ``NothingUsed``
-    for a step without rows after all steps.
+    Raises the errors of ``Step.check_resource`` before anything is computed. Raises ``NothingUsed``
+    after all steps if one of them has no rows.
     """
     for step in steps:
         step.check_resource(resource)
@@ -92,9 +92,8 @@ def run_steps(
 def run_at_once(store: Store, resource: Any, step: Step[Any], run_id: str) -> ComputedStep:
     """Compute and publish a step without chunk files, with a resource that keeps its results.
 
-    Such a resource asks a server, and a ledger has each reply that was paid for: a later run
-    resumes from it. Raises the errors of ``step.compute``, and ``BadInput`` for a disk that can't
-    be written.
+    Such a resource asks a server and records each paid reply in a ledger, from which a later run
+    resumes. Raises the errors of ``step.compute``, and ``BadInput`` if the disk can't be written.
     """
     state = step.state(store, resource)
     items = [item for chunk in step.chunks(state.missing) for item in chunk.items]
@@ -107,7 +106,6 @@ def run_at_once(store: Store, resource: Any, step: Step[Any], run_id: str) -> Co
 
 
 def _plan(store: Store, resource: Any, step: Step[Any]) -> ChunkPlan:
-    """The chunks to compute now; makes their directory."""
     store.work_directory(*step.place(resource))
     return step.plan(store, resource, step.state(store, resource))
 
@@ -120,7 +118,7 @@ def _run(
     run_id: str,
     tell: Callable[[int], None],
 ) -> tuple[ComputedStep, float | None]:
-    """The published step, and units computed per second; ``None`` if all existed before."""
+    """Return the published step, and its units per second (``None`` if nothing was computed)."""
     n_new = plan.n_left()
     if n_new:
         step.load(resource)
@@ -137,12 +135,12 @@ def _run(
                 publish(step, done)
                 shutil.rmtree(plan.directory, ignore_errors=True)
                 return done, rate
-        # A file was damaged, or another command has published: compute the rest.
+        # A file was damaged, or another command published rows: compute what is missing.
         plan = _plan(store, resource, step)
 
 
 def publish(step: Step[Any], done: ComputedStep) -> None:
-    """Publish a step in one commit: new and still valid rows, rejects, rows of other tables."""
+    """Publish a step in one commit: new and still valid rows, rejects, and rows of other tables."""
     store, state, new, run_id = done.store, done.state, done.new, done.run_id
     partition = step.partition(done.resource)
     where = step.reject_partition(done.resource)

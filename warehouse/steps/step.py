@@ -1,10 +1,10 @@
-"""The contract of a resumable step: which rows are missing, computing chunks, rows to publish.
+"""The contract of a resumable step: find missing items, compute chunks, make rows to publish.
 
 A step is data: a few plain fields that can be sent to another process. It computes with a
-resource, such as an opened model, about which only the step knows more. ``runner`` runs steps.
+resource, such as an open model, which only the step knows how to use. ``runner`` runs steps.
 
-Missing items are computed in chunks, each with a file of its results: a killed worker loses at
-most one chunk.
+Missing items are computed in chunks. Each chunk has a file with its results, so a killed worker
+loses at most one chunk.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _WAIT_S = 0.2
 class Chunk:
     """Items that are computed together, each a string or a dataclass of plain values.
 
-    ``n_units``: number of the step's units (pairs, samples, ...) in this chunk.
+    ``n_units`` is the number of the step's units (pairs, samples, ...) in this chunk.
     """
 
     items: Sequence[Any]
@@ -46,14 +46,14 @@ class Chunk:
 
     @property
     def name(self) -> str:
-        """Hash of the items (16 hex digits): all workers and later runs agree on it."""
+        """Hash of the items (16 hex digits), the same for all workers and later runs."""
         text = json.dumps(list(self.items), default=astuple)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True)
 class ChunkPlan:
-    """Chunks by the file for their results; ``result_type``: see ``Step``."""
+    """Chunks by the file for their results; for ``result_type`` see ``Step``."""
 
     directory: Path
     chunks: Mapping[Path, Chunk]
@@ -61,30 +61,26 @@ class ChunkPlan:
 
     @classmethod
     def of(cls, chunks: Iterable[Chunk], directory: Path, result_type: type[Any]) -> ChunkPlan:
-        """The plan for some chunks with their files in ``directory``."""
         return cls(directory, {directory / f"{c.name}.parquet": c for c in chunks}, result_type)
 
     @property
     def n_units(self) -> int:
-        """Number of units of all chunks."""
         return sum(chunk.n_units for chunk in self.chunks.values())
 
     def n_left(self) -> int:
-        """Number of units that no worker has computed yet."""
         return sum(self.chunks[path].n_units for path in self.todo())
 
     def todo(self) -> list[Path]:
-        """Files that don't exist yet."""
         existing = {path.name for path in self.directory.glob("*.parquet")}
         return [path for path in self.chunks if path.name not in existing]
 
     def work(
         self, compute: Callable[[Sequence[Any]], Sequence[Any]], tell: Callable[[int], None]
     ) -> None:
-        """Compute chunk by chunk until all have a file, or the directory is removed.
+        """Compute chunk after chunk until all have a file or the directory is removed.
 
         Skips chunks that another worker has claimed. Calls ``tell`` with ``n_left()`` after each
-        chunk, computed or skipped.
+        chunk, whether computed or skipped.
         """
         while (todo := self.todo()) and self.directory.is_dir():
             n_done = 0
@@ -100,9 +96,9 @@ class ChunkPlan:
                 time.sleep(_WAIT_S)
 
     def results(self) -> dict[Any, Any] | None:
-        """The result of each item; ``None`` if a file is missing or damaged.
+        """Return the result of each item; ``None`` if a file is missing or damaged.
 
-        A damaged file (after a power cut) is removed: its chunk will be computed again.
+        A damaged file (after a power cut) is removed, so that its chunk is computed again.
         """
         by_item: dict[Any, Any] = {}
         is_complete = True
@@ -116,7 +112,7 @@ class ChunkPlan:
         return by_item if is_complete else None
 
     def published_in_turn(self) -> AbstractContextManager[bool]:
-        """A lock: one process at a time publishes and removes the directory."""
+        """Return a lock that lets one process at a time publish and remove the directory."""
         return claimed(self.directory.with_name(f"{self.directory.name}.claim"), wait=True)
 
 
@@ -144,8 +140,8 @@ class State:
 
     Attributes:
         wanted: the step's inputs, one row each with its ``text_id``.
-        found: rows of the step's table.
-        kept: rows in ``found`` that are still valid: their input has the same ``text_id``.
+        found: the step's rows in its table.
+        kept: rows in ``found`` that are still valid, as their input has the same ``text_id``.
         missing: items to compute: inputs (or their samples or questions) without a valid row.
     """
 
@@ -156,7 +152,7 @@ class State:
 
 
 def state_of(wanted: Sequence[Row], found: Sequence[Row], *key: str) -> State:
-    """The state of a step whose items are its inputs; the columns ``key`` identify an input."""
+    """Make the state of a step whose items are its inputs; columns ``key`` identify an input."""
 
     def name(row: Row) -> tuple[str, ...]:
         return tuple(row[column] for column in key)
@@ -171,8 +167,8 @@ def state_of(wanted: Sequence[Row], found: Sequence[Row], *key: str) -> State:
 class NewRows:
     """What a step computed, as rows to publish.
 
-    ``rows``: of the step's table, without partition and run; ``rejects``: of ``reject``, without
-    stage, subject and run.
+    ``rows`` are rows of the step's table, without partition and run. ``rejects`` are rows of
+    ``reject``, without stage, subject and run.
     """
 
     rows: Sequence[Row]
@@ -182,14 +178,14 @@ class NewRows:
 class Step(ABC, Generic[Outcome]):
     """One step; ``resource`` is what it computes with."""
 
-    #: The table of the step's rows, the columns that sort them, and the step's stage in ``reject``.
+    #: The table for the step's rows, the columns they are sorted by, and the stage in ``reject``.
     table: ClassVar[str]
     order: ClassVar[tuple[str, ...]]
     stage: ClassVar[str]
-    #: The step's verb and the unit that it counts, for the progress bar.
+    #: A verb for the step and the unit that it counts, for the progress bar.
     verb: ClassVar[str]
     unit: ClassVar[str]
-    #: The class of the results in chunk files: a dataclass with the files' ``SCHEMA``.
+    #: The class of the results in chunk files: a dataclass that has the files' ``SCHEMA``.
     result_type: ClassVar[type[Any]]
 
     @property
@@ -202,50 +198,50 @@ class Step(ABC, Generic[Outcome]):
 
     @abstractmethod
     def name(self, resource: Any) -> str:
-        """The resource's name in errors, such as `model gpt2`."""
+        """Return the resource's name for error messages, such as `model gpt2`."""
 
     @abstractmethod
     def partition(self, resource: Any) -> dict[str, str]:
-        """The partition of ``table`` in which the step's rows are published, by column."""
+        """Return the partition of ``table``, by column, in which the step publishes its rows."""
 
     def reject_partition(self, resource: Any) -> dict[str, str]:
-        """The partition of ``reject`` in which the step's rejects are published."""
+        """Return the partition of ``reject`` in which the step publishes its rejects."""
         return {"stage": self.stage, "subject": "/".join(self.partition(resource).values())}
 
     @abstractmethod
     def state(self, store: Store, resource: Any) -> State:
-        """The step's rows in the warehouse now, and the items without a row."""
+        """Read the step's rows in the warehouse now, and find the items without a row."""
 
     @abstractmethod
     def chunks(self, missing: Sequence[Any]) -> Iterator[Chunk]:
-        """Chunks of the missing items; they depend only on these items."""
+        """Yield chunks of the missing items; they depend only on these items."""
 
     def place(self, resource: Any) -> tuple[str, ...]:
-        """Directory of the step's chunks under ``_work``, until they are published."""
+        """Return the step's directory under ``_work``, which holds chunks until published."""
         return (self.stage, *self.partition(resource).values())
 
     def plan(self, store: Store, resource: Any, state: State) -> ChunkPlan:
-        """The chunks of the items that a state lacks; writes nothing."""
+        """Plan the chunks for the missing items of a state, without writing anything."""
         directory = store.work_directory(*self.place(resource), create=False)
         return ChunkPlan.of(self.chunks(state.missing), directory, self.result_type)
 
     def load(self, resource: Any) -> None:
-        """Load what computing needs; called before the time of computing is measured."""
+        """Load what computing needs; called before the time of computing is taken."""
 
     @abstractmethod
     def compute(self, resource: Any, items: Sequence[Any]) -> Sequence[Any]:
-        """The results of a chunk's items, in their order."""
+        """Compute the results of a chunk's items, in their order."""
 
     @abstractmethod
     def new_rows(self, resource: Any, state: State, results: Mapping[Any, Any]) -> NewRows:
-        """Rows from the results of all missing items."""
+        """Make rows from the results of all missing items."""
 
     def publish_before(self, done: ComputedStep) -> None:
         """Publish rows of other tables that belong to the step's rows, in the same commit."""
 
     @abstractmethod
     def outcome(self, done: ComputedStep, rate: float | None) -> Outcome:
-        """The report; ``rate`` in units per second, ``None`` if nothing was computed."""
+        """Return a summary; ``rate`` is in units per second, ``None`` if nothing was computed."""
 
 
 @dataclass(frozen=True)

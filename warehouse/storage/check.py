@@ -1,4 +1,4 @@
-"""Check of a warehouse: log, files, hashes, keys, leftovers."""
+"""Check a warehouse: its log, files, hashes, keys and leftovers."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from plumbline.warehouse.storage.opening import reading
 from plumbline.warehouse.storage.place import File, command
 from plumbline.warehouse.storage.store import Store
 
-#: By path of a data file: its table, its entry, and the newest version that has it.
+#: For the path of a data file: its table, its entry, and the newest version that has the file.
 _Files: TypeAlias = dict[str, tuple[str, File, int]]
 
 
 @dataclass(frozen=True)
 class WarehouseProblem:
-    """A file or directory that is damaged or could not be checked, and the advice to repair it."""
+    """A file or directory that is damaged or could not be checked, with advice on how to fix it."""
 
     path: Path
     problem: str
@@ -36,14 +36,14 @@ class WarehouseProblem:
 def check(
     store: Store, *, update: Callable[[int, int], None] = lambda *_: None
 ) -> list[WarehouseProblem]:
-    """All problems of a warehouse, sorted by path; writes nothing to it.
+    """Return all problems of a warehouse, sorted by path, without writing to it.
 
     Reads the data files of all kept versions, from the object store if the warehouse is in one, and
     compares them with their hashes. Also checks that keys are unique in the newest version, and
     lists files that ``compact`` would remove.
 
-    ``update`` is called with the number of files read so far, and the number of all files to read.
-    Raises ``Interrupted`` if an object store can't be reached, or fails.
+    ``update`` is called with the number of files read so far and the number of all files. Raises
+    ``Interrupted`` if an object store fails or can't be reached.
     """
     newest = store.snapshot()
     files: _Files = {}
@@ -71,7 +71,7 @@ def check(
         if problem := delta.problem(store.place, name, newest.tables[name]):
             fix = f"{command(store.place, 'compact')} writes it again"
             faults.append(WarehouseProblem(store.root / name / "_delta_log", problem, fix))
-    with suppress(BadInput):  # a commit is damaged or gone: reported above
+    with suppress(BadInput):  # a commit is damaged or missing, as reported above
         for name, why in leftovers(store).items():
             path = store.place.scratch() / name
             faults.append(WarehouseProblem(path, why, command(store.place, "compact")))
@@ -79,7 +79,7 @@ def check(
 
 
 def _logged(store: Store, newest: Snapshot, files: _Files) -> Iterator[WarehouseProblem]:
-    """Add the files of all versions to ``files``; report the commits that can't be read."""
+    """Add the files of all versions to ``files``; yield a problem for each unreadable commit."""
     for version in range(newest.version, newest.oldest - 1, -1):
         where = store.root / log.commit_name(version)
         try:
@@ -101,7 +101,7 @@ def _repeated_keys(store: Store, table: Table, paths: list[Path]) -> Iterator[Wa
         return
     key = ", ".join(f'"{name}"' for name in table.key)
     source = "read_parquet($files, hive_partitioning = false, union_by_name = true)"
-    # Key columns that may be NULL were added later: older files alone would lack them.
+    # Key columns that may be NULL were added later, so a table with only old files lacks them.
     later = [f'NULL AS "{c.name}"' for c in table.columns if c.nullable and c.name in table.key]
     if later:
         source = f"(FROM {source} UNION ALL BY NAME SELECT {', '.join(later)} WHERE false)"
@@ -113,5 +113,5 @@ def _repeated_keys(store: Store, table: Table, paths: list[Path]) -> Iterator[Wa
     if row is not None:
         first = ", ".join(f"{n} {v!r}" for n, v in zip(table.key, row[1:], strict=True))
         problem = f"{row[0]:,} keys more than once, such as {first}"
-        fix = "run again the command that wrote it, see `plumbline runs`"
+        fix = "run the command that wrote it again, see `plumbline runs`"
         yield WarehouseProblem(store.root / table.name, problem, fix)

@@ -1,4 +1,4 @@
-"""Compaction: merge small files, drop old versions, remove leftovers of stopped commands."""
+"""Compaction: merge small files, drop old versions, and remove leftovers of stopped commands."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from plumbline.warehouse.storage.log import Draft, Snapshot
 from plumbline.warehouse.storage.place import STAGING, File
 from plumbline.warehouse.storage.store import Store
 
-#: Files of fewer bytes than this are merged.
+#: Files smaller than this, in bytes, are merged.
 SMALL_BYTES = 16 << 20
-#: Days for which old versions are kept by default.
+#: Number of days that old versions are kept by default.
 KEEP_DAYS = 7.0
-#: For this long, a file that no version names may belong to a running command.
+#: A file that no version names may belong to a running command if it's younger than this.
 UNFINISHED = timedelta(days=1)
 
 
 @dataclass(frozen=True)
 class Merge:
-    """Small files of one partition that become one file."""
+    """Small files of one partition, to be merged into one file."""
 
     table: str
     partition: tuple[str, ...]
@@ -36,7 +36,7 @@ class Merge:
 
 
 def plan(store: Store, keep_days: float = KEEP_DAYS) -> tuple[list[Merge], dict[str, str]]:
-    """What ``compact`` would merge, and remove (``leftovers``); writes nothing."""
+    """Return what ``compact`` would merge, and remove (``leftovers``), without writing anything."""
     oldest = _oldest_to_keep(store.snapshot(), keep_days)
     return _merges(store, ""), leftovers(store, oldest)
 
@@ -44,10 +44,10 @@ def plan(store: Store, keep_days: float = KEEP_DAYS) -> tuple[list[Merge], dict[
 def compact(
     store: Store, run_id: str, keep_days: float = KEEP_DAYS
 ) -> tuple[list[Merge], dict[str, str]]:
-    """Merge and remove the files of ``plan``. Other processes may go on reading and writing.
+    """Merge and remove the files of ``plan``. Other processes may continue to read and write.
 
     A merged file replaces its parts only if none of them has been replaced in the meantime.
-    Versions older than ``keep_days`` are removed with the files that only they name. Raises
+    Versions older than ``keep_days`` are removed, with the files that only they name. Raises
     ``BadInput`` for a file that can't be read.
     """
 
@@ -58,7 +58,7 @@ def compact(
     with disk_problems(store.root):
         for merge in merges:
             _merge(store, merge, run_id)
-        # Before the removal: then nobody restores such a version.
+        # Before the removal, so that nobody restores such a version.
         log.commit(store.place, drop, run_id, "drop old versions")
         for table, listing in store.snapshot().declared.items():
             delta.renew(store.place, table, listing)
@@ -69,7 +69,7 @@ def compact(
 
 
 def _oldest_to_keep(now: Snapshot, keep_days: float) -> int:
-    """The first version of the last ``keep_days``, or else the newest; 0 reads no version."""
+    """Return the first version of the last ``keep_days``; if there is none, the newest."""
     limit = datetime.now(timezone.utc) - timedelta(days=keep_days)
     for version in log.versions(now.place) if keep_days else ():
         if log.snapshot(now.place, version).time >= limit:
@@ -78,7 +78,7 @@ def _oldest_to_keep(now: Snapshot, keep_days: float) -> int:
 
 
 def _merges(store: Store, run_id: str) -> list[Merge]:
-    """The merges to do; the row of the run ``run_id`` itself is written again at its end."""
+    """Return the merges to do, without the file with the row of ``run_id``, which will change."""
     now, small = store.snapshot(), defaultdict(list)
     for table in now.declared:
         for file in now.files(table):
@@ -103,11 +103,11 @@ def _merge(store: Store, merge: Merge, run_id: str) -> None:
 
 
 def leftovers(store: Store, oldest: int | None = None) -> dict[str, str]:
-    """Files and directories to remove, sorted, each with the reason.
+    """Return the files and directories to remove, sorted, each with the reason.
 
-    They are unfinished, or no version from ``oldest`` on names them; by default, no kept one. Files
-    of the last day are left out: a command may be about to name them. Raises ``BadInput`` if the
-    commit of a version to keep is damaged or gone.
+    They are unfinished, or not named by any version from ``oldest`` on (by default, the oldest kept
+    version). Files of the last day are left out, since a command may be about to name them. Raises
+    ``BadInput`` if the commit of a version to keep is damaged or missing.
     """
     limit = time.time() - UNFINISHED.total_seconds()
     newest, named = log.snapshot(store.place), set()
@@ -132,7 +132,6 @@ def leftovers(store: Store, oldest: int | None = None) -> dict[str, str]:
 
 
 def _can_be_named(name: str) -> bool:
-    """True for the name of a commit or of a data file."""
     table, _, rest = name.partition("/")
     is_data = table in TABLES and rest.endswith(".parquet") and not rest.startswith("_delta_log/")
     return is_data or name.startswith(f"{log.COMMITS}/")

@@ -1,7 +1,7 @@
 """The data files of tables: cast rows to a table's schema, write them to files, and read them.
 
-A data file, ``<table>/<partition>=<value>/.../<name>.parquet``, is part of a table once a commit
-names it (``log.py``).
+A data file, ``<table>/<partition>=<value>/.../<name>.parquet``, becomes part of a table when a
+commit names it (``log.py``).
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ Rows: TypeAlias = "pa.Table | pa.RecordBatch | Iterable[Mapping[str, object]]"
 
 
 def cast(table: Table, rows: Rows) -> pa.Table:
-    """Cast rows to a table's schema: column order, types, NULL rules.
+    """Cast rows to a table's schema: its column order, types and NULL rules.
 
-    Missing columns that may be NULL are filled with NULL. Raises ``BadInput``, with table and
-    column, for unknown or missing columns, values that don't fit, and NULL that isn't allowed.
+    Missing columns are filled with NULL if they may be NULL. Raises ``BadInput``, with table and
+    column, for unknown or missing columns, values of another type, and NULL where not allowed.
     """
     if isinstance(rows, pa.RecordBatch):
         rows = pa.Table.from_batches([rows])
@@ -73,8 +73,8 @@ def _column(table: Table, field: pa.Field, values: object) -> pa.ChunkedArray:
 def write_file(path: Path, data: pa.Table, *, temporary: bool = False) -> None:
     """Write a Parquet file, which appears under its name only when it is complete.
 
-    A ``temporary`` file is to be read once and as a whole. It is optimised for speed, not size, and
-    has no checksums and statistics.
+    A ``temporary`` file will be read once, as a whole. It is optimised for speed, not size, and has
+    neither checksums nor statistics.
     """
     # A dictionary makes text columns smaller, but hardly columns of numbers.
     text_columns = [f.name for f in data.schema if not pa.types.is_primitive(f.type)]
@@ -98,10 +98,10 @@ class DataFiles(OpenWarehouse):
     """A warehouse whose data files can be read and written; ``Store`` publishes them."""
 
     def read(self, table: str, where: ds.Expression | None = None, /, **partition: str) -> pa.Table:
-        """All rows of a table, or of some partitions, in the table's schema; may be empty.
+        """Read all rows of a table, or of some partitions, in the table's schema.
 
         ``where`` selects rows; ``partition`` gives values of the leading partition columns. Raises
-        ``BadInput`` with the path of a file that can't be read or isn't as published.
+        ``BadInput``, with the path, for a file that can't be read or isn't as published.
         """
         files = self.snapshot().files(table, partition)
         rows = [self.rows_of(table, file, where) for file in files]
@@ -109,7 +109,7 @@ class DataFiles(OpenWarehouse):
         return pa.concat_tables([none, *rows])
 
     def rows_of(self, table: str, file: File, where: ds.Expression | None = None) -> pa.Table:
-        """Rows of one data file, as ``read`` returns them."""
+        """Read the rows of one data file, like ``read``."""
         path, schema = self.path(file), TABLES[table].arrow
         with reading(self.place, self.root / file.path):
             if where is None or file.columns != TABLES[table].columns_id:
@@ -125,7 +125,7 @@ class DataFiles(OpenWarehouse):
         return rows if where is None else rows.filter(where)
 
     def partition_of(self, table: str, data: pa.Table) -> dict[str, str]:
-        """The values of the partition columns; ``BadInput`` unless all rows share them."""
+        """Return the values of the partition columns; ``BadInput`` unless all rows share them."""
         partition = {}
         for name in TABLES[table].partitions:
             values = data[name].unique().to_pylist()
@@ -137,7 +137,7 @@ class DataFiles(OpenWarehouse):
     def adopt(
         self, table: str, partition: Mapping[str, str], made: Path, units: Sequence[Unit]
     ) -> File:
-        """Move a finished Parquet file to its table; a commit must name it within a day."""
+        """Move a finished Parquet file to its table. A commit must name the file within a day."""
         name = "/".join([table, *folders(table, partition), f"{uuid.uuid4().hex[:20]}.parquet"])
         file = File(
             name,
@@ -154,7 +154,7 @@ class DataFiles(OpenWarehouse):
     def write(
         self, table: str, partition: Mapping[str, str], data: pa.Table, units: Sequence[Unit]
     ) -> File:
-        """Write rows as a data file of a partition; a commit must then name it. See ``adopt``."""
+        """Write rows as a data file of a partition, which a commit must then name (``adopt``)."""
         made = staging(self.place) / f"{uuid.uuid4().hex}.parquet"
         write_file(made, data)
         return self.adopt(table, partition, made, units)
@@ -177,6 +177,6 @@ class DataFiles(OpenWarehouse):
 
 
 def folders(table: str, partition: Mapping[str, str]) -> list[str]:
-    """Names of a partition's directories; ``BadInput`` for values that can't be in a name."""
+    """Name a partition's directories; ``BadInput`` for values that can't be in a name."""
     values = TABLES[table].partition_values(partition)
     return [segment(v, f"{c}=") for c, v in zip(TABLES[table].partitions, values, strict=True)]

@@ -1,9 +1,9 @@
-"""A Delta Lake log next to each table, for other readers: pandas, polars, Spark.
+"""Write a Delta Lake log for each table, so that pandas, polars and Spark can read it.
 
-Its version k lists what the table's listing k adds and removes. Some versions, at least every
-tenth, have a checkpoint: the list of all files, at which readers begin. Plumbline reads the log
-only to check it. The protocol names a writer feature that no other program has: others can read
-such a table (reader version 1), but their writers refuse to change it.
+Version k of the log lists what the table's listing k adds and removes. Some versions, at least
+every tenth, have a checkpoint, which lists all files; readers begin there. Plumbline reads the log
+only to check it. The protocol names a writer feature that no other program has, so others can read
+such a table (reader version 1) but refuse to change it.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ _TYPES = {
 def follow(place: Place, table: str, before: Listing, after: Listing) -> None:
     """Write the version of a table's log that leads from one listing to the next.
 
-    It also gets a checkpoint if a killed writer left out the version before it, or if there is
-    already a version with its number, whose commit was taken away.
+    It also gets a checkpoint if a killed writer left out the version before it, or if the log
+    already has a version of this number, whose commit was removed.
     """
     log, names = _directory(table), place.names(_directory(table))
     name, checkpoint = _file(after.version, "json"), b""
@@ -64,7 +64,7 @@ def follow(place: Place, table: str, before: Listing, after: Listing) -> None:
 
 
 def renew(place: Place, table: str, newest: Listing) -> None:
-    """Remove all versions of a table's log but the newest, which then has a sound checkpoint."""
+    """Remove all versions of a table's log except the newest, which gets a valid checkpoint."""
     log, first = _directory(table), _file(newest.version, _CHECKPOINT)
     if first not in place.names(log) or problem(place, table, newest):
         follow(place, table, Listing(), newest)
@@ -74,7 +74,7 @@ def renew(place: Place, table: str, newest: Listing) -> None:
 
 
 def problem(place: Place, table: str, newest: Listing) -> str | None:
-    """What is wrong with a table's log from its last checkpoint on; ``None`` if it is sound."""
+    """Say what is wrong with a table's log from its last checkpoint on; ``None`` if nothing is."""
     import pyarrow as pa
 
     names, after = place.names(_directory(table)), _file(newest.version + 1, "")
@@ -91,7 +91,7 @@ def problem(place: Place, table: str, newest: Listing) -> str | None:
 
 
 def _replayed(place: Place, table: str, names: list[str], newest: int) -> dict[str, Any]:
-    """The entries of files at version ``newest``, by path. ``ValueError`` if a hash differs."""
+    """Return the entries of files at version ``newest``, by path; ``ValueError`` for a bad hash."""
     import pyarrow.parquet as pq
 
     starts = [name for name in names if name.endswith(_CHECKPOINT)]
@@ -139,7 +139,7 @@ def _add(table: str, file: File) -> dict[str, Any]:
 
 
 def quoted(table: str, path: str) -> str:
-    """A file's path below the directory of its table, percent-encoded."""
+    """Return a file's path below the directory of its table, percent-encoded."""
     return quote(path.removeprefix(f"{table}/"), safe="/=")
 
 
@@ -164,7 +164,6 @@ def _description(name: str, listing: Listing) -> list[dict[str, Any]]:
 
 
 def _checkpoint(table: str, listing: Listing) -> bytes:
-    """The content of a checkpoint: a Parquet file."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

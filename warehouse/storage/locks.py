@@ -1,13 +1,13 @@
-"""Locks: one command at a time writes a corpus, a benchmark, or all of a warehouse.
+"""Locks: one command at a time writes to a corpus, a benchmark, or a whole warehouse.
 
-On a disk the operating system manages locks (``flock``, through ``filelock``): a process holds a
-lock until it releases it or ends. On NFS the server manages them. The server frees the lock of a
-crashed machine after the lease time of NFSv4 (90 s by default); with NFSv3 perhaps only when the
+On a disk, the operating system manages locks (``flock``, through ``filelock``): a process holds a
+lock until the process releases it or ends. On NFS, the server manages locks. It frees the lock of a
+crashed machine after the lease time of NFSv4 (90 s by default); with NFSv3, perhaps only when the
 machine is up again.
 
-In an object store, a lock is a lease with a fencing token in the commit log. A commit of the holder
-is refused if the newest state no longer has the token. So a holder that was suspended, and whose
-lease another command took, can't publish anything.
+In an object store, a lock is a lease with a fencing token in the commit log. The holder's commit is
+refused if the newest state no longer has the token. So if a holder was suspended and another
+command took its lease, the holder can't publish anything.
 """
 
 from __future__ import annotations
@@ -40,14 +40,13 @@ _PROCESS = re.compile(r"process (\d+) on (.+)$")
 
 
 def this_process() -> str:
-    """The name of this process in locks and in rows of ``run``."""
     return f"process {os.getpid()} on {socket.gethostname()}"
 
 
 def lives(holder: str) -> bool | None:
-    """True if the process named at the end of ``holder`` is running, false if it has ended.
+    """Return true if the process named at the end of ``holder`` is running, false if it has ended.
 
-    ``None`` for a process of another machine, and for a text without a process.
+    ``None`` for a process on another machine, and for a text that names no process.
     """
     process = _PROCESS.search(holder)
     if not process or process[2] != socket.gethostname():
@@ -63,10 +62,10 @@ def lives(holder: str) -> bool | None:
 
 @contextmanager
 def claimed(path: Path, *, wait: bool = False) -> Iterator[bool]:
-    """Try to lock the file ``path`` for the block; yields true if this process holds the lock.
+    """Try to lock the file ``path`` for the block; yield true if this process holds the lock.
 
-    With ``wait``, waits until the lock is free. Creates a missing directory. Raises ``OSError`` for
-    a disk that can't be written or has no locks.
+    With ``wait``, waits until the lock is free. Creates a missing directory. Raises ``OSError`` if
+    the disk can't be written to or has no locks.
     """
     lock = FileLock(path, poll_interval=_POLL_S, thread_local=False, fallback_to_soft=False)
     try:
@@ -79,7 +78,7 @@ def claimed(path: Path, *, wait: bool = False) -> Iterator[bool]:
             path.write_text(this_process(), encoding="utf-8")
         yield True
     finally:
-        # Removed before the release: a process that waits for the lock then locks a new file.
+        # Removed before the release, so a process that waits for the lock will lock a new file.
         path.unlink(missing_ok=True)
         lock.release()
 
@@ -99,7 +98,7 @@ def sole(path: Path, what: str, fix: str = "wait until it ends") -> Iterator[Non
     """Lock the file ``path`` for the block.
 
     Raises ``UsageProblem``, which begins with ``what`` and names the holder, if another process has
-    the lock; ``BadInput`` for a disk that can't be written or has no locks.
+    the lock, and ``BadInput`` if the disk can't be written to or has no locks.
     """
     with ExitStack() as stack:
         with disk_problems(path.parent):
@@ -111,17 +110,29 @@ def sole(path: Path, what: str, fix: str = "wait until it ends") -> Iterator[Non
 
 @contextmanager
 def temporary_directory(top: Path, prefix: str) -> Iterator[Path]:
-    """A new directory in ``top`` for the block, which is removed afterwards.
+    """Yield a new directory in ``top``, which is removed after the block.
 
-    First, directories of killed processes with this prefix are removed. Other users must not be
-    able to write to ``top``.
+    Directories with this prefix that killed processes left behind are removed first. Other users
+    must not be able to write to ``top``.
     """
+    remove_abandoned(top, prefix)
+    with new_directory(top, prefix) as path:
+        yield path
+
+
+def remove_abandoned(top: Path, prefix: str) -> None:
+    """Remove the directories in ``top`` with this prefix whose processes were killed."""
     for abandoned in top.glob(f"{prefix}*.claim"):
         with claimed(abandoned) as is_free:
             if is_free:
                 shutil.rmtree(abandoned.with_suffix(""), ignore_errors=True)
+
+
+@contextmanager
+def new_directory(top: Path, prefix: str) -> Iterator[Path]:
+    """Create a directory as ``temporary_directory`` does, but leave those of killed processes."""
     path = top / f"{prefix}{uuid.uuid4().hex[:12]}"
-    # Another process may take the new file for an abandoned one and lock it: wait.
+    # Wait: another process may think that the new file is abandoned, and lock it.
     with claimed(path.with_suffix(".claim"), wait=True):
         path.mkdir(parents=True)
         try:
@@ -131,7 +142,7 @@ def temporary_directory(top: Path, prefix: str) -> Iterator[Path]:
 
 
 def holder(path: Path) -> str:
-    """The holder of a lock, for a message; ``a process that has ended`` if the lock is free."""
+    """Return the holder of a lock for a message; ``a process that has ended`` if it is free."""
     try:
         return content(path).decode(errors="replace") or "a process that has just begun"
     except OSError:
@@ -141,9 +152,9 @@ def holder(path: Path) -> str:
 def lock(
     store: Store, name: str, what: str, fix: str = "wait until it ends"
 ) -> AbstractContextManager[None]:
-    """Hold the lock ``name`` of a warehouse for a block: on a disk as ``sole``, else by a lease.
+    """Hold the lock ``name`` of a warehouse for a block: ``sole`` on a disk, else ``lease``.
 
-    Raises as ``sole``.
+    Raises like ``sole``.
     """
     if not isinstance(store.place, Disk):
         return lease(store.place, name, what, fix)
@@ -154,7 +165,7 @@ def lock(
 
 @contextmanager
 def lease(place: Place, name: str, what: str, fix: str) -> Iterator[None]:
-    """Hold a lease for the block; a thread renews it. Raises as ``lock``."""
+    """Hold a lease for the block while a thread renews it. Raises like ``lock``."""
     token, ended = uuid.uuid4().hex, threading.Event()
     log.commit(place, lambda draft: _take(draft, name, token, what, fix), "", f"lock {name}")
     log.HELD[str(place), name] = token
@@ -163,7 +174,7 @@ def lease(place: Place, name: str, what: str, fix: str) -> Iterator[None]:
         while not ended.wait(LEASE.total_seconds() / 3):
             try:
                 log.commit(place, lambda draft: _renew(draft, name, token), "", f"lock {name}")
-            except log.LeaseLost:  # the next commit of the block raises it too
+            except log.LeaseLost:  # the block's next commit raises it too
                 return
             except Exception:  # the server is down; retried before the lease expires
                 continue
@@ -188,9 +199,9 @@ def _take(draft: Draft, name: str, token: str, what: str, fix: str) -> None:
 
 
 def _is_alive(lease: Mapping[str, object]) -> bool:
-    """True if a lease was renewed lately, unless by a process of this machine that has ended.
+    """Return whether a lease was renewed lately; false if its process on this machine has ended.
 
-    A time in the far future comes from a wrong clock: such a lease counts as expired.
+    A time far in the future comes from a wrong clock, so such a lease counts as expired.
     """
     try:
         age = datetime.now(timezone.utc) - datetime.fromisoformat(str(lease["renewed"]))

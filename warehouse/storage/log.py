@@ -1,13 +1,13 @@
 """The commit log of a warehouse: the data files of its tables at each version.
 
-``_log/commits/<version>.json.gz`` lists all files of all tables: one file is enough to read a
-version. It never changes. A commit creates the next version, which only one of several writers can
-do; the others apply their change to the new state and try again. So readers see all changes of a
+``_log/commits/<version>.json.gz`` lists all files of all tables, so one file is enough to read a
+version. It never changes. A commit creates the next version. Only one of several writers can do
+that; the others apply their change to the new state and try again. So readers see all changes of a
 commit, in any number of tables, or none. A reader stays at the version at which it began.
 
-A commit is compressed JSON, and then its hash, which `zcat` ignores. The hash of a data file is in
-the commits that list it. A new table, or a new column that may be NULL, needs no new format: older
-files are read with NULL in the column.
+A commit is compressed JSON, followed by its hash, which `zcat` ignores. The hash of a data file is
+in the commits that list the file. A new table, or a new column that may be NULL, needs no new
+format: older files are read with NULL in the column.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ _DAMAGED = "`plumbline warehouse check` names all damaged files"
 class Snapshot:
     """A warehouse as of one commit: the files of each table that ever had rows, and the leases.
 
-    ``oldest`` is the first version that is still kept. ``out_of_date``: number of rows that were
-    deleted because what they were made from changed, by the directory of their partition, until
-    rows are written there again.
+    ``oldest`` is the first version that is still kept. ``out_of_date`` counts, by the directory of
+    their partition, rows that were deleted because the rows they were made from changed. A count is
+    dropped when rows are written to that partition again.
     """
 
     place: Place
@@ -62,14 +62,14 @@ class Snapshot:
 
     @property
     def kept(self) -> list[str]:
-        """A line for each table of a package that isn't installed: no command changes its files."""
+        """A line for each table whose package isn't installed; commands don't change its files."""
         why = "no installed package declares it; kept as it is"
         return [f"Table {table}: {why}" for table in self.tables if table not in TABLES]
 
     def files(self, table: str, partition: Mapping[str, str] | None = None) -> list[File]:
-        """Data files of a table, or of its partitions with these values of leading columns.
+        """Return the data files of a table, or of the partitions with these leading values.
 
-        Raises ``BadInput`` for columns of a newer Plumbline.
+        Raises ``BadInput`` if a newer Plumbline added columns.
         """
         listing = self.tables.get(table, Listing())
         if table in TABLES and (unknown := set(listing.columns) - set(TABLES[table].names)):
@@ -88,17 +88,15 @@ def _of_partition(
 
 
 def commit_name(version: int) -> str:
-    """The name of a version's commit."""
     return f"{COMMITS}/{version:020}.json.gz"
 
 
 def versions(place: Place) -> list[int]:
-    """Versions that are kept, oldest first. Raises as ``snapshot``."""
+    """Return the versions that are kept, oldest first. Raises like ``snapshot``."""
     return _kept(place)[0]
 
 
 def _kept(place: Place) -> tuple[list[int], Snapshot]:
-    """Versions that are kept, and the state of the newest."""
     while True:
         names = place.names(COMMITS)
         stems = (name.removesuffix(".json.gz") for name in names)
@@ -115,10 +113,10 @@ def _kept(place: Place) -> tuple[list[int], Snapshot]:
 
 
 def snapshot(place: Place, version: int | None = None) -> Snapshot:
-    """The warehouse as of a commit, by default the newest.
+    """Return the warehouse as of a commit, by default the newest.
 
-    Raises ``BadInput`` for a log that is damaged or of a newer Plumbline, ``UsageProblem`` for a
-    version that does not exist or is no longer kept.
+    Raises ``BadInput`` if the log is damaged, and ``UsageProblem`` if the version doesn't exist or
+    is no longer kept.
     """
     kept, newest = _kept(place)
     if version is None:
@@ -158,29 +156,29 @@ def _parsed(place: Place, version: int, content: bytes) -> Snapshot:
 
 
 class Draft:
-    """The next state of a warehouse, which a commit's change modifies."""
+    """The next state of a warehouse, which the change of a commit modifies."""
 
     def __init__(self, base: Snapshot) -> None:
         self.base = base
         self.leases = dict(base.leases)
         self.oldest = base.oldest
         self.out_of_date = dict(base.out_of_date)
-        #: Paths of files whose rows this draft's change wrote.
+        #: Paths of files with rows that the change of this draft wrote.
         self._new: set[str] = set()
         self._files: dict[str, tuple[File, ...]] = {}
 
     def files(self, table: str, partition: Mapping[str, str] | None = None) -> list[File]:
-        """As ``Snapshot.files``, with the changes of this draft."""
+        """Return files like ``Snapshot.files``, with the changes of this draft."""
         if table not in self._files:
             return self.base.files(table, partition)
         return _of_partition(self._files[table], table, partition)
 
     def old_files(self, table: str) -> list[File]:
-        """Files with rows that earlier commits wrote."""
+        """Return files with rows that earlier commits wrote."""
         return [file for file in self.files(table) if file.path not in self._new]
 
     def changes(self, table: str) -> tuple[list[File], list[File]]:
-        """Files of a table that the draft removes, and files that it adds."""
+        """Return the files of a table that the draft removes, and those that it adds."""
         if table not in self._files:
             return [], []
         before, after = self.base.files(table), self._files[table]
@@ -191,7 +189,7 @@ class Draft:
     def swap(
         self, table: str, old: Iterable[File], new: Iterable[File], kept: Iterable[File] = ()
     ) -> None:
-        """Remove files from a table, and append ``kept``, with rows of these files, and ``new``."""
+        """Remove ``old`` from a table; append ``kept``, which has rows of ``old``, and ``new``."""
         new = list(new)
         added = (*kept, *new)
         gone = {file.path for file in (*old, *added)}
@@ -201,7 +199,6 @@ class Draft:
             self.out_of_date.pop(file.directory, None)
 
     def tables(self) -> dict[str, Listing]:
-        """The files of all tables."""
         tables = dict(self.base.tables)
         for table, files in self._files.items():
             before, columns = tables.get(table, Listing()), tuple(TABLES[table].names)
@@ -210,17 +207,17 @@ class Draft:
         return tables
 
 
-#: Tokens of this process's leases, by place and name; a commit checks those at its place.
+#: Tokens of this process's leases, by place and name. A commit checks the leases at its place.
 HELD: dict[tuple[str, str], str] = {}
-#: A function that changes a draft; called again on the newer state if another writer was faster.
+#: A function that changes a draft. If another writer was faster, it is called for the newer state.
 Change: TypeAlias = Callable[[Draft], None]
 
 
 def commit(place: Place, change: Change, run_id: str, about: str = "") -> Snapshot:
     """Apply a change to the newest state and make the result the next version.
 
-    Writes nothing if nothing changed. Raises what ``change`` raises, and ``LeaseLost``; then the
-    warehouse is unchanged.
+    Writes nothing if nothing changed. Raises the errors of ``change``, and ``LeaseLost``; the
+    warehouse is then unchanged.
     """
     while True:
         base = snapshot(place)
@@ -267,12 +264,12 @@ def _create(state: Snapshot) -> bool:
     values |= {"time": state.time.isoformat(), "tables": tables, "id": uuid.uuid4().hex}
     content = signed(json.dumps(values).encode())
     name = commit_name(state.version)
-    # The second check: an object store may create the file although its answer is lost.
+    # The second check is for an object store that created the file but whose answer was lost.
     return state.place.create(name, content) or state.place.read(name) == content
 
 
 def signed(text: bytes) -> bytes:
-    """The content of a commit: a text, compressed, and its hash."""
+    """Make the content of a commit: the compressed text, followed by its hash."""
     body = gzip.compress(text, compresslevel=1, mtime=0)
     return body + sha256(body).hexdigest().encode()
 
@@ -282,9 +279,9 @@ def _entry(file: File) -> dict[str, Any]:
 
 
 def begin(place: Place) -> None:
-    """Make the first, empty version of a warehouse, if it has no version.
+    """Make the first, empty version of a warehouse that has no version.
 
-    Raises ``BadInput`` if it has data files: their log has been lost.
+    Raises ``BadInput`` if there are data files, since their log has been lost.
     """
     if place.names(COMMITS):
         return

@@ -1,4 +1,4 @@
-"""Opening of a warehouse: its marker, the state to read, and the paths of its files."""
+"""Open a warehouse: check its marker, choose the state to read, find the paths of its files."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from plumbline.warehouse.storage import log
 from plumbline.warehouse.storage.log import Snapshot
 from plumbline.warehouse.storage.place import Bucket, Damaged, Disk, File, Place
 
-#: The file that marks a directory as a warehouse, and holds the version of its format.
+#: The file that marks a directory as a warehouse; it contains the version of the format.
 MARKER = "plumbline.json"
-#: The version that this Plumbline reads and writes; others are refused. A new table, or a new
-#: column that may be NULL, keeps it. Any other change increases it.
+#: The version of the format that this Plumbline reads and writes; others are refused. A new table,
+#: or a new column that may be NULL, doesn't change the version. Any other change increases it.
 FORMAT = 8
 _GLOB_CHARACTERS = frozenset("*?[]{}")
-#: Errors for a lack of file handles, memory or disk space; the file isn't at fault.
+#: Errors for too few file handles, or too little memory or disk space; the file isn't at fault.
 _TOO_LITTLE = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOSPC))
 README = "README.md"
 _README = """# A Plumbline warehouse
@@ -40,15 +40,15 @@ Nothing but Plumbline may write here.
 
 
 def place_of(root: str | Path) -> Place:
-    """The place of a path or address.
+    """Return the place of a path or address.
 
-    Raises ``UsageProblem`` for a path that DuckDB would take for a glob pattern, and for a path
-    that can't be a directory.
+    Raises ``UsageProblem`` for a path that DuckDB would read as a glob pattern, and for a path that
+    can't be a directory.
     """
     if remote := address(root):
         return Bucket(remote)
     if _GLOB_CHARACTERS & set(str(root)):
-        problem = "the path may not hold any of * ? [ ] { }"
+        problem = "the path may not contain any of * ? [ ] { }"
         raise UsageProblem(f"warehouse {root}", problem, "give another --warehouse")
     check_output(Path(root), directory=True, what="warehouse")
     return Disk(Path(root))
@@ -63,13 +63,13 @@ class OpenWarehouse:
 
     @classmethod
     def open(cls, root: str | Path, *, create: bool = True, reads: str = "") -> Self:
-        """Open a warehouse; with ``create``, make a missing one.
+        """Open a warehouse; with ``create``, make it if it's missing.
 
-        ``reads`` is the table to be read: the message about a missing warehouse names the command
-        that fills it.
+        ``reads`` is the table to be read. The message about a missing warehouse names the command
+        that fills this table.
 
-        Raises ``BadInput`` for a missing warehouse without ``create``, a directory with other
-        files, and a warehouse of another format; ``UsageProblem`` as ``place_of``.
+        Raises ``BadInput`` for a missing warehouse without ``create``, for a directory with other
+        files, and for a warehouse of another format. Raises ``UsageProblem`` like ``place_of``.
         """
         place = place_of(root)
         marker = _marker(place)
@@ -93,19 +93,18 @@ class OpenWarehouse:
 
     @property
     def root(self) -> Path:
-        """The directory or address of the warehouse."""
         return self.place.root
 
     def pinned(self, at: int | None = None) -> Self:
-        """This warehouse at a version, by default the newest: all reads then see one state.
+        """Return this warehouse at a version, by default the newest, so that reads see one state.
 
-        Raises as ``log.snapshot``.
+        Raises like ``log.snapshot``.
         """
         state = self.snapshot() if at is None else log.snapshot(self.place, at)
         return type(self)(self.place, state)
 
     def of_benchmarks(self, names: Collection[str]) -> OpenWarehouse:
-        """This warehouse, read-only and without the partitions of other benchmarks."""
+        """Return this warehouse, read-only and without the partitions of other benchmarks."""
         state, tables = self.snapshot(), {}
         for table, listing in state.declared.items():
             partitions = TABLES[table].partitions
@@ -115,24 +114,22 @@ class OpenWarehouse:
         return OpenWarehouse(self.place, replace(state, tables=tables))
 
     def snapshot(self) -> Snapshot:
-        """The pinned state, or the newest."""
         return self._at or log.snapshot(self.place)
 
     def path(self, file: File) -> Path:
-        """A local path of a data file. ``BadInput`` if it is unreadable or not as published."""
+        """Return a local path of a data file; ``BadInput`` if it's unreadable or has changed."""
         with reading(self.place, self.root / file.path):
             return self.place.local(file)
 
     def units(self, table: str, **partition: str) -> set[str]:
-        """Names of the units published in a partition."""
         files = self.snapshot().files(table, partition)
         return {unit.name for file in files for unit in file.units}
 
     @classmethod
     def existing(cls, root: str | Path) -> Self | None:
-        """The warehouse at a path or address; ``None`` if nothing is there yet.
+        """Open the warehouse at a path or address; return ``None`` if nothing is there yet.
 
-        Raises as ``open``.
+        Raises like ``open``.
         """
         place = place_of(root)
         if _marker(place) is None and next(place.walk(), None) is None:
@@ -140,7 +137,7 @@ class OpenWarehouse:
         return cls.open(root, create=False)
 
     def work_directory(self, *parts: str, create: bool = True) -> Path:
-        """A directory for resumable intermediate results, which no view reads."""
+        """Return a directory for intermediate results to resume from; no view reads it."""
         path = self.place.scratch().joinpath("_work", *map(segment, parts))
         if create:
             path.mkdir(parents=True, exist_ok=True)
@@ -148,7 +145,7 @@ class OpenWarehouse:
 
 
 def _marker(place: Place) -> bytes | None:
-    """The content of a warehouse's marker; empty if it can't be read, ``None`` if it's missing."""
+    """Read a warehouse's marker; empty if it can't be read, ``None`` if it's missing."""
     try:
         return place.read(MARKER)
     except (FileNotFoundError, NotADirectoryError):
@@ -158,7 +155,7 @@ def _marker(place: Place) -> bytes | None:
 
 
 def _check_format(place: Place, marker: bytes) -> None:
-    """Raise ``BadInput`` for a warehouse of another format, or an unreadable marker."""
+    """Raise ``BadInput`` if a warehouse has another format or an unreadable marker."""
     where = f"warehouse {place}"
     try:
         version = int(json_object(marker)["warehouse_version"])
@@ -171,7 +168,7 @@ def _check_format(place: Place, marker: bytes) -> None:
 
 @contextmanager
 def reading(place: Place, path: Path) -> Iterator[None]:
-    """Turn errors of reading a data file inside the block into ``BadInput`` that names it.
+    """Turn errors from reading a data file in the block into ``BadInput`` that names the file.
 
     Errors for a lack of memory, disk space or file handles pass unchanged.
     """

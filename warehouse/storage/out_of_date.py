@@ -1,7 +1,7 @@
-"""Deletes rows that are out of date, in the commit that changes what they were made from.
+"""Delete rows that are out of date, in the commit that changes the rows they were made from.
 
-What a table is made from is declared with the table (``Table.made_from``). Rows that the commit
-itself writes are up to date.
+``Table.made_from`` declares what the rows of a table are made from. Rows that the commit itself
+writes are up to date.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from plumbline.warehouse.storage.data_files import DataFiles
 from plumbline.warehouse.storage.log import Draft
 from plumbline.warehouse.storage.place import File
 
-#: Columns that say where a row is from. A row that differs only in them has not changed.
+#: Columns that say where a row came from. A row that differs only in these has not changed.
 _PROVENANCE = {"run_id", "source_file", "source_row", "extra"}
 Values: TypeAlias = tuple[Any, ...]
 
@@ -27,7 +27,7 @@ def delete_out_of_date(store: DataFiles, draft: Draft) -> None:
     """Delete all rows of a draft whose origins the draft changes, and note how many.
 
     Tables are visited in the order data flows, so deleted rows count as changes for later tables.
-    Rows that were there before any row of their origin, such as released MaxPMI, stay.
+    Rows that existed before any row of their origin, such as released MaxPMI, are kept.
     """
     for table in (TABLES[name] for name in TABLES if name in draft.base.tables):
         for origin in table.made_from:
@@ -46,9 +46,9 @@ def delete_out_of_date(store: DataFiles, draft: Draft) -> None:
 
 
 def to_make_again(now: Mapping[str, int], before: Mapping[str, int] | None = None) -> list[str]:
-    """A line for each table whose rows were deleted, with the command that makes them again.
+    """Return a line for each table with deleted rows; it names the command that makes them again.
 
-    ``now`` and ``before`` are ``Snapshot.out_of_date``; rows that are in ``before`` don't count.
+    ``now`` and ``before`` are ``Snapshot.out_of_date``; rows counted in ``before`` are left out.
     """
     n_rows: Counter[str] = Counter()
     for directory, n in now.items():
@@ -62,12 +62,12 @@ def to_make_again(now: Mapping[str, int], before: Mapping[str, int] | None = Non
 
 
 def table_of(directory: str) -> str:
-    """The name of the table to which a partition's directory belongs."""
+    """Return the name of the table that a partition's directory belongs to."""
     return directory.partition("/")[0]
 
 
 def _overlap(table: Table, made: File, origin: Origin, changed: Sequence[File]) -> bool:
-    """True if a file's partition may hold rows that are made from rows of the changed files."""
+    """Return whether a file may contain rows that were made from rows of the changed files."""
     values = dict(zip(table.partitions, made.partition, strict=True))
     partitions = TABLES[origin.table].partitions
     return any(
@@ -80,15 +80,13 @@ def _overlap(table: Table, made: File, origin: Origin, changed: Sequence[File]) 
 
 
 def _keys(store: DataFiles, table: Table, file: File, by: tuple[str, ...]) -> set[Values]:
-    """The values of the columns ``by`` in a data file."""
-    if set(by) <= set(table.partitions):  # then the file need not be read
+    if set(by) <= set(table.partitions):  # so the file needn't be read
         values = dict(zip(table.partitions, file.partition, strict=True))
         return {tuple(values[column] for column in by)}
     return set(_rows_of(store.rows_of(table.name, file), by))
 
 
 def _rows_of(rows: pa.Table, by: tuple[str, ...]) -> list[Values]:
-    """The values of the columns ``by``, row by row."""
     return list(zip(*(rows[column].to_pylist() for column in by), strict=True))
 
 
@@ -123,7 +121,6 @@ def _changed(
 def _delete(
     store: DataFiles, draft: Draft, table: str, file: File, by: tuple[str, ...], keys: set[Values]
 ) -> None:
-    """Delete the rows of a file whose columns ``by`` have the values of a key."""
     rows = store.rows_of(table, file)
     is_kept = [key not in keys for key in _rows_of(rows, by)]
     n_deleted = is_kept.count(False)

@@ -5,8 +5,8 @@ relative, with ``/``, and quoted (see ``paths.segment``). DuckDB and Arrow don't
 bit, so a data file's hash is checked before the file is used.
 
 Data files of an object store (s3://, gs://, az://) are read from copies in the user's cache
-directory. Unfinished work is there too, or in the directory ``PLUMBLINE_WORK``, which Spark
-executors on other machines must share.
+directory. Unfinished work is also there, or in the directory that ``PLUMBLINE_WORK`` names. Spark
+executors on other machines must share that directory.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from plumbline.warehouse.errors import failure
 from plumbline.warehouse.paths import content
 from plumbline.warehouse.text.escape import hidden
 
-#: Directory of files that are being written, in a warehouse on a disk.
+#: Directory, in a warehouse on a disk, for files that are being written.
 STAGING = "_staging"
 
 
@@ -38,7 +38,7 @@ class Damaged(ValueError):
 
 @dataclass(frozen=True)
 class Unit:
-    """Rows that are published and replaced together: their name, their number, their run."""
+    """Rows that are published and replaced together: the unit's name, number of rows, and run."""
 
     name: str
     n_rows: int
@@ -47,11 +47,11 @@ class Unit:
 
 @dataclass(frozen=True)
 class File:
-    """A data file: its path, the size and hash of its content, and the units it holds.
+    """A data file: its path, the size and hash of its content, and the units in it.
 
-    ``columns`` is the ``Table.columns_id`` when it was written; ``partition`` holds the values of
-    the table's partition columns. The units are in the order of their rows. ``written_ms`` is when
-    it was written (Unix time in milliseconds).
+    ``columns`` is the ``Table.columns_id`` when it was written. ``partition`` has the values of the
+    table's partition columns. The units are in the order of their rows. ``written_ms`` is the time
+    of writing (Unix time in milliseconds).
     """
 
     path: str
@@ -64,26 +64,24 @@ class File:
 
     @property
     def n_rows(self) -> int:
-        """Number of rows of all units."""
         return sum(unit.n_rows for unit in self.units)
 
     @property
     def directory(self) -> str:
-        """Directory of the file's partition."""
         return self.path.rpartition("/")[0]
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> File:
-        """A file from its entry in a commit."""
         units = tuple(Unit(*unit) for unit in values["units"])
         return cls(**{**values, "partition": tuple(values["partition"]), "units": units})
 
 
 @dataclass(frozen=True)
 class Listing:
-    """All data files of a table. ``version``: number of earlier listings; -1: never had files.
+    """All data files of a table.
 
-    ``columns``: names of the table's columns in the newest Plumbline that wrote to it.
+    ``version`` is the number of earlier listings, or -1 if the table never had files. ``columns``
+    are the names of the table's columns in the newest Plumbline that wrote to it.
     """
 
     version: int = -1
@@ -92,13 +90,12 @@ class Listing:
 
 
 def sha256_of(path: Path) -> str:
-    """SHA-256 of a file, as hexadecimal digits."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def verify(path: Path, file: File) -> None:
-    """Raise ``Damaged`` if a file at a path isn't as published, ``OSError`` if it is unreadable."""
+    """Raise ``Damaged`` if the file at ``path`` isn't as published, ``OSError`` if unreadable."""
     status = path.stat()
     if not stat.S_ISREG(status.st_mode):
         raise OSError(errno.EINVAL, "not a regular file", str(path))
@@ -110,7 +107,7 @@ def verify(path: Path, file: File) -> None:
 
 @dataclass(frozen=True)
 class Disk:
-    """A directory of a file system with hard links."""
+    """A directory on a file system that has hard links."""
 
     root: Path
 
@@ -118,11 +115,11 @@ class Disk:
         return str(self.root)
 
     def read(self, name: str) -> bytes:
-        """Content of a small file. Raises ``FileNotFoundError`` for a missing file."""
+        """Read a small file. Raises ``FileNotFoundError`` for a missing file."""
         return content(self.root / name)
 
     def create(self, name: str, content: bytes) -> bool:
-        """Create a file unless its name is taken; true if created. It survives a power cut."""
+        """Create a file that survives a power cut; return false if its name is taken."""
         temporary = staging(self) / uuid.uuid4().hex
         try:
             with open(temporary, "wb") as file:
@@ -141,23 +138,23 @@ class Disk:
                 os.unlink(temporary)
 
     def put(self, local_path: Path, name: str) -> None:
-        """Move a complete local file to a name; it survives a power cut."""
+        """Move a complete local file to a name, so that it survives a power cut."""
         with open(local_path, "rb") as file:
             os.fsync(file.fileno())
-        os.utime(local_path)  # `compact` takes an old file that no commit names for a leftover
+        os.utime(local_path)  # `compact` removes old files that no commit names
         target = self._with_parents(name)
         os.rename(local_path, target)
         _sync(target.parent)
 
     def names(self, directory: str) -> list[str]:
-        """Sorted names of a directory's files; empty if it's missing."""
+        """Return the sorted names of a directory's files; none if the directory is missing."""
         try:
             return sorted(os.listdir(self.root / directory))
         except FileNotFoundError:
             return []
 
     def walk(self) -> Iterator[tuple[str, float]]:
-        """Name and time (Unix seconds) of each file except unfinished work."""
+        """Yield the name and time (Unix seconds) of each file except unfinished work."""
         for folder, folders, names in os.walk(self.root):
             here = Path(folder).relative_to(self.root)
             if here == Path():
@@ -175,7 +172,7 @@ class Disk:
             os.rmdir(path.parent)
 
     def local(self, file: File, *, stored: bool = False) -> Path:
-        """A local path at which a data file can be read; its hash is checked.
+        """Check a data file's hash; return a local path at which the file can be read.
 
         With ``stored``, a remote file is downloaded again, even if there is a local copy. Raises
         ``FileNotFoundError`` for a missing file, ``Damaged`` for a changed file.
@@ -184,11 +181,11 @@ class Disk:
         return self.root / file.path
 
     def scratch(self) -> Path:
-        """A local directory for unfinished work, with ``_staging`` and ``_work``."""
+        """Return a local directory for unfinished work, with ``_staging`` and ``_work``."""
         return self.root
 
     def _with_parents(self, name: str) -> Path:
-        """The path of a name. Makes missing directories, which survive a power cut."""
+        """Return the path of a name; make missing directories, which survive a power cut."""
         target = self.root / name
         for directory in reversed([p for p in target.parents if not p.exists()]):
             with suppress(FileExistsError):
@@ -199,7 +196,7 @@ class Disk:
 
 @dataclass(frozen=True)
 class Bucket:
-    """A prefix of an object store; its methods do what those of ``Disk`` do."""
+    """A prefix of an object store; its methods do the same as those of ``Disk``."""
 
     root: Path
 
@@ -265,12 +262,12 @@ Place: TypeAlias = Disk | Bucket
 
 
 def command(place: Place, *words: str) -> str:
-    """A command line of `plumbline warehouse` for this warehouse."""
+    """Return a command line of `plumbline warehouse` for this warehouse."""
     return shlex.join(("plumbline", "warehouse", *words, "--warehouse", str(place)))
 
 
 def staging(place: Place) -> Path:
-    """The directory for files that are being written; created if missing."""
+    """Make and return the directory for files that are being written."""
     path = place.scratch() / STAGING
     path.mkdir(parents=True, exist_ok=True)
     return path
@@ -303,10 +300,10 @@ def _store(address: str) -> Any:
 
 @contextmanager
 def _one_line_errors(root: Path, name: str = "", *, writes: bool = False) -> Iterator[None]:
-    """Turn the server's errors inside the block into one-line errors.
+    """Turn the server's errors in the block into one-line errors.
 
-    A refused request becomes ``BadInput``, a failing server ``Interrupted``. ``FileNotFoundError``
-    passes unchanged if the block reads the file ``name``.
+    A refused request becomes ``BadInput``, and a failing server ``Interrupted``. If the block reads
+    the file ``name``, ``FileNotFoundError`` passes unchanged.
     """
     from obstore.exceptions import BaseError
 

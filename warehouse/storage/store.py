@@ -26,7 +26,7 @@ from plumbline.warehouse.storage.place import File, Place, Unit, staging
 
 @dataclass(frozen=True)
 class Staged:
-    """A partition being written. Picklable: Spark tasks write parts, and the driver commits."""
+    """A partition being written. It is pickled: Spark tasks write parts, and the driver commits."""
 
     table: str
     directory: str
@@ -34,10 +34,10 @@ class Staged:
     run_id: str
 
     def write_part(self, name: str, batches: Iterable[pa.RecordBatch]) -> int:
-        """Write one part file of this partition; returns its number of rows.
+        """Write one part file of this partition; return its number of rows.
 
-        A part with the same name, as from a retried task, is replaced. Without rows, no file is
-        written.
+        A part with the same name, such as that of a failed task, is replaced. Without rows, no file
+        is written.
         """
         table = TABLES[self.table]
         parts = (cast(table, batch) for batch in batches if batch.num_rows)
@@ -55,7 +55,6 @@ class Staged:
         return n_rows
 
     def parts(self) -> list[Path]:
-        """The parts written so far."""
         return sorted(Path(self.directory).glob("*.parquet"))
 
 
@@ -64,14 +63,14 @@ class Store(DataFiles):
 
     def __init__(self, place: Place, at: Snapshot | None = None) -> None:
         super().__init__(place, at)
-        self._changes: list[log.Change] | None = None  # of the block of `transaction`
+        self._changes: list[log.Change] | None = None  # in a block of `transaction`
 
     @contextmanager
     def transaction(self, run_id: str, about: str = "") -> Iterator[None]:
-        """Publish the changes of the block in one commit, at its end.
+        """Publish the changes of the block in one commit at its end.
 
-        After an error, nothing is published. Inside the block, the store reads the state before
-        the block. A nested block is part of the outer block.
+        After an error, nothing is published. Inside the block, the store reads the state from
+        before the block. A nested block is part of the outer block.
         """
         if self._changes is not None:
             yield
@@ -93,9 +92,10 @@ class Store(DataFiles):
         log.commit(self.place, change_all, run_id, about)
 
     def publish(self, table: str, rows: Rows, *, unit: str, run_id: str) -> None:
-        """Publish rows of one partition as the unit named ``unit``, which they replace.
+        """Publish rows of one partition as the unit named ``unit``, replacing the old unit.
 
-        All rows must share the values of the partition. Without rows, the old unit stays.
+        All rows must have the same values in the partition columns. Without rows, the old unit
+        stays.
         """
         data = cast(TABLES[table], rows)
         if data.num_rows == 0:
@@ -114,8 +114,8 @@ class Store(DataFiles):
     def replace(self, table: str, rows: Rows, partition: Mapping[str, str], run_id: str) -> None:
         """Replace a whole partition by these rows; without rows it becomes empty.
 
-        As all changes of a table, this deletes rows of other tables that were made from rows that
-        are gone or changed (``Table.made_from``).
+        Like every change to a table, this also deletes rows of other tables if the rows they were
+        made from are gone or changed (``Table.made_from``).
         """
         data = cast(TABLES[table], rows)
         units = (Unit("part-0", data.num_rows, run_id),)
@@ -123,14 +123,14 @@ class Store(DataFiles):
         self._replace("replace", table, partition, files, run_id)
 
     def stage(self, table: str, partition: Mapping[str, str], run_id: str) -> Staged:
-        """Begin a partition, to fill by ``Staged.write_part`` and to publish by ``commit``."""
+        """Begin a partition, to be filled by ``Staged.write_part`` and published by `commit`."""
         folders(table, partition)  # raises for an invalid name
         directory = staging(self.place) / uuid.uuid4().hex
         directory.mkdir()
         return Staged(table, str(directory.resolve()), tuple(partition.items()), run_id)
 
     def commit(self, staged: Staged) -> None:
-        """Replace the published partition by a staged one."""
+        """Publish a staged partition in place of the old one."""
         partition, files = dict(staged.partition), []
         for part in staged.parts():
             units = (Unit(part.stem, pq.read_metadata(part).num_rows, staged.run_id),)
@@ -139,14 +139,14 @@ class Store(DataFiles):
         self._replace("replace", staged.table, partition, files, staged.run_id)
 
     def drop(self, table: str, partition: Mapping[str, str], run_id: str = "") -> None:
-        """Remove a partition or, for values of only leading columns, all such partitions."""
+        """Remove a partition, or all partitions that have these values in the leading columns."""
         self._replace("drop", table, partition, [], run_id)
 
     def restore(self, version: int, run_id: str) -> None:
         """Bring every declared table, except ``run``, back to its state at a version.
 
-        Raises as ``pinned``, and ``BadInput`` for a file that is unreadable or not as published;
-        then nothing is changed.
+        Raises the errors of ``pinned``, and ``BadInput`` for a file that is unreadable or not as
+        published; nothing is then changed.
         """
 
         def change(draft: Draft) -> None:

@@ -1,4 +1,4 @@
-"""Display of columns: heading, unit, digits after the point, sign."""
+"""How to display a column: its heading, unit, digits after the point, and sign."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Display:
-    """The display of a column.
+    """How to display a column.
 
     Attributes:
         heading: title of the column, with its unit.
-        scale: factor of the figures, such as 100 for a share in percent.
+        scale: factor for the figures, such as 100 for a share in percent.
         digits: digits after the point; -1: as many as a small figure needs; None: the default.
         is_signed: positive figures are shown with a plus sign.
         is_probability: values below 0.0001 are shown as ``< 0.0001``.
@@ -25,7 +25,7 @@ class Display:
     is_probability: bool = False
 
 
-#: Displays by column name. Interval ends ``x_low`` and ``x_high`` are shown like ``x``.
+#: Displays by column name. Ends of intervals, ``x_low`` and ``x_high``, are shown like ``x``.
 _KNOWN = {
     "us": Display("US %", 100, 1),
     "pd": Display("PD points", 1, 1, True),
@@ -80,7 +80,7 @@ _PROBABILITY = re.compile(r"[pq](_|$)")
 
 
 def display(name: str, unit: str = "") -> Display:
-    """The display of a column by its name, or of a metric by its name and ``unit``.
+    """Return how to display a column, by its name, or a metric, by its name and ``unit``.
 
     >>> display("us").heading, display("n_pairs").heading, display("delta_nats").is_signed
     ('US %', 'pairs', True)

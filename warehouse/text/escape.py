@@ -1,6 +1,6 @@
-"""Foreign text escaped for a terminal, a spreadsheet, a SQL statement and a Markdown table.
+"""Escape foreign text for a terminal, a spreadsheet, a SQL statement or a Markdown table.
 
-Code that shows text to a person escapes it here; files for machines hold it unchanged. Secrets,
+Text is escaped where it is shown to a person; files for machines contain it unchanged. Secrets,
 which servers and libraries repeat in their messages, are hidden.
 """
 
@@ -18,44 +18,44 @@ from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from urllib.parse import quote
 
-#: Whether spreadsheets take a text for a formula: it starts with a tab, a line break, or blanks and
-#: a sign; some signs also in full width.
+#: Matches a text that spreadsheets read as a formula: it starts with a tab, a line break, or a sign
+#: (perhaps after blanks); some signs also in full width.
 _is_formula = re.compile(r"[\t\r\n]|\s*[=+\-@|%＝＋－＠]").match
 _is_number = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?").fullmatch
 HIDDEN = "***"
-#: Least length of a secret; shorter values are plain words, or dummies (`EMPTY`).
+#: Shortest secret; shorter values are plain words or dummies (`EMPTY`).
 _SHORTEST = 8
-#: Names of environment variables that hold a secret: of S3, Azure, the hub, chat servers, ...
+#: Matches environment variables for secrets of S3, Azure, the hub, chat servers, ...
 _SECRET = re.compile(
     r"(?:^|_)(?:(?:API)?KEYS?|TOKENS?|SECRETS?|PASSPHRASE|SAS|CONNECTION_STRING)(?:_|$)|PASSWORD"
 )
-#: Exceptions: the names that match both patterns hold a path or an address.
+#: Exceptions: variables that match both patterns contain a path or an address.
 _PLACE = re.compile(r"_(?:FILE|PATH|URI|URL|ENDPOINT|DIR)$")
 _SECRET_PARAMETERS = (
     r"x-(?:amz|goog)-(?:signature|credential|security-token)|sig|signature|(?:access[_-]?)?token|"
     r"(?:api[_-]?)?key|password|passwd|secret|awsaccesskeyid"
 )
 _FORMS = (
-    # user:password@host. A user name without a password counts as a secret only on the web:
+    # user:password@host. A user name without a password counts as a secret only on the web, since
     # abfs://container@account is a place.
     re.compile(r"(?<=://)[^\s/?#@:]*:[^\s/?#]*(?=@)|(?<=http://)[^\s/?#]+(?=@)"),
     re.compile(r"(?<=https://)[^\s/?#]+(?=@)"),
     re.compile(rf"(?<=[?&;])((?:{_SECRET_PARAMETERS})=)[^\s&\"'<>)]+", re.I),
     re.compile(r"\b((?:AccountKey|SharedAccessSignature|Credential|Signature)=)[^\s,;&\"'<>)]+"),
     re.compile(r"(authorization['\"]?\s*[:=]\s*['\"]?(?:bearer|basic) )[\w.~+/=-]{8,}", re.I),
-    # The header's name is missing: the match could be prose, such as "Basic tokenizer".
+    # Without the header's name, the match could be prose, such as "Basic tokenizer".
     re.compile(r"\b((?:Bearer|Basic) )(?=\S*\d|\S{24})[\w.~+/=-]{8,}"),
     re.compile(r"(-----BEGIN [A-Z ]*PRIVATE KEY-----).*?(?=-----END|\Z)", re.S),
 )
 
 
 def terminal(text: str, *, lines: bool = False) -> str:
-    """The text with an escape such as ``\\x1b`` for each character that isn't printable.
+    """Replace each character that isn't printable by an escape such as ``\\x1b``.
 
-    So the text can't steer a terminal. Escaped are controls (ANSI sequences start with one), line
-    breaks, invisible characters such as zero-width spaces, marks that turn the direction of text,
-    and halves of surrogate pairs. Letters of all scripts, spaces and combining marks stay; with
-    ``lines`` also ``\\n`` and tabs. Idempotent.
+    The text then can't steer a terminal. Escaped are controls (ANSI sequences start with one), line
+    breaks, invisible characters such as zero-width spaces, marks that change the direction of text,
+    and halves of surrogate pairs. Letters of all scripts, spaces and combining marks are kept, and
+    with ``lines`` also ``\\n`` and tabs. Idempotent.
 
     >>> print(terminal("a\\x1b[2Jb\\u202ec\\nd"))
     a\\x1b[2Jb\\u202ec\\nd
@@ -74,7 +74,7 @@ def terminal(text: str, *, lines: bool = False) -> str:
 
 
 def is_unicode(text: str) -> bool:
-    """True if a text can be encoded as UTF-8: it holds no half of a surrogate pair."""
+    """Return whether a text can be encoded as UTF-8: it contains no half of a surrogate pair."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -83,7 +83,7 @@ def is_unicode(text: str) -> bool:
 
 
 def csv_cell(value: object) -> object:
-    """A value for a CSV file, such that a spreadsheet takes no text for a formula.
+    """Return a value for a CSV file that a spreadsheet won't read as a formula.
 
     Text that starts like a formula, after any blanks, gets an apostrophe in front, unless it is a
     plain number. Other values are returned unchanged.
@@ -94,7 +94,7 @@ def csv_cell(value: object) -> object:
 
 
 def as_csv(rows: Sequence[Mapping[str, object]]) -> str:
-    """Rows as CSV, unrounded, with formulas escaped by ``csv_cell``; empty without rows."""
+    """Return rows as CSV, unrounded, with formulas escaped by ``csv_cell``; empty without rows."""
     if not rows:
         return ""
     out = io.StringIO()
@@ -105,22 +105,20 @@ def as_csv(rows: Sequence[Mapping[str, object]]) -> str:
 
 
 def sql_text(text: str) -> str:
-    """Text as a SQL literal."""
     return "'" + text.replace("'", "''") + "'"
 
 
 def markdown_row(*cells: str) -> str:
-    """A row of a Markdown table."""
     return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
 
 
 def policy_hash(text: str) -> str:
-    """The hash of an inline style or script, for a content security policy that allows it."""
+    """Return an inline style's or script's hash, for a content security policy that allows it."""
     return "sha256-" + b64encode(hashlib.sha256(text.encode()).digest()).decode("ascii")
 
 
 def say(text: str = "", *, err: bool = False) -> None:
-    """Print lines, escaped by ``terminal``, to standard output, or to standard error with ``err``.
+    """Print lines, escaped by ``terminal``, to standard output or, with ``err``, standard error.
 
     Characters that the stream can't encode are escaped, too.
     """
@@ -131,10 +129,10 @@ def say(text: str = "", *, err: bool = False) -> None:
 
 
 def hidden(text: str, environment: Mapping[str, str] | None = None) -> str:
-    """The text with ``***`` instead of each secret; idempotent.
+    """Replace each secret in a text by ``***``; idempotent.
 
-    Secrets are credentials in addresses and headers, and the values of variables with a name like
-    ``HF_TOKEN``: plain, percent-encoded, escaped as in JSON, or cut off by the end of the text.
+    Secrets are credentials in addresses and headers, and the values of environment variables with
+    names like ``HF_TOKEN``: plain, percent-encoded, escaped for JSON, or cut off at the text's end.
     """
     for name, value in (os.environ if environment is None else environment).items():
         if _SECRET.search(name.upper()) and not _PLACE.search(name.upper()):
@@ -146,7 +144,7 @@ def hidden(text: str, environment: Mapping[str, str] | None = None) -> str:
 
 
 def spellings(secret: str) -> tuple[str, ...]:
-    """Spellings of a secret, the longest first; empty for a value that is too short."""
+    """Return spellings of a secret, the longest first; none for a value that is too short."""
     if len(secret) < _SHORTEST:
         return ()
     forms = {secret, quote(secret, safe=""), quote(secret), json.dumps(secret)[1:-1]}

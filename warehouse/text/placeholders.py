@@ -1,4 +1,4 @@
-"""Placeholders of templates."""
+"""Placeholders in templates."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from collections.abc import Callable, Sequence
 from itertools import chain
 from string import Formatter
 
-#: A placeholder of a pronoun: ``{pronoun}`` (he/she), ``{pronoun1}`` (his/her), ``{pronoun2}``
-#: (him/her), or, also as one placeholder, ``{pronoun2}self`` (himself/herself).
+#: Placeholders for pronouns: ``{pronoun}`` (he/she), ``{pronoun1}`` (his/her), ``{pronoun2}``
+#: (him/her) and ``{pronoun2}self`` (himself/herself), which counts as one.
 PLACEHOLDER = re.compile(r"\{pronoun2\}self\b|\{pronoun[12]?\}")
-#: Any placeholder: of a pronoun, or a word in braces such as ``{kin}`` or ``{differs}``.
+#: Any placeholder: for a pronoun, or a word in braces such as ``{kin}`` or ``{differs}``.
 ANY_PLACEHOLDER = re.compile(rf"{PLACEHOLDER.pattern}|\{{\w+\}}")
 
 
 def names_in(template: str) -> list[str]:
-    """The placeholders of a ``str.format`` template, each with its conversion and format.
+    """Return the placeholders of a ``str.format`` template, each with its conversion and format.
 
     Raises ``ValueError`` for an unmatched brace.
     """
@@ -30,10 +30,10 @@ def names_in(template: str) -> list[str]:
 
 
 def holding(needed: Sequence[str], further: Sequence[str] = ()) -> Callable[[str], str]:
-    """A check that returns a template if it has all ``needed`` placeholders and no unknown ones.
+    """Make a check that a template has all ``needed`` placeholders and no unknown ones.
 
-    In ``needed``, ``a|b`` means at least one of the two. ``further`` placeholders are optional. The
-    check raises ``ValueError`` for other templates.
+    In ``needed``, ``a|b`` means at least one of the two; ``further`` placeholders are optional. The
+    check returns a valid template unchanged, and raises ``ValueError`` for any other.
 
     >>> check = holding(["n", "pronoun|forms"])
     >>> check("Write {n} with {forms}.")

@@ -1,4 +1,4 @@
-"""Progress of a long step: one line, written again on a terminal, and every 30 s elsewhere."""
+"""Show the progress of a long step: one line that a terminal updates; elsewhere, one each 30 s."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import Protocol
 
 from plumbline.warehouse.text.escape import say, terminal
 
-#: Seconds between two lines: in a file, and on a terminal.
+#: Seconds between two lines in a file, and on a terminal.
 EVERY_S, ON_TERMINAL_S = 30.0, 0.2
-#: Steps of fewer seconds than this leave no line.
+#: Steps that take fewer seconds than this leave no line.
 PATIENCE_S = 5.0
 _clock = time.monotonic
 #: Moves a terminal's cursor to the start of its line, and clears the line.
@@ -30,10 +30,10 @@ class Update(Protocol):
 
 @contextmanager
 def progress(what: str, unit: str = "") -> Iterator[Update]:
-    """Show the progress of the step ``what`` during the block; yields the function to update it.
+    """Show the progress of the step ``what`` during the block; yield the function to update it.
 
     ``unit`` names what is counted ("pairs"). The rate is measured from the first call of the
-    function. The time of a step is shown even if the function is never called.
+    function. The duration of a step is shown even if the function is never called.
 
     >>> with progress("read the corpus", "documents") as update:
     ...     update(500, 1000)

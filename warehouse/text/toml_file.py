@@ -1,6 +1,6 @@
-"""TOML files that users write: an error is one line with file, key and the expected value.
+"""TOML files that users write: an error is one line with the file, key and expected value.
 
-A table is a class decorated with ``toml_table``; its fields are the keys, with types and bounds.
+A table is a class decorated with ``toml_table``. Its fields are the keys, with types and bounds.
 """
 
 from __future__ import annotations
@@ -58,14 +58,14 @@ Texts: TypeAlias = tuple[str, ...]
 #: The words of one text, separated by blanks.
 Words: TypeAlias = Annotated[frozenset[str], BeforeValidator(_split_set)]
 WordsInOrder: TypeAlias = Annotated[tuple[str, ...], BeforeValidator(_split)]
-#: For a field that is a tuple: one value, or a list of them.
+#: For a field that is a tuple: the file may give one value or a list of values.
 OneOrMore = BeforeValidator(_several)
-#: A finite number of 0 or more.
+#: A finite number, at least 0.
 Amount: TypeAlias = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 def one_of(*names: str) -> AfterValidator:
-    """A validator for a text, or a key of a table, that must be one of ``names``."""
+    """Return a validator for a text, or the key of a table, that must be one of ``names``."""
 
     def check(text: str) -> str:
         if text not in names:
@@ -78,18 +78,18 @@ def one_of(*names: str) -> AfterValidator:
 def load(
     kind: type[Kind], source: Path | Traversable | str, what: str, fix: str = "", **fixed: object
 ) -> Kind:
-    """A TOML file, or TOML text, as the dataclass ``kind``.
+    """Read a TOML file, or TOML text, as the dataclass ``kind``.
 
     ``source`` is the file or, as a ``str``, the text. ``what`` and ``fix`` are as in :func:`read`.
     ``fixed`` gives the values of fields that the file must not set. Raises ``UsageProblem`` if the
-    file doesn't exist, ``BadInput`` with the key and the expected value if the content is invalid.
+    file doesn't exist. Raises ``BadInput``, with the key and expected value, for invalid content.
     """
     content = parsed(source if isinstance(source, str) else read_text(source, what, fix), what)
     return checked(kind, content, what, **fixed)
 
 
 def checked(kind: type[Kind], content: Mapping[str, Any], what: str, **fixed: object) -> Kind:
-    """The content of a file as the dataclass ``kind``. Raises ``BadInput`` as :func:`load`."""
+    """Return a file's content as the dataclass ``kind``. Raises ``BadInput`` like :func:`load`."""
     for key in fixed.keys() & content.keys():
         raise BadInput(what, f"unknown key {key}")
     try:  # as JSON: pydantic's strict mode takes lists for tuples in JSON only
@@ -107,12 +107,12 @@ def checked(kind: type[Kind], content: Mapping[str, Any], what: str, **fixed: ob
 
 
 def _table_of(value: object) -> dict[str, str]:
-    """A date or time as a table, which no field for a text accepts."""
+    """Return a date or time as a table, which no text field accepts."""
     return {type(value).__name__: str(value)}
 
 
 def _fault(kind: type, error: Mapping[str, Any], what: str) -> BadInput:
-    """The one-line error for an error of pydantic; it keeps messages of Plumbline's validators."""
+    """Make the one-line error for pydantic's error; messages of Plumbline's validators are kept."""
     # ("pairs", 0, "b") is the key `pairs 1, b`.
     parts = (f" {x + 1}, " if isinstance(x, int) else f"{x}." for x in error["loc"])
     place = "".join(parts).replace(". ", " ").replace(",  ", ", ").rstrip("., ")
@@ -133,7 +133,7 @@ def _fault(kind: type, error: Mapping[str, Any], what: str) -> BadInput:
 
 
 def read(file: Path | Traversable, what: str = "", fix: str = "") -> dict[str, Any]:
-    """The content of a TOML file; ``what`` names it in messages, ``fix`` is advice if it's missing.
+    """Read a TOML file; messages name it ``what``, and ``fix`` is advice if the file is missing.
 
     Raises ``UsageProblem`` if the file doesn't exist, ``BadInput`` if it isn't TOML in UTF-8.
     """
@@ -142,7 +142,7 @@ def read(file: Path | Traversable, what: str = "", fix: str = "") -> dict[str, A
 
 
 def read_text(file: Path | Traversable, what: str, fix: str = "") -> str:
-    """A file's text. ``UsageProblem`` if it's missing, ``BadInput`` if unreadable or not UTF-8."""
+    """Read a text file; ``UsageProblem`` if missing, ``BadInput`` if unreadable or not UTF-8."""
     try:
         return (content(file) if isinstance(file, Path) else file.read_bytes()).decode()
     except FileNotFoundError:
@@ -152,7 +152,7 @@ def read_text(file: Path | Traversable, what: str, fix: str = "") -> str:
 
 
 def parsed(text: str, what: str) -> dict[str, Any]:
-    """The content of a TOML text. Raises ``BadInput`` if it isn't valid TOML."""
+    """Parse a TOML text. Raises ``BadInput`` if it isn't valid TOML."""
     try:
         return tomllib.loads(text)
     except (ValueError, RecursionError) as e:

@@ -1,8 +1,8 @@
 """Word lists, one TOML file per list: in this directory, or at a path that a user gives.
 
-A list has pairs of words, each with a weight in the list's mean; the names of the two groups that
-the words of a pair belong to; and unpaired words, which are counted too. Other packages register
-lists by entry points: see docs/extend.md.
+A list has pairs of words, each with a weight in the list's mean, and the names of the two groups
+that the words of a pair belong to. It may have unpaired words, which are counted too. Other
+packages register lists by entry points: see docs/extend.md.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Word: TypeAlias = Annotated[str, AfterValidator(_one_word)]
 class WordPair:
     """Two words, one of each group, and the pair's weight in the list's mean, at least 0.
 
-    A file names the words ``a`` and ``b``, or ``female`` and ``male`` (see ``neutral``).
+    A file's keys for the words are ``a`` and ``b``, or ``female`` and ``male`` (see ``neutral``).
     """
 
     a: Word
@@ -53,16 +53,16 @@ class WordPair:
         return f"{self.a}/{self.b}"
 
 
-#: Names of the groups for a file whose pairs have the keys ``female`` and ``male``, and in
-#: ``side_names`` for a contrast whose list is missing or names no groups.
+#: Names of the groups if a file's pairs have the keys ``female`` and ``male``. ``side_names`` also
+#: uses them for a contrast whose list is missing or names no groups.
 GENDERS = ("female", "male")
 
 
 @dataclass(frozen=True)
 class WordList:
-    """A named list of pairs and of unpaired words, with its source.
+    """A named list of pairs and unpaired words, with its source.
 
-    ``groups``: names of the groups that the first and the second words of the pairs belong to.
+    ``groups`` names the groups that the first and the second words of the pairs belong to.
     """
 
     name: str
@@ -86,12 +86,12 @@ class WordList:
 
     @property
     def hash(self) -> str:
-        """Twelve hex digits of the words, their order and weights; the name does not matter."""
+        """Hash (12 hex digits) of the words, their order and weights, but not of the name."""
         content = [[(p.a, p.b, p.weight) for p in self.pairs], self.unpaired]
         return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:12]
 
     def rows(self, corpus: str) -> list[dict[str, object]]:
-        """The rows of table `word_list` for a corpus counted with this list."""
+        """Make the rows of table `word_list` for a corpus counted with this list."""
         fixed = {"corpus": corpus, "word_list": self.name, "source": self.source}
         groups = dict(zip(("group_a", "group_b"), self.groups or (), strict=False))
         entries: list[dict[str, object]] = [
@@ -102,7 +102,7 @@ class WordList:
 
 
 def from_rows(rows: Iterable[Mapping[str, Any]]) -> WordList:
-    """The list from its rows, as `WordList.rows` returned them: at least one, in any order.
+    """Make a list from the rows that `WordList.rows` made: at least one, in any order.
 
     >>> from_rows(load("neutral").rows("novels")).hash == load("neutral").hash
     True
@@ -117,10 +117,10 @@ def from_rows(rows: Iterable[Mapping[str, Any]]) -> WordList:
 
 
 def side_names(contrast: str, lists: Iterable[WordList]) -> tuple[str, str]:
-    """Names of a contrast's two sides; a lean above 0 is to the first side, below 0 to the second.
+    """Name a contrast's sides. A lean above 0 is towards the first side, below 0 the second.
 
-    They are the words of a pair, or the groups of the list that the contrast is named after, or
-    ``GENDERS`` if ``lists`` lacks that list or the list has no groups.
+    The sides are the words of a pair, or the groups of the list that the contrast is named after,
+    or ``GENDERS`` if that list is not in ``lists`` or has no groups.
 
     >>> side_names("old/young", []), side_names("gendered-sum", [load("gendered")])
     (('old', 'young'), ('female words', 'male words'))
@@ -143,7 +143,7 @@ LISTS = Registry(
 
 @toml_table
 class WordListFile:
-    """The content of a list's file. ``targets`` are the unpaired words."""
+    """The content of a list's file; ``targets`` are the unpaired words."""
 
     description: Text
     source: Text
@@ -159,12 +159,11 @@ class WordListFile:
             raise ValueError('groups is missing: name both sides, as groups = ["old", "young"]')
 
     def named(self, name: str) -> WordList:
-        """The file's list, under a name."""
         return WordList(name, self.description, self.source, self.pairs, self.targets, self.groups)
 
 
 def neutral(table: Any) -> Any:
-    """A list's table with pairs ``{ female, male }`` rewritten as ``{ a, b }``, and with groups.
+    """Rewrite pairs ``{ female, male }`` of a list's table as ``{ a, b }``, and add the groups.
 
     >>> neutral({"pairs": [{"female": "she", "male": "he"}]})
     {'pairs': [{'a': 'she', 'b': 'he'}], 'groups': ['female', 'male']}
@@ -180,11 +179,11 @@ def neutral(table: Any) -> Any:
 
 
 def load(name: str) -> WordList:
-    """Read a list by its name, or from the TOML file at a path; its name is then the file's stem.
+    """Load a list by its name, or from a TOML file, whose stem is then its name.
 
-    Raises ``UsageProblem`` for an unknown name or file, a name that several packages register, and
-    a file whose stem is the name of a list; ``BadInput``, with the entry and the reason, for an
-    invalid file.
+    Raises ``UsageProblem`` for an unknown name or file, for a name that several packages register,
+    and for a file whose stem is the name of a list. Raises ``BadInput``, with the entry and the
+    reason, for an invalid file.
 
     >>> [p.contrast for p in load("gendered").pairs][:2]
     ['she/he', 'her/his']
