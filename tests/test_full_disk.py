@@ -1,0 +1,125 @@
+"""Warehouses on disks that are full: one line, status 3, and nothing lost.
+
+They are real: mounts in a namespace of the command's own, which root's rights do not get around.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from plumbline.warehouse.input.shards import write_jsonl_zst
+from plumbline.warehouse.storage.store import Store
+from tests.conftest import REPOSITORY
+from tests.metric_rows import fill, pair
+from tests.test_constrain import filled
+from tests.tiny_models import save
+
+_UNSHARE = ("unshare", "--mount", "--map-root-user")
+#: The place on a disk of its own without room: what was there, and a file that fills the rest. Then
+#: room is made and the command started again. Prints the status of the first.
+_FULL = """
+cp -a "$0" "$0.kept" && mount -t tmpfs -o size=24m tmpfs "$0" && cp -a "$0.kept/." "$0"
+head -c 64m /dev/zero > "$0/filler" 2>/dev/null
+[ "$ROOM" = 0 ] || truncate -s "-$ROOM" "$0/filler"
+"$@"
+echo "first: $?"
+rm "$0/filler"
+exec "$@"
+"""
+
+
+def can_mount() -> bool:
+    if shutil.which("unshare") is None:
+        return False
+    made = subprocess.run(
+        [*_UNSHARE, "mount", "-t", "tmpfs", "tmpfs", "/mnt"], capture_output=True, check=False
+    )
+    return made.returncode == 0
+
+
+pytestmark = pytest.mark.skipif(not can_mount(), reason="no mounts in a namespace of one's own")
+
+
+@dataclass(frozen=True)
+class Place:
+    """A directory with the warehouse `w`, a shard and a tiny model beside it."""
+
+    root: Path
+
+    def run(
+        self, script: str, disk: str, *command: str, room: int = 0
+    ) -> subprocess.CompletedProcess[str]:
+        """A command with the directory ``disk`` on a disk that the script makes of it."""
+        kept = {k: v for k, v in os.environ.items() if not k.startswith(("PREFECT_", "PLUMB"))}
+        kept |= {"PYTHONPATH": str(REPOSITORY)}
+        kept["ROOM"] = str(room)
+        return subprocess.run(
+            [*_UNSHARE, "sh", "-c", script, str(self.root / disk), *command],
+            cwd=self.root,
+            env=kept,
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
+    root = tmp_path_factory.mktemp("disks")
+    save("gpt2", root / "model")
+    write_jsonl_zst(root / "a.jsonl.zst", ["she has tea and he has coffee in the morning"] * 400)
+    store = filled(Store.open(root / "w"))
+    counts = [{"corpus": "c", "word": w, "n_word": 4} for w in ("tea", "she", "he")]
+    store.publish("word_count", counts, unit="a", run_id="r")
+    counted = {"corpus": "c", "rule": "pairs", "window_tokens": 10, "word": "tea"}
+    pairs = [{**counted, "target": w, "n_pair": 2} for w in ("she", "he")]
+    store.publish("pair_count", pairs, unit="a", run_id="r")
+    fill(store, "benchmark_pair", [pair("d", "1", sentence_a="She ran.", sentence_b="He ran.")])
+    (row,) = store.read("corpus").to_pylist()
+    row |= {"n_kept_tokens": 12, "n_pairs": 9, "rule": "pairs", "window_tokens": 10}
+    store.publish("corpus", [row], unit="corpus", run_id="r")
+    (root / "models").mkdir()
+    return Place(root)
+
+
+_SHORT = ("--max-tokens", "3000")
+_PLUMBLINE = (sys.executable, "-c", "from plumbline.pipelines.command.main import entry; entry()")
+WAREHOUSE = ("--warehouse", "w")
+COMMANDS = {
+    "count": ("corpus", "count", "a.jsonl.zst", "--corpus", "n", "--targets", "she-he", *WAREHOUSE),
+    "score": ("score", "--model", "model", "--benchmark", "d", *WAREHOUSE),
+    "train": ("train", "a.jsonl.zst", "--name", "m", "--corpus", "c", *_SHORT, *WAREHOUSE),
+    "associate": ("corpus", "associate", "--corpus", "c", *WAREHOUSE),
+    "constrain": ("benchmark", "constrain", "--corpus", "c", "--benchmark", "b", *WAREHOUSE),
+}
+
+
+def refused(err: str, sign: str) -> bool:
+    """Whether the stream of errors holds one line of ours and no traceback."""
+    lines = [line for line in err.splitlines() if line.startswith("error:")]
+    return len(lines) == 1 and sign in lines[0] and "Traceback" not in err
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", list(COMMANDS))
+def test_a_full_warehouse_is_one_line_and_goes_on_with_room(place: Place, name: str) -> None:
+    done = place.run(_FULL, "w", *_PLUMBLINE, *COMMANDS[name])
+    assert "first: 3\n" in done.stdout and done.returncode == 0, done.stdout + done.stderr
+    assert refused(done.stderr, "No space left on device"), done.stderr
+
+
+@pytest.mark.slow
+def test_a_disk_that_fills_while_a_model_is_written(place: Place) -> None:
+    """Some of the model's files fit, its weights of 2.6 MB don't."""
+    command = ["another" if word == "m" else word for word in COMMANDS["train"]]
+    done = place.run(_FULL, "models", *_PLUMBLINE, *command, room=1 << 21)
+    assert "first: 3\n" in done.stdout and done.returncode == 0, done.stdout + done.stderr
+    assert refused(done.stderr, "No space left on device"), done.stderr
