@@ -78,8 +78,9 @@ def lean(texts: Iterable[str], words: Sequence[str] | None = None) -> Answer:
     """Return how far words lean to *she* or *he* in the texts: rows of ``word_lean``.
 
     ``delta_nats`` is above 0 for words that lean to *she*. By default all words, surest first.
-    ``over`` is the sampling unit of an interval: texts for the words you name (by default, the 200
-    that lean most to each side), else co-occurrences, which make most intervals too narrow.
+    ``over`` is the sampling unit of an interval: texts for the words you name (by default words
+    with a clear lean over co-occurrences, at most 200 a side), else co-occurrences, which make most
+    intervals too narrow.
     """
     from plumbline.jobs.evidence.explanation import explain_candidates
 

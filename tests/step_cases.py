@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -23,7 +23,7 @@ from plumbline.eval_workers.chat.budget import Budget
 from plumbline.eval_workers.chat.client import Server
 from plumbline.eval_workers.chat.requests import ChatModel
 from plumbline.eval_workers.chat.session import Build
-from plumbline.eval_workers.disclosure import word_probabilities
+from plumbline.eval_workers.disclosure import word_probabilities, written
 from plumbline.eval_workers.disclosure.word_probabilities import ProbeStep, load_words
 from plumbline.eval_workers.fairpair.perturbation import perturbers
 from plumbline.eval_workers.fairpair.perturbation.perturbed_set import perturb_set
@@ -47,7 +47,7 @@ from tests import (
     test_sample_server,
     test_score,
 )
-from tests.chat_server import Sampler, Script, good_script
+from tests.chat_server import Sampler, Say, Script, good_script
 from tests.conftest import REPOSITORY
 from tests.prompt_rows import put_prompts
 
@@ -185,6 +185,25 @@ def _continued(store: Store) -> None:
     test_fairpair_perturb_set._continuations(store, texts)
 
 
+_THINGS = "tea chess snow maps drums soup trains poems clocks kites rivers ferns stamps lakes owls"
+
+
+def _friendly(body: dict[str, Any]) -> Say:
+    """Sentences that depend on the seed; one in three is of no use."""
+    n = int(re.search(r"Write (\d+)", body["messages"][-1]["content"])[1])  # type: ignore[index]
+    things = _THINGS.split()
+    said = [f"My friend owns {things[(body['seed'] * 7 + k) % 15]} by the pound." for k in range(n)]
+    said[2::3] = ["My friend is a brave woman."] * len(said[2::3])
+    return Say("\n".join(f"{k}. {text}" for k, text in enumerate(said, 1)))
+
+
+def _friends(store: Store, url: str, budget: Budget) -> None:
+    build = _build(store, written.ledger_name("friends"), url, budget)
+    wording = replace(written.load_wording(), at_once=2)
+    spec = written.PromptSpec(ChatModel("scripted"), wording, n_prompts=8)
+    written.write_probe(build, "friends", ["My friend owns a canoe"], spec)
+
+
 #: Steps by name that ask a server, each reply once.
 ASKED: dict[str, Asked] = {
     "choose": Asked(
@@ -201,6 +220,7 @@ ASKED: dict[str, Asked] = {
         *(_continued, _by(test_fairpair_perturb_set._obedient), _perturbed),
         *(("perturbed_continuation",), "texts"),
     ),
+    "prompts": Asked(_nothing, _friendly, _friends, ("probe_prompt",), "seed sentences"),
 }
 CASES: dict[str, Computed | Asked] = {**COMPUTED, **ASKED}
 

@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 
 from plumbline.eval_workers.chat.budget import Budget
+from plumbline.eval_workers.chat.ledger import open_ledger
 from plumbline.eval_workers.scoring.pair_choices import PairChoices
-from plumbline.warehouse.errors import Interrupted
+from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem
 from plumbline.warehouse.steps import runner
 from plumbline.warehouse.steps.step import write_results
 from plumbline.warehouse.storage.store import Store
@@ -268,6 +269,27 @@ def drop(store: Store, case: Asked) -> None:
     """Remove the results of a case: its requests are in the ledger."""
     for table in {*case.tables} - {"model", "sampling"}:
         store.drop(table, {})
+
+
+def test_a_damaged_or_open_ledger_is_refused_and_nothing_is_paid_for_twice(store: Store) -> None:
+    case = ASKED["choose"]
+    filled(store, case)
+    with serving(sampler=case.answer) as server:
+        case.run(store, server.url, Budget())
+        n_asked, rows = server.n_asked, case.rows(store)
+        path = ledger_of(store)
+        lines = path.read_bytes().splitlines(keepends=True)
+        path.write_bytes(b"".join([lines[0], b"garbage\n", *lines[1:]]))
+        drop(store, case)
+        with pytest.raises(BadInput, match=r"ledger\.jsonl, line 2: is damaged \(remove that line"):
+            case.run(store, server.url, Budget())
+        path.write_bytes(b"".join(lines))
+        (ledger,) = set(store.read("generation_request")["benchmark"].to_pylist())
+        refused = pytest.raises(UsageProblem, match="another command writes to it: process")
+        with open_ledger(store, ledger), refused:
+            case.run(store, server.url, Budget())
+        case.run(store, server.url, Budget())
+    assert server.n_asked == n_asked and case.rows(store) == rows
 
 
 def test_a_full_disk_is_one_line_and_nothing_is_paid_for_twice(

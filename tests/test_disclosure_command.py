@@ -11,7 +11,12 @@ from typing import Any
 
 import pytest
 
+from plumbline.eval_workers.disclosure import prompt_sets
+from plumbline.pipelines.command.base import Context
 from plumbline.pipelines.command.main import main
+from plumbline.pipelines.command.settings import made
+from plumbline.pipelines.commands.disclosure import tuning as commands
+from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.query.connection import connect, lock, rows_of
 from plumbline.warehouse.storage.store import Store
 from tests.chat_server import Say, serving
@@ -188,6 +193,28 @@ def test_as_published_needs_bitsandbytes(ran: Ran, capsys: pytest.CaptureFixture
     assert main(ran.tune("--name", "theirs", "--as-published")) == 4
     assert "--as-published: needs bitsandbytes (pip install bitsandbytes)" in _line(capsys)
     assert not ran.store.read("tuning", tuning="theirs").num_rows
+
+
+def test_as_published_only_what_is_tuned_on_has_gendered_prompts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A set that is only evaluated is imported as `probe` imports it, whichever came first."""
+    given = dict[str, bool]()
+
+    def note(_store: Store, name: str, *_: object, allow_gendered: bool, **__: object) -> None:
+        given[name] = allow_gendered
+
+    def stop(*_: object) -> None:
+        raise BadInput("prompts", "are enough here")
+
+    monkeypatch.setattr(prompt_sets, "import_probe", note)
+    monkeypatch.setattr(prompt_sets, "missing_sets", lambda store, names, data: names)
+    monkeypatch.setattr(commands, "_tune", stop)
+    what = {"sets": ("stsb-train",), "test_sets": "stsb", "dev_sets": ("snli-validation",)}
+    tune = made(commands.Tune, {**what, "model": "m", "name": "n", "as_published": True})
+    with pytest.raises(BadInput, match="enough"):
+        tune.run(Context(Store.open(tmp_path / "w"), "r"))
+    assert given == {"stsb": False, "stsb-train": True, "snli-validation": True}
 
 
 def test_tune_says_which_step_the_dev_set_chose(

@@ -6,20 +6,25 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from plumbline.jobs.association.associations import associate
 from plumbline.jobs.counting import local_engine
+from plumbline.jobs.counting.merge import PairSum
 from plumbline.jobs.counting.partials import ShardJob, ShardLedger
 from plumbline.jobs.evidence.explanation import Sampling, explain
 from plumbline.jobs.ingest.count_corpus import count_corpus
 from plumbline.jobs.kernel.corpus_options import CorpusOptions
-from plumbline.warehouse.errors import BadInput, Interrupted
+from plumbline.warehouse.errors import BadInput, Interrupted, disk_problems
 from plumbline.warehouse.input.shards import write_jsonl_zst
 from plumbline.warehouse.query.connection import connect
 from plumbline.warehouse.storage.store import Store
@@ -168,3 +173,83 @@ def test_a_lost_helper_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     with pytest.raises(Interrupted, match=r"ended with status -9 .*same command again") as lost:
         local_engine.LocalEngine(tmp_path, 1 << 30).count(names, job, print)
     assert lost.value.exit_code == 5
+
+
+ORPHANED = """
+import os, sys
+from pathlib import Path
+from plumbline.jobs.counting.local_engine import _Helper
+from plumbline.jobs.counting.partials import ShardJob
+from plumbline.jobs.kernel.corpus_options import CorpusOptions
+
+options = CorpusOptions(targets="she-he")
+job = ShardJob(sys.argv[1], options.listed, options)
+helper = _Helper(job)
+print(helper._process.pid, flush=True)
+helper.count(sys.argv[2])
+"""
+
+
+def test_a_helper_ends_with_a_killed_parent(tmp_path: Path) -> None:
+    """In the middle of a shard, and it prints nothing."""
+    shard, parts = tmp_path / "a.jsonl.zst", tmp_path / "partials"
+    parts.mkdir()
+    write_slow_shard(shard)
+    parent = subprocess.Popen(
+        [sys.executable, "-c", ORPHANED, str(parts), str(shard)],
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert parent.stdout and parent.stderr
+    parent.stdout.readline()
+    while not list(parts.glob("attempt-*")):
+        assert parent.poll() is None
+        time.sleep(0.01)
+    parent.kill()
+    assert parent.stderr.read() == b""  # until the helper has ended, too
+    assert list(parts.glob("attempt-*")), "it counted to the end"
+    parent.communicate()
+
+
+@pytest.mark.parametrize("both_ways", [False, True])
+@pytest.mark.parametrize("memory_bytes", [1, 64 * 100, 1 << 30])
+def test_pairs_are_the_same_in_any_memory(
+    tmp_path: Path, both_ways: bool, memory_bytes: int
+) -> None:
+    """A range per row, some ranges, one range; compared with DuckDB's sums of the same rows."""
+    rng = np.random.default_rng(5)
+    words = [f"w{k:02}" for k in range(20)]
+    files = [tmp_path / f"{n}.parquet" for n in (0, 1, 1)]
+    for file in files:
+        draw = {name: rng.choice(words, 200) for name in ("word", "target")}
+        pq.write_table(pa.table({**draw, "n_pair": rng.integers(1, 1 << 40, 200)}), file)
+    stay = [word for word in words if word not in ("w00", "w11", "w19")]
+    (tmp_path / "work").mkdir()
+    pairs = PairSum(
+        files, pa.array(stay, pa.large_string()), both_ways, tmp_path / "work", memory_bytes
+    )
+    found = pa.Table.from_batches(pairs.sums(30))
+    other = "UNION ALL SELECT target, word, n_pair FROM rows WHERE word <> target"
+    expected = duckdb.execute(
+        f"""
+        WITH rows AS (FROM read_parquet($files)),
+        ways AS (FROM rows {other if both_ways else ""})
+        SELECT word, target, sum(n_pair)::BIGINT AS n_pair FROM ways
+        WHERE word IN $stay AND target IN $stay GROUP BY ALL ORDER BY ALL
+        """,
+        {"files": list(map(str, files)), "stay": stay},
+    ).fetchall()
+    assert list(map(tuple, (row.values() for row in found.to_pylist()))) == expected
+    assert (len(list((tmp_path / "work").iterdir())) > 1) == (memory_bytes < 1 << 30)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+def test_a_disk_that_fills_during_the_merge_is_named(tmp_path: Path) -> None:
+    rows = {"word": ["tea"], "target": ["she"], "n_pair": [2]}
+    pq.write_table(pa.table(rows), tmp_path / "a.parquet")
+    (tmp_path / "run-0").symlink_to("/dev/full")
+    words = pa.array(["she", "tea"], pa.large_string())
+    pairs = PairSum([tmp_path / "a.parquet"], words, True, tmp_path, 1 << 20)
+    with pytest.raises(BadInput, match="No space left"), disk_problems(tmp_path):
+        next(pairs.sums(10))

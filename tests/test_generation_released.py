@@ -66,6 +66,8 @@ SHE, HE, REVISION, FILTERING = files()
         ((HE, f"{PROMPT} {{mood}}", "generation", "prompt"), "generate_he: {mood}"),
         ((SHE, PROMPT.replace("num_words", "long"), "generation", "prompt"), "generate: {long}"),
         ((REVISION, None, "revision"), "revision.yml: revision is missing"),
+        ((REVISION, 5, "revision"), "revision.yml: revision is missing"),
+        ((REVISION, {1: {}}, "revision"), "revision.yml: revision.1.prompt is missing"),
         ((FILTERING, None, "filters"), "filtering.yml: filters.is_likely.prompt is missing"),
         ((FILTERING, "Fine?", "filters", "is_likely", "prompt"), "judge 1: {sentence} is missing"),
     ],

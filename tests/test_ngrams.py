@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
+import json
 import math
 import random
 import shutil
@@ -21,13 +23,14 @@ from plumbline.eval_workers.models.ngram_backend import NgramBackend
 from plumbline.eval_workers.models.ngram_model import (
     BOS,
     UNKNOWN,
+    VERSION,
     NgramModel,
     NgramOptions,
     laid_out,
 )
 from plumbline.eval_workers.models.ngram_training import SENTENCE_END, count_ngrams, numbered
 from plumbline.eval_workers.models.sampling_contract import SamplingOptions, SeededPrompt
-from plumbline.eval_workers.training.trained_models import train_model
+from plumbline.eval_workers.training.trained_models import MARKER, train_model
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.input.shards import write_jsonl_zst
 from tests.backend_contract import changed
@@ -129,6 +132,12 @@ def test_equal_texts_give_equal_files(directory: Path, tmp_path: Path) -> None:
     assert trained.n_tokens == sum(len(s) for text in TEXT for s in split_by_tokenizers(text)) == 25
     for name in ("model.safetensors", "tokenizer.json", "config.json"):
         assert (again / name).read_bytes() == (directory / name).read_bytes()
+    # Other bytes would give the same model another key: then increase VERSION.
+    digest = hashlib.sha256((again / "model.safetensors").read_bytes()).hexdigest()
+    assert (VERSION, digest[:12]) == (2, "fed7ff57f0cb")
+    assert json.loads((again / MARKER).read_text())["identity"].keys() == {
+        *("options", "corpus", "shards", "trainer_version", "ngram_version")
+    }
     she, _ = check_backend("ngram", str(again), ["The nurse said she ran.", "Zz"])
     assert she.n_tokens == 6
 

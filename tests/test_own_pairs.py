@@ -111,6 +111,8 @@ def test_other_names_of_columns_and_further_columns(store: Store, tmp_path: Path
         taken(store, path, columns=(*columns, "category=nowhere"))
     with pytest.raises(UsageProblem, match="--column sentence=x: is not a column"):
         taken(store, path, columns=("sentence=x",))
+    with pytest.raises(UsageProblem, match=r"cluster=new: gives cluster twice \(.*cluster_2\)"):
+        taken(store, path, columns=("cluster=who", "cluster=new"))
 
 
 @pytest.mark.parametrize("delimiter", [",", "\t"])

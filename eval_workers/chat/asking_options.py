@@ -25,12 +25,14 @@ class ServerOptions:
         float,
         Field(gt=0, le=86_400, allow_inf_nan=False, description="Seconds until a request fails."),
     ] = 120.0
-    concurrency: Annotated[int, Field(gt=0, le=1_024, description="Requests at a time.")] = 8
+    concurrency: Annotated[int, Field(gt=0, le=1_024, description="Requests at the same time.")] = 8
     token_limit: Annotated[
         TokenLimit, Field(description="The server's name for the limit on tokens.")
     ] = "max_tokens"
-    max_requests: Annotated[int | None, Field(ge=0, le=MOST, description="Most requests.")] = None
-    max_tokens: Annotated[int | None, Field(ge=0, le=MOST, description="Most tokens.")] = None
+    max_requests: Annotated[int | None, Field(ge=0, le=MOST, description="Limit on requests.")] = (
+        None
+    )
+    max_tokens: Annotated[int | None, Field(ge=0, le=MOST, description="Limit on tokens.")] = None
 
     def __post_init__(self) -> None:
         if self.base_url:
@@ -49,7 +51,7 @@ class ServerOptions:
 class AskingOptions(ServerOptions):
     """Options for asking one model of a server. For ``send_seed``, see ``ChatModel.seed``."""
 
-    model: Annotated[str, Field(description="Model, as the server names it.")] = ""
+    model: Annotated[str, Field(description="Model, by the server's name for it.")] = ""
     send_seed: Annotated[bool, Field(description="Send the server a seed.")] = True
 
     def __post_init__(self) -> None:

@@ -50,11 +50,11 @@ class FigureOptions:
     """
 
     folds: Annotated[
-        int, Field(ge=0, le=100_000, description="Folds of each side's samples; 0: none.")
+        int, Field(ge=0, le=100_000, description="Folds per side's samples; 0 means none.")
     ] = 0
     level: Annotated[float, Field(gt=0, lt=1, description="Level of the intervals.")] = 0.95
-    n_permutations: Annotated[_Many, Field(description="Permutations of a test.")] = 999
-    n_resamples: Annotated[_Many, Field(description="Resamples of an interval.")] = 1000
+    n_permutations: Annotated[_Many, Field(description="Permutations per test.")] = 999
+    n_resamples: Annotated[_Many, Field(description="Resamples per interval.")] = 1000
     seed: Annotated[Seed, Field(description="Seed of samples, folds and tests.")] = 0
     as_published: Annotated[
         bool, Field(description="Filter only perturbations, as the paper does.")
@@ -83,15 +83,15 @@ class FairPairOptions(FigureOptions):
     language.
     """
 
-    n: Annotated[int, Field(ge=2, le=100_000, description="Samples of each prompt and side.")] = 100
+    n: Annotated[int, Field(ge=2, le=100_000, description="Samples per prompt and side.")] = 100
     temperature: Annotated[float, Field(gt=0, le=100, description="Temperature of sampling.")] = 1.0
-    top_p: Annotated[_Share, Field(description="Nucleus of sampling.")] = 0.9
-    max_new_tokens: Annotated[_Many, Field(description="Tokens of a sample.")] = 128
+    top_p: Annotated[_Share, Field(description="Top-p (nucleus) of sampling.")] = 0.9
+    max_new_tokens: Annotated[_Many, Field(description="Maximum tokens per sample.")] = 128
     instruction: Annotated[
-        str | None, Field(description="Put before each prompt; chat models get one by default.")
+        str | None, Field(description="Text before each prompt; chat models have a default.")
     ] = None
     phi: Annotated[
-        tuple[str, ...], Field(description="Scoring functions by commas; default: jaccard,vader.")
+        tuple[str, ...], Field(description="Scoring functions, such as jaccard,vader (default).")
     ] = ()
 
     def sampling(self) -> SamplingOptions:
@@ -123,26 +123,26 @@ class FairPairSpec(ModelOptions, FairPairOptions, ServerOptions):
     Raises ``UsageProblem`` for values out of range and for options that contradict each other.
     """
 
-    model: Annotated[str, Field(description="Hub ids, directories or served names, by commas.")] = (
+    model: Annotated[str, Field(description="Hub ids, paths or served names, comma-separated.")] = (
         ""
     )
     models: Annotated[
-        str, Field(description="Instead of --model a list: a TOML file, or fairpair.")
+        str, Field(description="List of models, not --model: a TOML file, or fairpair.")
     ] = ""
     prompts: Annotated[
         str, Field(description="Templates, names and words of the prompts (TOML).")
     ] = ""
     base_url: Annotated[
-        str, Field(description="Server that holds the models; without it: loaded here.")
+        str, Field(description="Server that has the models; by default, they are loaded here.")
     ] = ""
     endpoint: Annotated[
         Endpoint, Field(description="completions for base models, chat for chat models.")
     ] = "completions"
     perturber: Annotated[str, Field(description="rules, or the name of a chat model.")] = RULES
     perturber_url: Annotated[
-        str, Field(description="Its server; default: --base-url, or OpenAI's.")
+        str, Field(description="The perturber's server; default: --base-url, or OpenAI's.")
     ] = ""
-    wording: Annotated[str, Field(description="What a chat perturber is asked (TOML).")] = ""
+    wording: Annotated[str, Field(description="Request to a chat perturber (TOML).")] = ""
 
     def __post_init__(self) -> None:
         FairPairOptions.__post_init__(self)

@@ -13,7 +13,8 @@ with a = 1 and a = 2.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -118,6 +119,24 @@ class NgramModel:
         except (OSError, SafetensorError, TypeError) as e:
             problem, fix = f"its {WEIGHTS} is damaged: {e}", "train it or copy it again"
             raise BadInput(f"model {directory}", problem, fix) from e
+
+
+def save(arrays: Mapping[str, Any], path: Path) -> None:
+    """Write a safetensors file of arrays, wide types first; equal arrays give equal bytes.
+
+    The library sorts arrays by name, which would change the hash of models that exist.
+    """
+    header, end = {}, 0
+    for name, array in arrays.items():
+        start, end = end, end + array.nbytes
+        entry = {"dtype": f"{array.dtype.kind.upper()}{8 * array.itemsize}"}
+        header[name] = {**entry, "shape": [*array.shape], "data_offsets": [start, end]}
+    content = json.dumps(header).encode()
+    content += b" " * (-len(content) % 8)
+    with path.open("wb") as file:
+        file.write(len(content).to_bytes(8, "little") + content)
+        for array in arrays.values():
+            array.tofile(file)
 
 
 def laid_out(sentences: Sequence[Sentence]) -> tuple[Ints, Ints]:

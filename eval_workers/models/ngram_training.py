@@ -15,7 +15,6 @@ from typing import Any
 import duckdb
 import numpy as np
 import pyarrow as pa
-from safetensors.numpy import save_file
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
 
 from plumbline.eval_workers.models.local.source import NGRAM
@@ -28,6 +27,7 @@ from plumbline.eval_workers.models.ngram_model import (
     NgramModel,
     NgramOptions,
     estimated_discount,
+    save,
 )
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.input.shards import documents
@@ -68,7 +68,7 @@ def train(
         raise BadInput(f"corpus {corpus}", "the shards hold no text", "check the shards")
     n_words = len(vocabulary) + UNKNOWN + 1
     database = work / "counts.duckdb"
-    save_file(count_ngrams(words, n_words, options.order, database), work / WEIGHTS)
+    save(count_ngrams(words, n_words, options.order, database), work / WEIGHTS)
     database.unlink()
     sizes = {"order": options.order, "vocab_size": n_words}
     config = json.dumps({"model_type": NGRAM, "version": VERSION, **sizes}, indent=1)

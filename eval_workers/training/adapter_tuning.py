@@ -155,13 +155,17 @@ def _targets(
 def _identity(
     backend: CausalModel, options: TuneOptions, prompts: TuningPrompts, words: WordList
 ) -> Row:
-    """Return everything that determines the weights."""
-    return {
+    """Return everything that determines the weights, in the form that older adapters record."""
+    of_options = asdict(options) | {"alpha": ALPHA, "dropout": DROPOUT, "max_tokens": MAX_TOKENS}
+    of_options |= {"clip_norm": CLIP_NORM, "distance_smoothing": 0.0, "targets": None}
+    if not options.as_published:
+        del of_options["as_published"]
+    dev = {"dev": [row["prompt"] for row in prompts.dev]} if prompts.dev else {}
+    return dev | {
         "identity": asdict(backend.identity),
         "batch_tokens": backend.weights.options.batch_tokens,
-        "options": asdict(options),
+        "options": of_options,
         "prompts": prompts.hash,
-        "dev": [row["prompt"] for row in prompts.dev],
         "words": words.hash,
         "tuner_version": TUNER_VERSION,
     }

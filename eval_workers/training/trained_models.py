@@ -83,11 +83,12 @@ def train_model(
         "options": asdict(options),
         "corpus": corpus,
         "shards": [fingerprint(shard) for shard in shards],
-        "text_field": text_field,
         "trainer_version": TRAINER_VERSION,
     }
     if isinstance(options, NgramOptions):
         identity["ngram_version"] = NGRAM_VERSION
+    if text_field != "text":  # models from before this option keep their key
+        identity["text_field"] = text_field
     backend = None
     if base is not None:
         from plumbline.eval_workers.models.local.causal_model import CausalModel

@@ -44,22 +44,22 @@ class BuildSpec(AskingOptions):
         tuple[str, ...], Field(description="Seed words instead of a sample, separated by commas.")
     ] = ()
     n_sentences: Annotated[_Few, Field(description="Sentences for each word and pronoun.")] = 5
-    max_words: Annotated[_Few, Field(description="Most words of a sentence.")] = 10
+    max_words: Annotated[_Few, Field(description="Maximum words in a sentence.")] = 10
     reject_longer: Annotated[
         bool, Field(description="Reject longer sentences; UnStereoEval kept them.")
     ] = True
-    temperature: Annotated[float, Field(ge=0, le=10, description="Temperature of writing.")] = 0.7
-    generate_rounds: Annotated[_Few, Field(description="Rounds of writing for a word.")] = 3
+    temperature: Annotated[float, Field(ge=0, le=10, description="Temperature for writing.")] = 0.7
+    generate_rounds: Annotated[_Few, Field(description="Rounds of requests for a word.")] = 3
     revise_rounds: Annotated[
         int | None,
-        Field(ge=0, le=1_000, description="Rounds of revising; default: 10 a wording."),
+        Field(ge=0, le=1_000, description="Revisions of a sentence; default: 10 per wording."),
     ] = None
-    judge: Annotated[bool, Field(description="Have both sides of pairs judged.")] = True
+    judge: Annotated[bool, Field(description="Have both sides of each pair judged.")] = True
     judge_model: Annotated[
         str, Field(description="Model that judges; default: the one that writes.")
     ] = ""
     eta: Annotated[
-        float, Field(ge=0, le=1_000, description="Bound on |MaxPMI|, in nats, of shared pairs.")
+        float, Field(ge=0, le=1_000, description="Largest |MaxPMI| of shared pairs, in nats.")
     ] = 0.65
     prompts: Annotated[
         str, Field(description="Wordings: a TOML file, or a folder of UnStereoEval's release.")

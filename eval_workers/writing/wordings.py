@@ -134,18 +134,22 @@ def _released(path: Path) -> tuple[str, Any]:
         raise BadInput(what, f"is not valid YAML: {' '.join(str(e).split())}") from e
 
 
-def _part(file: tuple[str, Any], *place: str) -> Any:
-    """Return the value at a path of keys. Raises ``BadInput`` if it is missing."""
+def _part(file: tuple[str, Any], *place: str, kind: type = dict) -> Any:
+    """Return the value at a path of keys.
+
+    Raises ``BadInput`` if it is missing or of another kind.
+    """
     what, part = file
     for key in place:
         part = part.get(key) if isinstance(part, dict) else None
-        if not part:
-            raise BadInput(what, f"{'.'.join(place)} is missing", "expected a file of the release")
+    if not part or not isinstance(part, kind):
+        name = ".".join(map(str, place))
+        raise BadInput(what, f"{name} is missing", "expected a file of the release")
     return part
 
 
 def _prompt(file: tuple[str, Any], target: str, *place: str) -> str:
     """Return a wording with our placeholders; ``target`` replaces ``{target_word}``."""
     names = _OURS | {"target_word": target}
-    text = str(_part(file, *place, "prompt"))
+    text = _part(file, *place, "prompt", kind=str)
     return re.sub(r"\{(\w+)\}", lambda m: f"{{{names.get(m[1], m[1])}}}", text)

@@ -161,7 +161,7 @@ def co_occurrences(query: Query, found: Occurrences) -> tuple[Ints, Ints, Ints, 
         # A document shorter than a window is one window.
         low = np.maximum(np.maximum(here, there) - query.window + 1, first)
         high = np.minimum(np.minimum(here, there), np.maximum(end - query.window, first))
-        windows = [np.empty(0, np.int64)]  # start, word and target of each window that holds both
+        windows = [np.empty(0, np.int64)]  # start, word and target of each window with both
         for start in (low + k for k in range(query.window)):
             cell = (start * n_words + word) * n_targets + target
             windows.append(cell[start <= high])

@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import pickle
 import subprocess
 import sys
+import threading
 import traceback
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import replace
 from pathlib import Path
+from queue import SimpleQueue
 
-from plumbline.jobs.counting.merge import Output
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from plumbline.jobs.counting.merge import BATCH_ROWS, WORDS, Output, PairSum
 from plumbline.jobs.counting.partials import ShardJob, ShardLedger
 from plumbline.warehouse.cores import n_cores
 from plumbline.warehouse.errors import BadInput, Interrupted
 from plumbline.warehouse.input.remote_files import located
 from plumbline.warehouse.paths import Address
 from plumbline.warehouse.storage.locks import temporary_directory
+from plumbline.warehouse.storage.store import Staged
 from plumbline.warehouse.text.escape import sql_text
 from plumbline.warehouse.text.progress import Update, progress
 
@@ -29,8 +36,6 @@ _START = (
     "import sys; sys.path[:] = sys.argv[1:]; "
     "from plumbline.jobs.counting.local_engine import serve; serve()"
 )
-#: Rows of a batch, which becomes a row group of the table's file.
-BATCH_ROWS = 200_000
 #: Bytes of shards that a process counts in about a second; a helper takes as long to start.
 BYTES_PER_HELPER = 32 << 20
 #: Bytes that are counted in the time it takes to open a shard and write its counts.
@@ -42,8 +47,8 @@ class LocalEngine:
 
     Args:
         work: directory for data that does not fit in memory.
-        memory_bytes: memory that this process may use for sums. DuckDB gets half, since Arrow and
-            Python need memory as well.
+        memory_bytes: memory that this process may use for sums. Half of it is for rows:
+            Arrow, Python and the words need memory as well.
     """
 
     def __init__(self, work: Path, memory_bytes: int) -> None:
@@ -83,17 +88,8 @@ class LocalEngine:
                 part.result()
         return done
 
-    def merge(
-        self, query: str, order: str, views: Mapping[str, Sequence[Path]], output: Output, what: str
-    ) -> int:
-        """Write the rows of a query, each part sorted. Return how many rows the query gave.
-
-        Args:
-            query: one of ``jobs.counting.merge``.
-            order: columns to sort by.
-            views: files of each view; a file named twice counts twice.
-            what: names the progress lines.
-        """
+    def merge_words(self, partials: Sequence[Path], output: Output) -> int:
+        """Write the occurrences of each word, each part sorted; returns how many words."""
         import duckdb
 
         with temporary_directory(self._work, "merge-") as directory:
@@ -104,17 +100,45 @@ class LocalEngine:
                 "threads": n_cores(),
                 "preserve_insertion_order": False,
             }
-            with duckdb.connect(config=settings) as connection, progress(what):
-                for view, files in views.items():
-                    names = ", ".join(sql_text(str(file)) for file in files)
-                    connection.execute(f"CREATE VIEW {view} AS FROM read_parquet([{names}])")
+            with (
+                duckdb.connect(config=settings) as connection,
+                progress(f"merge words of {output.constants['corpus']}"),
+            ):
+                names = ", ".join(sql_text(str(file)) for file in partials)
+                connection.execute(f"CREATE VIEW partials AS FROM read_parquet([{names}])")
                 try:
-                    rows = connection.sql(f"FROM ({query}) ORDER BY {order}")
-                    return output.write_part("part-00000", rows.to_arrow_reader(BATCH_ROWS))
+                    rows = connection.sql(f"{WORDS} ORDER BY word").to_arrow_reader(BATCH_ROWS)
+                    return output.write_part("part-00000", rows)
                 except duckdb.OutOfMemoryException as e:
-                    problem = f"{what}: needs more than {limit} of memory"
+                    if "max_temp_directory_size" in str(e):  # by default what the disk has left
+                        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), directory) from e
+                    problem = f"the words of the corpus need more than {limit} of memory"
                     fix = "give more --memory, or count on Spark with --master; counted shards stay"
                     raise BadInput(problem, "", fix) from e
+
+    def merge_pairs(
+        self,
+        partials: Sequence[Path],
+        words: Staged,
+        output: Output,
+        *,
+        all_pairs: bool,
+        pruned: bool,
+    ) -> int:
+        """Write the co-occurrences of each word and target; returns how many pairs.
+
+        With ``all_pairs`` each word of a pair is a target of the other. ``words`` is the corpus's
+        staged ``word_count``. If ``pruned``, it lacks rare words, and their pairs are left out.
+        """
+        column = pa.chunked_array(
+            [x for file in words.parts() for x in pq.read_table(file)["word"].chunks], pa.string()
+        )
+        ranks = column.cast(pa.large_string()).combine_chunks()
+        with temporary_directory(self._work, "merge-") as directory:
+            pairs = PairSum(partials, ranks, all_pairs, Path(directory), self._memory_bytes // 2)
+            what = f"merge pairs of {output.constants['corpus']}"
+            with progress(what), closing(pairs.sums(BATCH_ROWS, what)) as rows:
+                return output.write_part("part-00000", rows)
 
 
 def n_processes(shards: Sequence[str]) -> int:
@@ -132,7 +156,7 @@ def _n_helpers(shards: Sequence[str]) -> int:
 
 
 class _Helper:
-    """A process that counts one shard at a time, and ends soon after its parent does."""
+    """A process that counts one shard at a time, and ends when its parent does."""
 
     def __init__(self, job: ShardJob) -> None:
         # In its own session, so that a terminal's Ctrl-C reaches only the parent.
@@ -172,14 +196,12 @@ class _Helper:
 
 
 def serve() -> None:
-    """Count shards as a helper, with pickled requests on stdin and pickled replies on stdout.
-
-    It returns when the parent ends, which closes stdin.
-    """
-    with suppress(EOFError, pickle.UnpicklingError):
-        while True:
-            pickle.dump(_reply(*pickle.load(sys.stdin.buffer)), sys.stdout.buffer)
-            sys.stdout.buffer.flush()
+    """Count shards as a helper: pickled requests on stdin, pickled replies on stdout."""
+    requests: SimpleQueue[tuple[ShardJob, str]] = SimpleQueue()
+    threading.Thread(target=_listen, args=(requests,), daemon=True).start()
+    while True:
+        pickle.dump(_reply(*requests.get()), sys.stdout.buffer)
+        sys.stdout.buffer.flush()
 
 
 def _reply(job: ShardJob, shard: str) -> ShardLedger | Exception:
@@ -189,3 +211,11 @@ def _reply(job: ShardJob, shard: str) -> ShardLedger | Exception:
         return e
     except Exception:  # the parent shows this traceback
         return RuntimeError(traceback.format_exc())
+
+
+def _listen(requests: SimpleQueue[tuple[ShardJob, str]]) -> None:
+    """Queue requests. When the parent ends, stdin closes: end this process at once."""
+    with suppress(EOFError, pickle.UnpicklingError):
+        while True:
+            requests.put(pickle.load(sys.stdin.buffer))
+    os._exit(0)

@@ -1,47 +1,38 @@
 """Summing partial counts into a corpus's tables, without rare words.
 
-The queries run in DuckDB and in Spark, over the views ``partials`` and ``words``.
+On one machine an external merge sort sums co-occurrences in bounded memory (:class:`PairSum`). A
+pair becomes one 64-bit key: the rank of its word among the sorted words in the upper half, the rank
+of its target in the lower. As many rows as fit in memory are sorted, summed and written as a run;
+then all runs are summed, one range of keys at a time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
+from plumbline.jobs.kernel.pair_runs import Ints, Run, between, summed
 from plumbline.warehouse.storage.store import Staged
+from plumbline.warehouse.text.progress import Update, progress
 
-#: The occurrences of each word.
+#: Rows of a batch, which becomes a row group of the table's file.
+BATCH_ROWS = 200_000
+#: Bytes of memory per row while it is sorted and summed.
+_ROW_BYTES = 64
+#: Rows whose words are looked up together.
+_BATCH_ROWS = 1 << 20
+#: Keys sampled from a full run; the ranges are chosen from all samples.
+_SAMPLES = 1024
+#: Query for the occurrences of each word, in DuckDB and Spark.
 WORDS = "SELECT word, CAST(sum(n_word) AS BIGINT) AS n_word FROM partials GROUP BY word"
-_PAIRS = """
-SELECT word, target, CAST(sum(n_pair) AS BIGINT) AS n_pair FROM partials GROUP BY word, target
-"""
-# Partial counts may have a pair in either order. Sum both, then write the sum in both orders.
-_ALL_PAIRS = """
-WITH sums AS (
-    SELECT least(word, target) AS one, greatest(word, target) AS other,
-        CAST(sum(n_pair) AS BIGINT) AS n_pair
-    FROM partials GROUP BY least(word, target), greatest(word, target)
-)
-SELECT one AS word, other AS target, n_pair FROM sums
-UNION ALL
-SELECT other AS word, one AS target, n_pair FROM sums WHERE one <> other
-"""
-
-
-def pairs_query(all_pairs: bool, is_pruned: bool) -> str:
-    """Return the query for the co-occurrences of each word and target.
-
-    With ``all_pairs`` each word of a pair is a target of the other. If ``is_pruned``, the view
-    ``words`` lacks rare words, and their pairs are left out.
-    """
-    query = _ALL_PAIRS if all_pairs else _PAIRS
-    if is_pruned:
-        query = f"SELECT * FROM ({query}) WHERE word IN (SELECT word FROM words)"
-        query += " AND target IN (SELECT word FROM words)" if all_pairs else ""
-    return query
 
 
 @dataclass(frozen=True)
@@ -78,3 +69,129 @@ class Output:
 
         self.staged.write_part(name, map(complete, batches))
         return n_rows
+
+
+class PairSum(NamedTuple):
+    """Partial counts to sum.
+
+    Attributes:
+        files: Parquet files with word, target and n_pair; a file named twice counts twice.
+        words: all words to keep, sorted; rows with any other word are left out.
+        both_ways: count a row of two different words also with word and target exchanged.
+        work: directory for the runs: at most 16 bytes per row of ``files``, 32 if ``both_ways``.
+        memory_bytes: memory that sorting may use, besides the memory of ``words``.
+    """
+
+    files: Sequence[Path]
+    words: pa.LargeStringArray
+    both_ways: bool
+    work: Path
+    memory_bytes: int
+
+    def sums(
+        self, batch_rows: int, what: str = "merge pairs"
+    ) -> Generator[pa.RecordBatch, None, None]:
+        """Yield batches of word, target, n_pair, sorted by word and target, each pair once.
+
+        Both steps, sorting and summing, show their progress, under names that begin with ``what``.
+
+        >>> import tempfile
+        >>> work = Path(tempfile.mkdtemp())
+        >>> rows = {"word": ["tea", "she"], "target": ["she", "tea"], "n_pair": [2, 3]}
+        >>> pq.write_table(pa.table(rows), work / "a.parquet")
+        >>> words = pa.array(["she", "tea"], pa.large_string())
+        >>> pairs = PairSum([work / "a.parquet"], words, True, work, 1 << 20)
+        >>> for row in next(pairs.sums(10)).to_pylist():
+        ...     print(row)
+        {'word': 'she', 'target': 'tea', 'n_pair': 5}
+        {'word': 'tea', 'target': 'she', 'n_pair': 5}
+        """
+        limit = max(self.memory_bytes // _ROW_BYTES, 1)
+        runs: list[Path] = []
+        samples = [np.zeros(1, np.int64)]
+        with progress(f"{what}: sort", "files") as update:
+            for parts in self._parts(limit, update):
+                keys, counts = summed(parts)
+                runs.append(self.work / f"run-{len(runs)}")
+                with runs[-1].open("wb") as out:
+                    out.write(keys.data)
+                    out.write(counts.data)
+                samples.append(keys[:: limit // _SAMPLES + 1].copy())
+                del keys, counts
+        starts = np.unique(np.sort(np.concatenate(samples))[::_SAMPLES])
+        n_done, n_all = 0, sum(run.stat().st_size for run in runs) // 16
+        with progress(f"{what}: sum", "rows") as update:
+            for start, end in pairwise([*starts, np.iinfo(np.int64).max] if runs else []):
+                update(n_done, n_all)
+                columns = [between(run, start, end) for run in map(_mapped, runs)]
+                n_done += sum(len(keys) for keys, _ in columns)
+                keys, counts = summed(columns)
+                for at in range(0, len(keys), batch_rows):
+                    key = keys[at : at + batch_rows]
+                    yield pa.record_batch(
+                        {
+                            "word": self.words.take(pa.array(key >> 32)),
+                            "target": self.words.take(pa.array(key & 0xFFFFFFFF)),
+                            "n_pair": counts[at : at + batch_rows],
+                        }
+                    )
+            update(n_done, n_all)
+
+    def _parts(self, limit: int, update: Update) -> Iterator[list[Run]]:
+        """The rows in lists of at least ``limit`` rows, except the last list."""
+        parts: list[Run] = []
+        for rows in self._rows(limit, update):
+            parts.append(rows)
+            if sum(len(keys) for keys, _ in parts) >= limit:
+                yield parts
+                parts = []
+        if parts:
+            yield parts
+
+    def _rows(self, limit: int, update: Update) -> Iterator[Run]:
+        for batch in self._batches(min(limit, _BATCH_ROWS), update):
+            word, target = self._ranks(batch["word"]), self._ranks(batch["target"])
+            counts = batch["n_pair"].to_numpy()
+            is_kept = (word >= 0) & (target >= 0)
+            if not is_kept.all():
+                word, target, counts = word[is_kept], target[is_kept], counts[is_kept]
+            if len(counts):
+                yield word << 32 | target, counts
+                if self.both_ways:
+                    is_mixed = word != target
+                    yield (target << 32 | word)[is_mixed], counts[is_mixed]
+
+    def _batches(self, n_rows: int, update: Update) -> Iterator[pa.Table]:
+        """Yield the rows of all files; small files share a batch and so a look-up of words."""
+        waiting: list[pa.RecordBatch] = []
+        update(0, len(self.files))
+        for n_read, path in enumerate(self.files, 1):
+            file = pq.ParquetFile(path, read_dictionary=["word", "target"])
+            for batch in file.iter_batches(n_rows):
+                if waiting and sum(map(len, waiting)) + len(batch) > n_rows:
+                    yield _together(waiting)
+                waiting.append(batch)
+            update(n_read, len(self.files))
+        if waiting:
+            yield _together(waiting)
+
+    def _ranks(self, column: pa.ChunkedArray) -> Ints:
+        """Rank of each word, -1 for a word that is not in ``words``."""
+        (chunk,) = column.chunks
+        dictionary = chunk.dictionary.cast(pa.large_string())
+        ranks = pc.index_in(dictionary, self.words).fill_null(-1).to_numpy()
+        of_row: Ints = ranks.astype(np.int64)[chunk.indices.to_numpy()]
+        return of_row
+
+
+def _together(batches: list[pa.RecordBatch]) -> pa.Table:
+    """The rows of all batches in one chunk; empties the list."""
+    table = pa.Table.from_batches(batches)
+    batches.clear()
+    return table if table["word"].num_chunks == 1 else table.unify_dictionaries().combine_chunks()
+
+
+def _mapped(run: Path) -> Run:
+    """The keys and counts of a run, read as they are used."""
+    keys, counts = np.memmap(run, np.int64, "r").reshape(2, -1)
+    return keys, counts

@@ -29,7 +29,7 @@ from plumbline.warehouse.input.remote_files import describe, fingerprint, locate
 from plumbline.warehouse.paths import Address, json_object
 from plumbline.warehouse.run_records import config_hash
 from plumbline.warehouse.storage.data_files import write_file
-from plumbline.warehouse.storage.locks import temporary_directory
+from plumbline.warehouse.storage.locks import new_directory
 from plumbline.warehouse.storage.place import sha256_of
 from plumbline.warehouse.storage.store import Store
 
@@ -40,6 +40,8 @@ TOTALS = ("n_documents_in", "n_documents", "n_rejected", "n_tokens", "n_kept_tok
 #: Kinds of two successive files: tokens (ids of words), and the words with these ids.
 _TOKENS_AND_WORDS = ("tokens", "words")
 _LEDGER = "ledger.json"
+#: How the names of attempts begin.
+ATTEMPT = "attempt-"
 
 
 @dataclass(frozen=True)
@@ -162,7 +164,7 @@ class ShardJob:
             size = file.n_bytes if file else 0
             folder = Path(self.directory, digest)
             if not folder.exists():
-                with temporary_directory(folder.parent, "attempt-") as attempt:
+                with new_directory(folder.parent, ATTEMPT) as attempt:
                     writer = _Writer(attempt)
                     totals = self._count(path, digest, writer)
                     seconds = time.monotonic() - started
@@ -194,12 +196,12 @@ def _ledger(folder: Path, shard: str) -> ShardLedger:
     rejects = partial_files(folder.parent, folder.name, "rejects")
     first = pq.read_table(rejects[0])["reason"][0]
     problem = f"no document of {ledger.n_rejected:,} can be used; the first: {first}"
-    error = BadInput(f"shard {Path(shard).name}", problem, "table `reject` has all")
+    error = BadInput(f"shard {Path(shard).name}", problem, "table `reject` lists all of them")
     return replace(ledger, status="failed", error=str(error))
 
 
 def check_failed(
-    ledgers: Sequence[ShardLedger], effect: str = "not in the counts; the rest is"
+    ledgers: Sequence[ShardLedger], effect: str = "left out of the counts; the rest is counted"
 ) -> None:
     """If a shard has failed, raise an error with the first failed shard and the ``effect``.
 

@@ -34,7 +34,7 @@ class Signatures(NamedTuple):
 
 
 def signatures(shard: int, documents: Documents, chosen: Ints, keys: Hashes) -> Signatures:
-    """Sign the documents with indices ``chosen``. ``keys`` is the hash of each word."""
+    """Compute signatures of the documents with indices ``chosen``; ``keys`` has words' hashes."""
     from rensa import RMinHash
 
     shingles = [

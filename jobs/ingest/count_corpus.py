@@ -13,8 +13,9 @@ import pyarrow.parquet as pq
 
 from plumbline.jobs.counting.corpus_lookup import sole_writer
 from plumbline.jobs.counting.local_engine import LocalEngine
-from plumbline.jobs.counting.merge import WORDS, Output, pairs_query
+from plumbline.jobs.counting.merge import Output
 from plumbline.jobs.counting.partials import (
+    ATTEMPT,
     TOTALS,
     ShardJob,
     ShardLedger,
@@ -26,6 +27,7 @@ from plumbline.jobs.kernel.corpus_options import CorpusOptions
 from plumbline.jobs.kernel.counter import warm_up
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.run_records import recorded
+from plumbline.warehouse.storage.locks import remove_abandoned
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.progress import Update, progress
 
@@ -127,6 +129,7 @@ def _count_shards(
     distinct = {path.resolve(): path for path in shards}
     paths = {str(path.absolute()): str(path) for path in distinct.values()}
     ledgers = {ledger.shard: ledger for ledger in engine.count(list(paths), job, update)}
+    remove_abandoned(Path(job.directory), ATTEMPT)
     return [replace(ledgers[path], shard=name) for path, name in paths.items()]
 
 
@@ -143,7 +146,7 @@ class _Merge:
     run_id: str
 
     def write(self) -> Counted:
-        """Write the tables, unless they hold these counts already and ``replace`` is false."""
+        """Write the tables, unless they already have these counts and ``replace`` is false."""
         store, options, ledgers = self.store, self.options, tuple(self.ledgers)
         key = {"corpus": self.corpus}
         before = store.read("corpus", **key).to_pylist()
@@ -151,14 +154,16 @@ class _Merge:
             return Counted(before[0], ledgers, False)
         words = store.stage("word_count", key, self.run_id)
         of_words = Output(words, key, options.min_count, options.word_list.targets)
-        n_words = self._merge(WORDS, "word", {"partials": self._partials("words")}, of_words)
+        partials = self._partials("words")
+        n_words = self.engine.merge_words(partials, of_words) if partials else 0
         kept = [pq.read_table(part, columns=["n_word"])["n_word"] for part in words.parts()]
         n_kept, n_tokens = sum(map(len, kept)), sum(pc.sum(x).as_py() or 0 for x in kept)
         pairs = store.stage("pair_count", key, self.run_id)
         rule: dict[str, str | int] = {"rule": options.rule, "window_tokens": options.window}
-        views = {"partials": self._partials("pairs"), "words": words.parts()}
-        query = pairs_query(options.all_pairs, n_words > n_kept)
-        self._merge(query, "word, target", views, Output(pairs, {**key, **rule}))
+        output, is_pruned = Output(pairs, {**key, **rule}), n_words > n_kept
+        if partials := self._partials("pairs"):
+            all_pairs = options.all_pairs
+            self.engine.merge_pairs(partials, words, output, all_pairs=all_pairs, pruned=is_pruned)
         rejects, listed = self._rejects(), options.word_list.rows(self.corpus)
         row = self._corpus_row(n_words, n_kept, n_tokens)
         with store.transaction(self.run_id, "corpus count"):
@@ -172,15 +177,6 @@ class _Merge:
             store.replace("word_list", listed, key, self.run_id)
             store.publish("corpus", [row], unit="corpus", run_id=self.run_id)
         return Counted(row, ledgers, True)
-
-    def _merge(
-        self, query: str, order: str, views: Mapping[str, Sequence[Path]], output: Output
-    ) -> int:
-        """Write the rows of a query (see ``LocalEngine.merge``), or none if a view has no files."""
-        if not all(views.values()):
-            return 0
-        what = f"merge {output.staged.table.removesuffix('_count')}s of {self.corpus}"
-        return self.engine.merge(query, order, views, output, what)
 
     def _is_as_written(self, row: Mapping[str, Any]) -> bool:
         """Return whether the corpus with this row has the counts of these shards and options."""

@@ -34,7 +34,7 @@ class Packed:
 
 
 def text_files(sources: Sequence[Path]) -> dict[Path, str]:
-    """Name the files given, and all ``.txt`` files in and below the directories given, sorted.
+    """Name each file given, and each ``.txt`` file in or below the directories given, sorted.
 
     Files in directories may also end in ``.TXT``. Each file occurs once. Its name is its path from
     the directory given (or the directory of a file given) on: ``letters/1850/anna.txt``. If the

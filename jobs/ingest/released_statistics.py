@@ -54,7 +54,7 @@ _K = 1.66432
 _SMALL = 10_000
 #: Largest relative error of a count, since values have six decimals and K is rounded.
 _ROUNDING = 1e-6
-_ONE_RELEASE = "both files have to be of one release"
+_ONE_RELEASE = "both files must be from the same release"
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ def _located(path: Path) -> Path:
     for file in (path, *(path / below / name for below in ("data", "") for name in names)):
         if file.is_file():
             return file
-    problem = "does not hold it" if path.is_dir() else "does not exist"
+    problem = "does not contain it" if path.is_dir() else "does not exist"
     raise BadInput(f"{path}", problem, f"give the released {_TABLE}.gz")
 
 
@@ -224,7 +224,7 @@ def _of_one_total(file: Path, rows: list[ReleasedRow]) -> tuple[list[ReleasedRow
     n_sum = sum(int(r.values["n_word"]) for r in checked if not r.reason)
     if n_sum > total:
         problem = f"counts sum to {n_sum:,}, more than the {total:,} tokens by counts / freq"
-        raise BadInput(f"{file}", problem, "all rows have to be of one corpus")
+        raise BadInput(f"{file}", problem, "all rows must be from one corpus")
     return checked, total
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import socket
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
 
-from plumbline.jobs.counting.merge import Output
+from plumbline.jobs.counting.merge import WORDS, Output
 from plumbline.jobs.counting.partials import ShardJob, ShardLedger
 from plumbline.jobs.spark.spark_session import (
     one_line_losses,
@@ -22,10 +22,26 @@ from plumbline.jobs.spark.spark_session import (
     watched,
 )
 from plumbline.warehouse.errors import Interrupted, UsageProblem
+from plumbline.warehouse.storage.store import Staged
 from plumbline.warehouse.text.progress import Update, progress
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, Row
+    from pyspark.sql import DataFrame
+
+_PAIRS = """
+SELECT word, target, CAST(sum(n_pair) AS BIGINT) AS n_pair FROM partials GROUP BY word, target
+"""
+# Partial counts have a pair of words in either order: sum both, then write the sum in both orders.
+_ALL_PAIRS = """
+WITH sums AS (
+    SELECT least(word, target) AS one, greatest(word, target) AS other,
+        CAST(sum(n_pair) AS BIGINT) AS n_pair
+    FROM partials GROUP BY least(word, target), greatest(word, target)
+)
+SELECT one AS word, other AS target, n_pair FROM sums
+UNION ALL
+SELECT other AS word, one AS target, n_pair FROM sums WHERE one <> other
+"""
 
 #: Seconds without a running task after which a job ends.
 PATIENCE_S = 300.0
@@ -60,10 +76,43 @@ class SparkEngine:
             )
         return [x for x in outcomes if isinstance(x, ShardLedger)]
 
-    def merge(
-        self, query: str, order: str, views: Mapping[str, Sequence[Path]], output: Output, what: str
+    def merge_words(self, partials: Sequence[Path], output: Output) -> int:
+        """Write the occurrences of each word; returns how many words."""
+
+        def rows() -> DataFrame:
+            self._read(partials).createOrReplaceTempView("partials")
+            return self._spark.sql(WORDS).sortWithinPartitions("word")
+
+        return self._write(rows, output, f"merge words of {output.constants['corpus']}")
+
+    def merge_pairs(
+        self,
+        partials: Sequence[Path],
+        words: Staged,
+        output: Output,
+        *,
+        all_pairs: bool,
+        pruned: bool,
     ) -> int:
-        """Write the rows of a query, one part per task; see ``LocalEngine.merge``."""
+        """Write the co-occurrences of each word and target; see ``LocalEngine.merge_pairs``."""
+
+        def rows() -> DataFrame:
+            self._read(partials).createOrReplaceTempView("partials")
+            query = _ALL_PAIRS if all_pairs else _PAIRS
+            if pruned:
+                self._read(words.parts()).createOrReplaceTempView("words")
+                query = f"SELECT * FROM ({query}) WHERE word IN (SELECT word FROM words)"
+                query += " AND target IN (SELECT word FROM words)" if all_pairs else ""
+            return self._spark.sql(query).sortWithinPartitions("word", "target")
+
+        return self._write(rows, output, f"merge pairs of {output.constants['corpus']}")
+
+    def _write(self, rows: Callable[[], DataFrame], output: Output, what: str) -> int:
+        """Write the rows of a query, one part per task; returns how many rows.
+
+        ``rows`` makes the query; it is called in a thread, since it may start Spark jobs. ``what``
+        names the progress lines.
+        """
 
         def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             from pyspark import TaskContext
@@ -72,14 +121,9 @@ class SparkEngine:
             name = f"part-{context.partitionId() if context else 0:05}"
             yield pa.record_batch({"n": pa.array([output.write_part(name, batches)], pa.int64())})
 
-        def work() -> list[Row]:
-            for view, files in views.items():
-                self._read(files).createOrReplaceTempView(view)
-            rows = self._spark.sql(query).sortWithinPartitions(*order.split(", "))
-            return rows.mapInArrow(write, "n long").collect()
-
         with one_line_losses(), progress(what, "tasks of the stage") as update:
-            return sum(row["n"] for row in self._run(work, update))
+            parts = self._run(lambda: rows().mapInArrow(write, "n long").collect(), update)
+        return sum(row["n"] for row in parts)
 
     def _run(self, work: Callable[[], _Result], update: Callable[[int, int], None]) -> _Result:
         """Run Spark's jobs in a thread; ``update`` gets how many tasks are done and how many exist.

@@ -156,7 +156,7 @@ def spark_session(master: str | None = None, conf: Mapping[str, str] | None = No
 def settings_for(
     master: str | None, conf: Mapping[str, str], submitted: Mapping[str, str]
 ) -> dict[str, str]:
-    """Merge the settings; ``conf`` overrides spark-submit's ``submitted``, which override the file.
+    """Merge settings: ``conf`` overrides spark-submit's ``submitted``, which overrides the file.
 
     Raises:
         UsageProblem: there is no master, Spark does not accept it, or spark-submit has another.

@@ -285,7 +285,7 @@ class Targets:
     def __post_init__(self) -> None:
         if not self.words or len(set(self.words)) != len(self.words):
             what = f"targets {', '.join(self.words)}".strip()
-            raise UsageProblem(what, "are not one or more words", "give each word once")
+            raise UsageProblem(what, "are missing or repeat a word", "give each word once")
         all_tokens = tokenize_all(self.words, self.words, self.language)
         for word, tokens in zip(self.words, all_tokens, strict=True):
             if tokens != [word]:

@@ -98,11 +98,11 @@ def value_at(row: Mapping[str, Any], path: str) -> Any:
 
 
 def _open_quote(fields: Mapping[str, str], delimiter: str) -> str | None:
-    """The problem of a row if an open quote pulled later rows into one of its fields, or ``None``.
+    """Return the problem if an open quote pulled later rows into one of the fields, or ``None``.
 
-    A field may hold line breaks. It is a problem if its first line completes the row, or if another
-    line has as many fields as a row; a delimiter before a blank counts as prose. The last field is
-    checked by ``records_of``.
+    A field may contain line breaks. It has a problem if its first line completes the row, or if
+    another line has as many fields as a row; a delimiter before a blank counts as prose.
+    ``records_of`` checks the last field.
 
     >>> _open_quote({"a": "Old.,Young.\\nOlder.,Younger.\\nOld", "b": "New"}, ",")
     'a quote left open takes 3 lines into one field: close it, or write a quote in a text twice'

@@ -149,16 +149,21 @@ class Recipe:
         """Return a copy with more columns, ``ours=theirs``, which override the recipe's columns.
 
         Raises a ``UsageProblem`` that lists our columns if a text is malformed or names another.
+        Raises ``UsageProblem`` if a column is given twice.
 
         >>> NO_RECIPE.with_columns(["sentence_a=Old sentence"]).columns
         {'sentence_a': 'Old sentence'}
         """
-        columns = dict(self.columns)
+        columns, given = dict(self.columns), set[str]()
         for text in names:
             ours, _, theirs = text.partition("=")
             if ours not in COLUMNS or not theirs:
                 fix = f"expected OURS=THEIRS, where OURS is one of {', '.join(COLUMNS)}"
                 raise UsageProblem(f"--column {text}", "is not a column", fix)
+            if ours in given:
+                fix = "a pair's second cluster is cluster_2"
+                raise UsageProblem(f"--column {text}", f"gives {ours} twice", fix)
+            given.add(ours)
             columns[ours] = theirs
         return replace(self, columns=columns)
 
