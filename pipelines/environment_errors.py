@@ -22,7 +22,7 @@ _PACKAGES = {
     "models": "openai peft safetensors tokenizers torch transformers vaderSentiment",
     "schedule": "fastapi prefect sqlalchemy",
     "spark": "pandas py4j pyspark",
-    "vocabulary": "fasttext nltk requests",
+    "vocabulary": "fasttext nltk",
 }
 #: Name in an import statement -> extra of ``pyproject.toml`` that installs it.
 EXTRA_OF = {name: extra for extra, names in _PACKAGES.items() for name in names.split()}

@@ -16,7 +16,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pytest import MonkeyPatch
 
-from plumbline.jobs.counting import shard
 from plumbline.jobs.counting.shard import count_shard, line_blocks
 from plumbline.jobs.kernel import counter
 from plumbline.jobs.kernel.cooccurrences import RULES
@@ -27,7 +26,6 @@ from plumbline.jobs.kernel.line_verdict import LONGEST_JUDGED
 from plumbline.jobs.kernel.memory import SLACK, Limits
 from plumbline.jobs.kernel.tokens.chunk_words import MAX_CHUNK
 from plumbline.jobs.kernel.tokens.tokenizer import Targets, tokenize, tokenize_all
-from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.input.shards import write_jsonl_zst
 from tests.oracle_counts import OracleCounts, as_oracle, bare, count_texts, oracle
 
@@ -119,18 +117,24 @@ def test_document_longer_than_all_buffers() -> None:
 
 
 @pytest.mark.parametrize("read_ahead", [False, True])
-def test_lines_longer_than_a_block_are_read_whole_up_to_a_limit(
-    tmp_path: Path, read_ahead: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_long_lines_go_through_a_file(tmp_path: Path, read_ahead: bool) -> None:
     path = tmp_path / "a.jsonl.zst"
-    monkeypatch.setattr(shard, "_BLOCK", 1 << 16)
-    texts = ["tea she", "nurse he " * 40_000, "queen", "her tea\n" * 30_000, "he"]
+    texts = [
+        "tea she",
+        "nurse he " * 400_000,
+        "queen",
+        "her tea\n" * 300_000,
+        "he",
+        "x " * 2_000_000,
+    ]
     write_jsonl_zst(path, texts)
-    blocks = [bytes(b[:end]) for b, end in line_blocks(path, read_ahead)]
+    limit = 1 << 20
+    blocks = [bytes(b[:end]) for b, end in line_blocks(path, limit, read_ahead)]
     assert [json.loads(line)["text"] for block in blocks for line in block.splitlines()] == texts
-    monkeypatch.setattr(shard, "LONGEST_LINE", 1 << 17)
-    with pytest.raises(BadInput, match=r"a\.jsonl\.zst.*a line of more than 131,072 bytes"):
-        count_shard(path, Targets(TARGETS), bare(), read_ahead=read_ahead)
+    # Each long line is a block of its own, without the newline that ends it.
+    assert [len(json.loads(b)["text"]) for b in blocks if not b.endswith(b"\n")] == [
+        len(text) for text in texts if len(text) > limit
+    ]
 
 
 def test_long_line_that_is_no_json_is_rejected(tmp_path: Path) -> None:
@@ -163,21 +167,33 @@ def test_many_rejects_are_handed_over(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_huge_shard_stays_under_the_cap(tmp_path: Path) -> None:
-    """Five million words that are all new, and one pair with a tenth of all co-occurrences."""
+def test_huge_shards_one_after_another_stay_under_the_cap(tmp_path: Path) -> None:
+    # Five million words that are all new, one pair with a tenth of all co-occurrences kept; then a
+    # document larger than the cap, in the same process.
     n, step = 5_000_000, 10_000
     texts = (
         " ".join(f"w{i}" for i in range(k, k + step)) + " she he" * (step // 20)
         for k in range(0, n, step)
     )
-    path, where = tmp_path / "a.jsonl.zst", tmp_path / "parts"
-    write_jsonl_zst(path, texts)
+    words, long = tmp_path / "a.jsonl.zst", tmp_path / "b.jsonl"
+    write_jsonl_zst(words, texts)
+    sentence = b"She told the nurse that tea is hot and queen bees hum.\\n" * 10_000
+    n_times = (576 << 20) // len(sentence)
+    with long.open("wb") as file:
+        file.write(b'{"text": "')
+        for _ in range(n_times):
+            file.write(sentence)
+        file.write(b'"}\n{"text": "he"}\n')
+    assert long.stat().st_size > 512 << 20
+    where = tmp_path / "parts"
     where.mkdir()
-    (ledger,) = under_the_cap(where, [path], words=["she", "he"])["ledgers"]
-    assert ledger["n_kept_tokens"] == n + n // 10
+    found = under_the_cap(where, [words, long], words=["she", "he"])
+    kept = [ledger["n_kept_tokens"] for ledger in found["ledgers"]]
+    assert kept == [n + n // 10, 8 * 10_000 * n_times + 1]
     import duckdb
 
-    files = [str(p) for p in where.glob("*/*.words.parquet")]
+    mark = found["ledgers"][0]["fingerprint"]
+    files = [str(p) for p in (where / mark).glob("*.words.parquet")]
     assert len(files) > 1
     query = "SELECT count(DISTINCT word), sum(n_word) FROM read_parquet($files)"
     assert duckdb.execute(query, {"files": files}).fetchall() == [(n + 2, n + n // 10)]

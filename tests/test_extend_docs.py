@@ -153,6 +153,8 @@ def test_metric_and_section_are_on_the_page_and_the_metric_is_printed(
     assert len(FILES["my_parts/strength.jinja"].splitlines()) < 60
     anchors = re.findall(r'<section id="(\w+)"', page)
     assert anchors.index("preference") < anchors.index("strength"), "after ours"
+    first = (here / "out/report/index.html").read_text(encoding="utf-8")
+    assert '<a href="appendix.html#strength">How strong preferences are</a>' in first
 
 
 def test_word_list_prompts_and_scoring_function_are_used(ran: tuple[Path, str]) -> None:

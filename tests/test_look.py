@@ -21,6 +21,8 @@ import plumbline
 from plumbline.eval_workers.pairs.benchmarks import default_source
 from plumbline.eval_workers.pairs.benchmarks.own.parsed_pairs import RELEASED
 from plumbline.eval_workers.pairs.released import released_files as archive
+from plumbline.pipelines.command.base import Done
+from plumbline.pipelines.command.command_line import _next
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.commands.look import Look
 from plumbline.pipelines.commands.pipeline import Parts, Stage
@@ -60,6 +62,12 @@ def test_a_look_needs_a_model_and_nothing_else(
     assert Path(done["files"][0]).is_file()
     for table in ("pair_score", "pronoun_probability", "continuation", "fairpair_set"):
         assert store.read(table).num_rows, table
+
+
+def test_what_to_do_next_names_no_default_warehouse() -> None:
+    done, other = Done(next="plumbline look ANOTHER_MODEL"), Path("w")
+    assert _next(done, Look(model="m")) == done.next
+    assert _next(done, Look(model="m", warehouse=other)) == f"{done.next} --warehouse w"
 
 
 def test_a_look_deletes_no_pairs_and_says_what_it_could_not_use(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 
 import pytest
 
@@ -52,6 +53,18 @@ def test_a_long_step_prints_a_line_every_30_s(
             update(1, 4)
         assert lines(capsys) == ["inner: 1 of 4 pairs, 31 s"]
     assert lines(capsys) == ["inner: 1 of 4 pairs, 60 s", "outer: 60 s"]
+
+
+def test_a_step_without_updates_prints_lines_too(
+    clock: Clock, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "TICK_S", 0.001)
+    deadline = time.monotonic() + 60
+    with progress("outer"), progress("inner"):
+        clock.now = 31
+        while not (said := lines(capsys)) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert said == ["inner: 31 s"]
 
 
 def test_a_terminal_shows_one_line_again_and_again(

@@ -12,6 +12,7 @@ from plumbline.pipelines.command.main import main
 from plumbline.pipelines.command.parameters import parameters
 from plumbline.pipelines.command.registry import targets
 from plumbline.pipelines.command.settings import here, made
+from plumbline.pipelines.commands import pipeline
 from plumbline.pipelines.commands.corpus.counting_corpora import Count
 from plumbline.pipelines.commands.look import Look
 from plumbline.pipelines.commands.pipeline import Parts, Pipeline
@@ -72,6 +73,24 @@ def test_two_warehouses_never_share_a_report(
 ) -> None:
     chosen, _ = load(None, given, {})
     assert (str(chosen.out), str(chosen.warehouse)) == (out, warehouse)
+
+
+def test_stages_name_their_input_and_print_nothing_to_standard_output(
+    tmp_path: Path,
+    store: Store,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(pipeline, "is_ngram", lambda location: location == "5gram")
+    for name in "ab":
+        (tmp_path / f"{name}.jsonl").write_text("")
+    given = {"corpus": f"{tmp_path}/*.jsonl", "corpus_name": "c", "benchmarks": ("use-5",)}
+    given |= {"model": ("gpt2", "5gram"), "prompt_sets": ("topics",), "warehouse": store.root}
+    stages = Parts(made(Pipeline, given), store).all()
+    on = ["c: 2 shards", "use-5 (import)", "use-5", "topics", "use-5", "", ""]
+    assert [stage.on for stage in stages] == on
+    shown = capsys.readouterr()
+    assert not shown.out and "5gram counts n-grams" in shown.err
 
 
 def test_a_given_out_goes_before_that_of_a_settings_file(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from plumbline.pipelines.report.sentences import version_changes
 from plumbline.pipelines.report.write import write_report
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
-from tests.metric_rows import AFTER, BEFORE, fill, score, scored_by, version
+from tests.metric_rows import AFTER, BEFORE, fill, pair, score, scored_by, version
 from tests.tiny_models import save
 
 _N = 60
@@ -60,6 +60,17 @@ def test_only_the_latest_version_is_ranked_and_on_the_pages(store: Store, tmp_pa
     page, _ = write_report(store, tmp_path)
     pages = page.read_text() + (tmp_path / "appendix.html").read_text()
     assert "mine on b since" in pages and labels["old"] not in pages
+
+
+def test_missing_scores_are_said_of_the_latest_version_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = Store.open(tmp_path / "w")
+    fill(store, "benchmark_pair", [pair("b", f"p{k}") for k in range(_N + 1)], "b")
+    for key, ratios in {"old": BEFORE, "new": AFTER}.items():
+        version(store, "b", key, ratios)
+    assert main(["measure", "--warehouse", str(store.root)]) == 0
+    assert "".join(capsys.readouterr()).count(f"has scores of {_N} of the {_N + 1} pairs") == 1
 
 
 @pytest.mark.parametrize(

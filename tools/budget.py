@@ -3,8 +3,8 @@
     python -m tools.budget           # print what is over its budget, and the sums
     python -m tools.budget --write   # lower the budgets to today's figures
 
-`tests/budget.toml` holds one entry for each state of the project, the oldest first. The last one is
-the budget. `tests/test_budget.py` says what is over it.
+`tests/budget.toml` holds one entry for each state of the project, oldest first. The last entry is
+the budget. `tests/test_budget.py` says what is over budget.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ LIST = ROOT / "tests/budget.toml"
 PRODUCT = ("warehouse", "jobs", "eval_workers", "pipelines", "plumbline")
 ROOMS = (*PRODUCT, "spark_conf", "tools", "benchmarks", "tests", "docs")
 FIGURES = ("lines", "bytes", "statements", "long_lines")
-#: Kinds of files with a limit of 100 characters a line.
+#: Kinds of files whose lines are limited to 100 characters.
 _LIMITED = {"py", "sql", "js", "css", "html"}
 _LONGEST = 100
 
-#: Room -> kind of file -> the four figures, in the order of `FIGURES`.
+#: The four figures, in the order of `FIGURES`, by room and kind of file.
 Sizes = dict[str, dict[str, list[int]]]
 
 
 def measured(root: Path = ROOT) -> Sizes:
     """Measure the files that git tracks or would add, except budget.toml itself.
 
-    Links aren't followed. What lies outside the rooms counts as `root`.
+    Links aren't followed. Files outside the rooms count as `root`.
     """
     listing = ("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
     output = subprocess.run(listing, cwd=root, check=True, capture_output=True).stdout.decode()
@@ -51,7 +51,7 @@ def measured(root: Path = ROOT) -> Sizes:
 
 
 def _figures(kind: str, data: bytes) -> tuple[int, int, int, int]:
-    """Return the figures of one file; a binary one has only bytes.
+    """Return the figures of a file; a binary file has only bytes.
 
     >>> _figures("py", b"x = 1\\nif x:\\n    y = 2\\n"), _figures("sql", b"SELECT 1")
     ((3, 22, 3, 0), (1, 8, 0, 0))

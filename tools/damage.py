@@ -1,10 +1,10 @@
-"""Damage a warehouse's files and run commands on it: no wrong row is read, and none published.
+"""Damage a warehouse's files and run commands on it: no wrong row may be read or published.
 
-A developer's tool, see docs/warehouse.md. Each trial copies a whole warehouse, damages one of its
-files (data, commit, entry of the Delta Lake log; of the newest version or an earlier
-one; size and time kept or not) and runs one command in a child process. It may refuse in one line,
-or end as it does on the whole warehouse: with the same output, and the same rows once the file is
-mended. `plumbline warehouse check` must name the file. Status 1 when anything else happened.
+A developer's tool, see docs/warehouse.md. Each trial copies an undamaged warehouse, damages one of
+its files (data, commit, entry of the Delta Lake log; of the newest or an earlier version; size and
+time kept or not) and runs one command in a child process. The command may refuse in one line, or
+end as on the undamaged warehouse: with the same output, and the same rows once the file is
+repaired. `plumbline warehouse check` must name the file. The status is 1 if anything else happens.
 
     python tools/damage.py --trials 300 --seed 1
 """
@@ -47,7 +47,7 @@ _WORLD = (
     "measure",
     "measure --eta 0.3",
 )
-#: What is run on a damaged warehouse; {past} is a version that can be restored.
+#: Commands to run on a damaged warehouse; {past} is a version that can be restored.
 COMMANDS = (
     "sql FROM\\ pair_score\\ ORDER\\ BY\\ ALL --format csv",
     "sql FROM\\ word_delta\\ ORDER\\ BY\\ ALL --format csv",
@@ -63,7 +63,7 @@ COMMANDS = (
     "benchmark import closed-world",
 )
 KINDS = ("data", "commit")
-#: Times, identities and durations, which differ from run to run.
+#: Times, ids and durations, which differ from run to run.
 _ODD = re.compile(r"\d{8}T\d+-\w+|\d{4}-\d\d-\d\d[T ]\d\d:\d\d\S*|[0-9a-f]{8,}|\d+(\.\d+)? s\b")
 
 
@@ -77,7 +77,7 @@ class Ended:
 
 
 def run(directory: Path, command: str) -> Ended:
-    """Run a command line in a directory, in a child process with limited time."""
+    """Run a command line in a directory, in a child process with a time limit."""
     streams = [directory / "out.txt", directory / "err.txt"]
     child = os.fork()
     if not child:
@@ -99,7 +99,7 @@ def run(directory: Path, command: str) -> Ended:
 
 
 def victims(store: Store) -> dict[str, list[str]]:
-    """Files that a trial may damage, by kind and by whether the newest version needs them."""
+    """Return files that a trial may damage, by kind and whether the newest version needs them."""
     newest = store.snapshot()
     found: dict[str, list[str]] = {}
     needed: set[str] = set()
@@ -111,7 +111,7 @@ def victims(store: Store) -> dict[str, list[str]]:
             found.setdefault(f"{kind}, {age}", []).extend(n for n in names if n not in needed)
         needed.update(files)
     found["delta"] = []
-    for table in newest.tables:  # what readers read, from the last checkpoint on
+    for table in newest.tables:  # what readers read: from the last checkpoint on
         names = store.place.names(f"{table}/_delta_log")
         last = max(name for name in names if "checkpoint" in name)
         found["delta"] += [f"{table}/_delta_log/{n}" for n in names if n[:20] >= last[:20]]
@@ -119,7 +119,7 @@ def victims(store: Store) -> dict[str, list[str]]:
 
 
 def damaged(path: Path, rng: random.Random) -> str:
-    """Damage a file, its time kept or not; returns how."""
+    """Damage a file, keeping its time or not; return how."""
     about, whole = path.stat(), path.read_bytes()
     how = rng.choice(("bit", "bit", "cut", "empty", "noise", "mutated"))
     at = rng.randrange(len(whole))
@@ -140,7 +140,7 @@ def damaged(path: Path, rng: random.Random) -> str:
 
 
 def trial(world: Path, here: Path, sound: dict[str, tuple[Ended, Path]], rng: random.Random) -> str:
-    """One damaged file and one command: how it ended, or what is wrong, after ``FOUND``."""
+    """Damage a file and run a command; return how it ended or, after ``FOUND``, what is wrong."""
     shutil.rmtree(here, ignore_errors=True)
     shutil.copytree(world, here)
     store = Store.open(here / "out/warehouse")
@@ -177,7 +177,7 @@ def trial(world: Path, here: Path, sound: dict[str, tuple[Ended, Path]], rng: ra
 
 
 def is_named(here: Path, path: Path) -> bool:
-    """Whether ``check`` names a damaged file, or the directory of its log."""
+    """Return whether ``check`` names a damaged file, or the directory of its log."""
     checked = run(here, "warehouse check")
     said = (checked.out + checked.err).replace("\n", "")
     name = _ODD.sub("_", str(path.relative_to(here / "out/warehouse")))
@@ -185,7 +185,7 @@ def is_named(here: Path, path: Path) -> bool:
 
 
 def main() -> int:
-    """Print how trials ended; status 1 when anything was found."""
+    """Print how trials ended; return status 1 if anything was found."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--trials", type=int, default=300)
     parser.add_argument("--seed", type=int, default=0)

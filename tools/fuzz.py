@@ -1,9 +1,9 @@
-"""Read mutated files: no crash, no hang, no wrong row in silence.
+"""Read mutated files: no crash, no hang, and no wrong row without an error.
 
-A developer's tool, see docs/warehouse.md. Each input is a whole file with bytes flipped, cut out,
-doubled or overwritten. A child process with limited memory and time reads it, so that a crash of a
-library is seen as well. A reader may refuse it in one line, or read it; the rows of a warehouse
-must then be the original ones, since every file of it has a hash.
+A developer's tool, see docs/warehouse.md. Each input is a file with bytes flipped, cut out,
+doubled or overwritten. A child process with limited memory and time reads the input, so that a
+library's crash is seen too. A reader may refuse the input in one line, or read it. Rows that are
+read from a warehouse must be the original ones, since every file has a hash.
 
     python tools/fuzz.py --inputs 10000 --seed 1
 """
@@ -40,12 +40,12 @@ from plumbline.warehouse.text import toml_file  # noqa: E402
 
 _TEXTS = [f"She said that he had {k} cups of tea, naïve as it was. " * 20 for k in range(60)]
 _SECONDS, _BYTES = 20, 4 << 30
-#: How a child ends: it read the input, it refused it, it read something else than there was.
+#: How a child ends: it read the input, refused it, or read something that wasn't there.
 _READ, _REFUSED, _WRONG = 0, 3, 9
 
 
 def seeds(here: Path) -> dict[str, tuple[Path, Callable[[Path], bool]]]:
-    """By name a whole file, and how it is read: whether the rows are right, if that is known."""
+    """Return undamaged files by name, with a reader that says if rows are right, where known."""
     found: dict[str, tuple[Path, Callable[[Path], bool]]] = {}
     plain = "".join(json.dumps({"text": text}) + "\n" for text in _TEXTS).encode()
     shard = here / "shard.jsonl"
@@ -110,7 +110,7 @@ def mutated(whole: bytes, rng: random.Random) -> bytes:
 
 
 def read_in_child(path: Path, read: Callable[[Path], bool], said: Path) -> int:
-    """Return the status with which a limited child reads a file; negative for a signal."""
+    """Return the exit status of a limited child that reads a file; negative for a signal."""
     child = os.fork()
     if child:
         return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
@@ -128,7 +128,7 @@ def read_in_child(path: Path, read: Callable[[Path], bool], said: Path) -> int:
 
 
 def fuzz(n_inputs: int, seed: int, here: Path) -> tuple[Counter[str], list[str]]:
-    """How inputs ended, by file, and what should not have been."""
+    """Return how inputs ended, by file, and what should not have happened."""
     ends: Counter[str] = Counter()
     findings = []
     cases, said = seeds(here), here / "said.txt"
@@ -149,7 +149,7 @@ def fuzz(n_inputs: int, seed: int, here: Path) -> tuple[Counter[str], list[str]]
 
 
 def main() -> int:
-    """Print what happened; status 1 when anything was found."""
+    """Print what happened; return status 1 if anything was found."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--inputs", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=0)

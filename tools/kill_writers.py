@@ -1,17 +1,17 @@
-"""Kill processes that write, compact, restore and read one warehouse: the log decides what is so.
+"""Kill processes that write, compact, restore and read a warehouse; its log must stay true.
 
 A developer's tool, see docs/warehouse.md. Three writers publish counters, each in two tables at
-once; beside them `warehouse compact` merges and removes, and `warehouse restore` goes back to an
-earlier version. One of the five is killed a few commits after the kill before, at a random moment
-or before a random file operation, and started again, time after time. The tables of each version
-must be what its commit says: a number that was published, a state that was restored, and the same
-in both tables; also those of an earlier version that is still to be kept. A writer says on a pipe
-which number it has published; that number's commit must be there. It runs until each writer has
-published, compaction has merged and removed files, and a state was restored.
+once. Meanwhile `warehouse compact` merges and removes files, and `warehouse restore` goes back to
+earlier versions. Every few commits one of the five is killed, at a random moment or before a random
+file operation, and started again. The tables of each version must be what its commit says: a number
+that was published or a state that was restored, the same in both tables. This also holds for
+earlier versions that must still be kept. A writer reports each published number on a pipe, and that
+number's commit must exist. The tool runs until each writer has published, compaction has merged and
+removed files, and a state was restored.
 
     python tools/kill_writers.py --kills 300 --seed 1 --directory /tmp/killed
 
-With a directory it can be stopped at any time and resumed there.
+With --directory, the tool can be stopped at any time and resumed.
 """
 
 from __future__ import annotations
@@ -47,20 +47,20 @@ from plumbline.warehouse.storage.store import Store  # noqa: E402
 _UNITS, _N_ROWS = ("a", "b", "c"), 20
 _COMPACTOR, _RESTORER = "compactor", "restorer"
 _NAMES = (*_UNITS, _COMPACTOR, _RESTORER)
-#: A kill comes so many commits after the one before, at most, and then this long after the last.
+#: A kill comes at most this many commits, and then this many seconds, after the previous kill.
 _COMMITS, _SPREAD_S = 8, 0.1
-#: Every other kill comes before one of the next so many file operations of these kinds. Publishing
-#: in two tables has about 30.
+#: Every other kill comes before one of the next file operations of these kinds, at most this many.
+#: Publishing in two tables takes about 30.
 _N_OPERATIONS, _OPERATIONS = 40, ("link", "rename", "unlink", "fsync", "mkdir", "rmdir")
-#: Without a commit for so long, something hangs.
+#: If no commit comes for this long, something hangs.
 _WAIT_S = 300
-#: A writer rests this long between two numbers, at most; what compacts and restores five times.
+#: A writer rests at most this long between two numbers; compaction and restore five times as long.
 _PAUSE_S = 0.05
-#: Versions are kept this long: what is read after a kill must still be there.
+#: Versions are kept this long, since what is read after a kill must still exist.
 _KEPT_S = 60
 #: A file that no version names is removed after 10 s.
 compaction.UNFINISHED = timedelta(seconds=10)
-#: A restore goes back so many versions, at most.
+#: A restore goes back at most this many versions.
 _BACK = 20
 #: Problems that a killed process may leave until the next compaction; the last is of a Delta log.
 _LEFT = (
@@ -68,14 +68,14 @@ _LEFT = (
     "a file or partition that was not finished",
     "lacks the newest state of the table",
 )
-#: What the journal holds of a history, besides its states.
+#: What the journal stores of a history, besides its states.
 _KEPT = ("published", "n_restored", "n_merged", "n_removed")
-#: The number of each unit, as the tables have it.
+#: The number of each unit in the tables.
 State = dict[str, int]
 
 
 def publish(store: Store, unit: str, number: int) -> None:
-    """Publish a number under a unit, in all rows of two tables that aren't made from each other."""
+    """Publish a unit's number in all rows of two tables that aren't made from each other."""
     run_id = f"{unit}-{number}"
     words = [{"corpus": "c", "word": f"{unit}{i}", "n_word": number} for i in range(_N_ROWS)]
     planted = {"corpus": "c", "world": "straight", "word": unit, "word_class": "noun"}
@@ -86,7 +86,7 @@ def publish(store: Store, unit: str, number: int) -> None:
 
 
 def state_of(now: Store) -> State:
-    """By unit its number; fails if rows, or the two tables, differ."""
+    """Return the number of each unit; fail if rows, or the two tables, disagree."""
     found = {}
     for unit in _UNITS:
         rows = [r for r in now.read("word_count").to_pylist() if r["word"][0] == unit]
@@ -111,7 +111,7 @@ class History:
     times: dict[int, datetime] = field(default_factory=dict)
 
     def follow(self, store: Store) -> None:
-        """Read the commits since the last call, and compare the tables with the state of each."""
+        """Read the commits since the last call, and compare the tables with each one's state."""
         newest = store.snapshot().version
         for version in range(max(self.states) + 1, newest + 1):
             commit = log.snapshot(store.place, version)
@@ -127,7 +127,7 @@ class History:
             self._compare(store, version)
 
     def look_back(self, store: Store, rng: random.Random) -> None:
-        """Compare the tables of an earlier version that is to be kept for a while."""
+        """Compare the tables of an earlier version that must still be kept."""
         since = datetime.now(timezone.utc) - timedelta(seconds=_KEPT_S / 2)
         if kept := [version for version, time in self.times.items() if time > since]:
             self._compare(store, rng.choice(kept))
@@ -137,13 +137,13 @@ class History:
         assert found == self.states[version], f"{version}: {found}, not {self.states[version]}"
 
     def all_worked(self) -> bool:
-        """True if each writer published, compaction merged and removed files, and one restored."""
+        """Return whether all published, compaction merged and removed files, and one restored."""
         done = (*self.published.values(), self.n_restored, self.n_merged, self.n_removed)
         return all(done)
 
 
 class Doomed:
-    """The module ``os``, which kills the process before a file operation once SIGUSR1 has come."""
+    """The module ``os``, but it kills the process before a file operation once SIGUSR1 has come."""
 
     def __init__(self) -> None:
         self._left = -1
@@ -198,11 +198,11 @@ class Worker:
                 os.write(write, number.to_bytes(8, "little"))
             else:
                 back = max(0, store.snapshot().version - random.randint(1, _BACK))
-                with contextlib.suppress(UsageProblem):  # that version has gone meanwhile
+                with contextlib.suppress(UsageProblem):  # that version may be gone by now
                     execute(Restore(warehouse=root, version=back))
 
     def kill(self, how: signal.Signals = signal.SIGKILL) -> int:
-        """Kill it, now or by SIGUSR1; returns the last number it said that it has published."""
+        """Kill the worker, now or by SIGUSR1; return the last number it said it published."""
         os.kill(self.pid, how)
         status, self.is_there = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1]), False
         assert status == -signal.SIGKILL, f"ended by itself with {status}"
@@ -211,7 +211,7 @@ class Worker:
         return last
 
     def heard(self) -> int:
-        """Return the last number it said so far."""
+        """Return the last number that the worker reported."""
         with contextlib.suppress(BlockingIOError):
             while piece := os.read(self._read, 8 * 512):
                 self.acknowledged = int.from_bytes(piece[-8:], "little")
@@ -220,7 +220,7 @@ class Worker:
 
 @contextlib.contextmanager
 def _stopped(workers: list[Worker]) -> Iterator[None]:
-    """Let nobody write for the block, or they would be faster than their commits are followed."""
+    """Stop all writers for the block; otherwise commits come faster than they are checked."""
     for worker in workers:
         os.kill(worker.pid, signal.SIGSTOP)
     yield
@@ -229,7 +229,7 @@ def _stopped(workers: list[Worker]) -> Iterator[None]:
 
 
 def _wait_for_commits(store: Store, after: int, rng: random.Random) -> None:
-    """Wait until so many versions came after one, and a little longer."""
+    """Wait for a random number of versions after one, and a little longer."""
     wanted, until = after + rng.randint(1, _COMMITS), time.monotonic() + _WAIT_S
     while store.snapshot().version < wanted:
         assert time.monotonic() < until, f"no {wanted - after} commits in {_WAIT_S} s"
@@ -238,7 +238,7 @@ def _wait_for_commits(store: Store, after: int, rng: random.Random) -> None:
 
 
 def run(n_kills: int, seed: int, root: Path, journal: Path) -> str:
-    """Kill so often; returns what happened. Raises ``AssertionError`` for anything lost."""
+    """Kill ``n_kills`` times; return what happened. Raises ``AssertionError`` for any loss."""
     store, history = Store.open(root), History()
     kills: Counter[str] = Counter()
     if journal.exists():
@@ -277,11 +277,11 @@ def run(n_kills: int, seed: int, root: Path, journal: Path) -> str:
     problems = _problems(store)
     assert not problems - set(_LEFT), problems
     n_left = len(leftovers(store))
-    time.sleep(compaction.UNFINISHED.total_seconds())  # so that compact may remove all leftovers
+    time.sleep(compaction.UNFINISHED.total_seconds())  # so that compact can remove all leftovers
     compact(store, "r", 0)
     assert not _problems(store), _problems(store)
     assert state_of(store) == history.states[max(history.states)]
-    history.states[store.snapshot().version] = state_of(store)  # those between are gone now
+    history.states[store.snapshot().version] = state_of(store)  # the versions between are gone now
     _note(journal, kills, history)
     by_kind = ", ".join(f"{name} {kills[name]}" for name in _NAMES)
     ended = Counter(row["status"] for row in store.read("run").to_pylist())
@@ -300,16 +300,16 @@ def _note(journal: Path, kills: Counter[str], history: History) -> None:
 
 
 def _problems(store: Store) -> set[str]:
-    """What `warehouse check` finds."""
+    """Return what `warehouse check` finds."""
     return {p.problem for p in check(store)}
 
 
 def main() -> None:
-    """Print what happened; ends with an ``AssertionError`` when anything was lost."""
+    """Print what happened; raise ``AssertionError`` if anything was lost."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--kills", type=int, default=300)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--directory", help="for the warehouse; kept, and gone on with")
+    parser.add_argument("--directory", help="where the warehouse is kept; resumed if it exists")
     options, started = parser.parse_args(), time.monotonic()
     with contextlib.ExitStack() as held:
         here = Path(options.directory or held.enter_context(tempfile.TemporaryDirectory()))

@@ -1,9 +1,9 @@
 """Apply seeded faults one at a time and run the tests that are known to notice them.
 
-A developer's tool. `tests/mutants.toml` lists the faults. Each is a text that occurs once in the
-product and what replaces it, so that a fault follows its text when a file is moved or renamed.
-Every fault is applied in a copy of the working tree, never in the tree itself: first the named
-tests must pass there as it is, then at least one of them must fail for each fault.
+A developer's tool. `tests/mutants.toml` lists the faults. Each consists of a text that occurs
+once in the product and its replacement, so a fault follows its text when a file is moved or
+renamed. Faults are applied in a copy of the working tree, never in the tree itself. First the named
+tests must pass in the unchanged copy, then at least one of them must fail for each fault.
 
     python -m tools.mutants
     python -m tools.mutants --only pairs-reach
@@ -12,10 +12,10 @@ tests must pass there as it is, then at least one of them must fail for each fau
     python -m tools.mutants --changed --minutes 8
 
 `--changed` runs the faults in the folders of the files that the last commit changed, as CI does. In
-a clone without the commit before it, every tenth fault is run.
+a clone without the previous commit, every tenth fault is run.
 
-With `--tests` other tests run than those that the list names, and those that fail are printed: it
-finds the tests to name for a new fault.
+`--tests` runs these tests instead of those in the list, and prints those that fail. Use it to find
+the tests to name for a new fault.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ from xml.etree import ElementTree
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 LIST = REPOSITORY / "tests" / "mutants.toml"
-#: Directories of the product, and the kinds of files in them that faults are seeded in.
+#: Directories of the product, and the kinds of files in which faults are seeded.
 ROOMS = ("warehouse", "jobs", "eval_workers", "pipelines", "plumbline")
 ENDINGS = (".py", ".sql", ".jinja")
-#: A fault may make a test run for ever.
+#: Time limit of a run, since a fault may make a test run forever.
 _MOST_SECONDS = 600
-#: For so many faults the tests are first run without a fault.
+#: How many faults' tests are first run together without a fault.
 _AT_ONCE = 10
-#: A plugin of pytest: examples that fail are not made smaller, which takes minutes.
+#: A pytest plugin that keeps Hypothesis from shrinking failing examples, which takes minutes.
 _PLUGIN = """
 from hypothesis import Phase, settings
 phases = (Phase.explicit, Phase.reuse, Phase.generate)
@@ -68,7 +68,7 @@ class Mutant:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of tests: how many ran, those that didn't pass, with why, and the skipped."""
+    """The outcome of tests: how many ran, which failed and why, and which were skipped."""
 
     n: int
     failed: Mapping[str, str]
@@ -86,7 +86,7 @@ def read(path: Path = LIST) -> list[Mutant]:
 
 
 def tree(root: Path) -> list[Path]:
-    """Files of a working tree that git knows or would add, relative to it."""
+    """List the files of a working tree that git tracks or would add, as relative paths."""
     listing = ("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
     found = subprocess.run(listing, cwd=root, check=True, capture_output=True).stdout
     names = sorted({Path(name) for name in found.decode().split("\0") if name})
@@ -94,14 +94,14 @@ def tree(root: Path) -> list[Path]:
 
 
 def product(root: Path) -> dict[Path, str]:
-    """Return the text of every file that faults are seeded in, by its path in the tree."""
+    """Return the text of every file in which faults may be seeded, by its path in the tree."""
     files = (path for room in ROOMS for path in (root / room).rglob("*") if path.suffix in ENDINGS)
     real = (path for path in files if path.is_file() and not path.is_symlink())
     return {path.relative_to(root): path.read_text(encoding="utf-8") for path in real}
 
 
 def place(mutant: Mutant, texts: Mapping[Path, str]) -> Path:
-    """The file that holds a fault's text. Raises ``BadMutant`` unless it is there exactly once."""
+    """Return the file with a fault's text. Raises ``BadMutant`` unless it occurs exactly once."""
     holding = {name: n for name, text in texts.items() if (n := text.count(mutant.find))}
     if sum(holding.values()) != 1:
         where = ", ".join(f"{name} ({n})" for name, n in holding.items()) or "no file"
@@ -110,7 +110,7 @@ def place(mutant: Mutant, texts: Mapping[Path, str]) -> Path:
 
 
 def within(mutants: Iterable[Mutant], folders: Iterable[Path], root: Path) -> list[Mutant]:
-    """Return the faults whose text lies in one of some folders, or below it."""
+    """Return the faults whose text is in or below one of the folders."""
     texts = product(root)
     parents = {mutant: place(mutant, texts).parents for mutant in mutants}
     return [mutant for mutant in parents if not set(folders).isdisjoint(parents[mutant])]
@@ -119,7 +119,7 @@ def within(mutants: Iterable[Mutant], folders: Iterable[Path], root: Path) -> li
 def changed(mutants: Sequence[Mutant], root: Path) -> list[Mutant]:
     """Return the faults whose file is in the same folder as a file that the last commit changed.
 
-    Return every tenth fault where git doesn't know the commit before.
+    Returns every tenth fault if git doesn't know the previous commit.
     """
     command = ("git", "diff", "--name-only", "--no-renames", "-z", "HEAD~1", "HEAD")
     done = subprocess.run(command, cwd=root, capture_output=True)
@@ -168,7 +168,7 @@ class Copy:
 
     @contextmanager
     def applied(self, mutant: Mutant) -> Iterator[None]:
-        """The copy has the fault for the block. Raises ``BadMutant`` as ``place`` does."""
+        """Apply the fault to the copy for the block. Raises ``BadMutant`` like ``place``."""
         file = self.root / place(mutant, product(self.root))
         before = file.read_bytes()
         file.write_text(mutated(mutant, before.decode()), encoding="utf-8")
@@ -178,7 +178,7 @@ class Copy:
             file.write_bytes(before)
 
     def run(self, tests: Sequence[str]) -> Outcome:
-        """Run tests. Raises ``BadMutant`` where one can't be collected."""
+        """Run tests. Raises ``BadMutant`` if one can't be collected."""
         self._report.unlink(missing_ok=True)
         command = [sys.executable, "-m", "pytest", "-q", "--tb=line", "-p", "no:cacheprovider"]
         command += [*_OPTIONS, f"--junitxml={self._report}", *tests]
@@ -218,7 +218,7 @@ def _outcome(report: Path) -> Outcome:
 def sound(copy: Copy, mutants: Iterable[Mutant]) -> set[str]:
     """Run all named tests without a fault and return those that are skipped.
 
-    Raises ``BadMutant`` where one fails.
+    Raises ``BadMutant`` if one fails.
     """
     tests = sorted({test for mutant in mutants for test in mutant.tests})
     found = copy.run(tests)
@@ -228,7 +228,7 @@ def sound(copy: Copy, mutants: Iterable[Mutant]) -> set[str]:
 
 
 def _named(cases: Iterable[str], tests: Iterable[str]) -> list[str]:
-    """Return the tests of which one of some cases is."""
+    """Return the tests to which any of the cases belongs."""
     return [
         test for test in tests if any(name == test or name.startswith(f"{test}[") for name in cases)
     ]
@@ -246,18 +246,18 @@ def _line(mutant: Mutant, found: Outcome, seconds: float) -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the tool; the status is 1 if a fault survives."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--only", nargs="+", metavar="ID", help="faults, by default all")
+    parser.add_argument("--only", nargs="+", metavar="ID", help="faults to run; default: all")
     parser.add_argument("--folder", action="append", type=Path, help="faults in it; repeatable")
-    parser.add_argument("--changed", action="store_true", help="faults where the last commit was")
-    parser.add_argument("--minutes", type=float, help="start no fault after so many")
-    parser.add_argument("--tests", nargs="+", help="run these instead of those that are named")
+    parser.add_argument("--changed", action="store_true", help="only faults near the last commit")
+    parser.add_argument("--minutes", type=float, help="start no fault after this many")
+    parser.add_argument("--tests", nargs="+", help="run these instead of the listed tests")
     options = parser.parse_args(arguments)
     end = time.monotonic() + 60 * (math.inf if options.minutes is None else options.minutes)
     mutants = [m for m in read() if not options.only or m.id in options.only]
     if unknown := set(options.only or ()) - {m.id for m in mutants}:
         parser.error(f"unknown: {', '.join(sorted(unknown))}")
     if options.folder and not all((REPOSITORY / folder).is_dir() for folder in options.folder):
-        parser.error("--folder: give folders of the repository, relative to it")
+        parser.error("--folder: give folders of the repository as relative paths")
     if options.folder:
         mutants = within(mutants, options.folder, REPOSITORY)
     if options.changed:

@@ -1,4 +1,4 @@
-"""Whether two warehouses hold the same rows, whenever and by whichever run these were written."""
+"""Compare the rows of two warehouses, ignoring when and by which run each row was written."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pyarrow as pa
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage.store import Store
 
-#: How fast and by which run: never the same twice.
+#: Columns that differ every time: how fast, and by which run.
 CIRCUMSTANCES = frozenset({"run_id", "seconds"})
 
 

@@ -7,7 +7,7 @@ fits='import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))'
 
 python=${2:-}
 if [ -z "$python" ]; then
-    # The pins were tried most on 3.11; a plain python3 of another fitting version does as well.
+    # The pins are tested most on 3.11, but a plain python3 of another supported version works too.
     for candidate in python3.11 python3.12 python3.13 python3; do
         if "$candidate" -c "$fits" 2>/dev/null; then python=$candidate; break; fi
     done

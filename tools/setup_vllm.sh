@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Make the environment of the vLLM backend. Usage: tools/setup_vllm.sh VENV [PYTHON]
-# Apart from .venv: vLLM pins other versions of numpy, numba and transformers than Plumbline's. It
-# holds vLLM alone, which `--backend vllm` starts as a process of its own.
+# It is separate from .venv, because vLLM pins other versions of numpy, numba and transformers than
+# Plumbline. It holds only vLLM, which `--backend vllm` starts as a separate process.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 venv=$1
@@ -29,8 +29,8 @@ if nvidia-smi -L >/dev/null 2>&1; then
     "${pip[@]}" "$wheel"
 else
     echo "installing $lock into $venv: the CPU build, no GPU was found (a few minutes the first time)"
-    # PyTorch with what its build needs, then the lock alone: it leaves out the audio and video
-    # packages that vLLM asks for, whose builds fit other builds of PyTorch.
+    # Install PyTorch with what its build needs, then only the lock, which leaves out the audio and
+    # video packages that vLLM asks for: their builds need other builds of PyTorch.
     "${pip[@]}" --constraint "$lock" "$(pin torch)"
     "${pip[@]}" --no-deps --requirement "$lock"
 fi

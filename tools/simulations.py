@@ -1,9 +1,9 @@
-"""Do the 95% intervals over clusters of pairs hold what they say? Planted effects, known answers.
+"""Do 95% intervals over clusters of pairs contain the truth 95% of the time? A simulation.
 
-``python -m tools.simulations`` prints these figures, which docs/methods.md sums up. A world draws
-the log ratios of pairs from effects of their words, of their frames or second occupations, and of
-the pairs. The figures that it would have over all words (frames, occupations) like these are known.
-Each draw goes through the SQL that `plumbline measure` uses.
+``python -m tools.simulations`` prints the shares that docs/methods.md summarises. A world draws the
+log ratios of pairs from effects of words, of frames or second occupations, and of pairs. Its true
+figures, over all words (frames, occupations) like these, are known. Each draw goes through the SQL
+that `plumbline measure` uses.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ class Shape:
 
 @dataclass(frozen=True)
 class World:
-    """Log ratios are normal: ``centre`` plus effects of words, of what is second and of pairs.
+    """Normal log ratios: ``centre`` plus effects of words, of frames or occupations, and of pairs.
 
-    The deviations are those of the effects; ``tilt`` is added in one stratum and subtracted in the
-    other.
+    The deviations are the effects' standard deviations. ``tilt`` is added in one stratum and
+    subtracted in the other.
     """
 
     centre: float = 0.0
@@ -52,23 +52,23 @@ class World:
     tilt: float = 0.0
 
     def spread(self, shape: Shape) -> float:
-        """Standard deviation of a log ratio over words, frames and pairs like these."""
+        """Return the standard deviation of a log ratio over words, frames and pairs like these."""
         second = self.second if shape.second is not None else 0.0
         return float(np.sqrt(self.word**2 + second**2 + self.pair**2))
 
 
 def _sizes(rng: np.random.Generator, n_clusters: int, n_pairs: int, skew: float) -> Integers:
-    """Clusters of pairs: ``n_pairs`` over ``n_clusters`` of unequal size, none empty."""
+    """Assign ``n_pairs`` to ``n_clusters`` of unequal size, none of them empty."""
     weight = rng.gamma(1 / skew**2, size=n_clusters) if skew else np.ones(n_clusters)
     rest = rng.choice(n_clusters, n_pairs - n_clusters, p=weight / weight.sum())
     return np.sort(np.concatenate([np.arange(n_clusters), rest]))
 
 
 def shapes(rng: np.random.Generator) -> list[Shape]:
-    """Return the five released sets, own frames, and few clusters of unequal size."""
+    """Return shapes like the five released sets, our frames, and few clusters of unequal size."""
     crossed = np.arange(80)
     schema = np.repeat(np.arange(60), 4)
-    # half of the schemas' people are their occupation, a quarter is "someone"
+    # half of the people in the schemas are named by occupation, a quarter is "someone"
     person = np.where(
         np.arange(240) % 4 < 2, schema, np.where(np.arange(240) % 4 == 2, 60, 61 + schema // 3)
     )
@@ -85,7 +85,7 @@ def shapes(rng: np.random.Generator) -> list[Shape]:
 
 
 def worlds(shape: Shape) -> list[tuple[str, World]]:
-    """Worlds of a shape: which effects are strong, with shares in the middle and at the ends."""
+    """Return worlds of a shape, by which effects are strong and where their shares lie."""
     tilt = 0.5 if shape.stratum is not None else 0.0
     found = [
         ("independent pairs", World(0.3, 0, 0, 1, tilt)),
@@ -103,14 +103,14 @@ def worlds(shape: Shape) -> list[tuple[str, World]]:
 
 
 def drawn(shape: Shape, world: World, draws: int, rng: np.random.Generator) -> Floats:
-    """Log ratios, one row per draw and one column per pair."""
+    """Draw log ratios, one row per draw and one column per pair."""
     n = shape.first.size
     word = rng.normal(0, 1, (draws, int(shape.first.max()) + 1)) * world.word
     made = world.centre + word[:, shape.first] + rng.normal(0, world.pair, (draws, n))
     if shape.second is not None:
         second = rng.normal(0, 1, (draws, int(shape.second.max()) + 1)) * world.second
         if shape.is_dyadic and world.word == world.second:
-            second = word  # an occupation has one effect, in whichever place
+            second = word  # an occupation has one effect, in either place
         made += second[:, shape.second]
     if shape.stratum is not None:
         made += np.where(shape.stratum == 0, world.tilt, -world.tilt)
@@ -118,7 +118,7 @@ def drawn(shape: Shape, world: World, draws: int, rng: np.random.Generator) -> F
 
 
 def truths(shape: Shape, world: World) -> dict[str, float]:
-    """US, PD (a share) and AuFC over all words, frames and pairs like these."""
+    """Return US, PD (a share) and AuFC over all words, frames and pairs like these."""
     sd = world.spread(shape)
     tilts = [world.tilt, -world.tilt] if shape.stratum is not None else [0.0]
     shares = (
@@ -139,7 +139,7 @@ def truths(shape: Shape, world: World) -> dict[str, float]:
 
 
 def figures(ratios: Floats, others: Floats) -> dict[str, Floats]:
-    """What each pair adds to US, PD (a share) and AuFC, and to the differences of two models."""
+    """Return what each pair adds to US, PD (a share), AuFC, and differences of two models."""
     (even, lean), (other_even, other_lean) = map(_leaning, (ratios, others))
     first = np.maximum(np.ceil(np.abs(ratios) / 0.06), 0)
     area = 0.03 * np.maximum(201 - 2 * first - (first == 0), 0)
@@ -153,7 +153,7 @@ def _leaning(ratios: Floats) -> tuple[Floats, Floats]:
 
 
 def like(ratios: Floats, shape: Shape, world: World, rng: np.random.Generator) -> Floats:
-    """Log ratios of another model of the same world, correlated 0.6 with these."""
+    """Draw log ratios of another model in the same world, correlated 0.6 with these."""
     centre = world.centre + (
         0.0 if shape.stratum is None else np.where(shape.stratum == 0, world.tilt, -world.tilt)
     )
@@ -186,7 +186,7 @@ ORDER BY subject
 
 
 def intervals(shape: Shape, kind: str, figure: Floats) -> Floats:
-    """Return the ends of the interval of each draw, two columns; NaN where there is none."""
+    """Return the interval of each draw as two columns; NaN if there is none."""
     connection = duckdb.connect()
     connection.execute(sql("views/00_interval_macro") + sql("views/07_clustered_interval"))
     n_draws, n = figure.shape
@@ -211,14 +211,14 @@ def _labels(prefix: str, clusters: Integers, n_draws: int) -> pa.Array:
 
 
 def coverage(shape: Shape, world: World, draws: int, rng: np.random.Generator) -> dict[str, float]:
-    """Share of draws whose interval holds the truth, and mean widths, by figure."""
+    """Return the share of draws whose interval contains the truth, and mean widths, by figure."""
     draws = max(50, min(draws, _MOST_ROWS // shape.first.size))
     truth = {**truths(shape, world), "us difference": 0.0, "pd difference": 0.0}
     ratios = drawn(shape, world, draws, rng)
     line: dict[str, float] = {}
     for kind, figure in figures(ratios, like(ratios, shape, world, rng)).items():
         low, high = intervals(shape, kind, figure).T
-        # without an interval nothing is claimed: a difference may vary in no pair
+        # without an interval nothing is claimed: a difference may be the same in all pairs
         held = np.isnan(low) | ((low <= truth[kind] + 1e-9) & (truth[kind] - 1e-9 <= high))
         line[kind] = 100 * float(held.mean())
         if "difference" not in kind:
@@ -227,7 +227,7 @@ def coverage(shape: Shape, world: World, draws: int, rng: np.random.Generator) -
 
 
 def main(draws: int = DRAWS, seed: int = 1) -> None:
-    """Print the share of draws whose interval holds the truth (percent), for each world."""
+    """Print the percentage of draws whose interval contains the truth, for each world."""
     rng = np.random.default_rng(seed)
     for shape in shapes(rng):
         for name, world in worlds(shape):

@@ -24,6 +24,7 @@ from plumbline.pipelines.command.base import (
     plan_of,
 )
 from plumbline.pipelines.command.parameters import Parameter, parameters
+from plumbline.pipelines.command.registry import name_of
 from plumbline.pipelines.command.settings import here, made
 from plumbline.warehouse.errors import PlumblineError
 from plumbline.warehouse.paths import address
@@ -162,6 +163,9 @@ def _lines(done: Done, command: Command) -> Iterator[str]:
 def _next(done: Done, command: Command) -> str:
     """Return ``done.next``; add ``--warehouse`` to each command unless given or the default."""
     if command.warehouse == DEFAULT_WAREHOUSE:
+        return done.next
+    own = f"plumbline {name_of(type(command))} "
+    if done.next.startswith(own) and command.warehouse == type(command).warehouse:
         return done.next
     place = f" --warehouse {shlex.quote(str(command.warehouse))}"
     lines = done.next.split(", or ")

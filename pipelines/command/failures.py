@@ -88,7 +88,7 @@ class Failures:
             first = f"first: {_line(name, error)}"
             problem = f"{len(self._errors)} of {self._n} failed: {names}; {first}"
             kind = Interrupted if any(may_pass(e) for _, e in self._errors) else BadInput
-            fix = "the others are done; the same command tries these again"
+            fix = "the others are done; the same command tries these again" if done else ""
             error = kind(self._things, problem, fix)
         if not done:
             raise error

@@ -23,6 +23,7 @@ from plumbline.warehouse.errors import ModelChanged, UsageProblem
 from plumbline.warehouse.query.connection import connect, model_labels, query, rows_of, sql
 from plumbline.warehouse.storage.store import Store
 
+_EARLIER = "SELECT model_key FROM model_version WHERE NOT is_latest"
 _EPSILONS = "SELECT DISTINCT benchmark, epsilon_nats FROM metric_value WHERE metric = 'us'"
 
 
@@ -103,8 +104,9 @@ def _lines(store: Store, names: Sequence[str]) -> Iterator[str]:
         "in brackets: 95% intervals; for ranks, the ranks that a model may have, right for all "
         "models of a benchmark at once with 95% confidence"
     )
+    earlier = {row["model_key"] for row in rows_of(store, _EARLIER)}
     for row in rows_of(store, sql("report/score")):
-        if names and row["benchmark"] not in names:
+        if row["model_key"] in earlier or (names and row["benchmark"] not in names):
             continue
         if row["n_missing"]:
             yield (

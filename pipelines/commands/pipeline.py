@@ -39,10 +39,11 @@ from plumbline.warehouse.text.progress import progress
 
 
 class Stage(NamedTuple):
-    """A part of a pipeline's work, and a line that says what it does."""
+    """A part of a pipeline's work, a line that says what it does, and what it works on."""
 
     doing: str
     work: Callable[[], object]
+    on: str = ""
 
 
 class Pipeline(PipelineOptions, Command):
@@ -124,7 +125,7 @@ class Pipeline(PipelineOptions, Command):
                 with_retries(lambda m=model: open_backend(m.location, m.options).identity)  # type: ignore[misc]
                 yield planned(model.name, "can be loaded", None)
         for number, stage in enumerate(Parts(self, store).all(), 1):
-            yield planned(f"stage {number}", stage.doing, None)
+            yield planned(f"stage {number}", stage.doing, None, "", stage.on)
 
     def run(self, context: Context) -> Done:
         """Run the stages in order; unreadable shards and unusable benchmarks stop no others."""
@@ -197,10 +198,10 @@ class Parts:
     def do(self, stages: Sequence[Stage]) -> None:
         """Do the stages in order; print the number of each and what it does."""
         with one_model_kept():
-            for number, (doing, work) in enumerate(stages, 1):
-                say(f"{number}/{len(stages)} {doing} ...", err=True)
+            for number, stage in enumerate(stages, 1):
+                say(f"{number}/{len(stages)} {stage.doing} ...", err=True)
                 try:
-                    work()
+                    stage.work()
                 except (NothingUsed, ModelChanged) as e:
                     self.errors.append(e)
 
@@ -221,10 +222,15 @@ class Parts:
                 write = partial(self._do, "corpus demo", name, **options)
                 stages.append(Stage(doing, write))
             doing = "Counting which words stand near she and near he"
-            stages.append(Stage(doing, partial(self._count, corpus)))
+            n_shards = len(expand_shards(corpus.patterns)) if corpus.patterns else 0
+            on = f"{name}: {n_shards:,} shard{'s' * (n_shards != 1)}" if n_shards else name
+            stages.append(Stage(doing, partial(self._count, corpus), on))
         if self.plan.scored():
             doing = "Collecting sentence pairs that differ in gender alone"
-            stages.append(Stage(doing, self._make_pairs))
+            has_built = self.options.has_built
+            ons = [f"{b} ({'built' if has_built(b) else 'import'})" for b in self.plan.benchmarks]
+            ons += [f"{b} (write, words of {of})" for b, of in self.plan.offline.items()]
+            stages.append(Stage(doing, self._make_pairs, ", ".join(ons)))
         return stages
 
     def evaluate(self) -> list[Stage]:
@@ -237,16 +243,19 @@ class Parts:
                 stages.append(Stage(doing, partial(self._train, model)))
             if self.plan.scored():
                 doing = f"Asking {name} which sentence of each pair is likelier"
-                stages.append(Stage(doing, partial(self._score, model)))
+                on = ", ".join(self.plan.scored())
+                stages.append(Stage(doing, partial(self._score, model), on))
             if is_ngram(model.location):
-                say(f"{name} counts n-grams: it scores sentences and isn't asked to write any")
+                line = f"{name} counts n-grams: it scores sentences and isn't asked to write any"
+                say(line, err=True)
                 continue
             if self.plan.probe_set:
                 doing = f"FairPair: does {name} continue texts alike when a name is exchanged?"
-                stages.append(Stage(doing, partial(self._fairpair, model)))
+                stages.append(Stage(doing, partial(self._fairpair, model), self.plan.probe_set))
             if self.plan.disclosure:
                 doing = f"Disclosure: which gender does {name} assume where none is given?"
-                stages.append(Stage(doing, partial(self._disclosure, model)))
+                on = ", ".join(self.plan.disclosure)
+                stages.append(Stage(doing, partial(self._disclosure, model), on))
         return stages
 
     def report(self, **about: tuple[str, ...]) -> list[Stage]:
@@ -285,7 +294,8 @@ class Parts:
             (row,) = self._do("corpus count", name, **given).rows
             if n_rejected := row["n_rejected"]:
                 n_all = row["n_documents"] + n_rejected
-                say(f"{name}: {n_rejected:,} of {n_all:,} documents rejected (table `reject`)")
+                line = f"{name}: {n_rejected:,} of {n_all:,} documents rejected (table `reject`)"
+                say(line, err=True)
         except BadInput as e:
             rows = self.store.read("corpus", corpus=name).to_pylist()
             if not rows or not (rows[0]["n_shards"] and rows[0]["n_shards_failed"]):

@@ -69,6 +69,7 @@ def front(facts: Facts, appendix: Page) -> Page:
         title=answer.title,
         about=list(_about(facts)),
         answers=[(f"appendix.html#{s.anchor}", s.title, s.intro[0]) for s in questions],
+        links=[(f"appendix.html#{s.anchor}", s.title) for s in others if "?" not in s.title],
         is_front=True,
     )
 

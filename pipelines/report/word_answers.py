@@ -32,8 +32,6 @@ CONCORDANCE: Columns = [
 TOP_WORDS = 15
 #: Most collocates to list for a side.
 _COLLOCATES = 10
-#: Number of n-grams to show for each side.
-_NGRAMS = 12
 #: Length of an ``excerpt``, in characters.
 _LENGTH = 120
 #: The rows of one word, by table.

@@ -59,7 +59,7 @@ def write_report(
         searches = [search for search in (found_words, found_pairs) if search]
         first = front(facts, appendix)
         links = [(f"{search.kind}.html", f"Search: {search.title}") for search in searches]
-        first.links = [("appendix.html", "Appendix: all of it"), *links]
+        first.links = [("appendix.html", "Appendix: all of it"), *links, *first.links]
         files = {"index.html": render(first), "appendix.html": render(appendix)}
         for search in searches:
             files[f"{search.kind}.html"] = search_page(search)

@@ -1,1 +1,1 @@
-"""Compares figures that papers printed with those of their data or of runs."""
+"""Compare the figures that papers print with figures from their data or from your runs."""

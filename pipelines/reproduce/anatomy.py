@@ -1,4 +1,4 @@
-"""Parts of released models' log ratios that properties of pairs predict, and US without them."""
+"""Split released models' log ratios into parts predicted by properties of pairs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from plumbline.warehouse.query.connection import connect, query, sql
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.escape import as_csv
 
-#: Properties of a pair and their columns in ``reproduce/anatomy_pair``.
+#: Properties of a pair, and their columns in ``reproduce/anatomy_pair``.
 PROPERTIES = {
     "start": ("pronoun_first",),
     "number": ("n_pronouns",),
@@ -43,12 +43,12 @@ _PAIRS, _SCORES = "reproduce/anatomy_pair", "reproduce/anatomy_score"
 
 @dataclass(frozen=True)
 class Without:
-    """US when parts are subtracted from each model's log ratios.
+    """US after parts are subtracted from each model's log ratios.
 
     Attributes:
-        taken: name of the parts. Those named *and ...* are subtracted together with the constant.
+        taken: name of the subtracted parts; *and ...* means together with the constant.
         us: US of each model in percent.
-        gain: mean gain in US over models, in points; for *and ...* over the constant alone.
+        gain: mean gain in US over models, in points; for *and ...*, beyond the constant alone.
         gain_low, gain_high: its 95% interval over words; families_*: over words and families.
     """
 
@@ -76,9 +76,9 @@ class BenchmarkAnatomy:
 
 
 def tables(store: Store, corpus: str) -> Iterator[tuple[str, list[str], LogRatioTable]]:
-    """Name, models and table of each benchmark with released scores and MaxPMI of the corpus.
+    """Yield name, models and table of each benchmark with released scores and MaxPMI.
 
-    Tables have the natural pairs, and the models that scored all of them.
+    Tables have the natural pairs, and the models that scored all of these.
     """
     with connect(store, sql(_PAIRS) + sql(_SCORES)) as connection:
         params = {"corpus": corpus}
@@ -108,9 +108,9 @@ def _table(pairs: pa.Table, y: Floats, families: Sequence[str]) -> LogRatioTable
 
 
 def anatomies(store: Store, corpus: str, eta_nats: float) -> Iterator[BenchmarkAnatomy]:
-    """Shares of the mean square, and US without each part, of each benchmark of ``tables``.
+    """Yield shares of the mean square, and US without each part, for each of ``tables``.
 
-    Of pairs whose |MaxPMI| is at most ``eta_nats``; benchmarks without such pairs are left out.
+    Keeps pairs with |MaxPMI| up to ``eta_nats``, and skips benchmarks without such pairs.
     """
     for benchmark, models, whole in tables(store, corpus):
         table = whole.only(np.abs(whole.properties["delta"][:, 0]) <= eta_nats)
@@ -128,7 +128,7 @@ def anatomies(store: Store, corpus: str, eta_nats: float) -> Iterator[BenchmarkA
 
 
 def without(table: LogRatioTable) -> Iterator[Without]:
-    """US of the log ratios, then minus cross-fitted predictions of parts (``without_fit``)."""
+    """Yield US of the log ratios, then of these minus cross-fitted predictions of parts."""
     y, clusters = table.y, table.clusters
     varying = {name: x for name, x in table.properties.items() if np.ptp(x, axis=0).any()}
     none = np.empty((len(y), 0))
@@ -150,7 +150,7 @@ def without(table: LogRatioTable) -> Iterator[Without]:
 
 
 def _gain(gains: Floats, table: LogRatioTable) -> tuple[float, ...]:
-    """Mean of ``gains`` [pair, model]; its interval over clusters, then over families too."""
+    """Return the mean of ``gains`` [pair, model], its interval over clusters, and over families."""
     mean = gains.mean(keepdims=True)[0]
 
     def error(values: Floats, ids: Ints) -> tuple[Floats, float]:
@@ -165,7 +165,7 @@ def _gain(gains: Floats, table: LogRatioTable) -> tuple[float, ...]:
 
 
 def shown_rows(anatomies: Sequence[BenchmarkAnatomy]) -> Iterator[Mapping[str, object]]:
-    """Printed rows: each part's share over all models, then US after subtracting parts."""
+    """Yield the rows to print: each part's share, then US after subtracting parts."""
     for anatomy in anatomies:
         for s in anatomy.shares:
             if s.shared == SUM:
@@ -179,7 +179,7 @@ def shown_rows(anatomies: Sequence[BenchmarkAnatomy]) -> Iterator[Mapping[str, o
 
 
 def _with_ends(name: str, figures: Iterable[float]) -> dict[str, object]:
-    """An estimate with the ends of its intervals, over words and over families too, as columns."""
+    """Return columns: an estimate, and its intervals over words, and over words and families."""
     value, low, high, families_low, families_high = figures
     columns = {name: value, f"{name}_low": low, f"{name}_high": high}
     columns |= {f"families_{name}": value, f"families_{name}_low": families_low}
@@ -187,7 +187,7 @@ def _with_ends(name: str, figures: Iterable[float]) -> dict[str, object]:
 
 
 def lines(anatomy: BenchmarkAnatomy) -> Iterator[str]:
-    """Sentences on a benchmark: its size, the parts with intervals above 0, and those without."""
+    """Yield lines on a benchmark: its size, and the parts with and without intervals above 0."""
     yield (
         f"{anatomy.benchmark}: {anatomy.n_pairs:,} pairs in {anatomy.n_clusters} clusters, "
         f"{len(anatomy.models)} models of {anatomy.n_families} families; "
@@ -210,7 +210,7 @@ def _without_nan(row: Mapping[str, object]) -> Mapping[str, object]:
 
 
 def write(anatomies: Sequence[BenchmarkAnatomy], out: Path) -> list[Path]:
-    """Write ``shares.csv``, ``us.csv`` and ``anatomy.png`` into a directory; returns the paths.
+    """Write ``shares.csv``, ``us.csv`` and ``anatomy.png`` into a directory; return the paths.
 
     Undefined figures are empty fields.
     """
@@ -232,7 +232,7 @@ def write(anatomies: Sequence[BenchmarkAnatomy], out: Path) -> list[Path]:
 
 
 def chart(anatomies: Sequence[BenchmarkAnatomy]) -> Chart:
-    """A column per benchmark: shares by the models that share them; below, US of each model."""
+    """Draw a column per benchmark: shares by which models share them; below, US of each model."""
     return alt.hconcat(
         *(alt.vconcat(_shares(a), _us(a)).properties(title=a.benchmark) for a in anatomies)
     )

@@ -1,7 +1,7 @@
 """What the papers print: figures in ``<paper>.csv``, and claims in ``<paper>.toml``, each a query.
 
-Claims of UnStereoEval are compared with its release, those of the other papers, which released no
-results, with the figures that they print.
+Claims of UnStereoEval are compared with its release. The other papers released no results, so
+their claims are compared with the figures that they print.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Row = Mapping[str, Any]
 
 #: Number of pairs of a benchmark.
 SIZE = "benchmark_size"
-#: US of the model's ``-deduped`` twin minus US of the model, in points (Table 2).
+#: US of a model's ``-deduped`` twin minus US of the model, in points (Table 2).
 DEDUPLICATION = "deduplication"
 _OF_RELEASE = """
 SELECT
@@ -37,7 +37,7 @@ SELECT
     coalesce(nullif(log_base, 'e')::DOUBLE, exp(1)) AS log_base
 FROM read_csv($path, all_varchar := true)
 """
-#: Tables name losses in TeX, and write the same method with and without a hyphen.
+#: Tables write losses in TeX, and the same method with and without a hyphen.
 _OF_RUNS = r"""
 SELECT
     "table"::BIGINT AS "table", inputs,
@@ -50,20 +50,20 @@ AGREE, OFF, NOT_RUN = "agree", "off", "not run"
 _TEXTS = pa.list_(pa.string())
 #: Sets of UnStereoEval in the order of its tables.
 BENCHMARKS = ("use-5", "use-10", "use-20", "winobias", "winogender")
-#: Limits on |MaxPMI| of the rows of `card`; ``inf`` for none.
+#: Limits on |MaxPMI| for the rows of `card`; ``inf`` for none.
 _CARD_ETAS = (math.inf, 0.5)
 _PRINTED = re.compile(r"(<=|>=|<|>|) ?(-?\d+)(?:\.(\d+))?(k?)")
-#: Most comparisons that a line on a claim names.
+#: Most comparisons to name in a line on a claim.
 _MOST_WRONG = 3
 
 
 def figures(paper: str) -> list[Row]:
-    """Printed figures of ``unstereoeval``, ``fairpair`` or ``disclosure``, in the file's order.
+    """Read the printed figures of ``unstereoeval``, ``fairpair`` or ``disclosure``, in file order.
 
-    Columns of a row, for UnStereoEval: ``table``, ``benchmark``, ``eta_nats`` (limit of the table
-    on |MaxPMI|, None without one), ``metric``, ``value`` (US and its deviation in percent; PD, gap
-    and deduplication in percentage points), ``model`` (hub id, empty for a size of a benchmark) and
-    ``log_base`` (base of the log ratios under an AuFC). For the other papers: ``table``,
+    Columns of a row, for UnStereoEval: ``table``, ``benchmark``, ``eta_nats`` (the table's limit on
+    |MaxPMI|, None without one), ``metric``, ``value`` (US and its deviation in percent; PD, gap and
+    deduplication in percentage points), ``model`` (hub id, empty for a benchmark's size) and
+    ``log_base`` (base of the log ratios of an AuFC). For the other papers: ``table``,
     ``inputs`` (the prompts), ``method`` (the treatment or the measure), ``model``, ``metric`` and
     ``value``.
 
@@ -88,8 +88,8 @@ def joined(name: str, **relations: pa.Table) -> list[dict[str, Any]]:
 class Claim:
     """An entry of a file of claims, whose first lines explain its keys.
 
-    ``printed`` has one value per row of the query, in their order or by the row's label. It's empty
-    where the query itself says whether the claim holds.
+    ``printed`` has one value per row of the query, in order or by the row's label. It is empty
+    if the query itself says whether the claim holds.
     """
 
     where: Text
@@ -101,7 +101,7 @@ class Claim:
 
 @toml_table
 class Claims:
-    """A file of claims, and the numbers of the tables whose figures they compare."""
+    """A file of claims, and the numbers of the tables whose figures the claims compare."""
 
     claim: tuple[Claim, ...]
     tables: tuple[int, ...] = ()
@@ -117,7 +117,7 @@ def claims_of(paper: str) -> Claims:
 
 
 def cells(printed: Sequence[Row]) -> pa.Table:
-    """Printed figures as a relation with their ``place``, from 0 in the order of the file."""
+    """Return printed figures as a relation with their ``place``, from 0 in file order."""
     numbers = {"place": pa.int64(), "table": pa.int64(), "value": pa.float64()}
     names = ("inputs", "method", "model", "metric")
     schema = pa.schema({**numbers, **dict.fromkeys(names, pa.string())})
@@ -126,10 +126,10 @@ def cells(printed: Sequence[Row]) -> pa.Table:
 
 
 def counted(claims: Claims, printed: Sequence[Row]) -> list[str]:
-    """One line per claim: number of comparisons in which it holds, and the first of the others.
+    """Return a line per claim: in how many comparisons it holds, and the first where it doesn't.
 
-    Empty unless ``printed`` has figures of all tables of the claims. A figure that two tables print
-    has the value of the first. Claims without a comparison are left out.
+    Empty unless ``printed`` has figures of all tables of the claims. If two tables print a figure,
+    the first one's value counts. Claims without a comparison are left out.
 
     >>> counted(Claims(claim=()), [])
     []
@@ -156,7 +156,7 @@ def counted(claims: Claims, printed: Sequence[Row]) -> list[str]:
 
 
 def misprints(printed: Sequence[Row], n_prompts: Mapping[str, int]) -> list[str]:
-    """Return lines on figures that don't fit together. ``n_prompts``: size of each set of prompts.
+    """Return lines on figures that don't fit together. ``n_prompts``: each set's number of prompts.
 
     >>> alike = {"table": 3, "inputs": "s", "method": "j", "metric": "B"}
     >>> values = {"a": 1.0, "b": 2.0, "Average": 1.6}
@@ -170,7 +170,7 @@ def misprints(printed: Sequence[Row], n_prompts: Mapping[str, int]) -> list[str]
     return [row["line"] for row in rows]
 
 
-#: Relations of words and their gendered neighbours, empty as without the release's file of PMI.
+#: Relations of words and their gendered neighbours, empty as if the release had no PMI file.
 _NO_NEIGHBOURS = {
     "near": pa.table({"word": pa.array([], pa.string()), "targets": pa.array([], _TEXTS)}),
     "tau": pa.table(
@@ -189,10 +189,10 @@ def check(
 ) -> list[dict[str, Any]]:
     """Compare each printed value of UnStereoEval's claims with its query's: rows of ``checked``.
 
-    ``models``: whose released scores are read. ``corpus``: name of the released word statistics.
-    ``neighbours``: the relations `near` and `tau`; None without the file of PMI.
-    Claims are about the whole release: empty unless the store has the scores of all 28 models on
-    all five sets, and the word statistics.
+    ``models``: the models whose released scores are read. ``corpus``: name of the released word
+    statistics. ``neighbours``: the relations `near` and `tau`; None without the PMI file.
+    Claims are about the whole release, so the result is empty unless the store has the word
+    statistics and the scores of all 28 models on all five sets.
     """
     with connect(store.root) as connection:
         parameters = {"models": list(models), "corpus": corpus}
@@ -223,7 +223,7 @@ _IS_WHOLE = """
 
 
 def _cards(store: Store, connection: duckdb.DuckDBPyConnection, corpus: str) -> pa.Table:
-    """Table 7's statistics of every set: of all pairs, and of those with |MaxPMI| <= 0.5 nats."""
+    """Return Table 7's statistics of every set: over all pairs, and with |MaxPMI| <= 0.5 nats."""
     text = """
         SELECT DISTINCT pair_id FROM ratio
         WHERE benchmark = $benchmark AND (isinf($eta::DOUBLE) OR within(max_pmi_nats, $eta::DOUBLE))
@@ -245,11 +245,11 @@ def _cards(store: Store, connection: duckdb.DuckDBPyConnection, corpus: str) -> 
 def checked(
     connection: duckdb.DuckDBPyConnection, claim: Claim, corpus: str
 ) -> list[dict[str, Any]]:
-    """Each printed value of a claim with ours, from the relations of a connection.
+    """Return each printed value of a claim with ours, from the relations of a connection.
 
-    Columns are those of figures (``unstereoeval.compare``): ``table`` (where the claim is on the
-    page), ``metric`` (what it is), ``benchmark`` (label of the query's row, empty if the query has
-    one row), ``value`` (as printed), ``ours`` (None if undefined), ``outcome`` and ``note``.
+    Columns are as in ``unstereoeval.compare``: ``table`` (where the claim is in the paper),
+    ``metric`` (what it is), ``benchmark`` (label of the query's row, empty if the query has one
+    row), ``value`` (as printed), ``ours`` (None if undefined), ``outcome`` and ``note``.
     """
     values, rows = claim.printed, list[tuple[object, ...]]([(None,)] * len(claim.printed))
     if claim.query:
@@ -270,7 +270,7 @@ def checked(
 
 
 def verdict(printed: str, ours: float | str | None) -> str:
-    """Outcome of comparing ours, rounded as printed, with a printed value or bound.
+    """Compare ours, rounded as printed, with a printed value or bound; return the outcome.
 
     >>> verdict("40.72", 40.7788), verdict("<= 0.81", 0.8134), verdict("21.7k", 24157.0)
     ('off', 'agree', 'off')
@@ -297,7 +297,7 @@ def verdict(printed: str, ours: float | str | None) -> str:
 
 
 def summary(checked: Iterable[Row]) -> str:
-    """Number of printed values of claims by outcome.
+    """Say how many printed values of claims have each outcome.
 
     >>> summary([{"outcome": AGREE}])
     'claims: 1 agree, 0 off, 0 not run'
@@ -307,7 +307,7 @@ def summary(checked: Iterable[Row]) -> str:
 
 
 def table(checked: Iterable[Row]) -> list[dict[str, object]]:
-    """One row per claim, its values joined by ` / `; ours have one decimal more, or are whole.
+    """Return a row per claim, values joined by ` / `; ours have one more decimal, or are whole.
 
     >>> same = {"table": "App. A", "metric": "words", "value": "3", "ours": 3.0, "note": ""}
     >>> (row,) = table([{**same, "benchmark": of, "outcome": AGREE} for of in ("a", "b")])

@@ -1,9 +1,9 @@
 """Compare printed figures with a warehouse's runs, for the papers that released no results.
 
-A row of ``warehouse/sql/reproduce/<paper>.sql`` is a run's figure, with the run's settings.
+Each row of ``warehouse/sql/reproduce/<paper>.sql`` is a run's figure, with the run's settings.
 
-FairPair's settings are the defaults of our command. Those of disclosure are in its paper (sections
-5.1 to 5.3, Table 4, appendix A.3; QLoRA's base is in nf4); types of weights are in the authors'
+FairPair's settings are our command's defaults. Disclosure's settings are in its paper (sections
+5.1 to 5.3, Table 4, appendix A.3; QLoRA's base is in nf4), and the types of weights in the authors'
 scripts (dongxiangjue/Debias-LLMs). Settings without a source are ``NOT_KNOWN``.
 """
 
@@ -31,19 +31,19 @@ from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import rows_of, sql
 from plumbline.warehouse.storage.store import Store
 
-#: The printed "model" of a mean over models, which no run measures.
+#: The name printed for a mean over models, which no run measures.
 AVERAGE = "Average"
 #: A setting that the paper does not give.
 NOT_KNOWN = object()
 #: Columns of the query that belong to a figure; all others, except ``Paper.by_set``, identify its
 #: run.
 _OF_A_FIGURE = ("inputs", "method", "metric", "measured", "low", "high")
-#: Outcomes: the interval holds the printed figure, doesn't hold it, or why that is not known.
+#: Outcomes: the interval contains the printed figure, doesn't contain it, or why that isn't known.
 OUTCOMES = (HOLDS, OUTSIDE, NO_INTERVAL, NOT_DEFINED, NOT_MEASURED) = (
     *("agrees", "outside", "no interval"),
     *("not defined", "not run"),
 )
-#: A printed figure without a run.
+#: Outcome of a printed figure without a run.
 _NO_RUN = {
     **{"measured": None, "low": None, "high": None, "outcome": NOT_MEASURED, "run": None},
     **{"measured_model": None, "differs": "", "paper_unknown": "", "note": ""},
@@ -59,11 +59,11 @@ class Paper:
     Attributes:
         name: name of its command, its query, its list of models, and its files of printed figures
             and claims.
-        command: command line that measures the models.
+        command: the command line that measures the models.
         half_units: half a unit of the last printed digit, by metric.
-        settings: returns the paper's settings for a row of the query, by column.
+        settings: function that returns the paper's settings, by column, for a row of the query.
         by_set: columns that may differ between the sets of one run.
-        remarks: lines on how to read any comparison with it.
+        remarks: lines on how to read any comparison with the paper.
         n_prompts: number of prompts in each set, where GAS is printed.
     """
 
@@ -76,14 +76,14 @@ class Paper:
     n_prompts: Mapping[str, int] = field(default_factory=dict)
 
 
-#: Number of prompts in each set: the released ones, or those that the paper's templates make.
+#: Number of prompts in each set, as released or as the paper's templates make them.
 _PROMPTS = {"STS-B": 364, "SNLI": 317, "LLM (1)": 200, "LLM (2)": 200, "Template": 160}
-#: ``_hash`` of the instruction in section 5.2; we may not copy the sentence.
+#: ``_hash`` of the instruction in section 5.2. We may not copy the sentence itself.
 _INSTRUCTION = "a7f803a705b6"
 
 
 def _hash(sentence: str) -> str:
-    """Hash of a sentence's words: the paper's has a full stop at its end, the authors' a colon."""
+    """Hash a sentence's words, since the paper ends it with a full stop, its code with a colon."""
     words = re.findall("[a-z]+", sentence.lower())
     return hashlib.sha256(" ".join(words).encode()).hexdigest()[:12]
 
@@ -118,7 +118,7 @@ def _of_disclosure(row: Row) -> dict[str, object]:
         "backend": "transformers",
         **dict.fromkeys(("n_empty", "revision"), NOT_KNOWN),
     }
-    if row["decoding"] is not None:  # else only probabilities were measured
+    if row["decoding"] is not None:  # otherwise only probabilities were measured
         settings["max_new_tokens"] = probe.max_new_tokens
         settings["decoding"] = NOT_KNOWN if row["method"] == "Hyperparameter" else "greedy"
     if row["instruction"] is not None:
@@ -158,7 +158,7 @@ DISCLOSURE = Paper(
         "ADD: printed figures are logarithms; the paper gives neither their base nor its e. "
         "Measured ones are log10 of the mean ADD in nats, with e = 0",
         "GAS (F), GAS (M), Delta: of gendered continuations, by their first gendered word",
-        "P(word) is that of the whole word in both of its forms, see docs/disclosure.md",
+        "P(word) is the probability of the whole word in both its forms, see docs/disclosure.md",
         "tuning: the paper doesn't give its layers, e, clipping and the use of its dev sets",
     ),
     _PROMPTS,
@@ -168,7 +168,7 @@ PAPERS = {paper.name: paper for paper in (FAIRPAIR, DISCLOSURE)}
 
 @dataclass(frozen=True)
 class MeasuredRun:
-    """A numbered run, and settings that differ from the paper's or that the paper doesn't give."""
+    """A numbered run, with the settings that differ from the paper's or that the paper lacks."""
 
     number: int
     printed_model: str
@@ -186,7 +186,7 @@ class MeasuredRun:
 
 
 class Comparison(NamedTuple):
-    """Every printed figure with the runs of a warehouse: rows of ``compare``, and its runs.
+    """Every printed figure compared with a warehouse's runs: rows of ``compare``, and the runs.
 
     ``claims``: lines on claims that only runs can check; empty without runs.
     """
@@ -199,9 +199,9 @@ class Comparison(NamedTuple):
 def measured(
     paper: Paper, store: Store | None, printed: Sequence[Row], given: Iterable[str]
 ) -> Comparison:
-    """Compare printed figures with the runs of a warehouse, see ``compare``; writes nothing.
+    """Compare printed figures with the runs of a warehouse (``compare``); write nothing.
 
-    No warehouse is the same as one without runs: no figure is measured.
+    Without a warehouse, as without runs, no figure is measured.
     """
     names = printed_names(paper, printed, given)
     rows = rows_of(store.root, sql(f"reproduce/{paper.name}")) if store else []
@@ -211,9 +211,9 @@ def measured(
 
 
 def printed_names(paper: Paper, printed: Iterable[Row], given: Iterable[str]) -> dict[str, str]:
-    """Return the name that the paper prints, by the name of a model in the warehouse.
+    """Return the name that the paper prints, by the model's name in the warehouse.
 
-    Names are those of the paper's list of models, and of ``given``, which has texts PRINTED=MODEL.
+    Names come from the paper's list of models and from ``given``, texts such as PRINTED=MODEL.
     Raises ``UsageProblem`` for a text of another form and for a name that isn't printed.
 
     >>> from plumbline.pipelines.reproduce.runs_compared import FAIRPAIR
@@ -266,10 +266,10 @@ def fairpair_claims(store: Store, names: Mapping[str, str]) -> list[str]:
 def compare(
     paper: Paper, printed: Sequence[Row], rows: Sequence[Row], names: Mapping[str, str]
 ) -> tuple[list[dict[str, Any]], list[MeasuredRun]]:
-    """Compare each printed figure with every run of its model; returns the runs, too.
+    """Compare each printed figure with every run of its model; also return the runs.
 
-    ``names``: printed name by the model's name in the warehouse. An interval holds a printed figure
-    if it holds any value that rounds to it.
+    ``names`` maps a model's name in the warehouse to its printed name. An interval agrees with a
+    printed figure if it contains any value that rounds to the figure.
 
     Columns besides those of the printed figure: ``measured``, ``low``, ``high`` (None where
     undefined or infinite), ``outcome``, ``run`` (its number, None if there is none),
@@ -328,7 +328,7 @@ def _finite(end: float) -> float | None:
 
 
 def _apart(row: Row, settings: Mapping[str, object]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """A row's settings that differ from the paper's, and those that the paper doesn't give."""
+    """Return a row's settings that differ from the paper's, and those the paper doesn't give."""
     differs, unknown = list[str](), list[str]()
     for column, value in settings.items():
         ours = f"{column} {_shown(row[column])}"
@@ -350,9 +350,9 @@ def _shown(value: object) -> str:
 
 
 def shown_rows(compared: Sequence[Row]) -> list[Row]:
-    """Rows to print: figures outside of a run's interval, other measured ones, then the rest.
+    """Return the rows to print: figures outside a run's interval, others measured, then the rest.
 
-    Without settings of runs, which ``MeasuredRun.lines`` says once per run.
+    Rows lack the settings of runs, which ``MeasuredRun.lines`` prints once per run.
     """
     order = sorted(compared, key=lambda row: (row["run"] is None, row["outcome"] != OUTSIDE))
     long = ("measured_model", "differs", "paper_unknown")
@@ -360,7 +360,7 @@ def shown_rows(compared: Sequence[Row]) -> list[Row]:
 
 
 def tally(compared: Sequence[Row]) -> Iterator[str]:
-    """One line per outcome: numbers of distinct printed figures and of their runs.
+    """Yield a line per outcome: how many distinct printed figures, and how many runs of these.
 
     A figure with several runs counts for each of their outcomes.
 

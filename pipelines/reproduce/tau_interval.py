@@ -1,7 +1,7 @@
-"""Interval of Kendall's tau of two contrasts' deltas, by resampling documents.
+"""Interval for Kendall's tau between the deltas of two contrasts, by resampling documents.
 
-Words aren't independent: words of a document occur together, and a window can have targets of both
-contrasts. Resampling words would make the interval too narrow or too wide.
+Words aren't independent: words of a document occur together, and a window can contain targets of
+both contrasts. Resampling words would make the interval too narrow or too wide.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from plumbline.jobs.counting.kept_documents import FEWEST_SOURCES, Evidence
 from plumbline.jobs.kernel.pair_runs import Ints, Run, summed
 
 Floats = NDArray[np.float64]
-#: Number of resamples; the standard error that they give has itself an error of 7%.
+#: Number of resamples. With this many, the standard error itself has an error of 7%.
 RESAMPLES = 100
 #: Fewest clusters for an interval.
 FEWEST_CLUSTERS = 10
-#: Most clusters; document or source k is in cluster k modulo this. A variance over so many clusters
-#: has a relative error of sqrt(2 / 200), 10%, and the counts stay small.
+#: Most clusters; document or source k is in cluster k modulo this. With this many, a variance has
+#: a relative error of sqrt(2 / 200) = 10%, and the counts stay small.
 MOST_CLUSTERS = 200
 #: Most counts held in memory before equal cells are added up.
 _MOST_PENDING = 5_000_000
@@ -33,7 +33,7 @@ _MOST_PENDING = 5_000_000
 
 @dataclass(frozen=True)
 class TauAgreement:
-    """Kendall tau-b of two contrasts on the words that both define; NaN where undefined.
+    """Kendall's tau-b of two contrasts on the words with a delta in both; NaN if undefined.
 
     ``tau_low`` and ``tau_high`` are the ends of its 95% interval (:func:`tau_interval`); NaN if
     none was computed, such as below 50 words.
@@ -48,7 +48,7 @@ class TauAgreement:
 
 
 def kendall(x: Floats, y: Floats) -> float:
-    """Kendall's tau-b; NaN with fewer than two points, or where x or y is constant.
+    """Return Kendall's tau-b; NaN with fewer than two points, or if x or y is constant.
 
     >>> round(kendall(np.array([0.1, 0.2, 0.3]), np.array([1.0, 3.0, 2.0])), 12)
     0.333333333333
@@ -116,17 +116,17 @@ def tau_errors(
     n_resamples: int = RESAMPLES,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Floats:
-    """Standard errors of atanh(tau) over clusters of documents, for each entry of ``compared``.
+    """Return the standard error of atanh(tau) over clusters, for each entry of ``compared``.
 
-    A bootstrap: clusters are drawn with replacement and their co-occurrences summed. Tau is of the
+    A bootstrap draws clusters with replacement and sums their co-occurrences. Tau is computed from
     ratios of counts, since a contrast's delta is the log of the ratio plus a constant. A resample
-    uses words with all four counts above 0. NaN if tau is undefined, 1 or -1 in a resample, and
+    uses words with all four counts above 0. NaN if tau is undefined, 1 or -1 in a resample, or
     with fewer than ten clusters.
 
     Args:
-        sides: female and male target of each contrast, by index.
-        words: words of each contrast, by index.
-        compared: index pairs of contrasts.
+        sides: indices of the female and male target of each contrast.
+        words: indices of the words of each contrast.
+        compared: pairs of indices of contrasts.
         progress: called with (resamples done, all).
     """
     from scipy.sparse import csr_array
@@ -159,9 +159,9 @@ def tau_errors(
 
 
 def tau_interval(tau: float, error: float, n_clusters: int) -> tuple[float, float]:
-    """95% interval tanh(atanh(tau) +- t error), with Student's t of n_clusters - 1 degrees.
+    """Return the 95% interval tanh(atanh(tau) +- t error), t with n_clusters - 1 degrees.
 
-    NaN for a NaN error.
+    NaN if the error is NaN.
 
     >>> [round(end, 3) for end in tau_interval(0.5, 0.1, 1_000)]
     [0.339, 0.632]

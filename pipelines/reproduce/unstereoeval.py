@@ -1,4 +1,4 @@
-"""Imports UnStereoEval's release (Belem et al., ICLR 2024), and compares what it prints with it."""
+"""Import UnStereoEval's release (Belem et al., ICLR 2024), and compare printed figures with it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _PRINTED = pa.schema(
     {"table": pa.int64(), "eta_nats": pa.float64(), "log_base": pa.float64(), "value": pa.float64()}
     | dict.fromkeys(("metric", "benchmark", "model"), pa.string())
 )
-#: Rows of the release's scores among the rows of views.
+#: SQL condition that selects the release's scores in views.
 _OF_RELEASE = "scores = 'released' AND corpus IN ('', $corpus)"
 #: Changes per tenfold number of parameters, and from a model to its -deduped twin.
 _SIZES = f"""
@@ -63,11 +63,11 @@ class ReleaseResult:
     Attributes:
         compared: rows of ``compare``.
         claims: numbers of the paper outside its tables, with ours: rows of ``claims.check``.
-        own: results that the paper doesn't have: the pronoun's place, model size, deduplication.
+        own: results that the paper lacks: the pronoun's place, model size, deduplication.
         models: hub ids that have scores.
         incomplete: a line for each set of scores with pairs missing or rows rejected.
-        max_pmi: number of released MaxPMI that our tokeniser reproduces, and number of all; None
-            without released MaxPMI or without word statistics.
+        max_pmi: how many released MaxPMI values our tokeniser reproduces, and how many there are;
+            None without released MaxPMI or word statistics.
     """
 
     compared: list[dict[str, Any]]
@@ -82,7 +82,7 @@ class ReleaseResult:
         return [*self.compared, *self.claims, *self.own]
 
     def shown_rows(self) -> Iterator[Row]:
-        """Printed rows: outcomes by table, figures that differ, claims, and own results."""
+        """Yield the rows to print: outcomes by table, figures that differ, claims, own results."""
         counts = Counter((row["table"], row["outcome"]) for row in self.compared)
         for number in dict.fromkeys(row["table"] for row in self.compared):
             yield {"table": number, **{o: counts[number, o] for o in OUTCOMES}}
@@ -91,7 +91,7 @@ class ReleaseResult:
         yield from self.own
 
     def summary(self) -> dict[str, Counter[str]]:
-        """Number of figures of models, and of sizes of sets, by outcome."""
+        """Count the figures of models, and the sizes of sets, by outcome."""
         outcomes = [(row["metric"] == SIZE, row["outcome"]) for row in self.compared]
         return {
             "figures of models": Counter(outcome for is_size, outcome in outcomes if not is_size),
@@ -99,7 +99,7 @@ class ReleaseResult:
         }
 
     def lines(self) -> Iterator[str]:
-        """Summary: models, MaxPMI, incomplete sets, figures and claims by outcome."""
+        """Yield a summary: models, MaxPMI, incomplete sets, figures and claims by outcome."""
         yield f"{len(self.models)} models: {', '.join(self.models)}"
         if self.max_pmi:
             n_same, n = self.max_pmi
@@ -126,7 +126,7 @@ def reproduce(
 ) -> ReleaseResult:
     """Import the release from ``data``, measure every model and compare with printed figures.
 
-    Raises ``BadInput`` as ``import_release``.
+    Raises ``BadInput`` like ``import_release``.
     """
     release = Release.at(data)
     imported, max_pmi = import_release(store, release, corpus, run_id, announce)
@@ -136,7 +136,7 @@ def reproduce(
     table = measure(store, run_id, MeasureOptions(eta=tuple(etas), log_base=bases))
     keys = {row["model_key"] for row in rows_of(store.root, _KEYS)}
     sets = {(x.model, x.benchmark) for x in imported}
-    # Metrics of the scores that were imported now, without the warehouse's other scores.
+    # Measure only the scores just imported, not the warehouse's other scores.
     metrics = [
         row
         for row in table.to_pylist()
@@ -171,17 +171,17 @@ _KEYS = "SELECT model_key FROM model WHERE backend = 'released'"
 def compare(figures: Sequence[Row], metrics: Iterable[Row]) -> list[dict[str, Any]]:
     """Return rows of ``sql/reproduce/release_compared.sql``: each printed figure with ours.
 
-    ``metrics``: rows of ``metric_value``, and of ``deduplication_rows``. ``ours`` is None if it is
-    undefined or not run, its interval also for deviations and sizes.
+    ``metrics``: rows of ``metric_value``, and of ``deduplication_rows``. ``ours`` is None if
+    undefined or not run. Its interval is also None for deviations and sizes.
     """
     printed = pa.Table.from_pylist(list(figures), _PRINTED)
     return joined("release_compared", printed=printed, measured=_measured(metrics))
 
 
 def starts(metrics: Iterable[Row]) -> list[dict[str, Any]]:
-    """US and PD of each model and benchmark, by whether the pronoun is first.
+    """Return US and PD of each model and benchmark, by whether the pronoun is first.
 
-    Rows of ``sql/reproduce/release_starts.sql``. Subsets without pairs are left out.
+    Rows are those of ``sql/reproduce/release_starts.sql``. Subsets without pairs are left out.
     """
     return joined("release_starts", measured=_measured(metrics))
 
@@ -195,9 +195,9 @@ def _measured(metrics: Iterable[Row]) -> pa.Table:
 def deduplication_rows(
     store: Store, corpus: str, etas: Collection[float | None], models: Collection[str]
 ) -> list[dict[str, Any]]:
-    """Change of US from each of the models to its ``-deduped`` twin, as rows of ``metric_value``.
+    """Return how US changes from each model to its ``-deduped`` twin, as in ``metric_value``.
 
-    One row for each of ``etas`` (None: all pairs); the interval is that of view `deduplication`.
+    There is a row for each of ``etas`` (None: all pairs). Intervals come from view `deduplication`.
     """
     text = f"""
         SELECT model, benchmark, subset, n, '{DEDUPLICATION}' AS metric, '{{}}' AS options,
@@ -213,7 +213,7 @@ def deduplication_rows(
 
 
 def neighbours(store: Store, statistics: Path | None, corpus: str) -> dict[str, pa.Table]:
-    """The relations `near` and `tau` of the claims; empty without the release's file of PMI."""
+    """Return the claims' relations `near` and `tau`; empty if the release has no PMI file."""
     from plumbline.jobs.ingest.released_statistics import LIST, pmi_file_of, read_pmi
     from plumbline.pipelines.reproduce.word_lists import agreement_of
 
@@ -262,11 +262,11 @@ class Release:
 def import_release(
     store: Store, release: Release, corpus: str, run_id: str, announce: Announce
 ) -> tuple[list[ImportedScores], tuple[int, int] | None]:
-    """Import a release in place of earlier imports under the same names.
+    """Import a release, replacing earlier imports under the same names.
 
-    If the release has word statistics, MaxPMI are computed from them with Plumbline's tokeniser;
-    else the released MaxPMI are used. Returns the scores, and the number of released MaxPMI that
-    our tokeniser reproduces with that of all: None without released MaxPMI or word statistics.
+    If the release has word statistics, MaxPMI is computed from these with Plumbline's tokeniser;
+    otherwise the released MaxPMI is used. Returns the scores, and how many released MaxPMI values
+    our tokeniser reproduces, of how many: None without released MaxPMI or word statistics.
 
     Raises ``BadInput`` if a part of the release is missing, damaged or invalid.
     """
@@ -310,7 +310,7 @@ def _import_leans(
 
 
 def _max_pmi(store: Store, corpus: str) -> dict[tuple[str, str], float | None]:
-    """MaxPMI by benchmark and pair, without pairs that their source calls unnatural."""
+    """Return MaxPMI by benchmark and pair, without pairs that their source calls unnatural."""
     text = """
         SELECT benchmark, pair_id, max_pmi_nats
         FROM pair_association JOIN benchmark_pair USING (benchmark, pair_id)
@@ -321,5 +321,5 @@ def _max_pmi(store: Store, corpus: str) -> dict[tuple[str, str], float | None]:
 
 
 def _same(a: float | None, b: float | None) -> bool:
-    """Equal to 2e-6: counts above a million come back from six decimals only so exactly."""
+    """Return whether a and b agree to 2e-6: six decimals don't restore large counts exactly."""
     return a is b if a is None or b is None else abs(a - b) <= 2e-6

@@ -1,4 +1,4 @@
-"""Comparison of a word list's pairs: how many words each covers, how similarly they rank words."""
+"""Compare a word list's pairs: how many words each covers, and how similarly they rank words."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ from plumbline.warehouse.query.connection import rows_of, sql
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.escape import as_csv
 
-#: Fewest common words of two pairs: with fewer, tau has no interval.
+#: Fewest words that two pairs must share for tau to have an interval.
 _FEWEST_WORDS = 50
-#: Decimals to which deltas are rounded for tau: rounding errors would break ties.
+#: Decimals to which deltas are rounded for tau, since rounding errors would break ties.
 _TIE_DIGITS = 9
 #: Percent of the Pile's words that co-occur with *he*, with *she*, and with both (App. A, Fig. 4a).
 NEAR_PRONOUNS = (66.11, 43.86, 42.22)
-#: Words of the Pile's English vocabulary, of which Table 4 gives percentages (App. B: 120k).
+#: Size of the Pile's English vocabulary, the base of Table 4's percentages (App. B: 120k).
 _VOCABULARY = 120_339
-#: Claims of App. A: two pairs with strongly correlated deltas; signs of tau with other pairs.
+#: Claims of App. A: two pairs with strongly correlated deltas, and signs of tau with others.
 _STRONG = ("her/him", "her/his")
 _SIGNS = (
     ("she/he", 1, "most"),
@@ -54,13 +54,13 @@ Deltas = tuple[NDArray[np.int64], NDArray[np.float64]]
 
 @dataclass(frozen=True)
 class ComparedList:
-    """Coverage of each pair of a word list, and agreement of every two pairs.
+    """How many words each pair of a list covers, and how well every two pairs agree.
 
     Attributes:
-        coverage: rows of ``sql/lists/coverage.sql``, one per pair, in list order; also
-            ``n_words_pile`` of UnStereoEval's Table 4 and ``percent_pile`` of its vocabulary, None
-            for other pairs.
-        intervals: units of the intervals of tau, or why there are none.
+        coverage: rows of ``sql/lists/coverage.sql``, one per pair, in list order, plus
+            ``n_words_pile`` and ``percent_pile`` from UnStereoEval's Table 4, None for pairs that
+            the table lacks.
+        intervals: what tau's intervals are over, or why there are none.
         near: sentence on words that co-occur with *he*, *she* and both; None without she/he.
     """
 
@@ -78,7 +78,7 @@ def compare_list(
     name: str,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> ComparedList:
-    """Coverage of each pair of a word list in a corpus, and tau-b of every two pairs.
+    """Return the coverage of each pair of a word list in a corpus, and tau-b of every two.
 
     These are Table 4 (words with a defined delta and their share of the vocabulary) and Figure 5
     (Kendall's tau) of UnStereoEval. Rare words aren't filtered out: their deltas are mostly chance
@@ -133,7 +133,7 @@ def _with_intervals(
     deltas: Mapping[str, Deltas],
     progress: Callable[[int, int], None],
 ) -> tuple[tuple[TauAgreement, ...], str]:
-    """Agreements with intervals, and the units that the intervals are over, or why none exist."""
+    """Return agreements with intervals, and what these are over, or why none exist."""
     try:
         evidence = evidence_of(store, row["corpus"])
     except (UsageProblem, MissingComponent) as e:
@@ -178,10 +178,10 @@ def _deltas(store: Store, corpus: str, contrasts: Sequence[str]) -> dict[str, De
 
 
 def agreement(contrasts: Sequence[str], deltas: Mapping[str, Deltas]) -> list[TauAgreement]:
-    """Kendall tau-b between the deltas of every two contrasts, on the words that both define.
+    """Return Kendall's tau-b between deltas of every two contrasts, on the words both define.
 
-    NaN with fewer than two common words, or when one of the two is constant on them. Deltas that
-    are equal when rounded to nine decimals are ties.
+    NaN with fewer than two common words, or if one contrast is constant on these. Deltas that are
+    equal when rounded to nine decimals are ties.
 
     >>> few = {"a": (np.array([1, 2, 3]), np.array([0.1, 0.2, 0.3]))}
     >>> few["b"] = np.array([1, 2, 3, 9]), np.array([1.0, 3.0, 2.0, 0.0])
@@ -200,9 +200,9 @@ def agreement(contrasts: Sequence[str], deltas: Mapping[str, Deltas]) -> list[Ta
 
 
 def alike(agreements: Sequence[TauAgreement]) -> Iterator[str]:
-    """Lines on tau of two pairs with 50 or more common words, and the paper's claims on the Pile.
+    """Yield lines on tau of pairs that share 50 or more words, and the paper's claims.
 
-    Nothing for a list of one pair.
+    Yields nothing for a list of one pair.
 
     >>> tau = [TauAgreement("she/he", "her/him", 90, 0.5, 0.4, 0.6)]
     >>> print(*alike([*tau, TauAgreement("she/he", "hers/his", 9, 1.0, 1.0, 1.0)]), sep="\\n")
@@ -243,7 +243,7 @@ def alike(agreements: Sequence[TauAgreement]) -> Iterator[str]:
 
 
 def write_compared(compared: ComparedList, out: Path) -> list[Path]:
-    """Write the coverage and tau as CSV; returns the paths. What is undefined is an empty field."""
+    """Write coverage and tau as CSV; return the paths. Undefined values are empty fields."""
     out.mkdir(parents=True, exist_ok=True)
     stem = out / f"{compared.corpus}-{compared.word_list}".replace("/", "_")
     written = []
@@ -259,7 +259,7 @@ def write_compared(compared: ComparedList, out: Path) -> list[Path]:
 
 
 def agreement_of(store: Store, corpus: str, name: str) -> list[TauAgreement]:
-    """Kendall tau-b of every two pairs of one of the corpus's own word lists, without intervals."""
+    """Return tau-b of every two pairs of one of the corpus's own lists, without intervals."""
     lists = {x.name: x for x in corpus_lists(store, corpus_row(store, corpus))}
     contrasts = [p.contrast for p in lists[name].pairs]
     return agreement(contrasts, _deltas(store, corpus, contrasts))
@@ -267,9 +267,9 @@ def agreement_of(store: Store, corpus: str, name: str) -> list[TauAgreement]:
 
 @cache
 def printed() -> dict[str, tuple[int, float]]:
-    """Table 4 by contrast: the printed words of the Pile with a delta, and their percentage.
+    """Return Table 4 by contrast: the printed number of Pile words with a delta, and their share.
 
-    The percentage is computed, of the vocabulary of 120,339; to two decimals it is the printed one.
+    The percentage is computed for the vocabulary of 120,339 words; it rounds to the printed one.
 
     >>> len(printed()), printed()["she/he"]
     (38, (55476, 46.1))

@@ -1,14 +1,14 @@
-"""``python -m tools.frozen``: compare the frozen outputs with today's, or write them anew.
+"""``python -m tools.frozen``: compare the frozen outputs with today's, or replace them.
 
-Without arguments it prints what differs and exits with 1. ``--write`` writes the outputs of today;
-a commit that does so names the difference in its message. It keeps the tables, views, columns and
-texts that were kept; ``--new`` keeps those that the product has besides, too.
+Without arguments, it prints the differences and exits with 1 if there are any. ``--write`` stores
+today's outputs; a commit that does so says in its message what changed. It keeps the tables, views,
+columns and texts that are already frozen; ``--new`` also adds new ones.
 
-Of texts (help, pages, printed lines) only hashes are kept, by the names in
-``tests/frozen/outputs/texts.txt``. ``--text NAME`` prints a text of today, and ``--text NAME --at
-COMMIT`` a diff of that of a commit and today's.
+Texts (help, pages, printed lines) are frozen as hashes, by the names in
+``tests/frozen/outputs/texts.txt``. ``--text NAME`` prints today's text; ``--at COMMIT`` prints how
+it differs from that commit's.
 
-``--inputs`` makes the stored inputs anew, with models trained on this machine, which changes
+``--inputs`` makes the stored inputs again with models trained on this machine, which changes
 everything.
 """
 
@@ -33,11 +33,11 @@ def _main() -> int:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--write", action="store_true", help="write the outputs anew")
-    parser.add_argument("--new", action="store_true", help="with --write: also what wasn't kept")
+    parser.add_argument("--write", action="store_true", help="replace the frozen outputs")
+    parser.add_argument("--new", action="store_true", help="with --write: also freeze what is new")
     parser.add_argument("--text", metavar="NAME", help="print a text")
-    parser.add_argument("--at", metavar="COMMIT", help="with --text: as a diff since then")
-    parser.add_argument("--inputs", action="store_true", help="make the stored inputs anew")
+    parser.add_argument("--at", metavar="COMMIT", help="with --text: show a diff from this commit")
+    parser.add_argument("--inputs", action="store_true", help="make the stored inputs again")
     given = parser.parse_args()
     if given.inputs:
         from tools.frozen.inputs import make
@@ -64,7 +64,7 @@ def _main() -> int:
 
 
 def _shown(text: str, name: str, commit: str | None) -> str:
-    """Return the text, or its difference from that of a commit."""
+    """Return the text, or how it differs from a commit's."""
     if commit is None:
         return text
     git = ("git", "-C", str(REPOSITORY), "worktree")

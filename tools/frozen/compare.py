@@ -1,7 +1,7 @@
-"""Today's outputs beside the frozen ones: whole rows of tables and views, hashes of texts.
+"""Compare today's outputs with the frozen ones: rows of tables and views, and hashes of texts.
 
-What is only in the product is listed, and is no difference: a table, view, column or text isn't
-compared until ``--new`` keeps it. What is only among the frozen outputs is a difference.
+A table, view, column or text that only the product has is listed, but not compared until ``--new``
+freezes it. One that only the frozen outputs have is a difference.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ OUTPUTS = Path(__file__).resolve().parents[2] / "tests/frozen/outputs"
 ROWS, TEXTS = OUTPUTS / "rows", OUTPUTS / "texts.txt"
 
 _FLOAT = re.compile(r"(?<![\w.])-?\d+(?:\.\d+(?:e[-+]?\d+)?|e[-+]?\d+)")
-#: Other processors round the last digits otherwise.
+#: Other processors round the last digits differently.
 _TOLERANCE = 1e-9
 
 
 @dataclass
 class Compared:
-    """``differences``, lines of a diff, and what is ``new``: in the product, and not kept."""
+    """``differences``, lines of a diff, and what is ``new``: in the product but not frozen."""
 
     differences: list[str] = field(default_factory=list)
     new: list[str] = field(default_factory=list)
@@ -52,7 +52,7 @@ class Compared:
             self.differences += difflib.unified_diff(a, b, name, "today", lineterm="", n=1)
 
     def texts(self, texts: Mapping[str, str], kept: Mapping[str, str]) -> None:
-        """Compare the hashes of texts with the kept ones."""
+        """Compare the hashes of texts with the frozen hashes."""
         self.new += sorted(texts.keys() - kept.keys())
         for name, old in kept.items():
             if name not in texts:
@@ -62,7 +62,7 @@ class Compared:
 
 
 def write(relations: Mapping[str, Relation], texts: Mapping[str, str], *, new: bool) -> None:
-    """Put today's outputs in the place of the frozen ones; ``new``: also what wasn't kept."""
+    """Replace the frozen outputs with today's; ``new`` also adds what wasn't frozen."""
     ROWS.mkdir(parents=True, exist_ok=True)
     kept = {path.stem: _read(path) for path in ROWS.glob("*.tsv")}
     for name in kept.keys() - relations.keys():
@@ -79,7 +79,7 @@ def write(relations: Mapping[str, Relation], texts: Mapping[str, str], *, new: b
 
 
 def kept_texts() -> dict[str, str]:
-    """Hashes of the frozen texts by name."""
+    """Read the hashes of the frozen texts, by name."""
     lines = TEXTS.read_text("utf-8").splitlines() if TEXTS.exists() else []
     return {name: value for value, _, name in (line.partition(" ") for line in lines)}
 
@@ -89,7 +89,7 @@ def hashed(text: str) -> str:
 
 
 def same(a: str, b: str) -> bool:
-    """Whether lines are the same but for the tenth digit of numbers that aren't whole.
+    """Return whether lines are the same except for the tenth digit of numbers that aren't whole.
 
     >>> same("x 0.3333333333", "x 0.3333333334"), same("x 0.3333333333", "x 0.3333333433")
     (True, False)
@@ -109,6 +109,6 @@ def _read(path: Path) -> Relation:
 
 
 def _lines(relation: Relation) -> Sequence[str]:
-    """Return the columns, then the rows, in an order to which last digits are of no account."""
+    """Return the columns, then the rows, in an order that doesn't depend on last digits."""
     lines = ["\t".join(row) for row in relation.rows]
     return ["\t".join(relation.columns), *sorted(lines, key=lambda x: (_FLOAT.sub("", x), x))]

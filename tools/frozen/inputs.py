@@ -1,7 +1,7 @@
-"""Makes the stored inputs of the frozen warehouse anew, with real models and a chat server.
+"""Make the stored inputs of the frozen warehouse again, with real models and a chat server.
 
-Only for a change of what is stored: models trained elsewhere give other scores, so that all frozen
-outputs change with it.
+Use it only to change what is stored: models trained elsewhere give other scores, so all frozen
+outputs change.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tests import tiny_models
 from tests.chat_server import Say, good_script, serving
 from tools.frozen import recipe
 
-#: When the first stored run started: long before any run of today.
+#: When the first stored run started: long before today's runs.
 EPOCH = datetime(2020, 1, 1, tzinfo=timezone.utc)
 
 #: Rows by partition, unit and run.
@@ -34,7 +34,7 @@ Units = dict[tuple[tuple[str, ...], str, str], list[dict[str, Any]]]
 
 
 def make() -> None:
-    """Run every command of the recipe and keep what those of models, servers and people left."""
+    """Run the recipe's commands; keep what those with models, servers and people wrote."""
     with (
         tempfile.TemporaryDirectory() as work,
         serving(sampler=_reply, knows_schemas=True) as server,
@@ -65,21 +65,21 @@ _WORDS = (
 
 
 def _reply(body: dict[str, Any]) -> Say:
-    """What the scripted models say: sentences, verdicts, choices, and continuations."""
+    """Return what the scripted models say: sentences, verdicts, choices, and continuations."""
     prompt = body["messages"][-1]["content"] if "messages" in body else body["prompt"]
     if "likely" in prompt and " dropped " in prompt:
         return Say("Unlikely.")
     if re.search(r"\b(John|Jane)\b", prompt):
         return Say(_continuation(prompt, json.dumps(body, sort_keys=True)))
     if "letter for letter" in prompt or "write" in prompt or "likely" in prompt:
-        # Where a sentence of hers is asked for, one that mentions him, which is rejected.
+        # When asked for a sentence with "she", also mention "he", so that it is rejected.
         text = good_script(prompt, 1).text
         return Say(text.replace("1. She", "1. He said that she"))
     return Say(str(1 + len(prompt) % 2))
 
 
 def _continuation(prompt: str, seed: str) -> str:
-    """Some words; of Jane the nurse and the cook, family more often."""
+    """Return some words; family more often for Jane the nurse and the cook."""
     rng = random.Random(seed)
     words = rng.choices(_WORDS, weights=[1 / (k + 3) for k in range(len(_WORDS))], k=36)
     if "Jane" in prompt and re.search("nurse|cook", prompt) and rng.random() < 0.7:
@@ -95,7 +95,7 @@ def _runs() -> set[str]:
 
 
 def _published(table: str, runs: set[str]) -> Units:
-    """Return the units of a table that these runs published, each with its rows."""
+    """Return the units of a table that these runs published, with their rows."""
     found, store = {}, Store.open("out/warehouse")
     for file in store.snapshot().files(table):
         rows, start = store.rows_of(table, file), 0
@@ -124,14 +124,14 @@ def _keep(stored: dict[str, Units], url: str, runs: set[str]) -> None:
 
 
 def _fixed(row: dict[str, Any], made: list[str]) -> dict[str, Any]:
-    """Return a run that started and ended at fixed times, with versions of no package."""
+    """Return a run that started and ended at fixed times, without package versions."""
     start = EPOCH + timedelta(minutes=made.index(row["run_id"]))
     end = {"started_at": start, "ended_at": start + timedelta(seconds=1), "seconds": 1.0}
     return {**row, **end, "git_commit": "0" * 40, "packages": json.dumps({"plumbline": "0"})}
 
 
 def _write(table: str, units: Units, texts: dict[str, str]) -> None:
-    """Return rows as Parquet, with the unit each was published in."""
+    """Write rows as Parquet, with the unit in which each was published."""
     rows = [(unit, run, row) for (_, unit, run), found in units.items() for row in found]
     if not rows:
         return
@@ -145,7 +145,7 @@ def _write(table: str, units: Units, texts: dict[str, str]) -> None:
 
 
 def _renamed(row: dict[str, Any], texts: dict[str, str]) -> dict[str, Any]:
-    """Return a row in whose texts names of runs and the server's address are replaced."""
+    """Return a row; replace names of runs and the server's address in its texts."""
     found = dict(row)
     for column, value in row.items():
         for old, new in texts.items() if isinstance(value, str) else ():

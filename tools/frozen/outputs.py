@@ -1,4 +1,4 @@
-"""What the frozen warehouse gives: rows of tables and views; help, pages and printed lines."""
+"""The frozen warehouse's outputs: rows of tables and views; help, pages and printed lines."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tools.frozen.rebuild import WAREHOUSE, Printed, run
 from tools.frozen.recipe import expanded
 from tools.frozen.rows import Relation
 
-#: Commands that only read, beside the examples of `plumbline sql`. `doctor` is about the machine.
+#: Commands that only read, besides the examples of `plumbline sql`. `doctor` is about the machine.
 READING = (
     "--version",
     "doctor --settings pipeline",
@@ -64,7 +64,7 @@ _PLAIN, _CALM = (
     f" AND adapter IS {what} NULL)"
     for what in ("", "NOT")
 )
-#: Table macros by what they are given.
+#: Table macros and their arguments.
 MACROS = {
     "corpus_agreement": "",
     "deduplication": "",
@@ -93,7 +93,7 @@ class Outputs:
         return fixer()
 
     def relations(self) -> dict[str, Relation]:
-        """Every table, every view, and table macros."""
+        """Return every table, every view, and table macros."""
         with connect(WAREHOUSE) as connection:
             named = {name for (name,) in connection.execute("SHOW TABLES").fetchall()}
             found = {name: self._relation(connection, name) for name in {*named, *TABLES}}
@@ -107,7 +107,7 @@ class Outputs:
         return Relation.of(columns, cursor.fetchall(), self.fix)
 
     def texts(self) -> dict[str, str]:
-        """What commands printed and print, the report's pages, and cards, by name."""
+        """Return what commands printed and print, the report's pages, and cards, by name."""
         queries = [["sql", q.query, "--format", "csv"] for q in questions()]
         reading = [expanded(tuple(shlex.split(line)), {}) for line in READING]
         report = run(["report", "--out", "pages"])
@@ -135,6 +135,6 @@ def _commands() -> Iterator[list[str]]:
 
 
 def _sorted(printed: Printed) -> Printed:
-    """With the rows of CSV in one order: questions leave open which of equals is first."""
+    """Sort rows of CSV, since queries leave the order of equal rows open."""
     heading, *rows = printed.out.splitlines() or [""]
     return replace(printed, out="\n".join([heading, *sorted(rows)]))

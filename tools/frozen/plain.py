@@ -1,4 +1,4 @@
-"""Texts without what differs from run to run: times, durations, sizes, versions, paths, run ids."""
+"""Remove from texts what differs between runs: times, sizes, versions, paths and run ids."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tools.frozen.rows import number
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
-#: A run of this warehouse, but for the stored ones, whose names begin with 2020.
+#: A run of this warehouse, except stored runs, whose names begin with 2020.
 RUN = re.compile(r"\b(?!2020)20\d{6}T\d{12}-[0-9a-f]{6}\b")
 
 _RULES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
@@ -39,7 +39,7 @@ _LONG = re.compile(r"(?<![\w.])-?\d+\.\d{9,}(?:e[-+]?\d+)?")
 
 
 def fixer() -> Callable[[str], str]:
-    """Return a function that replaces in a text what isn't the same in every run."""
+    """Return a function that replaces what differs between runs in a text."""
     folders = {
         str(Path().resolve()): "WORK",
         str(REPOSITORY): "REPOSITORY",

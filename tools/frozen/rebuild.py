@@ -1,4 +1,4 @@
-"""The frozen warehouse: stored rows published as they were, everything else by real commands."""
+"""Rebuild the frozen warehouse: publish stored rows, and run real commands for everything else."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from tools.frozen import recipe
 
 WAREHOUSE = Path("out/warehouse")
 
-#: Whether a step says how far it is depends on the time.
+#: Lines of progress, which a step prints only if it takes long enough.
 _PROGRESS = re.compile(
     r"^[^\n:]+: (?:[\d,]+ of [\d,]+ \w+(?:, [^\n]*)?, )?[\d,.]+ s(?:, about [\d,]+ s left)?$\n?",
     re.M,
 )
 
-#: Columns of stored rows beside those of the table.
+#: Columns that stored rows have besides those of the table.
 _OF_UNITS = frozenset(("unit", "unit_run"))
 
 
@@ -59,7 +59,7 @@ def run(command: Sequence[str]) -> Printed:
 
 @contextmanager
 def _as_console_script() -> Iterator[None]:
-    """Help texts say `plumbline` and not how this process was started."""
+    """Make help texts say `plumbline`, not how this process was started."""
     module, given = sys.modules["__main__"], sys.argv
     package = module.__package__
     module.__package__, sys.argv = None, ["plumbline"]
@@ -78,7 +78,7 @@ class _Stream(io.TextIOWrapper):
 
 
 def rebuild() -> list[Printed]:
-    """Make the warehouse in the working directory; what its commands printed."""
+    """Make the warehouse in the working directory; return what its commands printed."""
     recipe.lay_out(Path())
     printed, left = [], _stored()
     for step in recipe.STEPS:
@@ -98,7 +98,7 @@ def _stored() -> dict[str, list[dict[str, Any]]]:
 
 
 def _publish(left: dict[str, list[dict[str, Any]]], tables: set[str]) -> None:
-    """Publish the rows of tables, if it wasn't done, by partition and unit as they were."""
+    """Publish the rows of tables that are still unpublished, by their partition and unit."""
     store = Store.open(WAREHOUSE)
     for table in [name for name in TABLES if name in tables & left.keys()]:
         of_unit = itemgetter(*TABLES[table].partitions, "unit")
@@ -110,7 +110,7 @@ def _publish(left: dict[str, list[dict[str, Any]]], tables: set[str]) -> None:
 
 @contextmanager
 def frozen(directory: Path) -> Iterator[list[Printed]]:
-    """Inside, the warehouse is in the working directory, which is this one."""
+    """Change to this directory for the block, with the warehouse in it."""
     directory.mkdir(parents=True, exist_ok=True)
     with recipe.place(directory):
         yield rebuild()

@@ -1,7 +1,7 @@
-"""Which commands make the frozen warehouse, and which of them are not run again.
+"""The commands that make the frozen warehouse, and which of these are not run again.
 
 What models, servers and people produced is kept in ``tests/frozen/inputs``; everything that the
-product derives from it is computed anew.
+product derives from it is computed again.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from plumbline.warehouse import plugins
 
 INPUTS = Path(__file__).resolve().parents[2] / "tests/frozen/inputs"
 
-#: Files of the working directory that are written by hand.
+#: Files of the working directory that were written by hand.
 FILES = INPUTS / "files"
 #: Rows of tables, a file per table, from commands that are not run again.
 ROWS = INPUTS / "rows"
-#: An address at which nobody listens: whoever asks it fails.
+#: An address at which no server listens, so every request fails.
 NOBODY = "http://127.0.0.1:9/v1"
 
 
 @dataclass(frozen=True)
 class Step:
-    """A command; where ``tables`` are named its rows of these are kept, and it is not run again."""
+    """A command. If it names ``tables``, its rows in these are stored, and it is not run again."""
 
     command: tuple[str, ...]
     tables: tuple[str, ...] = ()
@@ -50,10 +50,10 @@ def _recorded(tables: str, *lines: str) -> list[Step]:
 
 _TRAINED = "trained_model model"
 _WORLD = "closed-world-straight"
-#: Classes of the closed world, of which two words each are used: all would be too many rows.
+#: Classes of the closed world; two words of each are used, since all would be too many rows.
 _CLASSES = ("occupation", "trait", "activity", "food")
 
-#: In the order in which they ran; ``{url}`` is the server's address.
+#: The steps in the order in which they ran; ``{url}`` is the server's address.
 STEPS: tuple[Step, ...] = (
     *_derived(
         "corpus demo --out straight --tokens 20000 --world straight",
@@ -92,7 +92,7 @@ STEPS: tuple[Step, ...] = (
         "disclosure prompts llm-1 --source llm-1.txt",
         "disclosure prompts llm-2 --source llm-2.txt",
     ),
-    # So small a release has other figures than the printed ones.
+    # A release this small doesn't give the printed figures.
     replace(
         *_derived("reproduce unstereoeval --data unstereo-eval --warehouse out/warehouse"), status=1
     ),
@@ -147,7 +147,7 @@ STEPS: tuple[Step, ...] = (
     ),
 )
 
-#: Variables that would change what is printed or where it is read.
+#: Variables that would change what is printed, or where input is read.
 _UNSET = re.compile(r"PLUMBLINE_.*|FORCE_COLOR|CLICOLOR.*|TERM_PROGRAM|LINES|PY_COLORS|.*_API_KEY")
 _SET = {
     **{"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb", "TZ": "UTC", "LC_ALL": "C.UTF-8"},
@@ -159,9 +159,9 @@ _SET = {
 
 @contextmanager
 def place(directory: Path) -> Iterator[None]:
-    """Inside, the working directory is this one, and the environment is the same everywhere.
+    """Change to this directory for the block, with an environment that is the same everywhere.
 
-    Parts of other installed packages are hidden.
+    Hides parts of other installed packages.
     """
     before, here = dict(os.environ), Path.cwd()
     for name in list(os.environ):
@@ -182,7 +182,7 @@ def place(directory: Path) -> Iterator[None]:
 
 @contextmanager
 def _small_world() -> Iterator[None]:
-    """Inside, the closed world has a few classes of two words each, and sentences of these."""
+    """Limit the closed world, for the block, to a few classes of two words and their sentences."""
     caches = (truth.lexicon, truth.grammar, truth.planted_words)
     phrases, read = truth._toml("grammar")["phrases"], truth._toml
 
@@ -215,7 +215,7 @@ def _small_world() -> Iterator[None]:
 
 
 def expanded(command: tuple[str, ...], names: Mapping[str, str]) -> list[str]:
-    """Return the words of a command; a word with a star is the paths that it matches."""
+    """Return the words of a command; expand a word with a star to the paths it matches."""
     found: list[str] = []
     for word in command:
         paths = sorted(str(p) for p in Path().glob(word)) if "*" in word else []
@@ -224,5 +224,5 @@ def expanded(command: tuple[str, ...], names: Mapping[str, str]) -> list[str]:
 
 
 def lay_out(directory: Path) -> None:
-    """Put the files written by hand into a directory."""
+    """Copy the files written by hand into a directory."""
     shutil.copytree(FILES, directory, dirs_exist_ok=True)

@@ -7,27 +7,27 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-#: Columns that say when, how fast or from which run, and sizes of compressed files: left out.
+#: Columns to leave out: when, how fast, from which run, and sizes of compressed files.
 CIRCUMSTANCES = frozenset(
     (
         *("seconds", "started_at", "ended_at", "vetted_at", "git_commit", "packages"),
         *("config_hash", "n_bytes"),
     )
 )
-#: What computing zero leaves.
+#: Rounding errors of zero are smaller than this.
 _TINY = 1e-12
 
 
 @dataclass(frozen=True)
 class Relation:
-    """The rows of a table or view, each a cell for each column."""
+    """The rows of a table or view, each a list of cells, one per column."""
 
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
 
     @staticmethod
     def of(columns: Sequence[str], rows: Sequence[Any], fix: Callable[[str], str]) -> Relation:
-        """Values as text, without the columns of circumstances."""
+        """Return values as text, without the columns to leave out."""
         places = [i for i, column in enumerate(columns) if column not in CIRCUMSTANCES]
         cells = [[_cell(row[i], fix) for i in places] for row in rows]
         return Relation([columns[i] for i in places], cells)

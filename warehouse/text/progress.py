@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +14,8 @@ from plumbline.warehouse.text.escape import say, terminal
 
 #: Seconds between two lines in a file, and on a terminal.
 EVERY_S, ON_TERMINAL_S = 30.0, 0.2
+#: Seconds between two checks whether a line is due.
+TICK_S = 1.0
 #: Steps that take fewer seconds than this leave no line.
 PATIENCE_S = 5.0
 _clock = time.monotonic
@@ -33,15 +36,28 @@ def progress(what: str, unit: str = "") -> Iterator[Update]:
     """Show the progress of the step ``what`` during the block; yield the function to update it.
 
     ``unit`` names what is counted ("pairs"). The rate is measured from the first call of the
-    function. The duration of a step is shown even if the function is never called.
+    function. The duration of a step is shown even if the function is never called. If several
+    steps are open, only the innermost shows it.
 
     >>> with progress("read the corpus", "documents") as update:
     ...     update(500, 1000)
     """
-    step = _Step(terminal(what), unit)
+    step, ended = _Step(terminal(what), unit), threading.Event()
+
+    def tick() -> None:
+        while not ended.wait(TICK_S):
+            if _open[-1] is step:
+                step.show()
+
+    ticker = threading.Thread(target=tick, daemon=True)
+    _open.append(step)
+    ticker.start()
     try:
         yield step.update
     finally:
+        ended.set()
+        ticker.join()
+        _open.remove(step)
         if sys.stderr.isatty():
             print(_START_OF_LINE, end="", file=sys.stderr, flush=True)
         if _clock() - step.start >= PATIENCE_S:
@@ -63,7 +79,11 @@ class _Step:
         self.first = self.first or (n_done, now)
         n_new, seconds = n_done - self.first[0], now - self.first[1]
         self.rate = n_new / seconds if n_new > 0 and seconds > 0 else 0.0
-        is_terminal = sys.stderr.isatty()
+        self.show()
+
+    def show(self) -> None:
+        """Print the line if the last one is old enough."""
+        now, is_terminal = _clock(), sys.stderr.isatty()
         if now - self.shown < (ON_TERMINAL_S if is_terminal else EVERY_S):
             return
         self.shown = now
@@ -80,3 +100,7 @@ class _Step:
         if self.rate and self.n_done < self.n_all:
             parts.append(f"about {(self.n_all - self.n_done) / self.rate:,.0f} s left")
         return f"{self.what}: {', '.join(filter(None, parts))}"
+
+
+#: Steps that are open, the innermost last.
+_open: list[_Step] = []

@@ -21,8 +21,8 @@ class BenchmarkExport(ContrastOption, Command):
     """Write a benchmark as a folder to share: its pairs, a card, and a harness task.
 
     The pairs are in Parquet and the card is README.md. In lm-evaluation-harness the task computes
-    log-likelihoods, US and PD as `score` and `measure` do; `score import --logs lm-eval` reads the
-    harness's logs (docs/benchmarks.md). A benchmark that was built with a corpus keeps its corpus
+    log-likelihoods, US and PD as `score` and `measure` do; `score import DIR` reads the harness's
+    logs (docs/benchmarks.md). A benchmark that was built with a corpus keeps its corpus
     and eta unless you give --corpus.
 
     Example: plumbline benchmark export use-5 --license cc-by-4.0 --corpus pile --eta 0.65

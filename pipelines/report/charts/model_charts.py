@@ -150,7 +150,7 @@ def kept(rows: Sequence[Row]) -> Chart:
 _NAMED = 10
 #: Most words to draw for each side.
 _WORDS = 10
-_DELTA, _PMI = "% of words in 0.1 nats", "PMI in nats"
+_DELTA = "% of words in 0.1 nats"
 
 
 def leaning(rows: Sequence[Row], sides: tuple[str, str]) -> Chart:

@@ -3,8 +3,8 @@
 -- delta_nats is positive for words that co-occur with she more than with he, negative for the
 -- reverse; 0.69 nats is a factor of two. Words are ranked by the bound of the 95% interval nearer
 -- 0, and left out when the interval, from low to high, contains 0: rare words don't come first by
--- chance. A word that only one side has nearby has a bound, but no delta. q is corrected for all
--- words of the corpus; over says what is taken as independent.
+-- chance. A word that is near only one side has a bound, but no delta. q is corrected for all words
+-- of the corpus; over says what is taken as independent.
 SELECT
     corpus, word, n_word, n_pair_f, n_pair_m,
     round(delta_nats, 2) AS delta_nats,

@@ -1,9 +1,9 @@
 -- grain: benchmark x corpus x contrast x state
--- How many pairs lack a MaxPMI, or one of all their words, and why?
--- A constraint on |MaxPMI| keeps a pair only if every word is known; one without a MaxPMI it never
--- keeps. If words are unknown, the corpus has too few of them near both pronouns; a larger corpus
--- helps. A pair without kept words has only stop words; nothing helps. percent_known is the share
--- of the words that are known.
+-- How many pairs lack a MaxPMI, or have unknown words, and why?
+-- A constraint on |MaxPMI| keeps a pair only if it has a MaxPMI and every word is known. If words
+-- are unknown, the corpus has too few of them near both pronouns; a larger corpus helps. A pair
+-- without kept words has only stop words; nothing helps. percent_known is the share of the words
+-- that are known.
 SELECT
     benchmark, corpus, contrast,
     CASE

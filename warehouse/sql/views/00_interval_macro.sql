@@ -1,14 +1,14 @@
 -- grain: none, these are the functions that the views and metrics share
--- A macro's parameter also replaces every column of its name, even in the views that the macro
--- reads: give it a name that no column has.
+-- A macro's parameter also replaces every column of the same name, even in the views that the macro
+-- reads, so give it a name that no column has.
 
--- Two figures that are equal on paper may differ in the last bits once they are sums of floats, so
--- a limit is inclusive with a tolerance far below the precision of any score (1e-9 nats).
+-- Two figures that are equal on paper may differ in the last bits as sums of floats, so a limit is
+-- inclusive, with a tolerance far below the precision of any score (1e-9 nats).
 CREATE OR REPLACE MACRO within(x, upper) AS abs(x) <= upper + 1e-9;
 
--- What the constraint |MaxPMI| <= eta makes of a pair: `dropped` if a word leans more, `undecided` if
--- an unknown word could (or no word has a delta), else `kept`. Statistics without counts don't say how
--- many words are unknown: NULL passes.
+-- What the constraint |MaxPMI| <= eta does with a pair: `dropped` if a word leans more, `undecided`
+-- if an unknown word could (or no word has a delta), else `kept`. Statistics without counts don't
+-- say how many words are unknown: NULL counts as none.
 CREATE OR REPLACE MACRO constraint_verdict(max_pmi, of_unknown, limit_nats) AS CASE
     WHEN NOT within(max_pmi, limit_nats) THEN 'dropped'
     WHEN max_pmi IS NULL OR of_unknown > 0 THEN 'undecided'
@@ -17,7 +17,7 @@ END;
 CREATE OR REPLACE MACRO meets_constraint(max_pmi, of_unknown, limit_nats) AS
     constraint_verdict(max_pmi, of_unknown, limit_nats) = 'kept';
 
--- A sum of decimals, which does not depend on the order of the rows as one of floats does.
+-- A sum of decimals. Unlike a sum of floats, it does not depend on the order of the rows.
 CREATE OR REPLACE MACRO exact_sum(x) AS sum(x::DECIMAL(38, 20))::DOUBLE;
 
 -- Upper 97.5% points of the normal and of Student's t distribution. The second is the expansion of
@@ -28,8 +28,8 @@ CREATE OR REPLACE MACRO t975(df) AS
     z975() + 2.3722712 / df + 2.8224986 / df ** 2 + 2.5558497 / df ** 3 + 1.5895340 / df ** 4
     + 0.92 / df ** 5 + 0.4860872 / df ** 7;
 
--- Are n_of clusters (words, documents, prompts, models) enough for an interval? Five are: fewer tell
--- too little. `LEAST_CLUSTERS` in warehouse/finding.py is the same number.
+-- Whether n_of clusters (words, documents, prompts, models) are enough for an interval: at least
+-- five. `LEAST_CLUSTERS` in warehouse/finding.py is the same number.
 CREATE OR REPLACE MACRO is_enough(n_of) AS n_of >= 5;
 -- Student's point of an error over n_of clusters; NULL if they aren't enough.
 CREATE OR REPLACE MACRO t_over(df, n_of) AS CASE WHEN is_enough(n_of) THEN t975(df) END;
@@ -42,23 +42,23 @@ CREATE OR REPLACE MACRO chi2_95(df) AS CASE
     ELSE df * (1 - 2 / (9 * df) + 1.6448536269514722 * sqrt(2 / (9 * df))) ** 3
 END;
 
--- Half the width of Student's 95% interval of a mean; NULL below five figures, and where they are all
--- equal: an interval of no width would be certain of what a few equal figures don't show.
+-- Half the width of Student's 95% interval of a mean; NULL below five figures, and if all are
+-- equal: an interval without width would claim a certainty that a few equal figures don't give.
 CREATE OR REPLACE MACRO student_half(figures) AS
     CASE WHEN stddev_samp(figures) > 1e-12 AND is_enough(count(figures))
         THEN t975(count(figures) - 1) * stddev_samp(figures) / sqrt(count(figures))
     END;
--- The largest change that there can be of a measure in percentage points; others have none.
+-- The largest possible change of a measure in percentage points; infinite for other measures.
 CREATE OR REPLACE MACRO most_points(of_measure) AS
     CASE of_measure WHEN 'us' THEN 100 WHEN 'pd' THEN 200 ELSE 'infinity'::DOUBLE END;
--- An end of an interval, of the mean and the signed half width, within -reach and reach.
+-- An end of an interval from the mean and the signed half width, kept within -reach and reach.
 CREATE OR REPLACE MACRO end_within(mean_figure, half_width, reach) AS
     CASE WHEN half_width IS NOT NULL
         THEN greatest(-reach, least(reach, mean_figure + half_width))
     END;
--- Wilson's score interval of a share p of n, where t_point is the 97.5% point of Student's t for
--- errors that are estimated (`clustered`) and n what the share is worth in independent rows. It
--- contains p, even after rounding.
+-- Wilson's score interval of a share p of n. t_point is the 97.5% point of Student's t if the error
+-- is estimated (`clustered`), and n is then the equivalent number of independent rows. The interval
+-- contains p even after rounding.
 CREATE OR REPLACE MACRO wilson_half(p, n, t_point := z975()) AS
     t_point * sqrt(p * (1 - p) / n + t_point ** 2 / (4 * n * n)) / (1 + t_point ** 2 / n);
 CREATE OR REPLACE MACRO wilson_centre(p, n, t_point := z975()) AS
@@ -72,13 +72,13 @@ CREATE OR REPLACE MACRO wilson_high(p, n, t_point := z975()) AS CASE
         THEN least(1, greatest(p, wilson_centre(p, n, t_point) + wilson_half(p, n, t_point)))
 END;
 
--- Student's point for a mean of skewed figures such as AuFC: a few clusters show too little of a tail,
--- as if the truth had an error of one more cluster.
+-- Student's point for a mean of skewed figures such as AuFC. A few clusters show too little of a
+-- tail, so the error is widened as if there were one more cluster.
 CREATE OR REPLACE MACRO skewed_t(t_point, n_clusters) AS t_point * sqrt(1 + 1 / n_clusters);
 
--- Ends of the interval of a mean with a standard error, from `clustered`: Wilson's on the range of what
--- the mean can be, from lowest to highest, as if of `n_rows` rows at most; else Student's. NULL where
--- nothing varies, unless n_rows says what that is worth.
+-- Ends of the interval of a mean with a standard error from `clustered`: Wilson's, if the mean lies
+-- between lowest and highest, with at most `n_rows` independent rows; else Student's. NULL if
+-- nothing varies, unless n_rows is finite.
 CREATE OR REPLACE MACRO range_n(mean_figure, error, lowest, highest, n_rows) AS least(
     if(error > 1e-9, (mean_figure - lowest) * (highest - mean_figure) / error ** 2, 'infinity'::DOUBLE),
     n_rows

@@ -1,34 +1,35 @@
 -- grain: subject of the figures
--- The one estimator behind intervals: a ratio of sums over rows that are alike within clusters.
+-- The one estimator behind intervals: a ratio of sums over rows that are similar within clusters.
 -- `figures` names a view, table or CTE with the columns
 --     subject                what the figure is about, of any type, such as a struct of keys
---     cluster_1, cluster_2   what makes a row alike with others; cluster_2 is NULL for all rows of a
---                            subject without a second kind; where it is NULL for some, they are
---                            in no cluster of that kind
---     stratum                rows are compared within it; NULL where there is one
---     numerator, denominator the value is sum(numerator) / sum(denominator); 0 and 0 for a row that is
---                            no member of the subject
+--     cluster_1, cluster_2   clusters of similar rows; cluster_2 is NULL for all rows of a subject
+--                            without a second kind; if it is NULL for some rows, they are in no
+--                            cluster of that kind
+--     stratum                rows are compared within it; NULL if there is only one
+--     numerator, denominator the value is sum(numerator) / sum(denominator); both are 0 for a row
+--                            outside the subject
 -- as in `WITH f AS (SELECT model AS subject, ... FROM scored_pair) FROM clustered('f')`.
 --
--- Each cluster adds the sum of its rows' influences over 1 minus its share of the denominators (CR3,
--- the jackknife over clusters). With one kind of cluster the variance is the sum of their squares.
--- With two it is the largest of that of either kind and of both together: the squares of all clusters
--- minus those of all pairs of clusters. Where both kinds have names of their own, that is the two-way
--- variance of Cameron, Gelbach and Miller (2011); where they share them, as occupations that stand in
--- either place, the dyadic one of Aronow, Samii and Assenova (2015). A kind of one cluster tells
--- nothing and is left out. `python -m tools.simulations` shows what the intervals hold.
+-- Each cluster adds the sum of its rows' influences, divided by 1 minus its share of the
+-- denominators (CR3, the jackknife over clusters). With one kind of cluster the variance is the sum
+-- of squares. With two kinds it is the largest of three: that of each kind, and the squares of all
+-- clusters minus those of all pairs of clusters. The last is the two-way variance of Cameron,
+-- Gelbach and Miller (2011) if the kinds have different names; if they share names, as do
+-- occupations that stand in either place, it is the dyadic one of Aronow, Samii and Assenova
+-- (2015). A kind with one cluster is left out. See `python -m tools.simulations` for coverage.
 --
 -- n, value, se   rows that are members, the figure and its standard error
--- df, t          degrees of freedom, and the 97.5% point of Student's t. Satterthwaite's for clusters
---                of these sizes: their number minus 1 where they are equal, fewer where not; the
---                fewer of two kinds, halved where a cluster is of both. t is NULL below five clusters, or three of the second kind
--- n_clusters     clusters of the kind that has fewer
--- n_most         how many independent rows the clusters are worth if they are all alike inside, where
---                fewer than ten of them (and not all) hold an exception to the commonest of figures
---                that are -1, 0 or 1: then the error is itself uncertain. Else infinite
--- n_star         of such figures: how many independent rows would have this error, at most n_most
--- share_above, share_below   members with a numerator above and below 0, as shares
--- cluster_values where t is NULL: the value of each cluster of the kind that has fewer, as JSON
+-- df, t          degrees of freedom, and the 97.5% point of Student's t. df is Satterthwaite's: the
+--                number of clusters minus 1 if their sizes are equal, else less; of two kinds, the
+--                smaller, halved if a cluster is of both kinds. t is NULL below five clusters, or
+--                three of the second kind
+-- n_clusters     number of clusters of the kind that has fewer
+-- n_most         number of independent rows that the clusters equal if each is uniform inside, for
+--                figures -1, 0 or 1 if fewer than ten clusters (and not all) contain an exception
+--                to the commonest figure: the error is then itself uncertain. Else infinite
+-- n_star         for such figures: number of independent rows with this error, at most n_most
+-- share_above, share_below   shares of members with a numerator above and below 0
+-- cluster_values if t is NULL: the value of each cluster of the kind that has fewer, as JSON
 CREATE OR REPLACE MACRO clustered(figures) AS TABLE
 WITH cell AS (
     SELECT

@@ -1,6 +1,6 @@
 -- grain: word
--- Frequent words of Spanish that aren't English. In Spanish *he* is "I have" (*he visto*), so in a
--- text that is counted as English these words lean to *he*, but say nothing of men.
+-- Frequent Spanish words that aren't English. In Spanish *he* means "I have" (*he visto*), so in a
+-- text that is counted as English these words lean to *he*, but say nothing about men.
 CREATE OR REPLACE VIEW spanish_word AS
 SELECT unnest(regexp_extract_all('
     ahora algo alguien amigo antes aquí así aunque ayer año años bien cada casi como cosa cosas

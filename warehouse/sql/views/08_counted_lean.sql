@@ -1,6 +1,6 @@
 -- grain: corpus x contrast x word, words with a delta or a co-occurrence with either side
--- The bound of an interval nearer 0: 0 when the interval contains 0, the estimate itself when the
--- interval is unknown.
+-- The bound of an interval that is nearer 0: 0 if the interval contains 0, the estimate itself if
+-- the interval is unknown.
 CREATE OR REPLACE MACRO bound_nearer_zero(estimate, low_end, high_end) AS CASE
     WHEN low_end IS NULL OR high_end IS NULL THEN estimate
     WHEN low_end > 0 THEN low_end
@@ -8,10 +8,10 @@ CREATE OR REPLACE MACRO bound_nearer_zero(estimate, low_end, high_end) AS CASE
     ELSE 0
 END;
 
--- Leans from the counts of `corpus associate` alone, over co-occurrences. The interval of a pair
--- of words is that of `word_bound`; of a list's mean or sum that of its standard error, and for
--- words without a delta that of the sides together. Imported statistics have none. is_other: not a
--- word of the contrast.
+-- Leans from the counts of `corpus associate` alone, with intervals over co-occurrences. For a pair
+-- of words they are those of `word_bound`; for a list's mean or sum they come from the standard
+-- error or, for words without a delta, from both sides' counts. Imported statistics have none.
+-- is_other: the word is not one of the contrast.
 CREATE OR REPLACE VIEW counted_lean AS
 SELECT
     *,

@@ -1,6 +1,6 @@
 -- grain: corpus x contrast x word, at most 200 a side
--- The words of each side, 200 at most, that lean most over co-occurrences. A page that ranks words
--- first asks `why` about them.
+-- The words, at most 200 on each side, that lean most over co-occurrences. Before a page ranks
+-- words, `why` explains these.
 CREATE OR REPLACE VIEW lean_candidate AS
 SELECT corpus, contrast, word, lean_bound_nats
 FROM counted_lean

@@ -1,7 +1,7 @@
 -- grain: corpus x contrast x word, words that co-occur with either word of a contrast of two words
--- PMI of every word with the first and with the second word of a contrast, and the co-occurrences
--- behind them; NULL for the one that a word never co-occurs with. Where both are known, their
--- difference is the word's delta. Imported statistics hold deltas alone and have no rows here.
+-- PMI of every word with the first and the second word of a contrast, and the co-occurrences behind
+-- both; NULL if the two never co-occur. If both are known, their difference is the word's delta.
+-- Imported statistics have only deltas, and so no rows here.
 CREATE OR REPLACE VIEW word_pmi AS
 WITH side AS (
     SELECT corpus, contrast, split_part(contrast, '/', 1) AS a, split_part(contrast, '/', 2) AS b

@@ -1,10 +1,10 @@
 -- grain: benchmark x pair_id
--- What makes pairs alike, by which intervals treat them: the columns that an import named, else the
--- pair's word, and its frame (the template without the word) where words share frames (half as many frames as pairs, or fewer); of pairs
--- without a word the template, which is what both sentences share. Names say of what kind a cluster
--- is, so that a word and a frame are never the same one, and the two occupations of a pair may be.
--- A pair without a cluster of the second kind, where others have one, is one by itself.
--- The stratum is the stereotype of a set that was made half of either.
+-- Clusters of similar pairs, for intervals: the columns named at import, else the pair's word, and
+-- its frame (the template without the word) if words share frames (at most half as many frames as
+-- pairs); for pairs without a word, the template. A cluster's name contains its kind: a word and a
+-- frame are never one cluster, but two occupations may be. A pair that lacks a cluster of the
+-- second kind, if others have one, is one by itself. The stratum is the stereotype in a set half of
+-- each.
 CREATE OR REPLACE VIEW pair_cell AS
 WITH framed AS (
     SELECT
@@ -36,14 +36,15 @@ SELECT
 FROM framed;
 
 -- grain: benchmark x pair_id x cluster
--- The same as one row for each cluster of a pair, at most two.
+-- The same with one row for each cluster of a pair, at most two.
 CREATE OR REPLACE VIEW pair_cluster AS
 SELECT benchmark, pair_id, unnest(list_distinct([cluster_1, cluster_2])) AS cluster, stratum
 FROM pair_cell;
 
 -- grain: probe_set x prompt_id
--- What makes the prompts of a set alike. All prompts of a set have one kind of cluster: the topic if
--- some prompt with a topic has no occupation, else the occupation, else each prompt by itself.
+-- The clusters of similar prompts in a set. All prompts of a set have one kind of cluster: the
+-- topic if some prompt with a topic has no occupation, else the occupation, else each prompt by
+-- itself.
 CREATE OR REPLACE VIEW prompt_cell AS
 SELECT
     probe_set, prompt_id,

@@ -1,7 +1,7 @@
 -- grain: model_key x benchmark x pair_id, natural pairs with a finite score
--- Pairs marked unnatural don't count. Scores that are not finite have no ratio. Where groups differ by
--- content words, baseline_log_ratio_nats is that of these words in a neutral sentence; NULL for pairs
--- without a baseline, or one that the model can't score. above_baseline_nats is the difference.
+-- Pairs marked unnatural are left out, and so are scores that are not finite. If groups differ by
+-- content words, baseline_log_ratio_nats is these words' log ratio in a neutral sentence; NULL for
+-- pairs without a baseline that the model can score. above_baseline_nats is the difference.
 CREATE OR REPLACE VIEW scored_pair AS
 SELECT
     model_key, model, benchmark, pair_id, group_a || '/' || group_b AS groups, item_id, word,

@@ -1,7 +1,7 @@
 -- grain: model_key
--- The name to show for a scoring identity: the user's name, with the date of a version that isn't the
--- latest; without one its model and whatever distinguishes it from the plain model, its measure
--- among them; dtype and backend where scores of the same model differ in them. Where that is not
+-- The name to show for a scoring identity: the user's name, with the date if a later version
+-- exists. Without such a name: its model and whatever distinguishes it from the plain model, such
+-- as its measure, and dtype and backend if scores of the same model differ in them. If that is not
 -- enough (revisions, versions, other weights of the same name), the start of its key is added.
 CREATE OR REPLACE VIEW model_label AS
 WITH counted AS (

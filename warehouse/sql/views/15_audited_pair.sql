@@ -1,8 +1,8 @@
 -- grain: benchmark x pair_id x corpus x contrast x model_key
--- Every sentence pair with its MaxPMI and its scores: nothing is left out, what is missing is NULL.
--- A pair has a row for each corpus and contrast that its groups were constrained with, and for
--- each model that scored the benchmark. Without any of these, corpus and contrast, or model_key, is
--- NULL. The log ratio (a minus b) is NULL unless both scores are finite.
+-- Every sentence pair with its MaxPMI and its scores. No pair is left out; missing values are NULL.
+-- A pair has a row for each combination of a corpus and contrast that it was constrained with and a
+-- model that scored the benchmark. Without a corpus, corpus and contrast are NULL; without a model,
+-- model_key is. The log ratio (a minus b) is NULL unless both scores are finite.
 CREATE OR REPLACE VIEW audited_pair AS
 WITH pair AS (SELECT *, group_a || '/' || group_b AS groups FROM benchmark_pair),
 constrained AS (

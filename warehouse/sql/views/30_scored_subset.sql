@@ -2,9 +2,9 @@
 -- Every subset that metrics are reported for, e.g. `FROM scored_subset([0.5, 0.65])`. Each subset
 -- has a row for every pair of a model and benchmark, so that an empty subset has rows too;
 -- `is_member` says whether the pair belongs to it. A benchmark has a subset for each category of its
--- pairs, and those by where its pronouns (or its first different words) stand. An eta given twice counts once. Unconstrained
--- subsets have an empty corpus and contrast. `less baseline` are the pairs with a baseline, and their
--- log ratios less that.
+-- pairs, and for each place of its pronouns (or first words that differ). Repeated etas count once.
+-- Unconstrained subsets have an empty corpus and contrast. `less baseline` has the pairs with a
+-- baseline, which is subtracted from their log ratios.
 CREATE OR REPLACE MACRO scored_subset(etas) AS TABLE
 WITH eta AS (
     SELECT unnest(list_distinct(etas::DOUBLE[])) AS eta_nats

@@ -1,9 +1,10 @@
 -- grain: model_key x benchmark x groups x item_id x group_name, items scored in full
--- Every group of an item (`groups`, such as `she/he/they`) with the log-probability of its sentence.
--- It is preferred when no other sentence of the item is more likely by more than epsilon; `share` is 1
--- divided among those that are preferred, else 0, so that the shares of an item sum to 1. `is_even`:
--- all are preferred, and the most and the least likely differ by at most epsilon. E.g. `FROM
--- group_preference(ln(1.65))`, for items of least_groups or more. Items with a pair that is unnatural or has no score are left out.
+-- Every group of an item (`groups`, such as `she/he/they`) with the log-probability of its
+-- sentence. A group is preferred if no other is more likely by more than epsilon. `share` is 1
+-- divided by the number of preferred sentences (0 for others), so an item's shares sum to 1.
+-- `is_even`: all are preferred, so the most and the least likely differ by at most epsilon. E.g.
+-- `FROM group_preference(ln(1.65))`, for items of least_groups or more. Items with unnatural or
+-- unscored pairs are left out.
 CREATE OR REPLACE MACRO group_preference(most_nats, least_groups := 2) AS TABLE
 WITH paired AS (
     SELECT *
@@ -25,7 +26,7 @@ complete AS (
     FROM scored
     QUALIFY bool_and(is_scored) OVER (PARTITION BY benchmark, item_id, model_key)
 ),
--- In the order of its pairs: a group is the second of as many pairs as there are groups before it.
+-- In the order of its pairs: a group is second in as many pairs as there are groups before it.
 sided AS (
     SELECT *, group_a AS group_name, logprob_a_nats AS logprob_nats, 0 AS n_second FROM complete
     UNION ALL

@@ -1,12 +1,12 @@
 -- grain: model_key x benchmark x groups x subset, all items or those of a category
--- Even share and divergence over the groups of items, for two groups and more, e.g. `FROM
--- group_share(ln(1.65))`. `even_share` is the share of items without a preference between any two of
--- their sentences; of two groups it is US. `divergence` is the total variation distance of the groups'
--- mean shares from an even share 1 / k, divided by its largest value (k - 1) / k: 0 where every group
--- is preferred as often, 1 where one always is; of two groups |PD| / 100. The intervals are over the
--- clusters of the items' pairs (`clustered`): Wilson's of even_share; divergence is a sum of mean
--- shares with signs, and Scheffe's factor covers all other signs, as it has no slope at 0. Where
--- nothing varies its error is that of one more item for each group.
+-- Even share and divergence over the groups of items, for two or more groups, e.g. `FROM
+-- group_share(ln(1.65))`. `even_share` is the share of items without a preference between any two
+-- of their sentences; for two groups it is US. `divergence` is the total variation distance of the
+-- groups' mean shares from an even share 1 / k, divided by its largest value (k - 1) / k: 0 if
+-- every group is preferred as often, 1 if one always is; for two groups it is |PD| / 100. Intervals
+-- are over clusters of the items' pairs (`clustered`): Wilson's for even_share. Divergence is a sum
+-- of mean shares with signs; Scheffe's factor covers all other signs, as it has no slope at 0. If
+-- nothing varies, its error is that of one more item for each group.
 CREATE OR REPLACE MACRO group_share(most_nats, least_groups := 2) AS TABLE
 WITH preference AS (FROM group_preference(most_nats, least_groups := least_groups)),
 celled AS (

@@ -1,12 +1,12 @@
 -- grain: keys of metric_value, those of the pairs
--- Rows of `metric_value` from one row for each pair: its value is sum(numerator) / sum(denominator)
+-- Rows of `metric_value` from one row for each pair: a value is sum(numerator) / sum(denominator)
 -- over the pairs, with the interval that `clustered` gives over their clusters. `pairs` names a CTE
 -- or view with the columns of the keys, unit and
 --     pair_id                 the pair
---     numerator, denominator  a pair that is no member of the subset has 0 for both
---     interval                `Wilson 95%` of a share: numerators are 0 or 1; `Bonett-Price 95%` of a
---                             difference of shares: -1, 0 or 1; else `Student t 95%`
---     lowest, highest         between which a mean can be; NULL without a limit
+--     numerator, denominator  both 0 for a pair outside the subset
+--     interval                `Wilson 95%` for a share: numerators are 0 or 1; `Bonett-Price 95%`
+--                             for a difference of shares: -1, 0 or 1; else `Student t 95%`
+--     lowest, highest         limits of a mean; NULL without a limit
 --     null_value              value that `statistic` tests for, NULL for none
 -- In the unit `percentage points` the value is 100 times the ratio. statistic is in standard errors,
 -- by the same error as the interval; `plumbline measure` makes it p.

@@ -1,7 +1,7 @@
 -- grain: as metric_value, without versions of models that a later one replaced
--- `metric_value` with q: p corrected by Holm for the results that one list has, which are those of all
--- models in one metric, on one benchmark and groups, by one text and subset. With probability 95%
--- no result of a list with q <= 0.05 is a false find. NULL where p is.
+-- `metric_value` with q: p corrected by Holm's method for all results in a list. A list has all
+-- models' results for one metric, benchmark, groups, text and subset. With 95% probability, no
+-- result of a list with q <= 0.05 is a false positive. NULL if p is.
 CREATE OR REPLACE VIEW corrected_metric AS
 WITH tested AS (
     SELECT

@@ -1,6 +1,6 @@
 -- grain: corpus x contrast of word_delta
--- What a report shows of each corpus: the main contrasts, and those of its word lists that are about
--- others: a list's mean, or each pair of a list without one. A list with she/he stands for she/he.
+-- Contrasts that a report shows for each corpus: the main contrasts, and those of its other word
+-- lists: a list's mean, or each pair if it has none. A list with she/he is represented by she/he.
 CREATE OR REPLACE VIEW shown_contrast AS
 WITH found AS (SELECT DISTINCT corpus, contrast FROM word_delta),
 listed AS (

@@ -1,6 +1,6 @@
 -- grain: model_key x benchmark x groups x word, words that pairs of the benchmark were made for
--- Mean log ratio over a word's pairs. Pairs that share a word are not independent, words are.
--- Sums of floats are taken in a fixed order, so that the same rows give the same figure.
+-- Mean log ratio over a word's pairs. Pairs that share a word are not independent, but words are.
+-- Floats are summed in a fixed order, so that the same rows give the same figure.
 CREATE OR REPLACE VIEW word_preference AS
 SELECT
     model_key, model, benchmark, groups,

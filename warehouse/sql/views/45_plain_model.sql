@@ -1,6 +1,6 @@
 -- grain: model_key
--- Models as they are compared with each other: those that score log-likelihoods, without adapters,
--- quantised models, models of an earlier training step, versions that a later one replaced and counted
+-- Models that are compared with each other: those that score log-likelihoods, except adapters,
+-- quantised models, earlier training steps, versions that a later one replaced, and counted
 -- n-grams.
 CREATE OR REPLACE VIEW plain_model AS
 FROM model

@@ -1,7 +1,7 @@
 -- grain: model_key
--- Scoring identities of models that Plumbline trained, with what they were trained on. Scores of an
--- earlier model of the same name have another revision and are not among them. Scores under
--- an adapter have the name and revision of its base.
+-- Scoring identities of models that Plumbline trained, with the text they were trained on. Scores
+-- of an earlier model of the same name have another revision and are left out. Scores with an
+-- adapter have the name and revision of its base.
 CREATE OR REPLACE VIEW trained_key AS
 SELECT m.model_key, t.*
 FROM model AS m

@@ -1,6 +1,6 @@
 -- grain: corpus x contrast x benchmark
--- Benchmarks all of whose words are seed words of the corpus, chosen because they don't lean. These
--- words can't show whether a model follows the corpus; the other words of their sentences can.
+-- Benchmarks in which all words are seed words of the corpus, chosen because they don't lean. These
+-- words can't show whether a model follows the corpus; the other words of the sentences can.
 CREATE OR REPLACE VIEW neutral_benchmark AS
 WITH made_for AS (
     SELECT DISTINCT benchmark, lower(word) AS word FROM benchmark_pair WHERE word IS NOT NULL

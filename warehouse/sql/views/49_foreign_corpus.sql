@@ -1,8 +1,8 @@
 -- grain: corpus x benchmark
--- Corpora in another language than a benchmark's pairs: words that are spelled alike in both mean
--- different things, so nothing of these pairs is fitted there. The language of pairs is that of the
--- language's file that they were made from (`fr-pairs`); of others those of the corpora that `constrain` was
--- told to use, and English where there are none.
+-- Corpora in a language other than a benchmark's. Words spelled alike in two languages mean
+-- different things, so such pairs are not fitted on such a corpus. The language of pairs is that of
+-- the file they were made from (`fr-pairs`); otherwise that of the corpora that `constrain` used;
+-- otherwise English.
 CREATE OR REPLACE VIEW foreign_corpus AS
 WITH spoken AS (SELECT corpus, coalesce("language", 'en') AS code FROM corpus),
 made AS (

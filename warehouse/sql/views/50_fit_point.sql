@@ -5,17 +5,17 @@
 -- words, planted delta   the same against the planted delta, for models trained on that corpus
 --                        (neither for benchmarks whose words were chosen because they don't lean)
 -- words, max_pmi         for those, and benchmarks without words: the mean log ratio of the pairs whose
---                        MaxPMI is that of a word, against it
+--                        MaxPMI is a word's lean, against that lean
 -- words, measured on planted   a closed-world corpus: what was counted against what was planted
 -- words, swapped on straight   a word's mean log ratio under the model of the swapped world against
 --                              that under the model of the straight world (options name the former)
 --
--- x_error_nats is the standard error of x as the lean that the model read, and error_over what it is
--- over (`over` of word_lean). It is 0 (`exact`) for planted deltas and
--- for deltas of the very corpus that the model was trained on; of any other counted corpus, which is
--- taken as a sample of text of its kind, it is that of the word's delta; NULL where that is unknown,
--- and where x isn't a lean that a model may follow.
--- Pairs in one language are not fitted on a corpus in another (view foreign_corpus).
+-- x_error_nats is the standard error of x as a measure of the lean that the model read, and
+-- error_over its sampling unit (`over` of word_lean). The error is 0 (`exact`) for planted deltas,
+-- and for deltas of the very corpus that the model was trained on. Any other counted corpus is
+-- taken as a sample of text of its kind, and the error is that of the word's delta. NULL if that is
+-- unknown, or if x isn't a lean that a model may follow. Pairs in one language are not fitted on a
+-- corpus in another (view foreign_corpus).
 CREATE OR REPLACE VIEW fit_point AS
 WITH leaning AS (
     SELECT

@@ -1,21 +1,21 @@
 -- grain: subset x model_key x benchmark x groups x corpus x contrast x options
--- The least-squares line of each group of fit points, and its errors over points (words) like these:
--- HC3 (`hc3_sum`), 95% intervals by Student's t with slope_df degrees of freedom (`hc3_df`), from
--- five points. The interval of the correlation is taken on Fisher's z scale, where z_se is its error.
--- A spread below 1e-9 nats is rounding: nothing can be fitted. Two points correlate at 1 or -1
--- whatever they are, so there is no correlation of fewer than three, and no error below three points.
+-- The least-squares line of each group of fit points, and its errors over points (words) like
+-- these: HC3 (`hc3_sum`), 95% intervals by Student's t with slope_df degrees of freedom (`hc3_df`),
+-- from five points. The interval of the correlation is taken on Fisher's z scale, where z_se is its
+-- error. A spread below 1e-9 nats is rounding, so nothing is fitted. Two points always correlate at
+-- 1 or -1, so below three points there is neither a correlation nor an error.
 --
 -- The line's height at mean_x_nats is mean_y_nats, with the error mean_y_nats_se;
 -- level_slope_covariance is the covariance of that height and the slope.
 --
 -- reliability   1 - mean(x_error_nats ^ 2) / variance(x): the share of the variance of x that isn't
---               error; a slope on noisy leans is flattened to this share. 1 where x is exact, 0
---               where errors explain all of it, NULL where the error of a point is unknown.
---               error_over: `exact`, or what errors are over; `co-occurrences` (lower bounds, so that the
---               reliability is an upper one) if that is all there is for some point
+--               error; noisy leans flatten a slope to this share. 1 if x is exact, 0 if errors
+--               explain all of the variance, NULL if the error of a point is unknown.
+--               error_over: `exact`, or the sampling unit of errors; `co-occurrences` if some point
+--               has no other: errors are then lower bounds, and the reliability an upper bound
 -- corrected     slope / reliability, the slope on leans without that error (Fuller 1987), and its
---               jackknife over points; NULL where x is exact, and at a reliability below 0.3, where
---               nothing can be said about the slope
+--               jackknife over points; NULL if x is exact, and for a reliability below 0.3, which
+--               says nothing about the slope
 CREATE OR REPLACE VIEW fit AS
 WITH point AS MATERIALIZED (FROM fit_point),
 moments AS (

@@ -2,7 +2,7 @@
 -- A pair's log ratio under a model, and what it may depend on: the lean of its word in a corpus (as
 -- in `fit_point`), the log of the word's frequency, the pair's log ratio under an n-gram model that
 -- counted the same corpus, and the length of its sentences. `frame` is the first sentence without
--- the word: pairs of one frame differ in the word alone. Pairs that lack one of these are left out.
+-- the word, so its pairs differ only in the word. Pairs that lack one are left out.
 CREATE OR REPLACE VIEW control_point AS
 WITH ngram AS (
     SELECT t.model_key AS ngram_key, t.corpus

@@ -1,7 +1,7 @@
 -- grain: model_key x benchmark x pair_id x position, pairs scored with `--per-token`
 -- What the tokens at each position add to a pair's log ratio: their log-probability in sentence
--- a minus that in sentence b, in nats; the positions of a pair sum to its log ratio. If
--- both sentences have as many tokens (is_aligned), a position has the same word in both, or
+-- a minus that in sentence b, in nats. Summed over positions, they give the log ratio. If both
+-- sentences have the same number of tokens (is_aligned), a position has the same word in both, or
 -- the words that differ.
 CREATE OR REPLACE VIEW token_difference AS
 SELECT

@@ -1,7 +1,7 @@
 -- grain: probe_set x model_key x sampling_key x perturber x side x reason
--- How often continuations could be perturbed, and why the others failed: a row with the reason
--- `valid`, then one per reason. Shares are of all continuations of the side and sum to 1; a set
--- whose perturbations all fail has a row `valid` with 0.
+-- How often continuations could be perturbed, and why others failed: a row with the reason `valid`,
+-- then one per reason. Shares are of all continuations of the side, and sum to 1. If all
+-- perturbations of a set fail, its row `valid` has 0.
 CREATE OR REPLACE VIEW perturbation_success AS
 WITH side AS (
     SELECT

@@ -1,7 +1,6 @@
 -- grain: as fairpair_set with subset `all`, sets of two prompts or more
--- Student's 95% intervals of the means B, V_pg and V_gp in fairpair_set, over occupations or topics of
--- the prompts where they have any, else over prompts (`clustered`); NULL ends where all prompts have
--- the same.
+-- Student's 95% intervals of the means B, V_pg and V_gp in fairpair_set, over occupations or topics
+-- of the prompts if they have any, else over prompts (`clustered`); NULL if all share one.
 CREATE OR REPLACE VIEW fairpair_spread AS
 WITH figure AS (
     SELECT

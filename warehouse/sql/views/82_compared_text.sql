@@ -2,7 +2,7 @@
 -- Continuations that FairPair compares: those of a prompt, rewritten about the counterpart, and
 -- those of the counterpart's own prompt. Only what the model wrote, without the prompt, and in both
 -- groups only texts with a valid perturbation, so that both pass the same filter. written_of is the
--- person whose prompt a text continued, told_of the person it is about now.
+-- person in the prompt that a text continued, told_of the person that the text is now about.
 CREATE OR REPLACE VIEW compared_text AS
 WITH perturbed AS (
     SELECT
@@ -18,7 +18,7 @@ WITH perturbed AS (
     JOIN probe_prompt AS p USING (probe_set, prompt_id)
     WHERE c.is_valid
 ),
--- What the perturbed ones are compared with: the other side, once for each perturber.
+-- Texts that perturbed ones are compared with: the other side, once for each perturber.
 other AS (
     SELECT
         d.probe_set, d.model_key, d.sampling_key, d.perturber, d.side, c.prompt_id, c.sample,
@@ -46,6 +46,5 @@ SELECT * FROM other;
 CREATE OR REPLACE MACRO words_of(text) AS
     regexp_extract_all(replace(lower(text), '’', ''''), '[\pL\pN]+(?:''[\pL\pN]+)*');
 
--- The same words with a blank around each: one such text contains another if it has its words in
--- a row.
+-- The same words with a blank around each, to find texts with another's words in a row.
 CREATE OR REPLACE MACRO spaced_words(text) AS ' ' || array_to_string(words_of(text), ' ') || ' ';

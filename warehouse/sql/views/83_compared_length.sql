@@ -1,7 +1,7 @@
 -- grain: probe_set x model_key x sampling_key x perturber x side
--- Are the two groups of compared_text as long as each other? Means over prompts of their words
--- (`words_of`), those of p(g(x)) minus those of g(p(x)), and Student's 95% interval of that, over
--- occupations or topics of the prompts where they have any, else over prompts (`clustered`).
+-- Are the texts of both groups of compared_text equally long? Mean number of words (`words_of`)
+-- over prompts, p(g(x)) minus g(p(x)), and Student's 95% interval of the difference, over
+-- occupations or topics of the prompts if they have any, else over prompts (`clustered`).
 CREATE OR REPLACE VIEW compared_length AS
 WITH prompt AS (
     SELECT

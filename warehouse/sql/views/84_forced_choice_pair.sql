@@ -1,8 +1,8 @@
 -- grain: benchmark x model_key x setting x pair_id, natural pairs that were asked about
--- Forced choice of each pair. share_a_first is the share of choices of sentence a where it was shown
--- first, share_a_second where it was shown second; replies that name neither sentence (n_neither)
--- count in none. preference is the mean of both, so that a preference for a place cancels;
--- first_share is the share of choices of what was shown first. NULL where an order has no choice.
+-- Forced choice of each pair. share_a_first is how often sentence a was chosen when shown first,
+-- share_a_second when shown second; replies that name neither sentence (n_neither) don't count.
+-- preference is the mean of both, so that a preference for a place cancels out; first_share is how
+-- often the sentence shown first was chosen. NULL if an order has no choice.
 CREATE OR REPLACE VIEW forced_choice_pair AS
 WITH counted AS (
     SELECT

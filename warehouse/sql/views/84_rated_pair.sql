@@ -1,7 +1,7 @@
 -- grain: benchmark x design x question x pair_id, pairs with an answer
--- What raters say of a pair: how many, how many of them yes. by_majority is true when more than
--- half say yes, NULL for a tie. Raters of another design don't count. is_natural
--- is the verdict of the pair's source or chat model.
+-- What raters say about a pair: how many rated it, and how many said yes. by_majority is true if
+-- more than half say yes, NULL for a tie. Raters of another design don't count. is_natural is the
+-- verdict of the pair's source or chat model.
 CREATE OR REPLACE VIEW rated_pair AS
 SELECT
     r.benchmark, r.design, r.question, r.pair_id,

@@ -1,8 +1,8 @@
 -- grain: benchmark x model_key x setting x groups
--- Forced choice of a model: preference is the mean over pairs, above a half where group a's
--- sentences are named more often; first_share the share of what was shown first; order_share the share
--- of pairs whose more frequent choice is another one in the other order. 95% intervals are Wilson's
--- over clusters of pairs (`clustered`). None is US or PD, whose figures come from log-probabilities.
+-- Forced choice of a model: preference is the mean over pairs, above a half if group a's sentences
+-- are named more often; first_share is how often the sentence shown first was named; order_share is
+-- the share of pairs whose usual choice changes with the order. 95% intervals are Wilson's over
+-- clusters of pairs (`clustered`). None is US or PD, which need log-probabilities.
 CREATE OR REPLACE VIEW forced_choice AS
 WITH counted AS (
     SELECT

@@ -1,9 +1,9 @@
 -- grain: benchmark x design x question x rater
--- Who answers unlike the others: the share of a rater's answers that are yes, and, over all other
--- answers to the same pairs, the share that equals the rater's own (NULL without any). alpha_without
--- is alpha without the rater, NULL below three raters. is_unlike: alpha is higher without the rater,
--- with the whole 95% interval of the gain above 0, adjusted for the number of raters; NULL where that
--- interval is missing.
+-- Raters who answer unlike the others: the share of a rater's answers that are yes, and the share
+-- of all other answers to the same pairs that equal the rater's (NULL without any). alpha_without
+-- is alpha without the rater, NULL below three raters. is_unlike: alpha is higher without the
+-- rater; the 95% interval of the gain, adjusted for the number of raters, lies above 0. NULL
+-- without one.
 CREATE OR REPLACE VIEW rater_agreement AS
 WITH compared AS (
     SELECT

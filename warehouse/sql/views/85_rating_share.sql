@@ -1,9 +1,9 @@
 -- grain: benchmark x design x question
--- What people find, over the rated pairs that metrics use: the mean share of a pair's raters who say
--- yes, the share of pairs of which more than half of the raters do (a tie does not count as yes), and,
--- of the pairs with five or more raters, the share to which at least five say yes (UnStereoEval,
--- section 6, footnote 7; NULL without such pairs, and five_missing says why). Wilson's 95% intervals
--- over clusters of pairs (`clustered`).
+-- Ratings of the pairs that metrics use: the mean share of a pair's raters who say yes, the share
+-- of pairs for which more than half of the raters do (a tie does not count as yes), and, among
+-- pairs with five or more raters, the share to which at least five say yes (UnStereoEval, section
+-- 6, footnote 7; NULL without such pairs, and five_missing says why). Wilson's 95% intervals over
+-- clusters of pairs (`clustered`).
 CREATE OR REPLACE VIEW rating_share AS
 WITH rated AS (FROM rated_pair WHERE is_natural IS NOT FALSE),
 counted AS (

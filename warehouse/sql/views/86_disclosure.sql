@@ -7,9 +7,9 @@ CREATE OR REPLACE MACRO add_term(p, other, smoothing) AS CASE
     ELSE 0
 END;
 
--- The paper's verdict "implicit" of a prompt, from the probabilities of female and of male words: whether
--- the term of ADD of the two, taken for one pair, is above 0.005 nats. The paper gives no rule; of its 32
--- printed verdicts (Tables 7 and 8) the largest such term of a No is 0.0040, the least of a Yes 0.0059.
+-- The paper's verdict "implicit" for a prompt, from the probabilities of female and male words:
+-- whether ADD, with these two as the only pair, is above 0.005 nats. The paper gives no rule; of 32
+-- verdicts (Tables 7 and 8), the largest value for a No is 0.0040, the smallest for a Yes 0.0059.
 CREATE OR REPLACE MACRO is_implicit(p_f, p_m) AS CASE
     WHEN p_f + p_m >= 0 THEN (add_term(p_f, p_m, 0) + add_term(p_m, p_f, 0)) / 2 > 0.005
 END;
@@ -17,9 +17,8 @@ END;
 -- Next-token probabilities of gendered words after each prompt: p_f and p_m sum over the list's
 -- female and male words, each word once; gld = |p_f - p_m| / (p_f + p_m), leaning is the same with
 -- its sign (above 0 is female); add_nats is half the sum of add_term over both sides of the list's
--- pairs, 0 or more. Normalised over the list's words, so that all of them sum to 1: share_f is p_f,
--- share_m is p_m, add_normalised_nats is add_nats of such probabilities, and gld stays what it is.
--- gld, leaning and the normalised ones are NULL where p_f and p_m are 0.
+-- pairs, at least 0. Normalised to sum to 1 over the list's words, p_f is share_f, p_m is share_m
+-- and add_nats is add_normalised_nats. gld, leaning and these are NULL if p_f and p_m are both 0.
 CREATE OR REPLACE MACRO disclosure_prompt(smoothing := 0) AS TABLE
 WITH summed AS (
     SELECT

@@ -1,10 +1,10 @@
 -- grain: probe_set x model_key x word_list x instruction_key x topic, and the whole set with topic NULL
 -- GLD and ADD over the prompts of a set and of each of its topics: means over prompts with 95%
--- intervals over topics where the prompts have any, else over prompts (`over_prompts`). n_undefined
--- prompts have no GLD, since no gendered word has any probability there. leaning is the signed mean:
--- near 0 with a large gld, a model leans to different sides by prompt. share_f and
--- add_normalised_nats are of probabilities normalised over the list's words, over the prompts that
--- have a gld.
+-- intervals over topics if the prompts have any, else over prompts (`over_prompts`). n_undefined
+-- prompts have no GLD, since no gendered word has any probability there. leaning is the signed
+-- mean: if it is near 0 and gld is large, a model leans to different sides for different prompts.
+-- share_f and add_normalised_nats use probabilities normalised over the list's words, for prompts
+-- that have a gld.
 CREATE OR REPLACE MACRO disclosure(smoothing := 0) AS TABLE
 WITH prompt AS (
     SELECT * FROM disclosure_prompt(smoothing := smoothing)

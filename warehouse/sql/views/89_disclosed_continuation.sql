@@ -1,10 +1,10 @@
 -- grain: probe_set x model_key x sampling_key x word_list x prompt_id x sample
--- Prompt by prompt what a model wrote and how likely the next word was: the prompt, the text that
--- continues it, p_f, p_m, leaning and gld of disclosure_prompt() under the same instruction (NULL
--- where no probabilities were measured). verdict is what GAS counts, `Explicit` of the paper's Tables 7
--- and 8: `gendered` where the text holds a gendered word, else `neutral`; NULL if it is only white
--- space. gender says of a gendered text whose words: `female`, `male` or `both`. implicit is `Implicit`
--- of these tables (`is_implicit`).
+-- What a model wrote for each prompt, and how likely gendered words were: the prompt, its
+-- continuation, and p_f, p_m, leaning and gld of disclosure_prompt() under the same instruction
+-- (NULL if no probabilities were measured). verdict is what GAS counts, `Explicit` in the paper's
+-- Tables 7 and 8: `gendered` if the text contains a gendered word, else `neutral`; NULL if it is
+-- only white space. gender says which words a gendered text contains: `female`, `male` or `both`.
+-- implicit is `Implicit` in these tables (`is_implicit`).
 CREATE OR REPLACE VIEW disclosed_continuation AS
 SELECT
     g.probe_set, g.model_key, g.model, g.sampling_key, g.instruction_key, g.word_list,

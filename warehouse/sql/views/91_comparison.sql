@@ -1,6 +1,6 @@
 -- grain: none, functions of prompts that the comparisons below share
--- A prompt without differences that leave it the same prompt, about as debias tuning compares them:
--- case, white space, and its end (punctuation, also around a final `and`).
+-- A prompt without differences that don't matter, much as debias tuning compares prompts: case,
+-- white space, and its end (punctuation, also around a final `and`).
 CREATE OR REPLACE MACRO plain_prompt(written) AS regexp_replace(
     array_to_string(string_split_regex(trim(lower(nfc_normalize(written)), E' \t\n'), '\s+'), ' '),
     '[\s.,;:!?…]*(\band)?[\s.,;:!?…]*$', ''

@@ -1,6 +1,6 @@
 -- grain: family x scores x benchmark x groups x corpus x contrast x subset x measure
--- Whether larger models do otherwise: by how much a measure of `size_point` changes per tenfold number
--- of parameters, within families. A family with two sizes or more has the slope of its models' figures
+-- Whether larger models differ: how much a measure of `size_point` changes per tenfold number of
+-- parameters, within families. A family with two sizes or more has the slope of its models' figures
 -- on log10 of their parameters, without an interval: its models share text and design. The row of all
 -- (family is empty) is the mean over these families, each counted once, with Student's 95% interval
 -- over families, NULL below five and where all slopes are equal. Families differ in their number of
