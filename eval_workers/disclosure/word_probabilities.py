@@ -80,7 +80,7 @@ def texts_to_score(prompt: str, words: Sequence[str]) -> list[str]:
 def added_tokens(
     prompt: str, word: str, encoded: Mapping[str, Tokens | str]
 ) -> dict[Tokens, str] | str:
-    """Map the tokens that each form of the word adds to the prompt to the text of prompt and form.
+    """Return a dict from the tokens that each form of the word adds, to the prompt plus the form.
 
     If the form as listed has a problem, return the problem. A capitalised form with a problem (its
     letter is not in the vocabulary) is left out. ``encoded`` is as in ``spelled``; in it, the

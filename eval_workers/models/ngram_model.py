@@ -113,7 +113,7 @@ class NgramModel:
 
     @classmethod
     def load(cls, directory: Path) -> NgramModel:
-        """Open a saved model; raises ``BadInput`` for one that is damaged."""
+        """Open a saved model; raise ``BadInput`` if it is damaged."""
         try:
             return cls(**load_file(directory / WEIGHTS))
         except (OSError, SafetensorError, TypeError) as e:

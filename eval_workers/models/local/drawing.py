@@ -199,7 +199,7 @@ def _has_rows(cache: Any) -> bool:
 
 
 def _longest_short(config: Any) -> int:
-    """Number of tokens up to which LongRoPE (Phi-3) reads a text with its short factors.
+    """Return the number of tokens up to which LongRoPE (Phi-3) reads a text with its short factors.
 
     ``sys.maxsize`` for models without LongRoPE.
     """
