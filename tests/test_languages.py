@@ -24,16 +24,18 @@ from plumbline.jobs.kernel.tokens.tokenizer import (
     Targets,
     Tokenizer,
     tokenize,
+    tokenize_all,
 )
 from plumbline.jobs.seed_words.vocabulary import build_vocabulary
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse import languages
 from plumbline.warehouse.errors import BadInput, UsageProblem
-from plumbline.warehouse.input.shards import write_jsonl_zst
+from plumbline.warehouse.input.shards import documents, write_jsonl_zst
 from plumbline.warehouse.languages import TokenRules
 from plumbline.warehouse.storage.store import Store
 from tests.oracle_counts import OracleCounts, as_oracle, bare, count_texts, oracle
 from tests.spacy_reference import (
+    agreement,
     blank,
     hard_cases,
     language_tokens,
@@ -79,6 +81,20 @@ def test_words_are_those_of_spacy(code: str) -> None:
         assert words(text, rules(code)) == language_words(code, text), text
         targets = languages.load(code).lists[0].targets
         assert tokenize(text, targets, rules(code)) == language_tokens(code, text, targets), text
+
+
+@pytest.mark.reference
+@pytest.mark.parametrize("code", ["fr", "de", "es"])
+def test_agreement_on_the_reference_data(data: Path, code: str) -> None:
+    targets = languages.load(code).lists[0].targets
+    every = 5 if code == "es" else 1
+    texts = list(documents(data / "languages" / f"{code}.jsonl.zst"))[::every]
+    common = total = 0
+    for text, ours in zip(texts, tokenize_all(texts, targets, rules(code)), strict=True):
+        same, length = agreement(ours, language_tokens(code, text, targets))
+        common, total = common + same, total + length
+    assert total > 14_000
+    assert common == total  # docs/corpora.md says so
 
 
 def test_english_by_way_of_spacy_is_english() -> None:

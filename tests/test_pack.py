@@ -100,11 +100,15 @@ def test_files_of_one_name_have_names_of_their_own(tmp_path: Path) -> None:
     [
         ("latin-1", "El niño comió piña mañana. ¿Adiós?"),
         ("utf-16", "Tea, she said."),
+        ("utf-16-le", "Tea, she said."),
     ],
 )
 def test_another_encoding_is_named(encoding: str, text: str, tmp_path: Path) -> None:
+    """Rejects of a shard whose path is too long for the name of a folder are kept, too."""
     (tmp_path / "a.txt").write_bytes(text.encode(encoding))
-    store, out = Store.open(tmp_path / "w"), tmp_path / "a.jsonl.zst"
+    place = tmp_path / ("é" * 60)
+    place.mkdir()
+    store, out = Store.open(tmp_path / "w"), place / "a.jsonl.zst"
     with pytest.raises(BadInput, match="check them; if not UTF-8, name --encoding"):
         pack_files(store, text_files([tmp_path / "a.txt"]), out, "r")
     assert pack_files(store, text_files([tmp_path / "a.txt"]), out, "r", encoding).n_packed == 1

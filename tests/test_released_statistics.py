@@ -42,6 +42,10 @@ def contents(store: Store, *tables: str) -> dict[str, list[dict[str, Any]]]:
     }
 
 
+#: A usable row of a word that only unusable rows had before.
+TEA = ["16", "tea", "0.5", "3", repr(3 / TOTAL)]
+
+
 def test_every_row_is_a_word_or_a_reject(store: Store, tmp_path: Path) -> None:
     bad = {
         4: (["3", " ", "0.5", "1", repr(1 / TOTAL)], "no word"),
@@ -58,9 +62,9 @@ def test_every_row_is_a_word_or_a_reject(store: Store, tmp_path: Path) -> None:
         15: (["14", "tea", "0.5", "9" * 400, "0.1"], "counts is '9999"),
         16: (["15", "tea", "0.5", "+5", repr(5 / TOTAL)], "counts is '+5'"),
     }
-    path = write(tmp_path / "s.csv", [*GOOD, *(row for row, _ in bad.values())])
+    path = write(tmp_path / "s.csv", [*GOOD, *(row for row, _ in bad.values()), TEA])
     done = import_statistics(store, "pile", path, "run")
-    assert (done.n_words, done.n_rejected, done.n_tokens) == (3, len(bad), TOTAL)
+    assert (done.n_words, done.n_rejected, done.n_tokens) == (4, len(bad), TOTAL)
     rejects = {r["source_row"]: r for r in store.read("reject").to_pylist()}
     assert rejects.keys() == bad.keys()
     for number, (_, reason) in bad.items():
@@ -69,12 +73,13 @@ def test_every_row_is_a_word_or_a_reject(store: Store, tmp_path: Path) -> None:
         ("import", "pile", "s.csv")
     }
     counts = {r["word"]: r["n_word"] for r in store.read("word_count").to_pylist()}
-    assert counts == {"nurse": 30, "army": 7, "nan": 600}
+    assert counts == {"nurse": 30, "army": 7, "nan": 600, "tea": 3}
     deltas = store.read("word_delta").to_pylist()
     assert [(r["word"], r["delta_nats"]) for r in deltas] == [
         ("nurse", 1.5),
         ("army", -2.25),
         ("nan", 0.125),
+        ("tea", 0.5),
     ]
     assert {(r["contrast"], r["n_pair_f"], r["delta_nats_se"]) for r in deltas} == {
         ("she/he", None, None)
@@ -82,9 +87,9 @@ def test_every_row_is_a_word_or_a_reject(store: Store, tmp_path: Path) -> None:
     (corpus,) = store.read("corpus").to_pylist()
     assert (corpus["source"], corpus["n_kept_tokens"], corpus["n_words_kept"]) == (
         *("imported", TOTAL),
-        3,
+        4,
     )
-    assert corpus["n_tokens_pruned"] == TOTAL - 637
+    assert corpus["n_tokens_pruned"] == TOTAL - 640
     assert {corpus[k] for k in ("n_documents", "n_tokens", "n_words", "n_pairs", "min_count")} == {
         None
     }

@@ -26,6 +26,7 @@ from plumbline.jobs.spark.spark_session import (
 )
 from plumbline.warehouse.errors import Interrupted, UsageProblem
 from plumbline.warehouse.storage.store import Store
+from tests.test_stop import is_loopback, listening
 
 VARIABLE = "PLUMBLINE_SPARK_CONF"
 
@@ -43,6 +44,21 @@ def test_what_spark_submit_was_given_stands_before_the_file() -> None:
     assert settings_for(None, {"spark.yarn.queue": "r"}, submitted)["spark.yarn.queue"] == "r"
     with pytest.raises(UsageProblem, match="master local: Spark already runs on yarn"):
         settings_for("local", {}, submitted)
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="looks into /proc")
+def test_spark_listens_on_this_machine_alone() -> None:
+    """The first here that starts Spark: what listens is compared with what did before."""
+    settings = settings_for(None, {}, {})
+    assert settings["spark.ui.enabled"] == "false"
+    assert settings["spark.driver.bindAddress"] == settings["spark.driver.host"] == "127.0.0.1"
+    before = listening(os.getsid(0))
+    assert spark_session().range(3).count() == 3
+    found = listening(os.getsid(0)) - before
+    assert all(map(is_loopback, found)), found
+    assert any(map(is_loopback, listening(os.getsid(0))))
 
 
 _SPARK = "org.apache.spark.SparkException"

@@ -21,12 +21,36 @@ from tests.spacy_reference import (
     hard_cases,
     reference_tokens,
     reference_words,
+    tokenizer,
     words,
 )
 
 pytest.importorskip("spacy")
 
 CASES = hard_cases()
+
+
+def test_exceptions_and_stop_words_are_spacys() -> None:
+    from spacy.attrs import ORTH
+    from spacy.lang.en.stop_words import STOP_WORDS
+
+    rules = {k: [p[ORTH] for p in v] for k, v in tokenizer().rules.items()}
+    chunks = {k: v for k, v in rules.items() if not any(c.isspace() for c in k)}
+    assert english()["specials"] == chunks
+    assert set(english()["stop_words"]) == STOP_WORDS
+
+
+def test_affix_characters_are_spacys() -> None:
+    def members(name: str) -> set[int]:
+        return {c for first, last in english()[name] for c in range(first, last + 1)}
+
+    codes = [c for c in range(0x30000) if not 0xD800 <= c < 0xE000 and not chr(c).isspace()]
+    prefixes = {c for c in codes if tokenizer().find_prefix(chr(c)) == 1}
+    suffixes = {c for c in codes if tokenizer().find_suffix(chr(c)) == 1}
+    assert {c for c in members("prefix") if c < 0x30000} == prefixes
+    assert {c for c in members("suffix") if c < 0x30000} == suffixes
+
+
 SHARDS = [f"{c}/{n:02}" for c, k in (("gutenberg", 4), ("nltk", 2)) for n in range(k)]
 
 

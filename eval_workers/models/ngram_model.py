@@ -20,8 +20,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors import SafetensorError
-from safetensors.numpy import load_file
 
 from plumbline.warehouse.errors import BadInput
 
@@ -114,6 +112,9 @@ class NgramModel:
     @classmethod
     def load(cls, directory: Path) -> NgramModel:
         """Open a saved model; raise ``BadInput`` if it is damaged."""
+        from safetensors import SafetensorError
+        from safetensors.numpy import load_file
+
         try:
             return cls(**load_file(directory / WEIGHTS))
         except (OSError, SafetensorError, TypeError) as e:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import quote
 
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.input.shards import write_jsonl_zst
@@ -17,6 +19,8 @@ from plumbline.warehouse.text.escape import terminal
 FIX = "check them; if not UTF-8, name --encoding"
 _SUFFIX = ".jsonl.zst"
 _EXCERPT_BYTES = 120
+#: Longest quoted path, in bytes, in the name of a table's folder; file systems allow 255.
+_LONGEST_SUBJECT = 200
 #: If a folder has more files, they aren't sources of their own: tables have a row per source.
 _MOST_FILE_SOURCES = 100
 
@@ -115,10 +119,22 @@ def pack_files(
         write_jsonl_zst(out, _records(files, packed, encoding))
     except OSError as e:
         raise BadInput(f"--out {out}", f"can't be written: {e.strerror or e}") from e
-    key = {"stage": "pack", "subject": terminal(os.path.abspath(out))}
+    key = {"stage": "pack", "subject": _subject(out)}
     rows = [{**key, **row, "run_id": run_id} for row in packed.rejects]
     store.replace("reject", rows, key, run_id)
     return packed
+
+
+def _subject(out: Path) -> str:
+    """The subject of rejects: the shard's path, or its name and a hash of a path that is long.
+
+    >>> _subject(Path("/texts/a.jsonl.zst")), len(_subject(Path("/long" * 99, "a.jsonl.zst")))
+    ('/texts/a.jsonl.zst', 24)
+    """
+    path = terminal(os.path.abspath(out))
+    if len(quote(path, safe="")) <= _LONGEST_SUBJECT:
+        return path
+    return f"{hashlib.sha256(path.encode()).hexdigest()[:12]}/{terminal(out.name)}"
 
 
 def _records(
@@ -150,10 +166,18 @@ def _records(
 
 
 def _decoded(data: bytes, encoding: str) -> str:
-    """Decode a file as UTF-8, else in ``encoding``. Raises ``UnicodeError`` if neither works."""
+    """Decode a file as UTF-8, else in ``encoding``, or first in one such as UTF-16.
+
+    UTF-16 may be valid UTF-8, of which every second character is NUL. Raises ``UnicodeError`` if
+    neither works, or if more than a quarter of the text is NUL.
+    """
+    is_wide = bool(encoding) and "a".encode(encoding) != b"a"
     try:
-        return data.decode("utf-8-sig")
+        text = data.decode(encoding if is_wide else "utf-8-sig")
     except UnicodeDecodeError:
         if not encoding:
             raise
-        return data.decode(encoding)
+        text = data.decode("utf-8-sig" if is_wide else encoding)
+    if 4 * text.count("\0") > len(text):
+        raise UnicodeError("more than a quarter of its characters are NUL")
+    return text

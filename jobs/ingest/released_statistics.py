@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -154,10 +154,9 @@ def _read(
 ) -> Iterator[ReleasedRow]:
     """Yield the rows; ``numbers`` returns the values of a row, or raises ``ValueError``.
 
-    A row is also unusable if its word is missing, is not UTF-8, or was in an earlier usable row.
+    A row is also unusable if its word is missing or is not UTF-8.
     Raises ``BadInput`` if the file can't be read to its end or lacks a column.
     """
-    row_of: dict[str, int] = {}
     for row, fields, problem in records(file, columns):
         word, values, reason = fields.get("word", ""), dict[str, float](), problem or ""
         try:
@@ -167,12 +166,19 @@ def _read(
                 if not is_unicode(word):
                     raise ValueError("the word holds bytes that are not UTF-8")
                 values = numbers(fields)
-                if word in row_of:
-                    raise ValueError(f"the word was already in row {row_of[word]:,}")
-                row_of[word] = row
         except ValueError as e:
             reason = str(e)
         yield ReleasedRow(row, word, values, reason)
+
+
+def _first_of_each_word(rows: Iterable[ReleasedRow]) -> Iterator[ReleasedRow]:
+    """Yield the rows; one whose word was in an earlier usable row becomes unusable."""
+    row_of: dict[str, int] = {}
+    for row in rows:
+        if not row.reason and row_of.setdefault(row.word, row.number) != row.number:
+            reason = f"the word was already in row {row_of[row.word]:,}"
+            row = replace(row, values={}, reason=reason)
+        yield row
 
 
 def _numbers(fields: dict[str, str]) -> dict[str, float]:
@@ -197,7 +203,8 @@ def read_pmi(file: Path) -> Iterator[ReleasedRow]:
         names = [name for name in fields if name.startswith(_PREFIX) and fields[name]]
         return {name.removeprefix(_PREFIX): number(fields, name) for name in names}
 
-    return _read(file, ("word", f"{_PREFIX}she", f"{_PREFIX}he"), values)
+    rows = _read(file, ("word", f"{_PREFIX}she", f"{_PREFIX}he"), values)
+    return _first_of_each_word(rows)
 
 
 def _of_one_total(file: Path, rows: list[ReleasedRow]) -> tuple[list[ReleasedRow], int]:
@@ -221,6 +228,7 @@ def _of_one_total(file: Path, rows: list[ReleasedRow]) -> tuple[list[ReleasedRow
                 fix = "freq needs all its digits"
                 raise BadInput(f"{file}", f"{problem} row {row.number:,}", fix)
         checked.append(row)
+    checked = list(_first_of_each_word(checked))
     n_sum = sum(int(r.values["n_word"]) for r in checked if not r.reason)
     if n_sum > total:
         problem = f"counts sum to {n_sum:,}, more than the {total:,} tokens by counts / freq"

@@ -101,6 +101,11 @@ _LOST = re.compile(
 )
 #: Masters that Spark accepts. With any other, Java ends before it reports the error to Python.
 _MASTER = re.compile(r"yarn|local.*|(spark|k8s)://.+")
+#: Parts of Java's error if no master answers: a failed connection, or a stopped context.
+_AWAY = re.compile(
+    r"java\.net\.\w*(Connect|Timeout|UnknownHost|NoRouteToHost)\w*Exception"
+    r"|methods on a stopped SparkContext"
+)
 
 
 def read_conf(name: str) -> dict[str, str]:
@@ -141,9 +146,9 @@ def spark_session(master: str | None = None, conf: Mapping[str, str] | None = No
 
     Raises:
         UsageProblem: there is no master, Spark already runs on another master, or Spark can't
-            start with these settings, for example because the master can't be reached.
+            start with these settings.
         MissingComponent: no Java is installed, and spark-submit has started none.
-        Interrupted: Ctrl-C was pressed.
+        Interrupted: the master can't be reached, or Ctrl-C was pressed.
     """
     if SparkContext._active_spark_context is None:
         # An interrupt in the middle of this would leave a JVM behind.
@@ -201,7 +206,10 @@ def _start(master: str | None, conf: Mapping[str, str]) -> None:
     except Py4JJavaError as e:
         reason = str(e.java_exception.getMessage() or e.java_exception).splitlines()[0]
         what = f"Spark on {settings['spark.master']}"
-        raise UsageProblem(what, f"can't start: {reason}", "is it running at this address?") from e
+        if _AWAY.search(str(e)):
+            fix = "is it running at this address? Then run the same command again"
+            raise Interrupted(what, f"can't be reached: {reason}", fix) from e
+        raise UsageProblem(what, reason) from e
     if not local:
         atexit.register(stop_session)  # otherwise the cluster records a failure
     if submitted or not local:

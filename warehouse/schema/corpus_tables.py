@@ -217,7 +217,7 @@ word_source: The lean of a word in the documents of a source, and in all others.
 by: why
 from: corpus by corpus; word_delta by corpus contrast
 key: corpus / contrast word source
-    source: text -- value of `corpus.source_field`; `(none)`; `other`: too long, or after 1,000
+    source: text -- value of `corpus.source_field`; `(none)`; `other`: too long; none after 1,000
     n_documents: int -- documents with a co-occurrence
     n_word
     n_pair_f, n_pair_m: int [pairs] -- co-occurrences, as in `word_evidence`

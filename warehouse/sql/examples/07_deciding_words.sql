@@ -8,8 +8,11 @@ SELECT
     round(avg(max_pmi_nats ORDER BY pair_id), 2) AS max_pmi_nats
 FROM pair_association
 JOIN benchmark_pair USING (benchmark, pair_id)
-WHERE is_natural IS NOT FALSE AND max_pmi_word IS NOT NULL
+WHERE is_natural IS NOT FALSE AND max_pmi_nats IS NOT NULL
 GROUP BY corpus, contrast, benchmark, max_pmi_word
 WINDOW of_benchmark AS (PARTITION BY corpus, contrast, benchmark)
-QUALIFY row_number() OVER (of_benchmark ORDER BY n_pairs DESC, max_pmi_word) <= 10
+QUALIFY max_pmi_word IS NOT NULL
+    AND row_number() OVER (
+        of_benchmark ORDER BY max_pmi_word IS NULL, n_pairs DESC, max_pmi_word
+    ) <= 10
 ORDER BY corpus, contrast, benchmark, n_pairs DESC, max_pmi_word;
