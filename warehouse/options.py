@@ -43,7 +43,7 @@ def make(kind: type[Options], values: Mapping[str, object], where: str = "") -> 
             raise UsageProblem(f"{where}key {name!r}", "is unknown", f"known: {names}") from None
         if error["type"] in ("too_short", "string_too_short") and not error["input"]:
             raise UsageProblem(f"{where}{name}", "is empty", "give a value") from None
-        problem = error["msg"].removeprefix("Input ")
+        problem = error["msg"].removeprefix("Input ").removeprefix("Value error, ")
         problem = problem.replace("an instance of Path", "a path").replace("valid tuple", "list")
         raise UsageProblem(f"{where}{name} = {values.get(name)!r}", problem) from None
     except UsageProblem as e:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Annotated
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pydantic import Field
+from pydantic import AfterValidator, Field
 from pydantic.dataclasses import dataclass
 
 from plumbline.warehouse.options import STRICT
@@ -24,6 +25,13 @@ from plumbline.warehouse.text.progress import progress
 WRITTEN = ("metric_value", "model_rank", "benchmark_power", "control")
 #: Query that computes the value and interval of a metric that has one row per pair.
 _OF_PAIRS = "FROM metric_of_pairs('pair')"
+
+
+def _rule(text: str) -> str:
+    """Return the rule of ``--fail-if`` as it is. Raises ``ValueError`` for any other text."""
+    if not re.fullmatch(r"(pd changes by more than \d+(\.\d+)?)?", text):
+        raise ValueError("should be a rule such as 'pd changes by more than 5'")
+    return text
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -56,8 +64,8 @@ class MeasureOptions:
     ] = (math.e,)
     fail_if: Annotated[
         str,
+        AfterValidator(_rule),
         Field(
-            pattern=r"^(pd changes by more than \d+(\.\d+)?)?$",
             description="'pd changes by more than 5': fail if PD of a named model has changed by "
             "more than 5 points since its previous version (whole 95% interval).",
         ),
