@@ -168,7 +168,7 @@ def test_what_is_wrong_is_one_line(here: Path, tmp_path: Path) -> None:
         (lambda: wh.compare("tiny-neox", "tiny-gpt2", epsilon_nats=-1.0), "epsilon = -1.0"),
         (lambda: wh.sql("SELECT nurse FROM word_lean"), "nurse"),
         (lambda: wh.sql("FROM word_leen"), "word_lean"),
-        (lambda: wh.sql("COPY (SELECT 1) TO 'x.csv'"), "uses no file"),
+        (lambda: wh.sql("COPY (SELECT 1) TO 'x.csv'"), "only the warehouse"),
         (lambda: wh.score("m", "nothing"), "not in the warehouse"),
         (lambda: wh.score("m", "mine", dtpe="float16"), "dtpe.*did you mean dtype"),
         (lambda: wh.score("m", 7), "pairs of type int"),

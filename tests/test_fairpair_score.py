@@ -150,5 +150,5 @@ def test_what_is_missing_is_named(store: Store) -> None:
     with pytest.raises(UsageProblem, match="there are jaccard, vader"):
         measure_set(store, SAMPLED, "mood", OPTIONS, "run")
     store.drop("probe_prompt", {"probe_set": SAMPLED.probe_set})
-    with pytest.raises(BadInput, match=r"probe_prompt: the prompt "):
+    with pytest.raises(BadInput, match="table probe_prompt: prompt "):
         measure_set(store, SAMPLED, "jaccard", OPTIONS, "run")

@@ -103,7 +103,7 @@ class Continuations(ModelStep[SampleCounts]):
         return replace(state, missing=sorted({draw for _, draw in self._draws(state)}))
 
     def _draws(self, state: State) -> Iterator[tuple[Row, SeededPrompt]]:
-        """Yield each draw that has no row yet, after the side of the prompt that it continues."""
+        """Yield (side, draw) for each draw without a row; it continues that side of the prompt."""
         drawn = {(row["prompt_id"], row["side"], row["sample"]) for row in state.kept}
         for side in state.wanted:
             for k in range(self.n):

@@ -74,7 +74,7 @@ class WordList:
 
     @property
     def has_mean(self) -> bool:
-        """True if the pairs have a mean: there are several, and no word is on both sides."""
+        """True if a mean is defined: there are two pairs or more, and no word is on both sides."""
         firsts, seconds = ({getattr(p, side) for p in self.pairs} for side in "ab")
         return len(self.pairs) > 1 and firsts.isdisjoint(seconds)
 

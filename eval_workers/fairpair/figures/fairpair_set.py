@@ -236,7 +236,8 @@ def convergence_rows(phi: Phi, prompts: Sequence[Prompt], options: Convergence) 
     """Yield rows of ``fairpair_convergence`` for a side's prompts.
 
     A draw takes the same number of samples from both groups of every prompt that has enough. F is
-    computed from the means of B and V over these prompts. Draws of all samples give the same F.
+    computed from the means of B and V over these prompts. If a draw takes all samples, every draw
+    gives the same F.
     """
     prompts = [prompt for prompt in prompts if _n_each(prompt[1]) >= 2]
     counts = {_n_each(items) for _, items in prompts} or {0}

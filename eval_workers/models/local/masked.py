@@ -69,9 +69,9 @@ class MaskedModel(TextReader):
         return f"PLL {self.options.pll}"
 
     def _context(self) -> tuple[str, int]:
-        """Return a phrase that shows the special tokens around a text, and a token id.
+        """Return a phrase that shows the special tokens around a text, and the id of the first.
 
-        The id is that of the first token before the text or, if there is none, of the mask.
+        If no special token comes before the text, the id is the mask token's.
         """
         name, tokenizer = f"model {self.source.name}", self.tokenizer
         if self.options.bos is not None:

@@ -93,9 +93,9 @@ class Answers:
 
     Args:
         rules: the language's token rules.
-        split: record that gets the addresses of the answers, for compiled code.
-        most: limit on the number of chunks; beyond it, all are forgotten. The limit on the chunks'
-            bytes is 64 times as high.
+        split: record in which the answers' addresses are stored, for compiled code to read.
+        most: maximum number of chunks. At this number, or at 64 times as many bytes of chunks, all
+            chunks are cleared.
 
     Attributes:
         chunks: the chunks asked about.

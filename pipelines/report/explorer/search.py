@@ -96,7 +96,7 @@ def _json(value: object) -> str:
 
 
 def _visible(value: object) -> object:
-    """Return nested lists in which the invisible characters of texts are escapes."""
+    """Return nested lists of texts with their invisible characters replaced by escapes."""
     if isinstance(value, str):
         return terminal(value)
     return [*map(_visible, value)] if isinstance(value, list | tuple) else value
