@@ -210,7 +210,8 @@ def test_the_command_on_a_small_release(tmp_path: Path, capsys: Any) -> None:
     imported = rows_of(store, written_by)
     assert main(arguments) == 0
     assert rows_of(store, written_by) == imported  # nothing imported again
-    assert capsys.readouterr().out == shown
+    again = capsys.readouterr().out.splitlines()
+    assert again == [line for line in shown.splitlines() if "pair_score in " not in line]
     assert main([*arguments, "--eta", "0"]) == 3
     assert "give a larger --eta" in capsys.readouterr().err
 

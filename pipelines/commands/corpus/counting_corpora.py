@@ -27,7 +27,7 @@ _LISTED = (
     *("corpus", "rule", "window_tokens", "targets", "n_shards", "n_shards_failed"),
     *("n_documents", "n_kept_tokens"),
 )
-_OF_SHARD = ("shard", "status", "n_documents", "n_rejected", "seconds", "error")
+_OF_SHARD = ("shard", "status", "n_documents", "n_rejected", "error")
 #: Most shards to print in a terminal.
 _MOST = 100
 
