@@ -78,6 +78,8 @@ def test_every_command_runs(here: Path, capsys: pytest.CaptureFixture[str]) -> N
             given = [word.replace("URL", server.url) for word in command]
             # Made scores aren't those that the paper's figures are of.
             fine = (0, 1) if command[:2] == ["reproduce", "unstereoeval"] else (0,)
+            if "--models" in command:  # of the hub, which isn't there in tests
+                fine = (0, 3, 5)
             status, said = main(given), capsys.readouterr()
             if status not in fine or (command[0] == "sql" and "\n0 rows" in said.out):
                 failed.append((command, said.err or said.out))
