@@ -274,9 +274,7 @@ def contrasts(lists: Iterable[WordList]) -> dict[str, tuple[WordPair, ...]]:
 
 
 def summed_list(contrast: str, by_name: Collection[str]) -> str | None:
-    """Return the name of the list whose pairs a contrast sums, or None.
-
-    ``by_name`` holds the names that :func:`contrasts` returns.
+    """Return the list of ``by_name`` (see :func:`contrasts`) whose pairs a contrast sums, or None.
 
     >>> known = ["she/he", "my", "my-summary"]
     >>> [summed_list(x, known) for x in ("my-sum", "my-sum-row-sum", "my-summary", "she/he")]
