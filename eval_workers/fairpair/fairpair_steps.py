@@ -69,14 +69,14 @@ def scoring_functions(spec: FairPairSpec, rows: Sequence[Row]) -> tuple[str, ...
     """Return the names of the spec's scoring functions; by default, those of the paper that fit.
 
     A function fits if it knows all languages of the prompts. Raises ``UsageProblem`` if the spec
-    names a function that doesn't, or if a name is unknown or given twice.
+    names a function that doesn't, or if a name is unknown.
 
     >>> scoring_functions(FairPairSpec(), [{"language": "de"}])
     ('jaccard',)
     """
     languages = {str(row["language"]) for row in rows}
     fitting = []
-    for name in spec.phi or _PAPER:
+    for name in dict.fromkeys(spec.phi or _PAPER):
         known = phi.find(name).LANGUAGES
         unknown = languages - set(known if known is not None else languages)
         if not unknown:
@@ -85,8 +85,6 @@ def scoring_functions(spec: FairPairSpec, rows: Sequence[Row]) -> tuple[str, ...
             listed = ", ".join(known or ())
             problem = f"knows {listed}, the prompts are in {', '.join(sorted(unknown))}"
             raise UsageProblem(f"scoring function {name!r}", problem, "leave it out of --phi")
-    if twice := next((name for name in fitting if fitting.count(name) > 1), None):
-        raise UsageProblem("--phi", f"names {twice} twice", "leave one out")
     return tuple(fitting)
 
 
@@ -125,28 +123,20 @@ def draw(
     return done
 
 
-def continued(store: Store, probe_set: str, spec: FairPairSpec) -> list[tuple[str, str]]:
+def continued(store: Store, probe_set: str) -> list[tuple[str, str]]:
     """Return keys of the models and decodings that have samples of a set, sorted by model name.
 
-    If ``spec.model`` has names or keys, only these models are returned. Raises ``UsageProblem`` if
-    the set has no samples, or if a named model has none.
+    Raises ``UsageProblem`` if the set has no samples.
     """
     query = (
         "SELECT DISTINCT model, model_key, sampling_key FROM continuation "
         "WHERE probe_set = $probe_set ORDER BY ALL"
     )
     rows = rows_of(store.root, query, {"probe_set": probe_set})
-    names = {name.strip() for name in spec.model.split(",") if name.strip()}
-    known = {row[column] for row in rows for column in ("model", "model_key")}
-    if missing := sorted(names - known):
-        models = ", ".join(dict.fromkeys(row["model"] for row in rows)) or "no model"
-        problem = f"has no samples of {missing[0]}"
-        raise UsageProblem(f"probe set {probe_set!r}", problem, f"it has samples of {models}")
     if not rows:
         fix = f"run plumbline fairpair run {probe_set} --model ID_OR_PATH"
         raise UsageProblem(f"probe set {probe_set!r}", "has no samples", fix)
-    chosen = [row for row in rows if not names or names & {row["model"], row["model_key"]}]
-    return [(row["model_key"], row["sampling_key"]) for row in chosen]
+    return [(row["model_key"], row["sampling_key"]) for row in rows]
 
 
 def perturb(

@@ -186,14 +186,13 @@ class FairpairScore(FairPairSpec, Command):
     """
 
     reads = "fairpair_set"
-    without = tuple(f.name for f in fields(FairPairSpec) if f.name not in (*_MEASURING, "model"))
+    without = tuple(f.name for f in fields(FairPairSpec) if f.name not in _MEASURING)
 
     probe_set: _PromptSet
-    model: Annotated[str, Field(description="Only these models, as names or keys, by commas.")] = ""
 
     def run(self, context: Context) -> Done:
         store, name = context.store, self.probe_set
-        sampled_models = steps.continued(store, name, self)
+        sampled_models = steps.continued(store, name)
         rows = store.read("probe_prompt", probe_set=name).to_pylist()
         steps.check(self, name, rows)
         chosen = steps.scoring_functions(self, rows)
