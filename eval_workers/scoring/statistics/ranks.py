@@ -49,11 +49,11 @@ def _rows(pairs: ScoredPairs, epsilon_nats: float) -> Iterator[dict[str, object]
         ("aufc", pairs.area, None),
         ("pd", 100 * pairs.lean, epsilon_nats),
     ):
-        ranked = board(figures, pairs.cells.clusters, pairs.cells.strata)
+        ranked = board(figures, pairs.clusters, pairs.strata)
         for i, (model_key, model) in enumerate(pairs.models):
             yield {
-                "benchmark": pairs.cells.benchmark,
-                "groups": pairs.cells.groups,
+                "benchmark": pairs.benchmark,
+                "groups": pairs.groups,
                 "metric": metric,
                 "model_key": model_key,
                 "model": model,
@@ -64,7 +64,7 @@ def _rows(pairs: ScoredPairs, epsilon_nats: float) -> Iterator[dict[str, object]
                 "rank_high": int(ranked.high[i]),
                 "n_models": len(pairs.models),
                 "n_pairs": len(figures),
-                "n_clusters": n_clusters(pairs.cells.clusters),
+                "n_clusters": n_clusters(pairs.clusters),
             }
 
 
