@@ -105,7 +105,7 @@ def test_a_baseline_that_cannot_be_scored_is_null(
     pairs[0]["baseline_a"] = "The word here is " + "old " * 2000
     store.replace("benchmark_pair", pairs, {"benchmark": "ages"}, "r")
     (done,) = score_benchmarks(store, str(model), ["ages"], ModelOptions(), "r")
-    assert (done.n_scored, done.n_rejected) == (len(FRAMES), 0)
+    assert (done.n_done, done.n_rejected) == (len(FRAMES), 0)
     rows = rows_of(store.root, "FROM scored_pair")
     without = [row["pair_id"] for row in rows if row["above_baseline_nats"] is None]
     assert len(rows) == len(FRAMES) and without == [pairs[0]["pair_id"]]

@@ -55,7 +55,7 @@ def test_crows_pairs_agrees_with_the_harness(data: Path, model: Path, tmp_path: 
     (scored,) = score_benchmarks(
         store, str(model), ["crows-pairs"], ModelOptions(device="cpu", dtype="float32"), "r"
     )
-    assert scored.n_scored == 1508
+    assert scored.n_done == 1508
     rows = compute(store.root, MeasureOptions(), "r", ["stereotype"]).to_pylist()
     (row,) = [r for r in rows if r["subset"] == "all"]
     assert row["n"] == 1508

@@ -14,23 +14,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import AfterValidator, Field
 from pydantic.dataclasses import dataclass as options_class
 
 from plumbline.eval_workers.disclosure.word_probabilities import (
     WORD_LIST,
-    ProbedSet,
     ProbeStep,
     load_words,
 )
 from plumbline.eval_workers.models.sampling_contract import SamplingOptions
 from plumbline.eval_workers.models.scoring_contract import NONE, Instruction
-from plumbline.eval_workers.scoring.continuations import Continuations, SampleCounts, check_n
+from plumbline.eval_workers.scoring.continuations import Continuations, check_n
 from plumbline.eval_workers.scoring.model_step import ModelStep, run_on_model
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.options import STRICT
+from plumbline.warehouse.steps.step import Counted
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.toml_file import Stripped, load, toml_table
 from plumbline.warehouse.wordlists import WordList
@@ -148,8 +148,8 @@ class Disclosed:
     """The outcomes for a set under an instruction: probabilities and continuations."""
 
     instruction: Instruction
-    probed: ProbedSet
-    sampled: SampleCounts
+    probed: Counted
+    sampled: Counted
 
 
 def measure_sets(
@@ -170,7 +170,7 @@ def measure_sets(
     """
     words = load_words(store, word_list)
     variants = list(itertools.product(names, dict.fromkeys(instructions)))
-    steps: list[ModelStep[Any]] = [
+    steps: list[ModelStep] = [
         step
         for name, instruction in variants
         for step in steps_of(name, words, instruction, max_new_tokens)

@@ -22,12 +22,13 @@ from plumbline.eval_workers.fairpair.perturbation.perturbers import (
     RulePerturber,
     ledger_name,
 )
-from plumbline.eval_workers.scoring.continuations import Continuations, SampleCounts
+from plumbline.eval_workers.scoring.continuations import Continuations
 from plumbline.eval_workers.scoring.model_step import run_on_model
 from plumbline.eval_workers.scoring.served_samples import ServedModel, sample_from_server
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.options import check_name
 from plumbline.warehouse.query.connection import rows_of
+from plumbline.warehouse.steps.step import Counted
 from plumbline.warehouse.storage.store import Store
 
 Row = Mapping[str, Any]
@@ -102,7 +103,7 @@ def _contents(rows: Sequence[Row]) -> list[dict[str, Any]]:
 
 def draw(
     store: Store, probe_set: str, target: SampledModel, spec: FairPairSpec, run_id: str
-) -> SampleCounts:
+) -> Counted:
     """Draw the missing samples from a model loaded here, or from its server.
 
     Raises ``BadInput`` if no prompt could be continued, and what the sampler raises.
@@ -114,8 +115,8 @@ def draw(
     else:
         step = Continuations(probe_set, sampling, spec.n)
         (done,) = run_on_model(store, target.model, how, [step], run_id)
-    if not done.n_samples:
-        subject = f"{done.model_key}/{probe_set}/{done.sampling_key}"
+    if not done.n_done:
+        subject = "/".join(done.partition.values())
         rejects = store.read("reject", stage="sample", subject=subject).to_pylist()
         first = f", the first: {rejects[0]['reason']}" if rejects else ""
         problem = f"none of the prompts could be continued{first}"

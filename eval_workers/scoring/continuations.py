@@ -31,30 +31,7 @@ CHUNK_DRAWS = 250
 
 
 @dataclass(frozen=True)
-class SampleCounts:
-    """The outcome for one set, where ``n_texts = n_continued + n_rejected``.
-
-    A text is one side of a prompt. A text with a sample counts as continued, any other as rejected.
-    ``n_new`` of the ``n_samples`` rows are from this run. ``n_alike`` texts have several samples
-    that are nearly all the same; see ``alike``. ``samples_per_s`` is the speed of this run after
-    the weights were loaded; it is ``None`` if no sample was drawn.
-    """
-
-    probe_set: str
-    model: str
-    model_key: str
-    sampling_key: str
-    n_texts: int
-    n_continued: int
-    n_rejected: int
-    n_samples: int
-    n_new: int
-    n_alike: int
-    samples_per_s: float | None = None
-
-
-@dataclass(frozen=True)
-class Continuations(ModelStep[SampleCounts]):
+class Continuations(ModelStep):
     """The step that draws the missing samples of a set, up to ``n`` for each side of a prompt.
 
     Reads ``probe_prompt``; writes ``continuation``, ``sampling`` and ``instruction``. If a prompt
@@ -67,6 +44,7 @@ class Continuations(ModelStep[SampleCounts]):
     n: int
 
     table = "continuation"
+    key = ("prompt_id", "side")
     order = ("prompt_id", "side", "sample")
     stage = "sample"
     verb = "sample"
@@ -99,7 +77,7 @@ class Continuations(ModelStep[SampleCounts]):
         self, prompts: Sequence[Mapping[str, Any]], rows: Sequence[Row], lead: str
     ) -> State:
         """Return ``state`` for these prompts, existing rows and text before each prompt."""
-        state = state_of(sides_of(prompts, lead), rows, "prompt_id", "side")
+        state = state_of(sides_of(prompts, lead), rows, *self.key)
         return replace(state, missing=sorted({draw for _, draw in self._draws(state)}))
 
     def _draws(self, state: State) -> Iterator[tuple[Row, SeededPrompt]]:
@@ -157,26 +135,6 @@ class Continuations(ModelStep[SampleCounts]):
             publish_instruction(done.store, sampling.full_instruction, done.run_id)
             row = {"sampling_key": sampling.key, **sampling.row(), "run_id": done.run_id}
             done.store.publish("sampling", [row], unit=sampling.key, run_id=done.run_id)
-
-    def outcome(self, done: ComputedStep, rate: float | None) -> SampleCounts:
-        identity, texts = done.resource.identity, dict[tuple[str, str], list[str]]()
-        rows = (*done.state.kept, *done.new.rows)
-        for row in rows:
-            texts.setdefault((row["prompt_id"], row["side"]), []).append(row["continuation"])
-        n_texts, n_new = len(done.state.wanted), len(done.new.rows)
-        return SampleCounts(
-            probe_set=self.probe_set,
-            model=identity.model,
-            model_key=identity.key,
-            sampling_key=self.sampling.key,
-            n_texts=n_texts,
-            n_continued=len(texts),
-            n_rejected=n_texts - len(texts),
-            n_samples=len(rows),
-            n_new=n_new,
-            n_alike=sum(map(alike, texts.values())),
-            samples_per_s=rate if n_new else None,
-        )
 
 
 def sides_of(prompts: Iterable[Mapping[str, Any]], lead: str = "") -> list[Row]:

@@ -22,13 +22,14 @@ from plumbline.eval_workers.fairpair.fairpair_options import (
 from plumbline.eval_workers.fairpair.figures.fairpair_set import PerturbedSamples, measure_set
 from plumbline.eval_workers.models import open_backend
 from plumbline.eval_workers.models.model_options import OF_SCORES, ModelOptions
-from plumbline.eval_workers.scoring.continuations import Continuations, SampleCounts
+from plumbline.eval_workers.scoring.continuations import Continuations
 from plumbline.eval_workers.scoring.served_samples import ServedModel, ledger_name
 from plumbline.pipelines.command.base import Command, Context, Done, On, Row, planned
 from plumbline.pipelines.command.failures import Failures
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.options import part
 from plumbline.warehouse.query.connection import rows_of
+from plumbline.warehouse.steps.step import Counted
 from plumbline.warehouse.storage.store import Store
 
 #: About one in ten texts of 24 to 60 tokens has more new words per token (novels, news, reviews).
@@ -148,19 +149,19 @@ class FairpairRun(FairPairSpec, Command):
         store, targets, name = context.store, self.targets(), self.probe_set
         rows = self.prompt_rows(store)
         chosen = steps.scoring_functions(self, rows)
-        failures, drawn, sampled = Failures(len(targets)), list[SampleCounts](), []
+        failures, drawn, sampled = Failures(len(targets)), list[Counted](), []
         for target in targets:
             with failures.collected(target.model):
                 steps.write_prompts(store, name, rows, context.run_id)
                 work = (steps.draw, store, name, target, self, context.run_id)
                 one = context.retried(f"sample {target.model}", *work)
-                keys = one.model_key, one.sampling_key
+                keys = one.model_key, one.partition["sampling_key"]
                 sampled.append(measured(context, self, name, keys, chosen))
                 drawn.append(one)
         failed = failures.error(drawn)
         return Done(
             rows=figures(store, sampled, chosen, self),
-            said=[line for one in drawn for line in _drawn_lines(one)],
+            said=[_drawn_line(one) for one in drawn],
             next="plumbline report",
             query="FROM fairpair_set WHERE probe_set = $probe_set "
             "AND list_contains($keys, model_key) ORDER BY ALL",
@@ -221,16 +222,13 @@ def measured(
     return sampled
 
 
-def _drawn_lines(drawn: SampleCounts) -> Iterator[str]:
-    yield (
-        f"{drawn.probe_set} by {drawn.model}, key {drawn.model_key}: {drawn.n_samples:,} samples, "
-        f"{drawn.n_new:,} new"
+def _drawn_line(drawn: Counted) -> str:
+    left = f"; {drawn.n_rejected:,} can't be continued (table `reject`)" if drawn.n_rejected else ""
+    return (
+        f"{drawn.partition['probe_set']} by {drawn.model}, key {drawn.model_key}: "
+        f"{drawn.n_done:,} of {drawn.n_wanted:,} sides of prompts have samples, {drawn.n_new:,} "
+        f"of them new ones{left}"
     )
-    sides = f"of {drawn.n_texts:,} sides of prompts"
-    if drawn.n_rejected:
-        yield f"  {drawn.n_rejected:,} {sides} could not be continued (table `reject`)"
-    if drawn.n_alike:
-        yield f"  {drawn.n_alike:,} {sides} have samples that hardly differ"
 
 
 _MEANS = ("bias_b", "variability_pg", "variability_gp")

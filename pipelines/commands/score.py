@@ -16,10 +16,10 @@ from plumbline.pipelines.command.failures import Failures
 from plumbline.pipelines.command.fields import BenchmarkNames, InputDirectory
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.options import MOST, part
+from plumbline.warehouse.query.connection import rows_of
 
 if TYPE_CHECKING:
-    from plumbline.eval_workers.scoring.pair_choices import Chosen
-    from plumbline.eval_workers.scoring.pair_scores import ScoredBenchmark
+    from plumbline.warehouse.steps.step import Counted
     from plumbline.warehouse.storage.store import Store
 
 
@@ -86,7 +86,7 @@ class Score(ModelOptions, Command):
     def run(self, context: Context) -> Done:
         """Score with every model; if one fails, the others go on."""
         tasks = self._tasks()
-        done: list[ScoredBenchmark] = []
+        done: list[Counted] = []
         failures = Failures(len(tasks))
         for task in tasks:
             at = f" at {task.options.revision}" if task.options.revision else ""
@@ -94,10 +94,10 @@ class Score(ModelOptions, Command):
                 context.stage(f"score with {task.model}{at}", _score, context, task, done)
         failed = failures.error(done)
         return Done(
-            rows=[asdict(one) for one in done],
+            rows=[_row(one) for one in done],
             said=[
-                f"{WARNING}{one.n_rejected:,} pairs of {one.benchmark} can't be scored by "
-                f"{one.model}: table `reject`"
+                f"{WARNING}{one.n_rejected:,} pairs of {one.partition['benchmark']} can't be "
+                f"scored by {one.model}: table `reject`"
                 for one in done
                 if one.n_rejected
             ],
@@ -124,7 +124,7 @@ class Score(ModelOptions, Command):
         ]
 
 
-def _score(context: Context, task: Task, done: list[ScoredBenchmark]) -> None:
+def _score(context: Context, task: Task, done: list[Counted]) -> None:
     """Score pairs with a model. Raises ``BadInput`` if it can score no pair of a benchmark."""
     from plumbline.eval_workers.scoring.model_step import describe
     from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
@@ -141,13 +141,19 @@ def _score(context: Context, task: Task, done: list[ScoredBenchmark]) -> None:
     done += scored
     describe(context.store, scored[0].model_key, context.run_id, name=task.name)
     for result in scored:
-        if result.n_rejected and not result.n_scored:
-            subject = f"{result.model_key}/{result.benchmark}"
+        if not result.n_done and result.n_rejected:
+            subject = "/".join(result.partition.values())
             reasons = context.store.read("reject", stage="score", subject=subject)["reason"]
             first = f", {reasons[0].as_py()}" if len(reasons) else ""
             fix = "see table `reject`; take another model or other sentences"
-            problem = f"can score no pair of {result.benchmark}{first}"
+            problem = f"can score no pair of {result.partition['benchmark']}{first}"
             raise BadInput(f"model {result.model}", problem, fix)
+
+
+def _row(done: Counted) -> Row:
+    """Return the counts of a benchmark and a model as a row."""
+    counts = asdict(done)
+    return {**counts.pop("partition"), **counts}
 
 
 class ScoreImport(Command):
@@ -233,30 +239,35 @@ class Choose(ChoiceOptions, Command):
                 yield planned(benchmark, "asked already", n, "requests", str(spent))
 
     def run(self, context: Context) -> Done:
-        from plumbline.eval_workers.scoring.pair_choices import choose
+        """Ask about each benchmark; show preferences, and how often the first sentence is named."""
+        from plumbline.eval_workers.chat.ledger import read_ledger
+        from plumbline.eval_workers.scoring.pair_choices import choose, ledger_name, served
 
-        names = list(dict.fromkeys(self.benchmark))
+        names, key = list(dict.fromkeys(self.benchmark)), served(self).identity.key
         server = None if self.max_requests == 0 else self.server()
-        done = []
+        said = []
         for n in names:
-            asked = (context.store, n, self, server, context.run_id)
-            done.append(context.stage(f"ask about {n}", choose, *asked))
-        params = {"benchmarks": names, "key": done[0].model_key, "setting": self.key()}
+            context.stage(f"ask about {n}", choose, context.store, n, self, server, context.run_id)
+            spent = read_ledger(context.store, ledger_name(n, key)).spent
+            said.append(f"{n}: spent in all: {spent}")
+        params = {"benchmarks": names, "key": key, "setting": self.key()}
         return Done(
-            rows=[asdict(one) for one in done],
-            said=[line for one in done for line in self._lines(context.store, one)],
+            rows=[
+                {name: row[name] for name in _CHOSEN}
+                for row in rows_of(context.store, _CHOICES, params)
+            ],
+            said=said,
             next="plumbline report",
-            query="FROM forced_choice WHERE list_contains($benchmarks, benchmark) "
-            "AND model_key = $key AND setting = $setting ORDER BY ALL",
+            query=_CHOICES,
             params=params,
         )
 
-    def _lines(self, store: Store, done: Chosen) -> Iterator[str]:
-        """Yield lines on the model's preference, its preference for a position, and the cost."""
-        from plumbline.eval_workers.chat.ledger import read_ledger
-        from plumbline.eval_workers.scoring.pair_choices import ledger_name, preferences
 
-        for line in preferences(store, done, self.key()):
-            yield f"{done.benchmark}: {line}"
-        spent = read_ledger(store, ledger_name(done.benchmark, done.model_key)).spent
-        yield f"{done.benchmark}: spent in all: {spent}"
+_CHOICES = (
+    "FROM forced_choice WHERE list_contains($benchmarks, benchmark) "
+    "AND model_key = $key AND setting = $setting ORDER BY ALL"
+)
+_CHOSEN = (
+    *("benchmark", "model", "groups", "n_pairs", "n_asks", "n_neither"),
+    *(f"{name}{end}" for name in ("preference", "first_share") for end in ("", "_low", "_high")),
+)
