@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from transformers import AutoModelForCausalLM
 
 from benchmarks import gpu_harness
 from benchmarks.scoring import BENCHMARKS
@@ -24,7 +25,6 @@ from plumbline.eval_workers.models import devices, open_backend
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.remote.vllm_client import interpreter
 from plumbline.eval_workers.scoring.pair_scores import PairScores
-from plumbline.eval_workers.scoring.scoring_forecast import model_size
 from plumbline.warehouse.errors import MissingComponent, PlumblineError
 from plumbline.warehouse.steps.runner import run_steps
 from plumbline.warehouse.storage.store import Store
@@ -75,8 +75,10 @@ def run(shards: Sequence[Path], directory: Path, shape: str, device: str) -> Out
     texts = [text for part, _ in found for text in part]
     ours = open_backend(str(model), ModelOptions(device=device))
     n_tokens = sum(len(ids) for ids in ours.encoded(texts) if not isinstance(ids, str))
-    size = model_size(ours.config)
-    operations = 2.0 * n_tokens * (size.n_parameters - size.n_exact)
+    with torch.device("meta"):
+        weights = AutoModelForCausalLM.from_config(ours.config).named_parameters()
+    n_inner = sum(values.numel() for name, values in weights if "embed" not in name)
+    operations = 2.0 * n_tokens * n_inner
     listed = directory / "texts.json"
     listed.write_text(json.dumps(texts), encoding="utf-8")
     how = (str(model), str(listed), dtype, device)

@@ -82,8 +82,7 @@ def test_what_ended_otherwise_is_rejected_and_the_rest_kept(store: Store) -> Non
         assert _sample(store, server, 6).n_rejected == 1 and server.n_asked == 24
     (reject,) = store.read("reject", stage="sample").to_pylist()
     assert reject["reason"] == (
-        "prompt 1, original, 6 samples: the server ended it with 'content_filter', "
-        "not stop or length"
+        "prompt 1, original: the server ended it with 'content_filter', not stop or length"
     )
     for row in _rows(store):
         cut = row["seed"] % 2 == 0

@@ -26,7 +26,7 @@ from plumbline.eval_workers.disclosure.word_probabilities import (
 )
 from plumbline.eval_workers.models.sampling_contract import SamplingOptions
 from plumbline.eval_workers.models.scoring_contract import NONE, Instruction
-from plumbline.eval_workers.scoring.continuations import Continuations, check_n
+from plumbline.eval_workers.scoring.continuations import Continuations
 from plumbline.eval_workers.scoring.model_step import ModelStep, run_on_model
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.options import STRICT
@@ -65,8 +65,7 @@ class Grid:
     Greedy decoding is the reference, with one continuation. A top-p of 0 is also greedy, so it adds
     nothing. The default values are from section 5.1.
 
-    Raises ``UsageProblem`` for values that sampling can't use, for less than one sample, and for a
-    grid without any value.
+    Raises ``UsageProblem`` for values that sampling can't use, and for a grid without any value.
     """
 
     temperatures: Sequence[float] = (0.3, 0.5, 0.7, 1.0)
@@ -79,8 +78,7 @@ class Grid:
     def __post_init__(self) -> None:
         if not (self.temperatures or self.top_ps or self.top_ks):
             raise UsageProblem("sweep", "has no value of any parameter", "give some")
-        for options in self.decodings():
-            check_n(1 if options.greedy else self.n, options)
+        _ = self.decodings()
 
     def decodings(self) -> list[SamplingOptions]:
         """Return greedy decoding, then each distinct way to sample.

@@ -57,7 +57,6 @@ class Continuations(ModelStep):
         return f"{self.probe_set}, {self.sampling.label}"
 
     def check(self, store: Store, options: ModelOptions) -> None:
-        check_n(self.n, self.sampling)
         check_prompts(store, self.probe_set)
 
     def partition(self, model: Any) -> dict[str, str]:
@@ -98,14 +97,17 @@ class Continuations(ModelStep):
         return model.continue_(items, self.sampling)
 
     def new_rows(self, model: Any, state: State, results: Mapping[SeededPrompt, Sample]) -> NewRows:
-        """Return new rows of ``continuation``, and one row of ``reject`` per side and reason."""
-        rows: list[Row] = []
-        refused: dict[tuple[str, str, str], list[Row]] = {}
+        """Return new rows of ``continuation``, and a row of ``reject`` per side with a problem.
+
+        The reason is the side's first problem.
+        """
+        rows, rejects = list[Row](), dict[tuple[str, str], Row]()
         for side, draw in self._draws(state):
             sample = results[draw]
             if sample.problem:
-                of = (side["prompt_id"], side["side"], sample.problem)
-                refused.setdefault(of, []).append(side)
+                prompt_id, name = side["prompt_id"], side["side"]
+                reason = f"prompt {prompt_id}, {name}: {sample.problem}"
+                rejects.setdefault((prompt_id, name), rejected(side, reason, side["text"]))
                 continue
             rows.append(
                 {
@@ -120,12 +122,7 @@ class Continuations(ModelStep):
                     "finish": sample.finish,
                 }
             )
-        rejects = []
-        for (prompt_id, name, problem), sides in refused.items():
-            samples = "1 sample" if len(sides) == 1 else f"{len(sides)} samples"
-            reason = f"prompt {prompt_id}, {name}, {samples}: {problem}"
-            rejects.append(rejected(sides[0], reason, sides[0]["text"]))
-        return NewRows(rows, rejects)
+        return NewRows(rows, list(rejects.values()))
 
     def publish_before(self, done: ComputedStep) -> None:
         """Also publish the sampling options and the instruction."""
@@ -158,21 +155,6 @@ def check_prompts(store: Store, probe_set: str) -> None:
     if not store.units("probe_prompt", probe_set=probe_set):
         fix = "plumbline disclosure prompts and plumbline fairpair run make them"
         raise UsageProblem(f"prompts {probe_set!r}", "are not in the warehouse", fix)
-
-
-def check_n(n: int, options: SamplingOptions) -> None:
-    """Raise ``UsageProblem`` for a number of samples that can't be drawn.
-
-    >>> check_n(2, SamplingOptions(greedy=True))
-    Traceback (most recent call last):
-    ...
-    plumbline.warehouse.errors.UsageProblem: 2 samples: greedy decoding repeats one sample \
-(ask for 1)
-    """
-    if n < 1:
-        raise UsageProblem(f"{n} samples", "has to be 1 or more")
-    if options.greedy and n > 1:
-        raise UsageProblem(f"{n} samples", "greedy decoding repeats one sample", "ask for 1")
 
 
 def alike(samples: Sequence[str]) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -128,7 +127,7 @@ class PairScores(ModelStep):
     order = ("pair_id",)
     stage = "score"
     verb = "score"
-    unit = "pairs"
+    unit = "sentences"
     result_type = TextScore
     measures = ()
 
@@ -174,21 +173,14 @@ class PairScores(ModelStep):
     def chunks(self, missing: Sequence[Row]) -> Iterator[Chunk]:
         """Yield distinct sentences in alphabetical order, so that a chunk shares beginnings.
 
-        A pair is counted in the chunk that holds the last of its sentences.
-
         >>> pair = {"sentence_a": "I saw her.", "sentence_b": "I saw him."}
         >>> [(chunk.items, chunk.n_units) for chunk in PairScores("demo").chunks([pair, pair])]
         [(['I saw her.', 'I saw him.'], 2)]
         """
-        pairs = [self.items(pair) for pair in missing]
-        every = sorted({item for items in pairs for item in items})
-        last = sorted(map(max, pairs))
-        n_before = 0
+        every = sorted({item for pair in missing for item in self.items(pair)})
         for start in range(0, len(every), CHUNK_TEXTS):
             items = every[start : start + CHUNK_TEXTS]
-            n = bisect_right(last, items[-1])
-            yield Chunk(items, n - n_before)
-            n_before = n
+            yield Chunk(items, len(items))
 
     def compute(self, model: Any, items: Sequence[Any]) -> list[TextScore]:
         """Return a score for each item. ``model`` is a ``Backend``."""

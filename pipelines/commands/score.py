@@ -10,15 +10,15 @@ from pydantic import Field
 
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.scoring.pair_choices import ChoiceOptions
-from plumbline.eval_workers.scoring.scoring_forecast import Task
 from plumbline.pipelines.command.base import WARNING, Command, Context, Done, On, Row, planned
 from plumbline.pipelines.command.failures import Failures
 from plumbline.pipelines.command.fields import BenchmarkNames, InputDirectory
-from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.options import MOST, part
 from plumbline.warehouse.query.connection import rows_of
 
 if TYPE_CHECKING:
+    from plumbline.eval_workers.models.model_lists import ListedModel
     from plumbline.warehouse.steps.step import Counted
     from plumbline.warehouse.storage.store import Store
 
@@ -76,22 +76,24 @@ class Score(ModelOptions, Command):
         from plumbline.eval_workers.scoring.scoring_forecast import forecast
 
         assert store is not None, "this command makes no warehouse"
-        tasks = self._tasks()
-        failures = Failures(len(tasks))
-        for task in tasks:
-            with failures.collected(task.model):
-                yield from forecast(store, task)
+        models, how, names = self._models(), part(ModelOptions, self), self._benchmarks()
+        failures = Failures(len(models))
+        for model in models:
+            with failures.collected(model.id):
+                yield from forecast(store, model.id, model.options(how), names, self.limit)
         failures.error()
 
     def run(self, context: Context) -> Done:
         """Score with every model; if one fails, the others go on."""
-        tasks = self._tasks()
+        models, how = self._models(), part(ModelOptions, self)
         done: list[Counted] = []
-        failures = Failures(len(tasks))
-        for task in tasks:
-            at = f" at {task.options.revision}" if task.options.revision else ""
-            with failures.collected(task.model):
-                context.stage(f"score with {task.model}{at}", _score, context, task, done)
+        failures = Failures(len(models))
+        for model in models:
+            options = model.options(how)
+            at = f" at {options.revision}" if options.revision else ""
+            with failures.collected(model.id):
+                stage = f"score with {model.id}{at}"
+                context.stage(stage, self._score, context, model, options, done)
         failed = failures.error(done)
         return Done(
             rows=[_row(one) for one in done],
@@ -111,43 +113,35 @@ class Score(ModelOptions, Command):
             failed=failed,
         )
 
-    def _tasks(self) -> list[Task]:
-        from plumbline.eval_workers.models.model_lists import load_available
+    def _models(self) -> list[ListedModel]:
+        from plumbline.eval_workers.models.model_lists import ListedModel, load_available
 
-        benchmarks, how = tuple(dict.fromkeys(self.benchmark)), part(ModelOptions, self)
-        if not self.models:
-            given = (how, benchmarks, self.name, self.limit)
-            return [Task(model, *given) for model in dict.fromkeys(self.model)]
-        return [
-            Task(m.id, m.options(how), benchmarks, m.given_name, self.limit)
-            for m in load_available(self.models)
-        ]
+        if self.models:
+            return load_available(self.models)
+        given = dict.fromkeys(self.model)
+        return [ListedModel(model, model, {}, given_name=self.name) for model in given]
 
+    def _benchmarks(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(self.benchmark))
 
-def _score(context: Context, task: Task, done: list[Counted]) -> None:
-    """Score pairs with a model. Raises ``BadInput`` if it can score no pair of a benchmark."""
-    from plumbline.eval_workers.scoring.model_step import describe
-    from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
-    from plumbline.warehouse.steps.runner import NothingUsed
+    def _score(
+        self, context: Context, model: ListedModel, options: ModelOptions, done: list[Counted]
+    ) -> None:
+        """Score pairs with a model, and append the counts to ``done``, also if an error follows."""
+        from plumbline.eval_workers.scoring.model_step import describe
+        from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
+        from plumbline.warehouse.steps.runner import NothingUsed
 
-    try:
-        scored = score_benchmarks(
-            *(context.store, task.model, task.benchmarks, task.options, context.run_id),
-            limit=task.limit,
-        )
-    except NothingUsed as e:
-        done += e.outcomes
-        raise
-    done += scored
-    describe(context.store, scored[0].model_key, context.run_id, name=task.name)
-    for result in scored:
-        if not result.n_done and result.n_rejected:
-            subject = "/".join(result.partition.values())
-            reasons = context.store.read("reject", stage="score", subject=subject)["reason"]
-            first = f", {reasons[0].as_py()}" if len(reasons) else ""
-            fix = "see table `reject`; take another model or other sentences"
-            problem = f"can score no pair of {result.partition['benchmark']}{first}"
-            raise BadInput(f"model {result.model}", problem, fix)
+        try:
+            scored = score_benchmarks(
+                *(context.store, model.id, self._benchmarks(), options, context.run_id),
+                limit=self.limit,
+            )
+        except NothingUsed as e:
+            done += e.outcomes
+            raise
+        done += scored
+        describe(context.store, scored[0].model_key, context.run_id, name=model.given_name)
 
 
 def _row(done: Counted) -> Row:
