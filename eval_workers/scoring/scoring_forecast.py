@@ -39,7 +39,7 @@ def weight_bytes(config: Any, options: ModelOptions, kind: Any = "causal") -> fl
     n_exact = sum({id(module.weight): module.weight.numel() for module in exact}.values())
     n_other = sum(p.numel() for p in model.parameters()) - n_exact
     each = _BYTES[options.quantisation or options.dtype]
-    return n_exact * _BYTES[options.dtype] + n_other * each
+    return float(n_exact * _BYTES[options.dtype] + n_other * each)
 
 
 def forecast(
