@@ -25,7 +25,7 @@ from plumbline.eval_workers.chat.replies import chosen
 from plumbline.eval_workers.chat.requests import Reply, Request
 from plumbline.eval_workers.chat.session import Build
 from plumbline.eval_workers.scoring.model_step import ModelStep
-from plumbline.eval_workers.scoring.pair_scores import check_imported, text_id
+from plumbline.eval_workers.scoring.pair_scores import text_id
 from plumbline.eval_workers.scoring.served_samples import ServedModel
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.options import STRICT
@@ -35,7 +35,6 @@ from plumbline.warehouse.text.placeholders import names_in
 from plumbline.warehouse.text.toml_file import load, toml_table
 
 if TYPE_CHECKING:
-    from plumbline.eval_workers.models.model_options import ModelOptions
     from plumbline.warehouse.storage.store import Store
 
 Side = Literal["a", "b"]
@@ -159,9 +158,6 @@ class PairChoices(ModelStep):
     @property
     def label(self) -> str:
         return self.benchmark
-
-    def check(self, store: Store, options: ModelOptions) -> None:
-        check_imported(store, [self.benchmark])
 
     def partition(self, model: Any) -> dict[str, str]:
         setting = self.options.key()

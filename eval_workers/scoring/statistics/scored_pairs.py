@@ -122,12 +122,9 @@ def clustered_variance(of_pair: Floats, clusters: Ints) -> Floats:
     """Return the covariances of means over clustered pairs, for each way to cluster them.
 
     The term of a cluster is the sum of its pairs' influences, divided by 1 minus the cluster's
-    share of the pairs (CR3, Bell and McCaffrey 2002). A covariance is the sum of products of terms.
-    With two dimensions there are three ways to cluster: by the first, by the second, and by both.
-    The third way adds up both and subtracts the terms of pairs that share two clusters, which would
-    otherwise count twice (Cameron, Gelbach and Miller 2011; for clusters that occur in both
-    dimensions, such as occupations, Aronow, Samii and Assenova 2015). The variance of a mean, or of
-    a difference of means, is the largest over the ways.
+    share of the pairs (CR3). A covariance is the sum of products of terms. With two dimensions
+    there are three ways to cluster: by the first, by the second, and by both (``docs/methods.md``).
+    The variance of a mean, or of a difference of means, is the largest over the ways.
 
     ``of_pair`` has the ``influences`` of pairs (rows) on means (columns). ``clusters`` has the
     number, from 0, of each pair's cluster in each dimension (column), or ``NO_CLUSTER``. The result
