@@ -160,7 +160,7 @@ def rejected(
     return {**partition, **source, "reason": reason, "excerpt": printable(excerpt)}
 
 
-def reasons(of_rejects: Iterable[object]) -> str:
+def reasons(of_rejects: Iterable[str]) -> str:
     """List the commonest reasons of rejects and their counts.
 
     >>> reasons(["has 3 fields", "is empty", "is empty"])
