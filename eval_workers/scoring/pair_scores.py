@@ -124,7 +124,7 @@ class PairScores(ModelStep):
     limit: int | None = None
 
     table = "pair_score"
-    order = ("pair_id",)
+    key = order = ("pair_id",)
     stage = "score"
     verb = "score"
     unit = "sentences"
