@@ -17,7 +17,6 @@ from plumbline.jobs.association.max_pmi import constrain
 from plumbline.jobs.ingest.released_statistics import import_statistics
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.storage.store import Store
-from tests.spacy_reference import reference_tokens
 
 HEADER = ["", "word", "pmi_diff", "counts", "freq"]
 TOTAL = 3_000
@@ -178,23 +177,3 @@ def test_max_pmi_is_the_released_one(
     assert len(published) == len({p[:2] for p in published}) == 15_810
     assert all(templates[p[:2]] == p[2] for p in published)
     assert [p for p in published if _differ(found[p[:2]], p[3])] == []
-
-
-@pytest.mark.reference
-@pytest.mark.slow
-def test_max_pmi_by_spacy_is_the_released_one(data: Path) -> None:
-    """The convention itself, with nothing of ours: spaCy's tokens, its stop words, a dictionary."""
-    from spacy.lang.en.stop_words import STOP_WORDS
-
-    table = pd.read_csv(data / TABLE, keep_default_na=False)
-    delta = dict(zip(table["word"], table["pmi_diff"], strict=True))
-    pronouns = {"he", "she", "his", "her", "him", "hers"}
-    assert STOP_WORDS & delta.keys() == pronouns
-    different = []
-    for benchmark, pair_id, template, published in _published(data):
-        for placeholder in ("{pronoun2}self", "{pronoun2}", "{pronoun1}", "{pronoun}"):
-            template = template.replace(placeholder, " ")
-        leans = [delta[w] for w in reference_tokens(template, pronouns) if w in delta]
-        if _differ(max(leans, key=abs, default=None), published):
-            different.append((benchmark, pair_id))
-    assert different == []

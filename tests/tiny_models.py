@@ -243,6 +243,16 @@ def save(kind: str, directory: Path, *, seed: int = 0, names_bos: bool = True) -
     return directory
 
 
+class Saved(dict[str, Path]):
+    """Models by kind, each saved when it is first asked for."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    def __missing__(self, kind: str) -> Path:
+        return self.setdefault(kind, save(kind, self._root / f"tiny-{kind}"))
+
+
 def save_calm(directory: Path) -> Path:
     """With small weights, so that prompts have much in common and training is no chaos."""
     save("neox", directory, seed=2)
