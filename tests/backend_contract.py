@@ -1,7 +1,4 @@
-"""What every backend of a neural model has to do, as a class of tests to subclass.
-
-What every backend at all has to do is ``plumbline.contracts.check_backend``.
-"""
+"""What every backend of a neural model has to do, beyond what `contracts.check_backend` checks."""
 
 from __future__ import annotations
 

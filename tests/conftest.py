@@ -55,8 +55,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup() -> None:
-    """From here on only new objects are looked at: else each release of a tiny model, which
-    collects garbage, takes 0.3 s to look through torch's and transformers' half a million."""
+    """Look only at new objects from here on: else each release of a tiny model takes 0.3 s."""
     gc.collect()
     gc.freeze()
 

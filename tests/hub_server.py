@@ -108,10 +108,7 @@ def _entries(top: Path, paths: Iterable[Path]) -> list[dict[str, object]]:
 def hub(
     datasets: Mapping[str, Path] | None = None, away: str = "", top: Path = Path("/nowhere")
 ) -> Iterator[str]:
-    """The address of a server of data sets by name, from directories, and of the files in ``top``.
-
-    ``away``: one of ``AWAY``.
-    """
+    """The address of a server of data sets by name and of files in ``top``, or of one ``away``."""
     own = {"datasets": datasets or {}, "away": away, "top": top}
     handler = type("Handler", (_Handler,), own)
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)

@@ -57,10 +57,7 @@ def shard_row(**given: object) -> Row:
 
 
 def pair(benchmark: str, pair_id: str, **given: object) -> Row:
-    """A `benchmark_pair` row; ``given`` overrides its columns.
-
-    Without a word it is its own cluster.
-    """
+    """A `benchmark_pair` row with ``given`` columns; without a word it is its own cluster."""
     row: Row = {
         "benchmark": benchmark,
         "pair_id": pair_id,

@@ -223,11 +223,7 @@ def started(
 
 
 def ended(process: BaseProcess) -> int | None:
-    """The exit status of a process, negative for a signal.
-
-    A fork server may have no time to say which signal it was: Python then has 255, which no
-    command ends with.
-    """
+    """The exit status, negative for a signal; a fork server may say 255 for SIGKILL."""
     process.join(_WAIT_S)
     return -signal.SIGKILL if process.exitcode == 255 else process.exitcode
 

@@ -12,10 +12,7 @@ from tests.prompt_rows import put_prompts
 
 @pytest.mark.parametrize("as_published", [None, False, True])
 def test_sets_that_were_tuned_on_are_marked(store: Store, as_published: bool | None) -> None:
-    """`train` as a whole; `late` holds one of its prompts; `held` does too, but was held out.
-
-    As published it wasn't.
-    """
+    """`late` holds a prompt of `train`; `held` does too, but was held out, except as published."""
     put_prompts(store, "train", ["A man  ran, and", "A cat ran"])
     put_prompts(store, "late", ["a man ran.", "The boss ran", "The poet ran"])
     put_prompts(store, "held", ["A MAN ran, and", "The nurse ran"])

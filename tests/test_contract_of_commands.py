@@ -1,7 +1,4 @@
-"""Every command, from its class: wrong values and dry runs.
-
-Nothing here knows a command by name, unless it is one that says no for a reason given here.
-"""
+"""Every command, from its class: wrong values and dry runs. No command is known by name."""
 
 from __future__ import annotations
 

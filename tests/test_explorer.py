@@ -34,10 +34,7 @@ def sentences(template: str, a: str = "she", b: str = "he") -> dict[str, object]
 
 
 def explored(top: Path) -> Store:
-    """Three benchmarks under three models, and a corpus c of nasty text.
-
-    `word3` has six pairs, enough for an interval, other words two.
-    """
+    """Three benchmarks, three models and a corpus of nasty text; only `word3` has enough pairs."""
     store, path = Store.open(top / "w"), top / "a.jsonl"
     n_of = {f"word{k}": 6 if k == 3 else 2 for k in range(12)}
     made = [
@@ -94,10 +91,7 @@ def site(store: Store, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def things(page: Path) -> dict[str, dict[str, Any]]:
-    """What the page and the files beside it hold of each thing: text, note and blocks.
-
-    Tables are by caption, with their rows.
-    """
+    """What the page and its files hold of each thing: text, note, blocks, and tables by caption."""
     (text,) = re.findall(r'id="index-">(.*?)</script>', page.read_text(), re.DOTALL)
     index, held = json.loads(text), list[Any]()
     for k in range(-(-len(index["things"]) // index["size"])):

@@ -1,7 +1,4 @@
-"""Warehouses on disks that are full: one line, status 3, and nothing lost.
-
-They are real: mounts in a namespace of the command's own, which root's rights do not get around.
-"""
+"""Warehouses on disks that are full, real mounts: one line, status 3, and nothing lost."""
 
 from __future__ import annotations
 

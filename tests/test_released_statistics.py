@@ -120,10 +120,7 @@ def test_files_that_are_something_else_leave_one_line(store: Store, tmp_path: Pa
 
 
 def _published(data: Path) -> Iterator[tuple[str, str, str, float]]:
-    """Benchmark, pair_id, template and released MaxPMI (NaN: none) of the 15,810 natural pairs.
-
-    ``orig_index`` is the raw table's own index; of a USE set it numbers its natural rows from 0.
-    """
+    """Benchmark, pair_id, template and released MaxPMI (NaN: none) of the 15,810 natural pairs."""
     sets = data / "unstereo-eval" / "data" / "datasets"
     parts = [("use-5", "USE-5"), ("use-10", "USE-10"), ("use-20", "USE-20")]
     parts += [("winobias", "Winobias-dev"), ("winobias", "Winobias-test")]

@@ -1,5 +1,4 @@
-"""Scores by echo are those of the model behind the server; a server whose figures are none is found
-out before anything is scored."""
+"""Scores by echo are those of the model behind the server; bad figures are found out first."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The vLLM backend keeps the contract, agrees with transformers, and leaves nothing behind.
-
-They need the environment that `make setup-vllm` makes: `make test-vllm`.
-"""
+"""The vLLM backend keeps the contract and leaves nothing behind; run by `make test-vllm`."""
 
 from __future__ import annotations
 
