@@ -36,10 +36,10 @@ class _Handler(BaseHTTPRequestHandler):
                 self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
             self.connection.close()
             self.close_connection = True
-        elif "datasets/" in self.path:
-            self._of_dataset()
         elif (self.top / self.path.lstrip("/")).is_file():
             self._answer(200, (self.top / self.path.lstrip("/")).read_bytes())
+        elif "datasets/" in self.path:
+            self._of_dataset()
         else:
             self._answer(404, b"{}", **{"X-Error-Code": "RepoNotFound"})
 
