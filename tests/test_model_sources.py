@@ -99,7 +99,7 @@ def test_an_adapter_that_does_not_fit_is_refused(saved: dict[str, Path], tmp_pat
         (base, "two words", "neither a directory nor a hub id"),
         (base, "nobody/plumbline-test-adapter", "can't be had from the hub"),
         (base, tmp_path / "prompts", "PROMPT_TUNING"),
-        (base, other, "of revision 0000000000000000, neox is "),
+        (base, other, "of revision 0000000000000000, tiny-neox is "),
         (base, classifier, "SEQ_CLS"),
         (base, broken, "can't be read"),
         (base, pickled, "holds no adapter_model.safetensors"),
