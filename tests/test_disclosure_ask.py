@@ -10,11 +10,11 @@ import pytest
 import torch
 import transformers
 
-from plumbline.eval_workers import models as backends
 from plumbline.eval_workers.disclosure.set_measures import Disclosed, measure_sets
 from plumbline.eval_workers.models.local.causal_model import CausalModel
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.scoring_contract import Instruction
+from plumbline.eval_workers.scoring import model_step
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
@@ -91,13 +91,13 @@ def test_a_set_is_measured_under_each_instruction_by_a_model_opened_once(
     store: Store, saved: dict[str, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kind, opened = "neox", []
-    open_backend = backends.open_backend
+    open_backend = model_step.open_backend
 
     def counted(model: str, options: ModelOptions) -> Any:
         opened.append(model)
         return open_backend(model, options)
 
-    monkeypatch.setattr(backends, "open_backend", counted)
+    monkeypatch.setattr(model_step, "open_backend", counted)
     put_prompts(store, "demo", PROMPTS)
     done = _measure(store, saved[kind], *ALL)
     assert len(opened) == 1
@@ -133,21 +133,6 @@ def test_a_set_is_measured_under_each_instruction_by_a_model_opened_once(
     for view in ("gas", "gas_prompt", "disclosure()", "disclosure_prompt()"):
         found = rows_of(store.root, f"SELECT DISTINCT instruction_key FROM {view}")
         assert {row["instruction_key"] for row in found} == set(rows)
-
-
-def test_only_the_frame_may_hold_special_tokens(store: Store, saved: dict[str, Path]) -> None:
-    backend = CausalModel(str(saved["neox"]), ModelOptions())
-    lead = backend.lead(Instruction(TOLD, "chat"))
-    bad = f"{lead}The nurse<|endoftext|> said"
-    assert [s.problem is None for s in backend.score([f"{lead}The nurse", bad])] == [True, False]
-    other = CausalModel(str(saved["neox"]), ModelOptions())
-    (score,) = other.score([f"{lead}The nurse"])  # a frame that nobody asked for
-    assert "special token <|endoftext|>" in str(score.problem)
-    with pytest.raises(UsageProblem, match=r"special token <\|endoftext\|> for part of it"):
-        backend.lead(Instruction("Go <|endoftext|> on", "chat"))
-    llama = CausalModel(str(saved["llama-adds-bos"]), ModelOptions())
-    with pytest.raises(UsageProblem, match="special token <unk>"):
-        llama.lead(Instruction("Go on: [now]", "chat"))
 
 
 def test_what_can_t_be_asked_is_refused(store: Store, saved: dict[str, Path]) -> None:
