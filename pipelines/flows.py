@@ -22,7 +22,7 @@ from prefect.deployments import run_deployment
 from prefect.states import Completed, Failed
 
 from plumbline.pipelines.command.base import Command, Done, execute_on
-from plumbline.pipelines.command.failures import DELAY_S, TRIES, may_pass, with_retries
+from plumbline.pipelines.command.failures import may_pass
 from plumbline.pipelines.command.registry import name_of
 from plumbline.pipelines.command.settings import here, made
 from plumbline.pipelines.commands.benchmark.building import BenchmarkBuild
@@ -47,8 +47,8 @@ def _may_pass(_task: object, _run: object, state: State[Any]) -> bool:
 @task(
     task_run_name="{name}",
     cache_policy=NO_CACHE,
-    retries=TRIES - 1,
-    retry_delay_seconds=DELAY_S,
+    retries=2,
+    retry_delay_seconds=5,
     retry_condition_fn=_may_pass,
 )
 def run_command(name: str, store: Store, command: Command) -> Done:
@@ -78,7 +78,8 @@ def count(
     if parts.errors:
         message = f"{'; '.join(map(str, parts.errors))}; repair it, then run this again"
         return Failed(name=SHARDS_FAILED, message=message)
-    return Completed(message=f"counted {', '.join(c.name for c in parts.plan.corpora)}")
+    counted = parts.plan.corpus
+    return Completed(message=f"counted {counted.name if counted else 'nothing'}")
 
 
 @flow(name="build", flow_run_name="build {name}")
@@ -203,7 +204,7 @@ def _pipeline(
     given = _given({"corpus": corpus, "benchmarks": benchmarks, "model": model, "out": out})
     given |= {"conf": conf} | ({"models": ""} if model else {})
     pipeline = made(Pipeline, given, None, here(Pipeline, conf or None))
-    with_retries(pipeline.check_inputs)
+    pipeline.check_inputs()
     return pipeline
 
 

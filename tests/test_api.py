@@ -217,7 +217,7 @@ def test_errors_of_the_machine_are_those_of_the_command_line(
 def test_what_a_command_warns_of_is_a_warning(here: Path, tmp_path: Path) -> None:
     wh = plumbline.open(tmp_path / "w", create=True)
     broken = {"sentence_a": "She ran.", "sentence_b": ""}
-    with pytest.warns(UserWarning, match="1 rows of mine were not used: table `reject`"):
+    with pytest.warns(UserWarning, match="1 row rejected: table `reject`, stage"):
         wh.benchmark("mine", [*PAIRS, broken])
     more = [{**pair, "sentence_a": f"Once {pair['sentence_a']}"} for pair in PAIRS]
     with warnings.catch_warnings():

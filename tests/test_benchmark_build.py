@@ -287,24 +287,8 @@ def test_a_dry_run_asks_and_writes_nothing(here: Path, capsys: pytest.CaptureFix
     most = 80 * (3 * (1 + 3 * 40) + 12) + 40 * 9
     assert found["demo", "seed words"][0] == 40 and found["demo", "pairs"][0] == 240
     assert found["demo", "requests"][1] == f"about, without revisions and repeats; at most {most:,}"
-    fewer = planned(capsys, [*command, "--revise-rounds", "10", "--no-reject-longer"])
-    assert fewer["demo", "requests"][1].endswith(f"{80 * (3 * (1 + 3 * 10) + 12) + 40 * 9:,}")
+    fewer = planned(capsys, [*command, "--generate-rounds", "1", "--no-reject-longer"])
+    assert fewer["demo", "requests"][1].endswith(f"{80 * (1 + 3 * 40 + 12) + 40 * 9:,}")
     assert sorted(here.rglob("*")) == sorted([*files, here / "mine.toml"])
     offline = planned(capsys, ["benchmark", "build", "demo", "--offline", "--corpus", "c"])
     assert offline["demo", "requests"][0] == 0
-
-
-def test_a_judge_of_its_own_is_asked(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with serving(good_script) as server:
-        command = [*_configured(here, server.url), "--words", ",".join(WORDS[12:14])]
-        assert main([*command, "--judge-model", "arbiter"]) == 0
-    rows = _requests(Store.open(here / "out/warehouse"))
-    assert {(r["purpose"], r["model"]) for r in rows} == {
-        ("generate", "scripted"),
-        ("judge", "arbiter"),
-    }
-    assert "- Judged by: arbiter" in (here / "out/benchmarks/demo/README.md").read_text("utf-8")
-    assert main([*command, "--judge-model", "arbiter", "--max-requests", "0"]) == 0
-    capsys.readouterr()
-    assert main([*command, "--judge-model", "a", "--no-judge"]) == 2
-    assert "judge" in capsys.readouterr().err

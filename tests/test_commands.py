@@ -186,7 +186,7 @@ def test_it_is_a_method_in_python(shelf: Path) -> None:
     wh = plumbline.open(shelf / "w", "arrow", create=True)
     assert "shelf_tidy" in dir(wh)
     about = wh.shelf_tidy.__doc__ or ""
-    assert about.startswith("Count letters of words.") and "times: How often. (1 to 9)" in about
+    assert about.startswith("Count letters of words.") and "times: How often." in about
     rows = wh.shelf_tidy(words=["tea"], case="upper").to_pylist()
     assert rows == [{"word": "TEA!", "n_letters": 3}]
     assert wh.run("shelf tidy", words=["tea"]).to_pylist() == [{"word": "tea!", "n_letters": 3}]

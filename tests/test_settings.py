@@ -16,7 +16,7 @@ from plumbline.pipelines.commands import pipeline
 from plumbline.pipelines.commands.corpus.counting_corpora import Count
 from plumbline.pipelines.commands.look import Look
 from plumbline.pipelines.commands.pipeline import Parts, Pipeline
-from plumbline.pipelines.pipeline_plan import ModelPlan, PipelinePlan, make_plan
+from plumbline.pipelines.pipeline_plan import CorpusPlan, ModelPlan, PipelinePlan, make_plan
 from plumbline.warehouse.errors import MissingComponent, UsageProblem
 from plumbline.warehouse.storage.store import Store
 
@@ -49,7 +49,6 @@ def test_stronger_sources_win_and_are_named(tmp_path: Path) -> None:
     assert chosen.benchmarks == ("a", "use-5")
     assert origin["dtype"] == str(file) and "model" not in origin
     assert origin["demo_tokens"] == "PLUMBLINE_DEMO_TOKENS"
-    assert not load(None, {}, {"PLUMBLINE_TWIN": "false"})[0].twin
     with pytest.raises(UsageProblem, match="PLUMBLINE_DTYPE: dtype = 'int3': should be 'float32'"):
         load(file, {}, {"PLUMBLINE_DTYPE": "int3"})
 
@@ -82,12 +81,21 @@ def test_stages_name_their_input_and_print_nothing_to_standard_output(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr(pipeline, "is_ngram", lambda location: location == "5gram")
+    (tmp_path / "c").mkdir()
     for name in "ab":
-        (tmp_path / f"{name}.jsonl").write_text("")
-    given = {"corpus": f"{tmp_path}/*.jsonl", "corpus_name": "c", "benchmarks": ("use-5",)}
+        (tmp_path / f"c/{name}.jsonl").write_text("")
+    given = {"corpus": f"{tmp_path}/c/*.jsonl", "benchmarks": ("use-5",)}
     given |= {"model": ("gpt2", "5gram"), "prompt_sets": ("topics",), "warehouse": store.root}
     stages = Parts(made(Pipeline, given), store).all()
-    on = ["c: 2 shards", "use-5 (import)", "use-5", "topics", "use-5", "", ""]
+    on = [
+        "c: 2 shards",
+        "use-5 (import)",
+        "use-5",
+        "topics",
+        "use-5",
+        "",
+        "",
+    ]
     assert [stage.on for stage in stages] == on
     shown = capsys.readouterr()
     assert not shown.out and "5gram counts n-grams" in shown.err
@@ -112,9 +120,9 @@ def test_what_is_printed_can_be_read_again(
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("PLUMBLINE_DATA", raising=False)
     file, copy = tmp_path / "my.toml", tmp_path / "copy.toml"
-    file.write_text("corpus = 'a \"b\" \\c'\ntwin = true\nmodel = ['a', 'b']\n")
+    file.write_text("corpus = 'a \"b\" \\c'\nseed = 3\nmodel = ['a', 'b']\n")
     copy.write_text(printed(capsys, "pipeline", "--conf", str(file)))
-    assert f"[{file}]\ntwin = true\n" in copy.read_text()
+    assert f"[{file}]\nseed = 3\n" in copy.read_text()
     assert load(copy, {}, {})[0] == load(file, {}, {})[0]
     Path("plumbline.toml").write_text("[score]\nworkers = 3\n[warehouse.compact]\nkeep_days = 3\n")
     monkeypatch.setenv("PLUMBLINE_SCORE_DTYPE", "float16")
@@ -141,16 +149,15 @@ def test_an_empty_setting_counts_as_missing(name: str, tmp_path: Path) -> None:
 def test_plans() -> None:
     """Without benchmarks and data, of words of the corpus, and of prompts that are there."""
     both = plan(corpus="a/*.jsonl b/*.jsonl", benchmarks="winobias", model="gpt2")
-    assert [(c.name, c.patterns) for c in both.corpora] == [("a", ("a/*.jsonl", "b/*.jsonl"))]
+    assert both.corpus == CorpusPlan("a", ("a/*.jsonl", "b/*.jsonl"))
     assert both.models == (ModelPlan("gpt2", location="gpt2"),) and both.disclosure == ()
     assert plan(model="gpt2", data="d").benchmarks[0] == "winobias"
     text = plan(corpus="a/x.jsonl")
     assert text.models == () and text.scored() == ()
     own = plan(corpus="a/x.jsonl", model="train:small,gpt2")
-    assert own.offline == {"a-offline": "a"} and own.disclosure == ("topics",)
+    assert own.offline == "a-offline" and own.disclosure == ("topics",)
     alone = plan(model="gpt2")
     assert alone.scored() == () and alone.disclosure == ("topics",)
-    assert [c.world for c in plan(twin=True).corpora] == ["straight", "swapped"]
 
 
 def test_models_are_loaded_as_the_settings_and_their_list_say(tmp_path: Path) -> None:
@@ -167,23 +174,24 @@ def test_models_are_loaded_as_the_settings_and_their_list_say(tmp_path: Path) ->
         plan(model="gpt2", models=str(listed))
 
 
-def test_fairpair_of_a_pipeline_prefers_its_own_settings(tmp_path: Path) -> None:
-    """Over the plan's: n = 50 of the closed world, and the seed of the pipeline."""
-    (tmp_path / "own.toml").write_text("[fairpair.run]\nn = 5\nseed = 7\n")
-    (tmp_path / "none.toml").write_text("")
+def test_fairpair_of_a_pipeline_takes_its_own_settings(tmp_path: Path) -> None:
+    """But not on the closed world, whose plan says n = 50; the seed is the pipeline's."""
+    file = tmp_path / "own.toml"
+    file.write_text("[fairpair.run]\nn = 5\nseed = 7\n")
     commands: list[Command] = []
 
     def run(name: str, store: Store, command: Command) -> Done:
         commands.append(command)
         return Done()
 
-    for name in ("own", "none"):
-        options = {"warehouse": tmp_path / "w", "conf": str(tmp_path / f"{name}.toml"), "seed": 3}
+    own = {"model": "gpt2", "probe_set": "common-sents"}
+    for more in (own, {}):
+        options = {"warehouse": tmp_path / "w", "conf": str(file), "seed": 3, **more}
         parts = Parts(made(Pipeline, options), Store.open(tmp_path / "w"), run)
         parts.results["train test-model"] = Done(files=["model"])
         (stage,) = (x for x in parts.evaluate() if x.doing.startswith("FairPair"))
         stage.work()
-    assert [(vars(x)["n"], vars(x)["seed"]) for x in commands] == [(5, 7), (50, 3)]
+    assert [(vars(x)["n"], vars(x)["seed"]) for x in commands] == [(5, 3), (50, 3)]
 
 
 def test_a_backend_that_is_not_there_is_said_before_anything_is_counted(

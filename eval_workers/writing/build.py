@@ -253,5 +253,5 @@ def facts(spec: BuildSpec, counts: Mapping[str, int | None], *, offline: bool) -
         "Words of a sentence": f"at most {spec.max_words} asked for; {longer}",
         "Times a sentence was sent back, at most": spec.n_revisions,
         "Sentences": ", ".join(f"{counts[name]:,} {fate}" for name, fate in fates.items()),
-        "Judged by": (spec.judge_model or spec.model) if spec.judge else "nobody",
+        "Judged by": spec.model if spec.judge else "nobody",
     }

@@ -157,10 +157,8 @@ class Look(DataOption, Command):
 
         sample = replace(parsed, pairs=drawn(parsed.pairs, self.n))
         done = benchmarks.replace_benchmark(store, f"look-{name}-{self.n}", sample, path, run_id)
-        line = f"{done.benchmark}: {done.n_pairs:,} of {len(parsed.pairs):,} pairs of {name}"
-        if done.n_rejects:
-            line += f"; {done.n_rejects:,} rows can't be used (table `reject`)"
-        return done.benchmark, line
+        n_pairs = f"{done.n_pairs:,} of {len(parsed.pairs):,}"
+        return done.benchmark, f"{done.benchmark}: {n_pairs} pairs of {name}"
 
 
 def _places(store: Store, samples: Mapping[str, str], key: str, has_scores: bool) -> Iterator[str]:

@@ -6,7 +6,7 @@ import csv
 import io
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,8 +16,6 @@ from plumbline.warehouse.input.remote_files import ByteStream
 from plumbline.warehouse.text.escape import terminal
 
 _EXCERPT_CHARACTERS = 120
-#: A message names at most this many reasons.
-_REASONS = 3
 #: Largest file, in bytes after decompression.
 LARGEST = 1 << 30
 
@@ -157,23 +155,3 @@ def rejected(
     """
     source = {name: row[name] for name in ("source_file", "source_row")}
     return {**partition, **source, "reason": reason, "excerpt": printable(excerpt)}
-
-
-def reasons(rejects: Sequence[Mapping[str, object]]) -> str:
-    """List the commonest reasons and their counts; reasons may differ in a word or number.
-
-    >>> causes = ["has 3 fields", "has 4 fields", "is empty"]
-    >>> reasons([{"reason": reason} for reason in causes])
-    '"has 3 fields" and alike (2), "is empty" (1)'
-    """
-    by_kind: dict[str, list[str]] = {}
-    for row in rejects:
-        # Reasons that differ only in the words they list count as one.
-        kind = re.sub(r"words?( '[^']*',?)+|\d+", "", str(row["reason"]))
-        by_kind.setdefault(kind, []).append(str(row["reason"]))
-    kinds = sorted(by_kind.values(), key=lambda alike: -len(alike))
-    listed = [
-        f'"{alike[0]}"{" and alike" if len(set(alike)) > 1 else ""} ({len(alike):,})'
-        for alike in kinds[:_REASONS]
-    ]
-    return ", ".join([*listed, *(["..."] if len(kinds) > _REASONS else [])])

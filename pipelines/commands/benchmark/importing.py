@@ -14,7 +14,7 @@ from plumbline.eval_workers.pairs import benchmarks as room
 from plumbline.eval_workers.pairs.benchmarks.own import recipe
 from plumbline.eval_workers.pairs.benchmarks.own.baselines import frequency_warning
 from plumbline.eval_workers.scoring.statistics.power import power_of, said
-from plumbline.pipelines.command.base import WARNING, Command, Context, Done, On, Row, planned
+from plumbline.pipelines.command.base import Command, Context, Done, On, Row, planned
 from plumbline.pipelines.command.failures import Failures
 from plumbline.pipelines.command.fields import DataOption
 from plumbline.warehouse.errors import UsageProblem
@@ -100,18 +100,13 @@ class BenchmarkImport(DataOption, Command):
                 {"benchmark": one.benchmark, "n_pairs": one.n_pairs, "n_rejected": one.n_rejects}
                 for one in done
             ],
-            said=[line for one in done for line in (*_not_used(one), *one.said)],
+            said=[line for one in done for line in one.said],
             next=f"plumbline score --model ID_OR_PATH --benchmark {shlex.quote(done[0].benchmark)}",
             query="FROM benchmark_pair WHERE list_contains($names, benchmark) "
             "ORDER BY benchmark, pair_id",
             params={"names": list(names)},
             failed=failed,
         )
-
-
-def _not_used(done: room.Imported) -> Iterator[str]:
-    if done.n_rejects:
-        yield f"{WARNING}{done.n_rejects:,} rows of {done.benchmark} were not used: table `reject`"
 
 
 #: How many pairs each benchmark has, and how many are natural (NULL if none was judged).
