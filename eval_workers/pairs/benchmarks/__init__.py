@@ -24,7 +24,6 @@ from plumbline.eval_workers.pairs.benchmarks.own.parsed_pairs import Row as Row
 from plumbline.eval_workers.pairs.benchmarks.own.reader import read_pairs
 from plumbline.eval_workers.pairs.benchmarks.own.recipe import NO_RECIPE, RECIPES, facts_in, load
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem, did_you_mean
-from plumbline.warehouse.input.input_rows import reasons
 from plumbline.warehouse.plugins import Registry
 from plumbline.warehouse.storage.store import Store
 
@@ -134,13 +133,11 @@ class ImportOptions:
         groups: groups that templates are filled for. The default is the recipe's groups, else the
             groups of the first list in ``fills``, else female and male.
         recipe: name or path of a recipe, for a user's own file.
-        columns: texts ``ours=theirs``, where ``theirs`` is the file's name for our column.
         fills: texts ``placeholder=list``, where the list gives the placeholder's words by group.
     """
 
     groups: tuple[str, ...] = ()
     recipe: str = ""
-    columns: tuple[str, ...] = ()
     fills: tuple[str, ...] = ()
 
 
@@ -178,13 +175,7 @@ def replace_benchmark(
         if parsed.facts or store.read("benchmark_fact", benchmark=name).num_rows:
             replace_facts(store, name, parsed.facts, run_id)
         store.replace("reject", rejects, {"stage": "benchmark", "subject": name}, run_id)
-    return Imported(name, len(pairs), len(rejects), said(parsed))
-
-
-def said(parsed: Parsed) -> tuple[str, ...]:
-    """Return lines about a source: the reasons of its rejects, and a warning about its pairs."""
-    rejected = [f"Rejected: {reasons(parsed.rejects)}"] if parsed.rejects else []
-    return *rejected, *frequency_warning(parsed.pairs)
+    return Imported(name, len(pairs), len(rejects), tuple(frequency_warning(parsed.pairs)))
 
 
 def check_has_pairs(name: str, parsed: Parsed, path: Path | None) -> None:
@@ -205,7 +196,7 @@ def read_pairs_of(
     """
     from plumbline.eval_workers.pairs.benchmarks import pairs
 
-    if not (options.recipe or options.columns) and _modules_of(name):
+    if not options.recipe and _modules_of(name):
         source = source if source is not None else default_source(name, data)
         if source is not None and not source.exists():
             raise BadInput(f"benchmark {name}", f"{source} does not exist", "give --source PATH")
@@ -224,7 +215,6 @@ def _read_own(
     """Read a user's file, by a recipe if there is one; return its pairs and its path."""
     recipe_name = options.recipe or (name if name in RECIPES.names() else "")
     recipe = load(recipe_name) if recipe_name else NO_RECIPE
-    recipe = recipe.with_columns(options.columns)
     if source is None and recipe.location:
         source = under_data(f"benchmark {name}", recipe.location, data)
     elif source is None and recipe_name:

@@ -12,6 +12,7 @@ from pydantic import Field
 
 from plumbline.eval_workers.pairs import benchmarks as room
 from plumbline.eval_workers.pairs.benchmarks.own import recipe
+from plumbline.eval_workers.pairs.benchmarks.own.baselines import frequency_warning
 from plumbline.eval_workers.scoring.statistics.power import power_of, said
 from plumbline.pipelines.command.base import Command, Context, Done, On, Row, planned
 from plumbline.pipelines.command.failures import Failures
@@ -48,11 +49,6 @@ class BenchmarkImport(DataOption, Command):
     recipe: Annotated[
         str, Field(description="Recipe that turns rows into pairs: a name, or a TOML file.")
     ] = ""
-    columns: Annotated[
-        tuple[str, ...],
-        Field(description="The name of a column in the file, as sentence_a=NAME; repeatable."),
-        On(repeated=True, name="column"),
-    ] = ()
     groups: Annotated[
         tuple[str, ...],
         Field(description="Groups to fill templates with, such as she,he,they."),
@@ -69,7 +65,7 @@ class BenchmarkImport(DataOption, Command):
 
     def options(self) -> room.ImportOptions:
         """Return the options for reading a source as pairs."""
-        return room.ImportOptions(self.groups, self.recipe, self.columns, self.fills)
+        return room.ImportOptions(self.groups, self.recipe, self.fills)
 
     def plan(self, store: Store | None) -> Iterator[Row]:
         """Yield the pairs and rejected rows of each source; print problems on standard error."""
@@ -77,12 +73,13 @@ class BenchmarkImport(DataOption, Command):
         for name in names:
             parsed, path = room.read_pairs_of(name, source, self.options(), self.data or "")
             room.check_has_pairs(name, parsed, path)
-            for line in room.said(parsed):
+            for line in frequency_warning(parsed.pairs):
                 say(line, err=True)
             groups = Counter(f"{pair['group_a']}/{pair['group_b']}" for pair in parsed.pairs)
             kinds = ", ".join(f"{kind} {n:,}" for kind, n in groups.most_common())
             yield planned(name, "pairs", len(parsed.pairs), "", kinds)
-            yield planned(name, "rejected", len(parsed.rejects), "rows")
+            first = str(parsed.rejects[0]["reason"]) if parsed.rejects else ""
+            yield planned(name, "rejected", len(parsed.rejects), "rows", first)
 
     def run(self, context: Context) -> Done:
         """Import each benchmark; one that fails doesn't stop the others."""
