@@ -14,7 +14,7 @@ from plumbline.eval_workers.fairpair.fairpair_options import CLOSED_WORLD
 from plumbline.eval_workers.models.model_lists import ListedModel, load_available
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.pipelines.command.base import Command
-from plumbline.pipelines.command.fields import ContrastOption, DataOption, OutputDirectory, Seed
+from plumbline.pipelines.command.fields import ContrastOption, DataOption, OutOption, Seed
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.options import MOST, part
 
@@ -28,13 +28,12 @@ PROMPTS = "topics"
 RELEASED = ("winobias", "winogender", "use-5", "use-10", "use-20")
 
 
-class PipelineOptions(ModelOptions, ContrastOption, DataOption, Command):
+class PipelineOptions(ModelOptions, ContrastOption, DataOption, OutOption, Command):
     """The options of `plumbline pipeline`."""
 
-    conf: Annotated[str, Field(description="Settings file (TOML).")] = ""
-    out: Annotated[
-        OutputDirectory, Field(description="Directory for everything that is written.")
-    ] = Path("out")
+    config: Annotated[
+        str, Field(description="Settings file (TOML), also of the commands that this one runs.")
+    ] = ""
     corpus: Annotated[
         str, Field(description="Shards to count: paths or globs, separated by spaces.")
     ] = ""

@@ -57,9 +57,9 @@ def runs(place: Place) -> dict[str, dict[str, Any]]:
     import_few(Store.open(place.work / "few/warehouse"))
     save("gpt2", place.work / "tiny")
     begun = {
-        "shard": place.begin("count", conf="", corpus="shards/*.jsonl.zst", out="broken"),
-        "score": place.begin("score", conf="", benchmarks=["few"], model="tiny", out="few"),
-        "glob": place.begin("audit/weekly", conf="", corpus="nowhere/*.jsonl"),
+        "shard": place.begin("count", config="", corpus="shards/*.jsonl.zst", out="broken"),
+        "score": place.begin("score", config="", benchmarks=["few"], model="tiny", out="few"),
+        "glob": place.begin("audit/weekly", config="", corpus="nowhere/*.jsonl"),
     }
     return {what: place.end(run_id) for what, run_id in begun.items()}
 
@@ -100,7 +100,7 @@ def test_scores_the_answer_its_chart_and_changes_are_on_the_pages(
     assert runs["score"]["state"]["type"] == "COMPLETED", runs["score"]["state"]["message"]
     (row,) = json.loads(place.artifacts(runs["score"])["score"]["data"])
     assert (row["benchmark"], row["model"], row["n_scored"]) == ("few", "tiny", 2)
-    run = place.end(place.begin("report", conf="", out="few"))
+    run = place.end(place.begin("report", config="", out="few"))
     assert run["state"]["type"] == "COMPLETED", run["state"]["message"]
     first = place.artifacts(run)
     page = place.work / "few/report/index.html"
@@ -112,7 +112,7 @@ def test_scores_the_answer_its_chart_and_changes_are_on_the_pages(
         version(store, "many", key, ratios)
     strict = 'measure.fail_if = "pd changes by more than 5"'
     (place.work / "strict.toml").write_text(strict)
-    run = place.end(place.begin("report", conf="strict.toml", out="few"))
+    run = place.end(place.begin("report", config="strict.toml", out="few"))
     assert (run["state"]["type"], run["state"]["name"]) == ("FAILED", "Model changed")
     assert "mine on many since" in run["state"]["message"]
     (change,) = json.loads(place.artifacts(run)["changes"]["data"])
@@ -141,7 +141,7 @@ def test_the_weekly_run_needs_one_place_of_its_pool(
     """The worker takes one run at a time: `count` and `report` are flows inside this one."""
     (place.work / "week.jsonl").write_text('{"text": "she saw tea and he saw coffee"}\n' * 9)
     given = {"corpus": "week.jsonl", "benchmarks": ["few"], "model": "tiny", "out": "few"}
-    run = place.end(place.begin("audit/weekly", conf="", **given))
+    run = place.end(place.begin("audit/weekly", config="", **given))
     assert run["state"]["type"] == "COMPLETED", run["state"]["message"]
     store = Store.open(Path(place.work / "few/warehouse"))
     assert store.read("pair_association", corpus="week").num_rows == 2

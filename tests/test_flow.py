@@ -87,7 +87,7 @@ def test_commands_take_their_settings_and_models_their_options(tmp_path: Path) -
         '[[model]]\nid = "train:small"\n'
         '[[model]]\nid = "out/models/small-corpora"\ndtype = "bfloat16"\n'
     )
-    done = pipeline(tmp_path, "--conf", "audit.toml", timeout_s=1800)
+    done = pipeline(tmp_path, "--config", "audit.toml", timeout_s=1800)
     assert done.returncode == 0, done.stderr[-3000:]
     store, name = Store.open(tmp_path / "out/warehouse"), "corpora-offline"
     (corpus,) = store.read("corpus").to_pylist()

@@ -140,7 +140,9 @@ def test_a_build_that_asks(tmp_path: Path, how: str) -> None:
 
     words = ", ".join(f'"th{chr(97 + k)}ng"' for k in range(26))
     with serving(slow) as server:
-        config = f'words = [{words}]\nmodel = "scripted"\nbase_url = "{server.url}"\n'
+        config = (
+            f'[benchmark.build]\nwords = [{words}]\nmodel = "scripted"\nbase_url = "{server.url}"\n'
+        )
         (tmp_path / "mine.toml").write_text(config)
         job = how != "Ctrl-C"
         build = ["benchmark", "build", "demo", "--config", "mine.toml"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, TypeAlias
@@ -10,7 +11,7 @@ from typing import Annotated, Any, ClassVar, TypeAlias
 from pydantic import AfterValidator, Field
 from pydantic.dataclasses import dataclass
 
-from plumbline.pipelines.command.base import On
+from plumbline.pipelines.command.base import DEFAULT_WAREHOUSE, On
 from plumbline.warehouse.options import STRICT
 from plumbline.warehouse.paths import Address, check_input, check_output
 
@@ -63,6 +64,21 @@ class DataOption:
         Field(description="Directory of released benchmarks and prompts."),
         On(variable="PLUMBLINE_DATA"),
     ] = None
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class OutOption:
+    """The option for the directory of everything that is written, by default also the warehouse."""
+
+    out: Annotated[
+        OutputDirectory, Field(description="Directory for everything that is written.")
+    ] = Path("out")
+
+    @classmethod
+    def usual(cls, given: Mapping[str, object]) -> Mapping[str, object]:
+        """Return a warehouse inside ``out``, if that is given."""
+        out = given.get("out")
+        return {"warehouse": Path(str(out)) / DEFAULT_WAREHOUSE.name} if out else {}
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -14,7 +14,6 @@ from plumbline.eval_workers.models.local.source import is_ngram
 from plumbline.eval_workers.models.model_options import OF_SCORES
 from plumbline.pipelines import environment_errors
 from plumbline.pipelines.command.base import (
-    DEFAULT_WAREHOUSE,
     WARNING,
     Command,
     Context,
@@ -30,7 +29,6 @@ from plumbline.pipelines.commands.corpus.counting_corpora import Count
 from plumbline.pipelines.pipeline_plan import CorpusPlan, ModelPlan, PipelineOptions, make_plan
 from plumbline.warehouse.errors import BadInput, ModelChanged, UsageProblem, disk_problems
 from plumbline.warehouse.input.shards import expand_shards
-from plumbline.warehouse.paths import address
 from plumbline.warehouse.steps.runner import NothingUsed
 from plumbline.warehouse.storage.locks import lock, sole
 from plumbline.warehouse.storage.store import Store
@@ -65,24 +63,6 @@ class Pipeline(PipelineOptions, Command):
         *("revision", "batch_tokens", "bos", "base_url", "concurrency", "adapter"),
         *("tensor_parallel", "quantisation", "text_form", "pll", "chat", "per_token"),
     )
-
-    @classmethod
-    def usual(cls, given: Mapping[str, object]) -> Mapping[str, object]:
-        """Return a warehouse inside a given ``out``, or an ``out`` next to a given warehouse.
-
-        Two warehouses in one directory don't share an ``out``.
-        """
-        if "out" in given:
-            return {"warehouse": Path(str(given["out"])) / DEFAULT_WAREHOUSE.name}
-        if "warehouse" not in given:
-            return {}
-        place = Path(str(given["warehouse"]))
-        if address(str(place)):
-            place = Path(place.name)
-        if not place.name:
-            return {}
-        is_usual = place.name == DEFAULT_WAREHOUSE.name and place != Path(place.name)
-        return {"out": place.parent if is_usual else place.with_name(f"{place.name}-out")}
 
     def check(self) -> None:
         """Raise the errors of the input that can be detected before the first part runs."""
@@ -270,8 +250,8 @@ class Parts:
         return self._done(f"{name} {about}".rstrip(), self._made(class_of(name), **given))
 
     def _made(self, kind: type[Command], **given: object) -> Command:
-        values = here(kind, self.options.conf or None)
-        return made(kind, {**given, "warehouse": self.options.warehouse}, None, values)
+        values = here(kind, self.options.config)
+        return made(kind, {**given, "warehouse": self.options.warehouse}, values)
 
     def _done(self, name: str, command: Command) -> Done:
         self.results[name] = done = self._run(name, self.store, command)

@@ -72,13 +72,13 @@ def mission(place: Place) -> Place:
         text = BUILD.format(url=server.url, words=json.dumps(WORDS))
         backend = f'backend = "{BACKEND}"\n'
         (place.work / "plumbline.toml").write_text(SETTINGS + backend + text)
-        conf = {"conf": "plumbline.toml"}
+        config = {"config": "plumbline.toml"}
         for name, parameters in (
-            ("count", conf),
-            ("build", {**conf, "name": "demo"}),
-            ("count", {**conf, "benchmarks": ["demo"]}),
-            ("score", {**conf, "benchmarks": ["demo"], "model": "tiny"}),
-            ("report", conf),
+            ("count", config),
+            ("build", {**config, "name": "demo"}),
+            ("count", {**config, "benchmarks": ["demo"]}),
+            ("score", {**config, "benchmarks": ["demo"], "model": "tiny"}),
+            ("report", config),
         ):
             run = place.end(place.begin(name, **parameters))
             assert run["state"]["type"] == "COMPLETED", (name, run["state"]["message"])
