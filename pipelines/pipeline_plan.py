@@ -70,15 +70,13 @@ class CorpusPlan:
 class ModelPlan:
     """A model to score: a hub id or path (``location``), or a model to train on the corpus first.
 
-    ``options`` load it. ``workers`` is the number of processes that score it; if ``None``, the
-    settings of `score` decide. ``given_name`` is the name that it is a version of.
+    ``options`` load it. ``given_name`` is the name that it is a version of.
     """
 
     name: str
     location: str = ""
     preset: str = ""
     options: ModelOptions = field(default_factory=ModelOptions)
-    workers: int | None = None
     given_name: str | None = None
 
 
@@ -180,10 +178,10 @@ def _model(entry: ListedModel, corpus: CorpusPlan | None, options: ModelOptions)
     name = entry.id
     if not name.startswith("train:"):
         shown = Path(name).name if Path(name).is_dir() else name
-        return ModelPlan(shown, name, "", options, entry.workers, entry.given_name)
+        return ModelPlan(shown, name, "", options, entry.given_name)
     if name != TRAIN_SMALL:
         raise UsageProblem(f"model {name}", f"only {TRAIN_SMALL} can be trained here")
     if not corpus:
         raise UsageProblem(f"model {name}", "needs a corpus to learn from", "give its shards")
     small = f"small-{corpus.name}"
-    return ModelPlan(small, "", "small", options, entry.workers, entry.given_name)
+    return ModelPlan(small, "", "small", options, entry.given_name)

@@ -55,7 +55,6 @@ def test_a_stream_that_is_closed_stops_no_command(
     [
         (("benchmark", "import", "m", "--source", "pipe.csv"), 3, "not a regular file"),
         (("benchmark", "import", "m", "--source", "pipe.parquet"), 3, "not a regular file"),
-        (("sql", "--init", "pipe.csv"), 2, "isn't a regular file"),
         (("sql", "SELECT 1", "--out", "pipe.csv"), 2, "isn't a regular file"),
         (("benchmark", "import", "m", "--source", b"\xff.csv"), 2, "is not Unicode"),
         (("benchmark", "export", "closed-world", "--out", b"\xff"), 2, "is not Unicode"),
