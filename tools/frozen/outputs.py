@@ -36,7 +36,7 @@ READING = (
     "report table models --format latex",
     "report table models --format csv",
     "report figure",
-    "report table methods --corpus letters --corpus contes",
+    "report table methods",
     "reproduce fairpair --as GPT2=closed",
     "reproduce disclosure --as 'LLaMA2 7B=closed'",
     "reproduce lists --corpus letters --list she-he",
