@@ -239,7 +239,7 @@ def execute_on(store: Store | None, command: Command) -> Done:
 
 _REJECTED = """
 SELECT stage, count(*) AS n, first(
-    concat_ws(': ', concat_ws(':', source_file, source_row), reason)
+    concat_ws(': ', concat_ws(', row ', source_file, source_row), reason)
     ORDER BY subject, source_file, source_row
 ) AS first
 FROM reject WHERE run_id = $run_id GROUP BY stage ORDER BY stage
