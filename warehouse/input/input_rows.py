@@ -6,7 +6,8 @@ import csv
 import io
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,6 +17,8 @@ from plumbline.warehouse.input.remote_files import ByteStream
 from plumbline.warehouse.text.escape import terminal
 
 _EXCERPT_CHARACTERS = 120
+#: A message names at most this many reasons.
+_REASONS = 3
 #: Largest file, in bytes after decompression.
 LARGEST = 1 << 30
 
@@ -155,3 +158,14 @@ def rejected(
     """
     source = {name: row[name] for name in ("source_file", "source_row")}
     return {**partition, **source, "reason": reason, "excerpt": printable(excerpt)}
+
+
+def reasons(of_rejects: Iterable[str]) -> str:
+    """List the commonest reasons of rejects and their counts.
+
+    >>> reasons(["has 3 fields", "is empty", "is empty"])
+    '"is empty" (2), "has 3 fields" (1)'
+    """
+    counts = Counter(of_rejects).most_common()
+    listed = [f'"{reason}" ({n:,})' for reason, n in counts[:_REASONS]]
+    return ", ".join([*listed, *(["..."] if len(counts) > _REASONS else [])])
