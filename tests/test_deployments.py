@@ -29,7 +29,12 @@ POOLS = {
     **dict.fromkeys(("count", "build", "report", "compact", "weekly"), "spark"),
     **dict.fromkeys(("score", "audit"), "gpu"),
 }
-BUILD = 'warehouse = "built/warehouse"\n[benchmark.build]\nmodel = "scripted"\nwords = ["kettle", "violin"]\n'
+BUILD = """
+warehouse = "built/warehouse"
+[benchmark.build]
+model = "scripted"
+words = ["kettle", "violin"]
+"""
 
 
 def test_every_deployment_waits_for_its_schedule_on_its_machine(place: Place) -> None:

@@ -33,10 +33,6 @@ def pipeline(
     )
 
 
-#: The corpus of a pipeline without options.
-CORPUS = "closed-world-straight"
-
-
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The directory of a small closed world that ran through the whole pipeline."""
