@@ -93,7 +93,7 @@ def build(name: str, corpus: str = "", warehouse: str = "", config: str = "") ->
         config: settings file; empty: only plumbline.toml, if there is one.
     """
     done = _run(BenchmarkBuild, config, name=name, corpus=corpus, warehouse=warehouse)
-    return Completed(message=f"wrote {', '.join(done.files)}")
+    return Completed(message=f"{name}: {done.rows[0]['n_pairs']} pairs")
 
 
 @flow(name="score")

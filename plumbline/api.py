@@ -279,7 +279,6 @@ class Warehouse:
         *,
         groups: Sequence[str] = (),
         recipe: str = "",
-        fill: Mapping[str, str] | None = None,
     ) -> Frame:
         """Import sentence pairs, like `plumbline benchmark import`, and return them.
 
@@ -289,13 +288,11 @@ class Warehouse:
             name: a benchmark of `plumbline benchmark show`, or a name for your own pairs.
             source: your own pairs: a file, or a frame with the columns of `docs/pairs.md`, such
                 as ``sentence_a`` and ``sentence_b``.
-            fill: maps a placeholder of the templates to its words for each group.
 
         Raises:
             UsageProblem, BadInput: like the command. A source without usable pairs changes nothing.
         """
-        fills = tuple(f"{place}={words}" for place, words in (fill or {}).items())
-        how = {"groups": listed(groups), "recipe": recipe, "fills": fills}
+        how = {"groups": listed(groups), "recipe": recipe}
         with file_of(name, source) as path:
             return self.run("benchmark import", names=[name], source=path, **how)
 

@@ -99,7 +99,6 @@ class BuildSpec(AskingOptions):
         """
         to_write = n * (_TOKENS_A_WORD * self.max_words + _TOKENS_A_SENTENCE) + _TOKENS_OF_TALK
         max_tokens, temperature = to_write, self.temperature
-        model = self.chat_model()
         if purpose == "convert":
             max_tokens, temperature = len(sentence) + _TOKENS_OF_TALK, 0 if round == 1 else 0.7
         elif purpose == "judge":
@@ -113,7 +112,7 @@ class BuildSpec(AskingOptions):
             max_words=self.max_words,
             sentence=sentence,
         )
-        return model.request(
+        return self.chat_model().request(
             purpose,
             prompt,
             word=word,

@@ -295,8 +295,8 @@ class Parts:
         n_words = min(50, self._seed_words(corpus))
         options = self.options
         fields = {"contrast": options.contrast, "seed": options.seed, "max_words": 12}
-        fields |= {"warehouse": options.warehouse, "out": options.out / "benchmarks" / name}
-        fields |= {"name": name, "corpus": corpus.name, "n_words": n_words, "offline": True}
+        fields |= {"warehouse": options.warehouse, "name": name, "corpus": corpus.name}
+        fields |= {"n_words": n_words, "offline": True}
         write = made(class_of("benchmark build"), fields)  # its settings are for chat models
         write.check()
         self._done(f"benchmark build {name}", write)

@@ -12,7 +12,6 @@ from pydantic import Field
 
 from plumbline.eval_workers.pairs import benchmarks as room
 from plumbline.eval_workers.pairs.benchmarks.own import recipe
-from plumbline.eval_workers.pairs.benchmarks.own.baselines import frequency_warning
 from plumbline.eval_workers.scoring.statistics.power import power_of, said
 from plumbline.pipelines.command.base import Command, Context, Done, On, Row, planned
 from plumbline.pipelines.command.failures import Failures
@@ -53,11 +52,6 @@ class BenchmarkImport(DataOption, Command):
         tuple[str, ...],
         Field(description="Groups to fill templates with, such as she,he,they."),
     ] = ()
-    fills: Annotated[
-        tuple[str, ...],
-        Field(description="Word list for a placeholder, such as kin=kinship; repeatable."),
-        On(repeated=True, name="fill"),
-    ] = ()
 
     def chosen(self) -> tuple[tuple[str, ...], Path | None]:
         """Return the names and their source."""
@@ -65,7 +59,7 @@ class BenchmarkImport(DataOption, Command):
 
     def options(self) -> room.ImportOptions:
         """Return the options for reading a source as pairs."""
-        return room.ImportOptions(self.groups, self.recipe, self.fills)
+        return room.ImportOptions(self.groups, self.recipe)
 
     def plan(self, store: Store | None) -> Iterator[Row]:
         """Yield the pairs and rejected rows of each source; print problems on standard error."""
@@ -73,7 +67,7 @@ class BenchmarkImport(DataOption, Command):
         for name in names:
             parsed, path = room.read_pairs_of(name, source, self.options(), self.data or "")
             room.check_has_pairs(name, parsed, path)
-            for line in frequency_warning(parsed.pairs):
+            for line in room.said(parsed):
                 say(line, err=True)
             groups = Counter(f"{pair['group_a']}/{pair['group_b']}" for pair in parsed.pairs)
             kinds = ", ".join(f"{kind} {n:,}" for kind, n in groups.most_common())
