@@ -51,7 +51,7 @@ def forecast(
     models and servers, have rows on missing pairs alone. Rows have the keys ``subject``, ``what``,
     ``amount``, ``unit`` and ``note``.
     """
-    from plumbline.eval_workers.scoring.pair_scores import PairScores, sides
+    from plumbline.eval_workers.scoring.pair_scores import SIDES, PairScores
 
     model: Any = open_backend(name, options)
     is_local = model.identity.backend in ("transformers", "vllm")
@@ -60,7 +60,7 @@ def forecast(
         state = PairScores.of(benchmark, options, limit).state(store, model)
         yield _row(subject, "to score", len(state.missing), "pairs", f"of {len(state.wanted):,}")
         if is_local:
-            texts = sorted({pair[side] for pair in state.missing for side in sides(pair)})
+            texts = sorted({pair[side] for pair in state.missing for side in SIDES})
             yield from _tokens(subject, texts, model.encoded(texts))
     if is_local:
         yield _memory(model, options)

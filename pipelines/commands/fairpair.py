@@ -154,7 +154,7 @@ class FairpairRun(FairPairSpec, Command):
             with failures.collected(target.model):
                 steps.write_prompts(store, name, rows, context.run_id)
                 work = (steps.draw, store, name, target, self, context.run_id)
-                one = context.retried(f"sample {target.model}", *work)
+                one = context.stage(f"sample {target.model}", *work)
                 keys = one.model_key, one.partition["sampling_key"]
                 sampled.append(measured(context, self, name, keys, chosen))
                 drawn.append(one)
@@ -223,11 +223,10 @@ def measured(
 
 
 def _drawn_line(drawn: Counted) -> str:
-    left = f"; {drawn.n_rejected:,} can't be continued (table `reject`)" if drawn.n_rejected else ""
     return (
         f"{drawn.partition['probe_set']} by {drawn.model}, key {drawn.model_key}: "
         f"{drawn.n_done:,} of {drawn.n_wanted:,} sides of prompts have samples, {drawn.n_new:,} "
-        f"of them new ones{left}"
+        "of them new ones"
     )
 
 

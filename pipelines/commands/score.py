@@ -97,12 +97,6 @@ class Score(ModelOptions, Command):
         failed = failures.error(done)
         return Done(
             rows=[_row(one) for one in done],
-            said=[
-                f"{WARNING}{one.n_rejected:,} pairs of {one.partition['benchmark']} can't be "
-                f"scored by {one.model}: table `reject`"
-                for one in done
-                if one.n_rejected
-            ],
             next="plumbline measure",
             query="FROM scored_pair WHERE list_contains($benchmarks, benchmark) "
             "AND list_contains($keys, model_key) ORDER BY benchmark, model_key, pair_id",
@@ -128,7 +122,7 @@ class Score(ModelOptions, Command):
         self, context: Context, model: ListedModel, options: ModelOptions, done: list[Counted]
     ) -> None:
         """Score pairs with a model, and append the counts to ``done``, also if an error follows."""
-        from plumbline.eval_workers.scoring.model_step import describe
+        from plumbline.eval_workers.scoring.model_step import give_name
         from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
         from plumbline.warehouse.steps.runner import NothingUsed
 
@@ -141,7 +135,8 @@ class Score(ModelOptions, Command):
             done += e.outcomes
             raise
         done += scored
-        describe(context.store, scored[0].model_key, context.run_id, name=model.given_name)
+        if model.given_name:
+            give_name(context.store, scored[0].model_key, context.run_id, model.given_name)
 
 
 def _row(done: Counted) -> Row:
@@ -174,11 +169,8 @@ class ScoreImport(Command):
         has_logs = any(self.directory.rglob("samples_*.jsonl"))
         read = import_samples if has_logs else import_scores
         done = read(context.store, self.directory, context.run_id)
-        n_rejected = sum(one.n_rejected for one in done)
         n_missing = sum(one.n_missing for one in done)
         said = [f"{sum(len(one.files) for one in done):,} files"]
-        if n_rejected:
-            said.append(f"{WARNING}{n_rejected:,} rows were not used: `reject`, stage `import`")
         if n_missing:
             said.append(f"{WARNING}{n_missing:,} pairs have no score and are in no metric")
         return Done(
