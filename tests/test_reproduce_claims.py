@@ -26,7 +26,7 @@ from plumbline.pipelines.reproduce.claims import (
     verdict,
 )
 from plumbline.pipelines.reproduce.unstereoeval import Release, import_release
-from plumbline.warehouse.query.connection import connect, rows_of
+from plumbline.warehouse.query.connection import connect
 from plumbline.warehouse.storage.store import Store
 from tests.conftest import REPOSITORY
 
@@ -252,38 +252,6 @@ def test_a_claim_must_have_as_many_values_as_its_query_rows() -> None:
     for claim in CLAIMS:
         assert claim.printed and all(claim.printed)
         assert claim.query or claim.note, f"{claim.what}: without a query the reason is needed"
-
-
-def as_id(name: str) -> str:
-    return name.replace("__", "/")
-
-
-@pytest.mark.slow
-@pytest.mark.reference
-def test_log_ratios_of_two_models_correlate(imported: Store, released: pd.DataFrame) -> None:
-    """Pearson's correlation by pandas; on USE-5 models hardly agree, on WinoBias they do."""
-    text = """
-        SELECT benchmark, a.model AS one, b.model AS other, correlation, n_pairs
-        FROM log_ratio_correlation AS c
-        JOIN model AS a ON a.model_key = reference_key JOIN model AS b ON b.model_key = c.model_key
-    """
-    rows = rows_of(imported.root, text)
-    assert len(rows) == 5 * 28 * 27 // 2
-    means = {}
-    for benchmark, of in released.groupby("benchmark"):
-        order = of.groupby("model").cumcount()  # files hold the sentences in one order
-        table = of.assign(pair=order).pivot(index="pair", columns="model", values="x")
-        llama = re.compile("__extra__ucinlp1__llama-2__hf_models__(.*)")
-        ids = {name: llama.sub(r"meta-llama/Llama-2-\1-hf", name) for name in table}
-        theirs = table.rename(columns=ids).corr().rename(columns=as_id, index=as_id)
-        ours = [r for r in rows if r["benchmark"] == benchmark]
-        assert {r["n_pairs"] for r in ours} == {len(table)}
-        for r in ours:
-            expected = theirs.loc[r["one"], r["other"]]
-            assert r["correlation"] == pytest.approx(expected, abs=1e-9)
-        means[benchmark] = np.mean([r["correlation"] for r in ours])
-    assert (round(means["use-5"], 2), round(means["winobias"], 2)) == (0.18, 0.68)
-    assert means["use-5"] == min(means.values())
 
 
 #: What the names of models trained on the Pile, wholly or in part, begin with (section 3).

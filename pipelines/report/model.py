@@ -83,14 +83,6 @@ class Section:
     more: Sequence[str] = ()
 
 
-@dataclass(frozen=True)
-class Missing:
-    """A section that was left out because it has no data, and the command that makes the data."""
-
-    title: str
-    command: str
-
-
 @dataclass
 class Page:
     """Content of a page.
