@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -29,15 +27,6 @@ def _write(path: Path, rows: list[list[str]]) -> Path:
     csv.writer(text).writerows([HEADER, *rows])
     path.write_text(text.getvalue(), encoding="utf-8", newline="")
     return path
-
-
-def test_names_lead_to_modules_without_importing_the_others() -> None:
-    code = (
-        "import sys; from plumbline.eval_workers.pairs.benchmarks import find; find('use-20');"
-        "print(sorted(m for m in sys.modules if 'pairs.benchmarks.' in m))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "use" in done.stdout and "wino" not in done.stdout
 
 
 def test_rows_in_are_pairs_and_rejects(store: Store, tmp_path: Path) -> None:

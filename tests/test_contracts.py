@@ -147,7 +147,6 @@ def test_a_part_of_another_package_passes(
         ("backends", "if not text", "if text is None", "an empty text has no score"),
         ("backends", '"mine"', '"other"', "names the backend other"),
         ("backends", "for i in ids", "for i in ()", "the text of every token"),
-        ("benchmarks", '("mine",)', '("mine", "yours")', "yours"),
         ("benchmarks", '"weather"', '""', "DESCRIPTION is one line"),
         ("metrics", "-- grain: ", "-- ", "says the grain"),
         ("tables", "-- n", "", "'mine' of parts 1.2: .*KeyError: 'n_word:'"),

@@ -19,7 +19,7 @@ import torch
 
 import plumbline
 from plumbline.eval_workers.pairs.benchmarks import default_source
-from plumbline.eval_workers.pairs.benchmarks.own.parsed_pairs import RELEASED
+from plumbline.eval_workers.pairs.benchmarks.released_sets import DEFAULT_LOCATION as RELEASED
 from plumbline.eval_workers.pairs.released import released_files as archive
 from plumbline.pipelines.command.base import Done
 from plumbline.pipelines.command.command_line import _next

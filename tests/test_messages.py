@@ -255,8 +255,6 @@ CALLS = [
     of_file(word_list, "nobles.toml", swapped(NOBLES, '"king"', '"King"'),
         "word list nobles.toml: pairs 1, b: ..."),
     Called("no word list", lambda: wordlists.load("none.toml"), "word list none.toml: ..."),
-    of_file(model_list, "mine.toml", '[[model]]\nid = "a"\nworkers = 0',
-        "model list mine.toml: ..."),
     of_file(model_list, "mine.toml", '[[model]]\nid = "a"\nn_parameters = 7.5',
         "model list mine.toml: ..."),
     # disclosure and FairPair

@@ -19,8 +19,14 @@ from plumbline.eval_workers.disclosure.prompt_sets import PromptRows, import_pro
 from plumbline.eval_workers.models.local.causal_model import CausalModel
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.training import adapter_tuning
-from plumbline.eval_workers.training.adapter_tuning import Tuned, dev_losses, take_steps, tune
-from plumbline.eval_workers.training.learner import adapted, switch_dropout
+from plumbline.eval_workers.training.adapter_tuning import (
+    Tuned,
+    adapted,
+    dev_losses,
+    switch_dropout,
+    take_steps,
+    tune,
+)
 from plumbline.eval_workers.training.trainer import trainable
 from plumbline.eval_workers.training.training_options import (
     ALPHA,
@@ -280,7 +286,7 @@ def test_what_can_t_be_tuned_is_refused(
         with pytest.raises(UsageProblem):
             changed(TINY, wrong)
     with pytest.raises(UsageProblem, match="PEFT can't put an adapter on it"):
-        adapted(CausalModel(str(base), ModelOptions()), 0, 4, 8, layers="no_such_layer")
+        adapted(CausalModel(str(base), ModelOptions()), 0, 0, 8, 0.0)
     put_prompts(filled, "train", ["The clerk "])
     with pytest.raises(BadInput, match="can use no prompt of train; the last: ends with white"):
         run(filled, base, words, tmp_path)

@@ -111,6 +111,6 @@ def test_a_benchmark_of_our_name_is_refused_whatever_its_module_is_called(
     (strangers / "cups" / "fives.py").write_text(text)
     install(strangers / "more", "mugs", "[plumbline.benchmarks]\nuse_5 = cups.fives\n")
     monkeypatch.syspath_prepend(strangers / "more")
-    with pytest.raises(UsageProblem, match="use and use_5 each have one of this name"):
+    with pytest.raises(UsageProblem, match="released_sets and use_5 each have one of this name"):
         benchmarks.find("use-5")
     assert benchmarks.find("use-10").NAMES

@@ -169,14 +169,6 @@ def test_a_planted_source_is_found(store: Store, tmp_path: Path) -> None:
             assert by_source[source][ours] == pytest.approx(of_fresh[theirs], rel=1e-12), source
 
 
-def near_copy(rng: np.random.Generator, text: str, share: float) -> str:
-    words = text.split()
-    filler = [k for k, word in enumerate(words) if word.startswith("v")]
-    for k in rng.choice(filler, round(share * len(words)), replace=False):
-        words[k] = f"n{rng.integers(10**9)}"
-    return " ".join(words)
-
-
 def essay(rng: np.random.Generator) -> str:
     """200 words, 3 of them tea beside she or he."""
     words = [f"v{k:05}" for k in rng.integers(10**5, size=200)]
@@ -185,23 +177,21 @@ def essay(rng: np.random.Generator) -> str:
     return " ".join(words)
 
 
-def test_near_copies_counted_once(store: Store, tmp_path: Path) -> None:
-    """Copies in other case and punctuation, or with one word in twenty changed; halves stay."""
+def test_copies_counted_once(store: Store, tmp_path: Path) -> None:
+    """Also copies in other case and punctuation; texts of which half is the same stay."""
     rng = np.random.default_rng(4)
     texts = [essay(rng) for _ in range(60)]
-    halves = [text[: len(text) // 2] + essay(rng)[len(text) // 2 :] for text in texts[20:40]]
-    copied = [near_copy(rng, text, 0.05) for text in texts[:20]]
+    texts += [text[: len(text) // 2] + essay(rng)[len(text) // 2 :] for text in texts[20:40]]
     bare = [f"document {k} without the word" for k in range(9)]
-    fresh = explained(store, "fresh", tmp_path, [*bare, *texts, *halves])
-    exact = [text.upper().replace(" ", ", ") + "!" for text in texts[50:55]] * 2
-    rows = explained(store, "copied", tmp_path, [*bare, *texts, *halves, *copied, *exact])
+    fresh = explained(store, "fresh", tmp_path, [*bare, *texts])
+    copied = [text.upper().replace(" ", ", ") + "!" for text in texts[50:55]] * 2
+    rows = explained(store, "copied", tmp_path, [*bare, *texts, *copied])
     (base,), (whole,) = of_word(fresh, "word_evidence"), of_word(rows, "word_evidence")
-    found = {row["counted"]: row for row in of_word(rows, "word_copies")}
-    assert (found["copies once"]["n_documents"], whole["n_documents"]) == (100, 110)
-    assert whole["share_copied"] == pytest.approx(15 / 110) and base["share_copied"] == 0
+    (once,) = of_word(rows, "word_copies")
+    assert (once["n_documents"], whole["n_documents"]) == (80, 90)
+    assert whole["share_copied"] == pytest.approx(15 / 90) and base["share_copied"] == 0
     for name in ("n_documents", "n_pair_f", "n_pair_m", "delta_nats", "delta_nats_low"):
-        assert found["near copies once"][name] == pytest.approx(base[name]), name
-    assert base["n_documents"] == 80
+        assert once[name] == pytest.approx(base[name]), name
 
 
 def test_collocates_are_those_of_brute_force() -> None:

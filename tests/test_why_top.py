@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from plumbline.jobs.association.associations import associate
+from plumbline.jobs.counting import kept_documents
 from plumbline.jobs.evidence import explanation
 from plumbline.jobs.evidence.explanation import (
     Sampling,
@@ -77,10 +78,13 @@ def assert_same(some: dict[str, Any], others: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("clusters", ["document", "source"])
-def test_the_rows_are_those_of_single_words(clusters: str, store: Store) -> None:
+def test_the_rows_are_those_of_single_words(
+    clusters: str, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kept_documents, "FEWEST_SOURCES", 1 if clusters == "source" else 100)
     n_word = {r["word"]: r["n_word"] for r in store.read("word_count", corpus="c").to_pylist()}
     assert {"she", "he", "girl", "lonely", "tea"} < set(n_word)
-    options = "she/he", Sampling(3, 7), clusters
+    options = "she/he", Sampling(3, 7)
     assert explain_top(store, "c", 1000, *options) == len(n_word)
     many = {table: rows(store, table) for table in SHARED}
     explain(store, "c", list(n_word), *options)

@@ -15,7 +15,7 @@ that co-occurs with at least one side, from the counts divided by their dispersi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from typing import NamedTuple, TypeAlias
 
@@ -271,18 +271,6 @@ def contrasts(lists: Iterable[WordList]) -> dict[str, tuple[WordPair, ...]]:
     lists = list(lists)
     single = {p.contrast: (WordPair(p.a, p.b),) for x in lists for p in x.pairs}
     return single | {x.name: x.pairs for x in lists if x.has_mean}
-
-
-def summed_list(contrast: str, by_name: Collection[str]) -> str | None:
-    """Return the list of ``by_name`` (see :func:`contrasts`) whose pairs a contrast sums, or None.
-
-    >>> known = ["she/he", "my", "my-summary"]
-    >>> [summed_list(x, known) for x in ("my-sum", "my-sum-row-sum", "my-summary", "she/he")]
-    ['my', 'my', None, None]
-    """
-    if contrast in by_name:
-        return None
-    return next((x for x in by_name if f"{contrast}-".startswith(f"{x}{SUM}-")), None)
 
 
 #: A target of a pair, the pair's weight (negative for male), bool[words]: both counts are above 0.

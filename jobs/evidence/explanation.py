@@ -16,12 +16,6 @@ from plumbline.jobs.counting.corpus_lookup import corpus_contrast, corpus_lists,
 from plumbline.jobs.counting.kept_documents import Evidence, evidence_of
 from plumbline.jobs.evidence.collocates import Contexts, collocates, contexts
 from plumbline.jobs.evidence.concordance import OccurrenceSample, snippet_rows
-from plumbline.jobs.evidence.duplicates import (
-    Signatures,
-    first_copies,
-    first_near_copies,
-    signatures,
-)
 from plumbline.jobs.evidence.index import Hashes, Index, Row, of_phrase, parsed, read_index
 from plumbline.jobs.evidence.lean import OF_PART, lean_tables, leans, word_rows
 from plumbline.jobs.kernel.pair_runs import Ints, summed
@@ -59,18 +53,17 @@ def explain(
     words: Sequence[str],
     contrast: str = "she/he",
     sampling: Sampling = _DEFAULT,
-    clusters: str | None = None,
 ) -> dict[str, list[Row]]:
     """Explain the leans of words and phrases from a corpus's documents. Write and return the rows.
 
     The tables are ``ANSWERS`` of ``warehouse/schema/corpus_tables.py``.
 
-    The sampling units of intervals are documents or, with ``clusters`` "source", whole sources,
-    since pieces of one book are not independent. The default is ``Evidence.clusters``. Rows of
-    other words stay. A word that doesn't occur near the contrast has a row without a delta. An
-    entry of several words (at most ``LONGEST_PHRASE``) is a phrase. It gets its own pass over the
-    documents, in which each of its occurrences is one word. So does a word or phrase near other
-    words, as in ``nurse NEAR doctor`` (``index.parsed``).
+    The sampling units of intervals are documents or, if the corpus has ten or more, whole sources,
+    since pieces of one book are not independent. Rows of other words stay. A word that doesn't
+    occur near the contrast has a row without a delta. An entry of several words (at most
+    ``LONGEST_PHRASE``) is a phrase. It gets its own pass over the documents, in which each of its
+    occurrences is one word. So does a word or phrase near other words, as in ``nurse NEAR doctor``
+    (``index.parsed``).
 
     Raises:
         UsageProblem: the corpus or contrast is unknown, or the corpus has no words; a phrase is too
@@ -78,7 +71,7 @@ def explain(
         MissingComponent: the corpus's kept documents are not on this machine.
         BadInput: the corpus's kept documents are damaged.
     """
-    inquiry = _inquiry(store, corpus, contrast, sampling, clusters)
+    inquiry = _inquiry(store, corpus, contrast, sampling)
     asked = list(dict.fromkeys(words))
     single = tuple(word for word in asked if " " not in word)
     queries = [replace(inquiry.query, words=single)] if single else []
@@ -96,7 +89,6 @@ def explain_top(
     top: int,
     contrast: str = "she/he",
     sampling: Sampling = _DEFAULT,
-    clusters: str | None = None,
 ) -> int:
     """Write leans and sentences for a corpus's ``top`` most frequent words. Return how many words.
 
@@ -104,7 +96,7 @@ def explain_top(
     ``explain``; ``word_copies`` and ``word_collocate`` get no rows. Equally frequent words are
     taken in alphabetical order. Raises the errors of ``explain``.
     """
-    inquiry = _inquiry(store, corpus, contrast, sampling, clusters)
+    inquiry = _inquiry(store, corpus, contrast, sampling)
     counts = pa.table({"n_word": inquiry.n_word, "word": inquiry.query.vocabulary})
     keys = [("n_word", "descending"), ("word", "ascending")]
     words = counts.sort_by(keys)["word"][:top].to_pylist()
@@ -119,10 +111,11 @@ def explain_candidates(store: Store, corpus: str, contrast: str = "she/he") -> N
     This works like ``explain_top``, but writes no sentences and skips words that already have a
     lean over these clusters. Raises the errors of ``explain``.
     """
-    inquiry = _inquiry(store, corpus, contrast, Sampling(0), None)
+    inquiry = _inquiry(store, corpus, contrast, Sampling(0))
     key = {"corpus": corpus, "contrast": inquiry.contrast}
     words = [row["word"] for row in rows_of(store, _CANDIDATES, key)]
-    same = (pc.field("contrast") == inquiry.contrast) & (pc.field("clusters") == inquiry.clusters)
+    clusters = inquiry.evidence.clusters
+    same = (pc.field("contrast") == inquiry.contrast) & (pc.field("clusters") == clusters)
     answered = set(store.read("word_evidence", same, corpus=corpus)["word"].to_pylist())
     if new := [word for word in words if word not in answered]:
         _explain_leans(store, inquiry, new)
@@ -181,7 +174,6 @@ class _Inquiry:
     query: Query
     n_word: Ints
     sampling: Sampling
-    clusters: str
 
     @property
     def corpus(self) -> str:
@@ -190,13 +182,11 @@ class _Inquiry:
 
     def config(self, asked: Row) -> Row:
         """Return the settings recorded with a run."""
-        own = {"corpus": self.corpus, "contrast": self.contrast, "clusters": self.clusters}
+        own = {"corpus": self.corpus, "contrast": self.contrast, "clusters": self.evidence.clusters}
         return {**own, **asked, **vars(self.sampling)}
 
 
-def _inquiry(
-    store: Store, corpus: str, contrast: str, sampling: Sampling, clusters: str | None
-) -> _Inquiry:
+def _inquiry(store: Store, corpus: str, contrast: str, sampling: Sampling) -> _Inquiry:
     """Build the inquiry. Raises the errors of ``explain``."""
     evidence = evidence_of(store, corpus)
     contrast = corpus_contrast(store, corpus, contrast)
@@ -217,8 +207,7 @@ def _inquiry(
         evidence.options.window,
         counts["word"].combine_chunks(),
     )
-    n_word, clusters = counts["n_word"].to_numpy(), clusters or evidence.clusters
-    return _Inquiry(evidence, contrast, pairs, query, n_word, sampling, clusters)
+    return _Inquiry(evidence, contrast, pairs, query, counts["n_word"].to_numpy(), sampling)
 
 
 def _passes(inquiry: _Inquiry, words: list[str]) -> Iterator[tuple[str, ...]]:
@@ -238,39 +227,31 @@ def _rows_by_table(inquiry: _Inquiry, query: Query, tables: Sequence[str]) -> di
     sample = OccurrenceSample(query, sampling.n, sampling.seed)
     has_context = "word_collocate" in tables
 
-    def collect(
-        shard: int, found: Occurrences, hashes: Hashes
-    ) -> tuple[Signatures, Contexts] | None:
+    def collect(shard: int, found: Occurrences, hashes: Hashes) -> Contexts | None:
         sample.offer(shard, found, hashes)
-        if not has_context:
-            return None
-        documents = np.unique(found.document[found.occurrence])
-        signed = signatures(shard, found.documents, documents, query.keys)
-        return signed, contexts(query, found)
+        return contexts(query, found) if has_context else None
 
     index, collected = read_index(evidence, query, collect)
-    rows = lean_tables(index, inquiry.pairs, inquiry.clusters)
+    rows = lean_tables(index, inquiry.pairs, inquiry.evidence.clusters)
     if has_context:
-        signed, around = zip(*filter(None, collected), strict=True)
-        every_signature = Signatures(*map(np.concatenate, zip(*signed, strict=True)))
-        rows["word_copies"] = [*_copies(inquiry, index, every_signature)]
-        rows["word_collocate"] = [*_collocates(inquiry, index, Contexts(*summed([*around])))]
+        around = Contexts(*summed([*filter(None, collected)]))
+        rows["word_copies"] = _copies(inquiry, index)
+        rows["word_collocate"] = [*_collocates(inquiry, index, around)]
     if "word_snippet" in tables:
         rows["word_snippet"] = snippet_rows(evidence, index, sample.occurrences(), sampling.seed)
     return rows
 
 
-def _copies(inquiry: _Inquiry, index: Index, signed: Signatures) -> Iterator[Row]:
-    """Yield the rows of ``word_copies``; a word without co-occurrences has none."""
-    first = first_copies(index)
-    for word in np.unique(index.pairs.word):
-        near_first = first_near_copies(index, signed, int(word))
-        for name, keep in (("copies once", first), ("near copies once", near_first)):
-            documents = index.pairs.within(keep)
-            counted, own = documents.by(inquiry.clusters), np.array([word])
-            found = leans(index.query, inquiry.pairs, counted, documents, own)
-            values = {column: getattr(found, column) for column in OF_PART}
-            yield from word_rows(index.query, own, {"counted": np.array([name], object), **values})
+def _copies(inquiry: _Inquiry, index: Index) -> list[Row]:
+    """Return the rows of ``word_copies``; a word without co-occurrences has none."""
+    _, first = np.unique(index.text_hash, return_index=True)
+    is_first = np.isin(np.arange(index.text_hash.size), first)
+    documents, words = index.pairs.within(is_first), np.unique(index.pairs.word)
+    counted = documents.by(inquiry.evidence.clusters)
+    found = leans(index.query, inquiry.pairs, counted, documents, words)
+    values = {column: getattr(found, column) for column in OF_PART}
+    names = np.full(words.size, "copies once", object)
+    return word_rows(index.query, words, {"counted": names, **values})
 
 
 def _collocates(inquiry: _Inquiry, index: Index, around: Contexts) -> Iterator[Row]:

@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from plumbline.jobs.association.measures import Bounds, lean_bounds
 from plumbline.jobs.counting.co_occurrences import Query
-from plumbline.jobs.evidence.duplicates import OFTEN
 from plumbline.jobs.evidence.index import CoOccurrences, Index, Row
 from plumbline.jobs.kernel.pair_runs import Ints
 from plumbline.warehouse.finding import LEAST_CLUSTERS
@@ -24,6 +23,8 @@ Bools = NDArray[np.bool_]
 OF_PART = ("n_documents", "n_pair_f", "n_pair_m", "delta_nats", "delta_nats_low", "delta_nats_high")
 #: Only the corpus's first sources, up to this many, have rows of ``word_source``.
 MOST_SOURCES = 1000
+#: Documents with more copies than this are also counted separately.
+OFTEN = 10
 #: Most cells (unit, word) computed at once.
 _MOST_CELLS = 10_000_000
 

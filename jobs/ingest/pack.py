@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import quote
 
-from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.input.shards import write_jsonl_zst
 from plumbline.warehouse.paths import content
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.escape import terminal
 
 #: Advice for files left out.
-FIX = "check them; if not UTF-8, name --encoding"
+FIX = "check them; to convert to UTF-8: iconv -f cp1252 -t utf-8 OLD > NEW"
 _SUFFIX = ".jsonl.zst"
 _EXCERPT_BYTES = 120
-#: Longest quoted path, in bytes, in the name of a table's folder; file systems allow 255.
-_LONGEST_SUBJECT = 200
 #: If a folder has more files, they aren't sources of their own: tables have a row per source.
 _MOST_FILE_SOURCES = 100
 
@@ -84,29 +80,16 @@ def source_kind(names: Collection[str]) -> str:
     return "folder" if len(folders) > 1 or len(names) > _MOST_FILE_SOURCES else "file"
 
 
-def check_encoding(name: str) -> None:
-    """Raise ``UsageProblem`` for a name that is not an encoding of texts.
-
-    >>> check_encoding("latin-1")
-    """
-    try:
-        "".encode(name)
-    except (LookupError, ValueError) as e:
-        fix = "such as cp1252, cp1250, cp1251, mac-roman or utf-16"
-        raise UsageProblem(f"--encoding {terminal(name)}", "is not an encoding", fix) from e
-
-
-def pack_files(
-    store: Store, files: Mapping[Path, str], out: Path, run_id: str, encoding: str = ""
-) -> Packed:
+def pack_files(store: Store, files: Mapping[Path, str], out: Path, run_id: str) -> Packed:
     """Write each file as a document of the shard ``out``, in the order given.
 
     ``files`` is the result of ``text_files``. The record has the file's name in ``meta.file``, and
     its source (that name or the folder, see ``source_kind``) in ``meta.pile_set_name``.
 
-    A file is rejected, and recorded in table ``reject``, if it can't be read, holds only white
-    space, or is neither in UTF-8 (a byte order mark is dropped) nor in ``encoding``. The shard is
-    written completely or not at all, and replaces an earlier one. Each file must fit in memory.
+    A file is rejected, and recorded in table ``reject`` under the shard's name, if it can't be
+    read, holds only white space, is not in UTF-8 (a byte order mark is dropped), or is more than a
+    quarter NUL, as UTF-16 is. The shard is written completely or not at all, and replaces an
+    earlier one. Each file must fit in memory.
 
     Raises:
         BadInput: ``out`` does not end with ``.jsonl.zst``, no file is usable, or ``out`` can't be
@@ -116,42 +99,30 @@ def pack_files(
         raise BadInput(f"--out {out}", f"its name does not end with {_SUFFIX}")
     packed = Packed()
     try:
-        write_jsonl_zst(out, _records(files, packed, encoding))
+        write_jsonl_zst(out, _records(files, packed))
     except OSError as e:
         raise BadInput(f"--out {out}", f"can't be written: {e.strerror or e}") from e
-    key = {"stage": "pack", "subject": _subject(out)}
+    key = {"stage": "pack", "subject": terminal(out.name)}
     rows = [{**key, **row, "run_id": run_id} for row in packed.rejects]
     store.replace("reject", rows, key, run_id)
     return packed
 
 
-def _subject(out: Path) -> str:
-    """The subject of rejects: the shard's path, or its name and a hash of a path that is long.
-
-    >>> _subject(Path("/texts/a.jsonl.zst")), len(_subject(Path("/long" * 99, "a.jsonl.zst")))
-    ('/texts/a.jsonl.zst', 24)
-    """
-    path = terminal(os.path.abspath(out))
-    if len(quote(path, safe="")) <= _LONGEST_SUBJECT:
-        return path
-    return f"{hashlib.sha256(path.encode()).hexdigest()[:12]}/{terminal(out.name)}"
-
-
-def _records(
-    files: Mapping[Path, str], packed: Packed, encoding: str
-) -> Iterator[dict[str, object]]:
+def _records(files: Mapping[Path, str], packed: Packed) -> Iterator[dict[str, object]]:
     by_folder = source_kind(files.values()) == "folder"
     for position, (file, name) in enumerate(files.items(), start=1):
         text, reason, excerpt = "", "", ""
         try:
             data = content(file)
             excerpt = data[:_EXCERPT_BYTES].decode("utf-8", "backslashreplace")
-            text = _decoded(data, encoding)
+            text = data.decode("utf-8-sig")
             reason = "" if text.strip() else "holds only white space"
+            if 4 * text.count("\0") > len(text):
+                reason = "more than a quarter of its characters are NUL"
         except OSError as e:
             reason = e.strerror or "can't be read"
         except UnicodeError as e:
-            reason = f"not {encoding or 'UTF-8'}: {e}"
+            reason = f"not UTF-8: {e}"
         if reason:
             place = {"source_file": terminal(str(file)), "source_row": position}
             packed.rejects.append({**place, "reason": reason, "excerpt": terminal(excerpt)})
@@ -163,21 +134,3 @@ def _records(
     if not packed.n_packed:
         first = packed.rejects[0]["reason"] if packed.rejects else "none given"
         raise BadInput("texts", f"no file can be used; the first: {first}", FIX)
-
-
-def _decoded(data: bytes, encoding: str) -> str:
-    """Decode a file as UTF-8, else in ``encoding``, or first in one such as UTF-16.
-
-    UTF-16 may be valid UTF-8, of which every second character is NUL. Raises ``UnicodeError`` if
-    neither works, or if more than a quarter of the text is NUL.
-    """
-    is_wide = bool(encoding) and "a".encode(encoding) != b"a"
-    try:
-        text = data.decode(encoding if is_wide else "utf-8-sig")
-    except UnicodeDecodeError:
-        if not encoding:
-            raise
-        text = data.decode("utf-8-sig" if is_wide else encoding)
-    if 4 * text.count("\0") > len(text):
-        raise UnicodeError("more than a quarter of its characters are NUL")
-    return text

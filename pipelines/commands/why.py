@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
@@ -68,10 +68,6 @@ class Why(ContrastOption, Command):
     corpus: Annotated[Several, Field(description="Corpus; repeatable; default: all.")] = ()
     n: Annotated[int, Field(ge=0, le=10**6, description="Sentences to draw for each side.")] = 5
     seed: Annotated[Seed, Field(description="Seed of the sentences drawn.")] = 0
-    clusters: Annotated[
-        Literal["document", "source"] | None,
-        Field(description="Unit of intervals; default: source if the corpus has ten or more."),
-    ] = None
 
     def __post_init__(self) -> None:
         if self.top and self.words:
@@ -119,7 +115,7 @@ class Why(ContrastOption, Command):
         from plumbline.jobs.evidence.explanation import explain
         from plumbline.jobs.evidence.index import NEAR
 
-        asked, options = self.asked(), (self.contrast, self._sampling(), self.clusters)
+        asked = self.asked()
         lines: list[str] = []
         problems: list[PlumblineError] = []
         rows: dict[str, list[dict[str, Any]]] = {name: [] for name in QUERIES}
@@ -139,7 +135,7 @@ class Why(ContrastOption, Command):
                 lines += [line for some in counts.values() for line in some]
                 continue
             try:
-                tables = explain(store, name, list(counts), *options)
+                tables = explain(store, name, list(counts), self.contrast, self._sampling())
                 for table, some in tables.items():
                     rows[table] += some
             except UsageProblem as e:  # another corpus may have this contrast
@@ -157,13 +153,12 @@ class Why(ContrastOption, Command):
         from plumbline.jobs.evidence.explanation import explain_top
 
         names = self.corpora(store)
-        options = self.contrast, self._sampling(), self.clusters
         problems: list[PlumblineError] = []
         for name in names:
             if problem := _without_documents(store, name):
                 problems.append(problem)
                 continue
-            n_words = explain_top(store, name, top, *options)
+            n_words = explain_top(store, name, top, self.contrast, self._sampling())
             yield f"{name}: leans of {n_words:,} words"
         if len(problems) == len(names):
             raise problems[0]

@@ -202,11 +202,11 @@ key: corpus / contrast word
     run_id
     side_a, side_b: text? -- names of the sides: a pair's words, or a list's groups
 
-word_copies: The lean of a word if copies of a document, or also near copies, count once.
+word_copies: The lean of a word if copies of a document count once.
 by: why WORD
 from: corpus by corpus; word_delta by corpus contrast
 key: corpus / contrast word counted
-    counted: text -- `copies once`: same kept tokens; `near copies once`: 5-word Jaccard >= 0.5
+    counted: text -- `copies once`: of documents with the same kept tokens, one counts
     n_documents: int -- documents with a co-occurrence
     n_pair_f, n_pair_m: int [pairs] -- co-occurrences, as in `word_evidence`
     delta_nats: float? [nats] -- its lean; NULL without a defined pair

@@ -2,9 +2,9 @@
 
 A step's missing items are cut into chunks by their content alone. A chunk's results are stored
 under ``_work`` at once. When all chunks are computed, their rows are published together. So running
-the same command again resumes it, with the same rows in the end as an uninterrupted run. Any number
-of workers may share the chunks, since a worker claims a chunk first. Workers are helpers of one
-command, or several commands, on one machine or on several that see the same warehouse.
+the same command again resumes it, with the same rows in the end as an uninterrupted run. Several
+commands may share the chunks, on one machine or on several that see the same warehouse, because a
+command claims a chunk before it computes it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import shutil
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any
 
@@ -47,16 +46,9 @@ class NothingUsed(BadInput):
 
 
 def run_steps(
-    store: Store,
-    resource: Any,
-    steps: Sequence[Step[Outcome]],
-    run_id: str,
-    helped: Callable[[int], AbstractContextManager[object]] = nullcontext,
+    store: Store, resource: Any, steps: Sequence[Step[Outcome]], run_id: str
 ) -> list[Outcome]:
     """Compute the missing items of steps with an open resource, and publish their rows.
-
-    ``helped`` gets the number of chunks and returns a context manager; inside it, other processes
-    compute some of them. By default there are no such processes.
 
     Raises the errors of ``Step.check_resource`` before anything is computed. Raises ``NothingUsed``
     after all steps if one of them has no rows.
@@ -67,10 +59,7 @@ def run_steps(
     outcomes: list[Outcome] = []
     unused: list[NothingUsed] = []
     n_all, left = sum(plan.n_units for plan in plans), [plan.n_left() for plan in plans]
-    with (
-        helped(sum(len(plan.todo()) for plan in plans)),
-        progress(steps[0].verb, steps[0].unit) as update,
-    ):
+    with progress(steps[0].verb, steps[0].unit) as update:
         for k, (step, plan) in enumerate(zip(steps, plans, strict=True)):
 
             def tell(n_left: int, k: int = k, label: str = step.label) -> None:
@@ -82,7 +71,7 @@ def run_steps(
             outcomes.append(step.outcome(done, rate))
             if error := NothingUsed.of(step, done):
                 unused.append(error)
-            tell(0)  # another worker may have computed the last chunks
+            tell(0)  # another command may have computed the last chunks
     if unused:
         unused[0].outcomes = outcomes
         raise unused[0]

@@ -1,11 +1,9 @@
-"""Benchmarks, one module each, found by the module's name and imported only when used.
+"""Benchmarks: those with a module, those with a recipe, and the user's own pairs.
 
 Other packages add benchmarks through ``plumbline.benchmarks`` entry points: see ``docs/extend.md``.
-A benchmark module has:
+A benchmark module has one or more benchmarks:
 
-- ``NAMES``: the names a user types. One or more hyphen-separated parts of each name spell the
-  module's name, with `-` for `_`: ``use-5`` is in ``use.py``, ``fr-pairs`` in ``pairs.py``. So the
-  module of a name is found without importing the others.
+- ``NAMES``: the names a user types.
 - ``DESCRIPTION``: one line that describes its benchmarks.
 - ``DEFAULT_LOCATION``: path of the source below ``PLUMBLINE_DATA``; ``None`` if none is needed.
 - ``read(name, source)``: a function that returns a ``Parsed``; ``source`` is a path or ``None``.
@@ -26,6 +24,7 @@ from plumbline.eval_workers.pairs.benchmarks.own.parsed_pairs import Row as Row
 from plumbline.eval_workers.pairs.benchmarks.own.reader import read_pairs
 from plumbline.eval_workers.pairs.benchmarks.own.recipe import NO_RECIPE, RECIPES, facts_in, load
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem, did_you_mean
+from plumbline.warehouse.input.input_rows import reasons
 from plumbline.warehouse.plugins import Registry
 from plumbline.warehouse.storage.store import Store
 
@@ -52,8 +51,7 @@ class Benchmark(Protocol):
 class Imported:
     """The outcome of an import; one row of the source may give several pairs.
 
-    ``said`` holds lines to print: a line for each reason of the rejects, and a warning about pairs
-    that may be mistakes.
+    ``said`` holds the lines to print (``said``).
     """
 
     benchmark: str
@@ -91,11 +89,9 @@ def find(name: str) -> Benchmark:
 
 
 def _modules_of(name: str) -> dict[str, Benchmark]:
-    """Return the modules that have a benchmark of this name; imports only those that may."""
-    padded = f"_{name.replace('-', '_')}_"
-    loaded: dict[str, Benchmark]
-    loaded = {m: MODULES.load(m) for m in MODULES.names() if f"_{m}_" in padded}
-    return {m: benchmark for m, benchmark in loaded.items() if name in benchmark.NAMES}
+    """Return the modules that have a benchmark of this name, by the module's name."""
+    loaded: dict[str, Benchmark] = {module: MODULES.load(module) for module in MODULES.names()}
+    return {module: benchmark for module, benchmark in loaded.items() if name in benchmark.NAMES}
 
 
 def _unknown(name: str, known: Iterable[str], otherwise: str = "") -> UsageProblem:
@@ -182,8 +178,13 @@ def replace_benchmark(
         if parsed.facts or store.read("benchmark_fact", benchmark=name).num_rows:
             replace_facts(store, name, parsed.facts, run_id)
         store.replace("reject", rejects, {"stage": "benchmark", "subject": name}, run_id)
-    said = *parsed.unused(), *frequency_warning(parsed.pairs)
-    return Imported(name, len(pairs), len(rejects), said)
+    return Imported(name, len(pairs), len(rejects), said(parsed))
+
+
+def said(parsed: Parsed) -> tuple[str, ...]:
+    """Return lines about a source: the reasons of its rejects, and a warning about its pairs."""
+    rejected = [f"Rejected: {reasons(parsed.rejects)}"] if parsed.rejects else []
+    return *rejected, *frequency_warning(parsed.pairs)
 
 
 def check_has_pairs(name: str, parsed: Parsed, path: Path | None) -> None:

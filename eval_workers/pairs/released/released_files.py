@@ -12,7 +12,7 @@ from typing import TypeVar
 from urllib.request import urlopen
 
 from plumbline.eval_workers.models.model_lists import load
-from plumbline.eval_workers.pairs.benchmarks.own.parsed_pairs import RELEASED
+from plumbline.eval_workers.pairs.benchmarks.released_sets import DEFAULT_LOCATION as RELEASED
 from plumbline.warehouse.errors import BadInput, UsageProblem, failure
 from plumbline.warehouse.paths import replacing
 from plumbline.warehouse.text.escape import say

@@ -12,7 +12,6 @@ from pydantic import Field
 
 from plumbline.eval_workers.pairs import benchmarks as room
 from plumbline.eval_workers.pairs.benchmarks.own import recipe
-from plumbline.eval_workers.pairs.benchmarks.own.baselines import frequency_warning
 from plumbline.eval_workers.scoring.statistics.power import power_of, said
 from plumbline.pipelines.command.base import WARNING, Command, Context, Done, On, Row, planned
 from plumbline.pipelines.command.failures import Failures
@@ -78,7 +77,7 @@ class BenchmarkImport(DataOption, Command):
         for name in names:
             parsed, path = room.read_pairs_of(name, source, self.options(), self.data or "")
             room.check_has_pairs(name, parsed, path)
-            for line in (*parsed.unused(), *frequency_warning(parsed.pairs)):
+            for line in room.said(parsed):
                 say(line, err=True)
             groups = Counter(f"{pair['group_a']}/{pair['group_b']}" for pair in parsed.pairs)
             kinds = ", ".join(f"{kind} {n:,}" for kind, n in groups.most_common())

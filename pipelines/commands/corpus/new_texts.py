@@ -25,7 +25,7 @@ class Pack(Command):
     A document's source is its folder, or its file if all files (up to 100) are in one folder. To
     use the file in any case: `corpus count --source-field meta.file`.
 
-    Files must be UTF-8 or in --encoding. Unusable files are left out; table `reject` says why.
+    Files must be UTF-8. Unusable files are left out; table `reject` says why.
 
     Example: plumbline corpus pack letters --out letters.jsonl.zst
     """
@@ -38,22 +38,12 @@ class Pack(Command):
         On(positional=True),
     ]
     out: Annotated[OutputFile, Field(description="Shard to write (.jsonl.zst).")]
-    encoding: Annotated[
-        str, Field(description="Encoding of files that are not UTF-8, such as cp1252.")
-    ] = ""
-
-    def check(self) -> None:
-        """Raise for an unknown encoding."""
-        from plumbline.jobs.ingest.pack import check_encoding
-
-        if self.encoding:
-            check_encoding(self.encoding)
 
     def run(self, context: Context) -> Done:
         from plumbline.jobs.ingest.pack import FIX, pack_files, source_kind, text_files
 
         files = text_files([Path(text) for text in self.texts])
-        done = pack_files(context.store, files, self.out, context.run_id, self.encoding)
+        done = pack_files(context.store, files, self.out, context.run_id)
         counts = {"n_packed": done.n_packed, "n_rejected": len(done.rejects)}
         said = [f"The source of each document is its {source_kind(files.values())}"]
         for first in done.rejects[:1]:

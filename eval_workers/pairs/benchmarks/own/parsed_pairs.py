@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
 
 from plumbline.eval_workers.pairs.pronouns.pronoun_templates import fill, template_problem
-from plumbline.warehouse.errors import BadInput, UsageProblem
-from plumbline.warehouse.input.input_rows import records, rejected
+from plumbline.warehouse.input.input_rows import rejected
 
 Row = dict[str, object]
 
@@ -111,70 +108,10 @@ class Parsed:
             return f"the groups are {groups[0]!r} and {groups[1]!r}, expected two names without /"
         return None
 
-    def unused(self) -> Iterator[str]:
-        """Yield a line for each kind of reason, with its first reject and the number of others.
-
-        >>> parsed = Parsed("demo")
-        >>> for k, text in enumerate("xyz", 1):
-        ...     source = {"source_file": "f.csv", "source_row": k}
-        ...     parsed.reject(source, f"the group is {text!r}", text)
-        >>> [*parsed.unused()]
-        ["f.csv, row 1: the group is 'x' (and 2 rows like it)"]
-        """
-        kinds: dict[str, list[Row]] = {}
-        for row in self.rejects:
-            kind = re.sub(r"'[^']*'|\"[^\"]*\"|\d+", "", str(row["reason"]))
-            kinds.setdefault(kind, []).append(row)
-        for first, *more in kinds.values():
-            like = f" (and {len(more):,} row{'s' * (len(more) > 1)} like it)" if more else ""
-            yield f"{first['source_file']}, row {first['source_row']}: {first['reason']}{like}"
-
     def reject(self, source: Mapping[str, object], reason: str, excerpt: str) -> None:
         """Add a reject for a row that can't be used; ``source`` holds its file and row number."""
         subject = {"stage": "benchmark", "subject": self.name}
         self.rejects.append(subject | rejected(source, reason, excerpt))
-
-
-#: Where UnStereoEval's released tables are, below ``PLUMBLINE_DATA``.
-RELEASED = "unstereo-eval/data/datasets/raw"
-_INDEX = ""  # the released tables' index column has no name
-
-
-def add_released(
-    parsed: Parsed,
-    source: Path | None,
-    stem: str,
-    verdict: str = "",
-    prefix: str = "",
-    key: str = _INDEX,
-) -> None:
-    """Add a pair, or a reject, for each row of one of UnStereoEval's tables.
-
-    ``source`` is the table, or a directory that holds ``<stem>.csv`` or ``<stem>.csv.gz``. The
-    pairs keep column ``verdict``, the text True or False. Column ``key`` identifies a pair; an
-    index is written with ``prefix`` and five digits, so that the ids sort as text.
-    """
-    if source is None:
-        raise UsageProblem(f"benchmark {parsed.name}", "needs its released table", "--source PATH")
-    paths = [source, source / f"{stem}.csv", source / f"{stem}.csv.gz"]
-    path = next((path for path in paths if path.is_file()), None)
-    if path is None:
-        problem = f"holds neither {stem}.csv nor {stem}.csv.gz"
-        raise BadInput(f"{source}", problem, "give --source PATH")
-    verdicts = (verdict,) if verdict else ()
-    for number, fields, fault in records(path, (key, "word", "template", *verdicts), ","):
-        row: dict[str, Any] = {"source_file": path.name, "source_row": number}
-        if fault is None and verdict and fields[verdict] not in ("True", "False"):
-            fault = f"{verdict} is {fields[verdict]!r}, expected True or False"
-        if fault:
-            parsed.reject(row, fault, fields.get("template", ""))
-            continue
-        pair_id = fields[key]
-        if key == _INDEX:
-            is_number = pair_id.isascii() and pair_id.isdigit()
-            pair_id = f"{prefix}{int(pair_id):05d}" if is_number else ""
-        columns = {"word": fields["word"] or None, **{name: fields[name] for name in verdicts}}
-        parsed.add(pair_id=pair_id, template=fields["template"], **row, **columns)
 
 
 def shared_template(a: str, b: str) -> str:

@@ -1,0 +1,117 @@
+"""The templates that UnStereoEval (Belem et al., ICLR 2024) released: USE, WinoBias, Winogender.
+
+- USE-5, USE-10 and USE-20: a language model wrote their sentences, of about 5, 10 and 20 words,
+  around seed words. Every released row is kept; ``is_natural`` is true if the sentence was judged
+  likely with both pronouns. Metrics use only these rows: 4,405, 4,740 and 4,839 of them.
+- WinoBias (Zhao et al., NAACL 2018): 1,586 templates with two occupations and pronouns, those of
+  the development and test parts together, like the published figures. In 41 templates a second
+  pronoun for the same person is in square brackets; they stay, since the published scores were
+  computed with them. ``direction`` names the sentence that follows the stereotype, ``stereotype``
+  is `pro` or `anti` for the masculine sentence, and the clusters are the occupations.
+- Winogender (Rudinger et al., NAACL 2018): 240 templates about 60 occupations; one kind names the
+  participant, the other says "someone" instead. ``word`` is the occupation or the participant,
+  whichever the pronoun refers to. The clusters are this word and the schema's occupation.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from plumbline.eval_workers.pairs.benchmarks import Parsed
+from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.input.input_rows import records
+
+#: Where the released tables are, below ``PLUMBLINE_DATA``.
+DEFAULT_LOCATION = "unstereo-eval/data/datasets/raw"
+DESCRIPTION = (
+    "UnStereoEval's released templates: USE, around seed words; WinoBias and Winogender, about jobs"
+)
+
+_INDEX = ""  # the released tables' index column has no name
+_LETTERS = re.compile(r"[a-z]+")
+
+
+class _Tables(NamedTuple):
+    """A set's tables, each file's stem with the prefix of its ids, and columns with a meaning.
+
+    ``verdict`` is a column that holds True or False; ``key`` is the column of the ids.
+    """
+
+    prefixes: dict[str, str]
+    verdict: str = ""
+    key: str = _INDEX
+
+
+_SETS = {f"use-{n}": _Tables({f"USE-{n}": ""}, "is_natural") for n in (5, 10, 20)}
+_PARTS = {f"coref__Winobias__templates.{part}": f"{part}-" for part in ("dev", "test")}
+_SETS["winobias"] = _Tables(_PARTS, "stereotype")
+_SETS["winogender"] = _Tables({"coref__Winogender__templates": ""}, key="example_id")
+NAMES = tuple(_SETS)
+
+
+def read(name: str, source: Path | None) -> Parsed:
+    """Return the pairs of a set, and a reject for each row that gives none.
+
+    ``source`` is the set's table, or a directory that holds it as CSV, plain or compressed;
+    WinoBias needs the directory. Ids are those of the release; an index gets five digits, so that
+    the ids sort as text. Raises ``BadInput`` if a table is missing.
+
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "USE-5.csv"
+    >>> _ = path.write_text(",word,template,is_natural\\n3,tea,{pronoun} drank tea.,True\\n")
+    >>> [(p["pair_id"], p["sentence_b"], p["is_natural"]) for p in read("use-5", path).pairs]
+    [('00003', 'He drank tea.', True)]
+    """
+    if source is None:
+        raise UsageProblem(f"benchmark {name}", "needs its released table", "--source PATH")
+    prefixes, verdict, key = _SETS[name]
+    if len(prefixes) > 1 and not source.is_dir():
+        problem = f"{source} is a file, expected a directory with one table per part: dev, test"
+        raise BadInput(f"benchmark {name}", problem)
+    parsed = Parsed(name)
+    for stem, prefix in prefixes.items():
+        path = _table(source, stem)
+        needed = (key, "word", "template", *filter(None, [verdict]))
+        for number, fields, fault in records(path, needed, ","):
+            row: dict[str, Any] = {"source_file": path.name, "source_row": number}
+            if fault is None and verdict and fields[verdict] not in ("True", "False"):
+                fault = f"{verdict} is {fields[verdict]!r}, expected True or False"
+            if fault:
+                parsed.reject(row, fault, fields.get("template", ""))
+                continue
+            pair_id, word = fields[key], fields["word"]
+            if key == _INDEX:
+                is_number = pair_id.isascii() and pair_id.isdigit()
+                pair_id = f"{prefix}{int(pair_id):05d}" if is_number else ""
+            if name == "winobias":
+                is_pro = fields[verdict] == "True"
+                row |= {"split": prefix[:-1], "stereotype": "pro" if is_pro else "anti"}
+                row["direction"] = "b" if is_pro else "a"
+            elif verdict:
+                row[verdict] = fields[verdict] == "True"
+            elif word:
+                row["cluster"] = f"word: {word}"
+                row["cluster_2"] = f"schema: {pair_id.partition('.')[0]}"
+            parsed.add(pair_id=pair_id, template=fields["template"], word=word or None, **row)
+    if name == "winobias":
+        _add_occupations(parsed)
+    return parsed
+
+
+def _table(source: Path, stem: str) -> Path:
+    paths = [source, source / f"{stem}.csv", source / f"{stem}.csv.gz"]
+    if path := next((path for path in paths if path.is_file()), None):
+        return path
+    raise BadInput(f"{source}", f"holds neither {stem}.csv nor {stem}.csv.gz", "give --source PATH")
+
+
+def _add_occupations(parsed: Parsed) -> None:
+    """Add up to two clusters: a pair's ``word``, and words of its template that some pair has."""
+    occupations = {str(pair["word"]).lower() for pair in parsed.pairs if pair["word"]}
+    for pair in parsed.pairs:
+        words = _LETTERS.findall(str(pair["template"]).lower())
+        named = [*filter(None, [pair["word"]]), *(w for w in words if w in occupations)]
+        clusters = [f"occupation: {word}" for word in dict.fromkeys(named)]
+        pair |= dict(zip(("cluster", "cluster_2"), clusters, strict=False))
