@@ -85,7 +85,7 @@ def test_a_word_counted_too_rarely_is_unknown_and_leaves_its_pair_undecided(stor
 
 
 def test_undecided_pairs_are_in_no_constrained_subset(store: Store, tmp_path: Path) -> None:
-    """Nor in the card, or in US by eta."""
+    """Nor in an exported benchmark."""
     filled(store, DELTA | {"ran": 0.1}, RARE)
     fill(store, "pair_score", [score("b", pair_id, 0.0) for pair_id in TEMPLATES])
     constrain(store, "c", "b", least_count=1)
@@ -99,8 +99,6 @@ def test_undecided_pairs_are_in_no_constrained_subset(store: Store, tmp_path: Pa
     constrain(store, "c", "b")
     assert found(0.5) == ["b"] == found(9)
     assert export(store, "b", tmp_path, constraint=Constraint("c", eta_nats=0.5)).n_pairs == 1
-    (curve,) = rows_of(store.root, "FROM us_curve([0.5])")
-    assert (curve["n_pairs"], curve["us"]) == (1, 1)
 
 
 @given(

@@ -76,7 +76,6 @@ MACROS = {
     "instruction_sweep": "",
     "preference_against": f"{_PLAIN}, 'world'",
     "preference_pairwise": "",
-    "us_curve": "[0.3]",
 }
 
 
@@ -106,7 +105,7 @@ class Outputs:
 
     def texts(self) -> dict[str, str]:
         """Return what commands printed and print, the report's pages, and cards, by name."""
-        queries = [["sql", q.query, "--format", "csv"] for q in questions()]
+        queries = [["sql", query, "--format", "csv"] for _, _, query in questions()]
         reading = [expanded(tuple(shlex.split(line)), {}) for line in READING]
         report = run(["report", "--out", "pages"])
         printed = [*self.printed, *map(run, reading), *map(_sorted, map(run, queries)), report]

@@ -42,7 +42,7 @@ def disparity(rows: Sequence[Row]) -> Chart:
     return estimates(points, f"PD, points ({second} < 0 < {first})", colours)
 
 
-def us_curve(rows: Sequence[Row], epsilon: float) -> Chart:
+def us_by_epsilon(rows: Sequence[Row], epsilon: float) -> Chart:
     """Draw US against epsilon for each model, and a dotted line at the metrics' epsilon."""
     points = [{"series": r["model"], "x": r["epsilon_nats"], "y": 100 * r["us"]} for r in rows]
     x = alt.X("x:Q", title="epsilon: largest |log ratio| without a preference, nats")
