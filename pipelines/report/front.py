@@ -16,9 +16,7 @@ from plumbline.pipelines.report.templates import sections_from
 #: Most benchmarks, models and corpora to name above the title, and most warnings to show.
 _NAMED = 3
 #: Sections of the appendix that the first page covers in full, or that answer no question.
-_OWN = (
-    *("methods", "limits", "preference", "follow", "swapped", "planted", "text", "models", "runs"),
-)
+_OWN = ("methods", "limits", "preference", "follow", "swapped", "planted", "text", "models")
 
 
 @dataclass(frozen=True)

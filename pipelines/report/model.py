@@ -88,7 +88,6 @@ class Page:
     """Content of a page.
 
     Attributes:
-        lede: text below the title.
         home: address of the report's first page, or empty.
         about: words above the title.
         answers: addresses, titles and first sentences of sections on other pages.
@@ -98,7 +97,6 @@ class Page:
 
     sections: Sequence[Section] = ()
     title: str = "Plumbline report"
-    lede: str = ""
     home: str = ""
     about: Sequence[str] = ()
     answers: Sequence[tuple[str, str, str]] = ()

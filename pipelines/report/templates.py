@@ -40,7 +40,6 @@ from plumbline.pipelines.report import (
 from plumbline.pipelines.report.facts import Facts, TrainingTexts
 from plumbline.pipelines.report.model import AColumn, Cell, Figure, PageTable, Section
 from plumbline.pipelines.report.rows import Rows
-from plumbline.warehouse.run_records import recorded_versions
 from plumbline.warehouse.text.escape import as_csv, policy_hash, terminal
 
 #: A character that marks a line of a template. Data can't contain it: ``terminal`` escapes it.
@@ -54,7 +53,7 @@ _GLOBALS: dict[str, Any] = {
     for module in _MODULES
     for name, value in vars(module).items()
     if name[0] != "_" and (name.isupper() or getattr(value, "__module__", "") == module.__name__)
-} | {"recorded_versions": recorded_versions, "tuned_by": tuned_by, "exp": math.exp}
+} | {"tuned_by": tuned_by, "exp": math.exp}
 _GLOBALS |= {"tuple": tuple, "zip": zip}
 
 
