@@ -91,15 +91,9 @@ class Why:
     snippets: Frame
 
     def __repr__(self) -> str:
-        return self._rendered(as_markdown=False)
-
-    def _repr_markdown_(self) -> str:
-        return self._rendered(as_markdown=True)
-
-    def _rendered(self, *, as_markdown: bool) -> str:
         from plumbline.pipelines.commands.why import rendered
 
-        return "\n".join(rendered(self.answers, as_markdown=as_markdown))
+        return "\n".join(rendered(self.answers))
 
 
 class Warehouse:

@@ -15,7 +15,7 @@ from plumbline.pipelines.command.fields import (
     Several,
     lookup_rows,
 )
-from plumbline.pipelines.report.plain import markdown, plain
+from plumbline.pipelines.report.plain import plain
 from plumbline.pipelines.report.rows import Rows
 from plumbline.pipelines.report.templates import word_sections
 from plumbline.pipelines.report.word_answers import QUERIES
@@ -181,9 +181,8 @@ def _without_documents(store: Store, corpus: str) -> PlumblineError | None:
     return None
 
 
-def rendered(word_answers: WordAnswers, *, as_markdown: bool = False) -> Iterator[str]:
-    """Yield the answers as lines of text or Markdown."""
+def rendered(word_answers: WordAnswers) -> Iterator[str]:
+    """Yield the answers as lines of text."""
     for section in word_sections(word_answers.rows):
-        yield from markdown(section) if as_markdown else (*plain(section), "")
-    if not as_markdown:
-        yield from word_answers.lines
+        yield from (*plain(section), "")
+    yield from word_answers.lines
