@@ -9,9 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 import pytest
-from scipy import stats
 
 from plumbline.pipelines.reproduce.claims import (
     AGREE,
@@ -26,7 +24,6 @@ from plumbline.pipelines.reproduce.claims import (
     verdict,
 )
 from plumbline.pipelines.reproduce.unstereoeval import Release, import_release
-from plumbline.warehouse.query.connection import connect
 from plumbline.warehouse.storage.store import Store
 from tests.conftest import REPOSITORY
 
@@ -252,53 +249,3 @@ def test_a_claim_must_have_as_many_values_as_its_query_rows() -> None:
     for claim in CLAIMS:
         assert claim.printed and all(claim.printed)
         assert claim.query or claim.note, f"{claim.what}: without a query the reason is needed"
-
-
-#: What the names of models trained on the Pile, wholly or in part, begin with (section 3).
-PILE = {"EleutherAI__pythia": "pythia", "EleutherAI__gpt-j": "gpt-j", "facebook__opt": "opt"}
-OTHERS = {
-    "__extra__ucinlp1__llama-2": "llama",
-    "mosaicml": "mpt",
-    "allenai": "olmo",
-    "mistralai": "mistral",
-}
-
-
-@pytest.mark.reference
-def test_families_trained_on_the_pile_against_others(store: Store, released: pd.DataFrame) -> None:
-    """Section 3's hypothesis, that they are fairer: Welch's interval over families by scipy."""
-    us = shares(released).rename(columns={"us": "figure"})
-    for start, family in (PILE | OTHERS).items():
-        us.loc[us.model.str.startswith(start), "family"] = family
-    assert us.family.notna().all() and us.family.nunique() == 7
-    us["is_pile"] = us.family.isin(PILE.values())
-    expected = {}
-    for benchmark, of in us.groupby("benchmark"):
-        means = of.groupby(["is_pile", "family"]).figure.mean()
-        test = stats.ttest_ind(means[True], means[False], equal_var=False)
-        ends = test.confidence_interval()
-        expected[benchmark] = (means[True].mean() - means[False].mean(), ends.low, ends.high)
-    points = pa.table(
-        {
-            **{name: us[name].to_list() for name in ("model", "family", "benchmark")},
-            "training_text": ["the Pile" if is_pile else "" for is_pile in us.is_pile],
-            "figure": us.figure / 100,
-        }
-    )
-    with connect(store.root, "training_text_difference") as connection:
-        connection.register("points", points)
-        same = ", ".join(f"'' AS {name}" for name in ("scores", "groups", "corpus", "contrast"))
-        connection.execute(
-            f"CREATE OR REPLACE VIEW size_point AS SELECT *, {same}, 'all' AS subset, "
-            "'us' AS measure FROM points"
-        )
-        found = connection.execute(
-            "SELECT benchmark, difference, difference_low, difference_high, direction, "
-            "n_families, n_other_families, n_models FROM training_text_difference"
-        ).fetchall()
-    assert len(found) == 5
-    for benchmark, *ours, direction, n, n_others, n_models in found:
-        assert ours == pytest.approx(expected[benchmark], rel=1e-3)
-        assert (n, n_others, n_models) == (3, 4, 28)
-        assert direction is None, "fewer than five families on a side"
-    assert [round(x, 1) for x in expected["winobias"]] == [3.2, 0.2, 6.2]
