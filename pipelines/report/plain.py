@@ -1,4 +1,4 @@
-"""Print sections and what a first page says as plain text."""
+"""Print sections as plain text, and what a first page says."""
 
 from __future__ import annotations
 
