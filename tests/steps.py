@@ -19,14 +19,14 @@ from plumbline.eval_workers.models.scoring_contract import NONE, Instruction
 from plumbline.eval_workers.scoring.continuations import Continuations
 from plumbline.eval_workers.scoring.model_step import run_on_model
 from plumbline.warehouse.input.shards import write_jsonl_zst
-from plumbline.warehouse.steps.step import Counted
+from plumbline.warehouse.steps.step import StepCounts
 from plumbline.warehouse.storage.store import Store
 from tests.conftest import REPOSITORY
 
 
 def sample_set(
     store: Store, name: str, model: str, options: ModelOptions, sampling: SamplingOptions, n: int
-) -> Counted:
+) -> StepCounts:
     return run_on_model(store, model, options, [Continuations(name, sampling, n)], "run")[0]
 
 
@@ -37,7 +37,7 @@ def probe_set(
     options: ModelOptions,
     word_list: str,
     instruction: Instruction = NONE,
-) -> Counted:
+) -> StepCounts:
     step = ProbeStep(name, load_words(store, word_list), instruction)
     return run_on_model(store, model, options, [step], "run")[0]
 

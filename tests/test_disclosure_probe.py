@@ -22,7 +22,7 @@ from plumbline.eval_workers.models.local.causal_model import CausalModel
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.query.connection import rows_of
-from plumbline.warehouse.steps.step import Counted
+from plumbline.warehouse.steps.step import StepCounts
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.wordlists import WordPair
 from tests.prompt_rows import list_file, put_prompts
@@ -98,7 +98,7 @@ def test_words_have_their_full_conditional_probability(saved: dict[str, Path], k
     assert several <= ({1} if kind == "gpt2-wordpiece" else {1, 2})
 
 
-def _probe(store: Store, model: Path, word_list: str = "gendered", **options: Any) -> Counted:
+def _probe(store: Store, model: Path, word_list: str = "gendered", **options: Any) -> StepCounts:
     return probe_set(store, "demo", str(model), ModelOptions(**options), word_list)
 
 

@@ -30,7 +30,7 @@ from plumbline.eval_workers.scoring.continuations import Continuations
 from plumbline.eval_workers.scoring.model_step import ModelStep, run_on_model
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.options import STRICT
-from plumbline.warehouse.steps.step import Counted
+from plumbline.warehouse.steps.step import StepCounts
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.toml_file import Stripped, load, toml_table
 from plumbline.warehouse.wordlists import WordList
@@ -146,8 +146,8 @@ class Disclosed:
     """The outcomes for a set under an instruction: probabilities and continuations."""
 
     instruction: Instruction
-    probed: Counted
-    sampled: Counted
+    probed: StepCounts
+    sampled: StepCounts
 
 
 def measure_sets(

@@ -28,7 +28,7 @@ from plumbline.eval_workers.scoring.served_samples import ServedModel, sample_fr
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.options import check_name
 from plumbline.warehouse.query.connection import rows_of
-from plumbline.warehouse.steps.step import Counted
+from plumbline.warehouse.steps.step import StepCounts
 from plumbline.warehouse.storage.store import Store
 
 Row = Mapping[str, Any]
@@ -103,7 +103,7 @@ def _contents(rows: Sequence[Row]) -> list[dict[str, Any]]:
 
 def draw(
     store: Store, probe_set: str, target: SampledModel, spec: FairPairSpec, run_id: str
-) -> Counted:
+) -> StepCounts:
     """Draw the missing samples from a model loaded here, or from its server.
 
     Raises ``BadInput`` if no prompt could be continued, and what the sampler raises.

@@ -19,7 +19,7 @@ from plumbline.eval_workers.models.scoring_contract import (
 )
 from plumbline.warehouse.errors import UsageProblem, disk_problems
 from plumbline.warehouse.steps.runner import run_steps
-from plumbline.warehouse.steps.step import ComputedStep, Counted, Row, Step
+from plumbline.warehouse.steps.step import ComputedStep, Row, Step, StepCounts
 from plumbline.warehouse.storage.store import Store
 
 
@@ -59,12 +59,12 @@ class ModelStep(Step):
             row |= {"n_parameters": model.n_parameters, **published}
             store.publish("model", [row], unit=key, run_id=done.run_id)
 
-    def outcome(self, done: ComputedStep) -> Counted:
+    def outcome(self, done: ComputedStep) -> StepCounts:
         def inputs(rows: Sequence[Row]) -> int:
             return len({tuple(row[name] for name in self.key) for row in rows})
 
         n_wanted, n_done = inputs(done.state.wanted), inputs([*done.state.kept, *done.new.rows])
-        return Counted(
+        return StepCounts(
             self.partition(done.resource),
             done.resource.identity.model,
             n_wanted=n_wanted,
@@ -81,7 +81,7 @@ def run_on_model(
     options: ModelOptions,
     steps: Sequence[ModelStep],
     run_id: str,
-) -> list[Counted]:
+) -> list[StepCounts]:
     """Run steps on a model, which is loaded once, and only if something is missing.
 
     Publishes each step's rows, ``model`` and ``reject``. Raises ``BadInput`` for a disk that can't

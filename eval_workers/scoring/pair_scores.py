@@ -22,10 +22,10 @@ from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.steps.step import (
     Chunk,
     ComputedStep,
-    Counted,
     NewRows,
     Row,
     State,
+    StepCounts,
     state_of,
 )
 from plumbline.warehouse.storage.data_files import cast
@@ -54,7 +54,7 @@ def score_benchmarks(
     run_id: str,
     *,
     limit: int | None = None,
-) -> list[Counted]:
+) -> list[StepCounts]:
     """Score all pairs of the benchmarks that have no score under this model's identity.
 
     With ``limit``, score only that many pairs of each benchmark, the same for all models; see

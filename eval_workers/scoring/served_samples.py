@@ -23,7 +23,7 @@ from plumbline.eval_workers.models.scoring_contract import Instruction
 from plumbline.eval_workers.scoring.continuations import Continuations, alike
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.steps.runner import run_at_once
-from plumbline.warehouse.steps.step import Counted
+from plumbline.warehouse.steps.step import StepCounts
 from plumbline.warehouse.storage.store import Store
 
 #: Number of texts, and of samples per text, to check before the rest is requested.
@@ -134,7 +134,7 @@ def sample_from_server(
     n: int,
     run_id: str,
     budget: Budget = UNLIMITED,
-) -> Counted:
+) -> StepCounts:
     """Run the step ``Continuations`` on a server: request the samples that have no row yet.
 
     The requests become rows of ``generation_request`` under the set and the model's key. Without a

@@ -29,7 +29,7 @@ from plumbline.pipelines.command.failures import Failures
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.options import part
 from plumbline.warehouse.query.connection import rows_of
-from plumbline.warehouse.steps.step import Counted
+from plumbline.warehouse.steps.step import StepCounts
 from plumbline.warehouse.storage.store import Store
 
 #: About one in ten texts of 24 to 60 tokens has more new words per token (novels, news, reviews).
@@ -149,7 +149,7 @@ class FairpairRun(FairPairSpec, Command):
         store, targets, name = context.store, self.targets(), self.probe_set
         rows = self.prompt_rows(store)
         chosen = steps.scoring_functions(self, rows)
-        failures, drawn, sampled = Failures(len(targets)), list[Counted](), []
+        failures, drawn, sampled = Failures(len(targets)), list[StepCounts](), []
         for target in targets:
             with failures.collected(target.model):
                 steps.write_prompts(store, name, rows, context.run_id)
@@ -222,7 +222,7 @@ def measured(
     return sampled
 
 
-def _drawn_line(drawn: Counted) -> str:
+def _drawn_line(drawn: StepCounts) -> str:
     return (
         f"{drawn.partition['probe_set']} by {drawn.model}, key {drawn.model_key}: "
         f"{drawn.n_done:,} of {drawn.n_wanted:,} sides of prompts have samples, {drawn.n_new:,} "

@@ -19,7 +19,7 @@ from plumbline.warehouse.query.connection import rows_of
 
 if TYPE_CHECKING:
     from plumbline.eval_workers.models.model_lists import ListedModel
-    from plumbline.warehouse.steps.step import Counted
+    from plumbline.warehouse.steps.step import StepCounts
     from plumbline.warehouse.storage.store import Store
 
 
@@ -86,7 +86,7 @@ class Score(ModelOptions, Command):
     def run(self, context: Context) -> Done:
         """Score with every model; if one fails, the others go on."""
         models, how = self._models(), part(ModelOptions, self)
-        done: list[Counted] = []
+        done: list[StepCounts] = []
         failures = Failures(len(models))
         for model in models:
             options = model.options(how)
@@ -119,7 +119,7 @@ class Score(ModelOptions, Command):
         return tuple(dict.fromkeys(self.benchmark))
 
     def _score(
-        self, context: Context, model: ListedModel, options: ModelOptions, done: list[Counted]
+        self, context: Context, model: ListedModel, options: ModelOptions, done: list[StepCounts]
     ) -> None:
         """Score pairs with a model, and append the counts to ``done``, also if an error follows."""
         from plumbline.eval_workers.scoring.model_step import give_name
@@ -139,7 +139,7 @@ class Score(ModelOptions, Command):
             give_name(context.store, scored[0].model_key, context.run_id, model.given_name)
 
 
-def _row(done: Counted) -> Row:
+def _row(done: StepCounts) -> Row:
     """Return the counts of a benchmark and a model as a row."""
     counts = asdict(done)
     return {**counts.pop("partition"), **counts}

@@ -16,7 +16,7 @@ from typing import Any
 
 from plumbline.warehouse.errors import BadInput, disk_problems
 from plumbline.warehouse.input.input_rows import reasons
-from plumbline.warehouse.steps.step import ChunkPlan, ComputedStep, Counted, Row, Step
+from plumbline.warehouse.steps.step import ChunkPlan, ComputedStep, Row, Step, StepCounts
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.progress import progress
 
@@ -28,7 +28,7 @@ class NothingUsed(BadInput):
         outcomes: the outcomes of all steps of the run.
     """
 
-    outcomes: Sequence[Counted] = ()
+    outcomes: Sequence[StepCounts] = ()
 
     @classmethod
     def of(cls, step: Step, done: ComputedStep) -> NothingUsed | None:
@@ -44,7 +44,7 @@ class NothingUsed(BadInput):
         )
 
 
-def run_steps(store: Store, resource: Any, steps: Sequence[Step], run_id: str) -> list[Counted]:
+def run_steps(store: Store, resource: Any, steps: Sequence[Step], run_id: str) -> list[StepCounts]:
     """Compute the missing items of steps with an open resource, and publish their rows.
 
     Raises the errors of ``Step.check_resource`` before anything is computed. Raises ``NothingUsed``
@@ -53,7 +53,7 @@ def run_steps(store: Store, resource: Any, steps: Sequence[Step], run_id: str) -
     for step in steps:
         step.check_resource(resource)
     plans = [_plan(store, resource, step) for step in steps]
-    outcomes: list[Counted] = []
+    outcomes: list[StepCounts] = []
     unused: list[NothingUsed] = []
     n_all, left = sum(plan.n_units for plan in plans), [plan.n_left() for plan in plans]
     with progress(steps[0].verb, steps[0].unit) as update:

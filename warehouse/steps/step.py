@@ -175,7 +175,7 @@ class NewRows:
 
 
 @dataclass(frozen=True)
-class Counted:
+class StepCounts:
     """The outcome of a step, in numbers of its inputs, where ``n_wanted = n_done + n_rejected``.
 
     Attributes:
@@ -264,7 +264,7 @@ class Step(ABC):
         """Publish rows of other tables that belong to the step's rows, in the same commit."""
 
     @abstractmethod
-    def outcome(self, done: ComputedStep) -> Counted:
+    def outcome(self, done: ComputedStep) -> StepCounts:
         """Count the inputs of the computed step."""
 
 
