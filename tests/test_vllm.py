@@ -69,7 +69,7 @@ class TestVllm(BackendContract):
         old = shutil.copytree(saved["gpt2"], tmp_path / "old")
         model = transformers.OpenAIGPTLMHeadModel(transformers.OpenAIGPTConfig(**size))
         model.save_pretrained(old)
-        with pytest.raises(BadInput, match="vLLM does not run OpenAIGPTLMHeadModel") as caught:
+        with pytest.raises(BadInput, match=r"vLLM can't run it: .*OpenAIGPTLMHeadModel") as caught:
             self.opened(old).score(["a"])
         assert "--backend transformers" in str(caught.value) and "\n" not in str(caught.value)
 
@@ -77,9 +77,6 @@ class TestVllm(BackendContract):
         other = "cuda" if IS_CPU else "cpu"
         with pytest.raises(UsageProblem, match="computes on"):
             self.opened(saved["gpt2"], device=other).score(["a"])
-        if not IS_CPU:
-            with pytest.raises(MissingComponent, match="GPUs are visible"):
-                self.opened(saved["gpt2"], tensor_parallel=1000).score(["a"])
 
 
 def test_samples_have_the_distribution_and_seeds_of_their_own(tmp_path: Path) -> None:
