@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -15,11 +15,7 @@ from plumbline.eval_workers.disclosure import prompt_sets
 from plumbline.eval_workers.disclosure.set_measures import Disclosed, ProbeOptions
 from plumbline.eval_workers.disclosure.word_probabilities import load_words
 from plumbline.eval_workers.models.model_options import OF_SCORES, ModelOptions
-from plumbline.eval_workers.training.training_options import (
-    TuneOptions,
-    published_base,
-    tuned_by,
-)
+from plumbline.eval_workers.training.training_options import TuneOptions, tuned_by
 from plumbline.pipelines.command.base import Command, Context, Done, Row, planned
 from plumbline.pipelines.command.fields import DataOption, OutputDirectory
 from plumbline.pipelines.commands.disclosure.probing import (
@@ -35,9 +31,6 @@ from plumbline.warehouse.input.input_rows import reasons
 from plumbline.warehouse.options import part
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.progress import progress
-
-if TYPE_CHECKING:
-    from plumbline.eval_workers.training.adapter_tuning import Tuned
 
 
 class Tune(TuneOptions, ProbeOptions, ModelOptions, DataOption, Command):
@@ -85,7 +78,7 @@ class Tune(TuneOptions, ProbeOptions, ModelOptions, DataOption, Command):
         how = part(ModelOptions, self)
         if how.backend != ModelOptions.backend:
             raise UsageProblem(f"--backend {how.backend}", "can't be trained", "leave it out")
-        return published_base(how) if self.as_published else how
+        return replace(how, quantisation="nf4") if self.as_published else how
 
     def needed_sets(self) -> tuple[str, ...]:
         """Return every set that must be in the warehouse."""
@@ -135,16 +128,15 @@ class Tune(TuneOptions, ProbeOptions, ModelOptions, DataOption, Command):
         import_missing(context, self.needed_sets(), self.data, whole)
         if sets:
             done += measured(context, self, sets, self.model, how)
-        tuned = context.stage(f"tune {self.name} for {self.model}", _tune, context, self)
+        row, reused = context.stage(f"tune {self.name} for {self.model}", _tune, context, self)
         if sets:
-            done += measured(context, self, sets, self.model, replace(how, adapter=str(tuned.path)))
-        row = tuned.row
+            done += measured(context, self, sets, self.model, replace(how, adapter=row["path"]))
         return Done(
             rows=[
                 {column: row[column] for column in _TUNING},
                 *(figures(store, figure_params(self, done)) if done else ()),
             ],
-            said=[*_tuning(store, row, tuned), *(line for one in done for line in counts(one))],
+            said=[*_tuning(store, row, reused), *(line for one in done for line in counts(one))],
             files=(row["path"],),
             next="plumbline sql 'FROM tuning_effect'" if done else self._probe(row["path"]),
             query="FROM tuning WHERE tuning = $name",
@@ -158,8 +150,8 @@ class Tune(TuneOptions, ProbeOptions, ModelOptions, DataOption, Command):
         return shlex.join(["plumbline", *probe])
 
 
-def _tune(context: Context, command: Tune) -> Tuned:
-    """Tune the adapter."""
+def _tune(context: Context, command: Tune) -> tuple[dict[str, Any], bool]:
+    """Tune the adapter; return its row and whether it existed."""
     from plumbline.eval_workers.models.devices import release
     from plumbline.eval_workers.training.adapter_tuning import tune
 
@@ -187,9 +179,9 @@ _TUNING = (
 )
 
 
-def _tuning(store: Store, row: Row, tuned: Tuned) -> Iterator[str]:
+def _tuning(store: Store, row: Row, reused: bool) -> Iterator[str]:
     """Yield lines about the tuning, the test sets, and why prompts were left out."""
-    yield f"{row['tuning']}: {tuned_by(row)}{', was there already' if tuned.reused else ''}"
+    yield f"{row['tuning']}: {tuned_by(row)}{', was there already' if reused else ''}"
     if row["chosen_step"] is not None:
         yield (
             f"  the adapter is that of step {row['chosen_step']:,}: its loss on "
