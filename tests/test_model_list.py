@@ -109,7 +109,7 @@ def loads(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[weakref.ref[object]]
     Nothing waits for the garbage collector here, as on a GPU, whose memory it knows nothing of.
     """
     loaded: list[weakref.ref[object]] = []
-    real = _weights.loading.load
+    real = _weights.load_part
 
     def load(*arguments: Any, **options: Any) -> Any:
         if "weights_only" not in options:  # a configuration or a tokenizer
@@ -119,7 +119,7 @@ def loads(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[weakref.ref[object]]
         loaded.append(weakref.ref(model))
         return model, info
 
-    monkeypatch.setattr(_weights.loading, "load", load)
+    monkeypatch.setattr(_weights, "load_part", load)
     gc.disable()
     yield loaded
     gc.enable()

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 Row = Mapping[str, Any]
 
 #: Bytes per weight. In nf4, 64 weights share one float32 scale.
-_BYTES = {"float32": 4.0, "bfloat16": 2.0, "float16": 2.0, "int8": 1.0, "nf4": 0.5 + 4 / 64}
+_BYTES = {"float32": 4.0, "bfloat16": 2.0, "float16": 2.0, "nf4": 0.5 + 4 / 64}
 
 
 @dataclass(frozen=True)
@@ -43,9 +43,9 @@ class Size:
     def weight_bytes(self, options: ModelOptions) -> int:
         """Return the memory of the weights in bytes.
 
-        >>> size, half = Size(12, 4), ModelOptions(dtype="bfloat16", quantisation="int8")
+        >>> size, half = Size(132, 4), ModelOptions(dtype="bfloat16", quantisation="nf4")
         >>> size.weight_bytes(ModelOptions()), size.weight_bytes(half)
-        (48, 16)
+        (528, 80)
         """
         exact, each = _BYTES[options.dtype], _BYTES[options.quantisation or options.dtype]
         return round(self.n_exact * exact + (self.n_parameters - self.n_exact) * each)
