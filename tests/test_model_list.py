@@ -72,7 +72,7 @@ def test_a_settings_file_holds_a_list_too(tmp_path: Path) -> None:
     assert one.options == ModelOptions(backend="vllm", dtype="bfloat16")
     assert two.options == ModelOptions(dtype="bfloat16")
     assert values["models"].source == str(path)
-    with pytest.raises(BadInput, match="unknown key dtype"):
+    with pytest.raises(BadInput, match="key 'dtype': is unknown"):
         model_lists.load(str(path))
 
 

@@ -166,7 +166,6 @@ def _facts(
     return {
         "base": identity.model,
         "base_revision": identity.revision,
-        "base_dtype": identity.dtype,
         "base_quantisation": identity.quantisation,
         "probe_sets": ", ".join(dict.fromkeys(row["probe_set"] for row in prompts.rows)),
         "test_sets": ", ".join(prompts.test_sets),
@@ -174,7 +173,6 @@ def _facts(
         "n_leaks_kept": prompts.n_leaks_kept,
         "prompts_hash": prompts.hash,
         "word_list": words.name,
-        "word_list_hash": words.hash,
         "n_steps": options.steps,
         "dev_sets": ", ".join(prompts.dev_sets) or None,
         "clip_norm": None if options.as_published else CLIP_NORM,
@@ -251,7 +249,6 @@ def train_adapter(
         "seconds": seconds,
         "chosen_step": chosen,
         "dev_loss": log[chosen - 1]["dev_loss"] if chosen else None,
-        "dev_loss_end": log[-1].get("dev_loss"),
     }
     return {"outcome": outcome, "log": log}
 

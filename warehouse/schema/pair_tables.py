@@ -233,7 +233,6 @@ key: benchmark / subset model_key groups corpus contrast ngram_key predictor
     n_pairs, n_words: int -- pairs of the regression, and the words that they are clustered by
     n_frames: int -- frames within which pairs are compared; frames of few words are pooled
     coefficient, coefficient_low, coefficient_high: float? -- nats of log ratio per unit
-    standardised, standardised_low, standardised_high: float? -- the same in standard deviations
     correlation, correlation_low, correlation_high: float? -- of this predictor alone
     partial_correlation, partial_correlation_low, partial_correlation_high: float? -- others fixed
     r2: float? [share] -- by all predictors, for pairs whose word was left out of the fit

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 from plumbline.warehouse.errors import BadInput, disk_problems
+from plumbline.warehouse.input.input_rows import reasons
 from plumbline.warehouse.steps.step import ChunkPlan, ComputedStep, Outcome, Row, Step
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.progress import progress
@@ -33,16 +33,16 @@ class NothingUsed(BadInput):
 
     @classmethod
     def of(cls, step: Step[Any], done: ComputedStep) -> NothingUsed | None:
-        """Make the error, with the commonest reason; ``None`` if there are rows or no rejects."""
-        reasons = [str(row["reason"]) for row in done.new.rejects]
-        if done.state.kept or done.new.rows or not reasons:
+        """Make the error, with the commonest reasons; ``None`` if there are rows or no rejects."""
+        rejects = [str(row["reason"]) for row in done.new.rejects]
+        if done.state.kept or done.new.rows or not rejects:
             return None
         # A reason begins with its subject, up to a colon.
-        ((commonest, n),) = Counter(r.partition(": ")[2] or r for r in reasons).most_common(1)
-        count_text = "" if n == len(reasons) else f" ({n:,} times)"
-        problem = f"could {step.verb} nothing of {step.label}: {commonest}{count_text}"
-        fix = f"table `reject` has all {len(reasons):,} reasons"
-        return cls(step.name(done.resource), problem, fix)
+        why = reasons(reason.partition(": ")[2] or reason for reason in rejects)
+        fix = f"table `reject` has all {len(rejects):,} reasons"
+        return cls(
+            step.name(done.resource), f"could {step.verb} nothing of {step.label}: {why}", fix
+        )
 
 
 def run_steps(
