@@ -92,7 +92,7 @@ def build(name: str, corpus: str = "", warehouse: str = "", conf: str = "") -> S
         conf: settings file; empty: plumbline.toml, if there is one.
     """
     done = _run(BenchmarkBuild, conf, name=name, corpus=corpus, warehouse=warehouse)
-    return Completed(message=f"wrote {', '.join(done.files)}")
+    return Completed(message=f"{name}: {done.rows[0]['n_pairs']} pairs")
 
 
 @flow(name="score")

@@ -286,7 +286,6 @@ class Warehouse:
         groups: Sequence[str] = (),
         recipe: str = "",
         columns: Mapping[str, str] | None = None,
-        fill: Mapping[str, str] | None = None,
     ) -> Frame:
         """Import sentence pairs, like `plumbline benchmark import`, and return them.
 
@@ -297,14 +296,12 @@ class Warehouse:
             source: your own pairs: a file, or a frame with the columns of `docs/pairs.md`, such
                 as ``sentence_a`` and ``sentence_b``.
             columns: maps Plumbline's name of a column to its name in the source.
-            fill: maps a placeholder of the templates to its words for each group.
 
         Raises:
             UsageProblem, BadInput: like the command. A source without usable pairs changes nothing.
         """
         renamed = tuple(f"{ours}={theirs}" for ours, theirs in (columns or {}).items())
-        fills = tuple(f"{place}={words}" for place, words in (fill or {}).items())
-        how = {"groups": listed(groups), "recipe": recipe, "columns": renamed, "fills": fills}
+        how = {"groups": listed(groups), "recipe": recipe, "columns": renamed}
         with file_of(name, source) as path:
             return self.run("benchmark import", names=[name], source=path, **how)
 

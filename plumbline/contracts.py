@@ -31,7 +31,7 @@ from plumbline.eval_workers.models import open_backend
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.scoring_contract import TextScore
 from plumbline.eval_workers.pairs import benchmarks
-from plumbline.eval_workers.pairs.benchmarks.own.filler import Filler
+from plumbline.eval_workers.pairs.benchmarks.own.parsed_pairs import filled
 from plumbline.eval_workers.scoring.measure import MeasureOptions, compute, measure
 from plumbline.jobs.kernel.tokens.tokenizer import Targets
 from plumbline.pipelines.report.facts import Facts
@@ -258,11 +258,11 @@ def _score_pairs(
 
 def _score_items(store: Store, log_ratios: Sequence[float]) -> None:
     """Score items of three groups; a stereotype favours each pair's first sentence."""
-    filled, pairs, scores = Filler(("she", "he", "they")), [], []
+    groups, pairs, scores = ("she", "he", "they"), [], []
     for i, ratio in enumerate(log_ratios, 1):
         source = {"source_file": "f", "source_row": i, "direction": "a"}
-        logprobs = dict(zip(filled.groups, (ratio, 0.0, -ratio), strict=True))
-        for pair in filled.pairs("The nurse said {pronoun} left.", f"{i}", **source):
+        logprobs = dict(zip(groups, (ratio, 0.0, -ratio), strict=True))
+        for pair in filled("The nurse said {pronoun} left.", f"{i}", groups, **source):
             of = {"benchmark": "three", "pair_id": pair["pair_id"]}
             pairs.append({**of, **pair})
             a, b = (logprobs[str(pair[f"group_{side}"])] for side in "ab")

@@ -120,5 +120,4 @@ def pair_in_form(pair: dict[str, Any], form: TextForm) -> dict[str, Any]:
     >>> pair_in_form(pair, "released")["sentence_b"]
     'He, a ceo.'
     """
-    texts = ("sentence_a", "sentence_b", "baseline_a", "baseline_b")
-    return pair | {c: in_form(text, form) for c in texts if (text := pair.get(c)) is not None}
+    return pair | {c: in_form(pair[c], form) for c in ("sentence_a", "sentence_b")}

@@ -327,8 +327,8 @@ class Parts:
         n_words = min(50, *(self._seed_words(corpus) for corpus in self.plan.corpora))
         options = self.options
         fields = {"contrast": options.contrast, "seed": options.seed, "max_words": 12}
-        fields |= {"warehouse": options.warehouse, "out": options.out / "benchmarks" / name}
-        fields |= {"name": name, "corpus": by, "n_words": n_words, "offline": True}
+        fields |= {"warehouse": options.warehouse, "name": name, "corpus": by}
+        fields |= {"n_words": n_words, "offline": True}
         write = made(class_of("benchmark build"), fields)  # its settings are for chat models
         write.check()
         self._done(f"benchmark build {name}", write)

@@ -143,6 +143,8 @@ STEPS: tuple[Step, ...] = (
         "benchmark constrain --corpus letters --benchmark written --contrast she/he",
         "benchmark constrain --corpus contes --benchmark medecins --contrast elle/il",
         f"benchmark constrain --corpus {_WORLD} --benchmark world --contrast she/he",
+        "benchmark export world",
+        "benchmark export written --corpus letters",
         "measure --eta 0.65",
     ),
 )

@@ -57,11 +57,6 @@ class BenchmarkImport(DataOption, Command):
         tuple[str, ...],
         Field(description="Groups to fill templates with, such as she,he,they."),
     ] = ()
-    fills: Annotated[
-        tuple[str, ...],
-        Field(description="Word list for a placeholder, such as kin=kinship; repeatable."),
-        On(repeated=True, name="fill"),
-    ] = ()
 
     def chosen(self) -> tuple[tuple[str, ...], Path | None]:
         """Return the names and their source."""
@@ -69,7 +64,7 @@ class BenchmarkImport(DataOption, Command):
 
     def options(self) -> room.ImportOptions:
         """Return the options for reading a source as pairs."""
-        return room.ImportOptions(self.groups, self.recipe, self.columns, self.fills)
+        return room.ImportOptions(self.groups, self.recipe, self.columns)
 
     def plan(self, store: Store | None) -> Iterator[Row]:
         """Yield the pairs and rejected rows of each source; print problems on standard error."""

@@ -17,17 +17,16 @@ recipe maps columns, and sets values that all rows share::
     [fixed]                      # the same for every row
     group_a = "stereotype"
     [only]                       # rows with other values are rejected; * matches any text
-    context_condition = ["ambig"]
+    context = ["*BLANK*"]
     [direction]                  # values of the column `direction` that mean a or b
     a = ["stereo"]
 
     [choices]                    # if a row lists several texts with labels
-    each = "sentences"           # a list in the row, or: texts = [...], labels = [...]
+    each = "sentences"           # a list in the row, and in each of its items:
     text = "sentence"
     label = "gold_label"
-    a = ["stereotype"]           # labels of sentence a, or: a_in = "column with such labels"
-    b = ["anti-stereotype"]      # or: neither = [...]; then every other label means b
-    same = [["F", "woman"]]      # lists of labels that mean the same
+    a = ["stereotype"]           # labels of sentence a
+    b = ["anti-stereotype"]
     sentence = "{context} {choice}"
 """
 
@@ -87,25 +86,12 @@ def _groups(names: tuple[str, ...]) -> tuple[str, ...]:
 class Choices:
     """Where a row has its labelled texts, and which labels mark the two texts of the pair."""
 
-    each: str = ""
-    text: str = ""
-    label: str = ""
-    texts: Texts = ()
-    labels: Texts = ()
-    a: Texts = ()
-    b: Texts = ()
-    a_in: str = ""
-    neither: Texts = ()
-    same: tuple[Annotated[Texts, Field(min_length=1)], ...] = ()
+    each: Text
+    text: Text
+    label: Text
+    a: Annotated[Texts, Field(min_length=1)]
+    b: Annotated[Texts, Field(min_length=1)]
     sentence: Text = "{choice}"
-
-    def __post_init__(self) -> None:
-        if not self.each and len(self.texts) < 2:
-            raise ValueError("name a list in the row as each, or give texts and labels")
-        if len(self.texts) != len(self.labels):
-            raise ValueError("texts and labels must have the same number of columns")
-        if bool(self.a) == bool(self.a_in):
-            raise ValueError("give either a, the labels of sentence a, or a_in, a column")
 
 
 @toml_table
