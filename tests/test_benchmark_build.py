@@ -239,7 +239,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def _configured(here: Path, url: str) -> list[str]:
-    (here / "mine.toml").write_text(CONFIG.format(url=url))
+    (here / "mine.toml").write_text("[benchmark.build]\n" + CONFIG.format(url=url))
     return ["benchmark", "build", "demo", "--config", "mine.toml"]
 
 

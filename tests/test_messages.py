@@ -100,7 +100,7 @@ def store() -> Store:
 
 
 def settings(path: Path) -> Score:
-    return made(Score, {"model": "m", "benchmark": "b"}, None, here(Score, path, {}))
+    return made(Score, {"model": "m", "benchmark": "b"}, here(Score, path, {}))
 
 
 def plan(**options: object) -> object:
@@ -165,7 +165,7 @@ COMMAND_LINES = [
     Typed("measure --warehouse none", 3, "warehouse none: ..."),
     Typed("sql --warehouse none", 3, "warehouse none: ..."),
     # settings
-    Typed("doctor --settings pipeline --conf none.toml", 2, "settings file none.toml: ..."),
+    Typed("doctor --config none.toml", 2, "settings file none.toml: ..."),
     Typed("pipeline --benchmarks winobias", 2, "setting model: ..."),
     # a shell's variable that isn't set: it would be the working directory
     Typed("corpus list --warehouse ''", 2, "warehouse: is empty ..."),

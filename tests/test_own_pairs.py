@@ -26,7 +26,7 @@ from plumbline.eval_workers.pairs.benchmarks.own.parsed_pairs import (
     shared_template,
 )
 from plumbline.pipelines.command.main import main
-from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.input.input_rows import checked_rows, records_of
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import fill, score
@@ -36,6 +36,14 @@ from tests.released_files import write_csv
 def as_jsonl(path: Path, rows: list[dict[str, Any]]) -> Path:
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     return path
+
+
+def recipe_of(directory: Path, **columns: str) -> str:
+    """The path of a recipe that names the columns."""
+    path = directory / "columns.toml"
+    lines = "".join(f'{ours} = "{theirs}"\n' for ours, theirs in columns.items())
+    path.write_text(f'about = "x"\nsource = "y"\n[columns]\n{lines}')
+    return str(path)
 
 
 def taken(store: Store, source: Path, **how: Any) -> tuple[Imported, list[dict[str, Any]]]:
@@ -52,7 +60,8 @@ def test_other_columns_take_the_figures_and_leave_the_scores(store: Store, tmp_p
 
     def imported(*rows: str) -> Imported:
         source.write_text("id,sentence_a,sentence_b,job,direction,note\n" + "\n".join(rows) + "\n")
-        return import_benchmark(store, "mine", source, "r", ImportOptions(columns=("cluster=job",)))
+        options = ImportOptions(recipe=recipe_of(tmp_path, cluster="job"))
+        return import_benchmark(store, "mine", source, "r", options)
 
     rows = ["1,She left.,He left.,nurse,a,x", "2,She sat.,He sat.,clerk,b,x"]
     imported(*rows)
@@ -101,18 +110,14 @@ def test_other_names_of_columns_and_further_columns(store: Store, tmp_path: Path
         {"Old sentence": "Tea.", "new": "Rum.", "who": "Ann", "n": 3, "sure": "stereo", "": "9"}
     ]
     path = write_csv(tmp_path / "pairs.csv", rows)
-    columns = ("sentence_a=Old sentence", "sentence_b=new", "direction=sure")
-    _, (pair,) = taken(store, path, columns=columns)
+    columns = {"sentence_a": "Old sentence", "sentence_b": "new", "direction": "sure"}
+    _, (pair,) = taken(store, path, recipe=recipe_of(tmp_path, **columns))
     assert (pair["sentence_a"], pair["direction"]) == ("Tea.", "a")
     assert json.loads(pair["extra"]) == {"who": "Ann", "n": "3"}
     with pytest.raises(BadInput, match=r"pairs\.csv: no column sentence_b \(it has Old sentence,"):
-        taken(store, path, columns=columns[:1])
+        taken(store, path, recipe=recipe_of(tmp_path, sentence_a="Old sentence"))
     with pytest.raises(BadInput, match="no column nowhere"):
-        taken(store, path, columns=(*columns, "category=nowhere"))
-    with pytest.raises(UsageProblem, match="--column sentence=x: is not a column"):
-        taken(store, path, columns=("sentence=x",))
-    with pytest.raises(UsageProblem, match=r"cluster=new: gives cluster twice \(.*cluster_2\)"):
-        taken(store, path, columns=("cluster=who", "cluster=new"))
+        taken(store, path, recipe=recipe_of(tmp_path, **columns, category="nowhere"))
 
 
 @pytest.mark.parametrize("delimiter", [",", "\t"])
@@ -248,10 +253,12 @@ def test_a_dry_run_reads_what_the_import_reads(
 ) -> None:
     """The same columns and words to fill, from the same file under the directory of the data."""
     recipe = tmp_path / "ages.toml"
-    recipe.write_text('about = "x"\nsource = "y"\nlocation = "t.csv"\n[columns]\ntemplate = "t"\n')
+    recipe.write_text(
+        'about = "x"\nsource = "y"\nlocation = "t.csv"\n[columns]\ntemplate = "text"\n'
+    )
     write_csv(tmp_path / "t.csv", [{"text": "The cook said {pronoun} was late."}])
     given = ["benchmark", "import", "mine", "--recipe", str(recipe), "--data", str(tmp_path)]
-    given += ["--column", "template=text", "--groups", "she,they", "--format", "json"]
+    given += ["--groups", "she,they", "--format", "json"]
     given += ["--warehouse", str(store.root)]
     assert main([*given, "--dry-run"]) == 0
     planned = json.loads(capsys.readouterr().out)

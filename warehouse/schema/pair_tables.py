@@ -114,7 +114,7 @@ key: / model_key
     step: int? -- training step, if the checkpoint's revision or directory names it
     n_parameters: int? -- number of parameters
     name: text? -- by `score --name`: models of one name are its versions; NULL: none given
-    family: text? -- of published models, or by `score --family`, such as `Pythia`; NULL: not known
+    family: text? -- of published models, such as `Pythia`; NULL: not known
     training_text: text? -- by the model's paper; empty: not published; NULL: not known
     run_id: text -- run that first used it
 

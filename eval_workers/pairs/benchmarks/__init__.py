@@ -23,7 +23,6 @@ from plumbline.eval_workers.pairs.benchmarks.own.parsed_pairs import Row as Row
 from plumbline.eval_workers.pairs.benchmarks.own.reader import read_pairs
 from plumbline.eval_workers.pairs.benchmarks.own.recipe import NO_RECIPE, RECIPES, facts_in, load
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem, did_you_mean
-from plumbline.warehouse.input.input_rows import reasons
 from plumbline.warehouse.plugins import Registry
 from plumbline.warehouse.storage.store import Store
 
@@ -133,12 +132,10 @@ class ImportOptions:
         groups: groups that templates are filled for. The default is the recipe's groups, else
             female and male.
         recipe: name or path of a recipe, for a user's own file.
-        columns: texts ``ours=theirs``, where ``theirs`` is the file's name for our column.
     """
 
     groups: tuple[str, ...] = ()
     recipe: str = ""
-    columns: tuple[str, ...] = ()
 
 
 def import_benchmark(
@@ -179,12 +176,10 @@ def replace_benchmark(
 
 
 def said(parsed: Parsed) -> tuple[str, ...]:
-    """Return lines about a source: the reasons of its rejects, and a note on its groups."""
-    why = reasons(str(row["reason"]) for row in parsed.rejects)
-    rejected = [f"Rejected: {why}"] if why else []
+    """Return a note on a source's groups, unless they are the usual ones."""
     usual = all((pair["group_a"], pair["group_b"]) == USUAL for pair in parsed.pairs)
     note = "If groups differ by ordinary words, PD also tells how frequent these are: docs/pairs.md"
-    return *rejected, *([] if usual else [note])
+    return () if usual else (note,)
 
 
 def check_has_pairs(name: str, parsed: Parsed, path: Path | None) -> None:
@@ -205,7 +200,7 @@ def read_pairs_of(
     """
     from plumbline.eval_workers.pairs.benchmarks import pairs
 
-    if not (options.recipe or options.columns) and _modules_of(name):
+    if not options.recipe and _modules_of(name):
         source = source if source is not None else default_source(name, data)
         if source is not None and not source.exists():
             raise BadInput(f"benchmark {name}", f"{source} does not exist", "give --source PATH")
@@ -221,7 +216,6 @@ def _read_own(
     """Read a user's file, by a recipe if there is one; return its pairs and its path."""
     recipe_name = options.recipe or (name if name in RECIPES.names() else "")
     recipe = load(recipe_name) if recipe_name else NO_RECIPE
-    recipe = recipe.with_columns(options.columns)
     if source is None and recipe.location:
         source = under_data(f"benchmark {name}", recipe.location, data)
     elif source is None and recipe_name:

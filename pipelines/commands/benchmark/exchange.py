@@ -90,8 +90,6 @@ class ImportRatings(Command):
         files = [Path(file) for file in self.files]
         imported = import_answers(store, files, context.run_id)
         said = list(map(str, imported))
-        if any(one.rejects for one in imported):
-            said.append("Reasons: plumbline sql \"FROM reject WHERE stage = 'ratings'\"")
         benchmarks = list(dict.fromkeys(one.benchmark for one in imported))
         for name in benchmarks:
             said += [": ".join(line) for line in people_say(store.root, name).items()]

@@ -80,8 +80,9 @@ def _check_columns(path: Path, fields: Mapping[str, Any], recipe: Recipe) -> Non
     missing = [column for column in columns if is_missing(column)]
     if missing:
         name = next((ours for ours, theirs in required.items() if theirs in missing), "template")
-        fix = f"it has {', '.join(map(str, fields)) or 'none'}: name them with --column {name}=NAME"
-        raise BadInput(str(path), f"no column {', '.join(missing)}", f"{fix}, docs/pairs.md")
+        fix = f"it has {', '.join(map(str, fields)) or 'none'}: rename the one for {name}"
+        fix += ", or name it in a recipe, docs/pairs.md"
+        raise BadInput(str(path), f"no column {', '.join(missing)}", fix)
 
 
 def _pairs(

@@ -32,8 +32,8 @@ recipe maps columns, and sets values that all rows share::
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
+from collections.abc import Mapping
+from dataclasses import field
 from pathlib import Path
 from typing import Annotated, TypeAlias
 
@@ -41,7 +41,7 @@ import pyarrow.parquet as pq
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
 from plumbline.eval_workers.pairs.benchmarks.own.file_rows import files_of
-from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.input.remote_files import open_file, reading
 from plumbline.warehouse.plugins import Registry
 from plumbline.warehouse.text import toml_file
@@ -130,28 +130,6 @@ class Recipe:
         """Return the groups to fill templates for; none if the recipe lacks templates or groups."""
         is_filled = "template" in self.columns or "template" in self.fixed
         return (self.groups or ()) if is_filled else ()
-
-    def with_columns(self, names: Sequence[str]) -> Recipe:
-        """Return a copy with more columns, ``ours=theirs``, which override the recipe's columns.
-
-        Raises a ``UsageProblem`` that lists our columns if a text is malformed or names another.
-        Raises ``UsageProblem`` if a column is given twice.
-
-        >>> NO_RECIPE.with_columns(["sentence_a=Old sentence"]).columns
-        {'sentence_a': 'Old sentence'}
-        """
-        columns, given = dict(self.columns), set[str]()
-        for text in names:
-            ours, _, theirs = text.partition("=")
-            if ours not in COLUMNS or not theirs:
-                fix = f"expected OURS=THEIRS, where OURS is one of {', '.join(COLUMNS)}"
-                raise UsageProblem(f"--column {text}", "is not a column", fix)
-            if ours in given:
-                fix = "a pair's second cluster is cluster_2"
-                raise UsageProblem(f"--column {text}", f"gives {ours} twice", fix)
-            given.add(ours)
-            columns[ours] = theirs
-        return replace(self, columns=columns)
 
 
 def facts_in(source: Path) -> dict[str, str]:
