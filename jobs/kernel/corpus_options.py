@@ -212,10 +212,4 @@ class VocabularyOptions:
     quantile: Annotated[
         float, Field(ge=0, lt=1, description="Share of the English words to leave out as rare.")
     ] = 0.2
-    min_score: Annotated[
-        float,
-        Field(
-            ge=0, le=1, description="Least probability of English for fastText to accept a word."
-        ),
-    ] = 0.5
     any_language: Annotated[bool, Field(description="Keep words of any language.")] = False
