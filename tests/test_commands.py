@@ -211,7 +211,7 @@ def test_a_broken_entry_is_one_line(shelf: Path, capsys: pytest.CaptureFixture[s
     [
         ("plumbline re", ["report", "reproduce"]),
         ("plumbline corpus co", ["count", "concordance"]),
-        ("plumbline corpus count --mem", ["--memory"]),
+        ("plumbline corpus count --mem", ["--memory-gb"]),
     ],
 )
 def test_a_shell_completes_commands_and_options(

@@ -53,8 +53,9 @@ def _shard_row(path: Path, partials: Path | None) -> Row:
 class Count(CorpusName, CorpusOptions, Command):
     """Count words and their co-occurrences with target words.
 
-    Counts are exact with any --memory: a process that reaches it writes partial counts and empties
-    its tables. Shards are counted in parallel, one process per core, or on Spark with --master.
+    Counts are exact with any --memory-gb: a process that reaches it writes partial counts and
+    empties its tables. Shards are counted in parallel, one process per core, or on Spark with
+    --master.
 
     Reads JSON lines and Parquet on a disk or at s3://, gs://, az://, https:// and hf://datasets/
     (docs/corpora.md). After an interruption, run the same command again to resume: no finished
@@ -103,7 +104,7 @@ class Count(CorpusName, CorpusOptions, Command):
             yield planned("Spark", "counts", None, "", self.master or "as its settings say")
         else:
             n = n_processes([row["subject"] for row in left])
-            yield planned("this machine", "processes", n, "", f"up to {self.memory} of memory each")
+            yield planned("this machine", "processes", n, "", f"up to {self.memory_gb:g} GB each")
 
     def run(self, context: Context) -> Done:
         from plumbline.jobs.ingest.count_corpus import count_corpus
