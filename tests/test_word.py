@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from plumbline.jobs.association.associations import associate
-from plumbline.jobs.association.word_summary import describe_word
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
@@ -13,7 +12,9 @@ from tests.metric_rows import delta, fill
 from tests.test_association import counted
 
 
-def test_a_lean_is_clear_if_its_interval_excludes_0(store: Store) -> None:
+def test_a_lean_is_clear_if_its_interval_excludes_0(
+    store: Store, capsys: pytest.CaptureFixture[str]
+) -> None:
     counted(store)
     rows = [
         delta("clear", 1.0) | {"delta_nats_se": 0.5},
@@ -24,16 +25,17 @@ def test_a_lean_is_clear_if_its_interval_excludes_0(store: Store) -> None:
     counts = [{"corpus": "c", "word": r["word"], "n_word": 100} for r in rows]
     store.replace("word_count", counts, {"corpus": "c"}, "r")
     fill(store, "word_delta", rows)
-    assert {str(r["word"]): describe_word(store, "c", str(r["word"]))[-1] for r in rows} == {
-        word: f"  she/he: delta {text}"
-        for word, text in {
-            "clear": "+1.000 nats, 95% interval over co-occurrences +0.020 to +1.980: leans to she",
-            "male": "-1.000 nats, 95% interval over co-occurrences -1.980 to -0.020: leans to he",
-            "unclear": "+1.000 nats, 95% interval over co-occurrences -0.176 to +2.176: "
-            "no clear lean",
-            "unknown": "+1.000 nats, no interval: no clear lean",
-        }.items()
-    }
+    words = [str(row["word"]) for row in rows]
+    assert main(["why", *words, "--warehouse", str(store.root)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    for word, said in {
+        "clear": "leans to she in c: +1.00 nats (95% interval +0.02 to +1.98 over co-occurrences)",
+        "male": "leans to he in c: −1.00 nats (95% interval −1.98 to −0.02 over co-occurrences)",
+        "unclear": "has no clear lean in c: +1.00 nats "
+        "(95% interval −0.18 to +2.18 over co-occurrences)",
+        "unknown": "is measured at +1.00 nats in c, towards she; no interval is known",
+    }.items():
+        assert f"“{word}” {said}. It occurs 100 times." in lines
 
 
 @pytest.mark.parametrize(
@@ -118,4 +120,4 @@ def test_without_documents_a_word_of_the_contrast_and_an_unknown_contrast_are_to
         assert main(["why", "tea", "--contrast", "foo/bar", *where]) == 2
         assert "contrast 'foo/bar': is not one of corpus c" in capsys.readouterr().err
         assert main(["why", "she", *where]) == 0
-        assert "no lean: it is a word of she/he, or near none" in capsys.readouterr().out
+        assert "has no lean in c: it is a word of she/he, or near none" in capsys.readouterr().out
