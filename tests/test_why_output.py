@@ -107,8 +107,8 @@ def test_a_list_says_its_groups_names(tmp_path: Path) -> None:
     named = f'groups = ["older", "younger"]\npairs = {pairs}\n'
     listed.write_text(f'description = "d"\nsource = "s"\n{named}')
     warehouse = Store.open(store)
-    count_corpus(warehouse, "c", (shard,), CorpusOptions(targets="she-he"))
-    associate(warehouse, "c", str(listed))
+    count_corpus(warehouse, "c", (shard,), CorpusOptions(targets=str(listed)))
+    associate(warehouse, "c")
     shown = why(warehouse, "merchant", "--corpus", "c", "--contrast", "age").stdout
     assert "Text near older words" in shown and "Text near younger words" in shown
     (row,) = warehouse.read("word_evidence").to_pylist()

@@ -75,7 +75,7 @@ def corpus_deltas(store: Store, corpus: str, contrast: str) -> pa.Table:
     contrasts = sorted(set(store.read("word_delta", corpus=corpus)["contrast"].to_pylist()))
     if contrasts:
         problem = f"no word has a delta of {contrast!r}, only of {', '.join(contrasts)}"
-        fix = "give one of these with --contrast, or add a list with `plumbline corpus associate`"
+        fix = "give one of these with --contrast, or count the corpus with a list that has it"
         raise UsageProblem(f"corpus {corpus!r}", problem, fix)
     fix = f"plumbline corpus associate --corpus {corpus}; if that was done, count more text:"
     fix += " docs/tutorial.md"

@@ -79,7 +79,7 @@ class CorpusOptions(RecordOptions):
         bool,
         Field(
             description="Keep the documents as ids of their kept tokens, about 2 bytes per token: "
-            "`plumbline why` and word lists added later need them."
+            "`plumbline why` needs them."
         ),
     ] = True
     source_field: Annotated[

@@ -124,9 +124,8 @@ class Count(CorpusName, CorpusOptions, Command):
 class Associate(CorpusName, Command):
     """Compute PMI of every word with every target, and delta of every pair and list.
 
-    --targets adds another word list without reading the shards again. Its co-occurrences are
-    counted in the documents that `corpus count` kept, and stay in `pair_count` until the corpus is
-    counted again. If counting a new list is interrupted, it starts over.
+    --targets adds another word list to a corpus that was counted with --targets all, or whose
+    targets include the list's words. Nothing is counted again.
 
     Each list gets the mean of its pairs' deltas (contrast `gendered`) and their sum
     (`gendered-sum`: UnStereoEval, App. A, Eq. 4). --word-weights toxicity.csv adds
@@ -136,7 +135,7 @@ class Associate(CorpusName, Command):
     If deltas change, results made from them (MaxPMI of benchmarks, samples of seed words) are
     dropped; the command lists them and how to make them again. Adding a list drops none.
 
-    Example: plumbline corpus associate --corpus novels --targets names
+    Example: plumbline corpus associate --corpus novels
     """
 
     targets: Annotated[
