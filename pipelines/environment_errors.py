@@ -19,7 +19,7 @@ _PACKAGES = {
     "cloud": "obstore",
     "figures": "vl_convert",
     "languages": "spacy",
-    "models": "openai peft safetensors tokenizers torch transformers vaderSentiment",
+    "models": "openai peft psutil safetensors tokenizers torch transformers vaderSentiment",
     "schedule": "fastapi prefect sqlalchemy",
     "spark": "pandas py4j pyspark",
     "vocabulary": "fasttext nltk",

@@ -80,8 +80,7 @@ class CorpusPlan:
 class ModelPlan:
     """A model to score: a hub id or path (``location``), or a model to train on ``corpus`` first.
 
-    ``options`` load it. ``workers`` is the number of processes that score it; if ``None``, the
-    settings of `score` decide. ``given_name`` is the name that it is a version of.
+    ``options`` load it. ``given_name`` is the name that it is a version of.
     """
 
     name: str
@@ -89,7 +88,6 @@ class ModelPlan:
     corpus: str = ""
     preset: str = ""
     options: ModelOptions = field(default_factory=ModelOptions)
-    workers: int | None = None
     given_name: str | None = None
 
 
@@ -198,11 +196,11 @@ def _model(entry: ListedModel, corpora: tuple[CorpusPlan, ...], options: ModelOp
     name = entry.id
     if not name.startswith("train:"):
         shown = Path(name).name if Path(name).is_dir() else name
-        return ModelPlan(shown, name, "", "", options, entry.workers, entry.given_name)
+        return ModelPlan(shown, name, "", "", options, entry.given_name)
     if name != TRAIN_SMALL:
         raise UsageProblem(f"model {name}", f"only {TRAIN_SMALL} can be trained here")
     if not corpora:
         raise UsageProblem(f"model {name}", "needs a corpus to learn from", "give its shards")
     corpus = corpora[0].name
     small = f"small-{corpus}"
-    return ModelPlan(small, "", corpus, "small", options, entry.workers, entry.given_name)
+    return ModelPlan(small, "", corpus, "small", options, entry.given_name)

@@ -308,7 +308,7 @@ class Warehouse:
         with file_of(name, source) as path:
             return self.run("benchmark import", names=[name], source=path, **how)
 
-    def score(self, model: str, pairs: Any, *, workers: int = 1, **options: Any) -> Frame:
+    def score(self, model: str, pairs: Any, **options: Any) -> Frame:
         """Score both sentences of each pair, like `plumbline score`.
 
         Computes only missing scores. Returns rows of `scored_pair`: ``log_ratio_nats`` is
@@ -326,7 +326,7 @@ class Warehouse:
         name = pairs if isinstance(pairs, str) else f"pairs-{hash_of(table_of(pairs))}"
         if not isinstance(pairs, str):
             self.benchmark(name, pairs)
-        return self.run("score", model=[model], benchmark=[name], workers=workers, **options)
+        return self.run("score", model=[model], benchmark=[name], **options)
 
     def compare(self, a: str, b: str, *, epsilon_nats: float | None = None) -> Frame:
         """Return how US and PD change from model ``a`` to ``b``, on the pairs that both scored.

@@ -33,8 +33,9 @@ def put_prompts(
 
 def list_file(path: Path, pairs: Iterable[tuple[str, str]]) -> str:
     """Write a list of pairs, female and male, each of weight 1; returns its path."""
-    rows = ", ".join(f'{{ female = "{f}", male = "{m}", weight = 1.0 }}' for f, m in pairs)
-    path.write_text(f'description = "d"\nsource = "s"\npairs = [{rows}]\n', encoding="utf-8")
+    rows = ", ".join(f'{{ a = "{f}", b = "{m}", weight = 1.0 }}' for f, m in pairs)
+    head = 'description = "d"\nsource = "s"\ngroups = ["female", "male"]\n'
+    path.write_text(f"{head}pairs = [{rows}]\n", encoding="utf-8")
     return str(path)
 
 

@@ -23,9 +23,10 @@ BOTH = [("she", "he"), ("queen", "king"), ("nurse", "tea")]
 
 
 def word_list(path: Path, *pairs: tuple[str, str], targets: tuple[str, ...] = ()) -> str:
-    entries = ", ".join(f'{{ female = "{f}", male = "{m}" }}' for f, m in pairs)
+    entries = ", ".join(f'{{ a = "{f}", b = "{m}" }}' for f, m in pairs)
     unpaired = json.dumps(targets)
-    path.write_text(f'description = "d"\nsource = "s"\npairs = [{entries}]\ntargets = {unpaired}\n')
+    head = 'description = "d"\nsource = "s"\ngroups = ["female", "male"]\n'
+    path.write_text(f"{head}pairs = [{entries}]\nunpaired = {unpaired}\n")
     return str(path)
 
 

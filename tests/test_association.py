@@ -45,7 +45,10 @@ PAIRS = {
     ("she", "she"): 2,
 }
 KEPT, TOTAL = 100, 400
-LIST = WordList("two", "", "", (WordPair("she", "he", 1.0), WordPair("queen", "king", 3.0)))
+LIST = WordList(
+    *("two", "", "", (WordPair("she", "he", 1.0), WordPair("queen", "king", 3.0))),
+    groups=("female", "male"),
+)
 
 
 def counts() -> CorpusCounts:
@@ -162,7 +165,8 @@ def test_standard_errors_by_hand() -> None:
 
 def test_a_word_of_two_pairs_is_not_two_observations() -> None:
     # (ln she - ln he + ln she - ln king) / 2: the weight of she is 1, of he and king 1/2.
-    shared = WordList("s", "", "", (WordPair("she", "he"), WordPair("she", "king")))
+    pairs = WordPair("she", "he"), WordPair("she", "king")
+    shared = WordList("s", "", "", pairs, groups=("female", "male"))
     variance = all_deltas(counts(), shared)["s", "tea"] ** 2
     assert variance == pytest.approx((1 + 17 / 9 * 0.2) / 6 + (1 / 3 + 1) / 4, abs=1e-12)
 

@@ -129,7 +129,7 @@ def test_an_exported_benchmark_is_imported_with_its_facts(store: Store, tmp_path
     for metadata, problem in {
         "[]": "not a JSON object of texts",
         "{": "not a JSON object of texts",
-        '{"Licence": "a b"}': "licence does not fit",
+        '{"Licence": "a b"}': "licence = 'a b'",
     }.items():
         table = pq.read_table(first.paths[1]).replace_schema_metadata({IN_PARQUET: metadata})
         pq.write_table(table, tmp_path / "odd.parquet")

@@ -127,7 +127,7 @@ def test_a_chat_that_cannot_be_is_refused_in_a_line(saved: dict[str, Path], tmp_
     assert "refuses messages of system and user" in problem and "or its `system`" in problem
     assert "no such file" in refused("neox", str(tmp_path / "none.toml"))
     (tmp_path / "odd.toml").write_text('usr = "Go on."')
-    assert "unknown key usr" in refused("neox", str(tmp_path / "odd.toml"))
+    assert "key 'usr': is unknown" in refused("neox", str(tmp_path / "odd.toml"))
     assert "special token <|endoftext|>" in refused(
         "neox", _file(tmp_path, "neox", "a<|endoftext|>")
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -170,10 +169,6 @@ def test_workers_share_the_chunks_and_a_dead_one_s_are_taken_over(
     assert sorted(items) == sorted(repr(item) for chunk in whole.chunks for item in chunk)
     assert set(logs) == {"one", "two", "killed"}
     assert case.rows(store) == whole.rows and nothing_is_left(store)
-
-
-def test_a_helper_gets_the_same_step(case: Computed) -> None:
-    assert pickle.loads(pickle.dumps(case.step)) == case.step
 
 
 # ---- asked from a server

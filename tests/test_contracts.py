@@ -156,7 +156,6 @@ def test_a_part_of_another_package_passes(
         ("tables", "mine: One", "yours: One", r"'mine' of parts 1.2: its module declares yours"),
         ("views", "corpus, ", "", "an empty warehouse gives it rows"),
         ("views", "n_word", "n_wrd", r"'mine' of parts 1.2: .*BinderException"),
-        ("views", "VIEW mine", "VIEW word_lean", "it makes word_lean .expected CREATE OR REPLACE"),
         ("report_sections", "plumbline score", "score", "names no command"),
         ("report_sections", "pairs, [", "Rows(pairs), [", "does not show its query"),
         ("disclosure_prompts", "chess", "his chess", "'his'"),

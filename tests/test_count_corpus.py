@@ -17,7 +17,6 @@ from plumbline.jobs.kernel.tokens.language_tables import TOKENIZER_VERSION
 from plumbline.jobs.spark import java
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.input.shards import write_jsonl_zst
-from plumbline.warehouse.storage.locks import remove_abandoned
 from plumbline.warehouse.storage.store import Store
 from tests.oracle_counts import OracleCounts, as_oracle, count_texts
 
@@ -144,20 +143,13 @@ def test_of_two_attempts_at_a_shard_the_first_counts(
     shard, where = tmp_path / "a.jsonl", tmp_path / "parts"
     shard.write_text('{"text": "she drinks tea"}\n')
     job, count_shard = partial.ShardJob(str(where), OPTIONS.listed, OPTIONS), partial.count_shard
-    other = where / "attempt-other"
 
     def count_twice(*args: Any) -> ShardCounts:
         monkeypatch.setattr(partial, "count_shard", count_shard)
-        other.mkdir()
-        other.with_suffix(".claim").touch()
         first.append(job.count(str(shard)))
         return count_shard(*args)
 
     first: list[partial.ShardLedger] = []
     monkeypatch.setattr(partial, "count_shard", count_twice)
     assert job.count(str(shard)) == first[0] and first[0].status == "counted"
-    # An attempt whose lock looks free may run on another machine: only count_corpus removes it.
-    kept = {partial.fingerprint(shard), other.name, f"{other.name}.claim"}
-    assert {path.name for path in where.iterdir()} == kept
-    remove_abandoned(where, partial.ATTEMPT)
     assert [path.name for path in where.iterdir()] == [partial.fingerprint(shard)]

@@ -123,8 +123,8 @@ def test_check_and_restore_read_the_versions_that_are_kept(
     path.write_bytes(whole[:9] + bytes([whole[9] ^ 1]) + whole[10:] if damage == "flipped" else b"")
     if damage == "gone":
         path.unlink()
-    named = {p.path: p for p in check(store)}
-    assert set(named) == {path}
+    named = {p["path"] for p in check(store)}
+    assert named == {str(path)}
     now = store.snapshot().version
     assert main(["warehouse", "restore", "1", "--warehouse", str(store.root)]) in (2, 3)
     assert "Traceback" not in capsys.readouterr().err
@@ -149,7 +149,7 @@ def test_a_damaged_delta_log_is_named_and_written_again(
     if content != "gone":
         path.write_bytes(changed[content])
     (problem,) = check(store)
-    assert path.parent == problem.path
+    assert str(path.parent) == problem["path"]
     compact(store, "r", 0)
     assert not check(store)
     for unit in "mz":

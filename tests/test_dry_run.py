@@ -52,7 +52,7 @@ def test_parameters_are_those_of_the_real_weights(kind: str, tmp_path: Path) -> 
 
 def test_memory_is_that_of_the_options(monkeypatch: pytest.MonkeyPatch) -> None:
     size = Size(8 * 10**9, 0)
-    monkeypatch.setattr(devices, "visible", lambda: ["0"])
+    monkeypatch.setattr(devices.torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(devices, "free_bytes", lambda device: 80 * 10**9)
     options = ModelOptions(dtype="bfloat16", backend="vllm", tensor_parallel=4)
     shared = _memory("m", size, Task("m", options, ()))
@@ -72,7 +72,7 @@ def test_the_command_writes_nothing_and_ends_with_the_one_to_run(
     _pairs(store, TEMPLATES)
     before = files(store)
     arguments = ["score", "--model", str(model), "--benchmark", "demo", "--batch-tokens", "64"]
-    arguments += ["--workers", "2", "--warehouse", str(store.root)]
+    arguments += ["--warehouse", str(store.root)]
     assert main([*arguments, "--dry-run"]) == 0
     assert files(store) == before
     last = capsys.readouterr().out.splitlines()[-1]

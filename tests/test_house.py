@@ -34,7 +34,6 @@ ENGINE_ROOMS = (
     "plumbline.jobs.spark.engine",
     "plumbline.jobs.spark.spark_session",
     "plumbline.eval_workers.models.",
-    "plumbline.eval_workers.training.learner",
     "plumbline.eval_workers.training.trainer",
     "plumbline.eval_workers.training.adapter_tuning",
     "plumbline.eval_workers.training.word_losses",

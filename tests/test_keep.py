@@ -47,7 +47,10 @@ def content(store: Store) -> dict[str, list[object]]:
 
 
 def named(store: Store) -> list[tuple[str, str]]:
-    return [(str(p.path.relative_to(store.root)), f"{p.problem} | {p.fix}") for p in check(store)]
+    return [
+        (str(Path(p["path"]).relative_to(store.root)), f"{p['problem']} | {p['fix']}")
+        for p in check(store)
+    ]
 
 
 def test_every_problem_is_named_with_what_mends_it(

@@ -79,14 +79,14 @@ def test_words_are_those_of_spacy(code: str) -> None:
     ]
     for text in (TEXTS[code], *examples, *glued):
         assert words(text, rules(code)) == language_words(code, text), text
-        targets = languages.load(code).lists[0].targets
+        targets = languages.load(code).lists["gendered"].targets
         assert tokenize(text, targets, rules(code)) == language_tokens(code, text, targets), text
 
 
 @pytest.mark.reference
 @pytest.mark.parametrize("code", ["fr", "de", "es"])
 def test_agreement_on_the_reference_data(data: Path, code: str) -> None:
-    targets = languages.load(code).lists[0].targets
+    targets = languages.load(code).lists["gendered"].targets
     every = 5 if code == "es" else 1
     texts = list(documents(data / "languages" / f"{code}.jsonl.zst"))[::every]
     common = total = 0
@@ -117,7 +117,7 @@ def split_by(code: str, text: str, targets: Sequence[str]) -> list[str]:
 
 def sample(code: str, n: int) -> list[str]:
     chance = random.Random(5)
-    female, male = languages.load(code).lists[0].targets[:2]
+    female, male = languages.load(code).lists["gendered"].targets[:2]
     pool = [*TEXTS[code].split(), female, male, female.title(), f"{male},"]
     return [" ".join(chance.choices(pool, k=chance.randint(1, 60))) for _ in range(n)]
 
@@ -185,20 +185,21 @@ def test_a_corpus_has_a_language_and_its_counts_are_never_mixed(
 SWEDISH = """
 description = "Swedish"
 source = "spaCy's rules and stop words of Swedish; the list is our own"
-spacy = "sv"
+rules = { spacy = "sv" }
 
 [lists.gendered]
 description = "Swedish pronouns and nouns"
 source = "our own"
+groups = ["female", "male"]
 pairs = [
-  { female = "hon", male = "han" },
-  { female = "kvinna", male = "man", weight = 0.5 },
+  { a = "hon", b = "han" },
+  { a = "kvinna", b = "man", weight = 0.5 },
 ]
 
 [lists.nouns]
 description = "Swedish nouns"
 source = "our own"
-pairs = [{ female = "mor", male = "far" }]
+pairs = [{ a = "mor", b = "far" }]
 """
 
 
@@ -232,13 +233,13 @@ def test_a_language_that_is_not_bundled_works_by_one_file(
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
-        (('spacy = "sv"', "spacy = 3"), "spacy does not fit"),
-        (('spacy = "sv"', 'spacy = "sv"\nstops = "x"'), "unknown key stops"),
+        (('spacy = "sv"', "spacy = 3"), "rules.spacy = 3: should be a valid string"),
+        (('spacy = "sv"', 'spacy = "sv", stops = "x"'), "key 'rules.stops': is unknown"),
         (
-            ("[lists.nouns]", '[stop_words]\nkept = "a"\nadded = "a b"\n[lists.nouns]'),
+            ('spacy = "sv"', 'spacy = "sv", kept = "a", added = "a b"'),
             "stop word a is both kept and added",
         ),
-        (('female = "mor"', 'female = "Mor"'), "'Mor' is not one lowercase word"),
+        (('a = "mor"', 'a = "Mor"'), "'Mor' is not one lowercase word"),
     ],
 )
 def test_a_file_that_is_not_valid_is_one_line(change: tuple[str, str], problem: str) -> None:

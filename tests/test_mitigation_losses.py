@@ -16,7 +16,7 @@ from plumbline.eval_workers.models.local.causal_model import CausalModel
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.scoring_contract import Tokens
 from plumbline.eval_workers.training import word_losses as passes
-from plumbline.eval_workers.training.learner import adapted
+from plumbline.eval_workers.training.adapter_tuning import adapted
 from plumbline.eval_workers.training.word_losses import TuningTarget, WordReader, target
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
@@ -101,7 +101,7 @@ def test_gradients_are_those_of_finite_differences(
 ) -> None:
     """Through the whole model in float64, for the largest gradient of each adapter matrix."""
     backend = CausalModel(str(saved[kind]), ModelOptions())
-    held = adapted(backend, 0, rank=2, alpha=16).double()
+    held = adapted(backend, 0, rank=2, alpha=16, dropout=0.0).double()
     torch.manual_seed(1)
     weights = [p for p in held.parameters() if p.requires_grad]
     for weight in weights:  # B is 0 at the start, and A then has no gradient

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from plumbline.eval_workers.models import model_lists, one_model_kept, opened
+from plumbline.eval_workers.models import model_lists
 from plumbline.eval_workers.models.local import model_files as _weights
 from plumbline.eval_workers.models.local.causal_model import CausalModel
 from plumbline.eval_workers.models.model_options import ModelOptions
@@ -59,20 +59,20 @@ def test_what_is_unavailable_is_listed_and_skipped(
 
 
 def test_a_settings_file_holds_a_list_too(tmp_path: Path) -> None:
-    """What an entry does not say is what the file says for all; workers are a model's own."""
+    """What an entry does not say is what the file says for all."""
     path = tmp_path / "audit.toml"
     path.write_text(
         'dtype = "bfloat16"\nbenchmarks = "winobias"\n'
-        '[[model]]\nid = "a/b"\nbackend = "vllm"\nworkers = 3\n[[model]]\nid = "c/d"\n'
+        '[[model]]\nid = "a/b"\nbackend = "vllm"\n[[model]]\nid = "c/d"\n'
     )
     values = here(Pipeline, path, {})
     chosen = made(Pipeline, {}, None, values)
     one, two = make_plan(chosen).models
-    assert (one.location, one.workers, two.location, two.workers) == ("a/b", 3, "c/d", None)
+    assert (one.location, two.location) == ("a/b", "c/d")
     assert one.options == ModelOptions(backend="vllm", dtype="bfloat16")
     assert two.options == ModelOptions(dtype="bfloat16")
     assert values["models"].source == str(path)
-    with pytest.raises(BadInput, match="unknown key dtype"):
+    with pytest.raises(BadInput, match="key 'dtype': is unknown"):
         model_lists.load(str(path))
 
 
@@ -150,35 +150,3 @@ def test_a_model_is_forgotten_before_the_next_one_loads(
     path.write_text("".join(f'[[model]]\nid = "{model}"\ndtype = "{k}"\n' for k in kinds))
     assert score(store, "--models", str(path)) == (3 if kind else 0)
     assert len(loads) == 3
-
-
-def test_a_model_that_is_kept_is_opened_once_until_another_is(
-    model: Path, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made: list[weakref.ref[CausalModel]] = []
-    make = CausalModel.__init__
-
-    def noted(self: CausalModel, *given: Any) -> None:
-        made.append(weakref.ref(self))
-        make(self, *given)
-
-    monkeypatch.setattr(CausalModel, "__init__", noted)
-
-    def use(dtype: str = "float32", *, fails: bool = False) -> None:
-        with opened(store, str(model), ModelOptions(dtype=dtype)) as backend:
-            assert made[-1]() is backend
-            if fails:
-                raise ValueError("odd")
-
-    with one_model_kept():
-        use()
-        use()
-        assert len(made) == 1
-        use("bfloat16")
-        assert len(made) == 2 and made[0]() is None
-        with pytest.raises(ValueError, match="odd"):
-            use("bfloat16", fails=True)
-        use("bfloat16")
-        assert len(made) == 3
-    gc.collect()
-    assert made[-1]() is None

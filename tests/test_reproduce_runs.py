@@ -223,9 +223,9 @@ def disclosed(store: Store) -> Store:
             for key, adapter in keys
         ],
     )
-    tuning = {"path": "x", "base": "tiny", "base_revision": "", "base_dtype": "float16"}
+    tuning = {"path": "x", "base": "tiny", "base_revision": ""}
     tuning |= {"probe_sets": "stsb-train", "test_sets": "stsb", "n_leaks": 2, "n_left_out": 2}
-    tuning |= {"prompts_hash": "h", "word_list": WORD_LIST, "word_list_hash": "h", "layers": "q"}
+    tuning |= {"prompts_hash": "h", "word_list": WORD_LIST, "layers": "q"}
     tuning |= {"n_prompts": 9, "rank": 64, "alpha": 16, "dropout": 0.1, "learning_rate": 2e-4}
     tuning |= {"batch_prompts": 16, "n_steps": 400, "max_tokens": 512, "seed": 0, "seconds": 1.0}
     tuning |= {"clip_norm": 1.0, "n_parameters": 1, "distance_smoothing": 0.0}

@@ -18,7 +18,6 @@ from plumbline.pipelines.command.main import main
 from plumbline.pipelines.report.write import write_report
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.paths import segment
-from plumbline.warehouse.storage.locks import temporary_directory
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.escape import csv_cell, hidden, sql_text, terminal
 from tests.conftest import REPOSITORY
@@ -32,7 +31,6 @@ from tests.hostile import (
     is_harmless,
 )
 from tests.metric_rows import fill
-from tests.steps import another
 
 # Names and links × what writes: nothing is written or removed outside its place
 
@@ -69,8 +67,7 @@ def test_no_archive_is_unpacked_and_no_data_is_run() -> None:
     module, which reads the wordings of UnStereoEval's release, as plain data."""
     plain_yaml = REPOSITORY / "eval_workers" / "writing" / "wordings.py"
     # Between a process and the helpers that it started, over their pipes.
-    helpers = ("jobs/counting/local_engine.py", "warehouse/steps/helper_processes.py")
-    own_helpers = {REPOSITORY / name for name in helpers}
+    own_helpers = {REPOSITORY / "jobs/counting/local_engine.py"}
     forbidden = {"extractall", "extract", "unpack_archive", "eval", "exec", "yaml", "pickle"}
     forbidden |= {"dill", "joblib", "cloudpickle", "shelve", "marshal", "tarfile", "allow_pickle"}
     for room in ("warehouse", "jobs", "eval_workers", "pipelines"):
@@ -221,31 +218,6 @@ def test_a_byte_that_is_not_utf_8_is_one_bad_query(
 
 
 # What killed processes leave
-
-
-_TEMPORARY = """
-import sys
-from pathlib import Path
-from plumbline.warehouse.storage.locks import temporary_directory
-held = temporary_directory(Path(sys.argv[1]), "spark-")
-(held.__enter__() / "libzstd.so").touch()
-print("in", flush=True)
-sys.stdin.read()
-"""
-
-
-def test_the_next_process_removes_the_temporary_files_of_the_dead_alone(tmp_path: Path) -> None:
-    (tmp_path / "spark-of-somebody").mkdir()
-    with temporary_directory(tmp_path, "spark-") as living:
-        (living / "a").touch()
-        with another(_TEMPORARY, str(tmp_path)):
-            pass  # killed
-        assert len(list(tmp_path.glob("spark-*/"))) >= 3
-        with temporary_directory(tmp_path, "spark-") as mine:
-            assert {p for p in tmp_path.glob("spark-*") if p.is_dir()} == {
-                *(living, mine, tmp_path / "spark-of-somebody")
-            }
-            assert (living / "a").exists()
 
 
 def test_a_report_leaves_nothing_half_written(

@@ -116,10 +116,10 @@ def test_what_is_printed_can_be_read_again(
     copy.write_text(printed(capsys, "pipeline", "--conf", str(file)))
     assert f"[{file}]\ntwin = true\n" in copy.read_text()
     assert load(copy, {}, {})[0] == load(file, {}, {})[0]
-    Path("plumbline.toml").write_text("[score]\nworkers = 3\n[warehouse.compact]\nkeep_days = 3\n")
+    Path("plumbline.toml").write_text("[score]\nlimit = 3\n[warehouse.compact]\nkeep_days = 3\n")
     monkeypatch.setenv("PLUMBLINE_SCORE_DTYPE", "float16")
     text = printed(capsys, "score")
-    assert "[plumbline.toml]\nworkers = 3\n" in text and "[default]\n# benchmark =\n" in text
+    assert "[plumbline.toml]\nlimit = 3\n" in text and "[default]\n# benchmark =\n" in text
     assert '[PLUMBLINE_SCORE_DTYPE]\ndtype = "float16"\n' in text
     assert here(class_of("warehouse compact"))["keep_days"].value == 3
     assert "warehouse" not in here(Count)

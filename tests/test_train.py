@@ -1,37 +1,29 @@
-"""Training a small model, or continuing one whole or by an adapter: seeded, reused, to the bit."""
+"""Training a small model: seeded, reused, to the bit."""
 
 from __future__ import annotations
 
 import itertools
-import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
-import transformers
 from tokenizers import Tokenizer
 from transformers import AutoModelForCausalLM, AutoTokenizer
 from typer.testing import CliRunner
 
-from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.pairs.closed_world_corpus.corpus_writer import WorldOptions, write_world
 from plumbline.eval_workers.training import trainer
-from plumbline.eval_workers.training.trained_models import TrainedModel, train_model
+from plumbline.eval_workers.training.trained_models import train_model
 from plumbline.eval_workers.training.trainer import shuffled
-from plumbline.eval_workers.training.training_options import (
-    Base,
-    StepProgress,
-    TrainOptions,
-    preset,
-)
+from plumbline.eval_workers.training.training_options import StepProgress, TrainOptions
 from plumbline.jobs.ingest.count_corpus import count_corpus
 from plumbline.pipelines.command.app import app
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.input.shards import write_jsonl_zst
 from plumbline.warehouse.storage.store import Store
-from tests.tiny_models import KINDS, SENTENCES, save
+from tests.tiny_models import SENTENCES
 
 TINY = TrainOptions(
     vocabulary=600,
@@ -150,68 +142,45 @@ def test_every_row_is_seen_once_an_epoch_in_another_order() -> None:
     assert sorted(first) == sorted(second) == list(range(12)) and first != second
 
 
-CONTINUED = replace(
-    preset("continue", learning_rate=1e-3),
-    context=24,
-    batch_rows=4,
-    max_tokens=24 * 4 * 30,
-)
-
-
-@pytest.fixture(scope="module")
-def bases(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    out = tmp_path_factory.mktemp("bases")
-    return {kind: save(kind, out / kind) for kind in ("gpt2", "llama-adds-bos", "neox")}
-
-
-@pytest.fixture(scope="module")
-def texts(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    path = tmp_path_factory.mktemp("text") / "text.jsonl.zst"
-    write_jsonl_zst(path, [" ".join(SENTENCES[k:] + SENTENCES[:k]) for k in range(12)])
-    return [path]
-
-
-def train(
-    texts: list[Path],
-    base: Path,
-    out: Path,
-    lora: int | None = None,
-    seed: int = 0,
-    progress: StepProgress | None = None,
-) -> TrainedModel:
-    given, options = Base(str(base), ModelOptions(), lora), replace(CONTINUED, seed=seed)
-    return train_model(texts, out.name, "c", options, out.parent, progress, base=given)
-
-
 def weights(path: Path) -> bytes:
-    (file,) = path.glob("*.safetensors")
-    return file.read_bytes()
+    return (path / "model.safetensors").read_bytes()
 
 
-@pytest.mark.parametrize("kind", ["gpt2", "llama-adds-bos", "neox"])
+def test_equal_seeds_give_equal_bytes_also_after_a_stop(shards: list[Path], tmp_path: Path) -> None:
+    options = replace(TINY, max_tokens=3_000)
+    one, again = (train_model(shards, name, "c", options, tmp_path) for name in ("one", "again"))
+    other = train_model(shards, "other", "c", replace(options, seed=1), tmp_path)
+    with pytest.raises(Stop):
+        train_model(shards, "stopped", "c", options, tmp_path, stop_at(5))
+    resumed = train_model(shards, "stopped", "c", options, tmp_path)
+    assert weights(one.path) == weights(again.path) == weights(resumed.path)
+    assert weights(one.path) != weights(other.path)
+    assert one.loss_end_nats == resumed.loss_end_nats
+
+
 def test_a_step_is_that_of_plain_transformers_and_adamw(
-    bases: dict[str, Path], tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Rows by the bare tokenizer, the library's own loss, one pass over the whole batch."""
-    monkeypatch.setattr(trainer, "_products", lambda model: "float32")
-    write_jsonl_zst(tmp_path / "s.jsonl.zst", 2 * SENTENCES)
-    tokenizer = Tokenizer.from_file(str(bases[kind] / "tokenizer.json"))
+    monkeypatch.setattr(trainer, "_has_bfloat16", lambda: False)
+    texts = 4 * SENTENCES
+    write_jsonl_zst(tmp_path / "s.jsonl.zst", texts)
+    options = replace(TINY, context=24, max_tokens=10**6, learning_rate=1e-2)
+    model, tokenizer = trainer.new_model(texts, options)
+    tokenizer.save_pretrained(tmp_path / "tokenizer")
+    bare = Tokenizer.from_file(str(tmp_path / "tokenizer" / "tokenizer.json"))
     ids: list[int] = []
-    for text in 2 * SENTENCES:
-        bos = tokenizer.token_to_id(KINDS[kind].bos)
-        ids += [bos, *tokenizer.encode(text, add_special_tokens=False).ids]
+    for text in texts:
+        ids += [bare.token_to_id("<|endoftext|>"), *bare.encode(text).ids]
     n_rows = len(ids) // 24
-    options = replace(CONTINUED, batch_rows=n_rows, max_tokens=n_rows * 24, learning_rate=1e-2)
-    base = Base(str(bases[kind]), ModelOptions(batch_tokens=50))
-    assert n_rows > 4  # several parts
-    trained = train_model([tmp_path / "s.jsonl.zst"], "m", "c", options, tmp_path, base=base)
+    assert n_rows > 4
+    options = replace(options, batch_rows=n_rows, max_tokens=n_rows * 24)
+    trained = train_model([tmp_path / "s.jsonl.zst"], "m", "c", options, tmp_path)
     assert trained.n_steps == 1
 
-    model = AutoModelForCausalLM.from_pretrained(bases[kind]).eval()
     rows = torch.tensor(ids[: n_rows * 24]).view(n_rows, 24)
     how = {"lr": 1e-3, "betas": (0.9, 0.95), "weight_decay": 0.01}  # at the end a tenth
     optimizer = torch.optim.AdamW(model.parameters(), **how, foreach=False)
-    before = {name: p.detach().clone() for name, p in model.named_parameters()}
     loss = model(input_ids=rows, labels=rows).loss
     loss.backward()
     torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -221,74 +190,14 @@ def test_a_step_is_that_of_plain_transformers_and_adamw(
     for name, expected in model.named_parameters():
         moved = expected.grad.abs() > 1e-6  # AdamW's first step is the sign of the gradient
         assert torch.allclose(found[name][moved], expected[moved], atol=1e-6), name
-        assert (found[name] - before[name]).abs().max() < 1.2e-3 + 1e-4, name
 
 
-@pytest.mark.parametrize("lora", [None, 4])
-@pytest.mark.parametrize("kind", ["neox", "llama-adds-bos"])
-@pytest.mark.slow
-def test_equal_seeds_give_equal_bytes_also_after_a_stop(
-    bases: dict[str, Path], texts: list[Path], tmp_path: Path, kind: str, lora: int | None
-) -> None:
-    one = train(texts, bases[kind], tmp_path / "one", lora)
-    again = train(texts, bases[kind], tmp_path / "again", lora)
-    other = train(texts, bases[kind], tmp_path / "other", lora, seed=1)
-    seen: list[int] = []
-    with pytest.raises(Stop):
-        train(texts, bases[kind], tmp_path / "stopped", lora, progress=stop_at(8))
-    resumed = train(
-        *(texts, bases[kind], tmp_path / "stopped", lora),
-        progress=lambda done, n, note: seen.append(done),
-    )
-    assert one.n_steps == 30 and seen[0] == 1
-    assert weights(one.path) == weights(again.path) == weights(resumed.path)
-    assert weights(one.path) != weights(other.path)
-    assert one.loss_end_nats == resumed.loss_end_nats < one.loss_start_nats
-    assert train(texts, bases[kind], tmp_path / "one", lora).reused
-
-
-def test_what_can_t_be_trained_is_refused(
-    bases: dict[str, Path], texts: list[Path], tmp_path: Path
-) -> None:
-    masked = transformers.BertConfig(
-        vocab_size=30, hidden_size=8, num_hidden_layers=1, num_attention_heads=1
-    )
-    transformers.BertForMaskedLM(masked).save_pretrained(tmp_path / "bert")
-    with pytest.raises(BadInput, match="not a causal language model but of the kind masked"):
-        train(texts, tmp_path / "bert", tmp_path / "m")
-    for how in ({"dtype": "bfloat16"}, {"quantisation": "nf4"}):
-        with pytest.raises(UsageProblem, match="too coarse"):
-            Base("m", ModelOptions(**how))
-    wide = save("neox", tmp_path / "neox")
-    tokenizer = AutoTokenizer.from_pretrained(wide)
-    tokenizer.add_tokens(["nurse"])
-    tokenizer.save_pretrained(wide)
-    with pytest.raises(BadInput, match="model neox: its tokenizer gives token"):
-        train(texts, wide, tmp_path / "m")
-    assert not (tmp_path / "m").exists()
-
-
-def test_the_command_continues_a_model_and_says_how_it_is_scored(
-    bases: dict[str, Path], texts: list[Path], tmp_path: Path
-) -> None:
-    line = ["train", str(texts[0]), "--name", "m", "--corpus", "c", "--max-tokens", "2000"]
+def test_the_command_says_how_the_model_is_scored(shards: list[Path], tmp_path: Path) -> None:
+    line = ["train", str(shards[0]), "--name", "m", "--corpus", "c", "--max-tokens", "3000"]
     line += ["--out", str(tmp_path / "models"), "--warehouse", str(tmp_path / "w")]
-    base = ["--base", str(bases["neox"])]
-    result = CliRunner().invoke(app, [*line, *base, "--lora", "2", "--learning-rate", "0.001"])
+    result = CliRunner().invoke(app, line)
     assert result.exit_code == 0, result.output
-    adapter = f"--adapter {tmp_path / 'models' / 'm'}"
-    assert f"score --model {bases['neox']} {adapter}" in " ".join(result.output.split())
-    (row,) = Store.open(tmp_path / "w").read("trained_model").to_pylist()
-    assert (row["base"], row["lora_rank"]) == ("neox", 2)
-    (run,) = Store.open(tmp_path / "w").read("run").to_pylist()
-    assert json.loads(run["config"])["learning_rate"] == 0.001
-    for more, problem in (
-        (["--lora", "2"], "--lora: is for a model that is continued"),
-        (["--dtype", "bfloat16"], "--dtype: is for a model that is continued"),
-        ([*base, "--preset", "small"], "preset small: does not fit"),
-        (["--preset", "continue"], "preset continue: does not fit"),
-        ([*base, "--revision", "main"], "has no revisions"),
-    ):
-        result = CliRunner().invoke(app, [*line, *more])
-        assert isinstance(result.exception, UsageProblem)
-        assert problem in str(result.exception)
+    assert f"score --model {tmp_path / 'models' / 'm'}" in " ".join(result.output.split())
+    result = CliRunner().invoke(app, [*line, "--preset", "5gram"])
+    assert isinstance(result.exception, UsageProblem)
+    assert "preset 5gram: counts the whole text" in str(result.exception)

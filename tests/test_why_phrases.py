@@ -40,7 +40,7 @@ def answers(store: Store, corpus: str, word: str, name: str) -> dict[str, list[d
     left = ("corpus", "run_id", "frequency_rank", "per_million", "pmi_f_nats", "pmi_m_nats")
     return {
         table: [
-            {k: v for k, v in row.items() if k not in (*left, "delta_nats_count_se")}
+            {k: v for k, v in row.items() if k not in left}
             | {"word": name}
             | ({"collocate": row["collocate"].replace(word, name)} if "collocate" in row else {})
             for row in some

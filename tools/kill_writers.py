@@ -301,7 +301,7 @@ def _note(journal: Path, kills: Counter[str], history: History) -> None:
 
 def _problems(store: Store) -> set[str]:
     """Return what `warehouse check` finds."""
-    return {p.problem for p in check(store)}
+    return {p["problem"] for p in check(store)}
 
 
 def main() -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
+from reprlib import repr as shortened
 from typing import Annotated, Any, TypeAlias, TypeVar
 
 from pydantic import ConfigDict, Field, ValidationError
@@ -21,34 +22,45 @@ Seed: TypeAlias = Annotated[int, Field(ge=0, le=(1 << 32) - 1)]
 Options = TypeVar("Options", bound=Any)
 
 
-def make(kind: type[Options], values: Mapping[str, object], where: str = "") -> Options:
+def make(kind: type[Options], values: Mapping[str, object]) -> Options:
     """Make options of the class ``kind``.
 
-    Raises ``UsageProblem`` for invalid values, such as ``models.toml: batch_tokens = 0: should be
-    greater than 0``. The message begins with ``where``.
+    Raises ``UsageProblem`` for invalid values, such as ``batch_tokens = 0: should be greater than
+    0``.
     """
     try:
         options: Options = kind(**values)
         return options
     except ValidationError as e:
-        error = e.errors()[0]
-        if not error["loc"]:  # an error about several options together
-            problem = error["msg"].removeprefix("Value error, ")
-            raise UsageProblem(where.rstrip(": ") or "options", problem) from None
-        name = str(error["loc"][0])
-        if error["type"] in ("missing", "missing_keyword_only_argument"):
-            raise UsageProblem(f"{where}{name}", "is missing") from None
-        if error["type"] == "unexpected_keyword_argument":
-            names = ", ".join(field.name for field in fields(kind))
-            raise UsageProblem(f"{where}key {name!r}", "is unknown", f"known: {names}") from None
-        if error["type"] in ("too_short", "string_too_short") and not error["input"]:
-            raise UsageProblem(f"{where}{name}", "is empty", "give a value") from None
-        problem = error["msg"].removeprefix("Input ").removeprefix("Value error, ")
-        problem = problem.replace("an instance of Path", "a path").replace("valid tuple", "list")
-        raise UsageProblem(f"{where}{name} = {values.get(name)!r}", problem) from None
-    except UsageProblem as e:
-        what, problem, fix = e.args
-        raise UsageProblem(f"{where}{what}", problem, fix) from None
+        subject, problem, fix = fault(e, [field.name for field in fields(kind)])
+        raise UsageProblem(subject or "options", problem, fix) from None
+
+
+def fault(errors: ValidationError, known: Sequence[str]) -> tuple[str, str, str]:
+    """Return the subject, problem and fix of pydantic's first error, for a message of one line.
+
+    ``known`` are the valid keys. The subject names the key and its value: ``("pairs", 0, "b")`` is
+    the key ``pairs 1, b``. It is empty for an error about several keys together.
+    """
+    # Unknown keys first: for a misspelt key, pydantic also reports a missing one.
+    error = min(errors.errors(), key=lambda x: x["type"] != "unexpected_keyword_argument")
+    parts = (f" {x + 1}, " if isinstance(x, int) else f"{x}." for x in error["loc"])
+    key = "".join(parts).replace(". ", " ").replace(",  ", ", ").rstrip("., ")
+    message = error["msg"].removeprefix("Input ").removeprefix("Value error, ")
+    message = message.replace("an instance of Path", "a path").replace("valid tuple", "list")
+    if error["type"] == "unexpected_keyword_argument":
+        fix = f"known: {', '.join(known)}" if len(error["loc"]) == 1 else ""
+        return f"key {key!r}", "is unknown", fix
+    if key.endswith(".[key]"):  # an invalid key of a table with typed keys
+        fix = f"known: {message.removeprefix('should be ')}"
+        return f"key {key.removesuffix('.[key]')!r}", "is unknown", fix
+    if error["type"] in ("missing", "missing_keyword_only_argument"):
+        return key, "is missing", ""
+    if error["type"] in ("too_short", "string_too_short") and not error["input"]:
+        return key, "is empty", "give a value"
+    if error["type"] == "value_error" or not key:
+        return key, message, ""
+    return f"{key} = {shortened(error['input'])}", message, ""
 
 
 def check_name(what: str, name: str) -> None:

@@ -18,14 +18,10 @@ from typing import Any, TypeAlias
 
 from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem, disk_problems
 from plumbline.warehouse.plugins import NAME, distribution
-from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage.locks import lives, this_process
 from plumbline.warehouse.storage.store import Store
 
 Row: TypeAlias = dict[str, Any]
-_REJECTS = """
-SELECT reason, count(*) AS n FROM reject WHERE run_id = $run GROUP BY ALL ORDER BY n DESC, reason
-"""
 #: Key in `config` for the options of joined steps. No option has this name: it isn't an identifier.
 STEPS = "joined-steps"
 _PACKAGES = ("duckdb", "numba", "numpy", "peft", "pyarrow", "pyspark", "torch", "transformers")
@@ -172,45 +168,6 @@ def find(store: Store, prefix: str) -> Row:
         return (exact or matches)[0]
     problem = f"{len(matches)} runs match" if matches else "no run matches"
     raise UsageProblem(f"run {prefix!r}", problem, "`plumbline runs` lists them")
-
-
-def written(store: Store, run_id: str) -> dict[str, int]:
-    """Return how many of the rows that a run wrote still exist, by table, except `run`.
-
-    Rows are found by the column ``run_id`` if the table has one, otherwise by the units of the
-    table's files.
-    """
-    from plumbline.warehouse.query.connection import rows_of  # loads DuckDB
-
-    names = [name for name in TABLES if name != "run" and "run_id" in TABLES[name].names]
-    count = "SELECT '{0}' AS name, count(*) AS n FROM {0} WHERE run_id = $run"
-    query, snapshot = " UNION ALL ".join(map(count.format, names)), store.snapshot()
-    rows = rows_of(store.root, query, {"run": run_id})
-    n_rows = {row["name"]: row["n"] for row in rows}
-    for name in TABLES.keys() - {"run", *names}:
-        units = (unit for file in snapshot.files(name) for unit in file.units)
-        n_rows[name] = sum(unit.n_rows for unit in units if unit.run_id == run_id)
-    return {name: n_rows[name] for name in TABLES if n_rows.get(name)}
-
-
-def details(store: Store, prefix: str) -> Row:
-    """Return a run's row with its options, versions, seeds, and numbers of rows it wrote.
-
-    ``written`` counts rows by table, ``rejects`` by reason. Raises like ``find``.
-    """
-    from plumbline.warehouse.query.connection import rows_of
-
-    row = find(store, prefix)
-    options = json.loads(row["config"])
-    rejects = rows_of(store.root, _REJECTS, {"run": row["run_id"]})
-    shown = {k: v for k, v in row.items() if k not in ("config", "packages")}
-    return shown | {
-        "options": options,
-        "versions": json.loads(row["packages"]),
-        "seeds": {k: v for k, v in flat(options).items() if "seed" in k.split(".")[-1]},
-        "written": written(store, row["run_id"]),
-        "rejects": {reject["reason"]: reject["n"] for reject in rejects},
-    }
 
 
 def flat(options: object, name: str = "") -> dict[str, object]:

@@ -9,7 +9,6 @@ another. Lanes don't wait for each other, so one lane per core also works well o
 from __future__ import annotations
 
 import gc
-import os
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -17,17 +16,15 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
+import psutil
 import torch
 
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.warehouse.cores import n_cores
-from plumbline.warehouse.errors import UsageProblem
 
 #: Tokens per forward pass. Larger passes aren't faster on a CPU: there a causal model reads a pass
 #: as one tree of texts, and the cost of attention is quadratic in the length of the tree.
 _BATCH_TOKENS = {"cpu": 512, "cuda": 4096}
-#: Backends whose workers each need devices of their own.
-_OF_DEVICES = ("transformers", "vllm")
 #: In a lane's thread, the attribute ``stop`` is the event that ends all lanes of the same call.
 _lane = threading.local()
 Part = TypeVar("Part")
@@ -42,47 +39,9 @@ def batch_tokens(options: ModelOptions, device: str) -> int:
     return options.batch_tokens or _BATCH_TOKENS[device]
 
 
-def visible() -> list[str]:
-    """Return the names of this process's CUDA devices, as in ``CUDA_VISIBLE_DEVICES``."""
-    n_devices = torch.cuda.device_count()
-    named = os.environ.get("CUDA_VISIBLE_DEVICES")
-    if named is None:
-        return [str(i) for i in range(n_devices)]
-    return [name.strip() for name in named.split(",")][:n_devices]
-
-
-def worker_environments(options: ModelOptions, n_workers: int) -> list[dict[str, str]]:
-    """Return the environment of each worker process, which sets its devices and threads.
-
-    If ``OMP_NUM_THREADS`` isn't set, this process, the first worker, is also limited to its share
-    of the threads. Raises ``UsageProblem`` if there are too few devices.
-    """
-    environment = dict(os.environ)
-    if "OMP_NUM_THREADS" not in environment:
-        n_each = max(1, n_cores() // n_workers)
-        limit_threads(n_each)
-        environment["OMP_NUM_THREADS"] = str(n_each)
-    uses_devices = options.backend in _OF_DEVICES and options.device != "cpu"
-    if not (names := visible() if uses_devices else []):
-        return [environment] * n_workers
-    n_each = options.tensor_parallel
-    n_needed = n_each * n_workers
-    if n_needed > len(names):
-        each = f", {n_each} for each" if n_each > 1 else ""
-        problem = f"needs {n_needed} CUDA devices{each}, {len(names)} visible"
-        raise UsageProblem(f"--workers {n_workers}", problem, "give fewer workers")
-    shares = (names[i : i + n_each] for i in range(0, n_needed, n_each))
-    return [{**environment, "CUDA_VISIBLE_DEVICES": ",".join(share)} for share in shares]
-
-
 def n_threads() -> int:
     """Return the number of threads for matrix products: torch's, but at most one per core."""
     return min(torch.get_num_threads(), n_cores())
-
-
-def limit_threads(n_threads: int) -> None:
-    """Set how many threads a matrix product uses, in this Python thread and in later ones."""
-    torch.set_num_threads(n_threads)
 
 
 class Stopped(Exception):
@@ -108,11 +67,11 @@ def in_lanes(work: Callable[[Part], object], items: Sequence[Part], n_threads: i
     finally:
         stop.set()
         pool.shutdown(cancel_futures=True)
-        limit_threads(n_threads)  # otherwise later threads would inherit a lane's limit
+        torch.set_num_threads(n_threads)  # otherwise later threads would inherit a lane's limit
 
 
 def _start_lane(n_threads: int, stop: threading.Event) -> None:
-    limit_threads(n_threads)
+    torch.set_num_threads(n_threads)  # of this thread, and of those started later
     _lane.stop = stop
 
 
@@ -130,14 +89,10 @@ def release() -> None:
 
 
 def free_bytes(device: str) -> int:
-    """Return the free memory of the device in bytes (outside Linux, all memory of the machine)."""
+    """Return the free memory of the device in bytes."""
     if device != "cpu":
         return int(torch.cuda.mem_get_info()[0])
-    try:
-        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
-        free = next(int(x.split()[1]) * 1024 for x in lines if x.startswith("MemAvailable:"))
-    except (OSError, StopIteration):  # not Linux
-        free = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    free = int(psutil.virtual_memory().available)
     of_container = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory.current"))
     with suppress(OSError, ValueError):  # the container (cgroup 2) has no memory limit
         limit, used = (int(path.read_text()) for path in of_container)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Sequence
 from dataclasses import asdict
-from functools import partial
 from typing import ClassVar
 
 import pyarrow.compute as pc
 
-from plumbline.eval_workers.models import memory_released, opened
+from plumbline.eval_workers.models import memory_problems, memory_released, open_backend
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.model_texts import described
 from plumbline.eval_workers.models.scoring_contract import (
@@ -19,8 +17,7 @@ from plumbline.eval_workers.models.scoring_contract import (
     Instruction,
     Model,
 )
-from plumbline.warehouse.errors import UsageProblem
-from plumbline.warehouse.steps.helper_processes import helpers
+from plumbline.warehouse.errors import UsageProblem, disk_problems
 from plumbline.warehouse.steps.runner import run_steps
 from plumbline.warehouse.steps.step import ComputedStep, Outcome, Step
 from plumbline.warehouse.storage.store import Store
@@ -70,34 +67,19 @@ def run_on_model(
     options: ModelOptions,
     steps: Sequence[ModelStep[Outcome]],
     run_id: str,
-    *,
-    n_workers: int = 1,
-    say: Callable[[str], None] = print,
 ) -> list[Outcome]:
     """Run steps on a model, which is loaded once, and only if something is missing.
 
-    Publishes each step's rows, ``model`` and ``reject``. If ``n_workers`` exceeds 1, additional
-    processes on this machine compute some of the chunks; ``say`` gets a line if a process dies.
-
-    Raises ``UsageProblem`` for too few CUDA devices, ``BadInput`` for a disk that can't be written
-    or too little memory, and the errors of each ``check``, of loading the model and of
+    Publishes each step's rows, ``model`` and ``reject``. Raises ``BadInput`` for a disk that can't
+    be written or too little memory, and the errors of each ``check``, of loading the model and of
     ``run_steps``.
     """
     for step in steps:
         step.check(store, options)
-
-    def helped(n_chunks: int) -> AbstractContextManager[None]:
-        n = min(n_workers, n_chunks)
-        if n <= 1:
-            return nullcontext()
-        from plumbline.eval_workers.models.devices import worker_environments
-
-        opener = partial(opened, model=model, options=options)
-        return helpers(store, opener, steps, worker_environments(options, n), say)
-
-    with opened(store, model, options) as backend:
+    with disk_problems(store.root), memory_problems(model):
+        backend = open_backend(model, options)
         try:
-            return run_steps(store, backend, steps, run_id, helped)
+            return run_steps(store, backend, steps, run_id)
         finally:
             describe(store, backend.identity.key, run_id, family=options.family)
 

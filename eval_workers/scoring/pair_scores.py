@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -46,7 +46,7 @@ Item = str | tuple[str, str]
 class ScoredBenchmark:
     """The outcome for one benchmark, where ``n_pairs = n_scored + n_rejected``.
 
-    This run published ``n_new`` of the scored pairs. ``pairs_per_s`` is the speed of all workers
+    This run published ``n_new`` of the scored pairs. ``pairs_per_s`` is the speed of all commands
     together after the weights were loaded; it is ``None`` if there was nothing to do.
     """
 
@@ -68,9 +68,7 @@ def score_benchmarks(
     options: ModelOptions,
     run_id: str,
     *,
-    n_workers: int = 1,
     limit: int | None = None,
-    say: Callable[[str], None] = print,
 ) -> list[ScoredBenchmark]:
     """Score all pairs of the benchmarks that have no score under this model's identity.
 
@@ -81,7 +79,7 @@ def score_benchmarks(
     ``run_on_model`` raises.
     """
     steps = [PairScores.of(name, options, limit) for name in dict.fromkeys(benchmarks)]
-    return run_on_model(store, model, options, steps, run_id, n_workers=n_workers, say=say)
+    return run_on_model(store, model, options, steps, run_id)
 
 
 def check_imported(store: Store, benchmarks: Sequence[str]) -> None:

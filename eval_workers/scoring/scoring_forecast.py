@@ -29,7 +29,6 @@ class Task:
     model: str
     options: ModelOptions
     benchmarks: tuple[str, ...]
-    n_workers: int = 1
     name: str | None = None
     limit: int | None = None
 
@@ -120,14 +119,14 @@ def _todo(store: Store, model: Any, benchmark: str, task: Task) -> Iterator[Row]
 
 
 def _memory(name: str, size: Size, task: Task) -> Row:
+    import torch
+
     from plumbline.eval_workers.models import devices
 
-    device = "cuda" if task.options.device != "cpu" and devices.visible() else "cpu"
+    device = "cuda" if task.options.device != "cpu" and torch.cuda.is_available() else "cpu"
     n_gpus = 1 if device == "cpu" else task.options.tensor_parallel
     n_bytes, free = size.weight_bytes(task.options) / n_gpus, devices.free_bytes(device)
-    n_sharing = task.n_workers if device == "cpu" else 1
     each = f"on each of {n_gpus} GPUs; " if n_gpus > 1 else ""
-    each += f"for each of {task.n_workers} workers; " if task.n_workers > 1 else ""
-    fits = "they fit" if n_sharing * n_bytes < free else "they do NOT fit"
+    fits = "they fit" if n_bytes < free else "they do NOT fit"
     note = f"{each}{device} has {free / 1e9:,.2f} GB free: {fits}"
     return _row(name, "memory for weights", round(n_bytes / 1e9, 2), "GB", note)

@@ -11,20 +11,23 @@ import itertools
 import math
 import shutil
 import time
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import peft
 import torch
+from peft.tuners.lora import LoraLayer
 
 from plumbline.eval_workers.disclosure.word_probabilities import load_words
 from plumbline.eval_workers.models import devices, memory_problems
+from plumbline.eval_workers.models.local import loading
 from plumbline.eval_workers.models.local.adapter import find_adapter
 from plumbline.eval_workers.models.local.causal_model import CausalModel
 from plumbline.eval_workers.models.model_options import ModelOptions
-from plumbline.eval_workers.training.learner import adapted, save_adapter, switch_dropout
 from plumbline.eval_workers.training.trained_models import made_once, plain_name
 from plumbline.eval_workers.training.trainer import Figures, check_finite, fit, shuffled, trainable
 from plumbline.eval_workers.training.training_options import (
@@ -38,7 +41,7 @@ from plumbline.eval_workers.training.training_options import (
 )
 from plumbline.eval_workers.training.tuning_prompts import TuningPrompts, tuning_prompts
 from plumbline.eval_workers.training.word_losses import TuningTarget, WordReader, target
-from plumbline.warehouse.errors import BadInput, disk_problems
+from plumbline.warehouse.errors import BadInput, UsageProblem, disk_problems
 from plumbline.warehouse.input.input_rows import rejected
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.escape import say
@@ -179,7 +182,6 @@ def _facts(
     return {
         "base": identity.model,
         "base_revision": identity.revision,
-        "base_dtype": identity.dtype,
         "base_quantisation": identity.quantisation,
         "probe_sets": ", ".join(dict.fromkeys(row["probe_set"] for row in prompts.rows)),
         "test_sets": ", ".join(prompts.test_sets),
@@ -187,7 +189,6 @@ def _facts(
         "n_leaks_kept": prompts.n_leaks_kept,
         "prompts_hash": prompts.hash,
         "word_list": words.name,
-        "word_list_hash": words.hash,
         "n_steps": options.steps,
         "dev_sets": ", ".join(prompts.dev_sets) or None,
         "clip_norm": None if options.as_published else CLIP_NORM,
@@ -263,7 +264,6 @@ def train_adapter(
         "seconds": seconds,
         "chosen_step": chosen,
         "dev_loss": log[chosen - 1]["dev_loss"] if chosen else None,
-        "dev_loss_end": log[-1].get("dev_loss"),
     }
     return {"outcome": outcome, "log": log}
 
@@ -320,3 +320,45 @@ def dev_losses(
     switch_dropout(model, on=True)
     loss, figures = _weighted(losses, options)
     return {f"dev_{name}": value for name, value in {**figures, "loss": loss.item()}.items()}
+
+
+def adapted(backend: CausalModel, seed: int, rank: int, alpha: int, dropout: float) -> Any:
+    """Put a new adapter on the model. Until it is trained, it doesn't change the model's output.
+
+    The adapter's output is scaled by ``alpha`` / ``rank``. PEFT chooses the layers. Only the
+    adapter has gradients and dropout; the model stays in evaluation mode. Seeds torch's random
+    numbers. Raises ``UsageProblem`` for a model without such layers.
+    """
+    torch.manual_seed(seed)
+    config = peft.LoraConfig(
+        task_type="CAUSAL_LM",
+        r=rank,
+        lora_alpha=alpha,
+        lora_dropout=dropout,
+        revision=backend.source.revision,
+    )
+    try:
+        with warnings.catch_warnings(action="ignore"):  # about adjusted layers, deprecated names
+            model = peft.get_peft_model(backend.weights.model, config)
+    except ValueError as e:
+        problem = f"PEFT can't put an adapter on it: {loading.first_line(e)}"
+        raise UsageProblem(f"model {backend.identity.model}", problem) from e
+    model.eval()
+    switch_dropout(model, on=True)
+    for module in model.modules():
+        if type(module).__module__.startswith("bitsandbytes"):
+            module.train()  # on a CPU, evaluation mode would pack weights and stop gradients
+    return model
+
+
+def switch_dropout(model: Any, *, on: bool) -> None:
+    """Switch the dropout of a model's adapter on or off."""
+    for module in model.modules():
+        if isinstance(module, LoraLayer):
+            module.lora_dropout.train(on)
+
+
+def save_adapter(model: Any, directory: Path) -> None:
+    """Save an adapter in PEFT's format."""
+    with warnings.catch_warnings(action="ignore"):  # PEFT would ask the hub about embeddings
+        model.save_pretrained(str(directory), save_embedding_layers=False)

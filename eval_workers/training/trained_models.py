@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from plumbline.eval_workers.models.local.source import content_hash
-from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.ngram_model import VERSION as NGRAM_VERSION
 from plumbline.eval_workers.models.ngram_model import NgramOptions
-from plumbline.eval_workers.training.training_options import Base, StepProgress, TrainOptions
+from plumbline.eval_workers.training.training_options import StepProgress, TrainOptions
 from plumbline.warehouse.errors import UsageProblem, disk_problems
 from plumbline.warehouse.input.remote_files import fingerprint
 from plumbline.warehouse.paths import json_object, replace_directory
@@ -45,18 +44,7 @@ class TrainedModel:
     loss_start_nats: float
     loss_end_nats: float
     seconds: float
-    base: str | None = None
-    base_revision: str | None = None
-    lora_rank: int | None = None
     reused: bool = False
-
-    def scored(self, base: Base | None) -> tuple[str, ModelOptions]:
-        """Return what to score, and how to load it: the model, or its base with the adapter."""
-        if base is None:
-            return str(self.path), ModelOptions()
-        if self.lora_rank is not None:
-            return base.model, replace(base.how, adapter=str(self.path))
-        return str(self.path), replace(base.how, revision=None)
 
 
 def train_model(
@@ -67,13 +55,11 @@ def train_model(
     out: str | Path,
     progress: StepProgress | None = None,
     text_field: str = "text",
-    base: Base | None = None,
 ) -> TrainedModel:
     """Train a model on shards into ``<out>/<name>``, or return it if it exists.
 
-    ``text_field`` is the field of a record that has the text. ``base`` is the model to continue; it
-    keeps its own tokenizer. If a model of this name was trained with other options, it is replaced
-    once the new one is complete.
+    ``text_field`` is the field of a record that has the text. If a model of this name was trained
+    with other options, it is replaced once the new one is complete.
 
     Raises ``BadInput`` for shards that can't be read or hold no text, a loss that is not finite,
     and a disk that can't be written, and what ``made_once`` raises.
@@ -89,16 +75,6 @@ def train_model(
         identity["ngram_version"] = NGRAM_VERSION
     if text_field != "text":  # models from before this option keep their key
         identity["text_field"] = text_field
-    backend = None
-    if base is not None:
-        from plumbline.eval_workers.models.local.causal_model import CausalModel
-
-        backend = CausalModel(base.model, base.how)  # the weights are loaded when first used
-        identity["base"] = {
-            **asdict(backend.identity),
-            "lora_rank": base.lora,
-            "batch_tokens": base.how.batch_tokens,
-        }
 
     def make(work: Path) -> dict[str, Any]:
         if isinstance(options, NgramOptions):
@@ -108,8 +84,7 @@ def train_model(
         from plumbline.eval_workers.training.trainer import train
 
         say("an interrupted training starts again from the beginning", err=True)
-        given = (shards, name, corpus, options, work, progress, text_field)
-        return train(*given, backend, base.lora if base else None)
+        return train(shards, name, corpus, options, work, progress, text_field)
 
     figures, reused = made_once(path, identity, "model", make)
     return TrainedModel(**figures, path=path, reused=reused)
@@ -152,12 +127,8 @@ def plain_name(name: str) -> str:
 
 def record_model(store: Store, trained: TrainedModel, run_id: str) -> None:
     """Write the model's row of ``trained_model``, replacing an earlier row of this name."""
-    row = asdict(trained) | {"path": str(trained.path), "adapter": None, "run_id": run_id}
+    row = asdict(trained) | {"path": str(trained.path), "run_id": run_id}
     row["revision"] = content_hash(trained.path)
-    if trained.lora_rank is not None:
-        from plumbline.eval_workers.models.local.adapter import find_adapter
-
-        row["adapter"] = find_adapter(str(trained.path)).name
     del row["reused"]
     store.replace("trained_model", [row], {"model": trained.model}, run_id)
 

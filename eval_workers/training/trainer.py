@@ -1,13 +1,14 @@
-"""Train a model on shards: a new one from random weights, or an existing one.
+"""Train a small GPT-NeoX on shards, from random weights.
 
-Documents are joined, each after the BOS token that scoring uses (``<|endoftext|>`` in a new model),
-and cut into rows as long as the model's context. Each row is read once per epoch, in an order drawn
-with the seed.
+The model has the architecture of Pythia (Biderman et al., 2023, arXiv:2304.01373) with rotary
+positions and parallel residuals, but is much smaller. Documents are joined, each after the BOS
+token, and cut into rows as long as the model's context. Each row is read once per epoch, in an
+order drawn with the seed.
 
-Training uses AdamW, a linear warm-up, and a cosine decay to a tenth of the peak rate. Trained
-weights, loss and softmax are float32; matrix products are bfloat16 if the processor has hardware
-for it. On one CPU, equal options and shards give equal weights. The presets take minutes on two
-cores, so an interrupted training starts again. `disclosure tune` uses the loop ``fit``, too.
+Training uses AdamW, a linear warm-up, and a cosine decay to a tenth of the peak rate. Weights, loss
+and softmax are float32; matrix products are bfloat16 if the processor has hardware for it. On one
+CPU, equal options and shards give equal weights. The presets take minutes on two cores, so an
+interrupted training starts again. `disclosure tune` uses the loop ``fit``, too.
 """
 
 from __future__ import annotations
@@ -21,31 +22,32 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
-from transformers import get_cosine_with_min_lr_schedule_with_warmup_lr_rate
+import transformers
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+from transformers import GPTNeoXConfig, GPTNeoXForCausalLM, PreTrainedTokenizerFast
 
-from plumbline.eval_workers.models import memory_problems
-from plumbline.eval_workers.training.learner import Learner, continued, new
 from plumbline.eval_workers.training.training_options import StepProgress, TrainOptions
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.input.shards import documents
-
-if TYPE_CHECKING:
-    from plumbline.eval_workers.models.local.causal_model import CausalModel
 
 #: Figures, such as losses, of a step or of a part of its batch, by name.
 Figures: TypeAlias = dict[str, float]
 #: Computes what a part of a batch contributes to the batch's loss and to the step's figures.
 Part: TypeAlias = Callable[[], tuple[torch.Tensor, Figures]]
 
+#: Token 0: BOS and EOS.
+END_OF_TEXT = "<|endoftext|>"
 #: Characters to read per token of the budget. An English token has fewer: 4 to 5.
 _CHARACTERS_PER_TOKEN = 6
 _TEXTS_AT_ONCE = 10_000
 #: CPU capabilities that mean bfloat16 products are computed in hardware.
 _BFLOAT16 = ("amx_bf16", "avx512_bf16")
+#: Number of parts of a batch, and of lanes that compute them.
+_N_PARTS = 2
 #: Marks a position whose next token isn't in its row.
 _NO_TARGET = -100
 #: The reported start and end losses are means over this many steps.
@@ -60,30 +62,60 @@ def train(
     work: Path,
     progress: StepProgress | None = None,
     text_field: str = "text",
-    backend: CausalModel | None = None,
-    lora: int | None = None,
 ) -> dict[str, Any]:
     """Train a model, save it in the directory ``work``, and return columns of ``trained_model``.
 
-    ``backend`` is the model to continue; with ``lora``, a new adapter of this rank is trained on
-    it. The caller adds the missing columns.
+    The caller adds the missing columns.
     """
     shutil.rmtree(work, ignore_errors=True)
     texts = list(_texts(shards, options.max_tokens * _CHARACTERS_PER_TOKEN, text_field))
-    with memory_problems(name, "try a smaller batch_tokens (option or setting), or --lora RANK"):
-        learner = continued(backend, lora, options) if backend else new(texts, options)
-        rows = _rows(texts, learner)
-        del texts
-        if not len(rows):
-            problem = f"less text than one row of {learner.context} tokens"
-            raise BadInput(f"corpus {corpus}", problem, "give more shards")
-        figures = {"model": name, "corpus": corpus, "seed": options.seed}
-        if backend is not None:
-            figures |= {"base": backend.identity.model, "lora_rank": lora}
-            figures["base_revision"] = backend.identity.revision
-        figures |= _run(rows, learner, options, name, progress)
-        learner.save(work)
-        return figures
+    model, tokenizer = new_model(texts, options)
+    rows = _rows(texts, tokenizer, options.context)
+    del texts
+    if not len(rows):
+        problem = f"less text than one row of {options.context} tokens"
+        raise BadInput(f"corpus {corpus}", problem, "give more shards")
+    figures = _run(rows, model, options, name, progress)
+    transformers.utils.logging.disable_progress_bar()
+    model.save_pretrained(work)
+    tokenizer.save_pretrained(work)
+    return {"model": name, "corpus": corpus, "seed": options.seed, **figures}
+
+
+def new_model(texts: Sequence[str], options: TrainOptions) -> tuple[Any, Any]:
+    """Return a GPT-NeoX with random weights, and a byte-level BPE tokenizer learned from texts."""
+    if not texts:
+        raise BadInput("training", "the shards hold no text", "check the shards")
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=options.vocabulary,
+        special_tokens=[END_OF_TEXT],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(texts, trainer, length=len(texts))
+    torch.manual_seed(options.seed)
+    config = GPTNeoXConfig(
+        vocab_size=tokenizer.get_vocab_size(),
+        hidden_size=options.hidden,
+        num_hidden_layers=options.layers,
+        num_attention_heads=options.heads,
+        intermediate_size=4 * options.hidden,
+        max_position_embeddings=options.context,
+        bos_token_id=0,
+        eos_token_id=0,
+        use_cache=False,
+        tie_word_embeddings=options.one_embedding,
+    )
+    wrapped = PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        bos_token=END_OF_TEXT,
+        eos_token=END_OF_TEXT,
+        model_max_length=options.context,
+    )
+    return GPTNeoXForCausalLM(config).train(), wrapped
 
 
 def _texts(shards: Sequence[Path], n_characters: int, text_field: str) -> Iterator[str]:
@@ -104,29 +136,29 @@ def _texts(shards: Sequence[Path], n_characters: int, text_field: str) -> Iterat
                 break
 
 
-def _rows(texts: Sequence[str], learner: Learner) -> np.ndarray:
-    """Return the token ids (uint32) of the texts, joined and cut into rows of the context's length.
+def _rows(texts: Sequence[str], tokenizer: Any, context: int) -> np.ndarray:
+    """Return the token ids (uint32) of the texts, joined and cut into rows of ``context`` tokens.
 
     BOS precedes each text. An incomplete last row is dropped.
     """
     parts = [np.empty(0, np.uint32)]
     for start in range(0, len(texts), _TEXTS_AT_ONCE):
-        encoded = learner.encode(texts[start : start + _TEXTS_AT_ONCE])
-        parts += [np.array([learner.bos, *ids], np.uint32) for ids in encoded]
+        some = texts[start : start + _TEXTS_AT_ONCE]
+        encoded = tokenizer(some, add_special_tokens=False, verbose=False)["input_ids"]
+        parts += [np.array([tokenizer.bos_token_id, *ids], np.uint32) for ids in encoded]
     joined = np.concatenate(parts)
-    return joined[: len(joined) // learner.context * learner.context].reshape(-1, learner.context)
+    return joined[: len(joined) // context * context].reshape(-1, context)
 
 
 def _run(
     rows: np.ndarray,
-    learner: Learner,
+    model: Any,
     options: TrainOptions,
     name: str,
     progress: StepProgress | None,
 ) -> dict[str, Any]:
     """Train on ``rows`` of token ids, and return figures for ``trained_model``."""
-    model, tokens_of_step = learner.model, options.batch_rows * learner.context
-    weights = trainable(model)
+    weights, tokens_of_step = trainable(model), options.batch_rows * options.context
     optimizer = torch.optim.AdamW(
         weights,
         lr=options.learning_rate,
@@ -136,7 +168,7 @@ def _run(
     )
     n_steps = max(1, min(options.max_tokens, options.max_epochs * rows.size) // tokens_of_step)
     warmup = min(options.warmup_steps, n_steps // 2)
-    schedule = get_cosine_with_min_lr_schedule_with_warmup_lr_rate(
+    schedule = transformers.get_cosine_with_min_lr_schedule_with_warmup_lr_rate(
         optimizer, warmup, n_steps, min_lr_rate=0.1
     )
     losses: list[float] = []
@@ -148,10 +180,9 @@ def _run(
             progress(step, n_steps, note=f"loss {losses[-1]:.3f}")
 
     numbers = itertools.islice(shuffled(len(rows), options.batch_rows, options.seed), n_steps)
-    batches = (_parts(model, rows[batch], learner.n_parts) for batch in numbers)
+    batches = (_parts(model, rows[batch]) for batch in numbers)
     start = time.monotonic()
-    how = (optimizer, options.clip_norm, f"training {name}")
-    fit(weights, batches, *how, after, learner.n_lanes)
+    fit(weights, batches, optimizer, options.clip_norm, f"training {name}", after, _N_PARTS)
     return {
         "n_parameters": sum(p.numel() for p in model.parameters()),
         "n_steps": n_steps,
@@ -162,10 +193,10 @@ def _run(
     }
 
 
-def _parts(model: Any, batch: np.ndarray, n_parts: int) -> list[Part]:
+def _parts(model: Any, batch: np.ndarray) -> list[Part]:
     """Split a batch of rows into parts, whose ``loss`` adds up to the mean per token, in nats."""
-    rows = torch.from_numpy(batch.astype(np.int64)).to(model.device)
-    parts = rows.tensor_split(min(n_parts, len(rows)))
+    rows = torch.from_numpy(batch.astype(np.int64))
+    parts = rows.tensor_split(min(_N_PARTS, len(rows)))
     return [partial(_loss, model, part, len(part) / len(rows)) for part in parts]
 
 
@@ -173,7 +204,7 @@ def _loss(model: Any, rows: torch.Tensor, share: float) -> tuple[torch.Tensor, F
     """Return the mean loss of ``rows``, multiplied by their ``share`` of the batch."""
     targets = torch.full_like(rows, _NO_TARGET)
     targets[:, :-1] = rows[:, 1:]
-    with torch.autocast(rows.device.type, torch.bfloat16, enabled=_products(model) == "bfloat16"):
+    with torch.autocast("cpu", torch.bfloat16, enabled=_has_bfloat16()):
         logits = model(input_ids=rows, use_cache=False).logits
     loss = share * torch.nn.functional.cross_entropy(
         logits.flatten(0, 1).float(), targets.flatten(), ignore_index=_NO_TARGET
@@ -181,12 +212,10 @@ def _loss(model: Any, rows: torch.Tensor, share: float) -> tuple[torch.Tensor, F
     return loss, {"loss": loss.item()}
 
 
-def _products(model: Any) -> str:
-    """Return the type for matrix products: bfloat16 if the model's device has hardware for it."""
-    if model.device.type == "cuda":
-        return "bfloat16" if torch.cuda.is_bf16_supported() else "float32"
+def _has_bfloat16() -> bool:
+    """Return True if the processor has hardware for matrix products in bfloat16."""
     capabilities: dict[str, object] = getattr(torch.cpu, "get_capabilities", dict)()
-    return "bfloat16" if any(capabilities.get(name) for name in _BFLOAT16) else "float32"
+    return any(capabilities.get(name) for name in _BFLOAT16)
 
 
 def trainable(model: Any) -> list[torch.nn.Parameter]:
@@ -262,4 +291,4 @@ def check_finite(figures: Figures, what: str, step: int) -> None:
     """Raise ``BadInput`` about ``what`` if a figure of ``step`` (from 1) is not finite."""
     if not all(map(math.isfinite, figures.values())):
         problem = f"a loss or its gradient is not finite at step {step}"
-        raise BadInput(what, problem, "try a lower learning rate")
+        raise BadInput(what, problem, "try another seed, or a lower learning rate")

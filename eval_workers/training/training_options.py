@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, TypeAlias
 
 from pydantic import Field
@@ -11,9 +11,8 @@ from pydantic.dataclasses import dataclass as options_class
 
 from plumbline.eval_workers.disclosure.word_probabilities import WORD_LIST
 from plumbline.eval_workers.models.model_options import ModelOptions
-from plumbline.eval_workers.models.ngram_model import NgramOptions
 from plumbline.warehouse.errors import UsageProblem
-from plumbline.warehouse.options import STRICT, words
+from plumbline.warehouse.options import STRICT
 
 #: Called after each step with the number of steps done, the total number of steps, and the last
 #: losses as text (`note`).
@@ -22,7 +21,7 @@ StepProgress: TypeAlias = Callable[..., None]
 
 @dataclass(frozen=True)
 class TrainOptions:
-    """Model size and training settings. For a model that is continued, the first four are 0.
+    """Model size and training settings.
 
     ``vocabulary`` is an upper limit (a small text may not have that many merges). ``max_tokens``
     and ``max_epochs`` limit the tokens read; a small text is repeated. ``learning_rate`` is the
@@ -52,18 +51,14 @@ FIVE_GRAM = "5gram"
 #: `closed` is for the closed world, where a vocabulary of 2,560 holds every word whole. Its heads
 #: are 32 wide, the smallest width that vLLM runs on a CPU. It takes about 100 s on two cores.
 #: `small` is for real text and takes about four minutes on one CPU core.
-#: `continue` is for an existing model; rows are shorter if the model's context is.
 PRESETS = {
     "closed": TrainOptions(2560, 96, 2, 3, 64, 16, 1e-2, 1_600_000, one_embedding=True),
     "small": TrainOptions(4096, 128, 3, 4, 128, 16, 3e-3, max_tokens=2_400_000),
-    "continue": TrainOptions(0, 0, 0, 0, 512, 16, 1e-4, max_tokens=2_400_000),
 }
 
 
-def preset(
-    name: str, seed: int = 0, max_tokens: int | None = None, learning_rate: float | None = None
-) -> TrainOptions:
-    """Return a preset's options with this seed, limit and rate (``None`` keeps the preset's).
+def preset(name: str, seed: int = 0, max_tokens: int | None = None) -> TrainOptions:
+    """Return a preset's options with this seed and limit (``None`` keeps the preset's).
 
     >>> preset("small", max_tokens=1000).max_tokens
     1000
@@ -72,92 +67,7 @@ def preset(
         names = ", ".join((*PRESETS, FIVE_GRAM))
         raise UsageProblem(f"preset {name!r}", f"unknown, there are {names}")
     usual = PRESETS[name]
-    return replace(
-        usual,
-        seed=seed,
-        max_tokens=max_tokens or usual.max_tokens,
-        learning_rate=learning_rate or usual.learning_rate,
-    )
-
-
-@dataclass(frozen=True)
-class Base:
-    """A model to continue: its hub id or directory, how to load it, and a new adapter's rank.
-
-    Raises ``UsageProblem`` for weights that are too coarse to train without an adapter.
-    """
-
-    model: str
-    how: ModelOptions = field(default_factory=ModelOptions)
-    lora: int | None = None
-
-    def __post_init__(self) -> None:
-        for option, value in (("dtype", self.how.dtype), ("quantisation", self.how.quantisation)):
-            if self.lora is None and value not in ("float32", None):
-                problem = "is too coarse for small steps"
-                raise UsageProblem(f"--{option} {value}", problem, "also give --lora RANK")
-
-
-@options_class(frozen=True, kw_only=True, config=STRICT)
-class LearnerOptions:
-    """The model to train: a new model of a preset's size, or an existing model."""
-
-    preset: Annotated[
-        str | None,
-        Field(
-            description="small; closed, for the closed world; 5gram, which counts n-grams; or "
-            "continue, with --base."
-        ),
-    ] = None
-    max_tokens: Annotated[
-        int | None,
-        Field(gt=0, le=10**12, description="Maximum tokens to train on; default: the preset's."),
-    ] = None
-    learning_rate: Annotated[
-        float | None,
-        Field(gt=0, le=100, description="Peak learning rate; default: the preset's."),
-    ] = None
-    base: Annotated[
-        str | None, Field(description="Continue this causal model: hub id or directory.")
-    ] = None
-    lora: Annotated[
-        int | None,
-        Field(gt=0, le=65_536, description="Train only a LoRA adapter of this rank for --base."),
-    ] = None
-
-    def training(self, seed: int = 0) -> TrainOptions | NgramOptions:
-        """Return the options of the training. The preset ``5gram`` takes no other option.
-
-        >>> LearnerOptions().training().context, LearnerOptions(base="gpt2").training().context
-        (128, 512)
-        >>> LearnerOptions(preset="5gram").training().order
-        5
-        """
-        if self.preset == FIVE_GRAM:
-            if others := words(replace(self, preset=None)) or ["--seed"] * (seed > 0):
-                problem = "counts the whole text, and draws nothing at random"
-                raise UsageProblem(f"preset {self.preset}", problem, f"leave out {others[0]}")
-            return NgramOptions()
-        name = self.preset or ("small" if self.base is None else "continue")
-        if (name == "continue") != (self.base is not None):
-            fix = "use the preset continue with --base, and with nothing else"
-            raise UsageProblem(f"preset {name}", "does not fit the model to train", fix)
-        return preset(name, seed, self.max_tokens, self.learning_rate)
-
-    def continued(self, how: ModelOptions) -> Base | None:
-        """Return the model to continue, if any, with the options for loading it.
-
-        Raises ``UsageProblem`` for options that don't apply.
-
-        >>> LearnerOptions(base="gpt2", lora=8).continued(ModelOptions(dtype="bfloat16")).lora
-        8
-        """
-        if self.base is not None:
-            return Base(self.base, how, self.lora)
-        if others := ["--lora"] if self.lora is not None else words(how):
-            problem = "is for a model that is continued"
-            raise UsageProblem(others[0], problem, "give --base MODEL")
-        return None
+    return replace(usual, seed=seed, max_tokens=max_tokens or usual.max_tokens)
 
 
 LOSSES = ("distance", "total", "difference")

@@ -7,6 +7,7 @@ import os
 import pickle
 import subprocess
 import sys
+import tempfile
 import threading
 import traceback
 from collections import deque
@@ -26,7 +27,6 @@ from plumbline.warehouse.cores import n_cores
 from plumbline.warehouse.errors import BadInput, Interrupted
 from plumbline.warehouse.input.remote_files import located
 from plumbline.warehouse.paths import Address
-from plumbline.warehouse.storage.locks import temporary_directory
 from plumbline.warehouse.storage.store import Staged
 from plumbline.warehouse.text.escape import sql_text
 from plumbline.warehouse.text.progress import Update, progress
@@ -92,11 +92,11 @@ class LocalEngine:
         """Write the occurrences of each word, each part sorted; returns how many words."""
         import duckdb
 
-        with temporary_directory(self._work, "merge-") as directory:
+        with tempfile.TemporaryDirectory(dir=self._work) as directory:
             limit = f"{self._memory_bytes // 2 >> 20}MiB"
             settings: dict[str, str | bool | int | float | list[str]] = {
                 "memory_limit": limit,
-                "temp_directory": str(directory),
+                "temp_directory": directory,
                 "threads": n_cores(),
                 "preserve_insertion_order": False,
             }
@@ -134,7 +134,7 @@ class LocalEngine:
             [x for file in words.parts() for x in pq.read_table(file)["word"].chunks], pa.string()
         )
         ranks = column.cast(pa.large_string()).combine_chunks()
-        with temporary_directory(self._work, "merge-") as directory:
+        with tempfile.TemporaryDirectory(dir=self._work) as directory:
             pairs = PairSum(partials, ranks, all_pairs, Path(directory), self._memory_bytes // 2)
             what = f"merge pairs of {output.constants['corpus']}"
             with progress(what), closing(pairs.sums(BATCH_ROWS, what)) as rows:

@@ -9,7 +9,9 @@ checked before the file is used, since files may decay before they are merged ag
 from __future__ import annotations
 
 import json
+import shutil
 import time
+import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
@@ -29,7 +31,6 @@ from plumbline.warehouse.input.remote_files import describe, fingerprint, locate
 from plumbline.warehouse.paths import Address, json_object
 from plumbline.warehouse.run_records import config_hash
 from plumbline.warehouse.storage.data_files import write_file
-from plumbline.warehouse.storage.locks import new_directory
 from plumbline.warehouse.storage.place import sha256_of
 from plumbline.warehouse.storage.store import Store
 
@@ -40,8 +41,6 @@ TOTALS = ("n_documents_in", "n_documents", "n_rejected", "n_tokens", "n_kept_tok
 #: Kinds of two successive files: tokens (ids of words), and the words with these ids.
 _TOKENS_AND_WORDS = ("tokens", "words")
 _LEDGER = "ledger.json"
-#: How the names of attempts begin.
-ATTEMPT = "attempt-"
 
 
 @dataclass(frozen=True)
@@ -143,12 +142,14 @@ class ShardJob:
     Attributes:
         directory: directory of the partials.
         read_ahead: true if a core is free for a thread that decompresses.
+        staging: directory for unfinished counts, on the same disk (default: ``directory``).
     """
 
     directory: str
     targets: Targets
     options: CorpusOptions
     read_ahead: bool = False
+    staging: str | None = None
 
     def count(self, shard: str) -> ShardLedger:
         """Count one shard unless it has been counted already.
@@ -164,12 +165,16 @@ class ShardJob:
             size = file.n_bytes if file else 0
             folder = Path(self.directory, digest)
             if not folder.exists():
-                with new_directory(folder.parent, ATTEMPT) as attempt:
+                attempt = Path(self.staging or self.directory, uuid.uuid4().hex)
+                attempt.mkdir(parents=True)
+                try:
                     writer = _Writer(attempt)
                     totals = self._count(path, digest, writer)
                     seconds = time.monotonic() - started
                     ledger = ShardLedger(shard, digest, "counted", None, size, **totals)
                     writer.publish(replace(ledger, seconds=seconds), folder)
+                finally:
+                    shutil.rmtree(attempt, ignore_errors=True)
             return _ledger(folder, shard)
         except PlumblineError as e:
             seconds = time.monotonic() - started

@@ -274,15 +274,12 @@ def _add_association(store: Store, inquiry: _Inquiry, rows: Sequence[Row]) -> No
     row_of_corpus, targets = inquiry.evidence.corpus, contrast.split("/")
     sides = sides_of(store, row_of_corpus, contrast)
     is_asked = ds.field("word").isin(pa.array([row["word"] for row in rows], pa.string()))
-    deltas = store.read("word_delta", is_asked & (ds.field("contrast") == contrast), corpus=corpus)
     of_targets = ds.field("target").isin(targets)
     associations = store.read("word_association", is_asked & of_targets, corpus=corpus)
-    error = {r["word"]: r["delta_nats_se"] for r in deltas.to_pylist()}
     pmi = {(r["word"], r["target"]): r["pmi_nats"] for r in associations.to_pylist()}
     for row in rows:
         row["per_million"] = 1e6 * row["n_word"] / row_of_corpus["n_kept_tokens"]
         row["frequency_rank"] = 1 + int((n_word > row["n_word"]).sum())
         row["pmi_f_nats"] = pmi.get((row["word"], targets[0])) if len(targets) == 2 else None
         row["pmi_m_nats"] = pmi.get((row["word"], targets[-1])) if len(targets) == 2 else None
-        row["delta_nats_count_se"] = error.get(row["word"])
         row["side_a"], row["side_b"] = sides

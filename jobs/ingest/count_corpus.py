@@ -15,7 +15,6 @@ from plumbline.jobs.counting.corpus_lookup import sole_writer
 from plumbline.jobs.counting.local_engine import LocalEngine
 from plumbline.jobs.counting.merge import Output
 from plumbline.jobs.counting.partials import (
-    ATTEMPT,
     TOTALS,
     ShardJob,
     ShardLedger,
@@ -27,7 +26,7 @@ from plumbline.jobs.kernel.corpus_options import CorpusOptions
 from plumbline.jobs.kernel.counter import warm_up
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.run_records import recorded
-from plumbline.warehouse.storage.locks import remove_abandoned
+from plumbline.warehouse.storage.place import staging
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.progress import Update, progress
 
@@ -44,7 +43,7 @@ def engine_of(store: Store, memory_bytes: int, master: str | None = None) -> Eng
     ``memory_bytes`` is the memory limit of each process on this machine.
     """
     if not on_spark(master):
-        return LocalEngine(store.work_directory("merge"), memory_bytes)
+        return LocalEngine(staging(store.place), memory_bytes)
     from plumbline.jobs.spark.engine import SparkEngine
 
     return SparkEngine(master)
@@ -101,7 +100,8 @@ def count_corpus(
                 # Compile the kernel once, before other processes need it.
                 warm_up()
                 engine = engine_of(store, options.memory_bytes, master)
-                job = ShardJob(str(where.resolve()), targets, options)
+                attempts = str(staging(store.place).resolve())
+                job = ShardJob(str(where.resolve()), targets, options, staging=attempts)
                 ledgers = _count_shards(engine, shards, job, update)
             counted = _Merge(engine, store, corpus, options, where, ledgers, run).write()
             check_failed(counted.ledgers)
@@ -129,7 +129,6 @@ def _count_shards(
     distinct = {path.resolve(): path for path in shards}
     paths = {str(path.absolute()): str(path) for path in distinct.values()}
     ledgers = {ledger.shard: ledger for ledger in engine.count(list(paths), job, update)}
-    remove_abandoned(Path(job.directory), ATTEMPT)
     return [replace(ledgers[path], shard=name) for path, name in paths.items()]
 
 

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from plumbline.eval_workers.models import one_model_kept, open_backend
+from plumbline.eval_workers.models import open_backend
 from plumbline.eval_workers.models.local.source import is_ngram
 from plumbline.eval_workers.models.model_options import OF_SCORES
 from plumbline.pipelines import environment_errors
@@ -197,13 +197,12 @@ class Parts:
 
     def do(self, stages: Sequence[Stage]) -> None:
         """Do the stages in order; print the number of each and what it does."""
-        with one_model_kept():
-            for number, stage in enumerate(stages, 1):
-                say(f"{number}/{len(stages)} {stage.doing} ...", err=True)
-                try:
-                    stage.work()
-                except (NothingUsed, ModelChanged) as e:
-                    self.errors.append(e)
+        for number, stage in enumerate(stages, 1):
+            say(f"{number}/{len(stages)} {stage.doing} ...", err=True)
+            try:
+                stage.work()
+            except (NothingUsed, ModelChanged) as e:
+                self.errors.append(e)
 
     def all(self) -> list[Stage]:
         """Return all stages, in order."""
@@ -371,7 +370,6 @@ class Parts:
     def _score(self, model: ModelPlan) -> None:
         given = {"models": None, "name": model.given_name, **vars(model.options)}
         given |= {"model": (self._location(model),), "benchmark": self.plan.scored()}
-        given |= {"workers": model.workers} if model.workers else {}
         self._do("score", model.name, **given)
 
     def _fairpair(self, model: ModelPlan) -> None:

@@ -16,7 +16,6 @@ from plumbline.pipelines.command.failures import Failures
 from plumbline.pipelines.command.fields import BenchmarkNames, InputDirectory
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.options import MOST, part
-from plumbline.warehouse.text.escape import say
 
 if TYPE_CHECKING:
     from plumbline.eval_workers.scoring.pair_choices import Chosen
@@ -56,12 +55,6 @@ class Score(ModelOptions, Command):
         int | None,
         Field(ge=1, le=MOST, description="Pairs of each benchmark to score; default: all."),
     ] = None
-    workers: Annotated[
-        int,
-        Field(
-            ge=1, le=1024, description="Processes on this machine; each has its own GPUs or cores."
-        ),
-    ] = 1
 
     def __post_init__(self) -> None:
         if bool(self.model) == bool(self.models):
@@ -123,15 +116,12 @@ class Score(ModelOptions, Command):
 
         benchmarks, how = tuple(dict.fromkeys(self.benchmark)), part(ModelOptions, self)
         if not self.models:
-            given = (how, benchmarks, self.workers, self.name, self.limit)
+            given = (how, benchmarks, self.name, self.limit)
             return [Task(model, *given) for model in dict.fromkeys(self.model)]
-        tasks = []
-        for m in load_available(self.models):
-            n_workers = m.workers or self.workers
-            tasks.append(
-                Task(m.id, m.options(how), benchmarks, n_workers, m.given_name, self.limit)
-            )
-        return tasks
+        return [
+            Task(m.id, m.options(how), benchmarks, m.given_name, self.limit)
+            for m in load_available(self.models)
+        ]
 
 
 def _score(context: Context, task: Task, done: list[ScoredBenchmark]) -> None:
@@ -143,9 +133,7 @@ def _score(context: Context, task: Task, done: list[ScoredBenchmark]) -> None:
     try:
         scored = score_benchmarks(
             *(context.store, task.model, task.benchmarks, task.options, context.run_id),
-            n_workers=task.n_workers,
             limit=task.limit,
-            say=lambda line: say(line, err=True),
         )
     except NothingUsed as e:
         done += e.outcomes

@@ -1,4 +1,4 @@
-"""`plumbline train`: train a small model on a corpus, or continue one."""
+"""`plumbline train`: train a small model on a corpus."""
 
 from __future__ import annotations
 
@@ -9,25 +9,23 @@ from typing import Annotated
 
 from pydantic import Field
 
-from plumbline.eval_workers.models.model_options import OF_SCORES, ModelOptions
 from plumbline.eval_workers.models.ngram_model import NgramOptions
 from plumbline.eval_workers.training import trained_models
-from plumbline.eval_workers.training.training_options import Base, LearnerOptions, TrainOptions
+from plumbline.eval_workers.training.training_options import FIVE_GRAM, TrainOptions, preset
 from plumbline.jobs.kernel.corpus_options import RecordOptions
 from plumbline.pipelines.command.base import Command, Context, Done, Row, planned
 from plumbline.pipelines.command.fields import OutputDirectory, Seed, Shards
+from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.input.shards import expand_shards
-from plumbline.warehouse.options import part, words
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.progress import progress
 
 
-class Train(LearnerOptions, ModelOptions, RecordOptions, Command):
+class Train(RecordOptions, Command):
     """Train a small GPT-NeoX on a corpus, in minutes on a CPU, to see what it learns from the text.
 
     --preset 5gram counts the text's n-grams of up to five words instead, as a control for what a
-    neural model learns beyond them. --base continues an existing model or trains an adapter for it;
-    --revision and other loading options apply to the base.
+    neural model learns beyond them.
 
     An interrupted training starts over; a finished one is not repeated.
 
@@ -35,10 +33,6 @@ class Train(LearnerOptions, ModelOptions, RecordOptions, Command):
     """
 
     makes_warehouse = True
-    without = (
-        *("adapter", "backend", "base_url", "concurrency", "tensor_parallel", *OF_SCORES),
-        *("batch_tokens", "bos"),
-    )
 
     shards: Shards
     name: Annotated[str, Field(description="Name of the model.")]
@@ -46,12 +40,24 @@ class Train(LearnerOptions, ModelOptions, RecordOptions, Command):
     out: Annotated[OutputDirectory, Field(description="Directory for trained models.")] = Path(
         "models"
     )
+    preset: Annotated[
+        str,
+        Field(description="small; closed, for the closed world; or 5gram, which counts n-grams."),
+    ] = "small"
+    max_tokens: Annotated[
+        int | None,
+        Field(gt=0, le=10**12, description="Maximum tokens to train on; default: the preset's."),
+    ] = None
     seed: Annotated[Seed, Field(description="Seed of the weights and the order of texts.")] = 0
 
-    def how(self) -> tuple[TrainOptions | NgramOptions, Base | None]:
-        """Return the training options, and the model to continue, if any."""
-        learner = part(LearnerOptions, self)
-        return learner.training(self.seed), learner.continued(part(ModelOptions, self))
+    def training(self) -> TrainOptions | NgramOptions:
+        """Return the preset's options. The preset ``5gram`` takes no seed and no limit."""
+        if self.preset != FIVE_GRAM:
+            return preset(self.preset, self.seed, self.max_tokens)
+        if self.seed or self.max_tokens is not None:
+            problem = "counts the whole text, and draws nothing at random"
+            raise UsageProblem("preset 5gram", problem, "leave out --seed and --max-tokens")
+        return NgramOptions()
 
     def check(self) -> None:
         """Raise for contradictory options, names that are paths, and missing shards.
@@ -60,7 +66,7 @@ class Train(LearnerOptions, ModelOptions, RecordOptions, Command):
         """
         from plumbline.jobs.counting.corpus_lookup import corpus_row
 
-        self.how(), trained_models.plain_name(self.name), expand_shards(self.shards)
+        self.training(), trained_models.plain_name(self.name), expand_shards(self.shards)
         store = Store.existing(self.warehouse)
         if store is not None and store.read("corpus").num_rows:
             corpus_row(store, self.corpus)
@@ -68,24 +74,20 @@ class Train(LearnerOptions, ModelOptions, RecordOptions, Command):
     def plan(self, store: Store | None) -> Iterator[Row]:
         """Yield the text, the tokens to train on, and whether a model of that name exists."""
         yield planned(self.corpus, "shards", len(expand_shards(self.shards)))
-        options, base = self.how()
+        options = self.training()
         if isinstance(options, TrainOptions):
-            note = f"limit for {base.model if base else 'a new model'}"
-            yield planned(self.name, "tokens to train on", options.max_tokens, "tokens", note)
+            yield planned(self.name, "tokens to train on", options.max_tokens, "tokens", "at most")
         if trained_models.read_marker(self.out / self.name) is not None:
             note = "kept if trained the same way, else replaced"
             yield planned(self.name, "is there", 1, "model", note)
 
     def run(self, context: Context) -> Done:
-        options, base = self.how()
+        shards, options = expand_shards(self.shards), self.training()
         with progress(f"train {self.name}", "steps") as update:
-            trained = trained_models.train_model(
-                *(expand_shards(self.shards), self.name, self.corpus, options, self.out, update),
-                *(self.text_field, base),
-            )
+            given = (shards, self.name, self.corpus, options, self.out, update, self.text_field)
+            trained = trained_models.train_model(*given)
         trained_models.record_model(context.store, trained, context.run_id)
-        model, scoring = trained.scored(base)
-        line = shlex.join(["plumbline", "score", "--model", model, *words(scoring)])
+        line = shlex.join(["plumbline", "score", "--model", str(trained.path)])
         names = ("n_parameters", "n_steps", "n_tokens", "loss_start_nats", "loss_end_nats")
         row = {"model": self.name, **{name: getattr(trained, name) for name in names}}
         return Done(

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import shlex
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import asdict
 from typing import Annotated
 
 import pyarrow.compute as pc
@@ -18,7 +19,6 @@ from plumbline.warehouse.options import MOST
 from plumbline.warehouse.storage import check, compaction, log
 from plumbline.warehouse.storage.out_of_date import to_make_again
 from plumbline.warehouse.storage.store import Store
-from plumbline.warehouse.text.progress import progress
 
 _CHECK = "plumbline warehouse check"
 #: Most versions to print in a terminal.
@@ -30,7 +30,7 @@ class Check(Command):
 
     Also compares the tables of each counted corpus with its ledger, and finds leftover files. In an
     object store, reads the stored bytes, not local copies. Prints how to fix each problem; the
-    status is 3 if there are any.
+    status is 3 if there are any. A file that `compact` removes meanwhile is reported as missing.
 
     Example: plumbline warehouse check
     """
@@ -39,10 +39,7 @@ class Check(Command):
 
     def run(self, context: Context) -> Done:
         """Return one row per problem, and an error if there is one."""
-        with progress("check", "files") as update:
-            faults = check.check(context.store, update=update)
-        rows: list[Row] = [{**asdict(fault), "path": str(fault.path)} for fault in faults]
-        rows += _ledger_problems(context.store)
+        rows: list[Row] = [*check.check(context.store), *_ledger_problems(context.store)]
         state = context.store.snapshot()
         noted = [*state.kept, *to_make_again(state.out_of_date)]
         if not rows:
@@ -148,7 +145,7 @@ class Restore(Command):
 
 
 class Runs(Command):
-    """List runs, newest first, or show one: its options, versions, seeds and what it wrote.
+    """List runs, newest first, or show one: its options, versions and rejected rows.
 
     Also says how named models changed since their previous versions.
 
@@ -181,21 +178,20 @@ class Runs(Command):
         return Done(rows=rows, said=_changes(store), next=next_line)
 
     def _one(self, store: Store) -> Done:
-        details = run_records.details(store, self.run_id)
+        run = run_records.find(store, self.run_id)
+        reasons = store.read("reject", pc.field("run_id") == run["run_id"])["reason"].to_pylist()
         parts = {
-            "option": run_records.flat(details.pop("options")),
-            "seed": details.pop("seeds"),
-            "version": details.pop("versions"),
-            "rows written that are still there": details.pop("written"),
-            "rejected rows by reason": details.pop("rejects"),
+            "option": run_records.flat(json.loads(run.pop("config"))),
+            "version": json.loads(run.pop("packages")),
+            "rejected rows by reason": dict(Counter(reasons).most_common()),
         }
         rows = [
             {"of": of, "name": name, "value": "" if value is None else str(value)}
-            for of, part in {"run": details, **parts}.items()
+            for of, part in {"run": run, **parts}.items()
             for name, value in part.items()
             if of != "run" or value is not None
         ]
-        return Done(rows=rows, said=_changes(store, str(details["run_id"])))
+        return Done(rows=rows, said=_changes(store, str(run["run_id"])))
 
 
 def _changes(store: Store, run_id: str = "") -> list[str]:

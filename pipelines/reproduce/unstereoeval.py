@@ -50,7 +50,7 @@ _SIZES = f"""
     ORDER BY benchmark, corpus, measure
 """
 _CHANGES = f"""
-    SELECT benchmark, subset, measure, unit, n_models, n_fell, n_rose,
+    SELECT benchmark, subset, measure, n_models, n_fell, n_rose,
         difference, difference_low, difference_high
     FROM deduplication_mean() WHERE {_OF_RELEASE} ORDER BY ALL
 """

@@ -108,7 +108,7 @@ class Outputs:
 
     def texts(self) -> dict[str, str]:
         """Return what commands printed and print, the report's pages, and cards, by name."""
-        queries = [["sql", q.query, "--format", "csv"] for q in questions()]
+        queries = [["sql", query, "--format", "csv"] for _, _, query in questions()]
         reading = [expanded(tuple(shlex.split(line)), {}) for line in READING]
         report = run(["report", "--out", "pages"])
         printed = [*self.printed, *map(run, reading), *map(_sorted, map(run, queries)), report]

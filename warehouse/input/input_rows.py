@@ -6,7 +6,8 @@ import csv
 import io
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -159,21 +160,12 @@ def rejected(
     return {**partition, **source, "reason": reason, "excerpt": printable(excerpt)}
 
 
-def reasons(rejects: Sequence[Mapping[str, object]]) -> str:
-    """List the commonest reasons and their counts; reasons may differ in a word or number.
+def reasons(of_rejects: Iterable[str]) -> str:
+    """List the commonest reasons of rejects and their counts.
 
-    >>> causes = ["has 3 fields", "has 4 fields", "is empty"]
-    >>> reasons([{"reason": reason} for reason in causes])
-    '"has 3 fields" and alike (2), "is empty" (1)'
+    >>> reasons(["has 3 fields", "is empty", "is empty"])
+    '"is empty" (2), "has 3 fields" (1)'
     """
-    by_kind: dict[str, list[str]] = {}
-    for row in rejects:
-        # Reasons that differ only in the words they list count as one.
-        kind = re.sub(r"words?( '[^']*',?)+|\d+", "", str(row["reason"]))
-        by_kind.setdefault(kind, []).append(str(row["reason"]))
-    kinds = sorted(by_kind.values(), key=lambda alike: -len(alike))
-    listed = [
-        f'"{alike[0]}"{" and alike" if len(set(alike)) > 1 else ""} ({len(alike):,})'
-        for alike in kinds[:_REASONS]
-    ]
-    return ", ".join([*listed, *(["..."] if len(kinds) > _REASONS else [])])
+    counts = Counter(of_rejects).most_common()
+    listed = [f'"{reason}" ({n:,})' for reason, n in counts[:_REASONS]]
+    return ", ".join([*listed, *(["..."] if len(counts) > _REASONS else [])])

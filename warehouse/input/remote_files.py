@@ -49,7 +49,7 @@ _ENDPOINTS = (
     *("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT"),
     *("AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT"),
 )
-#: Codec that a file's suffix promises.
+#: Codecs of compressed files, by the suffix of the name.
 CODECS = {".zst": "zstd", ".gz": "gzip"}
 #: Allow windows up to 2 GiB (`zstd --long=31`). A window takes memory only as it fills.
 _ZSTD: dict[int, int] = {zstd.DecompressionParameter.window_log_max: 31}
@@ -163,18 +163,17 @@ def open_file(path: Path) -> io.BufferedReader:
 class ByteStream(io.RawIOBase):
     """The decompressed bytes of a file, in order, without a byte order mark; a context manager.
 
-    The first bytes say how a file is compressed, not its name. Opening and reading raise the errors
-    of :func:`reading`, also for a compressed file that is truncated or damaged, and for a file that
-    is not compressed though its name says so. A truncated uncompressed file isn't recognised.
+    The suffix of its name says how a file is compressed. Opening and reading raise the errors of
+    :func:`reading`, also for a compressed file that is truncated or damaged, and for a file that is
+    not compressed though its name says so. A truncated uncompressed file isn't recognised.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         with reading(path):
             self._raw = open_file(path)
-            first = self._raw.peek(4)[:4]
-            codec = _codec_of(first) or CODECS.get(path.suffix)
-            if codec and not first:
+            codec = CODECS.get(path.suffix)
+            if codec and not self._raw.peek(1):
                 raise OSError(f"an empty file is not a {codec} stream")
             self._file: Any = self._raw
             if codec == "gzip":  # zero bytes after a member are skipped
@@ -194,15 +193,6 @@ class ByteStream(io.RawIOBase):
 
     def __exit__(self, *_: object) -> None:
         self._raw.close()
-
-
-def _codec_of(first: bytes) -> str | None:
-    """Return the codec of a file that begins with these bytes; ``None`` for no codec."""
-    if first[:2] == b"\x1f\x8b":
-        return "gzip"
-    # A zstd file may also begin with a skippable frame, of one of sixteen kinds.
-    is_skipped = first[1:4] == b"\x2a\x4d\x18" and first[0] >> 4 == 5
-    return "zstd" if first[:4] == b"\x28\xb5\x2f\xfd" or is_skipped else None
 
 
 @contextmanager

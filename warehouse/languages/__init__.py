@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeAlias
 
 from pydantic import AfterValidator, Field, TypeAdapter
 
@@ -18,12 +18,16 @@ from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.plugins import Registry
 from plumbline.warehouse.text import toml_file
 from plumbline.warehouse.text.toml_file import Text, Words, WordsInOrder, read_text, toml_table
-from plumbline.warehouse.wordlists import WordList, WordListFile
+from plumbline.warehouse.wordlists import WordList
 
 ENGLISH = "en"
 
 
-@dataclass(frozen=True)
+#: The words of one text, sorted.
+_SortedWords: TypeAlias = Annotated[WordsInOrder, AfterValidator(lambda x: tuple(sorted(x)))]
+
+
+@toml_table
 class TokenRules:
     """All token rules of a language. Its tokens also depend on spaCy's version.
 
@@ -33,9 +37,13 @@ class TokenRules:
         added: further stop words.
     """
 
-    spacy: str
-    kept: tuple[str, ...] = ()
-    added: tuple[str, ...] = ()
+    spacy: Text
+    kept: _SortedWords = ()
+    added: _SortedWords = ()
+
+    def __post_init__(self) -> None:
+        if both := set(self.kept) & set(self.added):
+            raise ValueError(f"stop word {min(both)} is both kept and added")
 
     @property
     def text(self) -> str:
@@ -76,39 +84,19 @@ class PairTemplates:
 
 
 @toml_table
-class _StopWords:
-    kept: Words = frozenset()
-    added: Words = frozenset()
-
-    def __post_init__(self) -> None:
-        if both := self.kept & self.added:
-            raise ValueError(f"stop word {min(both)} is both kept and added")
-
-
-@toml_table
-class _LanguageFile:
-    description: Text
-    source: Text
-    spacy: Text
-    lists: Annotated[Mapping[str, WordListFile], Field(min_length=1)]
-    note: str = ""
-    stop_words: _StopWords = field(default_factory=_StopWords)
-    pairs: PairTemplates | None = None
-
-
-@dataclass(frozen=True)
 class Language:
-    """A language: its code or its file's stem, the file's content, and the file's text.
+    """A language: its code or its file's stem, the file's text, and the file's content.
 
     For English, ``rules`` is None, and ``lists`` and ``text`` are empty.
     """
 
     name: str
-    description: str
-    note: str
-    rules: TokenRules | None
-    lists: tuple[WordList, ...]
     text: str
+    description: Text
+    source: Text
+    rules: TokenRules | None
+    lists: Mapping[str, WordList]
+    note: str = ""
     pairs: PairTemplates | None = None
 
     @property
@@ -124,12 +112,11 @@ class Language:
         >>> load("fr").word_list("gendered").pairs[0].contrast
         'elle/il'
         """
-        for listed in self.lists:
-            if listed.name == name:
-                return listed
+        if name in self.lists:
+            return self.lists[name]
         if not self.rules or name.endswith(".toml"):
             return wordlists.load(name)
-        fix = f"it has {', '.join(x.name for x in self.lists)}; or give the path of a .toml file"
+        fix = f"it has {', '.join(self.lists)}; or give the path of a .toml file"
         raise UsageProblem(f"word list {name!r}", f"unknown in language {self.name}", fix)
 
 
@@ -145,7 +132,7 @@ def load(name: str) -> Language:
     language. Raises ``BadInput``, with the key and the reason, for an invalid file.
     """
     if name == ENGLISH:
-        return Language(ENGLISH, "English", "", None, (), "")
+        return Language(ENGLISH, "", "English", "spaCy's rules", None, {})
     path = Path(name)
     if path.suffix != ".toml":
         return parse(name, LANGUAGES.text(name))
@@ -159,10 +146,9 @@ def parse(name: str, text: str, what: str = "") -> Language:
     """Make a language from the text of its file. Raises ``BadInput`` for invalid text."""
     what = what or f"language {name}"
     content = toml_file.parsed(text, what)
-    if isinstance(listed := content.get("lists"), dict):
-        content["lists"] = {key: wordlists.neutral(table) for key, table in listed.items()}
-    file = toml_file.checked(_LanguageFile, content, what)
-    words = (tuple(sorted(x)) for x in (file.stop_words.kept, file.stop_words.added))
-    rules = TokenRules(file.spacy, *words)
-    lists = tuple(list_file.named(key) for key, list_file in file.lists.items())
-    return Language(name, file.description, file.note, rules, lists, text, file.pairs)
+    if isinstance(lists := content.get("lists"), dict):
+        content["lists"] = {
+            key: {**table, "name": key} if isinstance(table, dict) else table
+            for key, table in lists.items()
+        }
+    return toml_file.checked(Language, content, what, name=name, text=text)

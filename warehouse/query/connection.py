@@ -13,7 +13,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
 from functools import cache
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -75,8 +74,7 @@ def connect(
     views, tables = _needed(text)
     for table in tables:  # empty at first: DuckDB would read all files for each view on them
         connection.execute(_view(table, [], []))
-    for view in views:
-        (name, *_) = _CREATED.findall(view)
+    for name, view in views:
         with package_views().one_line(name, "expected a query over tables and views"):
             connection.execute(view)
     allowed: list[str] = []
@@ -96,24 +94,23 @@ def opened(source: str | Path | OpenWarehouse) -> OpenWarehouse:
     return OpenWarehouse.open(source, create=False)
 
 
-def _needed(text: str | None, name: re.Pattern[str] = _WORD) -> tuple[list[str], list[Table]]:
-    """Return the texts of the views, and the tables, that a query uses; all if it is ``None``.
+def _needed(
+    text: str | None, name: re.Pattern[str] = _WORD
+) -> tuple[list[tuple[str, str]], list[Table]]:
+    """Return names and texts of the views, and the tables, that a query uses; all for ``None``.
 
     ``name`` matches what may be the name of a table or view in a text: by default, any word.
     Raises ``UsageProblem`` if a package's table has the name of a view of Plumbline.
     """
-    views: list[str] = []
+    views: list[tuple[str, str]] = []
     names = None if text is None or _LISTS.search(text) else set(name.findall(text.lower()))
-    added = (
-        package_view(added)
-        for added in reversed(package_views().added)
-        if names is None or added in names
-    )
-    for view in chain(added, reversed(own_views())):  # a view uses only earlier views
-        if names is None or names.intersection(_CREATED.findall(view)):
-            views.append(view)
+    own = [(_CREATED.findall(view), view) for view in own_views()]
+    added = [([view], "") for view in package_views().added]
+    for made, view in reversed([*own, *added]):  # a view uses only earlier views
+        if names is None or names.intersection(made):
+            views.append((made[0], view or package_views().text(made[0]).strip()))
             if names:
-                names |= set(name.findall(views[-1].lower()))
+                names |= set(name.findall(views[-1][1].lower()))
     tables = [TABLES[key] for key in TABLES if names is None or key in names]
     for table in tables:
         if table.name not in TABLES.data and table.name in package_views().made:
@@ -138,15 +135,6 @@ def package_views() -> Registry:
     """Return the registry of other packages' views, which can't have Plumbline's names."""
     ours = (*TABLES.data, *_CREATED.findall("\n".join(own_views())))
     return Registry("view", suffix=".sql", group="plumbline.views", made=ours)
-
-
-def package_view(name: str) -> str:
-    """Read the SQL that makes another package's view. Raises like ``Registry.text``."""
-    text, create = package_views().text(name).strip(), f"CREATE OR REPLACE VIEW {name}"
-    with package_views().one_line(name, f"expected {create} AS, and nothing else in the file"):
-        if _CREATED.findall(text) != [name]:
-            raise ValueError(f"it makes {', '.join(_CREATED.findall(text)) or 'no view'}")
-    return text
 
 
 def unfilled(connection: duckdb.DuckDBPyConnection, text: str) -> str:
@@ -199,7 +187,7 @@ def init_sql(source: str | Path | OpenWarehouse) -> str:
         paths = [str(store.path(file).resolve()) for file in files]
         allowed += paths
         parts.append(f"{_view(table, files, paths)};")
-    return "\n\n".join([*parts, *views, _allow(allowed)]) + "\n"
+    return "\n\n".join([*parts, *(view for _, view in views), _allow(allowed)]) + "\n"
 
 
 def _allow(paths: Sequence[str]) -> str:

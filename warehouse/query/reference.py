@@ -29,16 +29,6 @@ _MARKED = re.compile(
 
 
 @dataclass(frozen=True)
-class WorkedQuestion:
-    """A worked question: its number (from 1), the question, what the answer means, the query."""
-
-    number: int
-    question: str
-    meaning: str
-    query: str
-
-
-@dataclass(frozen=True)
 class Entry:
     """A view, table macro or function: its signature, kind, grain and description.
 
@@ -52,13 +42,11 @@ class Entry:
     description: str
 
 
-def questions() -> list[WorkedQuestion]:
-    worked = []
-    for number, name in enumerate(sql_names("examples"), 1):
-        comment, query = _comment(sql(name))
-        # The first line states the grain for maintainers, the second is the question.
-        worked.append(WorkedQuestion(number, comment[1], " ".join(comment[2:]), query))
-    return worked
+def questions() -> list[tuple[str, str, str]]:
+    """Return each worked question, what its answer means, and the query."""
+    comments = (_comment(sql(name)) for name in sql_names("examples"))
+    # The first line states the grain for maintainers, the second is the question.
+    return [(about[1], " ".join(about[2:]), query) for about, query in comments]
 
 
 def entries() -> list[Entry]:
@@ -138,8 +126,8 @@ def _reference_markdown() -> str:
 
 def _questions_markdown() -> str:
     return "\n\n".join(
-        f"### {q.number}. {q.question}\n\n{q.meaning}\n\n```sql\n{q.query}\n```"
-        for q in questions()
+        f"### {number}. {question}\n\n{meaning}\n\n```sql\n{query}\n```"
+        for number, (question, meaning, query) in enumerate(questions(), 1)
     )
 
 

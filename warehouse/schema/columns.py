@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import pyarrow as pa
 
-#: SQL type of each kind of column.
-_SQL_TYPES = {
-    "text": "VARCHAR",
-    "bool": "BOOLEAN",
-    "int": "BIGINT",
-    "int32": "INTEGER",
-    "float": "DOUBLE",
-    "float32": "FLOAT",
-    "time": "TIMESTAMPTZ",
+#: Arrow, SQL and Delta Lake type of each kind of column.
+_TYPES = {
+    "text": ("string", "VARCHAR", "string"),
+    "bool": ("bool", "BOOLEAN", "boolean"),
+    "int": ("int64", "BIGINT", "long"),
+    "int32": ("int32", "INTEGER", "integer"),
+    "float": ("float64", "DOUBLE", "double"),
+    "float32": ("float32", "FLOAT", "float"),
+    "time": ("", "TIMESTAMPTZ", "timestamp"),
 }
 
 
@@ -36,14 +36,16 @@ class Column:
     def type(self) -> pa.DataType:
         import pyarrow as pa
 
-        if self.kind == "time":
-            return pa.timestamp("us", tz="UTC")
-        arrow_names = {"text": "string", "int": "int64", "float": "float64"}
-        return pa.type_for_alias(arrow_names.get(self.kind, self.kind))
+        alias = _TYPES[self.kind][0]
+        return pa.type_for_alias(alias) if alias else pa.timestamp("us", tz="UTC")
 
     @property
     def sql_type(self) -> str:
-        return _SQL_TYPES[self.kind]
+        return _TYPES[self.kind][1]
+
+    @property
+    def delta_type(self) -> str:
+        return _TYPES[self.kind][2]
 
 
 @dataclass(frozen=True)

@@ -188,7 +188,6 @@ key: tuning /
     path: text -- directory of the adapter
     base: text -- the frozen model: hub id, or the name of a local model
     base_revision: text -- commit of the base, or hash of its content
-    base_dtype: text -- type of the base's weights
     base_quantisation: text? -- how the base was quantised; NULL if it was not
     probe_sets: text -- sets of prompts used for tuning, joined by `, `
     test_sets: text -- test sets that the prompts were checked against, joined by `, `
@@ -198,7 +197,6 @@ key: tuning /
     n_left_out: int [prompts] -- prompts left out for any reason, see `reject`
     prompts_hash: text -- hash of the prompts in their order
     word_list: text -- list of the gendered words in the loss
-    word_list_hash: text -- hash of these words
     distance_weight, total_weight, difference_weight: float -- of L_d, L_g, L_l; 0: not counted
     distance_smoothing: float [probability] -- e of L_d
     rank: int -- rank of the adapter's matrices
@@ -211,7 +209,7 @@ key: tuning /
     dev_sets: text? -- sets that the adapter was chosen by, joined by `, `; NULL: the last step
     n_dev_prompts: int? [prompts] -- prompts in these sets
     chosen_step: int? -- the step whose weights the adapter has; NULL: the last
-    dev_loss, dev_loss_end: float? -- weighted loss on dev prompts after chosen_step, the last step
+    dev_loss: float? -- weighted loss on dev prompts after chosen_step
     max_tokens: int [tokens] -- prompts longer than this, with a word after them, were left out
     clip_norm: float? -- norm to which the gradient is clipped; NULL: it isn't
     seed: int -- seed of initialisation, order and dropout

@@ -193,7 +193,6 @@ key: corpus / contrast word
     n_defined: int -- pairs of the contrast for which the word has both counts
     delta_nats: float? [nats] -- its lean, as in `word_delta`; NULL without a defined pair
     delta_nats_se: float? [nats] -- standard error over clusters; NULL below two of them
-    delta_nats_count_se: float? [nats] -- standard error from the counts, as in `word_delta`
     delta_nats_low, delta_nats_high: float? [nats] -- 95% interval; NULL below five clusters
     p: float? -- p-value of no lean: t over clusters; without a defined pair the exact test
     share_copied: float? -- share of co-occurrences in documents that occur more than once

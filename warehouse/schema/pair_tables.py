@@ -123,15 +123,11 @@ key: / model_key
     training_text: text? -- by the model's paper; empty: not published; NULL: not known
     run_id: text -- run that first used it
 
-trained_model: Models and adapters that Plumbline trained itself, with the corpus they learned from.
+trained_model: Models that Plumbline trained itself, with the corpus they learned from.
 by: train
 key: model /
     model: text -- name of the model
     revision: text -- hash of weights and tokenizer, as in `model`; changes with a new training
-    base: text? -- model whose training was continued; NULL for a new model
-    base_revision: text? -- revision of the base, as in `model`
-    lora_rank: int? -- rank of the adapter that was trained instead of the weights
-    adapter: text? -- the adapter, with the hash of its content, as in `model`
     path: text -- directory of the weights
     corpus: text -- corpus it was trained on
     seed: int -- seed of initialisation and order
@@ -237,7 +233,6 @@ key: benchmark / subset model_key groups corpus contrast ngram_key predictor
     n_pairs, n_words: int -- pairs of the regression, and the words that they are clustered by
     n_frames: int -- frames within which pairs are compared; frames of few words are pooled
     coefficient, coefficient_low, coefficient_high: float? -- nats of log ratio per unit
-    standardised, standardised_low, standardised_high: float? -- the same in standard deviations
     correlation, correlation_low, correlation_high: float? -- of this predictor alone
     partial_correlation, partial_correlation_low, partial_correlation_high: float? -- others fixed
     r2: float? [share] -- by all predictors, for pairs whose word was left out of the fit

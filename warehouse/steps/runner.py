@@ -2,22 +2,21 @@
 
 A step's missing items are cut into chunks by their content alone. A chunk's results are stored
 under ``_work`` at once. When all chunks are computed, their rows are published together. So running
-the same command again resumes it, with the same rows in the end as an uninterrupted run. Any number
-of workers may share the chunks, since a worker claims a chunk first. Workers are helpers of one
-command, or several commands, on one machine or on several that see the same warehouse.
+the same command again resumes it, with the same rows in the end as an uninterrupted run. Several
+commands may share the chunks, on one machine or on several that see the same warehouse, because a
+command claims a chunk before it computes it.
 """
 
 from __future__ import annotations
 
 import shutil
 import time
-from collections import Counter
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any
 
 from plumbline.warehouse.errors import BadInput, disk_problems
+from plumbline.warehouse.input.input_rows import reasons
 from plumbline.warehouse.steps.step import ChunkPlan, ComputedStep, Outcome, Row, Step
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.progress import progress
@@ -34,29 +33,22 @@ class NothingUsed(BadInput):
 
     @classmethod
     def of(cls, step: Step[Any], done: ComputedStep) -> NothingUsed | None:
-        """Make the error, with the commonest reason; ``None`` if there are rows or no rejects."""
-        reasons = [str(row["reason"]) for row in done.new.rejects]
-        if done.state.kept or done.new.rows or not reasons:
+        """Make the error, with the commonest reasons; ``None`` if there are rows or no rejects."""
+        rejects = [str(row["reason"]) for row in done.new.rejects]
+        if done.state.kept or done.new.rows or not rejects:
             return None
         # A reason begins with its subject, up to a colon.
-        ((commonest, n),) = Counter(r.partition(": ")[2] or r for r in reasons).most_common(1)
-        count_text = "" if n == len(reasons) else f" ({n:,} times)"
-        problem = f"could {step.verb} nothing of {step.label}: {commonest}{count_text}"
-        fix = f"table `reject` has all {len(reasons):,} reasons"
-        return cls(step.name(done.resource), problem, fix)
+        why = reasons(reason.partition(": ")[2] or reason for reason in rejects)
+        fix = f"table `reject` has all {len(rejects):,} reasons"
+        return cls(
+            step.name(done.resource), f"could {step.verb} nothing of {step.label}: {why}", fix
+        )
 
 
 def run_steps(
-    store: Store,
-    resource: Any,
-    steps: Sequence[Step[Outcome]],
-    run_id: str,
-    helped: Callable[[int], AbstractContextManager[object]] = nullcontext,
+    store: Store, resource: Any, steps: Sequence[Step[Outcome]], run_id: str
 ) -> list[Outcome]:
     """Compute the missing items of steps with an open resource, and publish their rows.
-
-    ``helped`` gets the number of chunks and returns a context manager; inside it, other processes
-    compute some of them. By default there are no such processes.
 
     Raises the errors of ``Step.check_resource`` before anything is computed. Raises ``NothingUsed``
     after all steps if one of them has no rows.
@@ -67,10 +59,7 @@ def run_steps(
     outcomes: list[Outcome] = []
     unused: list[NothingUsed] = []
     n_all, left = sum(plan.n_units for plan in plans), [plan.n_left() for plan in plans]
-    with (
-        helped(sum(len(plan.todo()) for plan in plans)),
-        progress(steps[0].verb, steps[0].unit) as update,
-    ):
+    with progress(steps[0].verb, steps[0].unit) as update:
         for k, (step, plan) in enumerate(zip(steps, plans, strict=True)):
 
             def tell(n_left: int, k: int = k, label: str = step.label) -> None:
@@ -82,7 +71,7 @@ def run_steps(
             outcomes.append(step.outcome(done, rate))
             if error := NothingUsed.of(step, done):
                 unused.append(error)
-            tell(0)  # another worker may have computed the last chunks
+            tell(0)  # another command may have computed the last chunks
     if unused:
         unused[0].outcomes = outcomes
         raise unused[0]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
 from typing import TypeAlias
 
@@ -19,84 +19,71 @@ from plumbline.warehouse.storage.log import Snapshot
 from plumbline.warehouse.storage.opening import reading
 from plumbline.warehouse.storage.place import File, command
 from plumbline.warehouse.storage.store import Store
+from plumbline.warehouse.text.progress import progress
 
 #: For the path of a data file: its table, its entry, and the newest version that has the file.
 _Files: TypeAlias = dict[str, tuple[str, File, int]]
 
 
-@dataclass(frozen=True)
-class WarehouseProblem:
-    """A file or directory that is damaged or could not be checked, with advice on how to fix it."""
-
-    path: Path
-    problem: str
-    fix: str
-
-
-def check(
-    store: Store, *, update: Callable[[int, int], None] = lambda *_: None
-) -> list[WarehouseProblem]:
+def check(store: Store) -> list[dict[str, str]]:
     """Return all problems of a warehouse, sorted by path, without writing to it.
 
-    Reads the data files of all kept versions, from the object store if the warehouse is in one, and
-    compares them with their hashes. Also checks that keys are unique in the newest version, and
+    Each is a damaged path, or one that can't be checked, with its ``problem`` and how to ``fix``
+    it. Reads the data files of all kept versions, from the object store if the warehouse is in one,
+    and compares them with their hashes. Also checks that keys are unique in the newest version, and
     lists files that ``compact`` would remove.
 
-    ``update`` is called with the number of files read so far and the number of all files. Raises
-    ``Interrupted`` if an object store fails or can't be reached.
+    Raises ``Interrupted`` if an object store fails or can't be reached.
     """
     newest = store.snapshot()
     files: _Files = {}
     faults = list(_logged(store, newest, files))
     good: dict[str, list[Path]] = {name: [] for name in newest.declared}
-    for done, (name, (table, file, version)) in enumerate(sorted(files.items())):
-        update(done, len(files))
-        where = store.root / name
-        try:
-            with reading(store.place, where):
-                path = store.place.local(file, stored=True)
-        except BadInput as e:
-            _, problem, fix = e.args
-            if version == newest.version:
-                faults.append(WarehouseProblem(where, problem, fix))
-            elif version in log.versions(store.place):  # not dropped by another compaction
-                problem = f"{problem}; only earlier versions hold it"
-                faults.append(WarehouseProblem(where, problem, fix))
-            continue
-        if version == newest.version and table in good:
-            good[table].append(path)
-    update(len(files), len(files))
+    with progress("check", "files") as update:
+        for done, (name, (table, file, version)) in enumerate(sorted(files.items()), 1):
+            where = store.root / name
+            try:
+                with reading(store.place, where):
+                    path = store.place.local(file, stored=True)
+                if version == newest.version and table in good:
+                    good[table].append(path)
+            except BadInput as e:
+                _, problem, fix = e.args
+                earlier = "" if version == newest.version else "; only earlier versions hold it"
+                faults.append(_problem(where, f"{problem}{earlier}", fix))
+            update(done, len(files))
     for name, paths in good.items():
         faults += _repeated_keys(store, TABLES[name], paths)
         if problem := delta.problem(store.place, name, newest.tables[name]):
             fix = f"{command(store.place, 'compact')} writes it again"
-            faults.append(WarehouseProblem(store.root / name / "_delta_log", problem, fix))
+            faults.append(_problem(store.root / name / "_delta_log", problem, fix))
     with suppress(BadInput):  # a commit is damaged or missing, as reported above
         for name, why in leftovers(store).items():
             path = store.place.scratch() / name
-            faults.append(WarehouseProblem(path, why, command(store.place, "compact")))
-    return sorted(faults, key=lambda problem: problem.path)
+            faults.append(_problem(path, why, command(store.place, "compact")))
+    return sorted(faults, key=itemgetter("path"))
 
 
-def _logged(store: Store, newest: Snapshot, files: _Files) -> Iterator[WarehouseProblem]:
+def _problem(path: Path, problem: str, fix: str) -> dict[str, str]:
+    return {"path": str(path), "problem": problem, "fix": fix}
+
+
+def _logged(store: Store, newest: Snapshot, files: _Files) -> Iterator[dict[str, str]]:
     """Add the files of all versions to ``files``; yield a problem for each unreadable commit."""
     for version in range(newest.version, newest.oldest - 1, -1):
         where = store.root / log.commit_name(version)
         try:
             state = log.snapshot(store.place, version)
-        except UsageProblem:
-            if store.snapshot().oldest <= version:  # not dropped by another compaction
-                yield WarehouseProblem(where, "is not there", log.GET_COPY)
-            continue
-        except BadInput as e:
-            yield WarehouseProblem(where, *e.args[1:])
+        except (BadInput, UsageProblem) as e:  # damaged, or missing
+            is_damaged = isinstance(e, BadInput)
+            yield _problem(where, *(e.args[1:] if is_damaged else ("is not there", log.GET_COPY)))
             continue
         for table, listing in state.tables.items():
             for file in listing.files:
                 files.setdefault(file.path, (table, file, version))
 
 
-def _repeated_keys(store: Store, table: Table, paths: list[Path]) -> Iterator[WarehouseProblem]:
+def _repeated_keys(store: Store, table: Table, paths: list[Path]) -> Iterator[dict[str, str]]:
     if not paths:
         return
     key = ", ".join(f'"{name}"' for name in table.key)
@@ -114,4 +101,4 @@ def _repeated_keys(store: Store, table: Table, paths: list[Path]) -> Iterator[Wa
         first = ", ".join(f"{n} {v!r}" for n, v in zip(table.key, row[1:], strict=True))
         problem = f"{row[0]:,} keys more than once, such as {first}"
         fix = "run the command that wrote it again, see `plumbline runs`"
-        yield WarehouseProblem(store.root / table.name, problem, fix)
+        yield _problem(store.root / table.name, problem, fix)

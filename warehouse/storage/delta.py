@@ -24,15 +24,6 @@ _EVERY = 10
 _CHECKPOINT = "checkpoint.parquet"
 _HASH = "plumblineSha256"
 _PROTOCOL = {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["plumbline"]}
-_TYPES = {
-    "text": "string",
-    "bool": "boolean",
-    "int": "long",
-    "int32": "integer",
-    "float": "double",
-    "float32": "float",
-    "time": "timestamp",
-}
 
 
 def follow(place: Place, table: str, before: Listing, after: Listing) -> None:
@@ -146,7 +137,7 @@ def quoted(table: str, path: str) -> str:
 def _description(name: str, listing: Listing) -> list[dict[str, Any]]:
     table = TABLES[name]
     fields = [
-        {"name": column.name, "type": _TYPES[column.kind], "nullable": True, "metadata": {}}
+        {"name": column.name, "type": column.delta_type, "nullable": True, "metadata": {}}
         for column in table.columns
         if column.name in listing.columns
     ]

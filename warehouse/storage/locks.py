@@ -15,7 +15,6 @@ from __future__ import annotations
 import errno
 import os
 import re
-import shutil
 import socket
 import threading
 import uuid
@@ -106,39 +105,6 @@ def sole(path: Path, what: str, fix: str = "wait until it ends") -> Iterator[Non
         if not is_locked_here:
             raise UsageProblem(what, f"another command writes to it: {holder(path)}", fix)
         yield
-
-
-@contextmanager
-def temporary_directory(top: Path, prefix: str) -> Iterator[Path]:
-    """Yield a new directory in ``top``, which is removed after the block.
-
-    Directories with this prefix that killed processes left behind are removed first. Other users
-    must not be able to write to ``top``.
-    """
-    remove_abandoned(top, prefix)
-    with new_directory(top, prefix) as path:
-        yield path
-
-
-def remove_abandoned(top: Path, prefix: str) -> None:
-    """Remove the directories in ``top`` with this prefix whose processes were killed."""
-    for abandoned in top.glob(f"{prefix}*.claim"):
-        with claimed(abandoned) as is_free:
-            if is_free:
-                shutil.rmtree(abandoned.with_suffix(""), ignore_errors=True)
-
-
-@contextmanager
-def new_directory(top: Path, prefix: str) -> Iterator[Path]:
-    """Create a directory as ``temporary_directory`` does, but leave those of killed processes."""
-    path = top / f"{prefix}{uuid.uuid4().hex[:12]}"
-    # Wait: another process may think that the new file is abandoned, and lock it.
-    with claimed(path.with_suffix(".claim"), wait=True):
-        path.mkdir(parents=True)
-        try:
-            yield path
-        finally:
-            shutil.rmtree(path, ignore_errors=True)
 
 
 def holder(path: Path) -> str:

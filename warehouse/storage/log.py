@@ -179,12 +179,9 @@ class Draft:
 
     def changes(self, table: str) -> tuple[list[File], list[File]]:
         """Return the files of a table that the draft removes, and those that it adds."""
-        if table not in self._files:
-            return [], []
-        before, after = self.base.files(table), self._files[table]
-        gone = {f.path for f in before} - {f.path for f in after}
-        added = {f.path for f in after} - {f.path for f in before}
-        return [f for f in before if f.path in gone], [f for f in after if f.path in added]
+        before, after = ({f.path: f for f in x.files(table)} for x in (self.base, self))
+        gone = [file for path, file in before.items() if path not in after]
+        return gone, [file for path, file in after.items() if path not in before]
 
     def swap(
         self, table: str, old: Iterable[File], new: Iterable[File], kept: Iterable[File] = ()

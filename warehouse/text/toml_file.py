@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from dataclasses import field
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from reprlib import repr as shortened
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
 
 from pydantic import (
@@ -25,7 +24,7 @@ from pydantic import (
 from pydantic.dataclasses import dataclass
 
 from plumbline.warehouse.errors import BadInput, UsageProblem
-from plumbline.warehouse.options import STRICT
+from plumbline.warehouse.options import STRICT, fault
 from plumbline.warehouse.paths import content
 
 Kind = TypeVar("Kind")
@@ -91,7 +90,7 @@ def load(
 def checked(kind: type[Kind], content: Mapping[str, Any], what: str, **fixed: object) -> Kind:
     """Return a file's content as the dataclass ``kind``. Raises ``BadInput`` like :func:`load`."""
     for key in fixed.keys() & content.keys():
-        raise BadInput(what, f"unknown key {key}")
+        raise BadInput(f"{what}: key {key!r}", "is unknown")
     try:  # as JSON: pydantic's strict mode takes lists for tuples in JSON only
         text = json.dumps({**content, **fixed}, skipkeys=True, default=_table_of)
         return TypeAdapter(kind).validate_json(text)
@@ -101,35 +100,14 @@ def checked(kind: type[Kind], content: Mapping[str, Any], what: str, **fixed: ob
         name, problem, fix = e.args
         raise BadInput(f"{what}: {name}", problem, fix) from e
     except ValidationError as e:
-        # Unknown keys first: for a misspelt key, pydantic also reports a missing one.
-        errors = sorted(e.errors(), key=lambda x: x["type"] != "unexpected_keyword_argument")
-        raise _fault(kind, errors[0], what) from e
+        known = [name for name in getattr(kind, "__pydantic_fields__", {}) if name not in fixed]
+        subject, problem, fix = fault(e, known)
+        raise BadInput(f"{what}: {subject}" if subject else what, problem, fix) from e
 
 
 def _table_of(value: object) -> dict[str, str]:
     """Return a date or time as a table, which no text field accepts."""
     return {type(value).__name__: str(value)}
-
-
-def _fault(kind: type, error: Mapping[str, Any], what: str) -> BadInput:
-    """Make the one-line error for pydantic's error; messages of Plumbline's validators are kept."""
-    # ("pairs", 0, "b") is the key `pairs 1, b`.
-    parts = (f" {x + 1}, " if isinstance(x, int) else f"{x}." for x in error["loc"])
-    place = "".join(parts).replace(". ", " ").replace(",  ", ", ").rstrip("., ")
-    message = error["msg"].removeprefix("Value error, ")
-    if error["type"] == "unexpected_keyword_argument":
-        known = getattr(kind, "__pydantic_fields__", {}) if len(error["loc"]) == 1 else {}
-        fix = known and f"known here: {', '.join(known)}"
-        return BadInput(what, f"unknown key {place}", fix or "")
-    if place.endswith(".[key]"):  # an invalid key of a table with typed keys
-        fix = f"known here: {message.removeprefix('Input should be ')}"
-        return BadInput(what, f"unknown key {place.removesuffix('.[key]')}", fix)
-    if error["type"] == "missing":
-        return BadInput(what, f"{place} is missing")
-    if error["type"] == "value_error" or not place:
-        return BadInput(what, f"{place}: {message}" if place else message)
-    fix = f"{message}, not {shortened(error['input'])}"
-    return BadInput(what, f"{place} does not fit", fix)
 
 
 def read(file: Path | Traversable, what: str = "", fix: str = "") -> dict[str, Any]:

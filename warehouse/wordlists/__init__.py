@@ -11,7 +11,6 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
@@ -34,10 +33,7 @@ Word: TypeAlias = Annotated[str, AfterValidator(_one_word)]
 
 @toml_table
 class WordPair:
-    """Two words, one of each group, and the pair's weight in the list's mean, at least 0.
-
-    A file's keys for the words are ``a`` and ``b``, or ``female`` and ``male`` (see ``neutral``).
-    """
+    """Two words, one of each group, and the pair's weight in the list's mean, at least 0."""
 
     a: Word
     b: Word
@@ -53,12 +49,11 @@ class WordPair:
         return f"{self.a}/{self.b}"
 
 
-#: Names of the groups if a file's pairs have the keys ``female`` and ``male``. ``side_names`` also
-#: uses them for a contrast whose list is missing or names no groups.
+#: Names of the groups of a contrast whose list is missing or names no groups.
 GENDERS = ("female", "male")
 
 
-@dataclass(frozen=True)
+@toml_table
 class WordList:
     """A named list of pairs and unpaired words, with its source.
 
@@ -68,9 +63,16 @@ class WordList:
     name: str
     description: str
     source: str
-    pairs: tuple[WordPair, ...]
-    unpaired: tuple[str, ...] = ()
-    groups: tuple[str, str] | None = None
+    pairs: Annotated[tuple[WordPair, ...], Field(min_length=1)]
+    unpaired: tuple[Word, ...] = ()
+    groups: tuple[Text, Text] | None = None
+
+    def __post_init__(self) -> None:
+        counts = Counter(p.contrast for p in self.pairs) + Counter(self.unpaired)
+        if repeated := [word for word, n in counts.items() if n > 1]:
+            raise ValueError(f"{repeated[0]} is listed twice")
+        if self.has_mean and not self.groups:
+            raise ValueError('groups is missing: name both sides, as groups = ["old", "young"]')
 
     @property
     def has_mean(self) -> bool:
@@ -141,43 +143,6 @@ LISTS = Registry(
 )
 
 
-@toml_table
-class WordListFile:
-    """The content of a list's file; ``targets`` are the unpaired words."""
-
-    description: Text
-    source: Text
-    pairs: Annotated[tuple[WordPair, ...], Field(min_length=1)]
-    targets: tuple[Word, ...] = ()
-    groups: tuple[Text, Text] | None = None
-
-    def __post_init__(self) -> None:
-        counts = Counter(p.contrast for p in self.pairs) + Counter(self.targets)
-        if repeated := [word for word, n in counts.items() if n > 1]:
-            raise ValueError(f"{repeated[0]} is listed twice")
-        if self.named("").has_mean and not self.groups:
-            raise ValueError('groups is missing: name both sides, as groups = ["old", "young"]')
-
-    def named(self, name: str) -> WordList:
-        return WordList(name, self.description, self.source, self.pairs, self.targets, self.groups)
-
-
-def neutral(table: Any) -> Any:
-    """Rewrite pairs ``{ female, male }`` of a list's table as ``{ a, b }``, and add the groups.
-
-    >>> neutral({"pairs": [{"female": "she", "male": "he"}]})
-    {'pairs': [{'a': 'she', 'b': 'he'}], 'groups': ['female', 'male']}
-    """
-    pairs = table.get("pairs") if isinstance(table, dict) else None
-    if not isinstance(pairs, list) or not any(
-        isinstance(p, dict) and GENDERS[0] in p for p in pairs
-    ):
-        return table
-    keys = dict(zip(GENDERS, "ab", strict=True))
-    named = [{keys.get(k, k): v for k, v in p.items()} if isinstance(p, dict) else p for p in pairs]
-    return {**table, "pairs": named, "groups": table.get("groups", list(GENDERS))}
-
-
 def load(name: str) -> WordList:
     """Load a list by its name, or from a TOML file, whose stem is then its name.
 
@@ -190,12 +155,12 @@ def load(name: str) -> WordList:
     """
     path = Path(name)
     if path.suffix != ".toml":
-        return _read(LISTS.text(name), f"word list {name}").named(name)
+        return _read(LISTS.text(name), f"word list {name}", name)
     text = read_text(path, f"word list {path}")
     if path.stem in LISTS.names():
         raise UsageProblem(f"word list {path}", f"{path.stem} is the name of a list", "rename it")
-    return _read(text, f"word list {path}").named(path.stem)
+    return _read(text, f"word list {path}", path.stem)
 
 
-def _read(text: str, what: str) -> WordListFile:
-    return toml_file.checked(WordListFile, neutral(toml_file.parsed(text, what)), what)
+def _read(text: str, what: str, name: str) -> WordList:
+    return toml_file.checked(WordList, toml_file.parsed(text, what), what, name=name)

@@ -163,7 +163,7 @@ def load_model(files: Files, options: ModelOptions) -> Any:
     if options.device == "cuda" and not has_gpu:
         raise MissingComponent("--device cuda", "no CUDA device is visible", "use --device cpu")
     device = "cuda" if has_gpu and options.device != "cpu" else "cpu"
-    devices.limit_threads(devices.n_threads())  # torch ignores a container's limit on cores
+    torch.set_num_threads(devices.n_threads())  # torch ignores a container's limit on cores
     dtype = getattr(torch, options.dtype)
     settings: dict[str, Any] = {
         "dtype": dtype,

@@ -1,12 +1,11 @@
 """Lists of models to score, one TOML file per list. The built-in lists are in this directory.
 
-An entry names a model. It may also set fields of ``ModelOptions`` and a number of processes. All
-other options come from the command line::
+An entry names a model. It may also set fields of ``ModelOptions``; other options come from the
+command line::
 
     [[model]]
     id = "EleutherAI/pythia-70m"  # hub id or directory
     dtype = "bfloat16"
-    workers = 2                   # optional: processes that score it
     name = "Pythia 70M"           # optional: name in tables; entries of one name are versions
     unavailable = "no longer served"  # optional: why it is listed but never loaded
     n_parameters = 70_426_624     # optional: for released scores, which don't include the size
@@ -37,16 +36,15 @@ from plumbline.warehouse.text.toml_file import Text, checked, parsed, read_text,
 class ListedModel:
     """A model of a list: its hub id or directory, and its name in published tables.
 
-    ``overrides`` has the fields of ``ModelOptions`` that the entry sets. ``workers`` is the number
-    of processes that score the model, ``n_parameters`` the number of its weights; both are ``None``
-    if the entry doesn't say. ``given_name`` is the entry's name, if any: the model counts as a
-    version of that name. ``unavailable`` says why the model can't be loaded; otherwise it is empty.
+    ``overrides`` has the fields of ``ModelOptions`` that the entry sets. ``n_parameters`` is the
+    number of the model's weights; ``None`` if the entry doesn't say. ``given_name`` is the entry's
+    name, if any: the model counts as a version of that name. ``unavailable`` says why the model
+    can't be loaded; otherwise it is empty.
     """
 
     id: str
     name: str
     overrides: Mapping[str, Any]
-    workers: int | None = None
     unavailable: str = ""
     n_parameters: int | None = None
     given_name: str | None = None
@@ -106,7 +104,6 @@ class _Entry(ModelOptions):
     id: Text
     name: str = ""
     unavailable: str = ""
-    workers: Annotated[int | None, Field(ge=1)] = None
     n_parameters: Annotated[int | None, Field(ge=1)] = None
 
 
@@ -128,6 +125,6 @@ def _parse(what: str, text: str, *, among_others: bool = False) -> list[ListedMo
         earlier = first.setdefault(repr((entry.id, sorted(overrides.items()))), number)
         if earlier != number:
             raise BadInput(what, f"model {number} ({entry.id}) repeats model {earlier}")
-        more = (entry.workers, entry.unavailable, entry.n_parameters, entry.name or None)
+        more = (entry.unavailable, entry.n_parameters, entry.name or None)
         models.append(ListedModel(entry.id, entry.name or entry.id, overrides, *more))
     return models

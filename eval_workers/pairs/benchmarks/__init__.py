@@ -183,7 +183,8 @@ def replace_benchmark(
 
 def said(parsed: Parsed) -> tuple[str, ...]:
     """Return lines about a source: the reasons of its rejects, and a warning about its pairs."""
-    rejected = [f"Rejected: {reasons(parsed.rejects)}"] if parsed.rejects else []
+    why = reasons(str(row["reason"]) for row in parsed.rejects)
+    rejected = [f"Rejected: {why}"] if why else []
     return *rejected, *frequency_warning(parsed.pairs)
 
 

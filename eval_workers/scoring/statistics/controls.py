@@ -55,7 +55,6 @@ class Effect:
     """
 
     coefficient: Estimate | None = None
-    standardised: Estimate | None = None
     correlation: Estimate | None = None
     partial_correlation: Estimate | None = None
     gain: Estimate | None = None
@@ -120,10 +119,10 @@ def effects(x: Floats, y: Floats, words: Any) -> list[Effect]:
     ends = [_jackknifed(a[0], b) for a, b in zip(whole, _figures(without), strict=True)]
     coefficients = ends[0] * scale[-1] / scale[columns]
     r2, gains = _out_of_sample(by_word, without)
-    figures = [coefficients, ends[1], np.tanh(ends[2]), np.tanh(ends[3])]
+    figures = [coefficients, np.tanh(ends[1]), np.tanh(ends[2])]
     for k, column in enumerate(columns):
         estimates: list[Any] = [tuple(map(float, figure[:, k])) for figure in figures]
-        result[column] = Effect(*estimates[:4], gain=gains[k], r2=r2)  # type: ignore[misc]
+        result[column] = Effect(*estimates[:3], gain=gains[k], r2=r2)  # type: ignore[misc]
     return result
 
 
@@ -151,11 +150,10 @@ def _covariance(moments: Floats) -> Floats:
 
 
 def _figures(moments: Floats) -> list[Floats]:
-    """Return coefficients, standardised coefficients, and Fisher's z of both kinds of correlation.
+    """Return coefficients, and Fisher's z of correlations and of partial correlations.
 
-    The kinds are correlations and partial correlations. Each result is [set, predictor]. With
-    residual variance s^2 and the predictors' covariances C, the partial correlation of predictor k
-    is b_k / sqrt(b_k^2 + s^2 (C^-1)_kk).
+    Each result is [set, predictor]. With residual variance s^2 and the predictors' covariances C,
+    the partial correlation of predictor k is b_k / sqrt(b_k^2 + s^2 (C^-1)_kk).
     """
     covariance = _covariance(moments)
     spread = np.sqrt(np.diagonal(covariance, axis1=1, axis2=2))
@@ -164,9 +162,8 @@ def _figures(moments: Floats) -> list[Floats]:
     residual = covariance[:, -1, -1] - (slopes * of_y).sum(axis=1)
     inverse = np.diagonal(np.linalg.inv(covariance[:, :-1, :-1]), axis1=1, axis2=2)
     partial = slopes / np.sqrt(slopes**2 + np.maximum(residual, _ROUNDING)[:, None] * inverse)
-    ratio = spread[:, :-1] / spread[:, -1:]
     alone = np.clip(of_y / spread[:, :-1] / spread[:, -1:], _ROUNDING - 1, 1 - _ROUNDING)
-    return [slopes, slopes * ratio, np.arctanh(alone), np.arctanh(partial)]
+    return [slopes, np.arctanh(alone), np.arctanh(partial)]
 
 
 def _jackknifed(value: Floats, without: Floats) -> Floats:

@@ -116,7 +116,7 @@ class Prompts(DataOption, Command):
         counts = {"n_prompts": done.n_prompts, "n_rejected": done.n_rejects}
         return Done(
             rows=[{"probe_set": name, "n_rows": n_rows, **counts}],
-            said=[f"Rejected: {reasons(rejects)}"] if rejects else [],
+            said=[f"Rejected: {reasons(x['reason'] for x in rejects)}"] if rejects else [],
             next=f"plumbline disclosure probe {name} --model ID_OR_PATH",
             query="FROM probe_prompt WHERE probe_set = $probe_set ORDER BY prompt_id",
             params={"probe_set": name},

@@ -195,8 +195,8 @@ def _tuning(store: Store, row: Row, tuned: Tuned) -> Iterator[str]:
             f"  the adapter is that of step {row['chosen_step']:,}: its loss on "
             f"{row['n_dev_prompts']:,} prompts of {row['dev_sets']} is the least"
         )
-    rejects = store.read("reject", stage="tune", subject=row["tuning"]).to_pylist()
+    left_out = store.read("reject", stage="tune", subject=row["tuning"])["reason"].to_pylist()
     compared = f"compared with {row['test_sets'] or 'no test set'}"
-    yield f"  {compared}; left out: {reasons(rejects) or 'no prompt'}"
+    yield f"  {compared}; left out: {reasons(left_out) or 'no prompt'}"
     if n := row["n_leaks_kept"]:
         yield f"  {n:,} of the prompts tuned on are in a test set: its figures show memory, too"

@@ -2,10 +2,10 @@
 -- Every point that a line is fitted through, y against x, for the main contrasts.
 --
 -- words, measured delta  a model's mean log ratio of a word against the word's delta in a corpus
--- words, planted delta   the same against the planted delta, for models trained on that corpus
---                        (neither for benchmarks whose words were chosen because they don't lean)
--- words, max_pmi         for those, and benchmarks without words: the mean log ratio of the pairs whose
---                        MaxPMI is a word's lean, against that lean
+-- words, max_pmi         the mean log ratio of the pairs whose MaxPMI is a word's lean, against it;
+--                        leaning_pair says which benchmarks have which of both
+-- words, planted delta   a word's mean log ratio against the planted delta, for models trained on
+--                        that corpus, except for words that were chosen because they don't lean
 -- words, measured on planted   a closed-world corpus: what was counted against what was planted
 -- words, swapped on straight   a word's mean log ratio under the model of the swapped world against
 --                              that under the model of the straight world (options name the former)
@@ -14,27 +14,13 @@
 -- error_over its sampling unit (`over` of word_lean). The error is 0 (`exact`) for planted deltas,
 -- and for deltas of the very corpus that the model was trained on. Any other counted corpus is
 -- taken as a sample of text of its kind, and the error is that of the word's delta. NULL if that is
--- unknown, or if x isn't a lean that a model may follow. Pairs in one language are not fitted on a
--- corpus in another (view foreign_corpus).
+-- unknown, or if x isn't a lean that a model may follow.
 CREATE OR REPLACE VIEW fit_point AS
 WITH leaning AS (
     SELECT
-        'words, measured delta' AS subset, p.model_key, p.model, p.benchmark, p.groups, d.corpus,
-        d.contrast, p.word AS point, d.delta_nats AS x_nats, p.mean_log_ratio_nats AS y_nats
-    FROM word_preference AS p
-    JOIN word_delta AS d USING (word)
-    WHERE d.contrast IN (FROM main_contrast)
-        AND (d.corpus, d.contrast, p.benchmark) NOT IN (FROM neutral_benchmark)
-    UNION ALL
-    SELECT
-        'words, max_pmi', model_key, model, benchmark, groups, corpus, contrast, max_pmi_word,
-        max_pmi_nats, avg(log_ratio_nats ORDER BY pair_id)
-    FROM scored_pair_association
-    WHERE max_pmi_nats IS NOT NULL
-        AND (
-            benchmark NOT IN (SELECT benchmark FROM benchmark_pair WHERE word IS NOT NULL)
-            OR (corpus, contrast, benchmark) IN (FROM neutral_benchmark)
-        )
+        subset, model_key, model, benchmark, groups, corpus, contrast, word AS point,
+        delta_nats AS x_nats, avg(log_ratio_nats ORDER BY pair_id) AS y_nats
+    FROM leaning_pair
     GROUP BY ALL
 )
 SELECT
@@ -50,7 +36,6 @@ LEFT JOIN word_lean AS e
     ON e.corpus = l.corpus AND e.contrast = l.contrast AND e.word = l.point
 LEFT JOIN (SELECT DISTINCT model_key, corpus FROM trained_key) AS t
     ON t.model_key = l.model_key AND t.corpus = l.corpus
-WHERE (l.corpus, l.benchmark) NOT IN (FROM foreign_corpus)
 UNION ALL
 SELECT
     'words, planted delta', p.model_key, p.model, p.benchmark, p.groups, w.corpus, '', '{}', p.word,

@@ -3,10 +3,7 @@
 -- the same way is compared with that twin, on what both have. US and PD, both in percentage points,
 -- are of all pairs and of those with |MaxPMI| <= eta_limit nats, with the 95% interval of
 -- the difference (twin less model) over clusters of pairs, each with both of its scores (`clustered`).
--- The slope is that of the fit of view `fit`; the difference of two slopes on the same
--- points is the slope of the differences, with the interval that slopes have there, over these words.
--- unit is `points`, or `nats per nat` of slopes. UnStereoEval's Table 2 holds the differences of US
--- at 0.65.
+-- UnStereoEval's Table 2 holds the differences of US at 0.65.
 CREATE OR REPLACE MACRO deduplication(eta_limit := 0.65, epsilon := ln(1.65)) AS TABLE
 WITH twin AS (
     SELECT
@@ -64,59 +61,9 @@ counted AS (
             AS high
     FROM clustered('figure') AS c
     JOIN plain USING (subject)
-),
-paired AS (
-    SELECT
-        t.model, t.scores, p.benchmark, p.groups, p.corpus, p.contrast, p.subset,
-        p.point, p.x_nats, p.y_nats AS plain_nats, d.y_nats AS deduped_nats
-    FROM twin AS t
-    JOIN fit_point AS p ON p.model_key = t.plain_key
-    JOIN fit_point AS d
-        ON d.model_key = t.deduped_key AND d.subset = p.subset AND d.benchmark = p.benchmark
-        AND d.groups = p.groups AND d.corpus = p.corpus AND d.contrast = p.contrast
-        AND d.point = p.point
-    WHERE p.subset IN ('words, measured delta', 'words, max_pmi')
-),
-line AS (
-    SELECT
-        model, scores, benchmark, groups, corpus, contrast, subset,
-        'slope' AS measure,
-        count(*) AS n,
-        regr_slope(plain_nats, x_nats ORDER BY point) AS plain_figure,
-        regr_slope(deduped_nats, x_nats ORDER BY point) AS deduped_figure,
-        regr_slope(deduped_nats - plain_nats, x_nats ORDER BY point) AS difference,
-        regr_sxx(plain_nats, x_nats ORDER BY point) AS sxx,
-        avg(x_nats ORDER BY point) AS mean_x,
-        avg(deduped_nats - plain_nats ORDER BY point) AS mean_y
-    FROM paired
-    GROUP BY ALL
-    HAVING count(*) > 2 AND sxx > count(*) * 1e-18
-),
-on_line AS (
-    SELECT
-        l.*, p.point, p.x_nats - l.mean_x AS x, leverage(x, l.sxx, l.n) AS h,
-        x * (p.deduped_nats - p.plain_nats - l.mean_y - l.difference * x) / l.sxx AS influence
-    FROM line AS l
-    JOIN paired AS p USING (model, scores, benchmark, groups, corpus, contrast, subset)
-),
-fitted AS (
-    SELECT
-        * EXCLUDE (point, x, h, influence),
-        sqrt(hc3_sum(influence, influence, h, point)) AS se, hc3_df(x, h, sxx, n, point) AS df
-    FROM on_line
-    GROUP BY ALL
-),
-compared AS (
-    SELECT * FROM counted
-    UNION ALL BY NAME
-    SELECT
-        * EXCLUDE (sxx, mean_x, mean_y, se, df), n AS n_clusters,
-        difference - t_over(df, n) * se AS low, difference + t_over(df, n) * se AS high
-    FROM fitted
 )
 SELECT
-    model, scores, benchmark, groups, corpus, contrast, subset, measure,
-    CASE measure WHEN 'slope' THEN 'nats per nat' ELSE 'points' END AS unit, n,
+    model, scores, benchmark, groups, corpus, contrast, subset, measure, n,
     plain_figure, deduped_figure, difference, low AS difference_low, high AS difference_high,
     direction_of(low, high, n_of := n_clusters) AS direction
-FROM compared;
+FROM counted;

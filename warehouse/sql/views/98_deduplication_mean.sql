@@ -5,7 +5,7 @@
 CREATE OR REPLACE MACRO deduplication_mean(eta_limit := 0.65, epsilon := ln(1.65)) AS TABLE
 WITH counted AS (
     SELECT
-        scores, benchmark, groups, corpus, contrast, subset, measure, unit,
+        scores, benchmark, groups, corpus, contrast, subset, measure,
         count(*) AS n_models,
         avg(difference ORDER BY model) AS difference,
         student_half(difference) AS half,
