@@ -59,10 +59,10 @@ pipeline: $(STAMP) ## count, associate, constrain, score, measure, report
 PYTEST := $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 test: $(STAMP) ## run the tests that take seconds (real Spark, DuckDB, Prefect and models)
-	$(PYTEST) -m "not slow and not acceptance"
+	$(PYTEST) -m "not slow"
 
-test-slow: $(STAMP) ## run the tests that take longer: kills, full disks, schedules, the whole mission
-	$(PYTEST) -m "slow or acceptance"
+test-slow: $(STAMP) ## run the tests that take longer: kills, full disks, schedules
+	$(PYTEST) -m slow
 
 test-all: $(STAMP) ## run every test
 	$(PYTEST)

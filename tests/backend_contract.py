@@ -1,7 +1,4 @@
-"""What every backend of a neural model has to do, as a class of tests to subclass.
-
-What every backend at all has to do is ``plumbline.contracts.check_backend``.
-"""
+"""What every backend of a neural model has to do, beyond what `contracts.check_backend` checks."""
 
 from __future__ import annotations
 
@@ -42,15 +39,9 @@ class BackendContract:
         return type(self).open_model(str(path), ModelOptions(backend=self.backend, **options))
 
     @pytest.fixture(scope="class")
-    def saved(self, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-        """A model of each kind."""
-        root = tmp_path_factory.mktemp("models")
-        return {kind: save(kind, root / kind) for kind in KINDS}
-
-    @pytest.fixture(scope="class")
     def expected(self, saved: dict[str, Path]) -> dict[str, Expected]:
         """Independent scores of the sentences, made before a backend runs in this process."""
-        return {kind: one_by_one(path, KINDS[kind].bos, SENTENCES) for kind, path in saved.items()}
+        return {kind: one_by_one(saved[kind], KINDS[kind].bos, SENTENCES) for kind in KINDS}
 
     @pytest.mark.parametrize("kind", KINDS)
     def test_scores_are_those_of_one_text_at_a_time_in_float64(

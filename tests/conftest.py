@@ -8,6 +8,7 @@ import gc
 import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -54,8 +55,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup() -> None:
-    """From here on only new objects are looked at: else each release of a tiny model, which
-    collects garbage, takes 0.3 s to look through torch's and transformers' half a million."""
+    """Look only at new objects from here on: else each release of a tiny model takes 0.3 s."""
     gc.collect()
     gc.freeze()
 
@@ -99,11 +99,17 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A small random GPT-NeoX that tests only read."""
-    from tests.tiny_models import save
+def saved(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Small random models by kind, made when they are first asked for; tests only read them."""
+    from tests.tiny_models import Saved
 
-    return save("neox", tmp_path_factory.mktemp("models") / "tiny-neox")
+    return Saved(tmp_path_factory.mktemp("models"))
+
+
+@pytest.fixture(scope="session")
+def model(saved: dict[str, Path]) -> Path:
+    """A small random GPT-NeoX that tests only read."""
+    return saved["neox"]
 
 
 @pytest.fixture(scope="session")
@@ -143,6 +149,16 @@ def wordnet_read_once() -> Iterator[None]:
 def store(tmp_path: Path) -> Store:
     """An empty warehouse."""
     return Store.open(tmp_path / "warehouse")
+
+
+def in_session(session: int) -> dict[int, str]:
+    """Command lines of the processes of a session by id; one that waits to be seen has none."""
+    found = {}
+    for entry in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it has ended meanwhile
+            if os.getsid(int(entry.name)) == session:
+                found[int(entry.name)] = (entry / "cmdline").read_text()
+    return found
 
 
 def copied(store: Store, directory: Path) -> Store:

@@ -18,10 +18,7 @@ _BUILT = shutil.ignore_patterns("__pycache__", "*.pyc")
 
 
 def copy_sources(directory: Path) -> Path:
-    """Copy what a package is built from: rooms, the links to them, project file; returns the path.
-
-    setuptools keeps what it built in `build/`, and would ship a file from there that is gone.
-    """
+    """Copy what a package is built from, without an old `build/`, which would be shipped too."""
     for name in (*ROOMS, "plumbline"):
         shutil.copytree(REPOSITORY / name, directory / name, symlinks=True, ignore=_BUILT)
     for name in FILES:

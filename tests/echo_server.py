@@ -1,7 +1,4 @@
-"""A completions server on a real socket with a real model, though one that knows nothing.
-
-It echoes prompts with their log-probabilities as vLLM does, and can be given a fault.
-"""
+"""A completions server that echoes prompts with log-probabilities as vLLM does, or with a fault."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from plumbline.warehouse.run_records import recorded
 from plumbline.warehouse.storage.store import Store
-from tests.metric_rows import association, delta, fill, pair, score, scored_by
+from tests.metric_rows import association, corpus_row, delta, fill, pair, score, scored_by
 
 WORDS = [f"word{k}" for k in range(20)]
 #: Clears the screen, sets the title, rings, turns the direction of text, hides and links.
@@ -20,7 +20,6 @@ HOSTILE = f"{STEERS}{MARKUP}{HTML}"
 #: A link needs more letters than a file name has room for beside the rest.
 LINK = "[link=https://evil.test]y[/link]"
 MEANT = set("\n\t")
-_COUNTS = ("n_shards", "n_shards_failed", "n_documents", "n_rejected", "n_tokens", "n_pairs")
 
 
 def is_harmless(text: str) -> bool:
@@ -49,10 +48,7 @@ def filled_with_hostile_texts(store: Store) -> Store:
 def _with_tables(
     store: Store, corpus: str, benchmark: str, model: str, words: list[str], **texts: str
 ) -> Store:
-    row: dict[str, object] = dict.fromkeys((*_COUNTS, "n_kept_tokens", "n_tokens_pruned"), 0)
-    row |= {"corpus": corpus, "source": "counted", "targets": texts.get("word", "she-he")}
-    row |= {"run_id": "r", "rule": "pairs", "window_tokens": 10}
-    row |= {"n_words": 20, "n_words_kept": 20, "min_count": 1}
+    row = corpus_row(corpus=corpus, targets=texts.get("word", "she-he"))
     pairs = [pair(benchmark, w, **(texts or {"word": w})) for w in words]
     with recorded(store, "fill", {}):
         fill(store, "corpus", [row])

@@ -1,4 +1,4 @@
-"""A hub of data sets without a model on a real socket, which can be away in several ways."""
+"""A web server of files and a hub of data sets, which can be away in several ways."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ AWAY = ("refused", "503", "dropped", "reset")
 
 class _Handler(BaseHTTPRequestHandler):
     datasets: Mapping[str, Path]
+    top: Path
     away: str
 
     def do_GET(self) -> None:
@@ -35,6 +36,8 @@ class _Handler(BaseHTTPRequestHandler):
                 self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
             self.connection.close()
             self.close_connection = True
+        elif (self.top / self.path.lstrip("/")).is_file():
+            self._answer(200, (self.top / self.path.lstrip("/")).read_bytes())
         elif "datasets/" in self.path:
             self._of_dataset()
         else:
@@ -82,7 +85,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         if self.command != "HEAD":
-            self.wfile.write(body)
+            is_broken = "broken" in self.path  # the connection breaks off in the middle
+            self.wfile.write(body[: len(body) // 2] if is_broken else body)
 
     def log_message(self, *_: object) -> None:
         pass
@@ -101,9 +105,12 @@ def _entries(top: Path, paths: Iterable[Path]) -> list[dict[str, object]]:
 
 
 @contextmanager
-def hub(datasets: Mapping[str, Path] | None = None, away: str = "") -> Iterator[str]:
-    """The address of a server of data sets by name, from directories; ``away``: one of ``AWAY``."""
-    handler = type("Handler", (_Handler,), {"datasets": datasets or {}, "away": away})
+def hub(
+    datasets: Mapping[str, Path] | None = None, away: str = "", top: Path = Path("/nowhere")
+) -> Iterator[str]:
+    """The address of a server of data sets by name and of files in ``top``, or of one ``away``."""
+    own = {"datasets": datasets or {}, "away": away, "top": top}
+    handler = type("Handler", (_Handler,), own)
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
     with ExitStack() as stop:

@@ -18,11 +18,46 @@ BEFORE = [0.0] * 30 + [1.0] * 12 + [-1.0] * 18
 AFTER = [0.0] * 15 + [1.0] * 30 + [-1.0] * 15
 
 
-def pair(benchmark: str, pair_id: str, **given: object) -> Row:
-    """A `benchmark_pair` row; ``given`` overrides its columns.
+def corpus_row(**given: object) -> Row:
+    """A `corpus` row of a failed shard and a counted one."""
+    row: Row = {
+        "corpus": "novels",
+        "source": "counted",
+        "rule": "pairs",
+        "window_tokens": 10,
+        "targets": "gendered",
+        "n_shards": 1,
+        "n_shards_failed": 1,
+        "n_documents": 5,
+        "n_rejected": 2,
+        **dict.fromkeys(("n_tokens", "n_kept_tokens", "n_words", "n_words_kept", "n_pairs"), 10),
+        "min_count": 1,
+        "n_tokens_pruned": 0,
+        "run_id": "r",
+    }
+    return {**row, **given}
 
-    Without a word it is its own cluster.
-    """
+
+def shard_row(**given: object) -> Row:
+    """A `corpus_shard` row of the counted shard."""
+    row: Row = {
+        "corpus": "novels",
+        "shard": "a.jsonl.zst",
+        "fingerprint": "f",
+        "status": "counted",
+        "error": None,
+        "n_documents_in": 7,
+        "n_documents": 5,
+        "n_rejected": 2,
+        **dict.fromkeys(("n_bytes", "n_tokens", "n_kept_tokens", "n_pairs"), 10),
+        "seconds": 1.0,
+        "run_id": "r",
+    }
+    return {**row, **given}
+
+
+def pair(benchmark: str, pair_id: str, **given: object) -> Row:
+    """A `benchmark_pair` row with ``given`` columns; without a word it is its own cluster."""
     row: Row = {
         "benchmark": benchmark,
         "pair_id": pair_id,

@@ -16,7 +16,7 @@ from typing import Any
 
 import httpx
 
-from tests.conftest import REPOSITORY
+from tests.conftest import REPOSITORY, in_session
 
 ENDED = {"COMPLETED", "FAILED", "CRASHED", "CANCELLED"}
 
@@ -53,30 +53,20 @@ class Place:
     def post(self, path: str, body: dict[str, Any]) -> Any:
         return self.ask("POST", path, body).raise_for_status().json()
 
-    def create(self, name: str, /, **parameters: object) -> httpx.Response:
-        """Ask for a run of a deployment, whose name is that of its flow if there is only one."""
+    def begin(self, name: str, /, **parameters: object) -> str:
+        """Start a deployment, named by its flow if there is only one; returns the run's id."""
         flow, _, own = name.partition("/")
         found = self.get(f"/deployments/name/{flow}/{own or flow}")["id"]
         # Scheduled, as the command asks for it: a run without a state waits for nobody.
         body = {"parameters": parameters, "state": {"type": "SCHEDULED"}}
-        return self.ask("POST", f"/deployments/{found}/create_flow_run", body)
-
-    def begin(self, name: str, /, **parameters: object) -> str:
-        """Start a run; returns its id."""
-        created = self.create(name, **parameters)
-        assert created.status_code in (200, 201), created.text
-        return str(created.json()["id"])
+        return str(self.post(f"/deployments/{found}/create_flow_run", body)["id"])
 
     def end(self, run_id: str) -> dict[str, Any]:
         """Wait for the end of a run; returns it with its state."""
-        return self.until(ENDED, run_id, 400)
-
-    def until(self, states: set[str], run_id: str, timeout_s: float) -> dict[str, Any]:
-        """Wait until a run is in one of these states; returns it."""
-        deadline = time.monotonic() + timeout_s
+        deadline = time.monotonic() + 400
         while True:
             run: dict[str, Any] = self.get(f"/flow_runs/{run_id}")
-            if run["state"]["type"] in states:
+            if run["state"]["type"] in ENDED:
                 return run
             assert time.monotonic() < deadline, run["state"]
             time.sleep(0.5)
@@ -88,10 +78,10 @@ class Place:
     def n_tasks(self, run: dict[str, Any]) -> int:
         return len(self.post("/task_runs/filter", {"flow_runs": {"id": {"any_": [run["id"]]}}}))
 
-    def start(self, *arguments: str, **settings: str) -> None:
+    def start(self, *arguments: str) -> None:
         """Start the server or a worker."""
-        how: dict[str, Any] = {"cwd": self.work, "env": self.env | settings}
-        with self.log(len(self.started)).open("wb") as log:
+        how: dict[str, Any] = {"cwd": self.work, "env": self.env}
+        with (self.work.parent / f"{len(self.started)}.log").open("wb") as log:
             command = prefect(*arguments)
             self.started.append(
                 subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True, **how)
@@ -100,16 +90,12 @@ class Place:
     def start_worker(self, pool: str, *options: str) -> None:
         self.start("worker", "start", "--pool", pool, "--type", "process", *options)
 
-    def run(self, *arguments: str, cwd: Path = REPOSITORY) -> str:
+    def run(self, *arguments: str) -> str:
         """What a command of Prefect prints."""
         command = prefect(*arguments)
-        done = subprocess.run(command, cwd=cwd, env=self.env, capture_output=True, text=True)
+        done = subprocess.run(command, cwd=REPOSITORY, env=self.env, capture_output=True, text=True)
         assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
         return done.stdout
-
-    def log(self, number: int = 0) -> Path:
-        """The log of what was started; the server is the first."""
-        return self.work.parent / f"{number}.log"
 
 
 def free_port() -> int:
@@ -139,7 +125,7 @@ def prefect(*arguments: str) -> list[str]:
 
 
 @contextmanager
-def serving(directory: Path, **settings: str) -> Iterator[Place]:
+def serving(directory: Path) -> Iterator[Place]:
     """A server with the pools of `prefect.yaml`; it and all its workers are gone afterwards."""
     home, work, port = directory / "prefect", directory / "work", free_port()
     home.mkdir()
@@ -149,7 +135,7 @@ def serving(directory: Path, **settings: str) -> Iterator[Place]:
     there = Place(client, work, environment(home, work, api), [])
     try:
         address = ("--host", "127.0.0.1", "--port", str(port))
-        there.start("server", "start", *address, "--no-ui", **settings)
+        there.start("server", "start", *address, "--no-ui")
         until_up(client, there.started[0])
         for pool in ("spark", "gpu"):
             answer = client.post("/work_pools/", json={"name": pool, "type": "process"})
@@ -180,17 +166,5 @@ def stop(started: list[subprocess.Popen[bytes]]) -> None:
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait(10)
-    left = [entry for p in started for entry in in_session(p.pid)]
+    left = [entry for p in started for entry in in_session(p.pid).values()]
     assert left == []
-
-
-def in_session(session: int) -> list[str]:
-    """Commands of the processes of a session."""
-    found = []
-    for entry in Path("/proc").glob("[0-9]*"):
-        try:
-            if os.getsid(int(entry.name)) == session:
-                found.append((entry / "cmdline").read_text())
-        except OSError:
-            continue  # it has ended meanwhile
-    return found

@@ -23,13 +23,3 @@ def load(store: Store, data: Path, results: Path | None = None) -> list[Imported
         import_benchmark(store, name, sets / "raw", "published")
     import_max_pmi(store, sets / "preprocessed", "pile", "published")
     return import_scores(store, results or release / "results", "published")
-
-
-def results_of(data: Path, model: str, directory: Path) -> Path:
-    """A directory with links to the released files whose names hold ``__scores__<model>.csv``."""
-    results = data / "unstereo-eval" / "results"
-    for path in sorted(results.rglob(f"*__scores__{model}.csv.gz")):
-        link = directory / path.relative_to(results)
-        link.parent.mkdir(parents=True, exist_ok=True)
-        link.symlink_to(path)
-    return directory

@@ -39,10 +39,7 @@ def import_pairs(store: Store, directory: Path) -> None:
 
 
 def score_rows(model: str = "org__m") -> list[Fields]:
-    """A score of each pair: -(i + 1).5 for the female and -(i + 1).25 for the male sentence.
-
-    Pairs with the same sentences have the same score, that of the first of them.
-    """
+    """A score of each pair: -(i + 1).5 and -(i + 1).25; pairs with the same sentences share one."""
     first: dict[str, int] = {}
     table = []
     for i, (template, word, natural) in enumerate(PAIRS):

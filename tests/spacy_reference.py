@@ -96,15 +96,7 @@ def agreement(ours: list[str], theirs: list[str]) -> tuple[int, int]:
 
 @dataclass(frozen=True)
 class Figures:
-    """How far the kernel and the reference agree on some texts.
-
-    Attributes:
-        texts: number of texts.
-        identical: texts whose kept tokens are the same in the same order.
-        kept: kept tokens, of each text the larger of the two numbers.
-        common: kept tokens in common, as multisets, of each text.
-        different: texts that are not identical, in order.
-    """
+    """How far kernel and reference agree: texts, kept tokens, common ones; which texts differ."""
 
     texts: int
     identical: int

@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib import import_module
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -23,7 +23,7 @@ from plumbline.eval_workers.chat.budget import Budget
 from plumbline.eval_workers.chat.client import Server
 from plumbline.eval_workers.chat.requests import ChatModel
 from plumbline.eval_workers.chat.session import Build
-from plumbline.eval_workers.disclosure import word_probabilities, written
+from plumbline.eval_workers.disclosure import word_probabilities
 from plumbline.eval_workers.disclosure.word_probabilities import ProbeStep, load_words
 from plumbline.eval_workers.fairpair.perturbation import perturbers
 from plumbline.eval_workers.fairpair.perturbation.perturbed_set import perturb_set
@@ -35,19 +35,15 @@ from plumbline.eval_workers.scoring.continuations import Continuations
 from plumbline.eval_workers.scoring.model_step import ModelStep, run_on_model
 from plumbline.eval_workers.scoring.pair_choices import ChoiceOptions
 from plumbline.eval_workers.scoring.pair_scores import PairScores
-from plumbline.eval_workers.scoring.served_samples import ServedModel, sample_from_server
-from plumbline.eval_workers.writing.build import write_sentences
 from plumbline.warehouse.errors import PlumblineError
 from plumbline.warehouse.storage.store import Store
 from tests import (
     test_choose,
     test_fairpair_perturb_set,
-    test_generation,
     test_sample,
-    test_sample_server,
     test_score,
 )
-from tests.chat_server import Sampler, Say, Script, good_script
+from tests.chat_server import Sampler, Script
 from tests.conftest import REPOSITORY
 from tests.prompt_rows import put_prompts
 
@@ -147,10 +143,6 @@ def _by(script: Script) -> Sampler:
     return lambda body: script(body["messages"][-1]["content"], 1)
 
 
-def _nothing(store: Store) -> None:
-    pass
-
-
 def _build(store: Store, ledger: str, url: str, budget: Budget) -> Build:
     return Build(store, ledger, "run", _server(url), budget)
 
@@ -160,17 +152,6 @@ def _choose(store: Store, url: str, budget: Budget) -> None:
     where = {"base_url": url} if url else {}
     options = ChoiceOptions(model="m", n=2, concurrency=1, **where, **most)
     pair_choices.choose(store, "demo", options, options.server() if url else None, "run")
-
-
-def _sampled(store: Store, url: str, budget: Budget) -> None:
-    how = SamplingOptions(max_new_tokens=20)
-    given = (store, "demo", ServedModel("m"), _server(url), how, 4, "run", budget)
-    sample_from_server(*given)
-
-
-def _written(store: Store, url: str, budget: Budget) -> None:
-    words = [f"word{c}" for c in "abcdef"]
-    write_sentences(_build(store, "demo", url, budget), words, test_generation.SPEC)
 
 
 def _perturbed(store: Store, url: str, budget: Budget) -> None:
@@ -185,25 +166,6 @@ def _continued(store: Store) -> None:
     test_fairpair_perturb_set._continuations(store, texts)
 
 
-_THINGS = "tea chess snow maps drums soup trains poems clocks kites rivers ferns stamps lakes owls"
-
-
-def _friendly(body: dict[str, Any]) -> Say:
-    """Sentences that depend on the seed; one in three is of no use."""
-    n = int(re.search(r"Write (\d+)", body["messages"][-1]["content"])[1])  # type: ignore[index]
-    things = _THINGS.split()
-    said = [f"My friend owns {things[(body['seed'] * 7 + k) % 15]} by the pound." for k in range(n)]
-    said[2::3] = ["My friend is a brave woman."] * len(said[2::3])
-    return Say("\n".join(f"{k}. {text}" for k, text in enumerate(said, 1)))
-
-
-def _friends(store: Store, url: str, budget: Budget) -> None:
-    build = _build(store, written.ledger_name("friends"), url, budget)
-    wording = replace(written.load_wording(), at_once=2)
-    spec = written.PromptSpec(ChatModel("scripted"), wording, n_prompts=8)
-    written.write_probe(build, "friends", ["My friend owns a canoe"], spec)
-
-
 #: Steps by name that ask a server, each reply once.
 ASKED: dict[str, Asked] = {
     "choose": Asked(
@@ -211,16 +173,10 @@ ASKED: dict[str, Asked] = {
         test_choose.chooser(0.7, 0.1),
         *(_choose, ("pair_choice", "model"), "asks"),
     ),
-    "served samples": Asked(
-        *(test_sample.fill, test_sample_server.honest, _sampled),
-        *(("continuation", "sampling", "model"), "samples"),
-    ),
-    "sentences": Asked(_nothing, _by(good_script), _written, (), "words"),
     "perturbations": Asked(
         *(_continued, _by(test_fairpair_perturb_set._obedient), _perturbed),
         *(("perturbed_continuation",), "texts"),
     ),
-    "prompts": Asked(_nothing, _friendly, _friends, ("probe_prompt",), "seed sentences"),
 }
 CASES: dict[str, Computed | Asked] = {**COMPUTED, **ASKED}
 
@@ -267,11 +223,7 @@ def started(
 
 
 def ended(process: BaseProcess) -> int | None:
-    """The exit status of a process, negative for a signal.
-
-    A fork server may have no time to say which signal it was: Python then has 255, which no
-    command ends with.
-    """
+    """The exit status, negative for a signal; a fork server may say 255 for SIGKILL."""
     process.join(_WAIT_S)
     return -signal.SIGKILL if process.exitcode == 255 else process.exitcode
 

@@ -7,7 +7,6 @@ import errno
 import io
 import json
 import traceback
-import warnings
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -23,8 +22,7 @@ from plumbline import api
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
 from plumbline.warehouse.input.shards import write_jsonl_zst
-from plumbline.warehouse.query.connection import rows_of
-from tests.tiny_models import one_by_one, save
+from tests.tiny_models import save
 
 TEXTS = [
     *("She gave the nurse some tea and sat by the window." for _ in range(9)),
@@ -93,21 +91,6 @@ def test_words_and_why_are_what_the_commands_say(
         wh.why("unheard")
 
 
-@pytest.mark.slow
-def test_scores_are_those_of_the_model(here: Path, models: tuple[Path, Path]) -> None:
-    wh = plumbline.open(here / "w", "polars")
-    scored = wh.score(str(models[0]), "mine")
-    assert isinstance(scored, pl.DataFrame) and scored.height == len(PAIRS)
-    sentences = [
-        s for row in scored.iter_rows(named=True) for s in (row["sentence_a"], row["sentence_b"])
-    ]
-    alone = [logprob for logprob, _ in one_by_one(models[0], "<|endoftext|>", sentences)]
-    assert scored["logprob_a_nats"].to_list() == pytest.approx(alone[::2], abs=1e-4)
-    assert scored["logprob_b_nats"].to_list() == pytest.approx(alone[1::2], abs=1e-4)
-    kept = rows_of(here / "w", "FROM benchmark_pair ORDER BY pair_id")
-    assert [json.loads(row["extra"])["year"] for row in kept] == list(range(1990, 1996))
-
-
 @pytest.mark.parametrize("kind", ["pandas", "polars", "arrow", "rows"])
 @pytest.mark.slow
 def test_frames_of_any_kind_are_the_same_pairs(
@@ -125,32 +108,6 @@ def test_frames_of_any_kind_are_the_same_pairs(
     assert scored["log_ratio_nats"] == by_name["log_ratio_nats"]
     names = wh.sql("SELECT DISTINCT benchmark FROM benchmark_pair ORDER BY 1").to_pylist()
     assert len(names) == 2 and names[1]["benchmark"].startswith("pairs-")
-
-
-def test_two_models_compared(here: Path) -> None:
-    wh = plumbline.open(here / "w", "arrow")
-    measured = {
-        (r["model"], r["metric"]): r["value"]
-        for r in wh.measure(epsilon=0.2).to_pylist()
-        if r["benchmark"] == "mine" and r["subset"] == "all" and r["metric"] in ("us", "pd")
-    }
-    rows = wh.compare("tiny-neox", "tiny-gpt2", epsilon_nats=0.2).to_pylist()
-    rows = [row for row in rows if row["benchmark"] == "mine"]
-    assert {row["measure"] for row in rows} == {"us", "pd"}
-    for row in rows:
-        assert row["unit"] == {"us": "share", "pd": "points"}[row["measure"]]
-        assert row["before_mean"] == pytest.approx(measured["tiny-neox", row["measure"]])
-        assert row["after_mean"] == pytest.approx(measured["tiny-gpt2", row["measure"]])
-        assert row["difference"] == pytest.approx(row["after_mean"] - row["before_mean"])
-        ends = row["difference_low"], row["difference_high"]
-        if None in ends:  # pairs that all differ by as much give no interval
-            assert ends == (None, None) and row["difference"] == 0
-        else:
-            assert ends[0] <= row["difference"] <= ends[1]
-    with pytest.raises(UsageProblem, match="'tiny-gpt2', 'tiny-neox'"):
-        wh.compare("tiny-neox", "gpt-5")
-    with pytest.raises(UsageProblem, match="no pair in common"):
-        wh.compare("tiny-neox", "tiny-neox")
 
 
 def test_what_is_wrong_is_one_line(here: Path, tmp_path: Path) -> None:
@@ -186,20 +143,6 @@ def test_what_is_wrong_is_one_line(here: Path, tmp_path: Path) -> None:
         wh.benchmark("empty", [{"sentence_a": "She ran.", "sentence_b": ""}])
 
 
-def test_words_are_in_the_order_asked_for_and_missing_ones_are_rows(here: Path) -> None:
-    """The oracle is ``reindex`` of pandas on all rows."""
-    wh, asked = plumbline.open(here / "w"), ["unheard", "nurse", "Captain", "nurse", "sidewalk"]
-    every = wh.words(corpus="c").set_index("word")
-    expected = every.reindex([word.lower() for word in asked]).reset_index()
-    assert expected["delta_nats"].notna().tolist() == [False, True, True, True, False]
-    expected = expected.assign(corpus="c", contrast="she/he")[["corpus", "contrast", "word"]].join(
-        expected.drop(columns=["corpus", "contrast", "word"])
-    )
-    pd.testing.assert_frame_equal(wh.words(asked, corpus="c"), expected, check_dtype=False)
-    anywhere = wh.words(asked)  # where no corpus is named, a missing word is of none
-    assert anywhere["corpus"].isna().tolist() == expected["delta_nats"].isna().tolist()
-
-
 def test_errors_of_the_machine_are_those_of_the_command_line(
     here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -212,17 +155,6 @@ def test_errors_of_the_machine_are_those_of_the_command_line(
         monkeypatch.setattr(api, "read_only", Mock(side_effect=error))
         with pytest.raises(kind, match=said):
             wh.sql("FROM corpus")
-
-
-def test_what_a_command_warns_of_is_a_warning(here: Path, tmp_path: Path) -> None:
-    wh = plumbline.open(tmp_path / "w", create=True)
-    broken = {"sentence_a": "She ran.", "sentence_b": ""}
-    with pytest.warns(UserWarning, match="1 rows of mine were not used: table `reject`"):
-        wh.benchmark("mine", [*PAIRS, broken])
-    more = [{**pair, "sentence_a": f"Once {pair['sentence_a']}"} for pair in PAIRS]
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        wh.benchmark("mine", [*PAIRS, *more])
 
 
 def test_commands_that_print_text_or_write_files_return_what_they_made(

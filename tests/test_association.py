@@ -30,6 +30,7 @@ from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.wordlists import WordList, WordPair
+from tests.metric_rows import corpus_row
 from tests.oracle_counts import bare
 
 WORDS = {"she": 10, "he": 20, "queen": 5, "king": 4, "tea": 8, "army": 6, "rare": 1}
@@ -239,12 +240,8 @@ def test_pmi_is_zero_under_independence(n_word: int, n_target: int, scale: int) 
 
 
 def counted(store: Store) -> None:
-    row = {name: 0 for name in ("n_shards", "n_shards_failed", "n_documents", "n_rejected")}
-    row |= {"n_tokens": 150, "n_kept_tokens": KEPT, "n_words": len(WORDS), "n_pairs": TOTAL}
-    row |= {"n_words_kept": len(WORDS), "n_tokens_pruned": 0, "min_count": 1}
-    row |= {"rule": "pairs", "window_tokens": 10}
-    made = {"corpus": "c", "source": "counted", "targets": "gendered", "run_id": "r"}
-    store.publish("corpus", [row | made], unit="corpus", run_id="r")
+    row = corpus_row(corpus="c", n_tokens=150, n_kept_tokens=KEPT, n_pairs=TOTAL)
+    store.publish("corpus", [row], unit="corpus", run_id="r")
     words = [{"corpus": "c", "word": w, "n_word": n} for w, n in WORDS.items()]
     store.publish("word_count", words, unit="a", run_id="r")
     fixed = {"corpus": "c", "rule": "pairs", "window_tokens": 10}

@@ -18,7 +18,7 @@ from plumbline.eval_workers.pairs.sharing.export import statistics
 from plumbline.eval_workers.writing import build as steps
 from plumbline.eval_workers.writing.build import write_sentences
 from plumbline.eval_workers.writing.build_spec import BuildSpec
-from plumbline.eval_workers.writing.offline import offline_pairs, write_offline
+from plumbline.eval_workers.writing.offline import offline_pairs
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.storage.store import Store
@@ -125,20 +125,6 @@ def test_every_sentence_has_one_fate_and_pairs_are_what_was_replied(
     assert statistics(store.root, "demo")["n_pairs"] == n["n_natural"]
 
 
-def test_a_replay_from_the_table_is_the_same_benchmark(
-    whole: tuple[Store, dict[str, Any], int], tmp_path: Path
-) -> None:
-    store, counts, _ = whole
-    copy = Store.open(tmp_path / "copy")
-    copy.replace("generation_request", _requests(store), {"benchmark": "demo"}, "run-1")
-    assert _built(_order(copy, None, "run-2")) == counts
-    assert _pairs(copy) == _pairs(store) and _requests(copy) == _requests(store)
-    for step in ("write", "pair", "judge"):
-        assert _rejects(copy, step) == _rejects(store, step)
-    with pytest.raises(BadInput, match="no reply to request"):
-        _built(_order(copy, None, "run-3"), replace(SPEC, max_words=9))
-
-
 def test_replies_as_json_give_the_same_set_as_prose(tmp_path: Path) -> None:
     """Only the requests differ: their form is part of their key, and of what is sent."""
     spec = replace(SPEC, words=WORDS[:8])
@@ -215,22 +201,6 @@ def test_the_offline_writer() -> None:
     for name in ("winobias", "crows-pairs"):
         with pytest.raises(UsageProblem, match="is the name of a benchmark to import"):
             steps.check_benchmark_name(name)
-
-
-def test_rejects_of_steps_that_were_not_taken_go(store: Store) -> None:
-    spec = replace(SPEC, words=WORDS[:6])
-    with serving(imperfect) as server:
-        _built(_order(store, server), spec)
-    order = _order(store, None, "run-2")
-    written = write_sentences(order, spec.words, spec)
-    found = steps.pair_sentences(order, written, spec)
-    steps.publish(order, found.pairs, ["write", "pair"])
-    assert {p["is_natural"] for p in _pairs(store)} == {None}
-    assert steps.count(spec.words, written, 0, found.pairs)["n_natural"] is None
-    assert _rejects(store, "write") and _rejects(store, "pair") and not _rejects(store, "judge")
-    steps.publish(order, write_offline(store, "demo", spec.words, spec), [])
-    assert not any(_rejects(store, step) for step in ("write", "pair", "judge"))
-    assert {p["source_file"] for p in _pairs(store)} == {"offline-writer"}
 
 
 def fill_corpus(store: Store) -> None:

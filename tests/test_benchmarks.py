@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.contracts import check_benchmark
 from plumbline.eval_workers.pairs.benchmarks import (
     find,
     import_benchmark,
@@ -74,25 +73,6 @@ def test_of_several_without_files_each_is_named(
     out, err = capsys.readouterr()
     assert "--benchmark closed-world" in out.splitlines()[-1]
     assert "3 of 4 failed: use-5, bbq, winobias" in err.splitlines()[-1]
-
-
-@pytest.mark.slow
-@pytest.mark.reference
-def test_released_files_give_the_published_numbers_of_pairs(
-    store: Store, data: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PLUMBLINE_DATA", str(data))
-    natural = {"use-5": 4405, "use-10": 4740, "use-20": 4839, "winobias": 0, "winogender": 0}
-    rows_in = {"use-5": 4954, "use-10": 4943, "use-20": 4945, "winobias": 1586, "winogender": 240}
-    for name in natural:
-        done = import_benchmark(store, name, None, "run")
-        assert done.n_pairs + done.n_rejects == rows_in[name]
-        pairs = store.read("benchmark_pair", benchmark=name).to_pylist()
-        assert sum(p["is_natural"] is True for p in pairs) == natural[name]
-        assert len({p["pair_id"] for p in pairs}) == rows_in[name]
-        check_benchmark(name)
-    winobias = store.read("benchmark_pair", benchmark="winobias").to_pylist()
-    assert sum(p["split"] == "dev" for p in winobias) == 792
 
 
 @pytest.mark.reference

@@ -184,10 +184,7 @@ def _taken(store: Store, name: str) -> None:
     ("ago", "is_alive"), [(0, True), (4, True), (6, False), (-3, True), (-6, False)]
 )
 def test_a_lease_lasts_as_long_as_it_is_renewed(ago: float, is_alive: bool) -> None:
-    """One whose time is far in the future was renewed by a wrong clock, and does not last.
-
-    Clocks may differ by three minutes: docs/warehouse.md.
-    """
+    """Unless a wrong clock renewed it: clocks may differ by three minutes (docs/warehouse.md)."""
     renewed = datetime.now(timezone.utc) - timedelta(minutes=ago)
     holder = locks.this_process()
     assert locks._is_alive({"renewed": renewed.isoformat(), "holder": holder}) == is_alive

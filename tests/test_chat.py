@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import logging
 import traceback
@@ -13,11 +12,10 @@ from urllib.parse import quote
 
 import pytest
 
-from plumbline.eval_workers.chat.budget import Budget, BudgetMeter, Spent, most
-from plumbline.eval_workers.chat.client import ChatClient, find_key
+from plumbline.eval_workers.chat.budget import Budget, Spent
 from plumbline.eval_workers.chat.ledger import open_ledger, read_ledger
 from plumbline.eval_workers.chat.requests import Reply, Request
-from plumbline.eval_workers.writing.build import forecast, judge_pairs, write_sentences
+from plumbline.eval_workers.writing.build import write_sentences
 from plumbline.warehouse.errors import BadInput, Interrupted, PlumblineError
 from plumbline.warehouse.run_records import recorded
 from plumbline.warehouse.storage.store import Store
@@ -110,22 +108,6 @@ def _request(round: int = 1) -> Request:
     return SPEC.request("generate", "clock", "she", round, n=2)
 
 
-def test_what_is_set_aside_is_waited_for_before_the_budget_is_said_to_be_spent() -> None:
-    async def run() -> list[object]:
-        meter = BudgetMeter(Budget(max_tokens=100), Spent(1, 20))
-        await meter.set_aside(Spent(1, 60))
-        waiting = asyncio.create_task(meter.set_aside(Spent(1, 30)))  # 110 at their most
-        await asyncio.sleep(0.01)
-        seen: list[object] = [waiting.done()]
-        await meter.settle(Spent(1, 60), Spent(1, 10))
-        await waiting
-        with pytest.raises(Interrupted, match="could exceed 100 tokens"):
-            await meter.set_aside(Spent(1, 71))
-        return [*seen, meter.spent]
-
-    assert asyncio.run(run()) == [False, Spent(2, 30)]
-
-
 def test_a_budget_is_exceeded_only_beyond_its_limits() -> None:
     budget = Budget(max_requests=2, max_tokens=10)
     found = [Spent(*one).excess(budget) for one in ((2, 10), (3, 10), (2, 11))]
@@ -140,32 +122,6 @@ def test_the_budget_of_tokens_holds_at_the_most_a_request_can_cost(store: Store)
     assert 1200 - longest < spent <= 1200
 
 
-def test_requests_that_wait_for_the_budget_end_when_asking_stops(store: Store) -> None:
-    refused = Say("no such model", 404, delay_s=0.2)
-    budget = Budget(max_tokens=most(_request()).n_tokens + 100)
-    with serving(lambda *_: refused) as server, pytest.raises(BadInput, match="no such model"):
-        write_sentences(build(store, server, budget=budget), WORDS, SPEC)
-    assert server.n_asked == 1
-
-
-def test_an_attempt_that_raises_an_unexpected_error_counts_at_the_most(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    settled: list[tuple[Spent, Spent]] = []
-
-    async def noted(meter: BudgetMeter, at_most: Spent, actual: Spent) -> None:
-        settled.append((at_most, actual))
-
-    async def broken(*_: object) -> Reply:
-        raise ZeroDivisionError
-
-    monkeypatch.setattr(BudgetMeter, "settle", noted)
-    monkeypatch.setattr(ChatClient, "attempt", broken)
-    with serving(good_script) as server, pytest.raises(ZeroDivisionError):
-        write_sentences(build(store, server), ["clock"], SPEC)
-    assert settled and all(at_most == actual for at_most, actual in settled)
-
-
 def test_tokens_that_are_not_told_count_at_the_most(store: Store) -> None:
     def silent(prompt: str, count: int) -> Say:
         return Say(body=completion(good_script(prompt, count).text, prompt, usage=False))
@@ -175,25 +131,6 @@ def test_tokens_that_are_not_told_count_at_the_most(store: Store) -> None:
     for row in requests(store):
         assert row["n_input_tokens"] is None
         assert row["n_tokens_most"] == len(row["prompt"].encode()) + 64 + 3 * (40 + 16) + 64
-
-
-def test_the_estimate_of_a_well_behaved_model_is_what_it_asks_for(store: Store) -> None:
-    """Against a build on a real socket: requests exactly, tokens by the characters sent."""
-    told = forecast(WORDS, SPEC)
-    with serving(good_script) as server:
-        written = write_sentences(build(store, server), WORDS, SPEC)
-        pairs: list[dict[str, object]] = [
-            {"pair_id": s.text, "word": s.word, "sentence_a": s.text, "sentence_b": f"{s.text}!"}
-            for p in written
-            for s in p.kept
-        ]
-        judge_pairs(build(store, server), pairs, SPEC)
-    rows = requests(store)
-    assert told.n_requests == len(rows) == server.n_asked == 8 + 2 * 24
-    characters = sum(len(r["prompt"]) for r in rows)
-    # A little more than was needed: it takes all sentences to be of the greatest length.
-    assert 1.0 <= told.n_input_tokens / (characters / 4 + 8 * len(rows)) < 1.15
-    assert told.n_requests_most == 8 * (3 * (1 + 3 * 40) + 2 * 2 * 3) + 4 * 3 * 3
 
 
 # The ledger
@@ -276,11 +213,3 @@ def test_the_key_stays_secret_though_the_server_repeats_it(
     assert len(requests(store)) > 0
     assert not any(spelling in seen for spelling in SPELLINGS)
     assert "[key]" in seen or echo == "header"
-
-
-def test_which_key_is_sent() -> None:
-    """The first that is set, without blanks around it."""
-    url, openai = "http://localhost:8000/v1", {"OPENAI_API_KEY": "sk-4711\n"}
-    assert find_key(url, {"PLUMBLINE_API_KEY": " \n", **openai}) == "sk-4711"
-    assert find_key(url, {"PLUMBLINE_API_KEY": "mine", **openai}) == "mine"
-    assert find_key(url, {}) == ""

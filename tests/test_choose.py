@@ -66,10 +66,7 @@ def figures(store: Store) -> dict[str, Any]:
 
 
 def test_intervals_hold_what_is_true_in_95_of_100_worlds(store: Store) -> None:
-    """Pairs differ, as they do: each has its own p, from a Beta; a place counts 0.1.
-
-    Each world is the pairs of a group of its own.
-    """
+    """Each pair has its own p, from a Beta, and a place counts 0.1; a world is a group of pairs."""
     n_worlds, n_pairs, b = 200, 30, 0.1
     rng = np.random.default_rng(3)
     p = float(rng.beta(1.8, 1.2, 1_000_000).clip(b, 1 - b).mean())

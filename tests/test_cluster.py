@@ -1,4 +1,4 @@
-"""Counting on clusters: separate executor processes, code from the archive, executors killed."""
+"""Counting on a cluster: executor processes, code from the archive, an executor killed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from plumbline.jobs.spark.spark_session import CODE_ARCHIVE, read_conf
 from plumbline.pipelines.command.main import main as plumbline
 from plumbline.pipelines.deployment import write_dist
 from plumbline.warehouse.input.shards import write_jsonl_zst
-from tests.conftest import REPOSITORY
+from tests.conftest import REPOSITORY, in_session
 from tests.distributions import clashing_packages, source_files
 from tests.test_count_kill import contents
 
@@ -129,18 +129,8 @@ def until(found: Callable[[], T], process: subprocess.Popen[bytes], log: Path) -
 
 def executors(process: subprocess.Popen[bytes]) -> list[int]:
     """Process ids of the executors' JVMs that a session leader started, itself or through Spark."""
-    found = []
-    for entry in Path("/proc").glob("[0-9]*"):
-        try:
-            command = (entry / "cmdline").read_bytes()
-            if (
-                b"CoarseGrainedExecutorBackend" in command
-                and os.getsid(int(entry.name)) == process.pid
-            ):
-                found.append(int(entry.name))
-        except (OSError, ValueError):
-            continue  # it has ended meanwhile
-    return sorted(found)
+    of = in_session(process.pid).items()
+    return sorted(pid for pid, line in of if "CoarseGrainedExecutorBackend" in line)
 
 
 def test_the_archive_holds_what_the_wheel_ships(dist: Path, wheel: Path) -> None:
@@ -218,15 +208,9 @@ def check_origin(found: dict[str, Any], archive: str, work: Path) -> None:
             assert not task[module].startswith((archive, str(REPOSITORY)))
 
 
-@pytest.fixture
-def standalone(home: Path, tmp_path: Path) -> Iterator[str]:
-    with standalone_cluster(home, tmp_path, n_cores=1, memory="2g") as master:
-        yield master
-
-
 @contextmanager
-def standalone_cluster(home: Path, tmp_path: Path, n_cores: int, memory: str) -> Iterator[str]:
-    """A standalone master with two workers of such a size on the loopback; gives its address."""
+def standalone_cluster(home: Path, tmp_path: Path) -> Iterator[str]:
+    """A standalone master with two workers on the loopback; gives its address."""
     start_class = [str(home / "bin" / "spark-class")]
     name = "org.apache.spark.deploy"
     where = ["--host", "127.0.0.1", "--webui-port", "0"]
@@ -244,8 +228,7 @@ def standalone_cluster(home: Path, tmp_path: Path, n_cores: int, memory: str) ->
         assert found is not None
         for number in range(2):
             log = tmp_path / f"worker-{number}.log"
-            size = ["--cores", str(n_cores), "--memory", memory]
-            size += ["--work-dir", str(tmp_path / "work")]
+            size = ["--cores", "4", "--memory", "4g", "--work-dir", str(tmp_path / "work")]
             processes.append(
                 start(
                     [*start_class, f"{name}.worker.Worker", *where, *size, found[1]],
@@ -259,23 +242,3 @@ def standalone_cluster(home: Path, tmp_path: Path, n_cores: int, memory: str) ->
             process.terminate()
         for process in processes:
             process.wait(60)
-
-
-@pytest.mark.spark
-@pytest.mark.slow
-def test_spark_submit_to_a_standalone_cluster(
-    dist: Path, shards: Path, undisturbed: Any, home: Path, standalone: str, tmp_path: Path
-) -> None:
-    """The line of docs/cluster.md; what spark-submit is given stands before cluster.conf."""
-    clashing_packages(dist)  # the application's own directory comes first on the path
-    warehouse, log = tmp_path / "w", tmp_path / "log"
-    spark = ["--master", standalone, "--properties-file", str(dist / "cluster.conf")]
-    spark += [word for key, value in SMALL.items() for word in ("--conf", f"{key}={value}")]
-    spark += ["--py-files", str(dist / NAME), str(dist / "submit.py")]
-    command = [str(home / "bin" / "spark-submit"), *spark, *count(shards, warehouse)]
-    process = start(command, log, env=environment(home))
-    assert process.wait(180) == 0, log.read_text()[-3000:]
-    assert contents(warehouse) == undisturbed
-    assert f"{N_SHARDS} shards" in log.read_text()
-    (application,) = (tmp_path / "work").iterdir()
-    assert sorted(p.parent.name for p in application.glob(f"*/{CODE_ARCHIVE}")) == ["0", "1"]

@@ -206,29 +206,6 @@ def test_a_broken_entry_is_one_line(shelf: Path, capsys: pytest.CaptureFixture[s
     assert "command shelf tidy: shelf_pack.tidy:Tidy is no Command" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("typed", "completed"),
-    [
-        ("plumbline re", ["report", "reproduce"]),
-        ("plumbline corpus co", ["count", "concordance"]),
-        ("plumbline corpus count --mem", ["--memory-gb"]),
-    ],
-)
-def test_a_shell_completes_commands_and_options(
-    typed: str,
-    completed: list[str],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.setattr(sys, "argv", ["plumbline"])
-    monkeypatch.setenv("_PLUMBLINE_COMPLETE", "complete_bash")
-    monkeypatch.setenv("COMP_WORDS", typed)
-    monkeypatch.setenv("COMP_CWORD", str(len(typed.split()) - 1))
-    with pytest.raises(SystemExit) as end:
-        main([])
-    assert end.value.code in (None, 0) and capsys.readouterr().out.split() == completed
-
-
 def test_every_file_that_was_written_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     show(Done(files=("a.csv", "b.json")), made(Score, {"model": "m", "benchmark": "b"}), "table")
     assert capsys.readouterr().out == "Wrote a.csv\nWrote b.json\n"

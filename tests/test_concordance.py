@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from scipy.stats import t
 
@@ -100,19 +99,6 @@ def test_counts_are_those_of_brute_force(store: Store, tmp_path: Path, rule: str
         assert ("n_pair" in counts) == bool(group)
     pairs = {(r["word"], r["target"]): r["n_pair"] for r in store.read("pair_count").to_pylist()}
     assert occurrences(store, "c", "tea NEAR he", Sampling(0))[0]["n_pair"] == pairs["tea", "he"]
-
-
-def test_intervals_hold_what_they_are_of() -> None:
-    """Clusters of other rates each: the true rate and share are inside about as often as said."""
-    rng, inside = np.random.default_rng(0), [0, 0]
-    for _ in range(500):
-        of = rng.integers(5, 40, 40)
-        own = rng.beta(2, 6, 40)
-        n, cluster = rng.binomial(of, own), np.arange(40)
-        for k, is_share in enumerate((False, True)):
-            row = ratio("x", n, of, cluster, is_share=is_share)
-            inside[k] += row["x_low"] <= 0.25 <= row["x_high"]
-    assert all(0.92 <= n / 500 <= 0.98 for n in inside), inside
 
 
 def test_what_is_not_known_is_none() -> None:

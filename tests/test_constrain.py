@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -16,7 +15,7 @@ from plumbline.jobs.association.max_pmi import constrain, lean
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import rows_of, sql
 from plumbline.warehouse.storage.store import Store
-from tests.metric_rows import delta, fill, pair, score
+from tests.metric_rows import corpus_row, delta, fill, pair, score
 
 TEMPLATES = {
     "a": "The nurse told {pronoun2}self that {pronoun}'s late for the army.",
@@ -33,10 +32,7 @@ def filled(
     n_pair: Mapping[str, tuple[int, int] | None] | None = None,
 ) -> Store:
     """A corpus and pairs; ``n_pair`` holds the counts of words that don't have 10 a side."""
-    totals = ("n_shards", "n_shards_failed", "n_documents", "n_rejected", "n_tokens")
-    words = ("n_kept_tokens", "n_words", "n_words_kept", "n_tokens_pruned", "n_pairs")
-    row: dict[str, Any] = dict.fromkeys((*totals, *words), 0) | {"min_count": 1}
-    row |= {"corpus": "c", "source": "counted", "targets": "she-he", "run_id": "r"}
+    row = corpus_row(corpus="c", targets="she-he", rule=None, window_tokens=None)
     store.publish("corpus", [row], unit="corpus", run_id="r")
     counts = {w: (n_pair or {}).get(w, (10, 10)) or (None, None) for w in deltas_of}
     deltas = [

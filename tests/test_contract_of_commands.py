@@ -1,7 +1,4 @@
-"""Every command, from its class: wrong values and dry runs.
-
-Nothing here knows a command by name, unless it is one that says no for a reason given here.
-"""
+"""Every command, from its class: wrong values and dry runs. No command is known by name."""
 
 from __future__ import annotations
 
@@ -19,7 +16,7 @@ from plumbline.pipelines.command.main import main
 from plumbline.pipelines.command.parameters import Parameter, parameters
 from plumbline.warehouse.input.shards import write_jsonl_zst
 from plumbline.warehouse.storage.store import Store
-from tests.metric_rows import fill, pair
+from tests.metric_rows import corpus_row, fill, pair
 from tests.prompt_rows import put_prompts
 from tests.test_constrain import filled
 from tests.tiny_models import save
@@ -61,18 +58,22 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_jsonl_zst(directory / "texts.jsonl.zst", ["she has tea and he has coffee"] * 40)
     (directory / "data").mkdir()
     save("gpt2", directory / "model")
-    store = filled(Store.open(directory / "w"))
+    put_prompts(with_counts(directory / "w"), "prompts", ["The clerk said", "The nurse said"])
+    return directory
+
+
+def with_counts(root: Path) -> Store:
+    """A warehouse with a corpus `c` that can be associated, and a benchmark `d` of one pair."""
+    store = filled(Store.open(root))
     counts = [{"corpus": "c", "word": w, "n_word": 4} for w in ("tea", "she", "he")]
     store.publish("word_count", counts, unit="a", run_id="r")
-    counted = {"corpus": "c", "rule": "pairs", "window_tokens": 10, "word": "tea"}
-    pairs = [{**counted, "target": w, "n_pair": 2} for w in ("she", "he")]
+    counted = {"corpus": "c", "rule": "pairs", "window_tokens": 10}
+    pairs = [{**counted, "word": "tea", "target": w, "n_pair": 2} for w in ("she", "he")]
     store.publish("pair_count", pairs, unit="a", run_id="r")
     fill(store, "benchmark_pair", [pair("d", "1", sentence_a="She ran.", sentence_b="He ran.")])
-    put_prompts(store, "prompts", ["The clerk said", "The nurse said"])
-    (row,) = store.read("corpus").to_pylist()
-    row |= {"n_kept_tokens": 12, "n_pairs": 9, "rule": "pairs", "window_tokens": 10}
+    row = corpus_row(**counted, n_kept_tokens=12, n_pairs=9)
     store.publish("corpus", [row], unit="corpus", run_id="r")
-    return directory
+    return store
 
 
 @pytest.fixture

@@ -136,7 +136,6 @@ def test_her_is_undecided_where_both_would_do_and_never_wrong(truth: str, n_righ
 
 # The release: each row has a written sentence and the template that an editor made of it.
 
-_RELEASED_SHE = re.compile(r"\b(?:she|hers|herself|her)\b", re.IGNORECASE)
 _RAW = "unstereo-eval/data/datasets/raw"
 
 
@@ -148,40 +147,6 @@ def _written_with(pronoun: str, directory: Path, name: str) -> list[tuple[str, s
             for row in csv.DictReader(file)
             if row["target_word"] == pronoun
         ]
-
-
-def _words(text: str) -> list[str]:
-    return [word.lower() for word in re.findall(r"\w+", text)]
-
-
-def _pronouns_only(sentence: str, template: str) -> bool:
-    return _words(_RELEASED_SHE.sub("P", sentence)) == _words(PLACEHOLDER.sub("P", template))
-
-
-def _agreement(data: Path, name: str) -> Counter[str]:
-    """Each "her" of a set whose template differs by pronouns alone, compared with the template."""
-    counts: Counter[str] = Counter()
-    for sentence, template in _written_with("she", data, name):
-        if not _pronouns_only(sentence, template):
-            continue
-        told = {place.start: place.placeholder for place in to_template(sentence).places}
-        released = PLACEHOLDER.findall(template)
-        for match, placeholder in zip(_RELEASED_SHE.finditer(sentence), released, strict=True):
-            if match.group().lower() == "her":
-                ours = told.get(match.start(), "rejected")
-                agrees = "agree" if ours == placeholder else "differ"
-                counts[ours if ours == "rejected" else agrees if ours else "undecided"] += 1
-    return counts
-
-
-@pytest.mark.reference
-def test_the_rules_agree_with_the_release(data: Path) -> None:
-    found = {name: _agreement(data, name) for name in ("USE-5", "USE-20", "USE-10")}
-    assert sum(sum(counts.values()) for counts in found.values()) == 4208
-    for name, counts in found.items():
-        decided = counts["agree"] + counts["differ"]
-        assert counts["agree"] >= 0.995 * decided, (name, counts)
-        assert counts["undecided"] + counts["rejected"] <= 0.01 * sum(counts.values()), counts
 
 
 def _told(places: Sequence[PronounPlace], truths: Sequence[str | None]) -> Counter[str]:

@@ -17,9 +17,10 @@ from plumbline.warehouse.input.shards import write_jsonl_zst
 from plumbline.warehouse.run_records import recorded
 from plumbline.warehouse.storage.check import check
 from plumbline.warehouse.storage.store import Store
+from tests.chat_server import good_script, serving
 from tests.conftest import REPOSITORY
 from tests.metric_rows import AFTER, BEFORE, version
-from tests.prefect_server import ENDED, Place, serving
+from tests.prefect_server import Place
 from tests.tiny_models import save
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -28,6 +29,7 @@ POOLS = {
     **dict.fromkeys(("count", "build", "report", "compact", "weekly"), "spark"),
     **dict.fromkeys(("score", "audit"), "gpu"),
 }
+BUILD = 'out = "built"\n[benchmark.build]\nmodel = "scripted"\nwords = ["kettle", "violin"]\n'
 
 
 def test_every_deployment_waits_for_its_schedule_on_its_machine(place: Place) -> None:
@@ -41,14 +43,9 @@ def test_every_deployment_waits_for_its_schedule_on_its_machine(place: Place) ->
     assert not re.findall(r"(?m)^│ (\S+…)", listed), "cut in a list of 80 columns"
 
 
-def test_a_parameter_of_another_type_is_refused(place: Place) -> None:
-    answer = place.create("score", benchmarks=3)
-    assert answer.status_code == 409 and "benchmarks" in answer.text
-
-
 @pytest.fixture(scope="module")
 def runs(place: Place) -> dict[str, dict[str, Any]]:
-    """Three runs at the same time on both workers, by what they are to show."""
+    """Four runs at the same time on both workers, by what they are to show."""
     shards = place.work / "shards"
     shards.mkdir()
     write_jsonl_zst(shards / "a.jsonl.zst", ["She met the nurse.", "He met the baker."] * 30)
@@ -56,12 +53,15 @@ def runs(place: Place) -> dict[str, dict[str, Any]]:
     (shards / "b.jsonl.zst").write_bytes(whole[: len(whole) // 2])
     import_few(Store.open(place.work / "few/warehouse"))
     save("gpt2", place.work / "tiny")
-    begun = {
-        "shard": place.begin("count", conf="", corpus="shards/*.jsonl.zst", out="broken"),
-        "score": place.begin("score", conf="", benchmarks=["few"], model="tiny", out="few"),
-        "glob": place.begin("audit/weekly", conf="", corpus="nowhere/*.jsonl"),
-    }
-    return {what: place.end(run_id) for what, run_id in begun.items()}
+    with serving(good_script) as server:
+        (place.work / "build.toml").write_text(BUILD + f'base_url = "{server.url}"\n')
+        begun = {
+            "build": place.begin("build", name="demo", conf="build.toml"),
+            "shard": place.begin("count", conf="", corpus="shards/*.jsonl.zst", out="broken"),
+            "score": place.begin("score", conf="", benchmarks=["few"], model="tiny", out="few"),
+            "glob": place.begin("audit/weekly", conf="", corpus="nowhere/*.jsonl"),
+        }
+        return {what: place.end(run_id) for what, run_id in begun.items()}
 
 
 def import_few(store: Store) -> None:
@@ -79,7 +79,13 @@ def test_wrong_input_fails_a_run_before_anything_starts(
 ) -> None:
     state = runs["glob"]["state"]
     assert state["type"] == "FAILED" and "shards nowhere/*.jsonl: no such file" in state["message"]
-    assert place.n_tasks(runs["glob"]) == 0 and not (place.work / "out").exists()
+    assert place.n_tasks(runs["glob"]) == 0 and not (place.work / "out/warehouse").exists()
+
+
+def test_a_benchmark_is_built(place: Place, runs: dict[str, dict[str, Any]]) -> None:
+    assert runs["build"]["state"]["type"] == "COMPLETED", runs["build"]["state"]["message"]
+    pairs = Store.open(place.work / "built/warehouse").read("benchmark_pair").to_pylist()
+    assert {pair["word"] for pair in pairs} == {"kettle", "violin"}
 
 
 def test_a_broken_shard_fails_the_run_at_its_end(
@@ -145,58 +151,3 @@ def test_the_weekly_run_needs_one_place_of_its_pool(
     assert run["state"]["type"] == "COMPLETED", run["state"]["message"]
     store = Store.open(Path(place.work / "few/warehouse"))
     assert store.read("pair_association", corpus="week").num_rows == 2
-
-
-EVERY_MINUTE = 'cron: "* * * * *"'
-
-
-def test_a_schedule_that_is_resumed_starts_runs_that_complete(tmp_path: Path) -> None:
-    checkout = tmp_path / "checkout"
-    checkout.mkdir()
-    declared = (REPOSITORY / "prefect.yaml").read_text(encoding="utf-8")
-    (checkout / "prefect.yaml").write_text(re.sub('cron: "[^"]*"', EVERY_MINUTE, declared))
-    # Rounds of the scheduler are a minute apart by default.
-    with serving(tmp_path, PREFECT_SERVER_SERVICES_SCHEDULER_LOOP_SECONDS="2") as place:
-        write_jsonl_zst(place.work / "few.jsonl.zst", ["She met the nurse."] * 30)
-        (place.work / "plumbline.toml").write_text('corpus = "few.jsonl.zst"\n')
-        place.start_worker("spark")
-        place.run("deploy", "--name", "count", cwd=checkout)
-        listed = place.run("deployment", "schedule", "ls", "count/count")
-        (schedule,) = re.findall("[0-9a-f-]{36}", listed)
-        place.run("deployment", "schedule", "resume", "count/count", schedule)
-
-        first = first_scheduled(place)
-        place.until({"PENDING", "RUNNING"} | ENDED, first, timeout_s=120)
-        # Before the next minute: a pause takes the runs back that are to come.
-        place.run("deployment", "schedule", "pause", "count/count", schedule)
-        assert scheduled(place) == []
-        run = place.end(first)
-        assert run["state"]["type"] == "COMPLETED", run["state"]["message"]
-        assert run["created_by"]["id"] == schedule and run["expected_start_time"].endswith(":00Z")
-        (row,) = Store.open(place.work / "out/warehouse").read("corpus").to_pylist()
-        assert row["n_documents"] == 30
-        assert failures(place.log()) == []
-
-
-def first_scheduled(place: Place) -> str:
-    """The run that the scheduler makes for the next minute."""
-    deadline = time.monotonic() + 60
-    while not (found := scheduled(place)):
-        assert time.monotonic() < deadline, failures(place.log()) or "nothing is scheduled"
-        time.sleep(0.2)
-    return str(found[0]["id"])
-
-
-def scheduled(place: Place) -> list[dict[str, Any]]:
-    where = {"flow_runs": {"state": {"type": {"any_": ["SCHEDULED"]}}}}
-    found: list[dict[str, Any]] = place.post(
-        "/flow_runs/filter", {**where, "sort": "EXPECTED_START_TIME_ASC"}
-    )
-    return found
-
-
-def failures(log: Path) -> list[str]:
-    """Exceptions in a server's log, but for those of a busy database, which are tried again."""
-    lines = log.read_text(encoding="utf-8").splitlines()
-    found = [line for line in lines if re.match(r"[\w.]+(Error|Exception)\b", line)]
-    return [line for line in found if "database is locked" not in line]

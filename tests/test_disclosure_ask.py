@@ -135,21 +135,6 @@ def test_a_set_is_measured_under_each_instruction_by_a_model_opened_once(
         assert {row["instruction_key"] for row in found} == set(rows)
 
 
-def test_only_the_frame_may_hold_special_tokens(store: Store, saved: dict[str, Path]) -> None:
-    backend = CausalModel(str(saved["neox"]), ModelOptions())
-    lead = backend.lead(Instruction(TOLD, "chat"))
-    bad = f"{lead}The nurse<|endoftext|> said"
-    assert [s.problem is None for s in backend.score([f"{lead}The nurse", bad])] == [True, False]
-    other = CausalModel(str(saved["neox"]), ModelOptions())
-    (score,) = other.score([f"{lead}The nurse"])  # a frame that nobody asked for
-    assert "special token <|endoftext|>" in str(score.problem)
-    with pytest.raises(UsageProblem, match=r"special token <\|endoftext\|> for part of it"):
-        backend.lead(Instruction("Go <|endoftext|> on", "chat"))
-    llama = CausalModel(str(saved["llama-adds-bos"]), ModelOptions())
-    with pytest.raises(UsageProblem, match="special token <unk>"):
-        llama.lead(Instruction("Go on: [now]", "chat"))
-
-
 def test_what_can_t_be_asked_is_refused(store: Store, saved: dict[str, Path]) -> None:
     put_prompts(store, "demo", PROMPTS)
     with pytest.raises(UsageProblem, match=r"tiny-plain: has no chat template.*use the form pref"):

@@ -27,7 +27,7 @@ from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.wordlists import WordPair
 from tests.prompt_rows import list_file, put_prompts
 from tests.steps import probe_set
-from tests.tiny_models import KINDS, save
+from tests.tiny_models import KINDS
 
 
 class Oracle:
@@ -77,12 +77,6 @@ class Oracle:
 PROMPTS = ["The clerk drank tea, and", "The nurse said", "The crowd lost the key, and"]
 WORDS = ("she", "he", "her", "his", "herself", "himself", "hers", "heroine")
 PAIRS = [WordPair(*WORDS[k : k + 2]) for k in range(0, 8, 2)]
-
-
-@pytest.fixture(scope="module")
-def saved(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    root = tmp_path_factory.mktemp("models")
-    return {kind: save(kind, root / f"tiny-{kind}") for kind in KINDS}
 
 
 @pytest.mark.parametrize("kind", KINDS)

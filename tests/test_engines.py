@@ -65,10 +65,7 @@ assert SparkContext._active_spark_context.master.startswith("local-cluster")
 
 
 def count_all(shards: str, warehouse: str, variants: Sequence[int]) -> None:
-    """Count each variant into a corpus of its own; one of the shards can't be read.
-
-    The first one gets another word list afterwards.
-    """
+    """Count each variant into a corpus of its own; one of the shards can't be read."""
     store = Store.open(warehouse)
     for number in variants:
         files = tuple(sorted(Path(shards).iterdir()))

@@ -13,10 +13,8 @@ import tomllib
 import venv
 from importlib import metadata
 from pathlib import Path
-from typing import Any
 
 import pytest
-import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -29,8 +27,6 @@ from tests.test_docs import in_blocks
 
 PYPROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))
 PROJECT = PYPROJECT["project"]
-CFF: dict[str, Any] = yaml.safe_load((REPOSITORY / "CITATION.cff").read_text(encoding="utf-8"))
-META: dict[str, Any] = json.loads((REPOSITORY / "codemeta.json").read_text(encoding="utf-8"))
 CORE = {Requirement(line).name.replace("-", "_") for line in PROJECT["dependencies"]}
 #: vLLM has an environment of its own, the next three have extras and lines of their own;
 #: what imports the others runs inside lm-evaluation-harness.
@@ -203,28 +199,3 @@ def test_vllm_is_installed_by_one_line_that_page_and_errors_share() -> None:
     assert INSTALL in in_blocks((REPOSITORY / "docs/models.md").read_text(encoding="utf-8"))
     readme = (REPOSITORY / "README.md").read_text(encoding="utf-8")
     assert {"Spark", "Prefect", "DuckDB", "vLLM"} <= {*re.findall(r"\w+", readme)}
-
-
-def test_the_software_is_described_alike() -> None:
-    facts = [PROJECT["version"], PROJECT["description"], PROJECT["keywords"]]
-    assert [CFF["version"], CFF["abstract"], CFF["keywords"]] == facts
-    assert [META["version"], META["description"], META["keywords"]] == facts
-    assert META["identifier"] == PROJECT["name"] and META["name"] == CFF["title"]
-    assert META["license"] == f"https://spdx.org/licenses/{CFF['license']}"
-    assert CFF["license"] == PROJECT["license"]
-    assert META["runtimePlatform"] == f"Python {PROJECT['requires-python']}"
-    assert PROJECT["authors"] == CFF["authors"] == [{"name": a["name"]} for a in META["author"]]
-    cited = [
-        (paper["title"], str(paper["year"]), [tuple(a.values()) for a in paper["authors"]])
-        for paper in CFF["references"]
-    ]
-    assert len(cited) == 3 and cited == [
-        (
-            paper["name"],
-            paper["datePublished"],
-            [(author["familyName"], author["givenName"]) for author in paper["author"]],
-        )
-        for paper in META["referencePublication"]
-    ]
-    text = (REPOSITORY / "CHANGELOG.md").read_text(encoding="utf-8")
-    assert f"\n## [{PROJECT['version']}] - " in text

@@ -38,11 +38,7 @@ def slot_of(row: dict[str, Any]) -> str:
 
 
 def perfect_means(slot: str) -> tuple[float, float, float]:
-    """B, V_pg and V_gp of a model that learned the text perfectly, by the Jaccard dissimilarity.
-
-    It draws the word w with the planted probability of w for the group, from the nucleus of 0.9:
-    two words differ or don't, so each mean is the chance that two draws do.
-    """
+    """B, V_pg and V_gp of a model that draws words with their planted probability, by hand."""
     words = [word for word in planted_words(0) if word.word_class == slot]
 
     def nucleus(shares: dict[str, float]) -> dict[str, float]:

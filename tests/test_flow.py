@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.eval_workers.pairs.closed_world_corpus.corpus_writer import WorldOptions, write_world
 from plumbline.warehouse.input.shards import write_jsonl_zst
 from plumbline.warehouse.storage.store import Store
 from tests.conftest import REPOSITORY
@@ -46,59 +45,6 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for found in ("repeat the gender leans", "PD", "F = ", "GLD", "no word leans"):
         assert found in done.stdout
     return directory
-
-
-def test_the_closed_world_is_measured_in_every_way(world: Path) -> None:
-    """By both models: benchmarks, one of them around seed words, and FairPair on both sides."""
-    store, name = Store.open(world / "out/warehouse"), "closed-world-offline"
-    corpora = store.read("corpus").to_pylist()
-    assert {c["corpus"] for c in corpora} == {"closed-world-straight", "closed-world-swapped"}
-    assert all(c["n_documents"] > 0 and c["n_rejected"] == 0 for c in corpora)
-    models = {m["model"] for m in store.read("trained_model").to_pylist()}
-    scores = store.read("pair_score").to_pylist()
-    assert len(models) == 2 and {s["model"] for s in scores} == models
-    drawn = store.read("continuation", probe_set="closed-world").to_pylist()
-    assert {r["model"] for r in drawn} == models and len(drawn) == 2 * 30 * 2 * 50
-    rows = store.read("fairpair_set", probe_set="closed-world").to_pylist()
-    assert {(r["phi"], r["side"]) for r in rows} == {
-        (phi, side) for phi in ("jaccard", "vader") for side in ("original", "perturbed")
-    }
-    pairs = store.read("benchmark_pair", benchmark=name).to_pylist()
-    words = {p["word"] for p in pairs}
-    assert len(words) == 50 and len(pairs) == 500
-    for corpus in ("closed-world-straight", "closed-world-swapped"):
-        assert words <= set(store.read("seed_word", corpus=corpus)["word"].to_pylist())
-        assert store.read("pair_association", corpus=corpus, benchmark=name).num_rows == 500
-    assert sum(r["benchmark"] == name for r in scores) == 2 * len(pairs)
-    assert (world / f"out/benchmarks/{name}/README.md").is_file()
-    page = (world / "out/report/appendix.html").read_text("utf-8")
-    assert 'id="fairpair"' in page and 'id="fairpair-2"' in page and "closed-world-swapped" in page
-
-
-def test_commands_take_their_settings_and_models_their_options(tmp_path: Path) -> None:
-    """A list of two models on one text: every part has rows of both, and the page its sections."""
-    write_world(WorldOptions(60_000, 0, "straight"), tmp_path / "corpora")
-    (tmp_path / "audit.toml").write_text(
-        '[pipeline]\ncorpus = "corpora/*.jsonl.zst"\nprobe_set = "common-sents"\n'
-        "[corpus.count]\nwindow = 5\n"
-        "[fairpair.run]\nn = 2\nmax_new_tokens = 4\nn_permutations = 19\nn_resamples = 20\n"
-        '[[model]]\nid = "train:small"\n'
-        '[[model]]\nid = "out/models/small-corpora"\ndtype = "bfloat16"\n'
-    )
-    done = pipeline(tmp_path, "--conf", "audit.toml", timeout_s=1800)
-    assert done.returncode == 0, done.stderr[-3000:]
-    store, name = Store.open(tmp_path / "out/warehouse"), "corpora-offline"
-    (corpus,) = store.read("corpus").to_pylist()
-    pairs = store.read("benchmark_pair", benchmark=name).num_rows
-    models = {m["model_key"]: m["dtype"] for m in store.read("model").to_pylist()}
-    assert corpus["window_tokens"] == 5 and sorted(models.values()) == ["bfloat16", "float32"]
-    assert store.read("pair_score", benchmark=name).num_rows == 2 * pairs > 0
-    for table, probe_set in (("fairpair_set", "common-sents"), ("pronoun_probability", "topics")):
-        rows = store.read(table, probe_set=probe_set).to_pylist()
-        assert {row["model_key"] for row in rows} == set(models), table
-    assert 4 in store.read("sampling")["max_new_tokens"].to_pylist()
-    page = (tmp_path / "out/report/appendix.html").read_text("utf-8")
-    assert 'id="fairpair"' in page and 'id="disclosure"' in page
 
 
 def test_again_it_scores_and_trains_nothing_and_a_broken_shard_stops_nothing_else(

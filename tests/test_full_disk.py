@@ -1,7 +1,4 @@
-"""Warehouses on disks that are full: one line, status 3, and nothing lost.
-
-They are real: mounts in a namespace of the command's own, which root's rights do not get around.
-"""
+"""Warehouses on disks that are full, real mounts: one line, status 3, and nothing lost."""
 
 from __future__ import annotations
 
@@ -15,10 +12,8 @@ from pathlib import Path
 import pytest
 
 from plumbline.warehouse.input.shards import write_jsonl_zst
-from plumbline.warehouse.storage.store import Store
 from tests.conftest import REPOSITORY
-from tests.metric_rows import fill, pair
-from tests.test_constrain import filled
+from tests.test_contract_of_commands import with_counts
 from tests.tiny_models import save
 
 _UNSHARE = ("unshare", "--mount", "--map-root-user")
@@ -76,16 +71,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
     root = tmp_path_factory.mktemp("disks")
     save("gpt2", root / "model")
     write_jsonl_zst(root / "a.jsonl.zst", ["she has tea and he has coffee in the morning"] * 400)
-    store = filled(Store.open(root / "w"))
-    counts = [{"corpus": "c", "word": w, "n_word": 4} for w in ("tea", "she", "he")]
-    store.publish("word_count", counts, unit="a", run_id="r")
-    counted = {"corpus": "c", "rule": "pairs", "window_tokens": 10, "word": "tea"}
-    pairs = [{**counted, "target": w, "n_pair": 2} for w in ("she", "he")]
-    store.publish("pair_count", pairs, unit="a", run_id="r")
-    fill(store, "benchmark_pair", [pair("d", "1", sentence_a="She ran.", sentence_b="He ran.")])
-    (row,) = store.read("corpus").to_pylist()
-    row |= {"n_kept_tokens": 12, "n_pairs": 9, "rule": "pairs", "window_tokens": 10}
-    store.publish("corpus", [row], unit="corpus", run_id="r")
+    with_counts(root / "w")
     (root / "models").mkdir()
     return Place(root)
 

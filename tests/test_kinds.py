@@ -38,13 +38,6 @@ TEXTS = [*SENTENCES[:5], SENTENCES[8]]
 PAIRS = [*zip(SENTENCES[:6:2], SENTENCES[1:6:2], strict=True)]
 
 
-@pytest.fixture(scope="module")
-def saved(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    root = tmp_path_factory.mktemp("kinds")
-    names = [*MASKED, *ENCODER_DECODERS]
-    return {name: save(name, root / name) for name in names}
-
-
 def _opened(path: Path, **options: Any) -> Any:
     return open_backend(str(path), ModelOptions(**options))
 

@@ -233,6 +233,7 @@ def test_a_language_that_is_not_bundled_works_by_one_file(
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
+        ((SWEDISH[SWEDISH.index("[lists") :], "lists = {}"), "lists is empty"),
         (('spacy = "sv"', "spacy = 3"), "rules.spacy = 3: should be a valid string"),
         (('spacy = "sv"', 'spacy = "sv", stops = "x"'), "key 'rules.stops': is unknown"),
         (

@@ -94,8 +94,7 @@ def n_operations(patch: pytest.MonkeyPatch, act: Callable[[], object]) -> int:
 def test_whoever_comes_between_the_operations_of_a_commit_loses_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A writer is stopped before each of its operations; another writer, a compactor and a reader
-    act there."""
+    """Before each operation of a writer, another writer, a compactor and a reader act."""
 
     def begun(name: str) -> Store:
         store = Store.open(tmp_path / name)

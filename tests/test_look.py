@@ -5,11 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import sys
-import threading
 from collections import Counter
 from collections.abc import Iterator
 from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from importlib import import_module
 from pathlib import Path
 
@@ -29,6 +27,7 @@ from plumbline.pipelines.commands.pipeline import Parts, Stage
 from plumbline.warehouse.errors import BadInput, MissingComponent
 from plumbline.warehouse.steps.runner import NothingUsed
 from plumbline.warehouse.storage.store import Store
+from tests.hub_server import hub
 from tests.tiny_models import save
 
 
@@ -108,12 +107,9 @@ def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     digest = hashlib.sha256((place / "USE-5.csv").read_bytes()).hexdigest()
     monkeypatch.setattr(archive, "_FILES", {"USE-5.csv": digest[:12]})
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    handler = partial(SimpleHTTPRequestHandler, directory=str(tmp_path))
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        monkeypatch.setattr(archive, "_ADDRESS", f"http://127.0.0.1:{server.server_port}")
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+    with hub(top=tmp_path) as url:
+        monkeypatch.setattr(archive, "_ADDRESS", url)
         yield place
-        server.shutdown()
 
 
 def test_sets_are_downloaded_once_with_a_line_on_their_licence(

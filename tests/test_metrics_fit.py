@@ -15,7 +15,17 @@ from scipy import stats
 from plumbline.eval_workers.scoring.measure import MeasureOptions, compute, measure
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
-from tests.metric_rows import association, delta, fill, pair, planted, score, scored_by, trained
+from tests.metric_rows import (
+    association,
+    corpus_row,
+    delta,
+    fill,
+    pair,
+    planted,
+    score,
+    scored_by,
+    trained,
+)
 
 Floats = npt.NDArray[np.float64]
 Figure = Callable[[Floats, Floats, Floats], float]
@@ -229,12 +239,6 @@ def test_a_slope_on_a_sample_has_its_reliability_and_a_corrected_slope(store: St
         assert [r["error_over"] for r in rows_of(store.root, "FROM fit")] == [over]
 
 
-def spoken(corpus: str, code: str | None) -> dict[str, Any]:
-    counts = ("n_shards", "n_shards_failed", "n_rejected", "n_kept_tokens", "n_words_kept")
-    row = dict.fromkeys((*counts, "n_tokens_pruned"), 0)
-    return {**row, "corpus": corpus, "source": "counted", "language": code, "run_id": "r"}
-
-
 @pytest.mark.slow
 def test_pairs_are_fitted_on_corpora_in_their_language(store: Store) -> None:
     """Of a language's file, of a corpus that they were constrained with, English otherwise."""
@@ -257,7 +261,7 @@ def test_pairs_are_fitted_on_corpora_in_their_language(store: Store) -> None:
     query = "SELECT DISTINCT benchmark, corpus FROM metric_value WHERE metric = 'slope'"
     assert {tuple(row.values()) for row in rows_of(store.root, query)} == everything
     for corpus, code in (("novels", None), ("contes", "fr")):
-        fill(store, "corpus", [spoken(corpus, code)], corpus)
+        fill(store, "corpus", [corpus_row(corpus=corpus, language=code)], corpus)
     measure(store, "r")
     assert {tuple(row.values()) for row in rows_of(store.root, query)} == {
         ("fr-pairs", "contes"),

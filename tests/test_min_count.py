@@ -92,18 +92,6 @@ def test_the_tables_are_those_of_brute_force(both: Store) -> None:
     assert len(stay) < len(counts.words)
 
 
-@pytest.mark.parametrize("rule", ["pairs", "windows"])
-def test_all_pairs_lose_rare_words_on_either_side(
-    store: Store, shards: list[Path], rule: str
-) -> None:
-    count_corpus(store, "c", shards, CorpusOptions(targets="all", rule=rule, min_count=N))
-    counts = oracle(texts(), TARGETS, rule, 10, list(oracle(texts(), TARGETS, rule, 10).words))
-    stay = kept(counts, N)
-    pairs = {(r["word"], r["target"]): r["n_pair"] for r in rows(store, "pair_count", "c")}
-    assert pairs == {p: n for p, n in counts.pairs.items() if stay.issuperset(p)}
-    assert 0 < len(pairs) < len(counts.pairs) and holds(store, "c")
-
-
 def test_another_min_count_is_merged_not_counted(store: Store, shards: list[Path]) -> None:
     count_corpus(store, "c", shards)
     partials = partials_directory(store, CorpusOptions().listed, CorpusOptions())

@@ -22,18 +22,12 @@ from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.wordlists import WordPair
 from tests.prompt_rows import put_probabilities, put_prompts, put_words
-from tests.tiny_models import KINDS, save
+from tests.tiny_models import KINDS
 
 PAIRS = [WordPair("she", "he"), WordPair("her", "his"), WordPair("her", "him")]
 PAIRS += [WordPair("herself", "himself")]
 WORDS = {"she": "f", "her": "f", "herself": "f", "he": "m", "his": "m", "him": "m", "himself": "m"}
 PROMPTS = ["The clerk drank tea, and", "The nurse said", "The crowd lost the key, and"]
-
-
-@pytest.fixture(scope="module")
-def saved(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    root = tmp_path_factory.mktemp("models")
-    return {kind: save(kind, root / f"tiny-{kind}") for kind in KINDS}
 
 
 def logs(values: Sequence[float]) -> torch.Tensor:

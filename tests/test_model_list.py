@@ -104,10 +104,7 @@ def test_one_model_that_fails_stops_no_other(
 
 @pytest.fixture
 def loads(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[weakref.ref[object]]]:
-    """Models that were loaded; loading fails while an earlier one is in memory.
-
-    Nothing waits for the garbage collector here, as on a GPU, whose memory it knows nothing of.
-    """
+    """Models that were loaded; loading fails while an earlier one is in memory, as on a GPU."""
     loaded: list[weakref.ref[object]] = []
     real = _weights.loading.load
 

@@ -17,22 +17,15 @@ from peft import LoraConfig, PromptTuningConfig, get_peft_model
 from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM
 
-from plumbline.eval_workers.models.local import model_files, tree, weights
 from plumbline.eval_workers.models.local.causal_model import CausalModel
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from tests.backend_contract import changed
-from tests.tiny_models import KINDS, SENTENCES, one_by_one, save
+from tests.tiny_models import SENTENCES, one_by_one, save
 
 BOS = "<|endoftext|>"
 TARGETS = {"gpt2": "c_attn", "neox": "query_key_value"}
 RANK, ALPHA = 4, 12
-
-
-@pytest.fixture(scope="module")
-def saved(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    root = tmp_path_factory.mktemp("models")
-    return {kind: save(kind, root / kind) for kind in TARGETS}
 
 
 def scored(model: Path | str, **options: str) -> list[float]:
@@ -106,7 +99,7 @@ def test_an_adapter_that_does_not_fit_is_refused(saved: dict[str, Path], tmp_pat
         (base, "two words", "neither a directory nor a hub id"),
         (base, "nobody/plumbline-test-adapter", "can't be had from the hub"),
         (base, tmp_path / "prompts", "PROMPT_TUNING"),
-        (base, other, "of revision 0000000000000000, neox is "),
+        (base, other, "of revision 0000000000000000, tiny-neox is "),
         (base, classifier, "SEQ_CLS"),
         (base, broken, "can't be read"),
         (base, pickled, "holds no adapter_model.safetensors"),
@@ -197,41 +190,6 @@ def test_quantised_weights(wide: Path, method: str, tmp_path: Path) -> None:
     assert backend.n_parameters == CausalModel(str(wide), ModelOptions()).n_parameters
     adapter = lora(wide, tmp_path / "tuned", "q_proj")
     assert scored(wide, quantisation=method, adapter=str(adapter)) != together
-
-
-def test_heads_that_share_one_key_attend_without_the_fused_kernel(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Chosen on a GPU alone; with it a tree's scores are those of single texts."""
-    for kind in KINDS:
-        config = transformers.AutoConfig.from_pretrained(save(kind, tmp_path / kind))
-        shares = kind in ("llama-adds-bos", "mistral")
-        assert model_files._attention(config, "cuda") == ("eager" if shares else None)
-        assert model_files._attention(config, "cpu") is None
-    assert model_files._attention(transformers.FalconConfig(multi_query=True), "cuda") == "eager"
-    monkeypatch.setattr(model_files, "_attention", lambda *_: "eager")
-    found = scored(tmp_path / "llama-adds-bos")
-    exact = [total for total, _ in one_by_one(tmp_path / "llama-adds-bos", "<s>", SENTENCES)]
-    assert found == pytest.approx(exact, abs=1e-4)
-
-
-@pytest.mark.parametrize("kind", TARGETS)
-def test_rows_of_small_trees_have_the_scores_of_single_texts(
-    saved: dict[str, Path], kind: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As a GPU lays out a pass: several trees in rows of one width, and longer texts in one."""
-    texts = [*SENTENCES, " ".join(SENTENCES[:3])]
-    exact = [total for total, _ in one_by_one(saved[kind], BOS, texts)]
-    monkeypatch.setitem(weights._TREE_NODES, "cpu", 12)
-    monkeypatch.setitem(tree._STEP, "cpu", 5)
-    shapes = []
-    mask = tree._mask
-    monkeypatch.setattr(tree, "_mask", lambda *a: shapes.append(a[0].shape) or mask(*a))
-    backend = CausalModel(str(saved[kind]), ModelOptions(device="cpu"))
-    found = [score.logprob_nats for score in backend.score(texts)]
-    assert found == pytest.approx(exact, abs=1e-4)
-    assert max(n_rows for n_rows, _ in shapes) > 1
-    assert {width % 5 for _, width in shapes} == {0}
 
 
 _CODE = """

@@ -9,10 +9,9 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pytest
 
-from plumbline.warehouse.query.connection import connect
+from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import fill
 
@@ -61,16 +60,6 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[dict[str
     return store.root, [dict(zip(columns, row, strict=True)) for row in expected]
 
 
-@pytest.fixture(scope="module")
-def connection(world: tuple[Path, Any]) -> duckdb.DuckDBPyConnection:
-    return connect(world[0])
-
-
-def rows_of(connection: duckdb.DuckDBPyConnection, text: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = connection.sql(text).to_arrow_table().to_pylist()
-    return found
-
-
 def words(text: str) -> list[str]:
     return re.findall(r"[a-z']+", text.lower())
 
@@ -80,10 +69,8 @@ def grams(text: str) -> set[str]:
     return {" ".join(of[i : i + n]) for n in range(1, 5) for i in range(len(of) - n + 1)}
 
 
-def test_log_odds_against_plain_python(
-    connection: duckdb.DuckDBPyConnection, world: tuple[Path, Any]
-) -> None:
-    rows = rows_of(connection, "SELECT * FROM ngram_log_odds")
+def test_log_odds_against_plain_python(world: tuple[Path, Any]) -> None:
+    rows = rows_of(world[0], "SELECT * FROM ngram_log_odds")
     for side in NAMES:
         of = [row for row in world[1] if row["side"] == side]
         n = Counter(row["is_perturbed"] for row in of)
@@ -101,13 +88,9 @@ def test_log_odds_against_plain_python(
             assert row["n_words"] == len(gram.split())
 
 
-def test_texts_behind_an_ngram(
-    connection: duckdb.DuckDBPyConnection, world: tuple[Path, Any]
-) -> None:
+def test_texts_behind_an_ngram(world: tuple[Path, Any]) -> None:
     """Whole words in a row: `day off` is not in `holiday offer`, and case does not matter."""
-    counted = (
-        "SELECT count(*) FROM compared_text WHERE contains(spaced_words(text), spaced_words($1))"
-    )
-    ((n,),) = connection.execute(counted, ["Day OFF"]).fetchall()
+    holding = "FROM compared_text WHERE contains(spaced_words(text), spaced_words($gram))"
+    n = len(rows_of(world[0], holding, {"gram": "Day OFF"}))
     assert n == sum("day off" in grams(row["text"]) for row in world[1]) > 0
-    assert connection.execute(counted, ["ay off"]).fetchall() == [(0,)]
+    assert rows_of(world[0], holding, {"gram": "ay off"}) == []

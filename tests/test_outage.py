@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import errno
-import socket
-import ssl
 import subprocess
 import sys
-import urllib.error
-from email.message import Message
 from pathlib import Path
 
 import pytest
-import requests
 
 from plumbline.pipelines.command import app
 from plumbline.pipelines.command.failures import Failures
 from plumbline.pipelines.command.main import main
-from plumbline.warehouse.errors import BadInput, Interrupted, disk_problems
+from plumbline.warehouse.errors import BadInput, Interrupted
 from tests.hub_server import AWAY, environment, hub
 
 #: Leaves out the hub's own waits between its attempts.
@@ -71,24 +66,6 @@ def test_a_machine_that_has_no_room_is_one_line(
     (line,) = capsys.readouterr().err.strip().splitlines()
     named = ("No space", "Read-only", "run the same command again")
     assert line.startswith("error:") and any(part in line for part in named)
-
-
-@pytest.mark.parametrize(
-    "error",
-    [
-        *(ConnectionResetError(errno.ECONNRESET, "reset"), BrokenPipeError(), ConnectionError("x")),
-        *(TimeoutError("timed out"), socket.gaierror(-2, "Name or service not known")),
-        *(OSError(errno.EHOSTUNREACH, "No route to host"), OSError(errno.ENETUNREACH, "no")),
-        *(ssl.SSLError(1, "handshake"), urllib.error.URLError("refused")),
-        urllib.error.HTTPError("http://here", 502, "bad gateway", Message(), None),
-        *(requests.ConnectionError("refused"), requests.HTTPError("502"), ChildProcessError()),
-    ],
-    ids=lambda error: type(error).__name__,
-)
-def test_an_error_of_a_connection_stays_what_it_is(error: OSError, tmp_path: Path) -> None:
-    with pytest.raises(type(error)) as caught, disk_problems(tmp_path):
-        raise error
-    assert caught.value is error
 
 
 def test_a_stop_a_defect_and_the_failure_of_an_only_model_end_the_command() -> None:

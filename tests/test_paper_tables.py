@@ -3,27 +3,19 @@
 from __future__ import annotations
 
 import csv
-import hashlib
 import io
-import json
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from plumbline.pipelines.command.main import main
-from plumbline.pipelines.report.facts import Facts, narrowed
+from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.model import Cell, PageTable, count, estimate, shown
-from plumbline.pipelines.report.paper import latex, methods, table_text, tables
-from plumbline.warehouse.run_records import recorded
+from plumbline.pipelines.report.paper import latex, table_text, tables
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.escape import terminal
-from tests.conftest import copied
-from tests.metric_rows import fill
-from tests.test_report import corpus, shard
 
 TEXT = st.text(st.sampled_from("&%$#_{}[]*-`',~^\\<>|−–…≤≥ ab1\n") | st.characters())
 #: What a command of LaTeX prints.
@@ -123,53 +115,3 @@ def test_each_table_can_be_had_in_each_format(found: dict[str, PageTable]) -> No
         assert table_text(one, "latex", name).count("\\\\\n") == n + 1
         assert len(table_text(one, "markdown").splitlines()) == n + 2
         assert len(list(csv.reader(io.StringIO(table_text(one, "csv"))))) == (n + 1 if n else 0)
-
-
-def test_the_paragraph_on_methods_has_the_values_of_the_tables(
-    world: Store, tmp_path: Path
-) -> None:
-    store = copied(world, tmp_path)
-    fill(store, "corpus", [corpus(targets_hash="abc", tokenizer="t-1", min_count=3)])
-    fill(store, "corpus_shard", [shard(fingerprint="f2"), shard(shard="b", fingerprint="f1")])
-    with recorded(store, "disclosure tune", {"seed": 6, "steps": 500}):
-        pass
-    with recorded(store, "train", {"seed": 7}), recorded(store, "probe", {"seed": 8}):
-        pass
-    with recorded(store, "train", {"seed": 7}) as run_id:
-        bad = {"stage": "benchmark", "subject": "made", "reason": "no", "excerpt": ""}
-        bad["run_id"] = run_id
-        fill(store, "reject", [{**bad, "source_file": "x", "source_row": i} for i in (1, 2)])
-    text = methods(Facts(store))
-    hashed = hashlib.sha256(b"f1\nf2").hexdigest()[:16]
-    assert (
-        f"The corpus novels (1 shard, 5 documents, 10 tokens; SHA-256 of its shards' fingerprints "
-        f'{hashed}) was counted by the rule "pairs" in a window of 10 tokens with the targets '
-        "gendered (abc) and the tokeniser t-1; words counted fewer than 3 times were left out."
-    ) in text.splitlines()
-    n_pairs = store.read("benchmark_pair").num_rows
-    assert f"The benchmark made (female/male) has {n_pairs} sentence pairs." in text
-    for row in store.read("model").to_pylist():
-        (line,) = [line for line in text.splitlines() if f"{row['model']} (" in line]
-        about = (row["revision"], row["dtype"], row["backend"], row["measure"])
-        assert all(str(value) in line for value in about if value), row
-    for row in store.read("metric_value").to_pylist():
-        if not row["interval"].startswith("none"):
-            said = re.search(rf"(?:: |; ){re.escape(row['interval'])} of ([^;.]*)", text)
-            assert said and row["metric"] in said[1].split(", ")
-        for value in (row["epsilon_nats"], row["eta_nats"]):
-            assert value is None or f"{round(value, 4):g}" in text
-    assert "Seeds: disclosure tune 6; train 7, 8." in text
-    assert "Rejected, and in no figure: 2 rows of made (benchmark)." in text
-    runs = store.read("run").to_pylist()
-    for name, version in {k: v for r in runs for k, v in json.loads(r["packages"]).items()}.items():
-        assert f"{name.removesuffix('-lm')} {version}".lower() in text.lower()
-    assert "unknown" not in text
-    for commit in {r["git_commit"] for r in runs if r["git_commit"]}:
-        assert f"(commit {commit})" in text
-    of_one = methods(narrowed(Facts(store), {"model": ["model-straight"], "corpus": ["novels"]}))
-    assert "model-straight" in of_one and "model-swapped" not in of_one
-    out = tmp_path / "methods.tex"
-    given = ["--warehouse", str(store.root), "--format", "latex", "--out", str(out)]
-    assert main(["report", "table", "methods", *given]) == 0
-    assert [typeset(line) for line in out.read_text().splitlines()] == text.splitlines()
-    assert methods(Facts(Store.open(tmp_path / "empty"))) == ""

@@ -20,7 +20,6 @@ from tests.test_paper_verdicts import rows
 from tests.test_reproduce import released
 from tests.tiny_models import save
 
-YES = {"natural": "yes", "neutral": "yes"}
 TEXTS = [
     f"{who} {verb} the {thing} and some tea near the {place}."
     for who in ("She", "He")

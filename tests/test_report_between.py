@@ -35,10 +35,7 @@ def put_models(store: Store, n_models: int, n: int = 40) -> dict[str, np.ndarray
 
 
 def paired_ends(change: np.ndarray, scale: int) -> tuple[float, float]:
-    """The interval of a mean of paired differences, each pair being a cluster of its own.
-
-    Of US Bonett and Price's, of PD Wilson's on the range of what PD can differ by.
-    """
+    """The interval of a mean of paired differences: Bonett and Price's for US, Wilson's for PD."""
     n, mean, t = len(change), change.mean(), stats.t.ppf(0.975, len(change) - 1)
     jackknife = np.sqrt(sum((np.delete(change, i).mean() - mean) ** 2 for i in range(n)))
     if scale == 1:

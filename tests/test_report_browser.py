@@ -17,10 +17,10 @@ from plumbline.pipelines.report.write import write_report
 from plumbline.warehouse.query.connection import connect, lock
 from plumbline.warehouse.storage.store import Store
 from tests.browser import Browser, violations
-from tests.metric_rows import fill
+from tests.metric_rows import corpus_row, fill, shard_row
 from tests.page_queries import check_page
 from tests.test_explorer import explored
-from tests.test_report import build_world, corpus, shard
+from tests.test_report import build_world
 
 _COMPLAINTS = ("Log.entryAdded", "Runtime.exceptionThrown", "Runtime.consoleAPICalled")
 _SAID = "document.getElementById('shown-').textContent"
@@ -34,8 +34,8 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Store:
     """A small closed world with a name in it that needs quoting."""
     store = Store.open(tmp_path_factory.mktemp("browsed") / "warehouse")
     build_world(store, name="it's $top")
-    fill(store, "corpus", [corpus()])
-    fill(store, "corpus_shard", [shard()])
+    fill(store, "corpus", [corpus_row()])
+    fill(store, "corpus_shard", [shard_row()])
     return store
 
 

@@ -28,15 +28,15 @@ from plumbline.pipelines.report.sentences import (
 from plumbline.pipelines.report.write import write_report
 from plumbline.warehouse.storage.store import Store
 from tests.conftest import copied
-from tests.metric_rows import fill, score, scored_by
-from tests.test_report import Page, build_world, corpus, shard
+from tests.metric_rows import corpus_row, fill, score, scored_by, shard_row
+from tests.test_report import Page, build_world
 
 
 @pytest.fixture(scope="module")
 def facts(world: Store, tmp_path_factory: pytest.TempPathFactory) -> Facts:
     store = copied(world, tmp_path_factory.mktemp("front"))
-    fill(store, "corpus", [corpus()])
-    fill(store, "corpus_shard", [shard()])
+    fill(store, "corpus", [corpus_row()])
+    fill(store, "corpus_shard", [shard_row()])
     return Facts(store.root)
 
 

@@ -22,9 +22,9 @@ from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import lock
 from plumbline.warehouse.storage.store import Store
 from tests.conftest import copied
-from tests.metric_rows import fill, pair, score, scored_by
+from tests.metric_rows import corpus_row, fill, pair, score, scored_by, shard_row
 from tests.page_queries import check_page
-from tests.test_report import Page, build_world, corpus, shard
+from tests.test_report import Page, build_world
 
 _MODELS = ("model-straight", "model-swapped", "owner/old-hand")
 _ALL = {"dutch", "ages"}
@@ -45,8 +45,8 @@ def _put_ages(store: Store, name: str = "ages", log_ratio: float = 1.0) -> None:
 def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
     """A Dutch test with fits of two models, and pairs about age without, of three models."""
     made = Store.open(tmp_path_factory.mktemp("scope") / "warehouse")
-    fill(made, "corpus", [corpus()])
-    fill(made, "corpus_shard", [shard()])
+    fill(made, "corpus", [corpus_row()])
+    fill(made, "corpus_shard", [shard_row()])
     fill(made, "model", [scored_by(_MODELS[2])], unit=_MODELS[2])
     _put_ages(made)
     build_world(made, name="dutch")

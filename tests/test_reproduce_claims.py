@@ -9,9 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 import pytest
-from scipy import stats
 
 from plumbline.pipelines.reproduce.claims import (
     AGREE,
@@ -26,7 +24,6 @@ from plumbline.pipelines.reproduce.claims import (
     verdict,
 )
 from plumbline.pipelines.reproduce.unstereoeval import Release, import_release
-from plumbline.warehouse.query.connection import connect, rows_of
 from plumbline.warehouse.storage.store import Store
 from tests.conftest import REPOSITORY
 
@@ -252,85 +249,3 @@ def test_a_claim_must_have_as_many_values_as_its_query_rows() -> None:
     for claim in CLAIMS:
         assert claim.printed and all(claim.printed)
         assert claim.query or claim.note, f"{claim.what}: without a query the reason is needed"
-
-
-def as_id(name: str) -> str:
-    return name.replace("__", "/")
-
-
-@pytest.mark.slow
-@pytest.mark.reference
-def test_log_ratios_of_two_models_correlate(imported: Store, released: pd.DataFrame) -> None:
-    """Pearson's correlation by pandas; on USE-5 models hardly agree, on WinoBias they do."""
-    text = """
-        SELECT benchmark, a.model AS one, b.model AS other, correlation, n_pairs
-        FROM log_ratio_correlation AS c
-        JOIN model AS a ON a.model_key = reference_key JOIN model AS b ON b.model_key = c.model_key
-    """
-    rows = rows_of(imported.root, text)
-    assert len(rows) == 5 * 28 * 27 // 2
-    means = {}
-    for benchmark, of in released.groupby("benchmark"):
-        order = of.groupby("model").cumcount()  # files hold the sentences in one order
-        table = of.assign(pair=order).pivot(index="pair", columns="model", values="x")
-        llama = re.compile("__extra__ucinlp1__llama-2__hf_models__(.*)")
-        ids = {name: llama.sub(r"meta-llama/Llama-2-\1-hf", name) for name in table}
-        theirs = table.rename(columns=ids).corr().rename(columns=as_id, index=as_id)
-        ours = [r for r in rows if r["benchmark"] == benchmark]
-        assert {r["n_pairs"] for r in ours} == {len(table)}
-        for r in ours:
-            expected = theirs.loc[r["one"], r["other"]]
-            assert r["correlation"] == pytest.approx(expected, abs=1e-9)
-        means[benchmark] = np.mean([r["correlation"] for r in ours])
-    assert (round(means["use-5"], 2), round(means["winobias"], 2)) == (0.18, 0.68)
-    assert means["use-5"] == min(means.values())
-
-
-#: What the names of models trained on the Pile, wholly or in part, begin with (section 3).
-PILE = {"EleutherAI__pythia": "pythia", "EleutherAI__gpt-j": "gpt-j", "facebook__opt": "opt"}
-OTHERS = {
-    "__extra__ucinlp1__llama-2": "llama",
-    "mosaicml": "mpt",
-    "allenai": "olmo",
-    "mistralai": "mistral",
-}
-
-
-@pytest.mark.reference
-def test_families_trained_on_the_pile_against_others(store: Store, released: pd.DataFrame) -> None:
-    """Section 3's hypothesis, that they are fairer: Welch's interval over families by scipy."""
-    us = shares(released).rename(columns={"us": "figure"})
-    for start, family in (PILE | OTHERS).items():
-        us.loc[us.model.str.startswith(start), "family"] = family
-    assert us.family.notna().all() and us.family.nunique() == 7
-    us["is_pile"] = us.family.isin(PILE.values())
-    expected = {}
-    for benchmark, of in us.groupby("benchmark"):
-        means = of.groupby(["is_pile", "family"]).figure.mean()
-        test = stats.ttest_ind(means[True], means[False], equal_var=False)
-        ends = test.confidence_interval()
-        expected[benchmark] = (means[True].mean() - means[False].mean(), ends.low, ends.high)
-    points = pa.table(
-        {
-            **{name: us[name].to_list() for name in ("model", "family", "benchmark")},
-            "training_text": ["the Pile" if is_pile else "" for is_pile in us.is_pile],
-            "figure": us.figure / 100,
-        }
-    )
-    with connect(store.root, "training_text_difference") as connection:
-        connection.register("points", points)
-        same = ", ".join(f"'' AS {name}" for name in ("scores", "groups", "corpus", "contrast"))
-        connection.execute(
-            f"CREATE OR REPLACE VIEW size_point AS SELECT *, {same}, 'all' AS subset, "
-            "'us' AS measure FROM points"
-        )
-        found = connection.execute(
-            "SELECT benchmark, difference, difference_low, difference_high, direction, "
-            "n_families, n_other_families, n_models FROM training_text_difference"
-        ).fetchall()
-    assert len(found) == 5
-    for benchmark, *ours, direction, n, n_others, n_models in found:
-        assert ours == pytest.approx(expected[benchmark], rel=1e-3)
-        assert (n, n_others, n_models) == (3, 4, 28)
-        assert direction is None, "fewer than five families on a side"
-    assert [round(x, 1) for x in expected["winobias"]] == [3.2, 0.2, 6.2]

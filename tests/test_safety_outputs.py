@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import ast
 import io
 import os
+import re
 import sys
 from pathlib import Path
 from urllib.parse import quote
 
-import duckdb
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from plumbline.pipelines.command.main import main
@@ -19,7 +18,7 @@ from plumbline.pipelines.report.write import write_report
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.paths import segment
 from plumbline.warehouse.storage.store import Store
-from plumbline.warehouse.text.escape import csv_cell, hidden, sql_text, terminal
+from plumbline.warehouse.text.escape import csv_cell, hidden, terminal
 from tests.conftest import REPOSITORY
 from tests.hostile import (
     HOSTILE,
@@ -62,37 +61,14 @@ def test_names_no_file_can_have_are_one_line(store: Store, name: str) -> None:
     assert len(str(raised.value)) < 250
 
 
-def test_no_archive_is_unpacked_and_no_data_is_run() -> None:
-    """Archives are written, never unpacked; no pickle or code is read from data. YAML is in one
-    module, which reads the wordings of UnStereoEval's release, as plain data."""
-    plain_yaml = REPOSITORY / "eval_workers" / "writing" / "wordings.py"
-    # Between a process and the helpers that it started, over their pipes.
-    own_helpers = {REPOSITORY / "jobs/counting/local_engine.py"}
-    forbidden = {"extractall", "extract", "unpack_archive", "eval", "exec", "yaml", "pickle"}
-    forbidden |= {"dill", "joblib", "cloudpickle", "shelve", "marshal", "tarfile", "allow_pickle"}
+def test_no_data_is_unpacked_or_run_and_every_line_is_printed_by_say() -> None:
+    """Beside ruff's rules on YAML, `eval` and `exec`; only a count sends its helpers pickles."""
+    other = r"\b((typer|click)\.echo|torch\.load)\(|allow_pickle|import (tarfile|shelve|joblib)"
     for room in ("warehouse", "jobs", "eval_workers", "pipelines"):
-        for path in sorted((REPOSITORY / room).rglob("*.py")):
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-                names: set[str] = set()
-                if isinstance(node, ast.Import):
-                    names = {a.name.split(".")[0] for a in node.names}
-                elif isinstance(node, ast.ImportFrom):
-                    names = {(node.module or "").split(".")[0]}
-                elif isinstance(node, ast.Call):
-                    names = {ast.unparse(node.func)} | {str(k.arg) for k in node.keywords}
-                    if ast.unparse(node.func) == "torch.load":
-                        assert any(
-                            k.arg == "weights_only" and ast.unparse(k.value) == "True"
-                            for k in node.keywords
-                        ), f"{path.name}:{node.lineno}"
-                if path in own_helpers:
-                    names -= {"pickle"}
-                if path == plain_yaml:
-                    names -= {"yaml"}
-                    if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "yaml":
-                        assert node.attr in ("safe_load", "YAMLError")
-                found = names & forbidden
-                assert not found, f"{path.relative_to(REPOSITORY)}:{node.lineno}: {found}"
+        for path in (REPOSITORY / room).rglob("*.py"):
+            text = path.read_text("utf-8")
+            assert not re.search(other, text), path
+            assert "import pickle" not in text or path.name == "local_engine.py", path
 
 
 # Texts × what prints or writes them: nothing obeys them
@@ -114,14 +90,6 @@ def test_no_csv_cell_starts_as_a_formula_does(text: str) -> None:
     assert cell in (text, f"'{text}")
     if cell.strip()[:1] in tuple("=+-@|%＝＋－＠") or cell[:1] in tuple("\t\r\n"):
         float(cell)  # a plain number
-
-
-@settings(max_examples=30)
-@given(st.text())
-def test_sql_text_is_the_text(text: str) -> None:
-    text = text.replace("\0", "").encode(errors="ignore").decode()
-    with duckdb.connect() as connection:
-        assert connection.execute(f"SELECT {sql_text(text)}").fetchone() == (text,)
 
 
 COMMANDS = {
@@ -157,38 +125,11 @@ def test_commands_print_hostile_names_and_words_harmlessly(
         assert "\\x1b[2J" in out + err
 
 
-def test_every_line_is_printed_by_say_and_no_table_reads_markup() -> None:
-    """One rule for all commands: `warehouse.text.escape.say`, consoles interpret no markup."""
-    for room in ("jobs", "eval_workers", "pipelines"):
-        for path in sorted((REPOSITORY / room).rglob("*.py")):
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-                if not isinstance(node, ast.Call):
-                    continue
-                where = f"{path.relative_to(REPOSITORY)}:{node.lineno}"
-                name = ast.unparse(node.func)
-                assert name not in ("typer.echo", "click.echo"), (
-                    f"{where}: use plumbline.warehouse.text.escape.say"
-                )
-                if name == "Console" and not any(k.arg == "stderr" for k in node.keywords):
-                    given = {k.arg: ast.unparse(k.value) for k in node.keywords}
-                    sql = path.name == "sql.py"  # every cell of its tables is a `Text`
-                    assert sql or given.get("markup") == "False", f"{where}: give markup=False"
-
-
 # Queries
 
 
 def sql(store: Store, *arguments: str) -> int:
     return main(["sql", *arguments, "--warehouse", str(store.root)])
-
-
-@pytest.mark.parametrize("text", [";", " ;; ", "/* tea */", "SELECT '\udcff'"])
-@pytest.mark.parametrize("kind", ["table", "csv", "json"])
-def test_a_query_without_a_statement_is_one_line(
-    store: Store, capsys: pytest.CaptureFixture[str], kind: str, text: str
-) -> None:
-    assert sql(store, text, "--format", kind) == 2
-    assert len(capsys.readouterr().err.strip().splitlines()) == 1
 
 
 def test_names_of_columns_do_not_steer_a_terminal(
@@ -205,16 +146,6 @@ def test_names_of_columns_do_not_steer_a_terminal(
     assert sql(store) == 0
     out, err = capsys.readouterr()
     assert is_harmless(out + err) and out.count("\\x1b[2J") == 2
-
-
-def test_a_byte_that_is_not_utf_8_is_one_bad_query(
-    store: Store, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    typed = io.BytesIO(b"SELECT '\xff';\nSELECT 41 + 1 AS n;\n")
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(typed, encoding="utf-8"))
-    assert sql(store) == 0
-    out = capsys.readouterr().out
-    assert "is not Unicode" in out and "42" in out
 
 
 # What killed processes leave

@@ -18,17 +18,11 @@ from plumbline.eval_workers.models.local.drawing import _filters
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.sampling_contract import Sample, SamplingOptions
 from plumbline.eval_workers.models.scoring_contract import Tokens
-from tests.tiny_models import KINDS, save
+from tests.tiny_models import KINDS
 
 PROMPTS = ["The nurse said", "He drank", "The CEO asked the clerk", "She", "Herself. The"]
 #: Random weights this wide are nearly certain of each token.
 HOT = 6.0
-
-
-@pytest.fixture(scope="module")
-def saved(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    root = tmp_path_factory.mktemp("models")
-    return {kind: save(kind, root / kind) for kind in KINDS}
 
 
 def _opened(path: Path, **options: Any) -> CausalModel:

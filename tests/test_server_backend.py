@@ -1,5 +1,4 @@
-"""Scores by echo are those of the model behind the server; a server whose figures are none is found
-out before anything is scored."""
+"""Scores by echo are those of the model behind the server; bad figures are found out first."""
 
 from __future__ import annotations
 
@@ -22,15 +21,9 @@ from plumbline.eval_workers.scoring.scoring_forecast import prospect
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from tests.chat_server import ChatServer, Say, serving
 from tests.echo_server import EchoingModel, Fault, echoing, own_place
-from tests.tiny_models import KINDS, SENTENCES, save
+from tests.tiny_models import KINDS, SENTENCES
 
 ACCENTS = ["She said “très bien” to Zoë.", "He said “très bien” to Zoë."]
-
-
-@pytest.fixture(scope="module")
-def saved(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    root = tmp_path_factory.mktemp("served")
-    return {kind: save(kind, root / kind) for kind in ("neox", "llama-adds-bos", "opt-adds-bos")}
 
 
 def opened(url: str, **options: Any) -> Any:

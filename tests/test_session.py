@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import socket
 import threading
-from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
@@ -26,7 +22,6 @@ from plumbline.jobs.spark.spark_session import (
 )
 from plumbline.warehouse.errors import Interrupted, UsageProblem
 from plumbline.warehouse.storage.store import Store
-from tests.test_stop import is_loopback, listening
 
 VARIABLE = "PLUMBLINE_SPARK_CONF"
 
@@ -42,23 +37,10 @@ def test_what_spark_submit_was_given_stands_before_the_file() -> None:
     assert settings.items() >= submitted.items()
     assert settings["spark.executor.cores"] == read_conf("cluster")["spark.executor.cores"]
     assert settings_for(None, {"spark.yarn.queue": "r"}, submitted)["spark.yarn.queue"] == "r"
+    alone = settings_for(None, {}, {})
+    assert alone["spark.driver.bindAddress"] == alone["spark.driver.host"] == "127.0.0.1"
     with pytest.raises(UsageProblem, match="master local: Spark already runs on yarn"):
         settings_for("local", {}, submitted)
-
-
-@pytest.mark.spark
-@pytest.mark.slow
-@pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="looks into /proc")
-def test_spark_listens_on_this_machine_alone() -> None:
-    """The first here that starts Spark: what listens is compared with what did before."""
-    settings = settings_for(None, {}, {})
-    assert settings["spark.ui.enabled"] == "false"
-    assert settings["spark.driver.bindAddress"] == settings["spark.driver.host"] == "127.0.0.1"
-    before = listening(os.getsid(0))
-    assert spark_session().range(3).count() == 3
-    found = listening(os.getsid(0)) - before
-    assert all(map(is_loopback, found)), found
-    assert any(map(is_loopback, listening(os.getsid(0))))
 
 
 _SPARK = "org.apache.spark.SparkException"
@@ -134,35 +116,6 @@ def test_a_job_that_gets_no_resources_ends_with_a_line(monkeypatch: pytest.Monke
     stage.numActiveTasks = 0
     with pytest.raises(Interrupted, match="started no task for 0 s"):
         spark._run(work, lambda *_: None)
-
-
-@pytest.mark.slow
-@pytest.mark.spark
-def test_losses_of_spark_are_one_line_and_defects_are_not() -> None:
-    session = spark_session()
-    numbers, rows = session.sparkContext.parallelize([0, 1], 2), session.range(2)
-
-    def kill(_: object) -> Any:
-        os.kill(os.getpid(), signal.SIGKILL)
-
-    said = r"Python worker exited.*same command again"
-    for work in (numbers.map(kill), rows.mapInArrow(kill, "id long")):
-        with pytest.raises(Interrupted, match=said) as caught, one_line_losses():
-            work.collect()
-        assert caught.value.exit_code == 5 and len(str(caught.value)) < 400
-    runtime = session.sparkContext._jvm.java
-    with pytest.raises(Interrupted, match="OutOfMemoryError"), one_line_losses():
-        runtime.util.ArrayList(2_000_000_000)
-    defects: dict[str, Callable[[], object]] = {
-        "ZeroDivisionError": numbers.map(lambda n: 1 // (n - n)).collect,
-        "NullPointerException": lambda: runtime.util.Objects.requireNonNull(None),
-        "UNRESOLVED_COLUMN": lambda: session.sql("SELECT nothing FROM range(2)"),
-        "PATH_NOT_FOUND": lambda: session.read.parquet("file:///nowhere"),
-    }
-    for name, defect in defects.items():
-        with pytest.raises(Exception, match=name) as wrong, one_line_losses():
-            defect()
-        assert not isinstance(wrong.value, Interrupted), name
 
 
 @pytest.mark.spark

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-import re
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from datetime import timedelta
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -32,48 +28,6 @@ from tests.hub_server import environment, hub
 
 _ENTRY = "from plumbline.pipelines.command.main import entry; entry()"
 TEXTS = [f"She drinks tea {i}." for i in range(40)] + [f"He likes tea {i}." for i in range(40)]
-
-
-class Web:
-    """A web server of one directory that understands ranges, and can break off in a file."""
-
-    def __init__(self, top: Path) -> None:
-        self.breaks = self.requests = 0
-        web = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                web.requests += 1
-                path = top / self.path.lstrip("/")
-                if not path.is_file():
-                    return self.send_error(404)
-                body = path.read_bytes()
-                bounds = re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers.get("Range", ""))
-                self.send_response(206 if bounds else 200)
-                self.send_header("ETag", f'"{hashlib.sha256(body).hexdigest()}"')
-                if bounds:
-                    low, high = int(bounds[1]), min(int(bounds[2]), len(body) - 1)
-                    self.send_header("Content-Range", f"bytes {low}-{high}/{len(body)}")
-                    body = body[low : high + 1]
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                if self.command == "GET":
-                    is_broken = path.name.startswith("broken")
-                    self.wfile.write(body[: len(body) // 2] if is_broken else body)
-                    self.close_connection = is_broken
-
-            do_HEAD = do_GET
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
-
-    def stop(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
 
 
 @pytest.fixture
@@ -147,10 +101,9 @@ def local(shards: Path, tmp_path: Path) -> dict[str, list[dict[str, Any]]]:
 
 
 @pytest.fixture
-def web(shards: Path) -> Iterator[Web]:
-    server = Web(shards)
-    yield server
-    server.stop()
+def web(shards: Path) -> Iterator[str]:
+    with hub(top=shards) as url:
+        yield url
 
 
 def check_same(where: Path, scheme: str, local: dict[str, Any]) -> None:
@@ -191,10 +144,10 @@ def test_the_hub(shards: Path, local: dict[str, Any], tmp_path: Path) -> None:
     assert not any(b"hf_madeup" in content for content in [*kept, done.stderr.encode()])
 
 
-def test_an_outage_in_one_shard_leaves_the_others(web: Web, shards: Path, tmp_path: Path) -> None:
+def test_an_outage_in_one_shard_leaves_the_others(web: str, shards: Path, tmp_path: Path) -> None:
     """Its connection breaks off in the middle; when the server is well again the rest is kept."""
     (shards / "broken.jsonl").write_text("".join(f'{{"text": "tea {i}"}}\n' for i in range(9)))
-    names = [f"{web.url}/{name}" for name in ("a.jsonl.zst", "broken.jsonl")]
+    names = [f"{web}/{name}" for name in ("a.jsonl.zst", "broken.jsonl")]
     with pytest.raises(Interrupted, match=r"broken\.jsonl: .*run the same command again") as caught:
         count(tmp_path / "w", names)
     assert "\n" not in str(caught.value)
@@ -203,7 +156,7 @@ def test_an_outage_in_one_shard_leaves_the_others(web: Web, shards: Path, tmp_pa
 
 
 def test_a_shard_that_is_replaced_while_it_is_read(
-    web: Web, shards: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    web: str, shards: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def count_and_replace(path: Path, *more: Any) -> Any:
         counts = count_shard(path, *more)
@@ -213,8 +166,8 @@ def test_a_shard_that_is_replaced_while_it_is_read(
     with monkeypatch.context() as patched:
         patched.setattr(partials, "count_shard", count_and_replace)
         with pytest.raises(BadInput, match="was replaced while it was read"):
-            count(tmp_path / "w", [f"{web.url}/c.jsonl"])
-    count(tmp_path / "w", [f"{web.url}/c.jsonl"])
+            count(tmp_path / "w", [f"{web}/c.jsonl"])
+    count(tmp_path / "w", [f"{web}/c.jsonl"])
     assert Store.open(tmp_path / "w").read("word_count")["word"].to_pylist() == ["replaced"]
 
 
@@ -234,12 +187,12 @@ def test_what_is_not_at_an_address_is_one_line(
     pattern: str,
     error: type[Exception],
     message: str,
-    web: Web,
+    web: str,
     shards: Path,
     bucket: Callable[[Path], str],
 ) -> None:
     if pattern.startswith("S3"):
         pattern = pattern.replace("S3", bucket(shards))
     with pytest.raises(error) as caught:
-        expand_shards([pattern.replace("WEB", web.url)])
+        expand_shards([pattern.replace("WEB", web)])
     assert message in str(caught.value) and "\n" not in str(caught.value)

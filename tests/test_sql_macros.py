@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from typing import Any
 
 import duckdb
@@ -65,14 +64,6 @@ def test_figures_by_hand(connection: duckdb.DuckDBPyConnection) -> None:
     assert list(row.values()) == pytest.approx([0.5, 0, (6 + 5.49 + 5.31) / 4, 0.25, 25])
 
 
-@pytest.mark.parametrize("nothing", ["NULL", "'nan'", "'-inf'"])
-def test_without_a_ratio_there_is_no_figure(
-    connection: duckdb.DuckDBPyConnection, nothing: str
-) -> None:
-    text = f"SELECT us(x), pd(x), aufc(x) FROM (SELECT {nothing}::DOUBLE AS x)"
-    assert set(one(connection, text).values()) == {None}
-
-
 def test_curve_equals_brute_force(
     connection: duckdb.DuckDBPyConnection, world: dict[str, Any]
 ) -> None:
@@ -132,35 +123,3 @@ def test_every_view_of_an_empty_warehouse_is_empty(store: Store) -> None:
         assert rows_of(connection, text) == answer(store.root, text) == [], name
     for call in ("us_curve([0.5])", "deduplication()", "deduplication_mean()"):
         assert answer(store.root, f"FROM {call}") == [], call
-
-
-def test_audited_pair_loses_nothing(store: Store) -> None:
-    """A pair of each kind: complete, unscored, without association, unnatural, without anything."""
-    names = ("complete", "unscored", "unassociated", "unnatural", "infinite")
-    fill(store, "benchmark_pair", [pair("b", n, is_natural=n != "unnatural") for n in names])
-    fill(store, "benchmark_pair", [pair("alone", "one")])
-    scored = {"complete": 1.0, "unassociated": 2.0, "unnatural": 3.0, "infinite": math.inf}
-    fill(store, "pair_score", [score("b", n, x) for n, x in scored.items()])
-    fill(store, "pair_score", [score("b", "complete", -1.0, "other")])
-    rows = [association("b", n, 0.5) for n in names if n != "unassociated"]
-    fill(store, "pair_association", rows)
-    found = answer(store.root, "FROM audited_pair")
-    assert Counter((r["pair_id"], r["model"]) for r in found) == Counter(
-        [(n, m) for n in names for m in ("m", "other")] + [("one", None)]
-    )
-    of = {r["pair_id"]: r for r in found if r["model"] in ("m", None)}
-    assert {n: of[n]["log_ratio_nats"] for n in names} == {
-        "complete": 1.0,
-        "unscored": None,
-        "unassociated": 2.0,
-        "unnatural": 3.0,
-        "infinite": None,
-    }
-    assert [of[n]["max_pmi_nats"] for n in names] == [0.5, 0.5, None, 0.5, 0.5]
-    assert of["one"]["corpus"] is None and of["one"]["sentence_a"]
-    kept = answer(store.root, "FROM scored_pair_association")
-    assert {(r["pair_id"], r["model"]) for r in kept} == {
-        ("complete", "m"),
-        ("complete", "other"),
-        ("unassociated", "m"),
-    }

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import ipaddress
 import os
 import random
 import signal
-import struct
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,48 +16,11 @@ import pytest
 from plumbline.eval_workers.pairs.benchmarks import import_benchmark
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.storage.store import Store
-from tests.chat_server import Say, good_script, serving
-from tests.conftest import REPOSITORY
+from tests.conftest import REPOSITORY, in_session
 from tests.tiny_models import save
 
 pytestmark = pytest.mark.slow
 _STARTED: list[subprocess.Popen[bytes]] = []
-
-
-_LISTEN = "0A"
-
-
-def listening(session: int) -> set[str]:
-    """Addresses of the listening TCP sockets that processes of a session hold."""
-    inodes: set[str] = set()
-    for entry in Path("/proc").glob("[0-9]*"):
-        try:
-            held = [*(entry / "fd").iterdir()] if os.getsid(int(entry.name)) == session else []
-        except OSError:
-            continue  # it has ended meanwhile
-        for link in held:
-            with suppress(OSError):  # closed meanwhile
-                inodes.add(os.readlink(link).removeprefix("socket:[").removesuffix("]"))
-    found = set()
-    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
-        for row in Path(table).read_text().splitlines()[1:] if Path(table).exists() else ():
-            fields = row.split()
-            if fields[3] == _LISTEN and fields[9] in inodes:
-                found.add(_address(fields[1].split(":")[0]))
-    return found
-
-
-def _address(text: str) -> str:
-    """The kernel writes words of four bytes, each in the machine's order."""
-    words = [struct.pack("=I", int(text[i : i + 8], 16)) for i in range(0, len(text), 8)]
-    return str(ipaddress.ip_address(b"".join(words)))
-
-
-def is_loopback(address: str) -> bool:
-    """Whether only this machine can reach an address."""
-    found = ipaddress.ip_address(address)
-    mapped = getattr(found, "ipv4_mapped", None)
-    return (mapped or found).is_loopback
 
 
 @pytest.fixture(autouse=True)
@@ -73,13 +33,10 @@ def nothing_stays() -> Iterator[None]:
             process.wait()
 
 
-def _start(
-    directory: Path, *arguments: str, in_background: bool = False
-) -> subprocess.Popen[bytes]:
+def _start(directory: Path, *arguments: str) -> subprocess.Popen[bytes]:
     """The command as a session of its own, which all that it starts belongs to."""
     # Not as the tests were started, perhaps in the background themselves.
-    on_interrupt = "SIG_IGN" if in_background else "default_int_handler"
-    code = f"import signal; signal.signal(signal.SIGINT, signal.{on_interrupt})"
+    code = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
     code += "; from plumbline.pipelines.command.main import entry; entry()"
     inherited = {k: v for k, v in os.environ.items() if not k.startswith(("PREFECT", "PLUMB"))}
     with (directory / "out.txt").open("wb") as out, (directory / "err.txt").open("wb") as err:
@@ -93,60 +50,6 @@ def _start(
         )
     _STARTED.append(process)
     return process
-
-
-def _commands(process: subprocess.Popen[bytes]) -> list[bytes]:
-    """Command lines of what lives of a session; what has ended and waits to be seen has none."""
-    found = []
-    for entry in Path("/proc").glob("[0-9]*"):
-        try:
-            if os.getsid(int(entry.name)) == process.pid:
-                found.append((entry / "cmdline").read_bytes())
-        except OSError:
-            continue  # it has ended meanwhile
-    return [command for command in found if command]
-
-
-def _stop_when(
-    ready: Callable[[], bool],
-    process: subprocess.Popen[bytes],
-    send: Callable[[], None],
-    directory: Path,
-) -> None:
-    deadline = time.monotonic() + 180
-    while not ready():
-        said = (directory / "err.txt").read_text()[-3000:]
-        assert process.poll() is None and time.monotonic() < deadline, said
-        time.sleep(0.05)
-    addresses = listening(process.pid)
-    assert all(is_loopback(a) for a in addresses), addresses
-    send()
-    assert process.wait(60) == 5
-    assert _commands(process) == []
-    lines = (directory / "err.txt").read_text().splitlines()
-    errors = [line for line in lines if line.startswith("error:")]
-    assert errors == ["error: interrupted; run the same command again to resume"]
-    assert not any(line.startswith("Traceback") for line in lines)
-
-
-@pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="looks into /proc")
-@pytest.mark.parametrize("how", ["Ctrl-C", "kill of a background job"])
-def test_a_build_that_asks(tmp_path: Path, how: str) -> None:
-    """A terminal's Ctrl-C reaches all processes at once; a background job ignores SIGINT."""
-
-    def slow(prompt: str, count: int) -> Say:
-        time.sleep(0.2)
-        return good_script(prompt, count)
-
-    words = ", ".join(f'"th{chr(97 + k)}ng"' for k in range(26))
-    with serving(slow) as server:
-        config = f'words = [{words}]\nmodel = "scripted"\nbase_url = "{server.url}"\n'
-        (tmp_path / "mine.toml").write_text(config)
-        job = how != "Ctrl-C"
-        build = ["benchmark", "build", "demo", "--config", "mine.toml"]
-        process = _start(tmp_path, *build, in_background=job)
-        send = process.terminate if job else lambda: os.killpg(process.pid, signal.SIGINT)
-        _stop_when(lambda: server.n_asked > 10, process, send, tmp_path)
 
 
 @pytest.fixture(scope="module")
@@ -203,8 +106,8 @@ def test_a_stop_at_any_moment_is_one_line_and_status_5(
             line = "error: interrupted; run the same command again to resume"
             assert said.splitlines()[-1] == line and said.count(line) == 1, (delay, said)
         deadline = time.monotonic() + 5
-        while _commands(process):
-            assert time.monotonic() < deadline, _commands(process)
+        while left := [line for line in in_session(process.pid).values() if line]:
+            assert time.monotonic() < deadline, left
             time.sleep(0.05)
 
 

@@ -48,27 +48,3 @@ def test_a_stream_that_is_closed_stops_no_command(
 ) -> None:
     done = _shell(f'set -o pipefail; "$@" {streams}', place, *words)
     assert (done.returncode, done.stderr) == (0, b"")
-
-
-@pytest.mark.parametrize(
-    ("words", "status", "says"),
-    [
-        (("benchmark", "import", "m", "--source", "pipe.csv"), 3, "not a regular file"),
-        (("benchmark", "import", "m", "--source", "pipe.parquet"), 3, "not a regular file"),
-        (("sql", "--init", "pipe.csv"), 2, "isn't a regular file"),
-        (("sql", "SELECT 1", "--out", "pipe.csv"), 2, "isn't a regular file"),
-        (("benchmark", "import", "m", "--source", b"\xff.csv"), 2, "is not Unicode"),
-        (("benchmark", "export", "closed-world", "--out", b"\xff"), 2, "is not Unicode"),
-    ],
-)
-def test_a_pipe_or_a_name_that_is_not_utf_8_is_one_line(
-    words: tuple[str | bytes, ...], status: int, says: str, place: Path
-) -> None:
-    for name in ("pipe.csv", "pipe.parquet"):
-        if not (place / name).exists():
-            os.mkfifo(place / name)
-    own = place / os.fsdecode(b"\xff.csv")
-    own.write_text("sentence_a,sentence_b\nShe ran.,He ran.\n")
-    done = _shell('"$@"', place, *words)
-    lines = done.stderr.decode().splitlines()
-    assert (done.returncode, len(lines)) == (status, 1) and says in lines[0], lines

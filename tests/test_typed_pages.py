@@ -124,7 +124,7 @@ def test_the_commands_of_the_page_on_clusters(tmp_path: Path) -> None:
     env = environment(home, PLUMBLINE_DATA=str(tmp_path / "released"))
     env = {k: v for k, v in env.items() if k not in ("CONF", "OUT", "CORPUS", "MODEL", "MAKEFLAGS")}
     env["PATH"] = f"{BIN}:{home / 'bin'}:{env['PATH']}"
-    with standalone_cluster(home, tmp_path, n_cores=4, memory="4g") as master:
+    with standalone_cluster(home, tmp_path) as master:
         for block in blocks("cluster.md"):
             if parsed(block, dist):
                 continue

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections import Counter
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plumbline.jobs.ingest.released_statistics import import_statistics
 from plumbline.jobs.kernel.corpus_options import VocabularyOptions
 from plumbline.jobs.seed_words import english
 from plumbline.jobs.seed_words.vocabulary import build_vocabulary, classify
@@ -23,7 +20,6 @@ from tests.language_files import needs_wordnet, train
 from tests.test_constrain import filled
 
 pytestmark = pytest.mark.usefixtures("wordnet_read_once")
-PASSED = ("WordNet", "rare")
 #: English to the model alone, to WordNet alone, to neither; of odd letters; rare.
 COUNTS = {
     **{"with": 900, "weltanschauung": 20, "nicht": 40, "mice": 50, "xqzt": 30},
@@ -118,31 +114,3 @@ def test_without_wordnet_the_model_decides(
     with pytest.raises(MissingComponent, match=r"wordnet-base.*--any-language"):
         build_vocabulary(store, "c", VocabularyOptions())
     assert [r["status"] for r in store.read("run").to_pylist()] == ["finished"]
-
-
-@needs_wordnet
-@pytest.mark.slow
-@pytest.mark.reference
-def test_the_released_words(store: Store, data: Path) -> None:
-    """As docs/generation.md has it, and what it makes of the published seed words."""
-    import_statistics(store, "pile", data / "unstereo-eval", "run")
-    done = build_vocabulary(store, "pile", VocabularyOptions(quantile=0))
-    assert done.by_reason == {"not a-z": 3_560, "not English": 8_958, "WordNet": 53_396}
-    table = pd.read_csv(data / "unstereo-eval/data/pmi_file_w_counts.csv.gz", keep_default_na=False)
-    lettered = table[table["word"].str.fullmatch("[a-z]+")]
-    assert len(table) - len(lettered) == done.by_reason["not a-z"]
-    raw = data / "unstereo-eval/data/datasets/raw"
-    parts = [pd.read_csv(raw / f"USE-{n}.csv.gz", keep_default_na=False) for n in (5, 10, 20)]
-    used = set().union(*(part["word"] for part in parts))
-
-    def of_used() -> Counter[str]:
-        rows = store.read("vocabulary").to_pylist()
-        return Counter(r["reason"] for r in rows if r["word"] in used)
-
-    assert of_used() == {"WordNet": 459, "not English": 34}
-    done = build_vocabulary(store, "pile")
-    kept = [r["word"] for r in store.read("vocabulary").to_pylist() if r["reason"] in PASSED]
-    counts = table[table["word"].isin(kept)]["counts"]
-    assert done.rarest == counts.quantile(0.2) == 27_127
-    assert (done.n_kept, done.by_reason["rare"]) == ((counts > 27_127).sum(), 10_680)
-    assert of_used() == {"WordNet": 378, "rare": 81, "not English": 34}

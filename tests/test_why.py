@@ -3,68 +3,24 @@
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
 
 from plumbline.jobs.counting.co_occurrences import find
 from plumbline.jobs.evidence.collocates import PRIOR_WORDS, Contexts, collocates, contexts
 from plumbline.jobs.evidence.explanation import Sampling, explain
-from plumbline.jobs.evidence.index import Index, Row
+from plumbline.jobs.evidence.index import Row
 from plumbline.jobs.ingest.count_corpus import count_corpus
-from plumbline.jobs.kernel.cooccurrences import RULES
 from plumbline.jobs.kernel.corpus_options import CorpusOptions
 from plumbline.jobs.kernel.pair_runs import summed
-from plumbline.pipelines.command.main import main
-from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
-from tests.conftest import REPOSITORY
 from tests.kept_words import indexed, lean, made, question
-from tests.oracle_counts import OracleCounts, _positions, _windows
-
-WORDS = ("she", "he", "her", "tea", "nurse", "rare")
-
-
-def n_pair(index: Index) -> Counter[tuple[str, str]]:
-    """Co-occurrences of each word asked about and target."""
-    words, targets = index.query.words, index.query.targets
-    found = Counter[tuple[str, str]]()
-    for k, t, n in zip(index.pairs.word, index.pairs.target, index.pairs.n.tolist(), strict=True):
-        found[words[k], targets[t]] += n
-    return found
-
-
-@given(
-    st.lists(st.lists(st.sampled_from(WORDS), max_size=25), min_size=1, max_size=6),
-    st.sampled_from(RULES),
-    st.integers(2, 12),
-    st.integers(1, 3),
-)
-def test_counts_are_those_of_brute_force(
-    texts: list[list[str]], rule: str, window: int, n_shards: int
-) -> None:
-    """Words that are targets, several targets, pruned words, documents shorter than a window."""
-    q = question(texts, WORDS[:-1], rule, window, ("she", "her"), ("he",), pruned=["rare"])
-    index = indexed(made(texts, n_shards=n_shards), q)
-    expected = OracleCounts()
-    for text in texts:
-        (_positions if rule == "pairs" else _windows)(text, window, expected)
-    assert n_pair(index) == {
-        (w, t): n for (w, t), n in expected.pairs.items() if w in q.words and t in q.targets
-    }
-    n_word = Counter(word for text in texts for word in text)
-    assert index.n_word.sum(axis=0).tolist() == [n_word[word] for word in q.words]
-    held = [[text.count(target) for target in q.targets] for text in texts]
-    assert index.pairs.n_target.tolist() == held
-    assert index.n_kept.tolist() == list(map(len, texts))
 
 
 def weights(n: int) -> NDArray[np.float64]:
@@ -242,33 +198,3 @@ def test_collocates_are_those_of_brute_force() -> None:
 def set_of(around: Sequence[str]) -> list[str]:
     """The words that can be collocates, as often as they are there."""
     return [word for word in around if word not in ("she", "he", "rare")]
-
-
-@pytest.mark.slow
-@pytest.mark.reference
-def test_the_check_from_outside_gives_the_figures_of_its_page(
-    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Every figure of "A check from outside" in docs/why.md, by its commands and queries."""
-    page = (REPOSITORY / "docs" / "why.md").read_text(encoding="utf-8")
-    part = page.partition("## A check from outside")[2]
-    where = ["--warehouse", str(tmp_path / "w")]
-    released = str(data / "unstereo-eval" / "data" / "pmi_file_w_counts.csv.gz")
-    texts = str(data / "corpora" / "*" / "*.jsonl.zst")
-    assert main(["corpus", "import", released, "--corpus", "pile", *where]) == 0
-    assert main(["corpus", "count", texts, "--corpus", "reference", *where]) == 0
-    assert main(["corpus", "associate", "--corpus", "reference", *where]) == 0
-    capsys.readouterr()
-    (by_band,) = re.findall(r'plumbline sql "(.*)"', part)
-    (clear,) = re.findall(r"```sql\n(.*?)```", part, re.DOTALL)
-    root = tmp_path / "w"
-
-    bands = sorted(rows_of(root, by_band), key=lambda r: int(r["n_word_from"]))
-    cells = [
-        f"| {r['n_words']:,} | {r['rank_correlation']:.2f} ({r['rank_correlation_low']:.2f} to "
-        f"{r['rank_correlation_high']:.2f}) | {r['n_opposite'] / r['n_words']:.0%} |"
-        for r in bands
-    ]
-    assert len(cells) == 5 and all(cell in part for cell in cells), cells
-    ((n, n_same),) = [tuple(r.values()) for r in rows_of(root, clear)]
-    assert f"Of the {n:,} words" in part and f"{n_same:,}, or {n_same / n:.0%}, lean" in part

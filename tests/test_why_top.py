@@ -15,7 +15,6 @@ from scipy import stats
 
 from plumbline.jobs.association.associations import associate
 from plumbline.jobs.counting import kept_documents
-from plumbline.jobs.evidence import explanation
 from plumbline.jobs.evidence.explanation import (
     Sampling,
     explain,
@@ -127,17 +126,6 @@ def test_a_report_asks_before_it_ranks(
     assert {w for w, r in leans.items() if r["is_ranked"]} == {r["word"] for r in candidates}
     version = store.snapshot().version
     assert report()[1] == leans and store.snapshot().version == version, "asked about once"
-
-
-def test_several_passes_give_the_rows_of_one(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert explain_top(store, "c", 9) == 9
-    whole = {table: rows(store, table) for table in SHARED}
-    for table in SHARED:
-        store.replace(table, store.read(table)[:0], {"corpus": "c"}, "none")
-    monkeypatch.setattr(explanation, "MOST_CELLS", 8)
-    monkeypatch.setattr(explanation, "MOST_ROWS", 500)
-    assert explain_top(store, "c", 9) == 9
-    assert_same({table: rows(store, table) for table in SHARED}, whole)
 
 
 TARGETS = ("she", "her", "he", "him")

@@ -12,32 +12,6 @@ from tests.metric_rows import delta, fill
 from tests.test_association import counted
 
 
-def test_a_lean_is_clear_if_its_interval_excludes_0(
-    store: Store, capsys: pytest.CaptureFixture[str]
-) -> None:
-    counted(store)
-    rows = [
-        delta("clear", 1.0) | {"delta_nats_se": 0.5},
-        delta("male", -1.0) | {"delta_nats_se": 0.5},
-        delta("unclear", 1.0) | {"delta_nats_se": 0.6},
-        delta("unknown", 1.0) | {"delta_nats_se": None},
-    ]
-    counts = [{"corpus": "c", "word": r["word"], "n_word": 100} for r in rows]
-    store.replace("word_count", counts, {"corpus": "c"}, "r")
-    fill(store, "word_delta", rows)
-    words = [str(row["word"]) for row in rows]
-    assert main(["why", *words, "--warehouse", str(store.root)]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    for word, said in {
-        "clear": "leans to she in c: +1.00 nats (95% interval +0.02 to +1.98 over co-occurrences)",
-        "male": "leans to he in c: −1.00 nats (95% interval −1.98 to −0.02 over co-occurrences)",
-        "unclear": "has no clear lean in c: +1.00 nats "
-        "(95% interval −0.18 to +2.18 over co-occurrences)",
-        "unknown": "is measured at +1.00 nats in c, towards she; no interval is known",
-    }.items():
-        assert f"“{word}” {said}. It occurs 100 times." in lines
-
-
 @pytest.mark.parametrize(
     ("word", "message"),
     [

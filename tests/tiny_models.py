@@ -1,7 +1,4 @@
-"""Small random language models, saved with tokenizers of several habits.
-
-Weights are wide enough that a wrong context token, position or mask shows in a score.
-"""
+"""Small random models and tokenizers, wide enough that a wrong token or mask shows in a score."""
 
 from __future__ import annotations
 
@@ -243,6 +240,16 @@ def save(kind: str, directory: Path, *, seed: int = 0, names_bos: bool = True) -
     return directory
 
 
+class Saved(dict[str, Path]):
+    """Models by kind, each saved when it is first asked for."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    def __missing__(self, kind: str) -> Path:
+        return self.setdefault(kind, save(kind, self._root / f"tiny-{kind}"))
+
+
 def save_calm(directory: Path) -> Path:
     """With small weights, so that prompts have much in common and training is no chaos."""
     save("neox", directory, seed=2)
@@ -255,10 +262,7 @@ def save_calm(directory: Path) -> Path:
 
 
 def one_by_one(directory: Path, bos: str, texts: list[str]) -> list[tuple[float, int]]:
-    """Independent scores: one text a pass, weights and softmax in float64, BOS put first by hand.
-
-    Returns log p(text | BOS) in nats and the number of scored tokens of each text.
-    """
+    """Score each text in a pass of its own, in float64: log p(text | BOS) in nats and tokens."""
     tokenizer = tokenizers.Tokenizer.from_file(str(directory / "tokenizer.json"))
     model = transformers.AutoModelForCausalLM.from_pretrained(
         directory, dtype=torch.float32, attn_implementation="eager", experts_implementation="eager"

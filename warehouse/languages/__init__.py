@@ -99,6 +99,10 @@ class Language:
     note: str = ""
     pairs: PairTemplates | None = None
 
+    def __post_init__(self) -> None:
+        if self.rules and not self.lists:
+            raise ValueError("lists is empty: add a list of words, as [lists.gendered]")
+
     @property
     def token_rules(self) -> str:
         """The rules as JSON, for the counting kernel; empty for English."""
