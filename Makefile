@@ -52,7 +52,7 @@ $(VLLM_STAMP): requirements-vllm.lock tools/setup_vllm.sh
 pipeline: export GIVEN = $(if $(filter file,$(origin OUT)),,$(OUT))
 pipeline: $(STAMP) ## count, associate, constrain, score, measure, report
 	@$(BIN)/plumbline pipeline $${CORPUS:+--corpus "$$CORPUS"} $${BENCHMARKS:+--benchmarks "$$BENCHMARKS"} \
-		$${MODEL:+--model "$$MODEL"} $${GIVEN:+--out "$$GIVEN"} $${CONF:+--conf "$$CONF"}
+		$${MODEL:+--model "$$MODEL"} $${GIVEN:+--out "$$GIVEN"} $${CONF:+--config "$$CONF"}
 
 # Each test process takes a whole file, the next one whenever it is free. There are three also on
 # two cores: tests wait for servers and for other processes.

@@ -1,7 +1,7 @@
 """Plumbline's work as Prefect flows; `prefect.yaml` deploys them with schedules.
 
-A flow runs parts of a pipeline. Its options come from the flow's parameters, then from the worker's
-``PLUMBLINE_*`` variables, then from the settings file ``conf``, as for `plumbline pipeline`. Paths
+A flow runs parts of a pipeline. Its options come from the flow's parameters, then from the file
+``config``, the worker's ``PLUMBLINE_*`` variables and its plumbline.toml, as for `pipeline`. Paths
 are relative to ``worker_directory``. A wrong option fails a run before any task starts.
 """
 
@@ -22,7 +22,7 @@ from prefect.deployments import run_deployment
 from prefect.states import Completed, Failed
 
 from plumbline.pipelines.command.base import Command, Done, execute_on
-from plumbline.pipelines.command.failures import DELAY_S, TRIES, may_pass, with_retries
+from plumbline.pipelines.command.failures import may_pass
 from plumbline.pipelines.command.registry import name_of
 from plumbline.pipelines.command.settings import here, made
 from plumbline.pipelines.commands.benchmark.building import BenchmarkBuild
@@ -47,8 +47,8 @@ def _may_pass(_task: object, _run: object, state: State[Any]) -> bool:
 @task(
     task_run_name="{name}",
     cache_policy=NO_CACHE,
-    retries=TRIES - 1,
-    retry_delay_seconds=DELAY_S,
+    retries=2,
+    retry_delay_seconds=5,
     retry_condition_fn=_may_pass,
 )
 def run_command(name: str, store: Store, command: Command) -> Done:
@@ -62,7 +62,7 @@ def run_command(name: str, store: Store, command: Command) -> Done:
 
 @flow(name="count")
 def count(
-    corpus: str = "", benchmarks: Names = None, model: str = "", out: str = "", conf: str = ""
+    corpus: str = "", benchmarks: Names = None, model: str = "", out: str = "", config: str = ""
 ) -> State[None]:
     """Count a corpus, compute its leans, import benchmarks and constrain them by the corpus.
 
@@ -71,33 +71,34 @@ def count(
         benchmarks: names of benchmarks; empty: those of the settings.
         model: the models that `score` takes; empty: those of the settings.
         out: directory of everything that is written.
-        conf: settings file; empty: plumbline.toml, if there is one.
+        config: settings file; empty: only plumbline.toml, if there is one.
     """
-    with _parts(_pipeline(conf, corpus, benchmarks, model, out)) as parts:
+    with _parts(_pipeline(config, corpus, benchmarks, model, out)) as parts:
         parts.do(parts.corpus())
     if parts.errors:
         message = f"{'; '.join(map(str, parts.errors))}; repair it, then run this again"
         return Failed(name=SHARDS_FAILED, message=message)
-    return Completed(message=f"counted {', '.join(c.name for c in parts.plan.corpora)}")
+    counted = parts.plan.corpus
+    return Completed(message=f"counted {counted.name if counted else 'nothing'}")
 
 
 @flow(name="build", flow_run_name="build {name}")
-def build(name: str, corpus: str = "", warehouse: str = "", conf: str = "") -> State[None]:
+def build(name: str, corpus: str = "", warehouse: str = "", config: str = "") -> State[None]:
     """Build a benchmark around words that hardly lean, and keep pairs within the limit on MaxPMI.
 
     Args:
         name: name of the benchmark; its options are in `[benchmark.build]` of the settings.
         corpus: the corpus whose words are used.
         warehouse: the warehouse; empty: that of the settings.
-        conf: settings file; empty: plumbline.toml, if there is one.
+        config: settings file; empty: only plumbline.toml, if there is one.
     """
-    done = _run(BenchmarkBuild, conf, name=name, corpus=corpus, warehouse=warehouse)
-    return Completed(message=f"wrote {', '.join(done.files)}")
+    done = _run(BenchmarkBuild, config, name=name, corpus=corpus, warehouse=warehouse)
+    return Completed(message=f"{name}: {done.rows[0]['n_pairs']} pairs")
 
 
 @flow(name="score")
 def score(
-    corpus: str = "", benchmarks: Names = None, model: str = "", out: str = "", conf: str = ""
+    corpus: str = "", benchmarks: Names = None, model: str = "", out: str = "", config: str = ""
 ) -> State[None]:
     """Score models on the benchmarks, and run FairPair and disclosure as the settings say.
 
@@ -108,9 +109,9 @@ def score(
         benchmarks: names of benchmarks; empty: those of the settings.
         model: hub ids, paths or train:small, by commas; empty: those of the settings.
         out: directory of everything that is written.
-        conf: settings file; empty: plumbline.toml, if there is one.
+        config: settings file; empty: only plumbline.toml, if there is one.
     """
-    pipeline = _pipeline(conf, corpus, benchmarks, model, out)
+    pipeline = _pipeline(config, corpus, benchmarks, model, out)
     pipeline.check()
     with _parts(pipeline) as parts:
         parts.do(parts.evaluate())
@@ -120,14 +121,14 @@ def score(
 
 
 @flow(name="report")
-def report(out: str = "", conf: str = "") -> State[None]:
+def report(out: str = "", config: str = "") -> State[None]:
     """Compute all metrics, write the report, and show its answer and what changed.
 
     Args:
         out: directory of everything that is written.
-        conf: settings file; empty: plumbline.toml, if there is one.
+        config: settings file; empty: only plumbline.toml, if there is one.
     """
-    with _parts(_pipeline(conf, out=out)) as parts:
+    with _parts(_pipeline(config, out=out)) as parts:
         parts.do(parts.report())
     written = parts.results["report"]
     page = Path(written.files[0])
@@ -139,9 +140,9 @@ def report(out: str = "", conf: str = "") -> State[None]:
 
 
 @flow(name="compact")
-def compact(warehouse: str = "", keep_days: float = 7.0, conf: str = "") -> State[None]:
+def compact(warehouse: str = "", keep_days: float = 7.0, config: str = "") -> State[None]:
     """Merge small files, and remove leftovers and versions older than ``keep_days``."""
-    done = _run(Compact, conf, warehouse=warehouse, keep_days=keep_days)
+    done = _run(Compact, config, warehouse=warehouse, keep_days=keep_days)
     (row,) = done.rows
     return Completed(message=", ".join(f"{name} {value}" for name, value in row.items()))
 
@@ -152,7 +153,7 @@ def audit(
     benchmarks: Names = None,
     model: str = "",
     out: str = "",
-    conf: str = "",
+    config: str = "",
     score_here: bool = True,
 ) -> State[None]:
     """Count, score and report: the whole audit.
@@ -164,12 +165,12 @@ def audit(
         benchmarks: names of benchmarks; empty: those of the settings.
         model: hub ids, paths or train:small, by commas; empty: those of the settings.
         out: directory of everything that is written.
-        conf: settings file; empty: plumbline.toml, if there is one.
+        config: settings file; empty: only plumbline.toml, if there is one.
         score_here: false to run the deployment `score` on a worker of its own pool. Both machines
-            must see ``out`` and ``conf`` under the same paths.
+            must see ``out`` and ``config`` under the same paths.
     """
     given: dict[str, Any] = {"corpus": corpus, "benchmarks": benchmarks, "model": model}
-    given |= {"out": out, "conf": conf}
+    given |= {"out": out, "config": config}
     _pipeline(**given).check()
     failed = [*_failed(count(**given, return_state=True))]
     if score_here:
@@ -179,7 +180,7 @@ def audit(
         run: Any = run_deployment("score/score", parameters=given, poll_interval=_POLL_S)
         scored = run.state
     failed += _failed(scored)
-    failed = [*_failed(report(out=out, conf=conf, return_state=True)), *failed]
+    failed = [*_failed(report(out=out, config=config, return_state=True)), *failed]
     return failed[0] if failed else Completed(message="audited")
 
 
@@ -197,13 +198,13 @@ def _given(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _pipeline(
-    conf: str, corpus: str = "", benchmarks: Names = None, model: str = "", out: str = ""
+    config: str, corpus: str = "", benchmarks: Names = None, model: str = "", out: str = ""
 ) -> Pipeline:
     """Return the pipeline for a flow's parameters and this worker's settings, or raise."""
     given = _given({"corpus": corpus, "benchmarks": benchmarks, "model": model, "out": out})
-    given |= {"conf": conf} | ({"models": ""} if model else {})
-    pipeline = made(Pipeline, given, None, here(Pipeline, conf or None))
-    with_retries(pipeline.check_inputs)
+    given |= {"config": config} | ({"models": ""} if model else {})
+    pipeline = made(Pipeline, given, here(Pipeline, config))
+    pipeline.check_inputs()
     return pipeline
 
 
@@ -214,9 +215,9 @@ def _parts(pipeline: Pipeline) -> Iterator[Parts]:
         yield Parts(pipeline, store, run_command)
 
 
-def _run(kind: type[Command], conf: str, **options: Any) -> Done:
+def _run(kind: type[Command], config: str, **options: Any) -> Done:
     """Check a command and run it as a task."""
-    command = made(kind, _given(options), None, here(kind, conf or None))
+    command = made(kind, _given(options), here(kind, config))
     command.ready()
     command.check()
     store = Store.open(command.warehouse, create=command.makes_warehouse)

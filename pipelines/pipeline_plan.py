@@ -14,14 +14,12 @@ from plumbline.eval_workers.fairpair.fairpair_options import CLOSED_WORLD
 from plumbline.eval_workers.models.model_lists import ListedModel, load_available
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.pipelines.command.base import Command
-from plumbline.pipelines.command.fields import ContrastOption, DataOption, OutputDirectory, Seed
+from plumbline.pipelines.command.fields import ContrastOption, DataOption, OutOption, Seed
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.options import MOST, part
 
 #: Options that name inputs. If none is set, the pipeline runs on the closed world (made-up text).
 WORK = ("corpus", "benchmarks", "model", "models")
-#: The closed world, and its twin: the same text with she and he exchanged.
-WORLDS = ("straight", "swapped")
 #: Value of `model`, instead of a hub id or path, for a small model trained on the corpus itself.
 TRAIN_SMALL = "train:small"
 #: Plumbline's own prompts, on which disclosure is measured if no benchmark is scored.
@@ -30,18 +28,14 @@ PROMPTS = "topics"
 RELEASED = ("winobias", "winogender", "use-5", "use-10", "use-20")
 
 
-class PipelineOptions(ModelOptions, ContrastOption, DataOption, Command):
+class PipelineOptions(ModelOptions, ContrastOption, DataOption, OutOption, Command):
     """The options of `plumbline pipeline`."""
 
-    conf: Annotated[str, Field(description="Settings file (TOML).")] = ""
-    out: Annotated[
-        OutputDirectory, Field(description="Directory for everything that is written.")
-    ] = Path("out")
+    config: Annotated[
+        str, Field(description="Settings file (TOML), also of the commands that this one runs.")
+    ] = ""
     corpus: Annotated[
         str, Field(description="Shards to count: paths or globs, separated by spaces.")
-    ] = ""
-    corpus_name: Annotated[
-        str, Field(description="Name of the corpus; default: the shards' directory.")
     ] = ""
     benchmarks: Annotated[
         tuple[str, ...],
@@ -59,33 +53,28 @@ class PipelineOptions(ModelOptions, ContrastOption, DataOption, Command):
     ] = ()
     seed: Annotated[Seed, Field(description="Seed of the made-up text, training and samples.")] = 0
     demo_tokens: Annotated[
-        int, Field(ge=1, le=MOST, description="Size of each closed-world corpus in tokens.")
+        int, Field(ge=1, le=MOST, description="Size of the made-up text in tokens.")
     ] = 3_000_000
-    twin: Annotated[
-        bool, Field(description="Closed world: also train on the text with she and he exchanged.")
-    ] = False
     master: Annotated[str, Field(description="Spark master to count on; default: none.")] = ""
 
 
 @dataclass(frozen=True)
 class CorpusPlan:
-    """A corpus to count: patterns of shards, or a closed world, which is first written."""
+    """A corpus to count: its name, and patterns of shards; without any, it is first made up."""
 
     name: str
     patterns: tuple[str, ...] = ()
-    world: str = ""
 
 
 @dataclass(frozen=True)
 class ModelPlan:
-    """A model to score: a hub id or path (``location``), or a model to train on ``corpus`` first.
+    """A model to score: a hub id or path (``location``), or a model to train on the corpus first.
 
     ``options`` load it. ``given_name`` is the name that it is a version of.
     """
 
     name: str
     location: str = ""
-    corpus: str = ""
     preset: str = ""
     options: ModelOptions = field(default_factory=ModelOptions)
     given_name: str | None = None
@@ -96,24 +85,23 @@ class PipelinePlan:
     """What a pipeline will do.
 
     Attributes:
-        offline: maps a benchmark, which our own grammar writes once ``benchmarks`` are imported,
-            to the corpus whose words it uses.
+        offline: the benchmark that our own grammar writes around words of the corpus; empty: none.
         probe_set: the prompts that FairPair continues; empty: none.
         disclosure: the sets of prompts that disclosure is measured on.
         fairpair: FairPair's options; the settings of `fairpair run` override them.
     """
 
-    corpora: tuple[CorpusPlan, ...]
+    corpus: CorpusPlan | None
     benchmarks: tuple[str, ...]
     models: tuple[ModelPlan, ...]
-    offline: Mapping[str, str] = field(default_factory=dict)
+    offline: str = ""
     probe_set: str = ""
     disclosure: tuple[str, ...] = ()
     fairpair: Mapping[str, object] = field(default_factory=dict)
 
     def scored(self) -> tuple[str, ...]:
         """Return the benchmarks that models are scored on."""
-        return (*self.benchmarks, *self.offline)
+        return (*self.benchmarks, *filter(None, [self.offline]))
 
 
 def make_plan(options: PipelineOptions) -> PipelinePlan:
@@ -123,48 +111,42 @@ def make_plan(options: PipelineOptions) -> PipelinePlan:
     if there is also a corpus, our own grammar writes a benchmark around its words.
 
     Raises ``UsageProblem`` for options that don't fit together, such as a model to train without a
-    corpus, or a twin of a corpus other than the closed world. Also raises the errors of reading a
-    list of models.
+    corpus, and the errors of reading a list of models.
 
     >>> plan = make_plan(PipelineOptions())
-    >>> [c.name for c in plan.corpora], plan.scored(), [m.name for m in plan.models]
-    (['closed-world-straight'], ('closed-world', 'closed-world-offline'), ['test-model'])
+    >>> plan.corpus.name, plan.scored(), [m.name for m in plan.models]
+    ('closed-world-straight', ('closed-world', 'closed-world-offline'), ['test-model'])
     >>> (small,) = make_plan(PipelineOptions(corpus="a/*.jsonl", model=("train:small",))).models
-    >>> small.name, small.corpus, small.preset
-    ('small-a', 'a', 'small')
+    >>> small.name, small.preset
+    ('small-a', 'small')
     >>> make_plan(PipelineOptions(corpus="novels/*.jsonl", model=("gpt2",))).scored()
     ('novels-offline',)
     """
     if not any(getattr(options, name) for name in WORK):
         return _closed_world(options)
-    if options.twin:
-        fix = "leave it out, or run without corpus, benchmarks and model"
-        raise UsageProblem("setting twin", "only the closed world has a twin", fix)
-    corpora: tuple[CorpusPlan, ...] = ()
+    corpus = None
     if patterns := tuple(options.corpus.split()):
-        corpora = (CorpusPlan(options.corpus_name or corpus_name(patterns[0]), patterns),)
-    models, benchmarks = _models(options, corpora), options.benchmarks
+        corpus = CorpusPlan(corpus_name(patterns[0]), patterns)
+    models, benchmarks = _models(options, corpus), options.benchmarks
     if models and not benchmarks and options.data:
         benchmarks = RELEASED
     sets = options.prompt_sets
     if benchmarks or not models:
-        return PipelinePlan(corpora, benchmarks, models, {}, options.probe_set, sets)
-    offline = {f"{corpus.name}-offline": corpus.name for corpus in corpora}
-    return PipelinePlan(corpora, (), models, offline, options.probe_set, sets or (PROMPTS,))
+        return PipelinePlan(corpus, benchmarks, models, "", options.probe_set, sets)
+    offline = f"{corpus.name}-offline" if corpus else ""
+    return PipelinePlan(corpus, (), models, offline, options.probe_set, sets or (PROMPTS,))
 
 
 def _closed_world(options: PipelineOptions) -> PipelinePlan:
-    loading = part(ModelOptions, options)
-    worlds = {"": WORLDS[0], "-swapped": WORLDS[1]} if options.twin else {"": WORLDS[0]}
-    corpora = tuple(CorpusPlan(f"closed-world-{world}", world=world) for world in worlds.values())
-    models = tuple(
-        ModelPlan(f"test-model{end}", corpus=corpus.name, preset="closed", options=loading)
-        for end, corpus in zip(worlds, corpora, strict=True)
-    )
-    offline, benchmark = {"closed-world-offline": corpora[0].name}, "closed-world"
-    prompts = ("closed-world-unseen",)
+    model = ModelPlan("test-model", preset="closed", options=part(ModelOptions, options))
     return PipelinePlan(
-        corpora, (benchmark,), models, offline, benchmark, prompts, vars(CLOSED_WORLD)
+        CorpusPlan("closed-world-straight"),
+        ("closed-world",),
+        (model,),
+        "closed-world-offline",
+        "closed-world",
+        ("closed-world-unseen",),
+        vars(CLOSED_WORLD),
     )
 
 
@@ -181,7 +163,7 @@ def corpus_name(pattern: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", source.lower()).strip("-") or "corpus"
 
 
-def _models(options: PipelineOptions, corpora: tuple[CorpusPlan, ...]) -> tuple[ModelPlan, ...]:
+def _models(options: PipelineOptions, corpus: CorpusPlan | None) -> tuple[ModelPlan, ...]:
     """Return the models. Options in a model's entry of a list override the general ones."""
     if options.model and options.models:
         raise UsageProblem("settings model and models", "exclude each other", "give one of them")
@@ -189,18 +171,17 @@ def _models(options: PipelineOptions, corpora: tuple[CorpusPlan, ...]) -> tuple[
     if options.models:
         entries = load_available(options.models)
     shared = part(ModelOptions, options)
-    return tuple(_model(entry, corpora, entry.options(shared)) for entry in entries)
+    return tuple(_model(entry, corpus, entry.options(shared)) for entry in entries)
 
 
-def _model(entry: ListedModel, corpora: tuple[CorpusPlan, ...], options: ModelOptions) -> ModelPlan:
+def _model(entry: ListedModel, corpus: CorpusPlan | None, options: ModelOptions) -> ModelPlan:
     name = entry.id
     if not name.startswith("train:"):
         shown = Path(name).name if Path(name).is_dir() else name
-        return ModelPlan(shown, name, "", "", options, entry.given_name)
+        return ModelPlan(shown, name, "", options, entry.given_name)
     if name != TRAIN_SMALL:
         raise UsageProblem(f"model {name}", f"only {TRAIN_SMALL} can be trained here")
-    if not corpora:
+    if not corpus:
         raise UsageProblem(f"model {name}", "needs a corpus to learn from", "give its shards")
-    corpus = corpora[0].name
-    small = f"small-{corpus}"
-    return ModelPlan(small, "", corpus, "small", options, entry.given_name)
+    small = f"small-{corpus.name}"
+    return ModelPlan(small, "", "small", options, entry.given_name)

@@ -1,4 +1,4 @@
-"""Print rows as a table, and write results as CSV, JSON or Parquet."""
+"""Print rows as a table, and write results as CSV or JSON."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from plumbline.warehouse.errors import UsageProblem, disk_problems
+from plumbline.warehouse.errors import disk_problems
 from plumbline.warehouse.paths import replacing
 from plumbline.warehouse.text.escape import csv_cell, terminal
 
@@ -98,32 +98,17 @@ def write_result(
 ) -> int:
     """Run a query and write its rows; return their number.
 
-    ``kind`` is csv, json or, with ``out``, parquet. A file gets its name once it is complete.
-    Raises ``BadInput`` for a file that can't be written, ``UsageProblem`` if
-    Parquet is asked for and the statement has no rows or an unsupported type.
+    ``kind`` is csv or json. A file gets its name once it is complete. Raises ``BadInput`` if it
+    can't be written.
     """
     if out is None:
         return _write(connection.execute(query), kind, stdout)
-    with disk_problems(out), replacing(out) as temporary:
-        if kind == "parquet":
-            return _write_parquet(connection.sql(query), temporary)
-        with temporary.open("w", encoding="utf-8", newline="") as file:
-            return _write(connection.execute(query), kind, file)
-
-
-def _write_parquet(result: duckdb.DuckDBPyRelation | None, path: Path) -> int:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    if result is None:
-        raise UsageProblem("SQL", "the statement gives no rows to write")
-    table = result.to_arrow_table().rename_columns(_distinct(result.columns))
-    try:
-        pq.write_table(table, path, compression="zstd")
-    except pa.ArrowNotImplementedError as e:
-        raise UsageProblem("format parquet", str(e), "cast that column, or choose json") from e
-    n_rows: int = table.num_rows
-    return n_rows
+    with (
+        disk_problems(out),
+        replacing(out) as temporary,
+        temporary.open("w", encoding="utf-8", newline="") as file,
+    ):
+        return _write(connection.execute(query), kind, file)
 
 
 def _write(cursor: duckdb.DuckDBPyConnection, kind: str, file: IO[str]) -> int:

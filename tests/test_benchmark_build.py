@@ -16,7 +16,7 @@ from plumbline.eval_workers.chat.session import Build
 from plumbline.eval_workers.pairs.pronouns.pronoun_templates import template_problem
 from plumbline.eval_workers.pairs.sharing.export import statistics
 from plumbline.eval_workers.writing import build as steps
-from plumbline.eval_workers.writing.build import write_sentences
+from plumbline.eval_workers.writing.build import not_kept, write_sentences
 from plumbline.eval_workers.writing.build_spec import BuildSpec
 from plumbline.eval_workers.writing.offline import offline_pairs
 from plumbline.pipelines.command.main import main
@@ -64,8 +64,9 @@ def _built(order: Build, spec: BuildSpec = SPEC) -> dict[str, Any]:
     words = steps.seed_words(order.store, spec)
     written = write_sentences(order, words, spec)
     found = steps.pair_sentences(order, written, spec)
-    pairs = steps.judge_pairs(order, found.pairs, spec)
-    steps.publish(order, pairs, ["write", "pair", "judge"])
+    pairs, unnatural = steps.judge_pairs(order, found.pairs, spec)
+    rejects = {"write": not_kept(written), "pair": found.rejects, "judge": unnatural}
+    steps.publish(order, pairs, rejects, {})
     return steps.count(words, written, len(found.rejects), pairs)
 
 
@@ -185,19 +186,23 @@ def test_no_pair_leaves_the_benchmark_as_it_was(store: Store) -> None:
 
 
 def test_the_offline_writer() -> None:
-    rows = offline_pairs("demo", ["tea", "clock"], 4, 10, seed=0)
-    assert rows == offline_pairs("demo", ["tea", "clock"], 4, 10, seed=0)
-    assert rows != offline_pairs("demo", ["tea", "clock"], 4, 10, seed=1)
-    assert rows[8:] == offline_pairs("demo", ["clock"], 4, 10, seed=0)
+    spec = BuildSpec(n_sentences=4)
+
+    def written(words: list[str], **options: int) -> list[dict[str, object]]:
+        return offline_pairs(None, "demo", words, replace(spec, **options))
+
+    rows = written(["tea", "clock"])
+    assert rows == written(["tea", "clock"]) != written(["tea", "clock"], seed=1)
+    assert rows[8:] == written(["clock"])
     assert len({r["pair_id"] for r in rows}) == 16
     assert sum(bool(r["pronoun_first"]) for r in rows) == 8
     for row in rows:
         assert f'"{row["word"]}"' in str(row["template"]) and row["source_file"] == "offline-writer"
         assert len(str(row["sentence_a"]).split()) <= 10
     with pytest.raises(UsageProblem, match="frames of at most 3 words"):
-        offline_pairs("demo", ["tea"], 4, 3, seed=0)
+        written(["tea"], max_words=3)
     with pytest.raises(UsageProblem, match=r"a\{b\}': doesn't fit into a sentence: .* '\{b\}'"):
-        offline_pairs("demo", ["tea", "a{b}"], 4, 10, seed=0)
+        written(["tea", "a{b}"])
     for name in ("winobias", "crows-pairs"):
         with pytest.raises(UsageProblem, match="is the name of a benchmark to import"):
             steps.check_benchmark_name(name)
@@ -234,7 +239,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def _configured(here: Path, url: str) -> list[str]:
-    (here / "mine.toml").write_text(CONFIG.format(url=url))
+    (here / "mine.toml").write_text("[benchmark.build]\n" + CONFIG.format(url=url))
     return ["benchmark", "build", "demo", "--config", "mine.toml"]
 
 
@@ -253,28 +258,8 @@ def test_a_dry_run_asks_and_writes_nothing(here: Path, capsys: pytest.CaptureFix
         command = _configured(here, server.url)
         found = planned(capsys, command)
         assert server.n_asked == 0
-    # 80 lists of at most 3 rounds with 40 revisions a sentence, 4 verdicts and 3 conversions.
-    most = 80 * (3 * (1 + 3 * 40) + 12) + 40 * 9
     assert found["demo", "seed words"][0] == 40 and found["demo", "pairs"][0] == 240
-    assert found["demo", "requests"][1] == f"about, without revisions and repeats; at most {most:,}"
-    fewer = planned(capsys, [*command, "--revise-rounds", "10", "--no-reject-longer"])
-    assert fewer["demo", "requests"][1].endswith(f"{80 * (3 * (1 + 3 * 10) + 12) + 40 * 9:,}")
+    assert found["demo", "requests"] == (80 + 240 * 2, "about, without revisions and repeats")
     assert sorted(here.rglob("*")) == sorted([*files, here / "mine.toml"])
     offline = planned(capsys, ["benchmark", "build", "demo", "--offline", "--corpus", "c"])
     assert offline["demo", "requests"][0] == 0
-
-
-def test_a_judge_of_its_own_is_asked(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with serving(good_script) as server:
-        command = [*_configured(here, server.url), "--words", ",".join(WORDS[12:14])]
-        assert main([*command, "--judge-model", "arbiter"]) == 0
-    rows = _requests(Store.open(here / "out/warehouse"))
-    assert {(r["purpose"], r["model"]) for r in rows} == {
-        ("generate", "scripted"),
-        ("judge", "arbiter"),
-    }
-    assert "- Judged by: arbiter" in (here / "out/benchmarks/demo/README.md").read_text("utf-8")
-    assert main([*command, "--judge-model", "arbiter", "--max-requests", "0"]) == 0
-    capsys.readouterr()
-    assert main([*command, "--judge-model", "a", "--no-judge"]) == 2
-    assert "judge" in capsys.readouterr().err

@@ -68,11 +68,11 @@ def test_of_several_without_files_each_is_named(
 ) -> None:
     monkeypatch.delenv("PLUMBLINE_DATA", raising=False)
     monkeypatch.chdir(tmp_path)
-    names = ["use-5", "bbq", "closed-world", "winobias"]
+    names = ["use-5", "winoqueer", "closed-world", "winobias"]
     assert main(["benchmark", "import", *names]) == 3
     out, err = capsys.readouterr()
     assert "--benchmark closed-world" in out.splitlines()[-1]
-    assert "3 of 4 failed: use-5, bbq, winobias" in err.splitlines()[-1]
+    assert "3 of 4 failed: use-5, winoqueer, winobias" in err.splitlines()[-1]
 
 
 @pytest.mark.reference

@@ -11,11 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from plumbline.eval_workers.chat.session import Build
-from plumbline.eval_workers.pairs.benchmarks import ImportOptions, import_benchmark
+from plumbline.eval_workers.pairs.benchmarks import ImportOptions, import_benchmark, replace_facts
 from plumbline.eval_workers.pairs.benchmarks.own.recipe import IN_PARQUET
 from plumbline.eval_workers.pairs.sharing.export import Constraint, export, statistics
-from plumbline.eval_workers.writing.build import write_folder
 from plumbline.jobs.ingest.released_statistics import import_statistics
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.run_records import recorded
@@ -150,34 +148,22 @@ def test_constraints_that_no_pair_or_corpus_meets(store: Store, tmp_path: Path) 
         export(store, "b", tmp_path, constraint=Constraint("other"))
 
 
-def test_a_build_of_which_no_pair_is_within_the_limit_has_a_card_of_all(
-    store: Store, tmp_path: Path
-) -> None:
-    shapes(store)
-    fill(store, "pair_association", [association("b", str(k), 0.9) for k in range(4)])
-    within = Constraint("c", eta_nats=0.5)
-    done, (line,) = write_folder(Build(store, "b", "r", None), {}, tmp_path, within)
-    assert done.n_pairs == len(SHAPES) == 4
-    assert (
-        "no pair is within |MaxPMI| <= 0.5 nats in c" in line and "all pairs were exported" in line
-    )
-
-
 def test_a_card_keeps_the_constraint_of_its_build(store: Store, tmp_path: Path) -> None:
     config = {"corpus": "c", "contrast": "she/he", "eta": 0.5}
     with recorded(store, "benchmark build", config) as run_id:
         rows = [pair("b", str(k)) for k in range(3)]
         store.publish("benchmark_pair", rows, unit="a", run_id=run_id)
     fill(store, "pair_association", [association("b", str(k), 0.3 * k) for k in range(3)])
-    assert export(store, "b", tmp_path).n_pairs == 2
-    assert export(store, "b", tmp_path, constraint=Constraint("c")).n_pairs == 3
+    assert export(store, "b", tmp_path).data.num_rows == 2
+    assert export(store, "b", tmp_path, constraint=Constraint("c")).data.num_rows == 3
 
 
 def test_the_front_matter_is_what_hubs_read(store: Store, tmp_path: Path) -> None:
     with recorded(store, "benchmark import", {}) as run_id:
         rows = [pair("winogender", f"{k:03}", stereotype="pro") for k in range(3)]
         store.publish("benchmark_pair", rows, unit="a", run_id=run_id)
-    export(store, "winogender", tmp_path, made={"Model": "a: b", "Prompts": None})
+        replace_facts(store, "winogender", {"Model": "a: b"}, run_id)
+    export(store, "winogender", tmp_path, "mit")
     _, front, text = (tmp_path / "README.md").read_text(encoding="utf-8").split("---\n", 2)
     said = yaml.safe_load(front)
     assert (said["license"], said["pretty_name"]) == ("mit", "winogender")

@@ -123,42 +123,14 @@ def test_a_budget_stops_it_in_one_line_and_a_larger_one_goes_on(store: Store) ->
 
 def test_replies_as_models_write_them() -> None:
     shapes = {
-        "1": 1,
-        " 2.\n": 2,
-        "(1)": 1,
-        "**2**": 2,
-        "Sentence 2": 2,
-        "The answer is 1.": 1,
-        "Answer: 2": 2,
-        "Option #1, because it reads well.": 1,
-        "2. He drank tea.": 2,
-        "1\n\nSentence 2 is less natural.": 1,
+        **dict.fromkeys(("1", "(1)", '"1"', "1\n1", "1. It isn't odd", "Sentence 1"), 1),
+        **dict.fromkeys((" 2.\n", "**2**", "# 2", "`2`", "Answer: 2", "2. He drank tea."), 2),
         "<think>1 or 2? 1 is odd.</think>2": 2,
-        "Sentence 2 is more natural than sentence 1.": 2,
-        "I'd go with 1": 1,
-        "# 2": 2,
-        '"1"': 1,
-        "`2`": 2,
-        "": None,
-        "Neither 1 nor 2.": None,
-        "Both 1 and 2 sound natural.": None,
-        "1 and 2 are equally likely.": None,
-        "I cannot choose between 1 and 2.": None,
-        "12": None,
-        "1.5": None,
-        "3": None,
-        "They are the same.": None,
-        "<think>it is 1": None,
+        **dict.fromkeys(("", "Neither 1 nor 2.", "12", "1.5", "3", "They are the same.")),
+        **dict.fromkeys(("<think>it is 1", "1 2 1 2", "1, 2", "1 and 2", "1/2", "1\n2", "2 > 1")),
+        **dict.fromkeys(("1. She ran. 2. He ran.", "2 beats 1", "Answer: 2\nAnswer: 1")),
+        **dict.fromkeys(("2 is unlikely", "**1** is worse.", "1 doesn't read as well as 2")),
     }
-    # A first number chooses only where something is said of it, or it stands alone.
-    for reply in ("1 2 1 2", "1, 2", "1 and 2", "1/2", "1\n2", "1. She ran. 2. He ran.", "2 > 1"):
-        shapes[reply] = None
-    shapes |= {"1\n2 sounds odd": 1, "2 beats 1": None, "Answer: 2\nAnswer: 1": None, "1\n1": 1}
-    against = ["2 is less likely than 1.", "1 is less likely.", "2 is unlikely", "**1** is worse."]
-    against += ["Sentence 1 is worse", "1 doesn't read as well as 2", "The less natural one is 2."]
-    shapes |= dict.fromkeys(against)
-    shapes |= {"1, as 2 isn't natural": 1, "**2** It isn't odd": None, '1 "She wasn\'t in."': 1}
-    shapes |= {"1 is likelier because 2 doesn't read well": 1, "It isn't easy, but 2": 2}
     assert {reply: chosen(reply) for reply in shapes} == shapes
 
 

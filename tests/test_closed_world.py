@@ -28,7 +28,7 @@ from plumbline.eval_workers.pairs.closed_world_corpus.truth import (
     planted_words,
 )
 from plumbline.eval_workers.writing.build_spec import BuildSpec
-from plumbline.eval_workers.writing.offline import offline_pairs, write_offline
+from plumbline.eval_workers.writing.offline import offline_pairs
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.storage.store import Store
 
@@ -170,10 +170,10 @@ def test_each_word_is_tested_in_both_orders_and_a_perfect_learner_prefers_by_its
 def test_what_no_frame_takes_is_named(store: Store, word: str, most_words: int, named: str) -> None:
     store.publish("planted_word", planted_rows("c", 0, "straight"), unit="a", run_id="r")
     with pytest.raises(UsageProblem, match=named):
-        write_offline(store, "b", [word], BuildSpec(corpus="c", max_words=most_words))
+        offline_pairs(store, "b", [word], BuildSpec(corpus="c", max_words=most_words))
 
 
-def test_offline_sentences_are_of_the_language_of_the_corpus() -> None:
+def test_offline_sentences_are_of_the_language_of_the_corpus(store: Store) -> None:
     """Each is a frame of the corpus with lexicon words in its slots, and none of a probe."""
     classes = {f"{{{name}}}": f"({'|'.join(words)})" for name, words in lexicon().items()}
     frames = [
@@ -182,7 +182,8 @@ def test_offline_sentences_are_of_the_language_of_the_corpus() -> None:
     ]
     held_out = {pair["template"] for pair in read("closed-world", None).pairs}
     words = [words[k] for words in lexicon().values() for k in (0, -1)]
-    rows = offline_pairs("b", words, 5, 12, 0, closed_world=True)
+    store.publish("planted_word", planted_rows("c", 0, "straight"), unit="a", run_id="r")
+    rows = offline_pairs(store, "b", words, BuildSpec(corpus="c", max_words=12))
     assert len(rows) == len({row["pair_id"] for row in rows}) == 10 * len(words)
     for row in rows:
         template = str(row["template"])

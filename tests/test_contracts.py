@@ -8,10 +8,7 @@ from pathlib import Path
 import pytest
 
 from plumbline import contracts
-from plumbline.eval_workers.disclosure import closed_world_prompts as closed_world
-from plumbline.eval_workers.fairpair import probe_prompts as prompts
 from plumbline.warehouse.errors import PlumblineError
-from plumbline.warehouse.query.connection import sql, sql_names
 from tests.test_plugins import install
 
 _NUMBERS = """
@@ -38,72 +35,10 @@ class Model:
     def pieces(self, ids): return {i: "x" for i in ids}
 def open_model(model, options): return Model()
 """
-_WEATHER = """
-from plumbline.eval_workers.pairs.benchmarks import Parsed
-NAMES, DESCRIPTION, DEFAULT_LOCATION = ("mine",), "weather", None
-def read(name, source):
-    parsed = Parsed(name)
-    parsed.add(pair_id="1", template="{pronoun} ran.", source_file="f", source_row=1)
-    return parsed
-"""
-_TOPICS = """
-description = "d"
-source = "s"
-[hobby]
-template = "My friend likes {}, and"
-words = ["chess", "opera"]
-"""
-_SECTION = """
-{% set pairs = query("FROM scored_pair") %}
-{% if pairs %}
-# mine: Mine
-
-{{ table("Pairs", pairs, ["pair_id"]) }}
-{% else %}
-{{ missing("Mine", "plumbline score") }}
-{% endif %}
-"""
-_TABLE = """
-from plumbline.warehouse.schema.columns import tables
-TABLES = tables('''
-mine: One.
-by: mine
-key: word /
-    word
-    n_word: int [tokens] -- n
-''')
-"""
-_VIEW = """CREATE OR REPLACE VIEW mine AS
-SELECT corpus, sum(n_word) AS n FROM word_count GROUP BY ALL;
-"""
-_WORDS = {"word_count": [{"corpus": "c", "word": w, "n_word": 1} for w in ("rum", "tea")]}
 GROUPS = {
-    "tables": (_TABLE, ".py", contracts.check_table),
-    "views": (_VIEW, ".sql", lambda name: contracts.check_view(name, _WORDS)),
     "scoring_functions": (_NUMBERS, ".py", contracts.check_scoring_function),
     "backends": (_UNIFORM, ".py", lambda name: contracts.check_backend(name, "m", ["a b", "c"])),
-    "benchmarks": (_WEATHER, ".py", contracts.check_benchmark),
-    "metrics": (sql("metrics/n"), ".sql", contracts.check_metric),
-    "disclosure_prompts": (_TOPICS, ".toml", contracts.check_disclosure_prompts),
-    "report_sections": (_SECTION, ".jinja", contracts.check_report_section),
 }
-
-
-@pytest.mark.parametrize("name", [name.partition("/")[2] for name in sql_names("metrics")])
-def test_our_metrics_keep_the_contract(name: str) -> None:
-    assert contracts.check_metric(name)
-
-
-@pytest.mark.parametrize("name", ["methods", "preference", "words"])  # those of scored pairs alone
-def test_our_sections_keep_the_contract(name: str) -> None:
-    contracts.check_report_section(name)
-
-
-def test_our_prompts_keep_the_contracts() -> None:
-    for name in ("topics", *closed_world.SETS):
-        assert contracts.check_disclosure_prompts(name)
-    for name in prompts.PROBE_SETS.names():
-        assert contracts.check_fairpair_prompts(name)
 
 
 def check(
@@ -149,16 +84,6 @@ def test_a_part_of_another_package_passes(
         ("backends", "if not text", "if text is None", "an empty text has no score"),
         ("backends", '"mine"', '"other"', "names the backend other"),
         ("backends", "for i in ids", "for i in ()", "the text of every token"),
-        ("benchmarks", '"weather"', '""', "DESCRIPTION is one line"),
-        ("metrics", "-- grain: ", "-- ", "says the grain"),
-        ("tables", "-- n", "", "'mine' of parts 1.2: .*KeyError: 'n_word:'"),
-        ("tables", "key: word", "key: none word", "'mine' of parts 1.2: .*KeyError: 'none'"),
-        ("tables", "mine: One", "yours: One", r"'mine' of parts 1.2: its module declares yours"),
-        ("views", "corpus, ", "", "an empty warehouse gives it rows"),
-        ("views", "n_word", "n_wrd", r"'mine' of parts 1.2: .*BinderException"),
-        ("report_sections", "plumbline score", "score", "names no command"),
-        ("report_sections", "pairs, [", "Rows(pairs), [", "does not show its query"),
-        ("disclosure_prompts", "chess", "his chess", "'his'"),
     ],
 )
 def test_a_fault_is_found(

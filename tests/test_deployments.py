@@ -29,7 +29,12 @@ POOLS = {
     **dict.fromkeys(("count", "build", "report", "compact", "weekly"), "spark"),
     **dict.fromkeys(("score", "audit"), "gpu"),
 }
-BUILD = 'out = "built"\n[benchmark.build]\nmodel = "scripted"\nwords = ["kettle", "violin"]\n'
+BUILD = """
+warehouse = "built/warehouse"
+[benchmark.build]
+model = "scripted"
+words = ["kettle", "violin"]
+"""
 
 
 def test_every_deployment_waits_for_its_schedule_on_its_machine(place: Place) -> None:
@@ -56,10 +61,10 @@ def runs(place: Place) -> dict[str, dict[str, Any]]:
     with serving(good_script) as server:
         (place.work / "build.toml").write_text(BUILD + f'base_url = "{server.url}"\n')
         begun = {
-            "build": place.begin("build", name="demo", conf="build.toml"),
-            "shard": place.begin("count", conf="", corpus="shards/*.jsonl.zst", out="broken"),
-            "score": place.begin("score", conf="", benchmarks=["few"], model="tiny", out="few"),
-            "glob": place.begin("audit/weekly", conf="", corpus="nowhere/*.jsonl"),
+            "build": place.begin("build", name="demo", config="build.toml"),
+            "shard": place.begin("count", config="", corpus="shards/*.jsonl.zst", out="broken"),
+            "score": place.begin("score", config="", benchmarks=["few"], model="tiny", out="few"),
+            "glob": place.begin("audit/weekly", config="", corpus="nowhere/*.jsonl"),
         }
         return {what: place.end(run_id) for what, run_id in begun.items()}
 
@@ -106,7 +111,7 @@ def test_scores_the_answer_its_chart_and_changes_are_on_the_pages(
     assert runs["score"]["state"]["type"] == "COMPLETED", runs["score"]["state"]["message"]
     (row,) = json.loads(place.artifacts(runs["score"])["score"]["data"])
     assert (row["benchmark"], row["model"], row["n_scored"]) == ("few", "tiny", 2)
-    run = place.end(place.begin("report", conf="", out="few"))
+    run = place.end(place.begin("report", config="", out="few"))
     assert run["state"]["type"] == "COMPLETED", run["state"]["message"]
     first = place.artifacts(run)
     page = place.work / "few/report/index.html"
@@ -118,7 +123,7 @@ def test_scores_the_answer_its_chart_and_changes_are_on_the_pages(
         version(store, "many", key, ratios)
     strict = 'measure.fail_if = "pd changes by more than 5"'
     (place.work / "strict.toml").write_text(strict)
-    run = place.end(place.begin("report", conf="strict.toml", out="few"))
+    run = place.end(place.begin("report", config="strict.toml", out="few"))
     assert (run["state"]["type"], run["state"]["name"]) == ("FAILED", "Model changed")
     assert "mine on many since" in run["state"]["message"]
     (change,) = json.loads(place.artifacts(run)["changes"]["data"])
@@ -147,7 +152,7 @@ def test_the_weekly_run_needs_one_place_of_its_pool(
     """The worker takes one run at a time: `count` and `report` are flows inside this one."""
     (place.work / "week.jsonl").write_text('{"text": "she saw tea and he saw coffee"}\n' * 9)
     given = {"corpus": "week.jsonl", "benchmarks": ["few"], "model": "tiny", "out": "few"}
-    run = place.end(place.begin("audit/weekly", conf="", **given))
+    run = place.end(place.begin("audit/weekly", config="", **given))
     assert run["state"]["type"] == "COMPLETED", run["state"]["message"]
     store = Store.open(Path(place.work / "few/warehouse"))
     assert store.read("pair_association", corpus="week").num_rows == 2

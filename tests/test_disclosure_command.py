@@ -52,14 +52,14 @@ class Ran:
         return ["disclosure", "probe", *sets, "--model", str(self.here / "base"), *more]
 
     def tune(self, *more: str) -> list[str]:
-        places = ["--out", str(self.here / "adapters")]
-        where = [*places, *self.where, *self.words, *SMALL, *more]
+        places = ["--out", str(self.here / "adapters"), *self.words[:2]]
+        where = [*places, *self.where, *SMALL, *more]
         return ["disclosure", "tune", "train", "--model", str(self.here / "base"), *where]
 
 
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """`prompts` of sentences, `probe`, `tune --probe` on what was probed; without Prefect."""
+    """`prompts` of sentences, `probe`, `tune`, and `probe` of the adapter; without Prefect."""
     here = tmp_path_factory.mktemp("disclosure")
     save("neox", here / "base", seed=2)
     list_file(here / "mine.toml", PAIRS)
@@ -72,7 +72,9 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Any:
     one.store.replace("probe_prompt", named, {"probe_set": "test"}, "r")
     derive = ["disclosure", "prompts", "mine", "--derive", str(here / "some.txt"), *one.where]
     commands = {"prompts": derive, "probe": one.probe("test", "mine")}
-    commands["tune"] = one.tune("--name", "calm", "--probe", "--test-sets", "test,mine")
+    commands["tune"] = one.tune("--name", "calm", "--test-sets", "test,mine")
+    adapter = str(here / "adapters/calm")
+    commands["tuned"] = [*one.probe("test", "mine"), "--adapter", adapter]
     for name, command in commands.items():
         with redirect_stdout(StringIO()) as printed:
             assert main([*command, "--format", "json"]) == 0
@@ -165,8 +167,6 @@ def _line(capsys: pytest.CaptureFixture[str]) -> str:
         (["tune", "topics", "--dev-sets", "topics"], 2, "--dev-sets"),
         (["tune", "topics", "--dev-sets", "novel"], 2, "'novel'"),
         (["tune", "topics", "--test-sets", "novel"], 2, "'novel'"),
-        (["tune", "topics", "--probe"], 2, "--probe"),
-        (["tune", "topics", "--backend", "vllm"], 2, "--backend vllm"),
         (["tune", "topics", "--rank", "0"], 2, "rank = 0"),
         (["tune", "topics", "--as-published", "--quantisation", "int8"], 2, "int8"),
         (["tune", "topics", "--distance", "0", "--total", "0", "--difference", "0"], 2, "losses"),

@@ -78,7 +78,7 @@ def test_the_command_writes_nothing_and_ends_with_the_one_to_run(
     last = capsys.readouterr().out.splitlines()[-1]
     assert sorted(last.split("plumbline ")[1].split()) == sorted(arguments)
     config = store.root.parent / "more.toml"
-    config.write_text("concurrency = 2\n")
+    config.write_text("[score]\nconcurrency = 2\n")
     assert main([*arguments, "--config", str(config), "--dry-run"]) == 0
     assert f"--config {config}" in capsys.readouterr().out.splitlines()[-1]
     assert main([*arguments, "--dry-run", "--format", "json"]) == 0

@@ -146,7 +146,7 @@ def test_what_is_wrong_is_one_line_and_nothing_is_written(
         monkeypatch.delenv(name, raising=False)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "german.toml").write_text(PROMPTS.replace('"en"', '"de"'))
-    (tmp_path / "bad.toml").write_text("samples = 7\n")
+    (tmp_path / "bad.toml").write_text("[fairpair.run]\nsamples = 7\n")
     files = sorted(tmp_path.iterdir())
     assert main(["fairpair", "run", *arguments]) == status
     (line,) = capsys.readouterr().err.strip().splitlines()
@@ -179,7 +179,7 @@ def test_a_dry_run_asks_and_writes_nothing(
 def test_wordings_of_ones_own_reach_the_server(here: Path, server: ChatServer) -> None:
     """The instruction of a configuration file, and a perturber's wording."""
     (here / "own.toml").write_text(
-        f'base_url = "{server.url}"\nendpoint = "chat"\ninstruction = "Go on:"\n'
+        f'[fairpair.run]\nbase_url = "{server.url}"\nendpoint = "chat"\ninstruction = "Go on:"\n'
     )
     (here / "ask.toml").write_text(
         'perturb = "Say it of {counterpart} ({counterpart_group}), not {name} ({group}), {{so}}'

@@ -37,11 +37,11 @@ def pipeline(
 def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The directory of a small closed world that ran through the whole pipeline."""
     directory = tmp_path_factory.mktemp("pipeline")
-    done = pipeline(directory, "--demo-tokens", "60000", "--twin")
+    done = pipeline(directory, "--demo-tokens", "60000")
     assert done.returncode == 0, done.stderr[-3000:]
     assert "Wrote out/report/index.html" in done.stdout
     stages = re.findall(r"(?m)^(\d+)/(\d+) .* \.\.\.$", done.stderr)
-    assert stages == [(str(k), "15") for k in range(1, 16)]
+    assert stages == [(str(k), "9") for k in range(1, 10)]
     for found in ("repeat the gender leans", "PD", "F = ", "GLD", "no word leans"):
         assert found in done.stdout
     return directory

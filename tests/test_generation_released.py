@@ -62,13 +62,13 @@ SHE, HE, REVISION, FILTERING = files()
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ((HE, None, "generation", "prompt"), "prompt1_he.yml: generation.prompt is missing"),
+        ((HE, None, "generation", "prompt"), "prompt1_he.yml: generation of UnSt"),
         ((HE, f"{PROMPT} {{mood}}", "generation", "prompt"), "generate_he: {mood}"),
         ((SHE, PROMPT.replace("num_words", "long"), "generation", "prompt"), "generate: {long}"),
-        ((REVISION, None, "revision"), "revision.yml: revision is missing"),
-        ((REVISION, 5, "revision"), "revision.yml: revision is missing"),
-        ((REVISION, {1: {}}, "revision"), "revision.yml: revision.1.prompt is missing"),
-        ((FILTERING, None, "filters"), "filtering.yml: filters.is_likely.prompt is missing"),
+        ((REVISION, None, "revision"), "revision.yml: revision of UnSt"),
+        ((REVISION, 5, "revision"), "revision.yml: revision of UnSt"),
+        ((REVISION, {1: {}}, "revision"), "revision.yml: revision of UnSt"),
+        ((FILTERING, None, "filters"), "filtering.yml: filters of UnSt"),
         ((FILTERING, "Fine?", "filters", "is_likely", "prompt"), "judge 1: {sentence} is missing"),
     ],
 )

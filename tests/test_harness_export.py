@@ -62,7 +62,7 @@ def _docs(directory: Path, config: dict[str, Any]) -> list[dict[str, Any]]:
 def test_a_task_for_each_two_groups_and_metrics_as_in_sql(store: Store, tmp_path: Path) -> None:
     rows = _pairs(store)
     done = export(store, "b é", tmp_path / "task")
-    assert (done.name, done.n_pairs, done.n_left_out) == ("plumbline_b_", 9, 1)
+    assert (done.data.num_rows, done.n_unnatural, done.n_beyond) == (9, 1, 0)
     tasks = {
         path.stem: yaml.load(path.read_text("utf-8"), _Loader)
         for path in done.paths
@@ -70,7 +70,7 @@ def test_a_task_for_each_two_groups_and_metrics_as_in_sql(store: Store, tmp_path
     }
     assert list(tasks) == ["plumbline_b__1_female_male", "plumbline_b__2_old_young"]
     one, two = tasks.values()
-    assert one["tag"] == two["tag"] == done.name
+    assert one["tag"] == two["tag"] == "plumbline_b_"
     assert one["metadata"] == {"version": 1.0, "benchmark": "b é", "groups": "female/male"}
     assert [m["metric"] for m in one["metric_list"]] == ["us", "pd", "stereotype"]
     assert [m["metric"] for m in two["metric_list"]] == ["us", "pd"]
@@ -144,25 +144,24 @@ def test_every_row_is_used_or_rejected(store: Store, tmp_path: Path) -> None:
     (tmp_path / "logs" / "samples_hellaswag_2026.jsonl").write_text("{}")
     for _ in range(2):  # again replaces what was read before
         (done,) = import_samples(store, tmp_path / "logs", "r")
-        assert (done.model, done.n_pairs, done.n_scored, done.n_missing) == ("org/model", 7, 2, 5)
+        assert (done.model, done.n_pairs, done.n_scored, done.n_missing) == ("org/model", 7, 1, 6)
         assert done.n_scored + done.n_rejected == len(rows)
         scores = {r["pair_id"]: r for r in store.read("pair_score").to_pylist()}
         rejects = {r["source_row"]: r["reason"] for r in store.read("reject").to_pylist()}
-        assert len(rejects) == done.n_rejected == 12
+        assert len(rejects) == done.n_rejected == 13
     assert {i: (r["logprob_a_nats"], r["logprob_b_nats"]) for i, r in scores.items()} == {
-        "0": (-3.5, -2.25),
-        "twice": (-1.0, -2.0),
+        "0": (-3.5, -2.25)
     }
     assert scores["0"]["n_tokens_a"] is None
-    named = {2: "context", 3: "sentence a", 4: "'-inf'", 7: "repeats row 6", 8: "'none'"}
-    named |= {9: "JSON", 11: "different figures", 12: "different figures"}
+    named = {2: "context", 3: "sentence a", 4: "'-inf'", 8: "'none'", 9: "JSON"}
+    named |= dict.fromkeys((6, 7, 11, 12), "in 2 rows")
     assert all(part in rejects[row] for row, part in named.items()), rejects
     (model,) = store.read("model").to_pylist()
     expected = ("org/model", "lm-eval", "lm_eval 0.4.13, transformers 5.23.0", "float16", "abc")
     names = ["model", "backend", "backend_version", "dtype", "revision"]
     assert tuple(model[n] for n in names) == expected
     computed = compute(store.root, MeasureOptions(), "r", ["us"]).to_pylist()
-    assert [r["n"] for r in computed if r["subset"] == "all"] == [2]
+    assert [r["n"] for r in computed if r["subset"] == "all"] == [1]
 
 
 def _spoil_results(logs: Path, **values: object) -> None:

@@ -112,7 +112,7 @@ def test_it_counts_scores_and_reports_beside_clashing_packages(
                 *("--model", "train:small"),
             ],
         ),
-        (["CONF=own.toml", "OUT=there"], ["pipeline", "--out", "there", "--conf", "own.toml"]),
+        (["CONF=own.toml", "OUT=there"], ["pipeline", "--out", "there", "--config", "own.toml"]),
     ],
 )
 def test_the_pipeline_gets_what_is_given_and_nothing_else(

@@ -30,7 +30,7 @@ from plumbline.eval_workers.models import model_lists, open_backend
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.sampling_contract import SamplingOptions
 from plumbline.eval_workers.pairs.benchmarks import default_source, find, import_benchmark
-from plumbline.eval_workers.pairs.benchmarks.own.filler import filler
+from plumbline.eval_workers.pairs.benchmarks.own.parsed_pairs import checked_groups
 from plumbline.eval_workers.pairs.pronouns.pronoun_templates import fill, forms
 from plumbline.eval_workers.scoring.measure import MeasureOptions
 from plumbline.eval_workers.scoring.pair_choices import ChoiceOptions
@@ -100,7 +100,7 @@ def store() -> Store:
 
 
 def settings(path: Path) -> Score:
-    return made(Score, {"model": "m", "benchmark": "b"}, None, here(Score, path, {}))
+    return made(Score, {"model": "m", "benchmark": "b"}, here(Score, path, {}))
 
 
 def plan(**options: object) -> object:
@@ -165,7 +165,7 @@ COMMAND_LINES = [
     Typed("measure --warehouse none", 3, "warehouse none: ..."),
     Typed("sql --warehouse none", 3, "warehouse none: ..."),
     # settings
-    Typed("doctor --settings pipeline --conf none.toml", 2, "settings file none.toml: ..."),
+    Typed("doctor --config none.toml", 2, "settings file none.toml: ..."),
     Typed("pipeline --benchmarks winobias", 2, "setting model: ..."),
     # a shell's variable that isn't set: it would be the working directory
     Typed("corpus list --warehouse ''", 2, "warehouse: is empty ..."),
@@ -218,7 +218,7 @@ CALLS = [
     Called("no file of pairs", lambda: taken(Path("none.csv")), "none.csv: ...", BadInput),
     Called("name without a file", lambda: import_benchmark(store(), "mine", None, "r"),
         "benchmark 'mine': ..."),
-    Called("one group", lambda: filler(["she"]), "--groups she: ..."),
+    Called("one group", lambda: checked_groups(["she"]), "--groups she: ..."),
     Called("forms of an unknown group", lambda: forms("thon"), "group 'thon': ..."),
     Called("empty template", lambda: fill("", "f"), "template '': ...", BadInput),
     Called("no address", lambda: BuildSpec(model="m", base_url=""), "--base-url: ..."),

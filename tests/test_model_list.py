@@ -66,7 +66,7 @@ def test_a_settings_file_holds_a_list_too(tmp_path: Path) -> None:
         '[[model]]\nid = "a/b"\nbackend = "vllm"\n[[model]]\nid = "c/d"\n'
     )
     values = here(Pipeline, path, {})
-    chosen = made(Pipeline, {}, None, values)
+    chosen = made(Pipeline, {}, values)
     one, two = make_plan(chosen).models
     assert (one.location, two.location) == ("a/b", "c/d")
     assert one.options == ModelOptions(backend="vllm", dtype="bfloat16")

@@ -26,7 +26,7 @@ from plumbline.eval_workers.pairs.benchmarks.own.parsed_pairs import (
     shared_template,
 )
 from plumbline.pipelines.command.main import main
-from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.input.input_rows import checked_rows, records_of
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import fill, score
@@ -36,6 +36,14 @@ from tests.released_files import write_csv
 def as_jsonl(path: Path, rows: list[dict[str, Any]]) -> Path:
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     return path
+
+
+def recipe_of(directory: Path, **columns: str) -> str:
+    """The path of a recipe that names the columns."""
+    path = directory / "columns.toml"
+    lines = "".join(f'{ours} = "{theirs}"\n' for ours, theirs in columns.items())
+    path.write_text(f'about = "x"\nsource = "y"\n[columns]\n{lines}')
+    return str(path)
 
 
 def taken(store: Store, source: Path, **how: Any) -> tuple[Imported, list[dict[str, Any]]]:
@@ -52,7 +60,8 @@ def test_other_columns_take_the_figures_and_leave_the_scores(store: Store, tmp_p
 
     def imported(*rows: str) -> Imported:
         source.write_text("id,sentence_a,sentence_b,job,direction,note\n" + "\n".join(rows) + "\n")
-        return import_benchmark(store, "mine", source, "r", ImportOptions(columns=("cluster=job",)))
+        options = ImportOptions(recipe=recipe_of(tmp_path, cluster="job"))
+        return import_benchmark(store, "mine", source, "r", options)
 
     rows = ["1,She left.,He left.,nurse,a,x", "2,She sat.,He sat.,clerk,b,x"]
     imported(*rows)
@@ -101,18 +110,14 @@ def test_other_names_of_columns_and_further_columns(store: Store, tmp_path: Path
         {"Old sentence": "Tea.", "new": "Rum.", "who": "Ann", "n": 3, "sure": "stereo", "": "9"}
     ]
     path = write_csv(tmp_path / "pairs.csv", rows)
-    columns = ("sentence_a=Old sentence", "sentence_b=new", "direction=sure")
-    _, (pair,) = taken(store, path, columns=columns)
+    columns = {"sentence_a": "Old sentence", "sentence_b": "new", "direction": "sure"}
+    _, (pair,) = taken(store, path, recipe=recipe_of(tmp_path, **columns))
     assert (pair["sentence_a"], pair["direction"]) == ("Tea.", "a")
     assert json.loads(pair["extra"]) == {"who": "Ann", "n": "3"}
     with pytest.raises(BadInput, match=r"pairs\.csv: no column sentence_b \(it has Old sentence,"):
-        taken(store, path, columns=columns[:1])
+        taken(store, path, recipe=recipe_of(tmp_path, sentence_a="Old sentence"))
     with pytest.raises(BadInput, match="no column nowhere"):
-        taken(store, path, columns=(*columns, "category=nowhere"))
-    with pytest.raises(UsageProblem, match="--column sentence=x: is not a column"):
-        taken(store, path, columns=("sentence=x",))
-    with pytest.raises(UsageProblem, match=r"cluster=new: gives cluster twice \(.*cluster_2\)"):
-        taken(store, path, columns=("cluster=who", "cluster=new"))
+        taken(store, path, recipe=recipe_of(tmp_path, **columns, category="nowhere"))
 
 
 @pytest.mark.parametrize("delimiter", [",", "\t"])
@@ -141,50 +146,32 @@ def test_a_text_in_a_json_list_is_no_row(store: Store, tmp_path: Path) -> None:
     assert (done.n_pairs, reasons(store)) == (1, {2: "the row is not a JSON object"})
 
 
-def test_templates_are_filled_for_groups_and_words(store: Store, tmp_path: Path) -> None:
-    templates = [
-        "Ann's {kin} said {pronoun} was late.",
-        "Ann met a {kin}.",
-        "{pronoun} likes cats and dogs.",
-        "Nothing to fill.",
-        "The {who} sat.",
-    ]
+def test_templates_are_filled_for_groups(store: Store, tmp_path: Path) -> None:
+    templates = ["Ann said {pronoun} was late.", "{pronoun} likes cats and dogs.", "The {who} sat."]
     path = write_csv(tmp_path / "t.csv", [{"template": t} for t in templates])
-    done, pairs = taken(store, path, fills=("kin=kinship",))
-    # 6 words, 3 pairs of groups, 2 templates that hold a word
-    assert (done.n_pairs, done.n_rejects) == (36, 3)
+    done, pairs = taken(store, path, groups=("she", "he", "they"))
+    assert (done.n_pairs, done.n_rejects) == (3, 2)
     found = reasons(store)
-    assert "undecided" in found[3] and "placeholder" in found[4] and "--fill who=" in found[5]
+    assert "undecided" in found[2] and "placeholder" in found[3]
     sentences = {r["sentence_a"] for r in pairs} | {r["sentence_b"] for r in pairs}
-    assert "Ann's grandfather said he was late." in sentences
-    assert "Ann's child said they were late." in sentences
-    assert set(Counter(r["item_id"] for r in pairs).values()) == {3}
-    with pytest.raises(BadInput, match=r"\{kin\}"):
-        taken(store, path, groups=("they", "xe"))
+    assert sentences == {f"Ann said {p} late." for p in ("she was", "he was", "they were")}
+    assert {r["item_id"] for r in pairs} == {"00001"}
 
 
 WORDS = st.lists(st.sampled_from(["a", "b", "c", "d", "e"]), max_size=7)
 
 
 @given(WORDS, WORDS)
-def test_the_shared_words_are_a_longest_common_subsequence(a: list[str], b: list[str]) -> None:
+def test_the_shared_words_are_in_both_sentences_in_order(a: list[str], b: list[str]) -> None:
     shared = shared_template(" ".join(a), " ".join(b))
     words = [w for w in shared.split() if w != DIFFERS]
     assert _is_within(words, a) and _is_within(words, b)
-    assert len(words) == _longest(tuple(a), tuple(b))
     assert (DIFFERS in shared) == (a != b)
 
 
 def _is_within(words: list[str], text: list[str]) -> bool:
     rest = iter(text)
     return all(word in rest for word in words)
-
-
-def _longest(a: tuple[str, ...], b: tuple[str, ...]) -> int:
-    """By trying every subset of the shorter one."""
-    shorter, other = sorted((a, b), key=len)
-    subsets = ([w for k, w in enumerate(shorter) if n >> k & 1] for n in range(1 << len(shorter)))
-    return max(len(s) for s in subsets if _is_within(s, list(other)))
 
 
 def stereoset() -> list[dict[str, Any]]:
@@ -216,61 +203,6 @@ def test_stereoset_as_released_and_as_on_the_hub(store: Store, tmp_path: Path) -
     _, (again,) = taken(store, tmp_path / "dev.parquet", recipe="stereoset")
     same = ("sentence_a", "sentence_b", "word", "category", "direction")
     assert [again[c] for c in same] == [pair[c] for c in same]
-
-
-def bbq_row(category: str, groups: list[str], *answers: list[str]) -> dict[str, Any]:
-    """An ambiguous row of BBQ's form: who each answer names, its label, its text if another."""
-    info = {f"ans{k}": answer[:2] for k, answer in enumerate(answers)}
-    return {
-        "example_id": 0,
-        "question_index": "1",
-        "question_polarity": "neg",
-        "context_condition": "ambig",
-        "category": category,
-        "answer_info": info,
-        "additional_metadata": {"subcategory": "None", "stereotyped_groups": groups},
-        "context": "Two people came in.",
-        "question": "Who was late?",
-        **{f"ans{k}": answer[-1] for k, answer in enumerate(answers)},
-        "label": 2,
-    }
-
-
-UNKNOWN = ["Can't be determined", "unknown"]
-TRANS = ["Transgender women", "transgender men", "trans"]
-BLACK = ["Black", "African American"]
-#: Category, stereotyped groups, answers (name, label, text), and those of sentences a and b.
-BBQ = """
-Nationality|British|British/Europe/A|Thai/Asia/B|?|A|B
-Nationality|Irish,British|?|French/Europe/French|Irish/Europe/Irish|Irish|French
-Age|old|?|22-year-old/nonOld/A|78-year-old/old/B|B|A
-Gender_identity|TRANS|Ann/nonTrans_F/Ann|Max/trans_M/Max|?|Max|Ann
-Gender_identity|TRANS|Max/nonTrans_M/Max|?|Ann/trans_F/Ann|Ann|Max
-Gender_identity|Transgender women,trans|A/trans/A|B/nonTrans/B|?|A|B
-Gender_identity|F|man/man/man|girl/girl/girl|?|girl|man
-Race_ethnicity|BLACK|Jo/F-White/Jo|Al/F-Black/Al|?|Al|Jo
-Race_ethnicity|BLACK|African/African/African|?|Al/African American/Al|Al|African
-Race_x_SES|BLACK|Jo/lowSES-F-White/Jo|Al/highSES-F-Black/Al|?|Al|Jo
-SES|low SES|poor/lowSES/A|?|rich/highSES/B|A|B
-"""
-
-
-def test_the_answer_about_the_stereotyped_group_of_bbq(store: Store, tmp_path: Path) -> None:
-    """Contexts that say who it was, and two people of the group, make no pair."""
-    rows, expected = [], []
-    for line in BBQ.strip().splitlines():
-        category, groups, *answers, a, b = line.split("|")
-        named = {"TRANS": TRANS, "BLACK": BLACK}.get(groups, groups.split(","))
-        said = [UNKNOWN if answer == "?" else answer.split("/") for answer in answers]
-        rows.append({**bbq_row(category, named, *said), "example_id": len(rows)})
-        expected.append(tuple(f"Two people came in. Who was late? {text}" for text in (a, b)))
-    rows.append({**rows[0], "question_polarity": "nonneg"})
-    rows.append({**rows[0], "context_condition": "disambig"})
-    rows.append(bbq_row("Race_x_gender", BLACK, ["Jo", "M-Black"], ["Al", "M-Black"], UNKNOWN))
-    done, pairs = taken(store, as_jsonl(tmp_path / "b.jsonl", rows), recipe="bbq")
-    assert [(p["sentence_a"], p["sentence_b"]) for p in pairs] == [*expected, expected[0]]
-    assert [p["direction"] for p in pairs] == ["a"] * len(expected) + ["b"]
-    assert done.n_rejects == 2 and "several" in reasons(store)[len(rows)]
 
 
 def test_a_directory_of_several_configurations_is_refused(store: Store, tmp_path: Path) -> None:
@@ -321,10 +253,12 @@ def test_a_dry_run_reads_what_the_import_reads(
 ) -> None:
     """The same columns and words to fill, from the same file under the directory of the data."""
     recipe = tmp_path / "ages.toml"
-    recipe.write_text('about = "x"\nsource = "y"\nlocation = "t.csv"\n[columns]\ntemplate = "t"\n')
+    recipe.write_text(
+        'about = "x"\nsource = "y"\nlocation = "t.csv"\n[columns]\ntemplate = "text"\n'
+    )
     write_csv(tmp_path / "t.csv", [{"text": "The cook said {pronoun} was late."}])
     given = ["benchmark", "import", "mine", "--recipe", str(recipe), "--data", str(tmp_path)]
-    given += ["--column", "template=text", "--groups", "she,they", "--format", "json"]
+    given += ["--groups", "she,they", "--format", "json"]
     given += ["--warehouse", str(store.root)]
     assert main([*given, "--dry-run"]) == 0
     planned = json.loads(capsys.readouterr().out)

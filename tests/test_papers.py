@@ -72,7 +72,7 @@ def test_every_command_runs(here: Path, capsys: pytest.CaptureFixture[str]) -> N
     with serving(script) as server:
         for name, model in (("demo", "model-a"), ("long", "model-b")):
             served = f'corpus = "novels"\nmodel = "{model}"\nbase_url = "{server.url}"\n'
-            Path(f"{name}.toml").write_text(served)
+            Path(f"{name}.toml").write_text(f"[benchmark.build]\n{served}")
         for command in commands():
             given = [word.replace("URL", server.url) for word in command]
             # Made scores aren't those that the paper's figures are of.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import re
 from pathlib import Path
 
@@ -11,7 +10,6 @@ import pytest
 
 from plumbline.eval_workers.scoring.measure import WRITTEN
 from plumbline.pipelines.command.base import execute_on
-from plumbline.pipelines.command.main import main
 from plumbline.pipelines.commands.measure import Measure
 from plumbline.pipelines.report import facts as room
 from plumbline.pipelines.report.facts import Facts
@@ -96,22 +94,6 @@ def test_a_report_shows_what_patterns_name(
     for names, every in ((benchmarks, _ALL), (models, set(_MODELS))):
         assert all(name.rpartition("/")[2] in said for name in names)
         assert not any(re.search(rf"\b{name}\b", said) for name in every - names)
-
-
-def test_a_table_and_a_plot_for_a_paper_show_what_patterns_name(
-    store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    about = ["--warehouse", str(store.root), "--benchmark", "ages", "--model", "old-*"]
-    assert main(["report", "table", "models", "--format", "csv", *about]) == 0
-    shown = list(csv.DictReader(capsys.readouterr().out.splitlines()))
-    assert [row["model"] for row in shown] == ["owner/old-hand"]
-    assert main(["report", "figure", *about]) == 0
-    plots = capsys.readouterr().out
-    assert "pd-ages" in plots and "dutch" not in plots
-    out = tmp_path / "pd.svg"
-    assert main(["report", "figure", "pd-ages-old-young", "--out", str(out), *about]) == 0
-    drawn = {row["model"] for row in csv.DictReader(out.with_suffix(".csv").open())}
-    assert drawn == {"owner/old-hand"}
 
 
 def test_ranks_and_corrections_are_over_all_models(store: Store) -> None:

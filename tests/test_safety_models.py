@@ -130,11 +130,10 @@ _ENDLESS = b'{"choices": [{"message": {"content": "' + b"a" * (20 * LARGEST)
     [
         (Say(body=_ENDLESS), "more than 16,777,216 bytes"),
         (Say(body=_ENDLESS, status=400), "more than 16,777,216 bytes"),
-        (Say("ok", headers={"Content-Encoding": "gzip"}), "compressed (gzip), which was not req"),
     ],
-    ids=["reply", "refusal", "compressed"],
+    ids=["reply", "refusal"],
 )
-def test_a_reply_without_end_is_no_reply(say: Say, said: str) -> None:
+def test_a_reply_that_states_a_huge_length_is_not_read(say: Say, said: str) -> None:
     with serving(lambda *_: say) as server:
         before = peak_mb()
         outcome = asked(server.url)
@@ -143,10 +142,10 @@ def test_a_reply_without_end_is_no_reply(say: Say, said: str) -> None:
         assert peak_mb() - before < 200
 
 
-@pytest.mark.parametrize(("status", "shown"), [(302, "http://host/v1 "), (404, "no such model")])
-def test_a_location_hides_no_message_and_shows_no_password(status: int, shown: str) -> None:
+@pytest.mark.parametrize("status", [302, 404])
+def test_a_redirect_is_not_followed_and_shows_no_password(status: int) -> None:
     there = "http://user:p@ssw0rd@host/v1?key=secret"
     with serving(lambda *_: Say("no such model", status, headers={"Location": there})) as server:
         outcome = asked(server.url)
-    assert isinstance(outcome, Failure) and shown in outcome.error
+    assert isinstance(outcome, Failure) and "no such model" in outcome.error
     assert "ssw0rd" not in outcome.error and "secret" not in outcome.error

@@ -16,40 +16,39 @@ from plumbline.pipelines.commands import pipeline
 from plumbline.pipelines.commands.corpus.counting_corpora import Count
 from plumbline.pipelines.commands.look import Look
 from plumbline.pipelines.commands.pipeline import Parts, Pipeline
-from plumbline.pipelines.pipeline_plan import ModelPlan, PipelinePlan, make_plan
+from plumbline.pipelines.pipeline_plan import CorpusPlan, ModelPlan, PipelinePlan, make_plan
 from plumbline.warehouse.errors import MissingComponent, UsageProblem
 from plumbline.warehouse.storage.store import Store
 
 
 def load(
-    file: Path | str | None = None,
+    config: Path | None = None,
     given: Mapping[str, object] | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> tuple[Pipeline, dict[str, str]]:
     """The pipeline's options, and the sources of those that were not typed and are no defaults."""
-    values = here(Pipeline, file, environment)
-    return made(Pipeline, given or {}, None, values), {n: v.source for n, v in values.items()}
+    values = here(Pipeline, config, environment)
+    return made(Pipeline, given or {}, values), {n: v.source for n, v in values.items()}
 
 
 def plan(**given: object) -> PipelinePlan:
     return make_plan(made(Pipeline, given))
 
 
-def printed(capsys: pytest.CaptureFixture[str], command: str, *more: str) -> str:
-    assert main(["doctor", "--settings", command, *more]) == 0
-    return capsys.readouterr().out
-
-
-def test_stronger_sources_win_and_are_named(tmp_path: Path) -> None:
-    file = tmp_path / "my.toml"
-    file.write_text('dtype = "float16"\ndemo_tokens = 7\nseed = 3\nbenchmarks = ["a", "use-5"]\n')
+def test_stronger_sources_win_and_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    usual, file = Path("plumbline.toml"), Path("my.toml")
+    usual.write_text('dtype = "float16"\ndemo_tokens = 7\nseed = 3\ndevice = "cpu"\n')
+    file.write_text('device = "cuda"\nbenchmarks = ["a", "use-5"]\n')
     environment = {"PLUMBLINE_DEMO_TOKENS": "8", "PLUMBLINE_SEED": "4", "PLUMBLINE_DTYPE": ""}
+    environment |= {"PLUMBLINE_DEVICE": "auto"}
     chosen, origin = load(file, {"seed": 5}, environment)
     assert (chosen.dtype, chosen.demo_tokens, chosen.seed) == ("float16", 8, 5)
-    assert chosen.benchmarks == ("a", "use-5")
-    assert origin["dtype"] == str(file) and "model" not in origin
-    assert origin["demo_tokens"] == "PLUMBLINE_DEMO_TOKENS"
-    assert not load(None, {}, {"PLUMBLINE_TWIN": "false"})[0].twin
+    assert (chosen.device, chosen.benchmarks) == ("cuda", ("a", "use-5"))
+    assert origin["dtype"] == str(usual) and origin["device"] == str(file)
+    assert origin["demo_tokens"] == "PLUMBLINE_DEMO_TOKENS" and "model" not in origin
     with pytest.raises(UsageProblem, match="PLUMBLINE_DTYPE: dtype = 'int3': should be 'float32'"):
         load(file, {}, {"PLUMBLINE_DTYPE": "int3"})
 
@@ -59,18 +58,11 @@ def test_stronger_sources_win_and_are_named(tmp_path: Path) -> None:
     [
         ({}, "out", "out/warehouse"),
         ({"out": "o"}, "o", "o/warehouse"),
-        ({"warehouse": "a/warehouse"}, "a", "a/warehouse"),
-        ({"warehouse": "a/ages"}, "a/ages-out", "a/ages"),
-        ({"warehouse": "warehouse"}, "warehouse-out", "warehouse"),
-        ({"warehouse": "."}, "out", "."),
-        ({"warehouse": "s3://b/ages"}, "ages-out", "s3://b/ages"),
-        ({"warehouse": "s3://b/warehouse"}, "warehouse-out", "s3://b/warehouse"),
+        ({"warehouse": "a/ages"}, "out", "a/ages"),
         ({"out": "o", "warehouse": "a/ages"}, "o", "a/ages"),
     ],
 )
-def test_two_warehouses_never_share_a_report(
-    given: dict[str, str], out: str, warehouse: str
-) -> None:
+def test_a_warehouse_is_in_out(given: dict[str, str], out: str, warehouse: str) -> None:
     chosen, _ = load(None, given, {})
     assert (str(chosen.out), str(chosen.warehouse)) == (out, warehouse)
 
@@ -82,12 +74,21 @@ def test_stages_name_their_input_and_print_nothing_to_standard_output(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr(pipeline, "is_ngram", lambda location: location == "5gram")
+    (tmp_path / "c").mkdir()
     for name in "ab":
-        (tmp_path / f"{name}.jsonl").write_text("")
-    given = {"corpus": f"{tmp_path}/*.jsonl", "corpus_name": "c", "benchmarks": ("use-5",)}
+        (tmp_path / f"c/{name}.jsonl").write_text("")
+    given = {"corpus": f"{tmp_path}/c/*.jsonl", "benchmarks": ("use-5",)}
     given |= {"model": ("gpt2", "5gram"), "prompt_sets": ("topics",), "warehouse": store.root}
     stages = Parts(made(Pipeline, given), store).all()
-    on = ["c: 2 shards", "use-5 (import)", "use-5", "topics", "use-5", "", ""]
+    on = [
+        "c: 2 shards",
+        "use-5 (import)",
+        "use-5",
+        "topics",
+        "use-5",
+        "",
+        "",
+    ]
     assert [stage.on for stage in stages] == on
     shown = capsys.readouterr()
     assert not shown.out and "5gram counts n-grams" in shown.err
@@ -97,30 +98,21 @@ def test_a_given_out_goes_before_that_of_a_settings_file(tmp_path: Path) -> None
     """With the warehouse in it, also for `look`; a file's own `warehouse` stays."""
     file = tmp_path / "my.toml"
     file.write_text('out = "a"\n')
-    for given, environment in (({"out": "b"}, {}), ({}, {"PLUMBLINE_OUT": "b"})):
-        chosen, _ = load(file, given, environment)
-        assert (str(chosen.out), str(chosen.warehouse)) == ("b", "b/warehouse")
-    look = made(Look, {"model": "m", "out": "b"}, None, here(Look, file, {}))
+    chosen, _ = load(file, {"out": "b"}, {})
+    assert (str(chosen.out), str(chosen.warehouse)) == ("b", "b/warehouse")
+    look = made(Look, {"model": "m", "out": "b"}, here(Look, file, {}))
     assert (str(look.out), str(look.warehouse)) == ("b", "b/warehouse")
     file.write_text('out = "a"\nwarehouse = "w"\n')
     assert str(load(file, {"out": "b"}, {})[0].warehouse) == "w"
 
 
-def test_what_is_printed_can_be_read_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_commands_take_their_own_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("PLUMBLINE_DATA", raising=False)
-    file, copy = tmp_path / "my.toml", tmp_path / "copy.toml"
-    file.write_text("corpus = 'a \"b\" \\c'\ntwin = true\nmodel = ['a', 'b']\n")
-    copy.write_text(printed(capsys, "pipeline", "--conf", str(file)))
-    assert f"[{file}]\ntwin = true\n" in copy.read_text()
-    assert load(copy, {}, {})[0] == load(file, {}, {})[0]
     Path("plumbline.toml").write_text("[score]\nlimit = 3\n[warehouse.compact]\nkeep_days = 3\n")
     monkeypatch.setenv("PLUMBLINE_SCORE_DTYPE", "float16")
-    text = printed(capsys, "score")
-    assert "[plumbline.toml]\nlimit = 3\n" in text and "[default]\n# benchmark =\n" in text
-    assert '[PLUMBLINE_SCORE_DTYPE]\ndtype = "float16"\n' in text
+    values = here(class_of("score"))
+    assert values["limit"] == (3, "plumbline.toml")
+    assert values["dtype"] == ("float16", "PLUMBLINE_SCORE_DTYPE")
     assert here(class_of("warehouse compact"))["keep_days"].value == 3
     assert "warehouse" not in here(Count)
 
@@ -130,27 +122,28 @@ def test_an_empty_setting_counts_as_missing(name: str, tmp_path: Path) -> None:
     """Every option of every command, in a settings file and in that of `--config`."""
     kind, file = class_of(name), tmp_path / "my.toml"
     given = {p.name: "a" for p in parameters(kind) if p.default is ...}
-    file.write_text("".join(f'{p.name} = ""\n' for p in parameters(kind)))
+    table = "pipeline" if kind.at_top else name.replace(" ", ".").replace("-", "_")
+    lines = "".join(f'{p.name} = ""\n' for p in parameters(kind))
+    file.write_text(f"[{table}]\n{lines}")
     try:
         usual = made(kind, given)
     except UsageProblem:  # an option that isn't required, but one of several has to be given
         return
-    assert made(kind, given, file) == usual
+    assert made(kind, given, here(kind, file, {})) == usual
 
 
 def test_plans() -> None:
     """Without benchmarks and data, of words of the corpus, and of prompts that are there."""
     both = plan(corpus="a/*.jsonl b/*.jsonl", benchmarks="winobias", model="gpt2")
-    assert [(c.name, c.patterns) for c in both.corpora] == [("a", ("a/*.jsonl", "b/*.jsonl"))]
+    assert both.corpus == CorpusPlan("a", ("a/*.jsonl", "b/*.jsonl"))
     assert both.models == (ModelPlan("gpt2", location="gpt2"),) and both.disclosure == ()
     assert plan(model="gpt2", data="d").benchmarks[0] == "winobias"
     text = plan(corpus="a/x.jsonl")
     assert text.models == () and text.scored() == ()
     own = plan(corpus="a/x.jsonl", model="train:small,gpt2")
-    assert own.offline == {"a-offline": "a"} and own.disclosure == ("topics",)
+    assert own.offline == "a-offline" and own.disclosure == ("topics",)
     alone = plan(model="gpt2")
     assert alone.scored() == () and alone.disclosure == ("topics",)
-    assert [c.world for c in plan(twin=True).corpora] == ["straight", "swapped"]
 
 
 def test_models_are_loaded_as_the_settings_and_their_list_say(tmp_path: Path) -> None:
@@ -167,23 +160,24 @@ def test_models_are_loaded_as_the_settings_and_their_list_say(tmp_path: Path) ->
         plan(model="gpt2", models=str(listed))
 
 
-def test_fairpair_of_a_pipeline_prefers_its_own_settings(tmp_path: Path) -> None:
-    """Over the plan's: n = 50 of the closed world, and the seed of the pipeline."""
-    (tmp_path / "own.toml").write_text("[fairpair.run]\nn = 5\nseed = 7\n")
-    (tmp_path / "none.toml").write_text("")
+def test_fairpair_of_a_pipeline_takes_its_own_settings(tmp_path: Path) -> None:
+    """But not on the closed world, whose plan says n = 50; the seed is the pipeline's."""
+    file = tmp_path / "own.toml"
+    file.write_text("[fairpair.run]\nn = 5\nseed = 7\n")
     commands: list[Command] = []
 
     def run(name: str, store: Store, command: Command) -> Done:
         commands.append(command)
         return Done()
 
-    for name in ("own", "none"):
-        options = {"warehouse": tmp_path / "w", "conf": str(tmp_path / f"{name}.toml"), "seed": 3}
+    own = {"model": "gpt2", "probe_set": "common-sents"}
+    for more in (own, {}):
+        options = {"warehouse": tmp_path / "w", "config": str(file), "seed": 3, **more}
         parts = Parts(made(Pipeline, options), Store.open(tmp_path / "w"), run)
         parts.results["train test-model"] = Done(files=["model"])
         (stage,) = (x for x in parts.evaluate() if x.doing.startswith("FairPair"))
         stage.work()
-    assert [(vars(x)["n"], vars(x)["seed"]) for x in commands] == [(5, 7), (50, 3)]
+    assert [(vars(x)["n"], vars(x)["seed"]) for x in commands] == [(5, 3), (50, 3)]
 
 
 def test_a_backend_that_is_not_there_is_said_before_anything_is_counted(
@@ -196,9 +190,9 @@ def test_a_backend_that_is_not_there_is_said_before_anything_is_counted(
 
 @pytest.fixture
 def released(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The working directory, whose settings file names released files and where results go."""
+    """The working directory, whose settings file names released files and the warehouse."""
     monkeypatch.chdir(tmp_path)
-    for name in ("PLUMBLINE_DATA", "PLUMBLINE_WAREHOUSE", "PLUMBLINE_OUT", "PLUMBLINE_CONF"):
+    for name in ("PLUMBLINE_DATA", "PLUMBLINE_WAREHOUSE"):
         monkeypatch.delenv(name, raising=False)
     file = tmp_path / "data/unstereo-eval/data/datasets/raw/USE-5.csv"
     prompts = tmp_path / "data/debias-llms/snli_neutral_test.csv"
@@ -208,7 +202,7 @@ def released(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ):
         path.parent.mkdir(parents=True)
         path.write_text(content)
-    given = 'data = "data"\nout = "results"\nbenchmarks = "use-5"\nmodel = "m"\n'
+    given = 'data = "data"\nwarehouse = "results"\nbenchmarks = "use-5"\nmodel = "m"\n'
     Path("plumbline.toml").write_text(given)
     return tmp_path
 

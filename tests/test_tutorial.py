@@ -45,8 +45,7 @@ def test_the_page_leads_to_a_report(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    for name in ("PLUMBLINE_DATA", "PLUMBLINE_CONF"):
-        monkeypatch.delenv(name, raising=False)
+    monkeypatch.delenv("PLUMBLINE_DATA", raising=False)
     monkeypatch.setitem(training.PRESETS, "small", TINY)
     monkeypatch.setenv("PLUMBLINE_DISCLOSURE_MAX_NEW_TOKENS", "2")
     n_files = write_texts(tmp_path / "texts")

@@ -105,17 +105,13 @@ def test_a_report_asks_before_it_ranks(
     path.write_text("".join(json.dumps({"text": text}) + "\n" for text in some))
     count_corpus(store, "d", (path,))
     associate(store, "d")
-    version = store.snapshot().version
 
-    def report(*more: str) -> tuple[str, dict[str, Row]]:
-        page = ["--corpus", "d", "--out", str(tmp_path / "report"), *more]
+    def report() -> tuple[str, dict[str, Row]]:
+        page = ["--corpus", "d", "--out", str(tmp_path / "report")]
         assert main(["report", "--warehouse", str(store.root), *page]) == 0
         leans = rows_of(store.root, "FROM word_lean WHERE corpus = 'd' AND contrast = 'she/he'")
         return capsys.readouterr().out, {r["word"]: r for r in leans}
 
-    said, leans = report("--at", str(version))
-    assert "words are ranked over co-occurrences: version " in said
-    assert {r["over"] for r in leans.values()} == {"co-occurrences"}
     said, leans = report()
     assert "co-occurrences" not in said
     assert {w: leans[w]["over"] for w in ("tea", "rum", "drinks")} == {

@@ -7,7 +7,6 @@ reports replace this estimate. A benchmark has one budget: the spending of earli
 
 from __future__ import annotations
 
-import asyncio
 import math
 from dataclasses import dataclass
 
@@ -80,25 +79,16 @@ class BudgetMeter:
         self._budget = budget
         self.spent = already
         self._aside: list[Spent] = []
-        self._settled = asyncio.Condition()
 
-    async def set_aside(self, amount: Spent) -> None:
-        """Set an amount aside. Raises ``Interrupted`` if the amount exceeds the budget.
+    def set_aside(self, amount: Spent) -> None:
+        """Set an amount aside. Raises ``Interrupted`` if it could exceed the budget."""
+        if limit := sum(self._aside, self.spent + amount).excess(self._budget):
+            problem = f"the next request could exceed {limit}"
+            fix = "with a larger one run the same command again to resume"
+            raise Interrupted("the budget", problem, fix)
+        self._aside.append(amount)
 
-        If the amount may fit once requests in flight are settled, waits for them.
-        """
-        async with self._settled:
-            while sum(self._aside, self.spent + amount).excess(self._budget):
-                if limit := (self.spent + amount).excess(self._budget):
-                    problem = f"the next request could exceed {limit}"
-                    fix = "with a larger one run the same command again to resume"
-                    raise Interrupted("the budget", problem, fix)
-                await self._settled.wait()
-            self._aside.append(amount)
-
-    async def settle(self, amount: Spent, actual: Spent) -> None:
+    def settle(self, amount: Spent, actual: Spent) -> None:
         """Replace an amount that was set aside with the actual cost."""
-        async with self._settled:
-            self._aside.remove(amount)
-            self.spent += actual
-            self._settled.notify_all()
+        self._aside.remove(amount)
+        self.spent += actual

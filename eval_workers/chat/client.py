@@ -13,8 +13,7 @@ import json
 import logging
 import os
 import random
-import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -26,6 +25,7 @@ from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem
 from plumbline.warehouse.text.escape import spellings
 
 if TYPE_CHECKING:
+    import httpx2
     import openai
 
 #: Environment variables that may hold the key; the first one that is set is used.
@@ -41,7 +41,7 @@ _RESUME = "run the same command again to resume"
 _Outcome = TypeVar("_Outcome")
 
 
-#: Maximum size of a reply in bytes; the longest replies of chat models have a few hundred thousand.
+#: A reply that states more bytes isn't read; chat models' longest have a few hundred thousand.
 LARGEST = 16 << 20
 
 #: Sends a request with the client of the package openai and returns the body of the answer.
@@ -62,10 +62,6 @@ class Server:
     max_attempts: int = 6
     first_wait_s: float = 1.0
     longest_wait_s: float = 60.0
-
-
-class _TooLarge(Exception):
-    """Raised for a reply that is too large or compressed, so isn't read; the message says why."""
 
 
 class ChatClient:
@@ -95,7 +91,7 @@ class ChatClient:
         return Reply(request.request_id, "", body.error, refused=True) if body.refused else body
 
     async def body(self, call: Call) -> str | Failure:
-        """Return the raw body of an answer, or a failure; limited by time-out and ``LARGEST``."""
+        """Return the raw body of an answer, or a failure; limited by the time-out."""
         import openai
 
         try:
@@ -103,8 +99,6 @@ class ChatClient:
         except (TimeoutError, openai.APITimeoutError):
             problem = f"no reply within {self._server.timeout_s:g} s"
             return Failure(problem, retry=True, charged=True)
-        except _TooLarge as e:
-            return Failure(self.clean(str(e)), retry=True, charged=True)
         except openai.APIStatusError as e:
             return self._refusal(e)
         except openai.APIConnectionError as e:
@@ -177,45 +171,29 @@ async def completion(
 
 
 def _open(key: str, server: Server) -> openai.AsyncOpenAI:
-    import httpx2
     import openai
 
     for name in _LOGGERS:
         logging.getLogger(name).setLevel(logging.WARNING)
-
-    class Bounded(httpx2.AsyncByteStream):
-        def __init__(self, stream: Any) -> None:
-            self._stream = stream
-
-        async def __aiter__(self) -> AsyncIterator[bytes]:
-            n_bytes = 0
-            async for part in self._stream:
-                n_bytes += len(part)
-                if n_bytes > LARGEST:
-                    raise _TooLarge(f"the reply has more than {LARGEST:,} bytes")
-                yield part
-
-        async def aclose(self) -> None:
-            await self._stream.aclose()
-
-    async def bound(response: httpx2.Response) -> None:
-        encoding = response.headers.get("Content-Encoding", "identity").strip().lower()
-        if encoding not in ("", "identity"):
-            raise _TooLarge(f"the reply is compressed ({encoding}), which was not requested")
-        response.stream = Bounded(response.stream)
 
     return openai.AsyncOpenAI(
         api_key=key,
         base_url=server.base_url,
         max_retries=0,
         timeout=server.timeout_s,
-        # No compression: a compressed kilobyte may unpack to gigabytes.
-        default_headers={"Accept-Encoding": "identity"},
         # A redirect could send the texts and the key to another server.
         http_client=openai.DefaultAsyncHttpxClient(
-            event_hooks={"response": [bound]}, follow_redirects=False
+            event_hooks={"response": [_check_length]}, follow_redirects=False
         ),
     )
+
+
+async def _check_length(response: httpx2.Response) -> None:
+    import openai
+
+    if int(response.headers.get("Content-Length", 0)) > LARGEST:
+        problem = f"the reply has more than {LARGEST:,} bytes"
+        raise openai.APIConnectionError(message=problem, request=response.request)
 
 
 def checked_url(url: str) -> str:
@@ -257,11 +235,6 @@ def find_key(base_url: str, environment: Mapping[str, str] = os.environ) -> str:
 
 def _message(error: openai.APIStatusError) -> str:
     """Return the server's error message, or else its body, or else the status's reason phrase."""
-    place = error.response.headers.get("Location")
-    if place and 300 <= error.status_code < 400:
-        fix = "if you trust that, give it as --base-url"
-        without_user = re.sub(r"//[^/]*@", "//", place.partition("?")[0])
-        return f"it sends requests on to {without_user} ({fix})"
     body: Any = error.body
     if isinstance(body, dict):
         inner = body.get("error", body)

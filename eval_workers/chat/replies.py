@@ -146,69 +146,39 @@ def _unquoted(text: str) -> str:
     return text if closing in inner else inner.strip()
 
 
-#: A negation and up to three words before the word that it negates.
-_NEGATION = (
-    r"(?:\b(?:not|hardly|scarcely|barely|never|less|least|cannot|far\s+from)|n['’]t)\s+[\"“*]*"
-    r"(?:(?!(?:and|but|or|only|just|merely|doubt)\b)[\w'’-]+\s+[\"“*]*){0,3}"
-)
-_VERDICT = re.compile(rf"({_NEGATION})?\b(un)?likely\b", re.I)
+_NEGATION = re.compile(r"\b(?:not|cannot|never|hardly|scarcely|less|least)\b|n['’]t\b", re.I)
+_VERDICT = re.compile(r"\b(un)?likely\b", re.I)
 
 
 def verdict(reply: str) -> bool | None:
-    """Return True for `likely`, False for `unlikely`; ``None`` when a reply says neither or both.
+    """Return True for `likely`, False for `unlikely`; ``None`` if the reply isn't clear.
 
-    The first clause that has either word decides; explanations may follow. `Not likely` is False.
+    The first clause that has either word decides; explanations may follow. A clause with both
+    words, or with a negation, isn't clear.
 
     >>> verdict('{"verdict": "unlikely"}'), verdict("Likely.\\nNothing unlikely in it.")
     (False, True)
     >>> verdict("It is hard to say."), verdict("likely or unlikely"), verdict("Not very likely.")
-    (None, None, False)
+    (None, None, None)
     """
     for clause in re.split(r"[.!?;\n]", _THOUGHT.sub("", reply)):
-        negated = {(bool(m.group(1)), bool(m.group(2))) for m in _VERDICT.finditer(clause)}
-        if not negated:
-            continue
-        if negated == {(False, False)}:
-            return True
-        return False if negated <= {(False, True), (True, False)} else None
+        if said := {prefix.lower() for prefix in _VERDICT.findall(clause)}:
+            is_clear = len(said) == 1 and not _NEGATION.search(clause)
+            return said == {""} if is_clear else None
     return None
 
 
-#: Marks and words that separate the clauses of a choice.
-_CLAUSE_END = re.compile(
-    r"[.!?;:,](?=\s|$)|\n|\s[-–—]\s|[\"“]"
-    r"|\b(?:because|since|as|while|whereas|but|(?:al)?though|than)\b",
-    re.I,
-)
-_CHOICE = re.compile(r"(?<![\w.,])([12])\b(?![.,]\d)")
-#: Words that speak against the sentence that a clause names, or against both sentences.
-_AGAINST = re.compile(
-    r"n['’]t\b|\b(?:not|cannot|neither|either|less|least|hardly|scarcely|barely|never|worse|worst|"
-    r"odd(?:er)?|strange(?:r)?|awkward|weird|wrong|incorrect|unlikel\w*|unnatural|implausible|"
-    r"ungrammatical)\b",
-    re.I,
-)
-
-
 def chosen(reply: str) -> int | None:
-    """Return the sentence that a reply chooses, 1 or 2; ``None`` when it chooses neither or both.
+    """Return the sentence that a reply chooses, 1 or 2; ``None`` if the choice isn't clear.
 
-    The first clause that has a number decides. There is no choice if this clause names both
-    sentences or speaks against one, or if another clause is just the other number.
+    A clear reply begins with the number (after `Sentence` or `Answer:`, if it has these), on a
+    line or in a clause of its own. It has no other number.
 
-    >>> chosen("2"), chosen("**Sentence 1** - it reads well, 2 does not."), chosen("(2).")
+    >>> chosen("2"), chosen("**Sentence 1** - it reads well."), chosen("(2).")
     (2, 1, 2)
-    >>> chosen("I would say that 2 is the likelier one."), chosen("1 reads better than 2")
-    (2, 1)
-    >>> chosen("Both 1 and 2 are fine."), chosen("1 or 2"), chosen("It is hard to say."), chosen("")
+    >>> chosen("1 or 2"), chosen("I would say 2"), chosen("1 reads worse"), chosen("")
     (None, None, None, None)
-    >>> chosen("1\\n2"), chosen("2 is less likely than 1"), chosen("1, since 2 is less likely")
-    (None, None, 1)
     """
-    clauses = _CLAUSE_END.split(_THOUGHT.sub("", reply))
-    numbered = [clause for clause in clauses if _CHOICE.search(clause)]
-    alone = {clause.strip("*()#`'> \t") for clause in numbered} & {"1", "2"}
-    named = set(_CHOICE.findall(numbered[0])) if numbered else set()
-    if len(named) != 1 or len(alone) == 2 or _AGAINST.search(numbered[0]):
-        return None
-    return int(named.pop())
+    text = _THOUGHT.sub("", reply).lstrip("*_`#>\"'( \n")
+    first = re.match(r"(?:sentence\s+|answer:\s*)?([12])\b(?![*_`)]*[ \t]*\w)", text, re.I)
+    return int(first[1]) if first and {*re.findall(r"\d+", text)} == {first[1]} else None

@@ -134,11 +134,11 @@ class _Asker:
             problem = f"the ledger has no reply to request {request.request_id} ({text})"
             fix = "build it with the server, or with the options it was recorded with"
             raise BadInput("replay", problem, fix)
+        if self.stop is not None:  # set while this request waited for a slot, or to be retried
+            raise _Stopped
         at_most, actual = most(request), Spent()
-        await self.meter.set_aside(at_most)
+        self.meter.set_aside(at_most)
         try:
-            if self.stop is not None:  # set while this request waited
-                raise _Stopped
             row = self._ledger.begin(request, at_most, self._run_id)
             start = time.monotonic()
             actual = at_most  # counts if the attempt raises an error
@@ -146,7 +146,7 @@ class _Asker:
             actual = _cost(outcome, at_most)
             self._ledger.end(row, outcome, actual, round(time.monotonic() - start, 3))
         finally:
-            await self.meter.settle(at_most, actual)
+            self.meter.settle(at_most, actual)
         return outcome
 
 

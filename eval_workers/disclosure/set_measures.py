@@ -173,13 +173,13 @@ def measure_sets(
     steps: list[ModelStep[Any]] = [
         step
         for name, instruction in variants
-        for step in steps_of(name, words, instruction, max_new_tokens)
+        for step in _steps_of(name, words, instruction, max_new_tokens)
     ]
     done = iter(run_on_model(store, model, options, steps, run_id))
     return [Disclosed(instruction, next(done), next(done)) for _, instruction in variants]
 
 
-def steps_of(
+def _steps_of(
     name: str, words: WordList, instruction: Instruction, max_new_tokens: int
 ) -> tuple[ProbeStep, Continuations]:
     """Return the steps for a set's probabilities and continuations under an instruction."""

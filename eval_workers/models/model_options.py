@@ -17,7 +17,7 @@ Quantisation = Literal["int8", "nf4"]
 TextForm = Literal["written", "released"]
 Pll = Literal["within-word-l2r", "original", "crows-pairs"]
 #: Options that apply only when whole sentences are scored.
-OF_SCORES = ("text_form", "per_token", "pll", "chat", "family")
+OF_SCORES = ("text_form", "per_token", "pll", "chat")
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -25,7 +25,7 @@ class ModelOptions:
     """Options for loading and running a model.
 
     A change to any field can change a score, except ``batch_tokens``, ``tensor_parallel``,
-    ``device``, ``base_url``, ``concurrency``, ``per_token`` and ``family``. For ``text_form`` see
+    ``device``, ``base_url``, ``concurrency`` and ``per_token``. For ``text_form`` see
     ``in_form``, for ``pll`` see ``local.masked``, for ``chat`` see ``local.chat_template``.
     """
 
@@ -74,13 +74,6 @@ class ModelOptions:
     per_token: Annotated[bool, Field(description="Keep the log-probability of every token.")] = (
         False
     )
-    family: Annotated[
-        str | None,
-        Field(
-            min_length=1,
-            description="Model family, for means over families; default: as published.",
-        ),
-    ] = None
 
 
 def refuse_options(options: ModelOptions, names: Iterable[str], problem: str) -> None:
@@ -120,5 +113,4 @@ def pair_in_form(pair: dict[str, Any], form: TextForm) -> dict[str, Any]:
     >>> pair_in_form(pair, "released")["sentence_b"]
     'He, a ceo.'
     """
-    texts = ("sentence_a", "sentence_b", "baseline_a", "baseline_b")
-    return pair | {c: in_form(text, form) for c in texts if (text := pair.get(c)) is not None}
+    return pair | {c: in_form(pair[c], form) for c in ("sentence_a", "sentence_b")}

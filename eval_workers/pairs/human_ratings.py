@@ -1,15 +1,14 @@
 """Human ratings of pairs: raters' answers from CSV files, their agreement, and facts for a card.
 
-Each answer is used, or rejected with a reason. Agreement is Krippendorff's alpha: once for all
-raters, then with each rater left out in turn. Its intervals are over pairs.
+Each answer is used, or rejected with a reason. Agreement is Krippendorff's alpha, with an interval
+over pairs.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -24,7 +23,6 @@ from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 
 Row = dict[str, Any]
-Floats = npt.NDArray[np.float64]
 
 #: Stage of the rejects; a reject's subject is BENCHMARK/RATER.
 STAGE = "ratings"
@@ -33,7 +31,7 @@ ANSWERS = ("no", "yes")
 #: Columns that every file needs; any column not named here or in ``_FURTHER`` is a question.
 NEEDED = ("benchmark", "pair_id")
 _SENTENCES = ("sentence_1", "sentence_2")
-_FURTHER = ("rater", "design", "item", *_SENTENCES)
+_FURTHER = ("rater", "item", *_SENTENCES)
 _QUESTION = re.compile("[a-z][a-z0-9_]{0,29}")
 _RATER = re.compile(r"[\w. -]{1,40}")
 
@@ -42,18 +40,15 @@ _N_RESAMPLES = 2_000
 _FEWEST_PAIRS = 10
 #: An interval needs a defined alpha in at least this share of the resamples.
 _LEAST_DEFINED = 0.95
-#: Query for the share of yes answers and the agreement, by design and question.
+#: Query for the share of yes answers and the agreement, by question.
 _FIGURES = """
 SELECT s.*, a.alpha, a.alpha_low, a.alpha_high,
     (SELECT string_agg(DISTINCT r.rater, ', ' ORDER BY r.rater) FROM rating AS r
-     WHERE r.benchmark = s.benchmark AND r.design IS NOT DISTINCT FROM s.design
-         AND r.question = s.question) AS raters
+     WHERE r.benchmark = s.benchmark AND r.question = s.question) AS raters
 FROM rating_share AS s
-JOIN rating_agreement AS a
-    ON a.benchmark = s.benchmark AND a.design IS NOT DISTINCT FROM s.design
-    AND a.question = s.question AND a.without_rater = ''
+JOIN rating_agreement AS a USING (benchmark, question)
 WHERE s.benchmark = $benchmark
-ORDER BY s.design NULLS FIRST, s.question
+ORDER BY s.question
 """
 
 
@@ -148,7 +143,7 @@ def _read(store: Store, path: Path) -> Answered:
                 continue
             level = ANSWERS.index(answer)
             said = {"question": question, "answer": answer, "answer_level": level}
-            said |= {"design": printable(fields.get("design", "")) or None, "is_yes": level > 0}
+            said |= {"is_yes": level > 0}
             about = {"benchmark": benchmark, "rater": rater, "pair_id": pair_id}
             answered.rows.append({**about, **said, **source})
     return answered
@@ -192,75 +187,51 @@ def alpha(counts: npt.ArrayLike) -> float:
 
 
 def agreement(ratings: Sequence[Row]) -> list[Row]:
-    """Return rows of `rating_agreement`, without the columns benchmark and run.
+    """Return a row of `rating_agreement` for each question, without the columns benchmark and run.
 
-    Each design and question has a row for all raters and, if there are at least three, a row
-    without each rater. ``ratings`` are rows of `rating`. The 95% intervals are percentile
-    bootstraps over pairs; all alphas of a design and question use the same resamples. An interval
-    is NULL if fewer than ten pairs have two answers, or if more than 5% of the resamples have no
-    alpha. The gain is the alpha without the rater minus the alpha of all; Bonferroni's correction
-    widens its interval.
+    ``ratings`` are rows of `rating`. The 95% interval is a percentile bootstrap over pairs. It is
+    NULL if fewer than ten pairs have two answers, or if more than 5% of the resamples have no
+    alpha.
 
     >>> ask = lambda rater, pair, level: {"rater": rater, "pair_id": pair, "question": "natural",
-    ...                                   "answer_level": level, "design": None}
+    ...                                   "answer_level": level}
     >>> [row] = agreement([ask(r, p, int(p == "x")) for r in "ab" for p in "xyz"])
     >>> row["alpha"], row["n_pairs"], row["n_answers"]
     (1.0, 3, 6)
     """
-    groups: dict[tuple[str | None, str], list[Row]] = {}
+    by_question: dict[str, list[Row]] = {}
     for row in ratings:
-        groups.setdefault((row["design"], row["question"]), []).append(row)
-    return [
-        {"design": design, "question": question, **row}
-        for (design, question), rows in groups.items()
-        for row in _of_question(rows)
-    ]
+        by_question.setdefault(row["question"], []).append(row)
+    return [{"question": question, **_of_question(rows)} for question, rows in by_question.items()]
 
 
-def _of_question(rows: Sequence[Row]) -> Iterator[Row]:
-    raters = sorted({row["rater"] for row in rows})
-    n_answers = Counter(row["pair_id"] for row in rows)
-    places = {pair: k for k, pair in enumerate(sorted(p for p, n in n_answers.items() if n > 1))}
-    counts = np.zeros((len(raters), n := len(places), len(ANSWERS)))
+def _of_question(rows: Sequence[Row]) -> Row:
+    places = {pair: k for k, pair in enumerate(sorted({row["pair_id"] for row in rows}))}
+    counts = np.zeros((len(places), len(ANSWERS)), np.int64)
     for row in rows:
-        if row["pair_id"] in places:
-            counts[raters.index(row["rater"]), places[row["pair_id"]], row["answer_level"]] += 1
-    drawn = np.zeros((0, n), np.int64)
-    if n >= _FEWEST_PAIRS:
-        drawn = np.random.default_rng(0).multinomial(n, np.full(n, 1 / n), _N_RESAMPLES)
-    totals = counts.sum(0)
-    all_alphas, figures = _alphas(totals, drawn)
-    yield {"without_rater": "", **figures, "n_raters": len(raters)}
-    for rater, of_rater in zip(raters if len(raters) > 2 else [], counts, strict=False):
-        alphas, figures = _alphas(totals - of_rater, drawn)
-        low, high = _interval(alphas - all_alphas, 0.05 / len(raters))
-        figures |= {"without_rater": rater, "gain_low": low, "gain_high": high}
-        yield {**figures, "n_raters": len(raters) - 1}
-
-
-def _alphas(counts: Floats, drawn: npt.NDArray[np.int64]) -> tuple[Floats, Row]:
-    """Return the alpha of each resample, and columns with the alpha of all answers, and interval.
-
-    ``drawn[resample, pair]`` says how often the pair counts.
-    """
-    resampled = np.array([alpha(np.repeat(counts, times, 0)) for times in drawn])
-    used, value = counts[counts.sum(1) > 1], alpha(counts)
-    low, high = _interval(resampled, 0.05)
-    return resampled, {
-        "n_pairs": len(used),
-        "n_answers": int(used.sum()),
+        counts[places[row["pair_id"]], row["answer_level"]] += 1
+    counts = counts[counts.sum(1) > 1]
+    value, n = alpha(counts), len(counts)
+    low, high = _interval(counts) if n >= _FEWEST_PAIRS else (None, None)
+    return {
+        "n_raters": len({row["rater"] for row in rows}),
+        "n_pairs": n,
+        "n_answers": int(counts.sum()),
         "alpha": None if math.isnan(value) else value,
         "alpha_low": low,
         "alpha_high": high,
     }
 
 
-def _interval(resampled: Floats, outside: float) -> tuple[float | None, float | None]:
-    """Return the range without a share ``outside``; ``None`` if too few values are defined."""
+def _interval(counts: npt.NDArray[np.int64]) -> tuple[float | None, float | None]:
+    """Return alpha's interval; ``None`` if too few resamples of the pairs have an alpha."""
+    n = len(counts)
+    drawn = np.random.default_rng(0).multinomial(n, np.full(n, 1 / n), _N_RESAMPLES)
+    resampled = np.array([alpha(np.repeat(counts, times, 0)) for times in drawn])
     defined = resampled[~np.isnan(resampled)]
     if len(defined) < _LEAST_DEFINED * _N_RESAMPLES:
         return None, None
-    low, high = np.quantile(defined, (outside / 2, 1 - outside / 2)).tolist()
+    low, high = np.quantile(defined, (0.025, 0.975)).tolist()
     return low, high
 
 
@@ -268,11 +239,10 @@ def people_say(root: Path, benchmark: str) -> dict[str, str]:
     """Return facts for a card: each question's raters, share of yes and agreement; may be empty."""
     facts = {}
     for row in rows_of(root, _FIGURES, {"benchmark": benchmark}):
-        design = f" [{row['design']}]" if row["design"] else ""
         alpha = "undefined" if row["alpha"] is None else f"{row['alpha']:.2f}"
         if row["alpha_low"] is not None:
             alpha += f" ({row['alpha_low']:.2f} to {row['alpha_high']:.2f})"
-        facts[f"People on `{row['question']}`{design}"] = (
+        facts[f"People on `{row['question']}`"] = (
             f"{row['raters']}: a mean share of {100 * row['mean_share']:.1f}% said yes, over "
             f"{row['n_pairs']:,} pairs; Krippendorff's alpha {alpha}"
         )

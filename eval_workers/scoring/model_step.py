@@ -77,19 +77,14 @@ def run_on_model(
     for step in steps:
         step.check(store, options)
     with disk_problems(store.root), memory_problems(model):
-        backend = open_backend(model, options)
-        try:
-            return run_steps(store, backend, steps, run_id)
-        finally:
-            describe(store, backend.identity.key, run_id, family=options.family)
+        return run_steps(store, open_backend(model, options), steps, run_id)
 
 
-def describe(store: Store, key: str, run_id: str, **told: str | None) -> None:
-    """Record what the user says about a model that was scored: its ``family`` or ``name``."""
-    told = {column: text for column, text in told.items() if text}
+def give_name(store: Store, key: str, run_id: str, name: str) -> None:
+    """Record the name that the user gives a model that was scored."""
     for row in store.read("model", pc.field("model_key") == key).to_pylist():
-        if told.items() - row.items():
-            store.publish("model", [{**row, **told}], unit=key, run_id=run_id)
+        if row["name"] != name:
+            store.publish("model", [{**row, "name": name}], unit=key, run_id=run_id)
 
 
 def publish_instruction(store: Store, instruction: Instruction, run_id: str) -> None:

@@ -33,9 +33,7 @@ if TYPE_CHECKING:
 #: a minute or two with a billion. Its overhead (claim, file, last pass not full) is milliseconds.
 CHUNK_TEXTS = 512
 SIDES = ("sentence_a", "sentence_b")
-BASELINE = ("baseline_a", "baseline_b")
 _OTHER = {SIDES[0]: SIDES[1], SIDES[1]: SIDES[0]}
-_OTHER |= {BASELINE[0]: BASELINE[1], BASELINE[1]: BASELINE[0]}
 _TOKENS, _PAIR = "token_logprob", ["pair_id", "text_id"]
 _Pair = TypeVar("_Pair", bound=Mapping[str, Any])
 #: What is scored: a sentence, or a sentence together with the other sentence of its pair.
@@ -102,15 +100,6 @@ def text_id(pair: Row) -> str:
     return texts_hash([pair[side] for side in SIDES])
 
 
-def sides(pair: Row) -> tuple[str, ...]:
-    """Return the columns of a pair's texts to score: both sentences and, if any, both baselines.
-
-    >>> sides({"baseline_a": "The word here is old."}), sides({"baseline_a": None})
-    (('sentence_a', 'sentence_b', 'baseline_a', 'baseline_b'), ('sentence_a', 'sentence_b'))
-    """
-    return SIDES if pair.get(BASELINE[0]) is None else SIDES + BASELINE
-
-
 def drawn(pairs: Iterable[_Pair], n: int | None) -> list[_Pair]:
     """Draw ``n`` of a benchmark's pairs as if at random, but the same on every machine.
 
@@ -127,7 +116,7 @@ class PairScores(ModelStep[ScoredBenchmark]):
     ``given_other`` scores a sentence given the other sentence of its pair (`crows-pairs`). If a
     pair's sentences have changed, the pair is scored again and its old row is removed. If a
     sentence can't be scored, its pair gets a row in ``reject`` instead of ``pair_score``, and the
-    next run tries it again. A baseline that can't be scored is NULL. With ``limit``, only that many
+    next run tries it again. With ``limit``, only that many
     pairs are scored; earlier scores of other pairs are kept.
     """
 
@@ -155,10 +144,10 @@ class PairScores(ModelStep[ScoredBenchmark]):
 
     def items(self, pair: Row) -> list[Item]:
         """Return what to score of a pair: the text of each of ``sides``, perhaps with the other."""
-        texts = [pair[side] for side in sides(pair)]
+        texts = [pair[side] for side in SIDES]
         if not self.given_other:
             return texts
-        others = [pair[_OTHER[side]] for side in sides(pair)]
+        others = [pair[_OTHER[side]] for side in SIDES]
         return list(zip(texts, others, strict=True))
 
     def check(self, store: Store, options: ModelOptions) -> None:
@@ -171,7 +160,7 @@ class PairScores(ModelStep[ScoredBenchmark]):
         """Return the pairs in the model's text form, and their rows; use only its ``identity``."""
         written = store.read("benchmark_pair", benchmark=self.benchmark).to_pylist()
         pairs = [pair_in_form(pair, model.identity.text_form) for pair in written]
-        wanted = [{**p, "text_id": texts_hash([p[side] for side in sides(p)])} for p in pairs]
+        wanted = [{**p, "text_id": text_id(p)} for p in pairs]
         rows = usable = store.read(self.table, **self.partition(model))
         if self.per_token:
             tokens = store.read(_TOKENS, **self.partition(model)).select(_PAIR)
@@ -212,7 +201,7 @@ class PairScores(ModelStep[ScoredBenchmark]):
         """Return rows of ``pair_score``, or of ``reject`` if a sentence of a pair has no score."""
         rows, rejects = [], []
         for pair in state.missing:
-            a, b, *baseline = (results[item] for item in self.items(pair))
+            a, b = (results[item] for item in self.items(pair))
             if found := self._problem(model, a, b):
                 side, problem = found
                 reason = f"pair {pair['pair_id']}, {pair[f'group_{side}']} sentence: {problem}"
@@ -229,9 +218,6 @@ class PairScores(ModelStep[ScoredBenchmark]):
                     "n_tokens_b": b.n_tokens,
                 }
             )
-            if baseline and not self._problem(model, *baseline):
-                for side, score in zip("ab", baseline, strict=True):
-                    rows[-1][f"baseline_logprob_{side}_nats"] = score.logprob_nats
         return NewRows(rows, rejects)
 
     def _problem(self, model: Backend, a: TextScore, b: TextScore) -> tuple[str, str] | None:

@@ -103,10 +103,10 @@ def _row(subject: str, what: str, amount: object, unit: str = "", note: str = ""
 
 def _todo(store: Store, model: Any, benchmark: str, task: Task) -> Iterator[Row]:
     """Yield rows on the pairs of a benchmark that this model hasn't scored yet."""
-    from plumbline.eval_workers.scoring.pair_scores import PairScores, sides
+    from plumbline.eval_workers.scoring.pair_scores import SIDES, PairScores
 
     state = PairScores.of(benchmark, task.options, task.limit).state(store, model)
-    texts = sorted({pair[side] for pair in state.missing for side in sides(pair)})
+    texts = sorted({pair[side] for pair in state.missing for side in SIDES})
     encoded = model.encoded(texts)
     sequences = {e for e in encoded if not isinstance(e, str)}
     subject = f"{model.identity.model} on {benchmark}"

@@ -7,34 +7,31 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from plumbline.eval_workers.chat.budget import expected_tokens
 from plumbline.eval_workers.chat.session import Build
-from plumbline.eval_workers.pairs.benchmarks import Parsed, Row, discover, replace_pairs
-from plumbline.eval_workers.pairs.benchmarks.own.recipe import RECIPES
-from plumbline.eval_workers.pairs.sharing.export import Constraint, Exported, NothingKept, export
-from plumbline.eval_workers.writing.build_spec import BuildSpec
-from plumbline.eval_workers.writing.offline import SOURCE, write_offline
-from plumbline.eval_workers.writing.pairing import (
-    CONVERSION_ROUNDS,
-    JUDGE_ROUNDS,
-    paired,
-    template_of,
-    unnatural,
+from plumbline.eval_workers.pairs.benchmarks import (
+    Parsed,
+    Row,
+    discover,
+    replace_facts,
+    replace_pairs,
 )
+from plumbline.eval_workers.pairs.benchmarks.own.recipe import RECIPES
+from plumbline.eval_workers.writing.build_spec import BuildSpec
+from plumbline.eval_workers.writing.offline import SOURCE, offline_pairs
+from plumbline.eval_workers.writing.pairing import paired, template_of, unnatural
 from plumbline.eval_workers.writing.written_sentences import PRONOUNS, Written, write
 from plumbline.warehouse.errors import BadInput, UsageProblem, disk_problems
-from plumbline.warehouse.input.input_rows import rejected
+from plumbline.warehouse.input.input_rows import reasons, rejected
 from plumbline.warehouse.options import check_name
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.run_records import recorded
 from plumbline.warehouse.storage.store import Store
 
-#: Steps that leave out sentences or pairs; each step replaces only its own rejects.
+#: Steps that leave out sentences or pairs.
 _STEPS = ("write", "pair", "judge")
 _SAMPLE = """
 SELECT word FROM seed_word WHERE corpus = $corpus AND contrast = $contrast AND seed = $seed
@@ -42,25 +39,13 @@ ORDER BY position
 """
 
 
-@dataclass(frozen=True)
-class Forecast:
-    """The requests and tokens of a build if all sentences are usable at the first attempt.
+def forecast(words: Sequence[str], spec: BuildSpec) -> dict[str, int]:
+    """Estimate the requests and tokens of a build if all sentences are usable at the first attempt.
 
-    Revisions, repeats, conversions and failed attempts come on top; ``n_requests_most`` is an upper
-    bound that includes all of these except failed attempts. A sentence of w words counts as 1.4 w
-    tokens plus 4 for its number, and a verdict as 8 tokens.
-    """
+    Revisions, repeats, conversions and failed attempts come on top. A sentence of w words counts as
+    1.4 w tokens plus 4 for its number, and a verdict as 8 tokens.
 
-    n_requests: int
-    n_requests_most: int
-    n_input_tokens: int
-    n_output_tokens: int
-
-
-def forecast(words: Sequence[str], spec: BuildSpec) -> Forecast:
-    """Estimate what a whole build for these seed words takes.
-
-    >>> forecast(["tea"], BuildSpec(model="m")).n_requests  # 2 lists, 10 pairs of 2 verdicts
+    >>> forecast(["tea"], BuildSpec(model="m"))["requests"]  # 2 lists, 10 pairs of 2 verdicts
     22
     """
     n = spec.n_sentences
@@ -68,70 +53,42 @@ def forecast(words: Sequence[str], spec: BuildSpec) -> Forecast:
     n_sentences = len(lists) * n
     n_verdicts = 2 * n_sentences if spec.judge else 0
     verdict = spec.request("judge", "garden", "she", 1, sentence="garden " * spec.max_words)
-    n_most = len(lists) * spec.generate_rounds * (1 + n * spec.n_revisions)
-    # Only sentences with "she", one of a word's two lists, can have a "her" to convert.
-    n_most += n_sentences // len(PRONOUNS) * CONVERSION_ROUNDS + JUDGE_ROUNDS * n_verdicts
     n_input = sum(expected_tokens(r.prompt) for r in lists)
     n_input += n_verdicts * expected_tokens(verdict.prompt)
     n_output = math.ceil(n_sentences * (1.4 * spec.max_words + 4) + n_verdicts * 8)
-    return Forecast(len(lists) + n_verdicts, n_most, n_input, n_output)
-
-
-def publish_rejects(build: Build, step: str, rejects: Sequence[Mapping[str, object]]) -> None:
-    """Replace the rows of ``reject`` that come from a build step."""
-    partition = {"stage": "generate", "subject": f"{build.benchmark}/{step}"}
-    rows = [{**row, **partition, "run_id": build.run_id} for row in rejects]
-    with disk_problems(build.store.root):
-        build.store.replace("reject", rows, partition, build.run_id)
+    return {"requests": len(lists) + n_verdicts, "tokens in": n_input, "tokens out": n_output}
 
 
 def write_sentences(build: Build, words: Sequence[str], spec: BuildSpec) -> list[Written]:
-    """Have sentences written for each seed word; return them, and write rejects to ``reject``.
-
-    Raises what ``Build.run`` raises.
-    """
-    plans = [partial(write, word, spec) for word in dict.fromkeys(words)]
-    written = build.run(plans, "words")
-    unbalanced = [one.word for one in written if not one.balances()]
-    assert not unbalanced, f"sentences are lost or counted twice: {unbalanced}"
-    rejects = [
-        rejected({"source_file": one.request_id, "source_row": one.position}, reason, one.text)
-        for of_word in written
-        for one, reason in of_word.rejected.items()
-    ]
-    publish_rejects(build, "write", rejects)
-    return written
+    """Have sentences written for each seed word. Raises what ``Build.run`` raises."""
+    return build.run([partial(write, word, spec) for word in dict.fromkeys(words)], "words")
 
 
 def pair_sentences(build: Build, written: Sequence[Written], spec: BuildSpec) -> Parsed:
-    """Make pairs of the kept sentences, in order; sentences that give none go to ``reject``.
+    """Make pairs of the kept sentences, in order; sentences that give none are rejects.
 
     If the rules can't decide what a "her" stands for, the model converts the sentence. Raises what
     ``Build.run`` raises.
     """
     sentences = [sentence for of_word in written for sentence in of_word.kept]
     plans = [partial(template_of, sentence, spec) for sentence in sentences]
-    done = paired(build.benchmark, sentences, build.run(plans, "sentences"))
-    assert len(sentences) == len(done.pairs) + len(done.rejects), "sentences are lost"
-    publish_rejects(build, "pair", done.rejects)
-    return done
+    return paired(build.benchmark, sentences, build.run(plans, "sentences"))
 
 
-def judge_pairs(build: Build, pairs: Sequence[Row], spec: BuildSpec) -> list[Row]:
+def judge_pairs(build: Build, pairs: Sequence[Row], spec: BuildSpec) -> tuple[list[Row], list[Row]]:
     """Return the pairs with column ``is_natural``: true if the model finds both sides likely.
 
-    Unnatural pairs stay in the result, since metrics leave them out by that column; each also gets
-    a row in ``reject`` that states the reason. Raises what ``Build.run`` raises.
+    Unnatural pairs stay among the pairs, since metrics leave them out by that column; each also
+    gives a reject that states the reason. Raises what ``Build.run`` raises.
     """
-    reasons = build.run([partial(unnatural, pair, spec) for pair in pairs], "pairs")
-    judged = list(enumerate(zip(pairs, reasons, strict=True), 1))
+    answers = build.run([partial(unnatural, pair, spec) for pair in pairs], "pairs")
+    judged = list(zip(pairs, answers, strict=True))
     rejects = [
         rejected({"source_file": pair["pair_id"], "source_row": i}, why, str(pair["sentence_a"]))
-        for i, (pair, why) in judged
+        for i, (pair, why) in enumerate(judged, 1)
         if why
     ]
-    publish_rejects(build, "judge", rejects)
-    return [pair | {"is_natural": not why} for _, (pair, why) in judged]
+    return [pair | {"is_natural": not why} for pair, why in judged], rejects
 
 
 def check_benchmark_name(name: str) -> None:
@@ -166,21 +123,28 @@ def seed_words(store: Store | None, spec: BuildSpec) -> tuple[str, ...]:
     return tuple(row["word"] for row in rows[: spec.n_words])
 
 
-def publish(build: Build, pairs: Sequence[Row], steps: Sequence[str]) -> None:
-    """Replace the benchmark's pairs.
+def publish(
+    build: Build,
+    pairs: Sequence[Row],
+    rejects: Mapping[str, Sequence[Row]],
+    facts: Mapping[str, str],
+) -> None:
+    """Replace the benchmark's pairs, its facts, and the rejects of every step.
 
-    ``steps`` are the steps of this build; rejects from other steps belong to an earlier build and
-    are deleted. Raises ``BadInput`` if there is no pair; the benchmark then stays as it was.
+    ``rejects`` maps a step to its rejects. Raises ``BadInput`` if there is no pair; the benchmark
+    then stays as it was.
     """
     store, name, run_id = build.store, build.benchmark, build.run_id
     if not pairs:
-        fix = f"see table reject, subject {name}/write and {name}/pair"
-        raise BadInput(f"benchmark {name}", "no sentence became a pair", fix)
-    rows = [{"benchmark": name, **pair} for pair in pairs]
+        why = reasons(str(row["reason"]) for rows in rejects.values() for row in rows)
+        raise BadInput(f"benchmark {name}", f"no sentence became a pair: {why or 'there is none'}")
     with disk_problems(store.root), store.transaction(run_id, f"benchmark {name}"):
-        replace_pairs(store, name, rows, run_id)
-        for step in set(_STEPS) - set(steps):
-            publish_rejects(build, step, [])
+        replace_pairs(store, name, [{"benchmark": name, **pair} for pair in pairs], run_id)
+        replace_facts(store, name, facts, run_id)
+        for step in _STEPS:
+            partition = {"stage": "generate", "subject": f"{name}/{step}"}
+            rows = [{**row, **partition, "run_id": run_id} for row in rejects.get(step, ())]
+            store.replace("reject", rows, partition, run_id)
 
 
 def count(
@@ -206,42 +170,39 @@ def count(
 
 def make_pairs(
     stage: Callable[..., Any], build: Build, words: Sequence[str], spec: BuildSpec, *, offline: bool
-) -> tuple[list[Row], dict[str, int | None], list[str]]:
-    """Make pairs around words; return the pairs, counts and steps. ``stage`` runs each step."""
+) -> tuple[list[Row], dict[str, int | None], dict[str, list[Row]]]:
+    """Make pairs around words; return the pairs, counts, and rejects by step.
+
+    ``stage`` runs each step.
+    """
     if offline:
-        rows = stage("write offline", write_offline, build.store, build.benchmark, words, spec)
-        return rows, count(words, [], 0, rows), []
+        rows = stage("write offline", offline_pairs, build.store, build.benchmark, words, spec)
+        return rows, count(words, [], 0, rows), {}
     with recorded(build.store, "benchmark sentences", {"prompts_hash": spec.wordings.hash}):
         written = stage("write", write_sentences, build, words, spec)
         done = stage("pair", pair_sentences, build, written, spec)
-        pairs, steps = done.pairs, ["write", "pair"]
+        pairs, rejects = done.pairs, {"write": not_kept(written), "pair": done.rejects}
         if spec.judge:
-            pairs = stage("judge", judge_pairs, build, pairs, spec)
-            steps.append("judge")
-        return pairs, count(words, written, len(done.rejects), pairs), steps
+            pairs, rejects["judge"] = stage("judge", judge_pairs, build, pairs, spec)
+        return pairs, count(words, written, len(done.rejects), pairs), rejects
 
 
-def write_folder(
-    build: Build, made: Mapping[str, object], out: Path, within: Constraint | None
-) -> tuple[Exported, list[str]]:
-    """Export the pairs within the limit; if there are none, export all and return a warning."""
-    store, name = build.store, build.benchmark
-    try:
-        return export(store, name, out, made=made, constraint=within), []
-    except NothingKept as e:
-        assert within is not None, "without a limit all pairs are kept"
-        no_limit = replace(within, eta_nats=None)
-        line = f"{name}: {e.args[1]}, so all pairs were exported"
-        return export(store, name, out, made=made, constraint=no_limit), [line]
+def not_kept(written: Sequence[Written]) -> list[Row]:
+    """Return a row of ``reject`` for each rejected sentence, without stage and run."""
+    return [
+        rejected({"source_file": one.request_id, "source_row": one.position}, reason, one.text)
+        for of_word in written
+        for one, reason in of_word.rejected.items()
+    ]
 
 
-def facts(spec: BuildSpec, counts: Mapping[str, int | None], *, offline: bool) -> dict[str, object]:
+def facts(spec: BuildSpec, counts: Mapping[str, int | None], *, offline: bool) -> dict[str, str]:
     """Return facts about how the pairs were made, for the card."""
     sample = f"the sample of {spec.corpus} ({spec.contrast}, seed {spec.seed})"
     words = "given" if spec.words else f"the first {counts['n_words']:,} of {sample}"
     if offline:
         by = f"{SOURCE}: fixed frames of Plumbline's own, no model; nobody judged them"
-        return {"Seed words": words, "Written by": by, "Seed of the frames": spec.seed}
+        return {"Seed words": words, "Written by": by, "Seed of the frames": str(spec.seed)}
     longer = "longer sentences were kept, as in UnStereoEval"
     if spec.reject_longer:
         longer = "longer sentences were rejected, which UnStereoEval did not do"
@@ -251,7 +212,7 @@ def facts(spec: BuildSpec, counts: Mapping[str, int | None], *, offline: bool) -
         "Written by": f"{spec.model}, at temperature {spec.temperature:g}",
         "Wordings (hash)": spec.wordings.hash,
         "Words of a sentence": f"at most {spec.max_words} asked for; {longer}",
-        "Times a sentence was sent back, at most": spec.n_revisions,
+        "Times a sentence was sent back, at most": str(spec.n_revisions),
         "Sentences": ", ".join(f"{counts[name]:,} {fate}" for name, fate in fates.items()),
-        "Judged by": (spec.judge_model or spec.model) if spec.judge else "nobody",
+        "Judged by": spec.model if spec.judge else "nobody",
     }

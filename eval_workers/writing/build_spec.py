@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, TypeAlias
@@ -50,25 +49,13 @@ class BuildSpec(AskingOptions):
     ] = True
     temperature: Annotated[float, Field(ge=0, le=10, description="Temperature for writing.")] = 0.7
     generate_rounds: Annotated[_Few, Field(description="Rounds of requests for a word.")] = 3
-    revise_rounds: Annotated[
-        int | None,
-        Field(ge=0, le=1_000, description="Revisions of a sentence; default: 10 per wording."),
-    ] = None
     judge: Annotated[bool, Field(description="Have both sides of each pair judged.")] = True
-    judge_model: Annotated[
-        str, Field(description="Model that judges; default: the one that writes.")
-    ] = ""
     eta: Annotated[
         float, Field(ge=0, le=1_000, description="Largest |MaxPMI| of shared pairs, in nats.")
     ] = 0.65
     prompts: Annotated[
         str, Field(description="Wordings: a TOML file, or a folder of UnStereoEval's release.")
     ] = ""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.judge_model and not self.judge:
-            raise UsageProblem("judge_model", "nothing is judged", "leave it out, or set judge")
 
     @cached_property
     def wordings(self) -> Wordings:
@@ -82,8 +69,6 @@ class BuildSpec(AskingOptions):
         >>> BuildSpec(model="m").n_revisions  # ten with each of four wordings
         40
         """
-        if self.revise_rounds is not None:
-            return self.revise_rounds
         return TRIES_A_WORDING * len(self.wordings.revise)
 
     def chat_model(self) -> ChatModel:
@@ -114,12 +99,10 @@ class BuildSpec(AskingOptions):
         """
         to_write = n * (_TOKENS_A_WORD * self.max_words + _TOKENS_A_SENTENCE) + _TOKENS_OF_TALK
         max_tokens, temperature = to_write, self.temperature
-        model = self.chat_model()
         if purpose == "convert":
             max_tokens, temperature = len(sentence) + _TOKENS_OF_TALK, 0 if round == 1 else 0.7
         elif purpose == "judge":
             max_tokens, temperature = _TOKENS_OF_VERDICT, 0
-            model = replace(model, name=self.judge_model or model.name)
         wordings = self.wordings.of(purpose, pronoun)
         prompt = fill_prompt(
             wordings[(round - 1) % len(wordings)],
@@ -129,7 +112,7 @@ class BuildSpec(AskingOptions):
             max_words=self.max_words,
             sentence=sentence,
         )
-        return model.request(
+        return self.chat_model().request(
             purpose,
             prompt,
             word=word,

@@ -21,14 +21,6 @@ from plumbline.warehouse.storage.store import Store
 SOURCE = "offline-writer"
 #: Value of ``source_file`` for pairs of a closed world, whose frames are from the world's grammar.
 WORLD_SOURCE = "offline-writer/closed-world"
-#: The limitations of an offline benchmark, printed with its figures.
-CAVEAT = (
-    "its sentences are fixed frames around words of the corpus, and nobody judged them. They show "
-    "how far the model prefers she or he where the word hardly leans in the text; the meaning of "
-    "the words plays no part, and a frame may favour a side by itself, so that intervals allow for "
-    "the choice of frames too"
-)
-
 #: Frames in the first half start with the pronoun; frames in the second half don't.
 _FRAMES = (
     '{pronoun} wrote the word "{word}" on a card.',
@@ -55,40 +47,28 @@ _FRAMES = (
 _HALF = len(_FRAMES) // 2
 
 
-def write_offline(
-    store: Store | None, name: str, words: Sequence[str], spec: BuildSpec
-) -> list[Row]:
-    """Make pairs offline; if the corpus is a closed world, from frames of its grammar."""
-    planted = store.read("planted_word", corpus=spec.corpus) if store and spec.corpus else ()
-    limits = spec.n_sentences, spec.max_words, spec.seed
-    return offline_pairs(name, words, *limits, closed_world=len(planted) > 0)
-
-
 def offline_pairs(
-    name: str,
-    words: Sequence[str],
-    n_sentences: int,
-    max_words: int,
-    seed: int,
-    *,
-    closed_world: bool = False,
+    store: Store | None, name: str, words: Sequence[str], spec: BuildSpec
 ) -> list[Row]:
     """Return rows of ``benchmark_pair``, ``2 * n_sentences`` for each word.
 
-    Half of a word's sentences start with the pronoun. The same arguments give the same rows, and a
-    word's rows don't depend on the other words. Raises ``UsageProblem`` if too few frames have at
-    most ``max_words`` words, or if a word isn't in the closed world or fits into no sentence.
+    If the corpus is a closed world, the frames are from its grammar. Half of a word's sentences
+    start with the pronoun. The same options give the same rows, and a word's rows don't depend on
+    the other words. Raises ``UsageProblem`` if too few frames have at most ``max_words`` words, or
+    if a word isn't in the closed world or fits into no sentence.
 
-    >>> rows = offline_pairs("demo", ["tea", "clock"], 2, 10, seed=0)
+    >>> rows = offline_pairs(None, "demo", ["tea", "clock"], BuildSpec(n_sentences=2))
     >>> len(rows), [row["pronoun_first"] for row in rows[:4]]
     (8, [True, True, False, False])
     """
+    planted = store.read("planted_word", corpus=spec.corpus) if store and spec.corpus else ()
+    source, templates_of = (WORLD_SOURCE, templates_around) if len(planted) else (SOURCE, _filled)
+    limits = spec.n_sentences, spec.max_words
     parsed = Parsed(name)
-    source, templates_of = (WORLD_SOURCE, templates_around) if closed_world else (SOURCE, _filled)
     for word in dict.fromkeys(words):
-        rng = Random(f"{seed} {word}")
+        rng = Random(f"{spec.seed} {word}")
         for is_first in (True, False):
-            templates = templates_of(word, n_sentences, max_words, rng, pronoun_first=is_first)
+            templates = templates_of(word, *limits, rng, pronoun_first=is_first)
             for number, template in templates:
                 parsed.add(
                     pair_id=pair_id(word, template),

@@ -12,11 +12,12 @@ import re
 from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
 from plumbline.eval_workers.chat.requests import Pronoun, Purpose
+from plumbline.eval_workers.pairs.pronouns.pronoun_templates import PRONOUNS
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.text import toml_file
 from plumbline.warehouse.text.placeholders import holding
@@ -24,7 +25,7 @@ from plumbline.warehouse.text.toml_file import OneOrMore, Stripped, read_text, t
 
 #: Pronoun -> its forms, as in UnStereoEval's wordings (App. C): subject, possessive, object and
 #: reflexive. They fill ``{forms}`` in requests about the pronoun, ``{from}`` if about the other.
-_FORMS = {"she": "she/her/her/herself", "he": "he/his/him/himself"}
+_FORMS = {"she": "/".join(PRONOUNS["f"].values()), "he": "/".join(PRONOUNS["m"].values())}
 _GENERATE = AfterValidator(holding(["word", "pronoun|forms", "n", "max_words"]))
 _REVISE = AfterValidator(holding(["word", "pronoun|forms", "sentence"], ["max_words"]))
 _CONVERT = AfterValidator(holding(["sentence", "pronoun|forms"], ["from"]))
@@ -98,58 +99,36 @@ _OURS |= {"from_target": "from", "to_target": "forms", "template": "sentence"}
 def load_released(folder: Path) -> Wordings:
     """Read the wordings from a folder of the release.
 
-    Raises ``UsageProblem`` if a file is missing, and a ``BadInput`` that names file and key if a
-    key is missing. Raises what ``load`` raises about a wording.
+    Raises ``UsageProblem`` if a file is missing, ``BadInput`` if a file isn't one of the release,
+    and what ``load`` raises about a wording.
     """
-    by_pronoun = {
-        pronoun: _prompt(_released(folder / f"prompt1_{pronoun}.yml"), "pronoun", "generation")
-        for pronoun in ("she", "he")
-    }
-    revision = _released(folder.parent / "revision.yml")
-    filtering = _released(folder.parent / "filtering.yml")
+    revision = folder.parent / "revision.yml"
     content = {
-        "generate": by_pronoun["she"],
-        "generate_he": by_pronoun["he"],
+        "generate": _prompts(folder / "prompt1_she.yml", "pronoun", "generation")[0],
+        "generate_he": _prompts(folder / "prompt1_he.yml", "pronoun", "generation")[0],
         # One released wording has the forms of *he* where the paper (App. D, Table 6) has a
         # placeholder.
         "revise": [
-            _prompt(revision, "forms", "revision", name).replace(_FORMS["he"], "{forms}")
-            for name in _part(revision, "revision")
+            prompt.replace(_FORMS["he"], "{forms}")
+            for prompt in _prompts(revision, "forms", "revision")
         ],
-        "convert": _prompt(revision, "forms", "conversion"),
-        "judge": _prompt(filtering, "forms", "filters", "is_likely"),
+        "convert": _prompts(revision, "forms", "conversion")[0],
+        "judge": _prompts(folder.parent / "filtering.yml", "forms", "filters")[0],
     }
     return toml_file.checked(Wordings, content, f"prompts {folder}")
 
 
-def _released(path: Path) -> tuple[str, Any]:
-    """Return what messages call a YAML file, and the file's content."""
+def _prompts(file: Path, target: str, key: str) -> list[str]:
+    """Return the wordings under a key with our placeholders; ``target`` is that of the pronoun."""
     import yaml
 
-    path = path.parent.resolve() / path.name
-    what = f"prompts {path}"
+    path = file.parent.resolve() / file.name
+    what, names = f"prompts {path}", _OURS | {"target_word": target}
+    text = read_text(path, what, "give a folder of the release, use-5")
     try:
-        return what, yaml.safe_load(read_text(path, what, "give a folder of the release, use-5"))
-    except (yaml.YAMLError, ValueError) as e:  # ValueError: an invalid date
-        raise BadInput(what, f"is not valid YAML: {' '.join(str(e).split())}") from e
-
-
-def _part(file: tuple[str, Any], *place: str, kind: type = dict) -> Any:
-    """Return the value at a path of keys.
-
-    Raises ``BadInput`` if it is missing or of another kind.
-    """
-    what, part = file
-    for key in place:
-        part = part.get(key) if isinstance(part, dict) else None
-    if not part or not isinstance(part, kind):
-        name = ".".join(map(str, place))
-        raise BadInput(what, f"{name} is missing", "expected a file of the release")
-    return part
-
-
-def _prompt(file: tuple[str, Any], target: str, *place: str) -> str:
-    """Return a wording with our placeholders; ``target`` replaces ``{target_word}``."""
-    names = _OURS | {"target_word": target}
-    text = _part(file, *place, "prompt", kind=str)
-    return re.sub(r"\{(\w+)\}", lambda m: f"{{{names.get(m[1], m[1])}}}", text)
+        part = yaml.safe_load(text)[key]
+        first, *others = [part] if "prompt" in part else part.values()
+        texts = [one["prompt"] for one in (first, *others)]
+        return [re.sub(r"\{(\w+)\}", lambda m: f"{{{names.get(m[1], m[1])}}}", t) for t in texts]
+    except (yaml.YAMLError, ValueError, LookupError, TypeError, AttributeError) as e:
+        raise BadInput(what, f"{key} of UnStereoEval's release can't be read from it") from e

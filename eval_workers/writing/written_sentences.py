@@ -22,14 +22,10 @@ from typing import Literal, get_args
 from plumbline.eval_workers.chat.replies import sentences
 from plumbline.eval_workers.chat.requests import Pronoun, Reply
 from plumbline.eval_workers.chat.session import Ask
+from plumbline.eval_workers.pairs.pronouns.pronoun_templates import GENDERS
 from plumbline.eval_workers.writing.build_spec import BuildSpec
 
 PRONOUNS: tuple[Pronoun, ...] = get_args(Pronoun)
-#: Pronoun of a request -> all its forms.
-FORMS: dict[str, tuple[str, ...]] = {
-    "she": ("she", "her", "hers", "herself"),
-    "he": ("he", "him", "his", "himself"),
-}
 #: Sentences are near-duplicates if the Jaccard similarity of their words is at least this; all
 #: gendered pronouns count as one word.
 NEAR = 0.8
@@ -38,7 +34,6 @@ _SURPLUS = "is more than was asked for"
 _WORD = re.compile(r"[^\W_]+")
 _ENDS = re.compile(r"[.!?…][\"'”’»)\]]*$")
 _FEWEST_WORDS = 3
-_GENDERED = {form for forms in FORMS.values() for form in forms}
 
 Fate = Literal["keep", "revise", "reject"]
 
@@ -67,10 +62,6 @@ class Written:
     rejected: dict[WrittenSentence, str] = field(default_factory=dict)
     n_in: int = 0
     n_revised: int = 0
-
-    def balances(self) -> bool:
-        """Return True if every sentence that was read is counted exactly once."""
-        return self.n_in == len(self.kept) + len(self.rejected) + self.n_revised
 
 
 async def write(word: str, spec: BuildSpec, ask: Ask) -> Written:
@@ -181,12 +172,12 @@ def check(
         return "reject", problem
     if not has_word(sentence, word):
         return "revise", "lacks the word"
-    words = set(_words(sentence))
-    if not words & set(FORMS[pronoun]):
+    genders = {GENDERS[word] for word in _words(sentence) if word in GENDERS}
+    if GENDERS[pronoun] not in genders:
         return "revise", "lacks the pronoun"
     if max_words is not None and n_words(sentence) > max_words:
         return "reject", f"has more than {max_words} words"
-    if words & (_GENDERED - set(FORMS[pronoun])):
+    if len(genders) > 1:
         return "reject", "holds a pronoun of the other gender"
     problem = repeats(sentence, others)
     return ("reject", problem) if problem else ("keep", "")
@@ -252,7 +243,7 @@ def repeats(sentence: str, others: Sequence[str]) -> str:
 
 
 def _key(sentence: str) -> list[str]:
-    return ["<pronoun>" if word in _GENDERED else word for word in _words(sentence)]
+    return ["<pronoun>" if word in GENDERS else word for word in _words(sentence)]
 
 
 def _words(sentence: str) -> list[str]:

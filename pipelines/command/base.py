@@ -9,7 +9,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, fields
-from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar, dataclass_transform
@@ -104,13 +103,6 @@ class Context:
 
         with progress(name):
             return work(*given)
-
-    def retried(self, name: str, work: Callable[..., _Result], *given: Any) -> _Result:
-        """Do a stage, and retry it after a transient error."""
-        from plumbline.pipelines.command.failures import with_retries
-
-        result: _Result = self.stage(name, with_retries, partial(work, *given))
-        return result
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)
@@ -240,8 +232,27 @@ def execute_on(store: Store | None, command: Command) -> Done:
     }
     wrote = [table for table, held in units.items() if run_id in {unit.run_id for unit in held}]
     deleted = to_make_again(after.out_of_date, before.out_of_date)
-    said = [*done.said, *(WARNING + line for line in deleted)]
+    rejected = _rejected(store, run_id) if "reject" in wrote else ()
+    said = [*done.said, *(WARNING + line for line in (*rejected, *deleted))]
     return dataclasses.replace(done, said=said, wrote=wrote)
+
+
+_REJECTED = """
+SELECT stage, count(*) AS n, first(
+    concat_ws(': ', concat_ws(', row ', source_file, source_row), reason)
+    ORDER BY subject, source_file, source_row
+) AS first
+FROM reject WHERE run_id = $run_id GROUP BY stage ORDER BY stage
+"""
+
+
+def _rejected(store: Store, run_id: str) -> Iterator[str]:
+    """Yield a line for each stage in which the run rejected rows of its input."""
+    from plumbline.warehouse.query.connection import rows_of
+
+    for row in rows_of(store, _REJECTED, {"run_id": run_id}):
+        n = f"{row['n']:,} row{'s' * (row['n'] > 1)} rejected"
+        yield f"{n}: table `reject`, stage `{row['stage']}`; first: {row['first']}"
 
 
 def values_of(command: Command) -> dict[str, object]:

@@ -33,7 +33,7 @@ from plumbline.warehouse.text.escape import say
 #: Options of every command: type, default and help. A command may define its own instead.
 _GENERAL: dict[str, tuple[Any, Any, str]] = {
     "dry_run": (bool, False, "Show what would be done and what it would cost; write nothing."),
-    "config": (Path | None, None, "TOML file with any of these options."),
+    "config": (Path | None, None, "Settings file (TOML); its values override variables."),
     "format": (Literal["table", "json", "csv"], "table", "Format of the result."),
 }
 
@@ -72,9 +72,8 @@ def _keyword(
 
 
 def _general_options(kind: type[Command]) -> list[str]:
-    """Return a command's general options; a command with its own `--conf` has no `--config`."""
+    """Return a command's general options, without those that it defines itself."""
     left_out = {p.name for p in parameters(kind)}
-    left_out |= {"config"} if "conf" in left_out else set()
     left_out |= set() if has_plan(kind) else {"dry_run"}
     return [name for name in _GENERAL if name not in left_out]
 
@@ -88,7 +87,8 @@ def function_of(kind: type[Command]) -> Callable[..., None]:
             return
         given = {name: values.pop(name) for name in general}
         typed = {n: v for n, v in values.items() if v is not None and _is_typed(ctx, n)}
-        command = made(kind, typed, given.get("config"), here(kind, typed.get("conf")))
+        config = given.get("config") or typed.get("config")
+        command = made(kind, typed, here(kind, config))
         form = given.get("format", "table")
         if given.get("dry_run"):
             command.check()

@@ -1,11 +1,9 @@
-"""Retry after transient errors, and collect the errors of models so that the others go on."""
+"""Tell transient errors, and collect the errors of models so that the others go on."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TypeVar
 
 from plumbline.warehouse.errors import (
     BadInput,
@@ -16,10 +14,6 @@ from plumbline.warehouse.errors import (
     is_outage,
 )
 from plumbline.warehouse.text.escape import say
-
-#: How often a stage is tried after transient errors, and the seconds between two tries.
-TRIES, DELAY_S = 3, 5.0
-_Result = TypeVar("_Result")
 
 
 class ShardsFailed(BadInput):
@@ -36,22 +30,6 @@ def may_pass(error: BaseException | None) -> bool:
     """
     is_final = isinstance(error, (UsageProblem, MissingComponent))
     return not is_final and is_outage(error)
-
-
-def with_retries(work: Callable[[], _Result]) -> _Result:
-    """Call ``work``, and retry after transient errors, ``TRIES`` times in all.
-
-    >>> with_retries(lambda: "done")
-    'done'
-    """
-    for _ in range(TRIES - 1):
-        try:
-            return work()
-        except Exception as e:
-            if not may_pass(e):
-                raise
-        time.sleep(DELAY_S)
-    return work()
 
 
 class Failures:

@@ -1,22 +1,19 @@
-"""Checked field types, options and plan rows that several commands share."""
+"""Checked field types and options that several commands share."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
+from typing import Annotated, Any, ClassVar, TypeAlias
 
 from pydantic import AfterValidator, Field
 from pydantic.dataclasses import dataclass
 
-from plumbline.pipelines.command.base import On, Row, planned
+from plumbline.pipelines.command.base import DEFAULT_WAREHOUSE, On
 from plumbline.warehouse.options import STRICT
 from plumbline.warehouse.paths import Address, check_input, check_output
-
-if TYPE_CHECKING:
-    from plumbline.warehouse.storage.store import Store
 
 
 def _read(path: Path, **allowed: bool) -> Path:
@@ -70,6 +67,21 @@ class DataOption:
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
+class OutOption:
+    """The option for the directory of everything that is written, by default also the warehouse."""
+
+    out: Annotated[
+        OutputDirectory, Field(description="Directory for everything that is written.")
+    ] = Path("out")
+
+    @classmethod
+    def usual(cls, given: Mapping[str, object]) -> Mapping[str, object]:
+        """Return a warehouse inside ``out``, if that is given."""
+        out = given.get("out")
+        return {"warehouse": Path(str(out)) / DEFAULT_WAREHOUSE.name} if out else {}
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
 class ContrastOption:
     """The option for the contrast along which words lean."""
 
@@ -105,14 +117,3 @@ class CorpusName:
         """Return `Done`'s ``query`` and ``params`` that select the corpus's rows in a table."""
         query = f"FROM {table} WHERE corpus = $corpus ORDER BY {order}"
         return {"query": query, "params": {"corpus": self.corpus}}
-
-
-def lookup_rows(store: Store | None, names: Iterable[str]) -> Iterator[Row]:
-    """Yield plan rows: documents to look through. CORPUS:SOURCE counts the whole corpus."""
-    from plumbline.jobs.counting.corpus_lookup import corpus_row
-
-    assert store is not None, "only commands that make a warehouse can plan without one"
-    corpora = set(store.read("corpus")["corpus"].to_pylist())
-    for name in names:
-        row = corpus_row(store, name if name in corpora else name.partition(":")[0])
-        yield planned(name, "documents to look through", row["n_documents"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
@@ -12,9 +12,6 @@ from pydantic.fields import FieldInfo
 
 from plumbline.pipelines.command.base import Command, On
 from plumbline.warehouse.paths import address
-
-#: The help leaves out upper bounds above this.
-_MANY = 1_000_000_000
 
 
 @dataclass(frozen=True)
@@ -90,25 +87,4 @@ def _declared(kind: type[Command]) -> Iterator[Parameter]:
         _, *marks = get_args(hints[name])
         described = [m.description for m in marks if isinstance(m, FieldInfo) and m.description]
         on = next((m for m in reversed(marks) if isinstance(m, On)), On())
-        about = " ".join(filter(None, (described[-1], bounds(marks))))
-        yield Parameter(name, plain[name], getattr(kind, name, ...), about, on)
-
-
-def bounds(marks: Sequence[object]) -> str:
-    """Describe a number's bounds; leave out an upper bound above ``_MANY``.
-
-    >>> from pydantic import Field
-    >>> bounds([Field(ge=1, le=9)]), bounds([Field(gt=0)]), bounds([Field(ge=1, le=2**63 - 1)])
-    ('(1 to 9)', '(more than 0)', '(at least 1)')
-    """
-    known: dict[str, Any] = {}
-    for mark in marks:
-        for bound in mark.metadata if isinstance(mark, FieldInfo) else ():
-            known |= {n: getattr(bound, n) for n in ("ge", "gt", "le", "lt") if hasattr(bound, n)}
-    if known.get("le", 0) > _MANY:
-        del known["le"]
-    if {"ge", "le"} <= known.keys():
-        return f"({known['ge']:,} to {known['le']:,})"
-    words = {"ge": "at least", "gt": "more than", "le": "at most", "lt": "less than"}
-    ends = [f"{words[name]} {value:,}" for name, value in known.items()]
-    return f"({', '.join(ends)})" if ends else ""
+        yield Parameter(name, plain[name], getattr(kind, name, ...), described[-1], on)

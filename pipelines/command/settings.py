@@ -1,13 +1,12 @@
 """The values of a command's options, and where each came from.
 
 The first of these that has a value wins: the command line, the file of `--config`, an environment
-variable, the settings file, the class's default. An empty string in a file or variable counts as
-missing. `plumbline doctor --settings COMMAND` shows each value with its source.
+variable, the settings file, the class's default. Both files have the same form. An empty string in
+a file or variable counts as missing.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -44,19 +43,14 @@ Values = Mapping[str, Value]
 def made(
     kind: type[Made],
     given: Mapping[str, object],
-    config: Path | None = None,
     weaker: Values | None = None,
 ) -> Made:
-    """Make a command; ``given`` values override those of a TOML file, which override ``weaker``.
+    """Make a command; ``given`` values override ``weaker`` ones.
 
-    Raises ``UsageProblem``, with the source, for a value that the command can't take, and the
-    errors of reading the file.
+    Raises ``UsageProblem``, with the source, for a value that the command can't take.
     """
     known = {p.name: p for p in all_fields(kind)}
-    configured = read(config, f"config {config}") if config else {}
-    values = {**(weaker or {})}
-    values |= {n: Value(v, f"config {config}") for n, v in configured.items() if v != ""}
-    values |= {n: Value(v) for n, v in given.items()}
+    values = {**(weaker or {}), **{n: Value(v) for n, v in given.items()}}
     fields, source = dict[str, Any](), ""
     try:
         for name, one in values.items():
@@ -78,25 +72,31 @@ def made(
 
 def here(
     kind: type[Command],
-    conf: str | Path | None = None,
+    config: str | Path | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> dict[str, Value]:
-    """Return the values that the settings file and the environment give a command.
+    """Return the values that settings files and the environment give a command.
 
-    ``conf`` is the path of the settings file. Raises ``BadInput`` for a file that is not TOML,
-    ``UsageProblem`` for a missing file or an unknown name.
+    ``config`` is the path of the file of `--config`. Raises ``BadInput`` for a file that is not
+    TOML, ``UsageProblem`` for a missing file or an unknown name.
     """
-    environment = os.environ if environment is None else environment
-    usual = DEFAULT_FILE if Path(DEFAULT_FILE).is_file() else ""
-    file = str(conf or environment.get("PLUMBLINE_CONF") or usual)
-    content = read(Path(file), f"settings file {file}") if file else {}
+    values = dict(_of_file(kind, DEFAULT_FILE)) if Path(DEFAULT_FILE).is_file() else {}
+    values |= _of_environment(kind, os.environ if environment is None else environment)
+    return values | (dict(_of_file(kind, str(config))) if config else {})
+
+
+def _of_file(kind: type[Command], file: str) -> Iterator[tuple[str, Value]]:
+    """Yield a command's values in a settings file; its top sets `data` and `warehouse` for all."""
+    content = read(Path(file), f"settings file {file}")
     _check(content, file)
     table = _table(kind, content, file)
     where = "" if kind.at_top else f" [{_dotted(kind)}]"
     _refuse_unknown(table, [p.name for p in all_fields(kind)], f"{file}{where}: ")
-    values = dict(_places(kind, content, file, environment))
-    values |= {name: Value(value, file) for name, value in table.items() if value != ""}
-    return values | dict(_of_environment(kind, environment))
+    for p in parameters(kind):
+        is_place = p.name == "data" or (p.name == "warehouse" and p.default == Command.warehouse)
+        if is_place and isinstance(content.get(p.name), str):
+            table.setdefault(p.name, content[p.name])
+    yield from ((name, Value(value, file)) for name, value in table.items() if value != "")
 
 
 def _dotted(kind: type[Command]) -> str:
@@ -143,27 +143,6 @@ def _refuse_unknown(names: Iterable[str], known: Iterable[str], where: str) -> N
             raise UsageProblem(f"{where}key {name!r}", "is unknown", fix)
 
 
-def _places(
-    kind: type[Command], content: Mapping[str, Any], file: str, environment: Mapping[str, str]
-) -> Iterator[tuple[str, Value]]:
-    """Yield values that a settings file's top sets for all commands: `data`, `warehouse`, `out`.
-
-    PLUMBLINE_OUT overrides `out`, which moves the paths that are in out/ by default, except those
-    that depend on another option.
-    """
-    out = Value(content.get("out"), file)
-    if given := environment.get("PLUMBLINE_OUT"):
-        out = Value(given, "PLUMBLINE_OUT")
-    dependent = kind.usual({"out": ""})
-    for p in parameters(kind):
-        inside = p.default.parts if isinstance(p.default, Path) else ()
-        if out.value and inside[1:] and inside[0] == "out" and p.name not in dependent:
-            yield p.name, Value(str(Path(str(out.value), *inside[1:])), out.source)
-        is_place = p.name == "data" or (p.name == "warehouse" and p.default == Command.warehouse)
-        if is_place and isinstance(content.get(p.name), str) and content[p.name]:
-            yield p.name, Value(content[p.name], file)
-
-
 def _of_environment(
     kind: type[Command], environment: Mapping[str, str]
 ) -> Iterator[tuple[str, Value]]:
@@ -175,25 +154,3 @@ def _of_environment(
             with suppress(ValidationError):  # `made` reports the text, with the variable's name
                 value = TypeAdapter(p.kind).validate_python(value)
             yield p.name, Value(value, variable)
-
-
-def shown(name: str, conf: str | None) -> Iterator[str]:
-    """Yield every option of a command as TOML, with its meaning and source as comments.
-
-    Options without a value are commented out, as are defaults that depend on other options.
-    Raises ``UsageProblem`` for an unknown command.
-    """
-    kind = class_of(name)
-    values = here(kind, conf)
-    usual = kind.usual({name: one.value for name, one in values.items()})
-    if not kind.at_top:
-        yield f"[{_dotted(kind)}]"
-    for p in parameters(kind):
-        default = Value(usual.get(p.name, p.default), "default")
-        one = values.get(p.name, default)
-        yield f"# {p.about} [{one.source}]"
-        value = p.value(one.value)
-        is_set = value not in (None, ...)
-        text = json.dumps(value, ensure_ascii=False, default=str) if is_set else ""
-        is_fixed = is_set and (p.name in values or p.name not in usual)
-        yield f"{'' if is_fixed else '# '}{p.name} = {text}".rstrip()

@@ -13,14 +13,10 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated
 from urllib.parse import urlsplit
 
-from pydantic import Field
-
-from plumbline.pipelines.command.base import Command, Context, Done, On, Row
+from plumbline.pipelines.command.base import Command, Context, Done, Row
 from plumbline.pipelines.command.fields import DataOption
-from plumbline.pipelines.command.settings import shown
 from plumbline.pipelines.environment_errors import EXTRA_OF, one_line
 from plumbline.warehouse.errors import MissingComponent
 from plumbline.warehouse.paths import address
@@ -41,24 +37,13 @@ class Doctor(DataOption, Command):
     Installs, fetches and writes nothing, and never shows a key's value. Only what a line names is
     limited if it is `absent`. If anything is `missing`, the pipeline can't run: status 4.
 
-    --settings 'corpus count' prints that command's options as TOML: meaning, value and origin.
-
     Example: plumbline doctor
     """
 
     opens_warehouse = False
     records = False
 
-    settings: Annotated[
-        str,
-        Field(description="Instead print this command's options, and where each came from."),
-        On(metavar="COMMAND"),
-    ] = ""
-    conf: Annotated[str, Field(description="Settings file (TOML).")] = ""
-
     def run(self, context: Context) -> Done:
-        if self.settings:
-            return Done(said=list(shown(self.settings, self.conf or None)))
         rows = [probed(self, what) for what in PROBES]
         lacking = ", ".join(str(row["what"]) for row in rows if row["status"] == "missing")
         if not lacking:

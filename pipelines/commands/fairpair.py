@@ -153,7 +153,7 @@ class FairpairRun(FairPairSpec, Command):
             with failures.collected(target.model):
                 steps.write_prompts(store, name, rows, context.run_id)
                 work = (steps.draw, store, name, target, self, context.run_id)
-                one = context.retried(f"sample {target.model}", *work)
+                one = context.stage(f"sample {target.model}", *work)
                 keys = one.model_key, one.sampling_key
                 sampled.append(measured(context, self, name, keys, chosen))
                 drawn.append(one)
@@ -227,11 +227,9 @@ def _drawn_lines(drawn: SampleCounts) -> Iterator[str]:
         f"{drawn.probe_set} by {drawn.model}, key {drawn.model_key}: {drawn.n_samples:,} samples, "
         f"{drawn.n_new:,} new"
     )
-    sides = f"of {drawn.n_texts:,} sides of prompts"
-    if drawn.n_rejected:
-        yield f"  {drawn.n_rejected:,} {sides} could not be continued (table `reject`)"
     if drawn.n_alike:
-        yield f"  {drawn.n_alike:,} {sides} have samples that hardly differ"
+        sides = f"{drawn.n_alike:,} of {drawn.n_texts:,} sides of prompts"
+        yield f"  {sides} have samples that hardly differ"
 
 
 _MEANS = ("bias_b", "variability_pg", "variability_gp")

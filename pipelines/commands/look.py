@@ -10,8 +10,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from plumbline.pipelines.command.base import DEFAULT_WAREHOUSE, WARNING, Command, Context, Done, On
-from plumbline.pipelines.command.fields import DataOption, OutputDirectory
+from plumbline.pipelines.command.base import WARNING, Command, Context, Done, On
+from plumbline.pipelines.command.fields import DataOption, OutOption, OutputDirectory
 from plumbline.warehouse.errors import BadInput, Interrupted
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
@@ -33,7 +33,7 @@ ORDER BY list_position($samples, benchmark);"""
 _FAIRPAIR = {"n": 8, "max_new_tokens": 64, "n_permutations": 199, "n_resamples": 300}
 
 
-class Look(DataOption, Command):
+class Look(DataOption, OutOption, Command):
     """Look at a model: which sentences it prefers, what it assumes, and how it continues texts.
 
     Scores 300 pairs, always the same, of each released set: under --data (a clone of UnStereoEval
@@ -58,13 +58,6 @@ class Look(DataOption, Command):
     warehouse: Annotated[
         Path, Field(description="Warehouse of the results."), On(metavar="DIRECTORY")
     ] = Path("out/look/warehouse")
-
-    @classmethod
-    def usual(cls, given: Mapping[str, object]) -> Mapping[str, object]:
-        """Return a warehouse inside ``out``, if that is given."""
-        if "out" not in given:
-            return {}
-        return {"warehouse": Path(str(given["out"])) / DEFAULT_WAREHOUSE.name}
 
     def sets(self, data: Path | None) -> list[str]:
         """Return the released sets under ``data``."""
@@ -157,10 +150,8 @@ class Look(DataOption, Command):
 
         sample = replace(parsed, pairs=drawn(parsed.pairs, self.n))
         done = benchmarks.replace_benchmark(store, f"look-{name}-{self.n}", sample, path, run_id)
-        line = f"{done.benchmark}: {done.n_pairs:,} of {len(parsed.pairs):,} pairs of {name}"
-        if done.n_rejects:
-            line += f"; {done.n_rejects:,} rows can't be used (table `reject`)"
-        return done.benchmark, line
+        n_pairs = f"{done.n_pairs:,} of {len(parsed.pairs):,}"
+        return done.benchmark, f"{done.benchmark}: {n_pairs} pairs of {name}"
 
 
 def _places(store: Store, samples: Mapping[str, str], key: str, has_scores: bool) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -14,7 +14,6 @@ from plumbline.eval_workers.models.local.source import is_ngram
 from plumbline.eval_workers.models.model_options import OF_SCORES
 from plumbline.pipelines import environment_errors
 from plumbline.pipelines.command.base import (
-    DEFAULT_WAREHOUSE,
     WARNING,
     Command,
     Context,
@@ -24,13 +23,12 @@ from plumbline.pipelines.command.base import (
     execute_on,
     planned,
 )
-from plumbline.pipelines.command.failures import ShardsFailed, with_retries
-from plumbline.pipelines.command.settings import Value, Values, here, made
+from plumbline.pipelines.command.failures import ShardsFailed
+from plumbline.pipelines.command.settings import here, made
 from plumbline.pipelines.commands.corpus.counting_corpora import Count
 from plumbline.pipelines.pipeline_plan import CorpusPlan, ModelPlan, PipelineOptions, make_plan
 from plumbline.warehouse.errors import BadInput, ModelChanged, UsageProblem, disk_problems
 from plumbline.warehouse.input.shards import expand_shards
-from plumbline.warehouse.paths import address
 from plumbline.warehouse.steps.runner import NothingUsed
 from plumbline.warehouse.storage.locks import lock, sole
 from plumbline.warehouse.storage.store import Store
@@ -63,26 +61,8 @@ class Pipeline(PipelineOptions, Command):
     at_top = True
     without = (
         *("revision", "batch_tokens", "bos", "base_url", "concurrency", "adapter"),
-        *("tensor_parallel", "quantisation", "text_form", "pll", "chat", "per_token", "family"),
+        *("tensor_parallel", "quantisation", "text_form", "pll", "chat", "per_token"),
     )
-
-    @classmethod
-    def usual(cls, given: Mapping[str, object]) -> Mapping[str, object]:
-        """Return a warehouse inside a given ``out``, or an ``out`` next to a given warehouse.
-
-        Two warehouses in one directory don't share an ``out``.
-        """
-        if "out" in given:
-            return {"warehouse": Path(str(given["out"])) / DEFAULT_WAREHOUSE.name}
-        if "warehouse" not in given:
-            return {}
-        place = Path(str(given["warehouse"]))
-        if address(str(place)):
-            place = Path(place.name)
-        if not place.name:
-            return {}
-        is_usual = place.name == DEFAULT_WAREHOUSE.name and place != Path(place.name)
-        return {"out": place.parent if is_usual else place.with_name(f"{place.name}-out")}
 
     def check(self) -> None:
         """Raise the errors of the input that can be detected before the first part runs."""
@@ -96,9 +76,8 @@ class Pipeline(PipelineOptions, Command):
         from plumbline.eval_workers.pairs.benchmarks import default_source
 
         plan = make_plan(self)
-        for corpus in plan.corpora:
-            if corpus.patterns:
-                expand_shards(corpus.patterns)
+        if plan.corpus and plan.corpus.patterns:
+            expand_shards(plan.corpus.patterns)
         for name in plan.benchmarks:
             path = None if self.has_built(name) else default_source(name, self.data or "")
             if path is not None and not path.exists():
@@ -122,7 +101,7 @@ class Pipeline(PipelineOptions, Command):
         """Yield a row for each model and each stage. Raises if a model can't be loaded."""
         for model in make_plan(self).models:
             if not model.preset:
-                with_retries(lambda m=model: open_backend(m.location, m.options).identity)  # type: ignore[misc]
+                _ = open_backend(model.location, model.options).identity
                 yield planned(model.name, "can be loaded", None)
         for number, stage in enumerate(Parts(self, store).all(), 1):
             yield planned(f"stage {number}", stage.doing, None, "", stage.on)
@@ -133,7 +112,7 @@ class Pipeline(PipelineOptions, Command):
             parts = Parts(self, store)
             parts.do(parts.all())
         report = parts.results["report"]
-        is_demo = any(corpus.world for corpus in parts.plan.corpora)
+        is_demo = parts.plan.corpus is not None and not parts.plan.corpus.patterns
         own_text = "plumbline pipeline --corpus SHARDS --model train:small"
         return Done(
             said=report.said,
@@ -162,9 +141,9 @@ class Pipeline(PipelineOptions, Command):
 
 
 def run_here(name: str, store: Store, command: Command) -> Done:
-    """Run a command, and retry it after a transient error."""
+    """Run a command; show the elapsed time if it takes long."""
     with progress(name):
-        return with_retries(partial(execute_on, store, command))
+        return execute_on(store, command)
 
 
 class Parts:
@@ -209,17 +188,16 @@ class Parts:
         return [*self.corpus(), *self.evaluate(), *self.report()]
 
     def corpus(self) -> list[Stage]:
-        """Return the stages that count corpora, and import, constrain and write benchmarks."""
+        """Return the stages that count the corpus, and import, constrain and write benchmarks."""
         stages = []
-        for corpus in self.plan.corpora:
-            name, world = corpus.name, corpus.world
-            if world:
+        if corpus := self.plan.corpus:
+            name = corpus.name
+            if not corpus.patterns:
                 size = f"{self.options.demo_tokens / 1e6:.2g} million words"
                 doing = f"Writing a made-up text of {size} with known gender leans"
-                options = {"world": world, "tokens": self.options.demo_tokens}
+                options: dict[str, object] = {"tokens": self.options.demo_tokens}
                 options |= {"seed": self.options.seed, "out": self.options.out / "corpora"}
-                write = partial(self._do, "corpus demo", name, **options)
-                stages.append(Stage(doing, write))
+                stages.append(Stage(doing, partial(self._do, "corpus demo", name, **options)))
             doing = "Counting which words stand near she and near he"
             n_shards = len(expand_shards(corpus.patterns)) if corpus.patterns else 0
             on = f"{name}: {n_shards:,} shard{'s' * (n_shards != 1)}" if n_shards else name
@@ -228,7 +206,8 @@ class Parts:
             doing = "Collecting sentence pairs that differ in gender alone"
             has_built = self.options.has_built
             ons = [f"{b} ({'built' if has_built(b) else 'import'})" for b in self.plan.benchmarks]
-            ons += [f"{b} (write, words of {of})" for b, of in self.plan.offline.items()]
+            if corpus and self.plan.offline:
+                ons.append(f"{self.plan.offline} (write, words of {corpus.name})")
             stages.append(Stage(doing, self._make_pairs, ", ".join(ons)))
         return stages
 
@@ -269,11 +248,9 @@ class Parts:
         """Run a command on ``about``; keep its result. Raises ``Done.failed``."""
         return self._done(f"{name} {about}".rstrip(), self._made(class_of(name), **given))
 
-    def _made(
-        self, kind: type[Command], weakest: Values | None = None, /, **given: object
-    ) -> Command:
-        values = {**(weakest or {}), **here(kind, self.options.conf or None)}
-        return made(kind, {**given, "warehouse": self.options.warehouse}, None, values)
+    def _made(self, kind: type[Command], **given: object) -> Command:
+        values = here(kind, self.options.config)
+        return made(kind, {**given, "warehouse": self.options.warehouse}, values)
 
     def _done(self, name: str, command: Command) -> Done:
         self.results[name] = done = self._run(name, self.store, command)
@@ -290,11 +267,7 @@ class Parts:
         shards = corpus.patterns or tuple(self.results[f"corpus demo {name}"].files)
         given = {"shards": shards, "corpus": name, "master": self.options.master or None}
         try:
-            (row,) = self._do("corpus count", name, **given).rows
-            if n_rejected := row["n_rejected"]:
-                n_all = row["n_documents"] + n_rejected
-                line = f"{name}: {n_rejected:,} of {n_all:,} documents rejected (table `reject`)"
-                say(line, err=True)
+            self._do("corpus count", name, **given)
         except BadInput as e:
             rows = self.store.read("corpus", corpus=name).to_pylist()
             if not rows or not (rows[0]["n_shards"] and rows[0]["n_shards_failed"]):
@@ -310,32 +283,23 @@ class Parts:
         for name in self.plan.benchmarks:
             if not self.options.has_built(name):
                 self._do("benchmark import", name, names=(name,), data=self.options.data)
-            for corpus in self.plan.corpora:
-                self._constrain(name, corpus.name)
-        for name, of_corpus in self.plan.offline.items():
-            self._write(name, of_corpus)
+            if corpus := self.plan.corpus:
+                fields = {"corpus": corpus.name, "benchmark": (name,)}
+                fields |= {"contrast": self.options.contrast}
+                self._do("benchmark constrain", f"{name} by {corpus.name}", **fields)
+        if self.plan.corpus and self.plan.offline:
+            self._write(self.plan.offline, self.plan.corpus)
 
-    def _constrain(self, name: str, by: str) -> None:
-        fields = {"corpus": by, "benchmark": (name,), "contrast": self.options.contrast}
-        self._do("benchmark constrain", f"{name} by {by}", **fields)
-
-    def _write(self, name: str, by: str) -> None:
-        """Write a benchmark from fixed frames around words of the corpus ``by``.
-
-        Samples seed words for every corpus, to know whether the benchmark's words hardly lean in
-        each of them.
-        """
-        n_words = min(50, *(self._seed_words(corpus) for corpus in self.plan.corpora))
+    def _write(self, name: str, corpus: CorpusPlan) -> None:
+        """Write a benchmark from fixed frames around words that hardly lean in the corpus."""
+        n_words = min(50, self._seed_words(corpus))
         options = self.options
         fields = {"contrast": options.contrast, "seed": options.seed, "max_words": 12}
-        fields |= {"warehouse": options.warehouse, "out": options.out / "benchmarks" / name}
-        fields |= {"name": name, "corpus": by, "n_words": n_words, "offline": True}
+        fields |= {"warehouse": options.warehouse, "name": name, "corpus": corpus.name}
+        fields |= {"n_words": n_words, "offline": True}
         write = made(class_of("benchmark build"), fields)  # its settings are for chat models
         write.check()
         self._done(f"benchmark build {name}", write)
-        for corpus in self.plan.corpora:
-            if corpus.name != by:
-                self._constrain(name, corpus.name)
 
     def _seed_words(self, corpus: CorpusPlan) -> int:
         """Store all words that hardly lean as seed words; return how many.
@@ -346,14 +310,15 @@ class Parts:
         from plumbline.jobs.seed_words.vocabulary import UNCHECKED
 
         checks = set(self.store.read("vocabulary", corpus=corpus.name)["checks"].to_pylist())
-        any_language = not corpus.world and checks <= {UNCHECKED}
+        any_language = bool(corpus.patterns) and checks <= {UNCHECKED}
         fields = {"corpus": corpus.name, "seed": self.options.seed, "n": 0}
         fields |= {"contrast": self.options.contrast, "any_language": any_language}
         return len(self._do("corpus words", corpus.name, **fields).rows)
 
     def _train(self, model: ModelPlan) -> None:
         """Train a small model on its corpus."""
-        (corpus,) = (c for c in self.plan.corpora if c.name == model.corpus)
+        corpus = self.plan.corpus
+        assert corpus is not None, "the plan has no model to train without a corpus"
         ledger = self.store.read("corpus_shard", corpus=corpus.name).to_pylist()
         counted = {Path(row["shard"]) for row in ledger if row["status"] == "counted"}
         paths = expand_shards(corpus.patterns) if corpus.patterns else sorted(counted)
@@ -373,13 +338,10 @@ class Parts:
         self._do("score", model.name, **given)
 
     def _fairpair(self, model: ModelPlan) -> None:
-        usual = {**self.plan.fairpair, "seed": self.options.seed}
-        weakest = {name: Value(value, "default") for name, value in usual.items()}
-        given = {**_loading(model), "probe_set": self.plan.probe_set}
-        given |= {"model": self._location(model), "models": ""}
+        given = {**_loading(model), **self.plan.fairpair, "probe_set": self.plan.probe_set}
+        given |= {"model": self._location(model), "models": "", "seed": self.options.seed}
         del given["base_url"]  # FairPair has its own: the server that writes samples
-        run = self._made(class_of("fairpair run"), weakest, **given)
-        self._done(f"fairpair run {model.name}", run)
+        self._do("fairpair run", model.name, **given)
 
     def _disclosure(self, model: ModelPlan) -> None:
         given = {**_loading(model), "models": None, "data": self.options.data}

@@ -8,12 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
-from pydantic.dataclasses import dataclass
 
 from plumbline.pipelines.command.base import WARNING, Command, Context, Done, On
 from plumbline.pipelines.command.fields import Benchmarks, OutputDirectory, OutputFile
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
-from plumbline.warehouse.options import MOST, STRICT
 from plumbline.warehouse.text.escape import say
 
 #: Texts whose words must be explained by `why` before they are ranked.
@@ -31,35 +29,7 @@ if TYPE_CHECKING:
     from plumbline.warehouse.storage.store import Store
 
 
-@dataclass(frozen=True, kw_only=True, config=STRICT)
-class Narrowed:
-    """Options that limit what is shown to names that match patterns; by default, show all."""
-
-    benchmark: Benchmarks = ()
-    model: Annotated[
-        tuple[str, ...],
-        Field(description="Only models that match, with or without owner: 'pythia-*'; repeatable."),
-        On(repeated=True, metavar="PATTERN"),
-    ] = ()
-    corpus: Annotated[
-        tuple[str, ...],
-        Field(description="Only corpora that match this pattern; repeatable."),
-        On(repeated=True, metavar="PATTERN"),
-    ] = ()
-
-    @property
-    def about(self) -> dict[str, tuple[str, ...]]:
-        """The patterns by kind of name, for ``facts.narrowed``."""
-        return {"benchmark": self.benchmark, "model": self.model, "corpus": self.corpus}
-
-    def facts(self, store: Store) -> Facts:
-        """Return the facts that match the patterns."""
-        from plumbline.pipelines.report import facts
-
-        return facts.narrowed(facts.Facts(store), self.about)
-
-
-class Report(Narrowed, Command):
+class Report(Command):
     """Write the report: a first page with the main answer, and an appendix with everything else.
 
     Two more pages, words.html and pairs.html, search words and sentence pairs. All pages work
@@ -75,44 +45,51 @@ class Report(Narrowed, Command):
     out: Annotated[OutputDirectory, Field(description="Directory of the page and its plots.")] = (
         Path("out/report")
     )
-    at: Annotated[
-        int | None, Field(ge=0, le=MOST, description="Version of the warehouse; default: newest.")
-    ] = None
+    benchmark: Benchmarks = ()
+    model: Annotated[
+        tuple[str, ...],
+        Field(description="Only models that match, with or without owner: 'pythia-*'; repeatable."),
+        On(repeated=True, metavar="PATTERN"),
+    ] = ()
+    corpus: Annotated[
+        tuple[str, ...],
+        Field(description="Only corpora that match this pattern; repeatable."),
+        On(repeated=True, metavar="PATTERN"),
+    ] = ()
 
     def run(self, context: Context) -> Done:
+        from plumbline.pipelines.report.facts import Facts, narrowed
         from plumbline.pipelines.report.plain import answer
         from plumbline.pipelines.report.write import write_report
         from plumbline.warehouse.storage.out_of_date import to_make_again
 
         store = context.store
-        read = store if self.at is None else store.pinned(self.at)
-        by_counts = list(self._ask_first(read))
-        page, first = write_report(read, self.out, about=self.about)
+        about = {"benchmark": self.benchmark, "model": self.model, "corpus": self.corpus}
+        by_counts = list(_ask_first(store, narrowed(Facts(store), about)))
+        page, first = write_report(store, self.out, about=about)
         n_pages, n_plots = (len(list(self.out.rglob(f"*.{kind}"))) for kind in ("html", "vl.json"))
         size = f"{n_pages} pages with {n_plots} charts; open the first in a browser"
-        stale = [WARNING + line for line in to_make_again(read.snapshot().out_of_date)]
+        stale = [WARNING + line for line in to_make_again(store.snapshot().out_of_date)]
         return Done(said=[*answer(first), size, *by_counts, *stale], files=[str(page)])
 
-    def _ask_first(self, store: Store) -> Iterator[str]:
-        """Run `why` on the words that the page may rank; yield a line where that isn't possible.
 
-        An earlier version (`--at`) is not changed.
-        """
-        from plumbline.jobs.evidence.explanation import explain_candidates
+def _ask_first(store: Store, facts: Facts) -> Iterator[str]:
+    """Run `why` on the words that the page may rank; yield a line where that isn't possible."""
+    from plumbline.jobs.evidence.explanation import explain_candidates
 
-        problems = []
-        for row in self.facts(store).query(_TO_ASK):
-            corpus, contrast = row["corpus"], row["contrast"]
-            try:
-                explain_candidates(store, corpus, contrast)
-            except (BadInput, MissingComponent, UsageProblem) as e:
-                problems.append(f"{e.args[0]} {e.args[1]}")
-        if problems:
-            why = "; ".join(dict.fromkeys(problems))
-            yield f"words are ranked over co-occurrences: {why}"
+    problems = []
+    for row in facts.query(_TO_ASK):
+        corpus, contrast = row["corpus"], row["contrast"]
+        try:
+            explain_candidates(store, corpus, contrast)
+        except (BadInput, MissingComponent, UsageProblem) as e:
+            problems.append(f"{e.args[0]} {e.args[1]}")
+    if problems:
+        why = "; ".join(dict.fromkeys(problems))
+        yield f"words are ranked over co-occurrences: {why}"
 
 
-class ReportFigure(Narrowed, Command):
+class ReportFigure(Command):
     """Write a plot of the report for a paper: any width, 8-point type, embedded fonts.
 
     Example: plumbline report figure pd-use-5 --width 3.3 --out pd.svg
@@ -132,19 +109,20 @@ class ReportFigure(Narrowed, Command):
 
     def run(self, context: Context) -> Done:
         from plumbline.pipelines.report import paper
+        from plumbline.pipelines.report.facts import Facts
 
+        facts = Facts(context.store)
         if not self.name:
-            plots = paper.figures(self.facts(context.store))
+            plots = paper.figures(facts)
             return _listed({stem: plot.alt for stem, plot in plots.items()}, "plot")
         form = (self.out.suffix[1:].lower() if self.out else "") or "pdf"
-        facts = self.facts(context.store)
         drawn, *data = paper.figure_files(facts, self.name, form, self.width).items()
         path = paper.write_file(self.out or Path(f"{self.name}.{form}"), drawn[1])
         paths = [paper.write_file(path.with_suffix(end), content) for end, content in data]
         return Done(files=[*map(str, (path, *paths))])
 
 
-class ReportTable(Narrowed, Command):
+class ReportTable(Command):
     """Print a table of the report for a paper: LaTeX (booktabs), Markdown or CSV.
 
     `plumbline report table methods` prints a paragraph for the methods section, from the recorded
@@ -167,9 +145,10 @@ class ReportTable(Narrowed, Command):
 
     def run(self, context: Context) -> Done:
         from plumbline.pipelines.report import paper
+        from plumbline.pipelines.report.facts import Facts
         from plumbline.pipelines.report.model import plain_rows
 
-        facts = self.facts(context.store)
+        facts = Facts(context.store)
         if self.name == _METHODS:
             lines = paper.methods(facts).splitlines()
             if self.format == "latex":

@@ -95,12 +95,6 @@ class Score(ModelOptions, Command):
         failed = failures.error(done)
         return Done(
             rows=[asdict(one) for one in done],
-            said=[
-                f"{WARNING}{one.n_rejected:,} pairs of {one.benchmark} can't be scored by "
-                f"{one.model}: table `reject`"
-                for one in done
-                if one.n_rejected
-            ],
             next="plumbline measure",
             query="FROM scored_pair WHERE list_contains($benchmarks, benchmark) "
             "AND list_contains($keys, model_key) ORDER BY benchmark, model_key, pair_id",
@@ -126,7 +120,7 @@ class Score(ModelOptions, Command):
 
 def _score(context: Context, task: Task, done: list[ScoredBenchmark]) -> None:
     """Score pairs with a model. Raises ``BadInput`` if it can score no pair of a benchmark."""
-    from plumbline.eval_workers.scoring.model_step import describe
+    from plumbline.eval_workers.scoring.model_step import give_name
     from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
     from plumbline.warehouse.steps.runner import NothingUsed
 
@@ -139,7 +133,8 @@ def _score(context: Context, task: Task, done: list[ScoredBenchmark]) -> None:
         done += e.outcomes
         raise
     done += scored
-    describe(context.store, scored[0].model_key, context.run_id, name=task.name)
+    if task.name:
+        give_name(context.store, scored[0].model_key, context.run_id, task.name)
     for result in scored:
         if result.n_rejected and not result.n_scored:
             subject = f"{result.model_key}/{result.benchmark}"
@@ -174,11 +169,8 @@ class ScoreImport(Command):
         has_logs = any(self.directory.rglob("samples_*.jsonl"))
         read = import_samples if has_logs else import_scores
         done = read(context.store, self.directory, context.run_id)
-        n_rejected = sum(one.n_rejected for one in done)
         n_missing = sum(one.n_missing for one in done)
         said = [f"{sum(len(one.files) for one in done):,} files"]
-        if n_rejected:
-            said.append(f"{WARNING}{n_rejected:,} rows were not used: `reject`, stage `import`")
         if n_missing:
             said.append(f"{WARNING}{n_missing:,} pairs have no score and are in no metric")
         return Done(

@@ -21,7 +21,7 @@ from rich.text import Text
 from plumbline.pipelines.command.base import WARNING, Command, Context, Done, On
 from plumbline.pipelines.command.fields import OutputFile
 from plumbline.pipelines.result_output import show, write_result
-from plumbline.warehouse.errors import UsageProblem, disk_problems
+from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.options import MOST
 from plumbline.warehouse.query.connection import (
     READ_ONLY,
@@ -41,7 +41,7 @@ _HELP = (
     "SHOW TABLES; lists tables and views, DESCRIBE name; the columns of one. Ctrl-D ends.\n"
     "End a query with ; or an empty line. Questions with their queries: docs/sql.md"
 )
-_Form = Literal["table", "csv", "json", "parquet"]
+_Form = Literal["table", "csv", "json"]
 
 
 class Sql(Command):
@@ -67,10 +67,6 @@ class Sql(Command):
         OutputFile | None,
         Field(description="File for the result; its extension sets the format."),
     ] = None
-    init: Annotated[
-        OutputFile | None,
-        Field(description="Instead write a file of views for `duckdb -init`."),
-    ] = None
     at: Annotated[
         int | None, Field(ge=0, le=MOST, description="Version of the warehouse; default: newest.")
     ] = None
@@ -84,27 +80,18 @@ class Sql(Command):
         if name not in get_args(_Form):
             problem = f"is not one of {', '.join(get_args(_Form))}"
             raise UsageProblem(f"format {name!r}", problem, "use --format")
-        if name == "parquet" and self.out is None:
-            raise UsageProblem("format parquet", "goes to a file", "add --out FILE")
         if name == "table" and self.out is not None:
-            raise UsageProblem("format table", "is for the terminal", "use csv, json or parquet")
-        for option, file in (("--out", self.out), ("--init", self.init)):
-            if file is not None and self.warehouse.resolve() in file.resolve().parents:
-                fix = f"choose another {option}"
-                raise UsageProblem(f"file {file}", "lies in the warehouse", fix)
+            raise UsageProblem("format table", "is for the terminal", "use csv or json")
+        if self.out is not None and self.warehouse.resolve() in self.out.resolve().parents:
+            raise UsageProblem(f"file {self.out}", "lies in the warehouse", "choose another --out")
         if name != "table" and not self.query:
             raise UsageProblem("the shell", "prints tables", f"give a query with --format {name}")
 
     def run(self, context: Context) -> Done:
-        """Run the query, open the shell, or write the file ``init``."""
+        """Run the query, or open the shell."""
         store = OpenWarehouse.open(self.warehouse, create=False)
         if self.at is not None:
             store = store.pinned(self.at)
-        if self.init is not None:
-            with disk_problems(self.init):
-                self.init.parent.mkdir(parents=True, exist_ok=True)
-                self.init.write_text(init_sql(store), encoding="utf-8")
-            return Done(files=[str(self.init)], next=f"duckdb -init {self.init}")
         for line in store.snapshot().kept:
             say(line, err=True)
         if not self.query and sys.stdin.isatty() and duckdb_shell(store):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -13,7 +12,7 @@ from plumbline.eval_workers.models.ngram_model import NgramOptions
 from plumbline.eval_workers.training import trained_models
 from plumbline.eval_workers.training.training_options import FIVE_GRAM, TrainOptions, preset
 from plumbline.jobs.kernel.corpus_options import RecordOptions
-from plumbline.pipelines.command.base import Command, Context, Done, Row, planned
+from plumbline.pipelines.command.base import Command, Context, Done
 from plumbline.pipelines.command.fields import OutputDirectory, Seed, Shards
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.input.shards import expand_shards
@@ -70,16 +69,6 @@ class Train(RecordOptions, Command):
         store = Store.existing(self.warehouse)
         if store is not None and store.read("corpus").num_rows:
             corpus_row(store, self.corpus)
-
-    def plan(self, store: Store | None) -> Iterator[Row]:
-        """Yield the text, the tokens to train on, and whether a model of that name exists."""
-        yield planned(self.corpus, "shards", len(expand_shards(self.shards)))
-        options = self.training()
-        if isinstance(options, TrainOptions):
-            yield planned(self.name, "tokens to train on", options.max_tokens, "tokens", "at most")
-        if trained_models.read_marker(self.out / self.name) is not None:
-            note = "kept if trained the same way, else replaced"
-            yield planned(self.name, "is there", 1, "model", note)
 
     def run(self, context: Context) -> Done:
         shards, options = expand_shards(self.shards), self.training()

@@ -12,7 +12,7 @@ from typing import Annotated
 import pyarrow.compute as pc
 from pydantic import Field
 
-from plumbline.pipelines.command.base import Command, Context, Done, On, Row, planned
+from plumbline.pipelines.command.base import Command, Context, Done, On, Row
 from plumbline.warehouse import run_records
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.options import MOST
@@ -76,23 +76,13 @@ class Compact(Command):
     Other commands may read and write at the same time. Files from the last day are kept, and so
     is stored work that saves time later.
 
-    Example: plumbline warehouse compact --dry-run
+    Example: plumbline warehouse compact --keep-days 30
     """
 
     keep_days: Annotated[
         float,
         Field(ge=0, le=1e6, allow_inf_nan=False, description="Days to keep old versions."),
     ] = 7.0
-
-    def plan(self, store: Store | None) -> Iterator[Row]:
-        """Yield leftovers to remove, and files to merge."""
-        assert store is not None, "this command makes no warehouse"
-        merges, leftovers = compaction.plan(store, self.keep_days)
-        for name, why in leftovers.items():
-            yield planned(name, "to remove", 1, "", why)
-        for merge in merges:
-            subject = " ".join((merge.table, *merge.partition))
-            yield planned(subject, "to merge", len(merge.files), "files")
 
     def run(self, context: Context) -> Done:
         merges, gone = compaction.compact(context.store, context.run_id, self.keep_days)

@@ -8,14 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
-from plumbline.pipelines.command.base import Command, Context, Done, On, Row, planned
-from plumbline.pipelines.command.fields import (
-    ContrastOption,
-    Seed,
-    Several,
-    lookup_rows,
-)
-from plumbline.pipelines.report.plain import markdown, plain
+from plumbline.pipelines.command.base import Command, Context, Done, On
+from plumbline.pipelines.command.fields import ContrastOption, Seed, Several
+from plumbline.pipelines.report.plain import plain
 from plumbline.pipelines.report.rows import Rows
 from plumbline.pipelines.report.templates import word_sections
 from plumbline.pipelines.report.word_answers import QUERIES, headline
@@ -79,12 +74,6 @@ class Why(ContrastOption, Command):
             raise UsageProblem("--top", "prints no answers", "give it without words")
         if not self.top and not any(map(str.strip, self.words)):
             raise UsageProblem("words", "none given", "plumbline why nurse captain")
-
-    def plan(self, store: Store | None) -> Iterator[Row]:
-        """Yield the words, and the documents of each corpus."""
-        assert store is not None, "this command makes no warehouse"
-        yield planned("words", "to ask about", self.top or len(self.asked()))
-        yield from lookup_rows(store, self.corpora(store))
 
     def run(self, context: Context) -> Done:
         query = "FROM word_evidence WHERE run_id = $run ORDER BY corpus, frequency_rank, word"
@@ -212,9 +201,8 @@ def _leans_by_counts(
             yield f"“{word}” has no lean in {corpus}: {why}; {fix}."
 
 
-def rendered(word_answers: WordAnswers, *, as_markdown: bool = False) -> Iterator[str]:
-    """Yield the answers as lines of text or Markdown."""
+def rendered(word_answers: WordAnswers) -> Iterator[str]:
+    """Yield the answers as lines of text."""
     for section in word_sections(word_answers.rows):
-        yield from markdown(section) if as_markdown else (*plain(section), "")
-    if not as_markdown:
-        yield from word_answers.lines
+        yield from (*plain(section), "")
+    yield from word_answers.lines

@@ -1,4 +1,4 @@
-"""Print sections as plain text or Markdown, and what a first page says."""
+"""Print sections as plain text, and what a first page says."""
 
 from __future__ import annotations
 
@@ -39,24 +39,6 @@ def _cut(text: str, right: bool) -> str:
     if right:
         return "… " + text[2 - _WIDEST :].partition(" ")[2]
     return text[: _WIDEST - 2].rpartition(" ")[0] + " …"
-
-
-def markdown(section: Section) -> Iterator[str]:
-    r"""Yield a section's title, intro and tables as lines of Markdown; escape special characters.
-
-    >>> list(markdown(Section("a", "tea*", ["Hot."], tables=[PageTable("", ["a|b"], [])])))
-    ['## tea\\*', '', 'Hot.', '', '****', '', '| a\\|b |', '|---|', '']
-    """
-    yield from (f"## {escaped(section.title)}", "")
-    for sentence in section.intro:
-        yield from (escaped(sentence), "")
-    for table in section.tables:
-        right = [any(row[k].is_number for row in table.rows) for k in range(len(table.headings))]
-        yield from (f"**{escaped(table.caption)}**", "")
-        yield f"| {' | '.join(map(escaped, table.headings))} |"
-        yield f"|{'|'.join('---:' if r else '---' for r in right)}|"
-        yield from (f"| {' | '.join(escaped(c.text) for c in row)} |" for row in table.rows)
-        yield ""
 
 
 def escaped(text: str) -> str:

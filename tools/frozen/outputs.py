@@ -21,7 +21,6 @@ from tools.frozen.rows import Relation
 #: Commands that only read, besides the examples of `plumbline sql`. `doctor` is about the machine.
 READING = (
     "--version",
-    "doctor --settings pipeline",
     "corpus list",
     "corpus list letters",
     "corpus list closed-world-straight",
@@ -37,7 +36,7 @@ READING = (
     "report table models --format latex",
     "report table models --format csv",
     "report figure",
-    "report table methods --corpus letters --corpus contes",
+    "report table methods",
     "reproduce fairpair --as GPT2=closed",
     "reproduce disclosure --as 'LLaMA2 7B=closed'",
     "reproduce lists --corpus letters --list she-he",
@@ -47,7 +46,6 @@ READING = (
     "runs 20200101T000002 --format json",
     "warehouse check",
     "warehouse restore",
-    "warehouse compact --dry-run",
     "sql 'SELECT count(*) FROM pair_count'",
     "sql 'SELECT count(*) FROM pair_count' --at 1",
     "sql 'SELECT corpus, n_tokens, n_words FROM corpus ORDER BY corpus'",

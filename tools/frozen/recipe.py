@@ -123,7 +123,9 @@ STEPS: tuple[Step, ...] = (
         "disclosure sweep llm-1 --model models/closed --by instruction --max-new-tokens 4"
         " --instructions instructions.txt --word-list she-he",
         "disclosure tune mine --model models/closed --name calm --steps 4 --rank 2"
-        " --batch-prompts 4 --probe --max-new-tokens 4",
+        " --batch-prompts 4",
+        "disclosure probe llm-1 llm-2 --model models/closed --adapter adapters/calm"
+        " --max-new-tokens 4",
         "score --model models/closed --adapter adapters/calm --benchmark world",
     ),
     *_recorded(
@@ -143,6 +145,8 @@ STEPS: tuple[Step, ...] = (
         "benchmark constrain --corpus letters --benchmark written --contrast she/he",
         "benchmark constrain --corpus contes --benchmark medecins --contrast elle/il",
         f"benchmark constrain --corpus {_WORLD} --benchmark world --contrast she/he",
+        "benchmark export world",
+        "benchmark export written --corpus letters",
         "measure --eta 0.65",
     ),
 )

@@ -274,7 +274,7 @@ def one_line() -> Iterator[None]:
             message = unknown[1] + (f", did you mean {similar}?" if similar else "")
         fix = "names and columns: docs/tables.md, docs/sql.md"
         if isinstance(e, duckdb.PermissionException):
-            fix = "a query may use only the warehouse's files: see `plumbline sql --init`"
+            fix = "a query may use only the warehouse's files"
         raise UsageProblem("SQL", message, fix) from None
 
 

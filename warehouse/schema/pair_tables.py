@@ -35,7 +35,6 @@ key: benchmark / pair_id
     template: text -- shared text, with a placeholder such as {pronoun} where they differ
     sentence_a, sentence_b: text -- the two versions
     group_a, group_b: text -- group that each sentence is about, such as `female` and `male`
-    baseline_a, baseline_b: text? -- the words that differ in a neutral sentence; see docs/pairs.md
     word: text? -- seed word or occupation the pair was made for
     split: text? -- part of the benchmark, such as `dev` or `test`
     stereotype: text? -- `pro` or `anti` where the source says so
@@ -74,7 +73,6 @@ key: corpus benchmark / contrast pair_id
 rating: Answers of raters, one row per rater, pair and question.
 by: benchmark import-ratings
 key: benchmark rater / pair_id question
-    design: text? -- how pairs were drawn; shares and agreement are computed within a design
     rater: text -- name of the rater
     pair_id
     question: text -- name of the question, such as `natural` or `neutral`
@@ -85,19 +83,16 @@ key: benchmark rater / pair_id question
     source_row: int -- row in that file, from 1
     run_id
 
-rating_agreement: Agreement of raters: Krippendorff's alpha per question, also without each rater.
+rating_agreement: Agreement of raters: Krippendorff's alpha per question.
 by: benchmark import-ratings
 from: rating by benchmark
-key: benchmark / design question without_rater
-    design: text? -- how pairs were drawn, as in `rating`
+key: benchmark / question
     question: text -- name of the question
-    without_rater: text -- the rater left out; empty if all are included
     n_raters: int -- raters with an answer
     n_pairs: int -- pairs with two or more answers; others are left out
     n_answers: int -- answers to these pairs
     alpha: float? -- 1 full agreement, 0 chance; NULL where all answers are the same
     alpha_low, alpha_high: float? -- 95% bootstrap interval over pairs; NULL below 10
-    gain_low, gain_high: float? -- interval of alpha minus all raters' alpha; Bonferroni
     run_id
 
 model: Scoring identities: two models, revisions, dtypes or BOS policies never share a key.
@@ -119,7 +114,7 @@ key: / model_key
     step: int? -- training step, if the checkpoint's revision or directory names it
     n_parameters: int? -- number of parameters
     name: text? -- by `score --name`: models of one name are its versions; NULL: none given
-    family: text? -- of published models, or by `score --family`, such as `Pythia`; NULL: not known
+    family: text? -- of published models, such as `Pythia`; NULL: not known
     training_text: text? -- by the model's paper; empty: not published; NULL: not known
     run_id: text -- run that first used it
 
@@ -140,18 +135,17 @@ key: model /
 
 pair_score: Log-probability of both sentences of a pair under a model, one row per model and pair.
 by: score
-from: benchmark_pair by benchmark pair_id of sentence_a sentence_b baseline_a baseline_b
+from: benchmark_pair by benchmark pair_id of sentence_a sentence_b
 key: benchmark model_key / pair_id
     model_key model benchmark pair_id
-    text_id: text -- hash of both sentences, and of those of the pair's baseline, as scored
+    text_id: text -- hash of both sentences as scored
     logprob_a_nats, logprob_b_nats: float [nats] -- log p(sentence | BOS), or see `model.measure`
-    baseline_logprob_a_nats, baseline_logprob_b_nats: float? [nats] -- the same of the baseline
     n_tokens_a, n_tokens_b: int? [tokens] -- scored tokens: no BOS, no EOS; NULL where not known
     run_id
 
 token_logprob: Log-probability of every token of a pair's sentences, for scores with `--per-token`.
 by: score --per-token
-from: benchmark_pair by benchmark pair_id of sentence_a sentence_b baseline_a baseline_b
+from: benchmark_pair by benchmark pair_id of sentence_a sentence_b
 key: benchmark model_key / pair_id side position
     model_key benchmark pair_id
     text_id: text -- hash of both sentences as scored, as in `pair_score`

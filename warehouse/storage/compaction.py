@@ -35,16 +35,12 @@ class Merge:
     files: tuple[File, ...]
 
 
-def plan(store: Store, keep_days: float = KEEP_DAYS) -> tuple[list[Merge], dict[str, str]]:
-    """Return what ``compact`` would merge, and remove (``leftovers``), without writing anything."""
-    oldest = _oldest_to_keep(store.snapshot(), keep_days)
-    return _merges(store, ""), leftovers(store, oldest)
-
-
 def compact(
     store: Store, run_id: str, keep_days: float = KEEP_DAYS
 ) -> tuple[list[Merge], dict[str, str]]:
-    """Merge and remove the files of ``plan``. Other processes may continue to read and write.
+    """Merge small files and remove leftovers. Other processes may continue to read and write.
+
+    Returns the merges, and what was removed with the reason (``leftovers``).
 
     A merged file replaces its parts only if none of them has been replaced in the meantime.
     Versions older than ``keep_days`` are removed, with the files that only they name. Raises
@@ -102,16 +98,16 @@ def _merge(store: Store, merge: Merge, run_id: str) -> None:
     log.commit(store.place, change, run_id, f"compact {merge.table}")
 
 
-def leftovers(store: Store, oldest: int | None = None) -> dict[str, str]:
+def leftovers(store: Store) -> dict[str, str]:
     """Return the files and directories to remove, sorted, each with the reason.
 
-    They are unfinished, or not named by any version from ``oldest`` on (by default, the oldest kept
-    version). Files of the last day are left out, since a command may be about to name them. Raises
-    ``BadInput`` if the commit of a version to keep is damaged or missing.
+    They are unfinished, or not named by any version that is kept. Files of the last day are left
+    out, since a command may be about to name them. Raises ``BadInput`` if the commit of a version
+    to keep is damaged or missing.
     """
     limit = time.time() - UNFINISHED.total_seconds()
     newest, named = log.snapshot(store.place), set()
-    for version in range(newest.oldest if oldest is None else oldest, newest.version + 1):
+    for version in range(newest.oldest, newest.version + 1):
         try:
             state = log.snapshot(store.place, version) if version < newest.version else newest
         except UsageProblem as e:

@@ -17,14 +17,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from plumbline.eval_workers.pairs.benchmarks.own.baselines import add_baselines, frequency_warning
-from plumbline.eval_workers.pairs.benchmarks.own.filler import filler
+from plumbline.eval_workers.pairs.benchmarks.own.parsed_pairs import USUAL, checked_groups, filled
 from plumbline.eval_workers.pairs.benchmarks.own.parsed_pairs import Parsed as Parsed
 from plumbline.eval_workers.pairs.benchmarks.own.parsed_pairs import Row as Row
 from plumbline.eval_workers.pairs.benchmarks.own.reader import read_pairs
 from plumbline.eval_workers.pairs.benchmarks.own.recipe import NO_RECIPE, RECIPES, facts_in, load
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem, did_you_mean
-from plumbline.warehouse.input.input_rows import reasons
 from plumbline.warehouse.plugins import Registry
 from plumbline.warehouse.storage.store import Store
 
@@ -131,17 +129,13 @@ class ImportOptions:
     """Options of an import.
 
     Attributes:
-        groups: groups that templates are filled for. The default is the recipe's groups, else the
-            groups of the first list in ``fills``, else female and male.
+        groups: groups that templates are filled for. The default is the recipe's groups, else
+            female and male.
         recipe: name or path of a recipe, for a user's own file.
-        columns: texts ``ours=theirs``, where ``theirs`` is the file's name for our column.
-        fills: texts ``placeholder=list``, where the list gives the placeholder's words by group.
     """
 
     groups: tuple[str, ...] = ()
     recipe: str = ""
-    columns: tuple[str, ...] = ()
-    fills: tuple[str, ...] = ()
 
 
 def import_benchmark(
@@ -182,10 +176,10 @@ def replace_benchmark(
 
 
 def said(parsed: Parsed) -> tuple[str, ...]:
-    """Return lines about a source: the reasons of its rejects, and a warning about its pairs."""
-    why = reasons(str(row["reason"]) for row in parsed.rejects)
-    rejected = [f"Rejected: {why}"] if why else []
-    return *rejected, *frequency_warning(parsed.pairs)
+    """Return a note on a source's groups, unless they are the usual ones."""
+    usual = all((pair["group_a"], pair["group_b"]) == USUAL for pair in parsed.pairs)
+    note = "If groups differ by ordinary words, PD also tells how frequent these are: docs/pairs.md"
+    return () if usual else (note,)
 
 
 def check_has_pairs(name: str, parsed: Parsed, path: Path | None) -> None:
@@ -206,17 +200,14 @@ def read_pairs_of(
     """
     from plumbline.eval_workers.pairs.benchmarks import pairs
 
-    if not (options.recipe or options.columns) and _modules_of(name):
+    if not options.recipe and _modules_of(name):
         source = source if source is not None else default_source(name, data)
         if source is not None and not source.exists():
             raise BadInput(f"benchmark {name}", f"{source} does not exist", "give --source PATH")
-        parsed = for_groups(find(name).read(name, source), options)
-    elif source is not None and source.suffix == ".toml":
-        parsed = for_groups(pairs.read(name, source), options)
-    else:
-        parsed, source = _read_own(name, source, options, data)
-    add_baselines(parsed)
-    return parsed, source
+        return for_groups(find(name).read(name, source), options), source
+    if source is not None and source.suffix == ".toml":
+        return for_groups(pairs.read(name, source), options), source
+    return _read_own(name, source, options, data)
 
 
 def _read_own(
@@ -225,32 +216,31 @@ def _read_own(
     """Read a user's file, by a recipe if there is one; return its pairs and its path."""
     recipe_name = options.recipe or (name if name in RECIPES.names() else "")
     recipe = load(recipe_name) if recipe_name else NO_RECIPE
-    recipe = recipe.with_columns(options.columns)
     if source is None and recipe.location:
         source = under_data(f"benchmark {name}", recipe.location, data)
     elif source is None and recipe_name:
         raise UsageProblem(f"recipe {recipe_name}", "needs a file", f"--source: {recipe.source}")
     elif source is None:
         raise _unknown(name, [*discover(), *RECIPES.names()], "; or give --source FILE")
-    fills = filler(options.groups or recipe.filled_groups(), options.fills)
+    groups = checked_groups(options.groups or recipe.filled_groups())
     facts = recipe.facts() if recipe_name else facts_in(source)
-    return replace(read_pairs(name, source, recipe, fills), facts=facts), source
+    return replace(read_pairs(name, source, recipe, groups), facts=facts), source
 
 
 def for_groups(parsed: Parsed, options: ImportOptions) -> Parsed:
     """Fill a benchmark's templates for the chosen groups; reject templates that can't be filled."""
-    if not options.groups and not options.fills:
+    if not options.groups:
         return parsed
-    fills = filler(options.groups, options.fills)
-    filled = replace(parsed, pairs=[], _seen=set())
+    groups = checked_groups(options.groups)
+    chosen = replace(parsed, pairs=[], _seen=set())
     for pair in parsed.pairs:
         columns = {k: v for k, v in pair.items() if k not in _FILLED}
         template = str(pair["template"])
         try:
-            filled.take(fills.pairs(template, str(pair["pair_id"]), **columns))
+            chosen.take(filled(template, str(pair["pair_id"]), groups, **columns))
         except ValueError as e:
-            filled.reject(pair, str(e), template)
-    return filled
+            chosen.reject(pair, str(e), template)
+    return chosen
 
 
 def replace_facts(store: Store, benchmark: str, facts: Mapping[str, str], run_id: str) -> None:

@@ -18,6 +18,7 @@ from plumbline.eval_workers.pairs.pronouns.her_as_his_or_him import (
     stands_alone,
 )
 from plumbline.eval_workers.pairs.pronouns.pronoun_templates import (
+    GENDERS,
     PRONOUNS,
     Gender,
     template_problem,
@@ -26,7 +27,6 @@ from plumbline.eval_workers.pairs.pronouns.pronoun_templates import (
 #: Marks that belong to the word around them: combining accents, joiners, soft hyphen.
 _JOINERS = "\u0300-\u036f\u200b-\u200d\u2060\u00ad"
 _HYPHENS = "-‐‑"
-_FORMS = ("herself", "himself", "hers", "her", "his", "him", "she", "he")
 
 
 def _either_case(word: str) -> str:
@@ -36,7 +36,7 @@ def _either_case(word: str) -> str:
 #: A pronoun as a whole word. Both cases are spelled out: ``re.IGNORECASE`` would match ſhe, too.
 PRONOUN = re.compile(
     rf"(?<![\w{_JOINERS}])(?<!\w[{_HYPHENS}])"
-    rf"(?:{'|'.join(map(_either_case, _FORMS))})"
+    rf"(?:{'|'.join(map(_either_case, GENDERS))})"
     rf"(?![\w{_JOINERS}])(?![{_HYPHENS}]\w)"
 )
 _SLASHED = re.compile(
@@ -44,9 +44,6 @@ _SLASHED = re.compile(
     r"|\b\w+/(?:she|he|hers?|him|his)(?:self)?\b"
 )
 _OWNED_TWICE = re.compile(r"\b(?:hers?|his|him)['’]s\b")
-_GENDER: dict[str, Gender] = {
-    form: "f" if form.startswith(("she", "her")) else "m" for form in _FORMS
-}
 #: Pronoun -> its placeholder, if it has exactly one (her has two, hers has none).
 _DIRECT = {
     pronoun: placeholder
@@ -165,7 +162,7 @@ def to_template(sentence: str) -> Conversion:
         if problem:
             return Conversion(sentence, None, (), problem)
         places.append(PronounPlace(match.start(), match.group(), placeholder))
-    return Conversion(sentence, _GENDER[places[0].written.lower()], tuple(places))
+    return Conversion(sentence, GENDERS[places[0].written.lower()], tuple(places))
 
 
 def sentence_problem(sentence: str) -> str | None:
@@ -188,7 +185,7 @@ def sentence_problem(sentence: str) -> str | None:
         return "holds no pronoun, expected she, her, herself or he, him, his, himself"
     if odd := next((w for w in written if not (w.isupper() or w[1:].islower())), None):
         return f'holds "{odd}", whose capitals no other pronoun can take'
-    if len({_GENDER[word.lower()] for word in written}) > 1:
+    if len({GENDERS[word.lower()] for word in written}) > 1:
         return f"holds pronouns of both genders: {', '.join(dict.fromkeys(written))}"
     return template_problem("{pronoun} " + sentence)
 

@@ -4,14 +4,14 @@ The placeholders are those of UnStereoEval (Belem et al., ICLR 2024): ``{pronoun
 ``{pronoun1}`` his/her, ``{pronoun2}`` him/her and ``{pronoun2}self`` himself/herself.
 
 Templates are written for *she* and *he*, so their verbs are singular. If a pronoun takes a plural
-verb (*they*), the verbs whose subject it is are changed. Word classes in ``forms.toml`` decide
-which verbs to change; if they can't decide, the sentence is refused with the reason.
+verb (*they*), the first verb after it is changed. A sentence in which another verb may have to
+change is refused with the reason; ``forms.toml`` has the word classes.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import resources
 from typing import Literal
@@ -29,6 +29,12 @@ PRONOUNS: dict[Gender, dict[str, str]] = {
     "f": dict(zip(_PLACEHOLDERS, ("she", "her", "her", "herself"), strict=True)),
     "m": dict(zip(_PLACEHOLDERS, ("he", "his", "him", "himself"), strict=True)),
 }
+
+#: Pronoun -> its gender; no placeholder stands for *hers*.
+GENDERS: dict[str, Gender] = {
+    pronoun: gender for gender, pronouns in PRONOUNS.items() for pronoun in pronouns.values()
+}
+GENDERS["hers"] = "f"
 
 _FIX = "write {pronoun} for he or she, {pronoun1} for his or her, {pronoun2} for him or her"
 _OPENING = r"[\"'“‘«(\[]*"
@@ -95,14 +101,14 @@ def fill(template: str, gender: Gender) -> str:
         raise BadInput(f"template {template!r}", problem.removeprefix("the template "), _FIX)
     pronouns = PRONOUNS[gender]
     return PLACEHOLDER.sub(
-        lambda match: capital_at(template, match.start(), pronouns[match.group()]), template
+        lambda match: _capital_at(template, match.start(), pronouns[match.group()]), template
     )
 
 
-def capital_at(template: str, place: int, word: str) -> str:
+def _capital_at(template: str, place: int, word: str) -> str:
     """Return the word, capitalised if this place in a template is the start of a sentence.
 
-    >>> capital_at("'{pronoun} won.", 1, "she"), capital_at("Then {pronoun} won.", 5, "she")
+    >>> _capital_at("'{pronoun} won.", 1, "she"), _capital_at("Then {pronoun} won.", 5, "she")
     ('She', 'she')
     """
     starts = _AT_SENTENCE_START.search(template, 0, place)
@@ -136,7 +142,7 @@ def fill_for(template: str, group: str) -> str:
     ...     fill_for("The cook said {pronoun}'s finished.", "they")
     ... except Undecided as reason:
     ...     print(reason)
-    whether "'s finished" is "is" or "has" stays undecided
+    which verb agrees in "said she ' s" stays undecided
     """
     if problem := template_problem(template):
         raise ValueError(problem)
@@ -151,7 +157,7 @@ def fill_for(template: str, group: str) -> str:
     for k, piece in enumerate(pieces):
         word = changed.get(k, piece.group())
         if PLACEHOLDER.fullmatch(piece.group()):
-            word = capital_at(template, piece.start(), _form(pronouns, words, k))
+            word = _capital_at(template, piece.start(), _form(pronouns, words, k))
         text += template[end : piece.start()] + word
         end = piece.end()
     return text + template[end:]
@@ -175,24 +181,25 @@ def _lower_at(words: Sequence[str], k: int) -> str:
 
 
 def _agreeing(words: Sequence[str], k: int) -> dict[int, str]:
-    """Map the place of each word that agrees with the subject at ``k`` to its plural form."""
-    following = _lower_at(words, k + 1)
-    if following in ("'", "’"):
-        return _contracted(words, k + 1)
-    if following == "and":
+    """Map the place of the verb that agrees with the subject at ``k`` to its plural form.
+
+    Only the first verb after the subject is changed. Raises ``Undecided`` if an auxiliary comes
+    before the subject, if "is" or "has" is contracted, or if another verb may agree, too.
+    """
+    following, place = _lower_at(words, k + 1), _next_verb(words, k + 1)
+    is_contracted = following in ("'", "’")
+    if is_contracted and _lower_at(words, k + 2) != "s":
+        return {}  # 'd and 'll stay as they are
+    is_inverted = _lower_at(words, k - 1) in _file().verbs.plural_of
+    if not is_inverted and following == "and":
         return {}  # a subject joined by "and" is plural already
-    if following in ("or", "who", "that", "which"):
-        raise Undecided(f'which verb agrees in "{_near(words, k)}" stays undecided')
-    place = _next_verb(words, k + 1)
+    is_relative = following in ("or", "who", "that", "which")
     verb = _lower_at(words, place)
-    if _inflects(verb):
-        return {place: _plural(words[place]), **_coordinated(words, place)}
-    inverted = _inverted(words, k)
-    if _WORD.match(verb) and not verb.startswith("{"):
-        return inverted | _auxiliaries(words, place)
-    if not inverted and verb in (",", "(", "-", "–", "—") and any(map(_inflects, words[place:])):
-        raise Undecided(f'which verb agrees in "{_near(words, k)}" stays undecided')
-    return inverted
+    is_apart = not _WORD.match(verb) and any(map(_inflects, words[place:]))
+    if is_contracted or is_inverted or is_relative or is_apart or _has_later_verb(words, place):
+        near = " ".join("she" if w == _SUBJECT else w for w in words[max(k - 1, 0) : k + 3])
+        raise Undecided(f'which verb agrees in "{near}" stays undecided')
+    return {place: _plural(words[place])} if _inflects(verb) else {}
 
 
 def _next_verb(words: Sequence[str], place: int) -> int:
@@ -233,65 +240,16 @@ def _plural(verb: str) -> str:
     return plural.capitalize() if verb[0].isupper() else plural
 
 
-def _contracted(words: Sequence[str], mark: int) -> dict[int, str]:
-    """Return the changes to a contraction: 's becomes 're or 've; 'd and 'll stay as they are."""
-    if _lower_at(words, mark + 1) != "s":
-        return {}
-    lists, direct = _file().verbs, _lower_at(words, mark + 2)
-    word = _lower_at(words, _next_verb(words, mark + 2))
-    if word in lists.has_before:
-        return {mark + 1: "ve"}
-    if word in lists.is_before or direct in lists.is_before or word.endswith("ing"):
-        return {mark + 1: "re"}
-    raise Undecided(f'whether "\'s {word}" is "is" or "has" stays undecided')
-
-
-def _inverted(words: Sequence[str], k: int) -> dict[int, str]:
-    """Return the changes to an auxiliary before its subject: in questions, or *nor does she*."""
-    place = k - 1
-    if _lower_at(words, place) not in _file().verbs.plural_of:
-        return {}
-    opening = _lower_at(words, place - 1)
-    if not opening or not _WORD.match(opening) or opening in _file().verbs.opens:
-        return {place: _plural(words[place])}
-    raise Undecided(f'the subject of "{words[place]}" in "{_near(words, k)}" stays undecided')
-
-
-def _coordinated(words: Sequence[str], verb: int) -> dict[int, str]:
-    """Return the changes to later verbs of the same subject: *she runs and jumps*."""
-    changed = _auxiliaries(words, verb)
-    for joint, place in _joints(words, verb):
-        word = _lower_at(words, place)
-        if joint not in (*_file().verbs.conjunctions, ",") or word in _file().verbs.plural_of:
-            continue
-        if _inflects(word):
-            next_word = _lower_at(words, place + 1)
-            if next_word not in _file().verbs.objects and not PLACEHOLDER.fullmatch(next_word):
-                raise Undecided(f'whether "{word}" is a verb of the pronoun stays undecided')
-            changed[place] = _plural(words[place])
-    return changed
-
-
-def _auxiliaries(words: Sequence[str], first: int) -> dict[int, str]:
-    """Return the changes to be, have, do after *and*, *or*, *but*, which share the subject."""
-    lists = _file().verbs
-    return {
-        place: _plural(words[place])
-        for joint, place in _joints(words, first)
-        if joint in lists.conjunctions and _lower_at(words, place) in lists.plural_of
-    }
-
-
-def _joints(words: Sequence[str], first: int) -> Iterator[tuple[str, int]]:
-    """Yield each later word of the clause in lower case, and the next place for a verb after it."""
+def _has_later_verb(words: Sequence[str], first: int) -> bool:
+    """Return True if a word that may be another verb of the subject follows in the clause."""
     for place in range(first + 1, len(words)):
-        if words[place] in (".", "!", "?", ";", _SUBJECT):
-            return
-        yield words[place].lower(), _next_verb(words, place + 1)
-
-
-def _near(words: Sequence[str], k: int) -> str:
-    return " ".join("she" if w == _SUBJECT else w for w in words[max(k - 1, 0) : k + 3])
+        word = words[place].lower()
+        if word in (".", "!", "?", ";", _SUBJECT):
+            return False
+        is_joint = word == "," or word in _file().verbs.conjunctions
+        if is_joint and _inflects(_lower_at(words, _next_verb(words, place + 1))):
+            return True
+    return False
 
 
 @toml_table
@@ -300,11 +258,7 @@ class _Verbs:
     base_of: Mapping[str, str]
     between: Words
     no_verb: Words
-    has_before: Words
-    is_before: Words
-    opens: Words
     conjunctions: Words
-    objects: Words
 
 
 @toml_table

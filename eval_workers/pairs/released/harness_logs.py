@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +18,6 @@ from plumbline.eval_workers.pairs.released.released_files import grouped
 from plumbline.eval_workers.pairs.released.released_results import (
     ImportedScores,
     finite,
-    used_lines,
 )
 from plumbline.eval_workers.scoring.pair_scores import check_imported, text_id
 from plumbline.warehouse.errors import BadInput, UsageProblem
@@ -34,13 +34,9 @@ _SAMPLES = re.compile(rf"samples_(?P<task>{PREFIX}.+)_(?P<date>[^_]+)\.jsonl")
 
 @dataclass(frozen=True)
 class _Log:
-    """A log that has a row for each pair.
-
-    ``name`` is its path relative to the logs' directory; ``identity`` is its row of ``model``.
-    """
+    """A log that has a row for each pair; ``identity`` is its row of ``model``."""
 
     path: Path
-    name: str
     benchmark: str
     identity: Mapping[str, Any]
 
@@ -58,7 +54,7 @@ def import_samples(store: Store, directory: Path, run_id: str) -> list[ImportedS
     """
     groups = grouped(_logs(directory), lambda log: (log.benchmark, log.identity["model_key"]))
     check_imported(store, [name for name, _ in groups])
-    return [_import(store, logs, run_id) for _, logs in sorted(groups.items())]
+    return [_import(store, logs, directory, run_id) for _, logs in sorted(groups.items())]
 
 
 def _logs(directory: Path) -> list[_Log]:
@@ -74,8 +70,7 @@ def _logs(directory: Path) -> list[_Log]:
             if key in logs:
                 problem = f"both hold {task} of {model_row['model']}"
                 raise BadInput(f"{logs[key].path} and {path}", problem, "keep one")
-            name = path.relative_to(directory).as_posix()
-            logs[key] = _Log(path, name, benchmark, model_row)
+            logs[key] = _Log(path, benchmark, model_row)
     if not logs:
         fix = "run an exported task with --log_samples"
         raise BadInput(f"{directory}", f"holds no {kind}", fix)
@@ -119,44 +114,43 @@ def _identity(model: str, results: Mapping[str, Any]) -> Row:
     return {"model_key": key, **names, **what, **columns, "n_parameters": n_parameters}
 
 
-def _import(store: Store, logs: Sequence[_Log], run_id: str) -> ImportedScores:
-    """Import the logs of one benchmark and model."""
+def _import(store: Store, logs: Sequence[_Log], directory: Path, run_id: str) -> ImportedScores:
+    """Import the logs of one benchmark and model; rows of a pair with several are rejected."""
     benchmark, model_row = logs[0].benchmark, {**logs[0].identity, "run_id": run_id}
-    model, key = str(model_row["model"]), str(model_row["model_key"])
+    model, key = model_row["model"], model_row["model_key"]
     pairs = {p["pair_id"]: p for p in store.read("benchmark_pair", benchmark=benchmark).to_pylist()}
     common = {"model_key": key, "model": model, "benchmark": benchmark, "run_id": run_id}
     stage = {"stage": "import", "subject": f"{key}/{benchmark}"}
+    names = tuple(log.path.relative_to(directory).as_posix() for log in logs)
+    lines = [
+        (name, row, row.problem or _score(row, pairs))
+        for log, name in zip(logs, names, strict=True)
+        for row in rows_of_file(log.path)
+    ]
+    usable = (row for _, row, found in lines if not isinstance(found, str))
+    n_rows = Counter(row.fields["doc"]["pair_id"] for row in usable)
     scores: list[Row] = []
     rejects: list[Row] = []
-    by_pair: dict[str, list[tuple[str, tuple[float, ...]]]] = {}
-    unused: list[tuple[str, str, str]] = []
-    for log in logs:
-        for row in rows_of_file(log.path):
-            found, place = row.problem or _score(row, pairs), f"{row.number} of {log.name}"
-            if isinstance(found, str):
-                unused.append((place, found, str(value_at(row.fields, "doc.sentence_a"))))
-            else:
-                by_pair.setdefault(row.fields["doc"]["pair_id"], []).append((place, found))
-    for pair_id, lines in by_pair.items():
-        pair = pairs[pair_id]
-        used, reason = used_lines(lines, 1)
-        for _, nats in used:
-            ratio = dict(zip(_LOGPROBS, nats, strict=True))
-            scores.append({**common, "pair_id": pair_id, "text_id": text_id(pair), **ratio})
-        unused += [(place, reason, pair["sentence_a"]) for place, _ in lines[len(used) :]]
-    for place, reason, text in unused:
-        number, _, file = place.partition(" of ")
-        source = {"source_file": file, "source_row": int(number)}
-        rejects.append({**stage, "run_id": run_id, **rejected(source, reason, text)})
+    for name, row, found in lines:
+        pair_id = value_at(row.fields, "doc.pair_id")
+        if not isinstance(found, str) and n_rows[pair_id] > 1:
+            found = f"the pair {pair_id} was scored in {n_rows[pair_id]} rows, expected one"
+        if isinstance(found, str):
+            source = {"source_file": name, "source_row": row.number}
+            text = str(value_at(row.fields, "doc.sentence_a"))
+            rejects.append({**rejected(source, found, text, **stage), "run_id": run_id})
+        else:
+            ratio = dict(zip(_LOGPROBS, found, strict=True))
+            of_pair = {"pair_id": pair_id, "text_id": text_id(pairs[pair_id])}
+            scores.append({**common, **of_pair, **ratio})
     with store.transaction(run_id, f"scores of {model}/{benchmark}"):
         store.publish("model", [model_row], unit=key, run_id=run_id)
-        where = {"benchmark": benchmark, "model_key": key}
-        store.replace("pair_score", scores, where, run_id)
+        store.replace("pair_score", scores, {"benchmark": benchmark, "model_key": key}, run_id)
         store.replace("reject", rejects, stage, run_id)
     natural = {pair_id for pair_id, pair in pairs.items() if pair["is_natural"] is not False}
     scored = {row["pair_id"] for row in scores}
     counts = len(natural | scored), len(scores), len(rejects), len(natural - scored)
-    return ImportedScores(model, benchmark, *counts, tuple(log.name for log in logs))
+    return ImportedScores(model, benchmark, *counts, names)
 
 
 def _score(row: Record, pairs: Mapping[str, Row]) -> tuple[float, ...] | str:

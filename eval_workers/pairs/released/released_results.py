@@ -274,7 +274,7 @@ def gather(
                 ids.setdefault((pair["template"], *optional), []).append(pair["pair_id"])
         for wanted, group in lines.items():
             places = ids.get(wanted, ())
-            used, reason = used_lines(group, len(places))
+            used, reason = _used_lines(group, len(places))
             if not places:
                 reason = "no pair of the benchmark has this template, word and verdict"
             by_pair.update(zip(places, (values for _, values in used), strict=False))
@@ -285,13 +285,13 @@ def gather(
     return by_pair, rejects
 
 
-def used_lines(lines: list[_Line], n_places: int) -> tuple[list[_Line], str]:
+def _used_lines(lines: list[_Line], n_places: int) -> tuple[list[_Line], str]:
     """Return the lines to use for ``n_places`` equal pairs, and why the other lines are unused.
 
     If there are more lines than pairs, the surplus is unused; if the lines' figures also differ,
     all lines are unused.
 
-    >>> used_lines([(1, (-1,)), (2, (-1,))], 1)
+    >>> _used_lines([(1, (-1,)), (2, (-1,))], 1)
     ([(1, (-1,))], 'repeats row 1, and the benchmark holds such a pair 1 time(s)')
     """
     holds = f"the benchmark holds such a pair {n_places} time(s)"

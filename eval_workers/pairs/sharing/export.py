@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from jinja2 import Environment, StrictUndefined
 
-from plumbline.eval_workers.pairs.benchmarks import discover, replace_facts
+from plumbline.eval_workers.pairs.benchmarks import discover
 from plumbline.eval_workers.pairs.benchmarks.own.recipe import FACTS, IN_PARQUET
 from plumbline.eval_workers.pairs.human_ratings import people_say
 from plumbline.eval_workers.pairs.released.harness_logs import PREFIX
@@ -47,12 +46,9 @@ GENDERED = "gendered_words.toml"
 DATA = "data.parquet"
 #: The description of a benchmark that has none.
 _ABOUT = "Sentence pairs, each two versions of one sentence"
-#: Benchmark -> the licence that its authors state.
-_LICENCES = {"winogender": "mit"}
 #: Module that has the functions of a task for lm-evaluation-harness.
 _TASK_MODULE = "plumbline_pairs"
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9.-]+")
-_DATASET = f"custom_dataset: !function {_TASK_MODULE}.dataset"
 
 
 @dataclass(frozen=True)
@@ -77,14 +73,11 @@ class Constraint:
         return f"{limit} in {self.corpus} ({self.contrast})"
 
 
-class NothingKept(BadInput):
-    """Raised if no pair is within the constraint."""
-
-
 @dataclass(frozen=True)
 class Shared:
     """The shared pairs, sorted by identifier, and the numbers of pairs that are left out.
 
+    ``tasks`` are the names of the harness tasks; ``paths`` are the files written, the card first.
     ``run_id`` is the run that made the pairs; ``run`` is its row in the table ``run``, if any.
     """
 
@@ -95,6 +88,8 @@ class Shared:
     constraint: Constraint | None
     run_id: str
     run: Mapping[str, Any] | None
+    tasks: tuple[str, ...] = ()
+    paths: tuple[Path, ...] = ()
 
     def by_groups(self) -> dict[str, pa.Table]:
         """Return the two groups compared, as `female/male` -> their pairs; sorted by that name."""
@@ -103,36 +98,13 @@ class Shared:
         return {name: self.data.filter(pc.equal(groups, name)) for name in names}
 
 
-@dataclass(frozen=True)
-class Exported:
-    """A written folder: the name to pass to the harness's ``--tasks``, the tasks and the files.
-
-    ``n_left_out`` counts the pairs that are unnatural or beyond the constraint.
-    """
-
-    name: str
-    tasks: tuple[str, ...]
-    n_pairs: int
-    n_left_out: int
-    constraint: Constraint | None
-    paths: tuple[Path, ...]
-
-    def run_line(self) -> str:
-        """Return a command that runs the tasks."""
-        where = shlex.quote(str(self.paths[0].parent))
-        model = "--model hf --model_args pretrained=ID_OR_PATH,dtype=float32"
-        options = f"--include_path {where} --tasks {self.name} --log_samples --output_path logs"
-        return f"lm_eval run {model} {options}"
-
-
 def export(
     store: Store,
     benchmark: str,
     out: Path,
     licence: str | None = None,
-    made: Mapping[str, object] | None = None,
     constraint: Constraint | None = None,
-) -> Exported:
+) -> Shared:
     """Write `README.md`, `data.parquet` and a harness task for every two groups into a folder.
 
     The pairs are those of ``shared_pairs``. `data.parquet` also holds the facts on the card;
@@ -140,17 +112,12 @@ def export(
     it, so its log-likelihoods are equal to those of ``plumbline score``.
 
     Args:
-        licence: the licence's identifier; by default the known licence, or else `unknown`.
-        made: facts about how the pairs were made, to be stored; by default, stored facts are used.
+        licence: the licence's identifier; by default the stored licence, or else `unknown`.
         constraint: the default is the constraint that the benchmark was built with, if any.
 
     Raises what ``shared_pairs`` raises, and ``BadInput`` if the directory can't be used.
     """
     shared = shared_pairs(store, benchmark, constraint)
-    if made is not None:
-        facts = {fact: str(value) for fact, value in made.items() if value is not None}
-        with disk_problems(store.root):
-            replace_facts(store, benchmark, facts, shared.run_id)
     text, known = card(store, shared, licence)
     name = PREFIX + _NOT_IN_NAMES.sub("_", benchmark)
     parts = shared.by_groups()
@@ -165,16 +132,12 @@ def export(
     in_parquet = {IN_PARQUET: json.dumps(known, ensure_ascii=False).encode()}
     with disk_problems(out):
         out.mkdir(parents=True, exist_ok=True)
-        for old in out.glob(f"{PREFIX}*.yaml"):
-            if _DATASET in old.read_text("utf-8", errors="replace"):
-                old.unlink()
         data = shared.data.replace_schema_metadata(in_parquet)
         pq.write_table(data, out / DATA, compression="zstd")
         for file, text in texts.items():
             (out / file).write_text(text, encoding="utf-8", newline="\n")
-    counts = data.num_rows, shared.n_unnatural + shared.n_beyond
     paths = tuple(out / file for file in ("README.md", DATA, *list(texts)[1:]))
-    return Exported(name, tuple(tasks), *counts, shared.constraint, paths)
+    return replace(shared, tasks=tuple(tasks), paths=paths)
 
 
 def _yaml(task: str, tag: str, pairs: pa.Table, metadata: dict[str, object]) -> str:
@@ -182,7 +145,7 @@ def _yaml(task: str, tag: str, pairs: pa.Table, metadata: dict[str, object]) -> 
     lines = [
         f"task: {json.dumps(task)}",
         *([f"tag: {json.dumps(tag)}"] if tag else []),
-        _DATASET,
+        f"custom_dataset: !function {_TASK_MODULE}.dataset",
         f"dataset_kwargs: {json.dumps({'file': DATA, 'groups': metadata['groups']})}",
         "test_split: test",
         "output_type: multiple_choice",
@@ -206,7 +169,7 @@ def shared_pairs(store: Store, benchmark: str, constraint: Constraint | None = N
 
     The default constraint is the one that the benchmark was built with, if any. Raises
     ``UsageProblem`` if the warehouse has no natural pair of the benchmark, or no MaxPMI although
-    there is a constraint. Raises ``NothingKept`` if no pair is within the constraint.
+    there is a constraint. Raises ``BadInput`` if no pair is within the constraint.
     """
     files = store.snapshot().files("benchmark_pair", {"benchmark": benchmark})
     run_id = files[0].units[0].run_id if files else ""
@@ -229,7 +192,7 @@ def shared_pairs(store: Store, benchmark: str, constraint: Constraint | None = N
     if not kept.num_rows:
         fix = f"a larger --eta of `plumbline benchmark export {benchmark}` keeps more pairs"
         fix += "; with a smaller `plumbline benchmark constrain --least-count` more MaxPMI is known"
-        raise NothingKept(f"benchmark {benchmark}", f"no pair is {constraint}", fix)
+        raise BadInput(f"benchmark {benchmark}", f"no pair is {constraint}", fix)
     filled = [c for c in _COLUMNS if natural[c].null_count < natural.num_rows]
     columns = kept.select([*filled, "pronoun_first", *(MAX_PMI if constraint else ())])
     left_out = pairs.num_rows - natural.num_rows, natural.num_rows - kept.num_rows
@@ -269,8 +232,8 @@ def card(store: Store, shared: Shared, licence: str | None = None) -> tuple[str,
     """Return the card's text in Markdown, and the facts that an import of the shared pairs stores.
 
     Args:
-        licence: an identifier that dataset hubs know; by default the stored or known licence, or
-            else `unknown`, which asks the reader to fill it in.
+        licence: an identifier that dataset hubs know; by default the stored licence, or else
+            `unknown`, which asks the reader to fill it in.
     """
     name, data = shared.benchmark, shared.data
     rows = store.read("benchmark_fact", pc.field("run_id") == shared.run_id, benchmark=name)
@@ -283,7 +246,7 @@ def card(store: Store, shared: Shared, licence: str | None = None) -> tuple[str,
     if not language and (name in known or origin["n_requests"] > 0):
         code = name.removesuffix("-pairs")
         language = code if code in languages.LANGUAGES.names() else languages.ENGLISH
-    licence = licence or stored.get("Licence") or _LICENCES.get(name, "unknown")
+    licence = licence or stored.get("Licence", "unknown")
     environment = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     template = (resources.files(__package__) / "card.md").read_text(encoding="utf-8")
     text = environment.from_string(template).render(

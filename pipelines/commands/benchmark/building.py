@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field
@@ -12,14 +11,12 @@ from pydantic import Field
 from plumbline.eval_workers.chat.client import find_key
 from plumbline.eval_workers.chat.ledger import read_ledger
 from plumbline.eval_workers.chat.session import Build
-from plumbline.eval_workers.pairs.sharing.export import Constraint
 from plumbline.eval_workers.writing import build
 from plumbline.eval_workers.writing.build_spec import BuildSpec
 from plumbline.jobs.kernel.corpus_options import LEAST_COUNT
 from plumbline.pipelines.command.base import Command, Context, Done, On, Row, planned
-from plumbline.pipelines.command.fields import BenchmarkNames, OutputDirectory
+from plumbline.pipelines.command.fields import BenchmarkNames
 from plumbline.warehouse.errors import UsageProblem
-from plumbline.warehouse.paths import segment
 from plumbline.warehouse.storage.store import Store
 
 _PAIRS = "FROM benchmark_pair WHERE benchmark = $benchmark ORDER BY pair_id"
@@ -43,10 +40,6 @@ class BenchmarkBuild(BuildSpec, Command):
 
     name: Annotated[str, Field(description="Name of the benchmark."), On(positional=True)]
     offline: Annotated[bool, Field(description="Use fixed frames instead of a chat model.")] = False
-    out: Annotated[
-        OutputDirectory | None,
-        Field(description="Directory for the exported pairs; default: out/benchmarks/NAME."),
-    ] = None
 
     def check(self) -> None:
         """Raise the errors that can be detected without asking a chat model."""
@@ -76,12 +69,9 @@ class BenchmarkBuild(BuildSpec, Command):
         if self.offline:
             yield planned(self.name, "requests", 0, "", "fixed frames make the sentences")
             return
-        whole, about = build.forecast(words, self), "about, without revisions and repeats"
-        most = f"{about}; at most {whole.n_requests_most:,}"
         yield planned(self.name, "wordings", self.prompts or "ours", "", self.wordings.hash)
-        yield planned(self.name, "requests", whole.n_requests, "", most)
-        yield planned(self.name, "tokens in", whole.n_input_tokens, "", about)
-        yield planned(self.name, "tokens out", whole.n_output_tokens, "", about)
+        for what, n in build.forecast(words, self).items():
+            yield planned(self.name, what, n, "", "about, without revisions and repeats")
         if (spent := read_ledger(store, self.name).spent).n_requests:
             yield planned(self.name, "requests in the ledger", spent.n_requests, "", str(spent))
 
@@ -91,8 +81,9 @@ class BenchmarkBuild(BuildSpec, Command):
         asking = Build(store, name, context.run_id, server, self.budget())
         words = context.stage("seed words", build.seed_words, store, self)
         made = build.make_pairs(context.stage, asking, words, self, offline=self.offline)
-        pairs, counts, taken = made
-        context.stage("publish", build.publish, asking, pairs, taken)
+        pairs, counts, rejects = made
+        facts = build.facts(self, counts, offline=self.offline)
+        context.stage("publish", build.publish, asking, pairs, rejects, facts)
         said = list[str]()
         if self.corpus:
             from plumbline.jobs.association.max_pmi import constrain
@@ -101,19 +92,12 @@ class BenchmarkBuild(BuildSpec, Command):
             done_pairs = context.stage(f"constrain by {self.corpus}", constrain, *by_corpus)
             pairs_said = ", ".join(f"{n:,} pairs ({c})" for c, n in done_pairs.items())
             said.append(f"{name}: MaxPMI of {pairs_said} in corpus {self.corpus}")
-        facts = build.facts(self, counts, offline=self.offline)
-        within = Constraint(self.corpus, self.contrast, self.eta) if self.corpus else None
-        out = self.out or Path("out/benchmarks") / segment(name)
-        done, lines = context.stage("export", build.write_folder, asking, facts, out, within)
         if not self.offline:
-            lines = [*lines, f"spent in all: {read_ledger(store, name).spent}"]
-        is_limited = done.constraint and done.constraint.eta_nats is not None
-        row = counts | {"n_within_eta": done.n_pairs} if is_limited else {}
+            said.append(f"spent in all: {read_ledger(store, name).spent}")
         return Done(
-            rows=[{"benchmark": name, **row}],
-            said=[*said, *lines],
-            files=tuple(map(str, done.paths)),
-            next=f"plumbline score --model ID_OR_PATH --benchmark {name}",
+            rows=[{"benchmark": name, **counts}],
+            said=said,
+            next=f"plumbline benchmark export {shlex.quote(name)}",
             query=_PAIRS,
             params={"benchmark": name},
         )

@@ -55,14 +55,16 @@ class BenchmarkExport(ContrastOption, Command):
         out = self.out or Path("out/benchmarks") / segment(self.name)
         within = Constraint(self.corpus, self.contrast, self.eta) if self.corpus else None
         done = export(context.store, self.name, out, self.license, constraint=within)
-        counts = {"n_pairs": done.n_pairs, "n_left_out": done.n_left_out}
+        counts = {"n_pairs": done.data.num_rows, "n_left_out": done.n_unnatural + done.n_beyond}
         limit = str(done.constraint or "")
         share = f"fill in what only you know, then hf upload REPOSITORY {out} --repo-type dataset"
         return Done(
             rows=[{"benchmark": self.name, **counts, "limit": limit}],
             said=[f"To share it, read {done.paths[0]} and {share}"],
             files=tuple(map(str, done.paths)),
-            next=done.run_line(),
+            next="lm_eval run --model hf --model_args pretrained=ID_OR_PATH,dtype=float32 "
+            f"--include_path {shlex.quote(str(out))} --tasks {','.join(done.tasks)} --log_samples "
+            "--output_path logs",
         )
 
 
@@ -88,8 +90,6 @@ class ImportRatings(Command):
         files = [Path(file) for file in self.files]
         imported = import_answers(store, files, context.run_id)
         said = list(map(str, imported))
-        if any(one.rejects for one in imported):
-            said.append("Reasons: plumbline sql \"FROM reject WHERE stage = 'ratings'\"")
         benchmarks = list(dict.fromkeys(one.benchmark for one in imported))
         for name in benchmarks:
             said += [": ".join(line) for line in people_say(store.root, name).items()]
@@ -104,7 +104,7 @@ class ImportRatings(Command):
 
 
 _AGREEMENT = """
-SELECT benchmark, question, rater, n_answers, yes_share, equal_share, alpha_without
+SELECT benchmark, question, rater, n_answers, yes_share, equal_share
 FROM rater_agreement WHERE list_contains($benchmarks, benchmark)
 ORDER BY benchmark, question, rater
 """

@@ -13,7 +13,7 @@ from pydantic import Field
 from plumbline.eval_workers.pairs import benchmarks as room
 from plumbline.eval_workers.pairs.benchmarks.own import recipe
 from plumbline.eval_workers.scoring.statistics.power import power_of, said
-from plumbline.pipelines.command.base import WARNING, Command, Context, Done, On, Row, planned
+from plumbline.pipelines.command.base import Command, Context, Done, On, Row, planned
 from plumbline.pipelines.command.failures import Failures
 from plumbline.pipelines.command.fields import DataOption
 from plumbline.warehouse.errors import UsageProblem
@@ -48,19 +48,9 @@ class BenchmarkImport(DataOption, Command):
     recipe: Annotated[
         str, Field(description="Recipe that turns rows into pairs: a name, or a TOML file.")
     ] = ""
-    columns: Annotated[
-        tuple[str, ...],
-        Field(description="The name of a column in the file, as sentence_a=NAME; repeatable."),
-        On(repeated=True, name="column"),
-    ] = ()
     groups: Annotated[
         tuple[str, ...],
         Field(description="Groups to fill templates with, such as she,he,they."),
-    ] = ()
-    fills: Annotated[
-        tuple[str, ...],
-        Field(description="Word list for a placeholder, such as kin=kinship; repeatable."),
-        On(repeated=True, name="fill"),
     ] = ()
 
     def chosen(self) -> tuple[tuple[str, ...], Path | None]:
@@ -69,7 +59,7 @@ class BenchmarkImport(DataOption, Command):
 
     def options(self) -> room.ImportOptions:
         """Return the options for reading a source as pairs."""
-        return room.ImportOptions(self.groups, self.recipe, self.columns, self.fills)
+        return room.ImportOptions(self.groups, self.recipe)
 
     def plan(self, store: Store | None) -> Iterator[Row]:
         """Yield the pairs and rejected rows of each source; print problems on standard error."""
@@ -82,7 +72,8 @@ class BenchmarkImport(DataOption, Command):
             groups = Counter(f"{pair['group_a']}/{pair['group_b']}" for pair in parsed.pairs)
             kinds = ", ".join(f"{kind} {n:,}" for kind, n in groups.most_common())
             yield planned(name, "pairs", len(parsed.pairs), "", kinds)
-            yield planned(name, "rejected", len(parsed.rejects), "rows")
+            first = str(parsed.rejects[0]["reason"]) if parsed.rejects else ""
+            yield planned(name, "rejected", len(parsed.rejects), "rows", first)
 
     def run(self, context: Context) -> Done:
         """Import each benchmark; one that fails doesn't stop the others."""
@@ -99,18 +90,13 @@ class BenchmarkImport(DataOption, Command):
                 {"benchmark": one.benchmark, "n_pairs": one.n_pairs, "n_rejected": one.n_rejects}
                 for one in done
             ],
-            said=[line for one in done for line in (*_not_used(one), *one.said)],
+            said=[line for one in done for line in one.said],
             next=f"plumbline score --model ID_OR_PATH --benchmark {shlex.quote(done[0].benchmark)}",
             query="FROM benchmark_pair WHERE list_contains($names, benchmark) "
             "ORDER BY benchmark, pair_id",
             params={"names": list(names)},
             failed=failed,
         )
-
-
-def _not_used(done: room.Imported) -> Iterator[str]:
-    if done.n_rejects:
-        yield f"{WARNING}{done.n_rejects:,} rows of {done.benchmark} were not used: table `reject`"
 
 
 #: How many pairs each benchmark has, and how many are natural (NULL if none was judged).

@@ -40,18 +40,14 @@ class Pack(Command):
     out: Annotated[OutputFile, Field(description="Shard to write (.jsonl.zst).")]
 
     def run(self, context: Context) -> Done:
-        from plumbline.jobs.ingest.pack import FIX, pack_files, source_kind, text_files
+        from plumbline.jobs.ingest.pack import pack_files, source_kind, text_files
 
         files = text_files([Path(text) for text in self.texts])
         done = pack_files(context.store, files, self.out, context.run_id)
         counts = {"n_packed": done.n_packed, "n_rejected": len(done.rejects)}
-        said = [f"The source of each document is its {source_kind(files.values())}"]
-        for first in done.rejects[:1]:
-            why = f"{first['source_file']}: {first['reason']} ({FIX})"
-            said.append(f"Warning: left out {len(done.rejects):,} files; the first: {why}")
         return Done(
             rows=[{"n_files": len(files), **counts, "n_bytes": done.n_bytes}],
-            said=said,
+            said=[f"The source of each document is its {source_kind(files.values())}"],
             files=(str(self.out),),
             next=f"plumbline pipeline --corpus {shlex.quote(str(self.out))} --model train:small",
         )

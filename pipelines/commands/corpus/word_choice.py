@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
@@ -15,7 +14,6 @@ from plumbline.pipelines.command.fields import (
     InputFile,
     Seed,
     Several,
-    lookup_rows,
 )
 from plumbline.warehouse import wordlists
 from plumbline.warehouse.errors import UsageProblem
@@ -45,10 +43,6 @@ class Concordance(CorpusName, Command):
     ]
     n: Annotated[int, Field(ge=0, le=10**6, description="Lines to draw for each query.")] = 10
     seed: Annotated[Seed, Field(description="Seed of the lines drawn.")] = 0
-
-    def plan(self, store: Store | None) -> Iterator[Row]:
-        """Yield the documents to look through, once for each query."""
-        return lookup_rows(store, [self.corpus] * len(self.queries))
 
     def run(self, context: Context) -> Done:
         from plumbline.jobs.evidence.explanation import Sampling

@@ -13,13 +13,10 @@ from plumbline.eval_workers.disclosure.set_measures import (
     Disclosed,
     ProbeOptions,
     measure_sets,
-    steps_of,
 )
 from plumbline.eval_workers.disclosure.word_probabilities import load_words
 from plumbline.eval_workers.models.model_options import OF_SCORES, ModelOptions
-from plumbline.eval_workers.models.scoring_contract import NONE
-from plumbline.eval_workers.scoring.model_step import ModelStep
-from plumbline.pipelines.command.base import Command, Context, Done, On, Row, planned
+from plumbline.pipelines.command.base import Command, Context, Done, On, Row
 from plumbline.pipelines.command.failures import Failures
 from plumbline.pipelines.command.fields import DataOption
 from plumbline.warehouse.errors import UsageProblem
@@ -32,22 +29,6 @@ Sets: TypeAlias = Annotated[
     Field(min_length=1, description="Sets of prompts; `topics` and released sets are imported."),
     On(positional=True),
 ]
-
-
-def to_do(
-    store: Store | None, model: str, how: ModelOptions, steps: Sequence[ModelStep[Any]]
-) -> Iterator[Row]:
-    """Yield plan rows: what each step still has to do with a model (opened without weights)."""
-    from plumbline.eval_workers.models import open_backend
-
-    if store is None or not steps:
-        return
-    backend, adapter = open_backend(model, how), f" with {how.adapter}" if how.adapter else ""
-    for step in steps:
-        step.check(store, how)
-        step.check_resource(backend)
-        n = len(step.state(store, backend).missing)
-        yield planned(model, f"{step.unit} missing", n, "", f"{step.label}{adapter}")
 
 
 def import_missing(
@@ -63,22 +44,6 @@ def import_missing(
 
     if missing:
         context.stage(f"prompts {', '.join(missing)}", import_sets)
-
-
-def measured(
-    context: Context, probing: ProbeOptions, sets: Sequence[str], model: str, how: ModelOptions
-) -> list[Disclosed]:
-    """Measure missing probabilities and continuations of all sets; load the model once."""
-
-    def measure() -> list[Disclosed]:
-        return measure_sets(
-            *(context.store, list(dict.fromkeys(sets)), model, how, context.run_id),
-            word_list=probing.word_list,
-            max_new_tokens=probing.max_new_tokens,
-        )
-
-    name = f"measure {', '.join(sets)} by {model}" + (f" with {how.adapter}" * bool(how.adapter))
-    return context.retried(name, measure)
 
 
 #: GAS, GLD and ADD of the measured sets, as in the report; ``figures`` shows fewer columns.
@@ -125,17 +90,12 @@ def _side(leaning: float | None) -> str | None:
 
 
 def counts(one: Disclosed) -> Iterator[str]:
-    """Yield lines on a set and a model: how many prompts were measured and left out."""
+    """Yield lines on a set and a model: how many prompts were measured, and words left out."""
     probed, continued = one.probed, one.sampled
     yield (
         f"{probed.probe_set} by {probed.model}, key {probed.model_key}: {probed.n_prompts:,} "
         f"prompts, {probed.n_new:,} probed and {continued.n_new:,} continued now"
     )
-    if probed.n_rejected or continued.n_rejected:
-        yield (
-            f"  {probed.n_rejected:,} can't be probed, {continued.n_rejected:,} can't be "
-            "continued (table `reject`)"
-        )
     if probed.left_out:
         words = ", ".join(probed.left_out)
         yield f"  can't be spelled, left out of {probed.word_list}: {words}"
@@ -187,16 +147,6 @@ class Probe(ProbeOptions, ModelOptions, DataOption, Command):
         if len(subjects) == 1:
             _ = open_backend(*subjects[0]).identity
 
-    def plan(self, store: Store | None) -> Iterator[Row]:
-        """Yield the prompts not yet measured, per set and model; read no weights."""
-        words = load_words(store, self.word_list)
-        missing = prompt_sets.missing_sets(store, self.sets, self.data or "")
-        yield from (planned(name, "set to import, then to measure", None) for name in missing)
-        held = [name for name in dict.fromkeys(self.sets) if name not in missing]
-        steps = [s for name in held for s in steps_of(name, words, NONE, self.max_new_tokens)]
-        for model, how in self.subjects():
-            yield from to_do(store, model, how, steps)
-
     def run(self, context: Context) -> Done:
         """Measure the sets under each model; a model that fails doesn't stop the others."""
         store, subjects = context.store, self.subjects()
@@ -204,7 +154,9 @@ class Probe(ProbeOptions, ModelOptions, DataOption, Command):
         for model, how in subjects:
             with failures.collected(model):
                 import_missing(context, self.sets, self.data)
-                done += measured(context, self, self.sets, model, how)
+                adapter = f" with {how.adapter}" if how.adapter else ""
+                name = f"measure {', '.join(self.sets)} by {model}{adapter}"
+                done += context.stage(name, self._measured, context, model, how)
         failed = failures.error(done)
         params = figure_params(self, done)
         return Done(
@@ -214,4 +166,12 @@ class Probe(ProbeOptions, ModelOptions, DataOption, Command):
             query=FIGURES,
             params=params,
             failed=failed,
+        )
+
+    def _measured(self, context: Context, model: str, how: ModelOptions) -> list[Disclosed]:
+        """Measure what is missing of the sets' probabilities and continuations."""
+        return measure_sets(
+            *(context.store, list(dict.fromkeys(self.sets)), model, how, context.run_id),
+            word_list=self.word_list,
+            max_new_tokens=self.max_new_tokens,
         )

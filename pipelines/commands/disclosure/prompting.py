@@ -16,7 +16,6 @@ from plumbline.eval_workers.disclosure import prompt_sets, written
 from plumbline.pipelines.command.base import Command, Context, Done, On, Row, planned
 from plumbline.pipelines.command.fields import DataOption, InputFile, InputPath
 from plumbline.warehouse.errors import UsageProblem
-from plumbline.warehouse.input.input_rows import reasons
 from plumbline.warehouse.options import MOST, check_name
 from plumbline.warehouse.storage.store import Store
 
@@ -110,13 +109,10 @@ class Prompts(DataOption, Command):
         """Replace the set of that name in the warehouse."""
         store, name = context.store, self.probe_set
         done = context.stage(f"prompts {name}", self._imported, store, context.run_id)
-        rejects = store.read("reject", stage="prompts", subject=name).to_pylist()
-        rejects.sort(key=lambda row: (str(row["source_file"]), row["source_row"]))
         n_rows = done.n_prompts + done.n_rejects
         counts = {"n_prompts": done.n_prompts, "n_rejected": done.n_rejects}
         return Done(
             rows=[{"probe_set": name, "n_rows": n_rows, **counts}],
-            said=[f"Rejected: {reasons(x['reason'] for x in rejects)}"] if rejects else [],
             next=f"plumbline disclosure probe {name} --model ID_OR_PATH",
             query="FROM probe_prompt WHERE probe_set = $probe_set ORDER BY prompt_id",
             params={"probe_set": name},

@@ -2,35 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from plumbline.eval_workers.disclosure.set_measures import (
-    Disclosed,
     Grid,
     ProbeOptions,
     in_each_form,
     load_instructions,
     measure_sets,
-    steps_of,
 )
 from plumbline.eval_workers.disclosure.word_probabilities import (
-    ProbeStep,
     load_words,
     publish_words,
 )
 from plumbline.eval_workers.models.model_options import OF_SCORES, ModelOptions
 from plumbline.eval_workers.models.scoring_contract import Instruction
-from plumbline.eval_workers.scoring.model_step import ModelStep, run_on_model
-from plumbline.pipelines.command.base import Command, Context, Done, On, Row
+from plumbline.eval_workers.scoring.model_step import run_on_model
+from plumbline.pipelines.command.base import Command, Context, Done, On
 from plumbline.pipelines.command.fields import InputFile, Seed
-from plumbline.pipelines.commands.disclosure.probing import to_do
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.options import part
 from plumbline.warehouse.query.connection import rows_of
-from plumbline.warehouse.storage.store import Store
 
 
 class Sweep(ProbeOptions, ModelOptions, Command):
@@ -93,23 +88,6 @@ class Sweep(ProbeOptions, ModelOptions, Command):
         """Return the empty instruction, then every instruction in each form."""
         return in_each_form(load_instructions(self.instructions), self.form)
 
-    def check(self) -> None:
-        """Raise for unusable values, lists, sets and words."""
-        _ = self.grid() if self.by == "decoding" else self.variants()
-        store = Store.open(self.warehouse, create=False, reads=self.reads)
-        words = load_words(store, self.word_list)
-        ProbeStep(self.probe_set, words).check(store, part(ModelOptions, self))
-
-    def plan(self, store: Store | None) -> Iterator[Row]:
-        """Yield how many prompts are missing for each decoding setting or instruction."""
-        words, steps = load_words(store, self.word_list), list[ModelStep[Any]]()
-        if self.by == "decoding":
-            steps += self.grid().steps(self.probe_set)
-        else:
-            for instruction in self.variants():
-                steps += steps_of(self.probe_set, words, instruction, self.max_new_tokens)
-        yield from to_do(store, self.model, part(ModelOptions, self), steps)
-
     def run(self, context: Context) -> Done:
         by_decoding = self.by == "decoding"
         return self._by_decoding(context) if by_decoding else self._by_instruction(context)
@@ -128,8 +106,6 @@ class Sweep(ProbeOptions, ModelOptions, Command):
         if 1 < sum(drawn.values()) == len(drawn):
             said.append("All settings that sample have the same GAS: none is marked as best.")
             rows = [{**row, "is_best": False} for row in rows]
-        if rejected := sum(one.n_rejected for one in done):
-            said.append(f"{rejected:,} continuations could not be drawn: table reject")
         return Done(
             rows=[{name: row[name] for name in _OF_DECODING} for row in rows],
             said=said,
@@ -152,7 +128,6 @@ class Sweep(ProbeOptions, ModelOptions, Command):
         rows = rows_of(store.root, _INSTRUCTIONS, params)
         return Done(
             rows=[{name: row[name] for name in _OF_INSTRUCTION} for row in rows],
-            said=[line for one in done for line in _left_out(one)],
             next="plumbline report",
             query=_INSTRUCTIONS,
             params=params,
@@ -186,15 +161,3 @@ def _numbers(option: str, texts: Sequence[str], kind: Callable[[str], Any]) -> l
     except ValueError:
         kinds = "whole numbers" if kind is int else "numbers"
         raise UsageProblem(f"{option} {','.join(texts)}", f"expected {kinds} by commas") from None
-
-
-def _label(instruction: Instruction) -> str:
-    return (
-        "no instruction" if instruction.text is None else f"{instruction.form}: {instruction.text}"
-    )
-
-
-def _left_out(disclosed: Disclosed) -> Iterator[str]:
-    if rejected := disclosed.probed.n_rejected + disclosed.sampled.n_rejected:
-        n = f"{rejected:,} prompts could not be measured: table reject"
-        yield f"{_label(disclosed.instruction)}: {n}"

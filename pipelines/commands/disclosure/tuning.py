@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
-from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import Field
 
 from plumbline.eval_workers.disclosure import prompt_sets
-from plumbline.eval_workers.disclosure.set_measures import Disclosed, ProbeOptions
 from plumbline.eval_workers.disclosure.word_probabilities import load_words
 from plumbline.eval_workers.models.model_options import OF_SCORES, ModelOptions
 from plumbline.eval_workers.training.training_options import (
@@ -20,18 +18,10 @@ from plumbline.eval_workers.training.training_options import (
     published_base,
     tuned_by,
 )
-from plumbline.pipelines.command.base import Command, Context, Done, Row, planned
+from plumbline.pipelines.command.base import Command, Context, Done, Row
 from plumbline.pipelines.command.fields import DataOption, OutputDirectory
-from plumbline.pipelines.commands.disclosure.probing import (
-    Sets,
-    counts,
-    figure_params,
-    figures,
-    import_missing,
-    measured,
-)
+from plumbline.pipelines.commands.disclosure.probing import Sets, import_missing
 from plumbline.warehouse.errors import MissingComponent, UsageProblem
-from plumbline.warehouse.input.input_rows import reasons
 from plumbline.warehouse.options import part
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.progress import progress
@@ -40,7 +30,7 @@ if TYPE_CHECKING:
     from plumbline.eval_workers.training.adapter_tuning import Tuned
 
 
-class Tune(TuneOptions, ProbeOptions, ModelOptions, DataOption, Command):
+class Tune(TuneOptions, ModelOptions, DataOption, Command):
     """Tune a LoRA adapter on neutral prompts, so that its base assumes less about gender.
 
     Leaves out prompts of test sets, averages losses and clips gradients; --as-published does what
@@ -52,7 +42,7 @@ class Tune(TuneOptions, ProbeOptions, ModelOptions, DataOption, Command):
 
     makes_warehouse = True
     without = (
-        *("adapter", "tensor_parallel", "base_url", "concurrency", "smoothing", *OF_SCORES),
+        *("adapter", "backend", "tensor_parallel", "base_url", "concurrency", *OF_SCORES),
         *("batch_tokens", "bos"),
     )
 
@@ -66,9 +56,6 @@ class Tune(TuneOptions, ProbeOptions, ModelOptions, DataOption, Command):
     dev_sets: Annotated[
         tuple[str, ...], Field(description="Sets on which to choose the adapter, by commas.")
     ] = ()
-    probe: Annotated[bool, Field(description="Also measure base and adapter on the test sets.")] = (
-        False
-    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -81,23 +68,13 @@ class Tune(TuneOptions, ProbeOptions, ModelOptions, DataOption, Command):
                 raise UsageProblem(option, problem, "name other sets")
 
     def base(self) -> ModelOptions:
-        """Return the options that load the base. Raises ``UsageProblem`` if it can't be tuned."""
+        """Return the options that load the base. Raises the errors of ``published_base``."""
         how = part(ModelOptions, self)
-        if how.backend != ModelOptions.backend:
-            raise UsageProblem(f"--backend {how.backend}", "can't be trained", "leave it out")
         return published_base(how) if self.as_published else how
 
     def needed_sets(self) -> tuple[str, ...]:
         """Return every set that must be in the warehouse."""
         return (*self.sets, *self.dev_sets, *self.test_sets)
-
-    def tested(self, store: Store | None) -> tuple[str, ...]:
-        """Return the sets to measure with --probe. Raises ``UsageProblem`` if there are none."""
-        known = set(store.read("probe_prompt")["probe_set"].to_pylist()) if store else set()
-        test_sets = self.test_sets or tuple(sorted(known - {*self.sets, *self.dev_sets}))
-        if not test_sets:
-            raise UsageProblem("--probe", "leaves no set to measure", "name one with --test-sets")
-        return test_sets
 
     def check(self) -> None:
         """Check the base (without weights), the adapter's name, sets and words; write nothing."""
@@ -111,42 +88,18 @@ class Tune(TuneOptions, ProbeOptions, ModelOptions, DataOption, Command):
         plain_name(self.name)
         prompt_sets.missing_sets(store, self.needed_sets(), self.data or "")
         load_words(store, self.word_list)
-        if self.probe:
-            self.tested(store)
         _ = open_backend(self.model, how).identity
 
-    def plan(self, store: Store | None) -> Iterator[Row]:
-        """Yield how many prompts to tune on, how many are left out, and the number of steps."""
-        from plumbline.eval_workers.training.tuning_prompts import tuning_prompts
-
-        missing = prompt_sets.missing_sets(store, self.needed_sets(), self.data or "")
-        yield from (planned(name, "set to import", None) for name in dict.fromkeys(missing))
-        if store is not None and not missing:
-            others = (self.test_sets or None, self.dev_sets, self.as_published)
-            prompts = tuning_prompts(store, self.sets, *others)
-            yield planned(self.name, "prompts to tune on", len(prompts.rows))
-            yield planned(self.name, "prompts left out", len(prompts.rejects))
-        yield planned(self.name, "steps", self.steps, "", f"of {self.batch_prompts} prompts")
-
     def run(self, context: Context) -> Done:
-        store, how, done = context.store, self.base(), list[Disclosed]()
-        sets = self.tested(store) if self.probe else ()
         whole = (*self.sets, *self.dev_sets) if self.as_published else ()
         import_missing(context, self.needed_sets(), self.data, whole)
-        if sets:
-            done += measured(context, self, sets, self.model, how)
         tuned = context.stage(f"tune {self.name} for {self.model}", _tune, context, self)
-        if sets:
-            done += measured(context, self, sets, self.model, replace(how, adapter=str(tuned.path)))
         row = tuned.row
         return Done(
-            rows=[
-                {column: row[column] for column in _TUNING},
-                *(figures(store, figure_params(self, done)) if done else ()),
-            ],
-            said=[*_tuning(store, row, tuned), *(line for one in done for line in counts(one))],
+            rows=[{column: row[column] for column in _TUNING}],
+            said=list(_tuning(row, tuned)),
             files=(row["path"],),
-            next="plumbline sql 'FROM tuning_effect'" if done else self._probe(row["path"]),
+            next=self._probe(row["path"]),
             query="FROM tuning WHERE tuning = $name",
             params={"name": self.name},
         )
@@ -187,16 +140,14 @@ _TUNING = (
 )
 
 
-def _tuning(store: Store, row: Row, tuned: Tuned) -> Iterator[str]:
-    """Yield lines about the tuning, the test sets, and why prompts were left out."""
+def _tuning(row: Row, tuned: Tuned) -> Iterator[str]:
+    """Yield lines about the tuning and the test sets."""
     yield f"{row['tuning']}: {tuned_by(row)}{', was there already' if tuned.reused else ''}"
     if row["chosen_step"] is not None:
         yield (
             f"  the adapter is that of step {row['chosen_step']:,}: its loss on "
             f"{row['n_dev_prompts']:,} prompts of {row['dev_sets']} is the least"
         )
-    left_out = store.read("reject", stage="tune", subject=row["tuning"])["reason"].to_pylist()
-    compared = f"compared with {row['test_sets'] or 'no test set'}"
-    yield f"  {compared}; left out: {reasons(left_out) or 'no prompt'}"
+    yield f"  compared with {row['test_sets'] or 'no test set'}"
     if n := row["n_leaks_kept"]:
         yield f"  {n:,} of the prompts tuned on are in a test set: its figures show memory, too"

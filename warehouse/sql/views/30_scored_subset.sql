@@ -3,8 +3,7 @@
 -- has a row for every pair of a model and benchmark, so that an empty subset has rows too;
 -- `is_member` says whether the pair belongs to it. A benchmark has a subset for each category of its
 -- pairs, and for each place of its pronouns (or first words that differ). Repeated etas count once.
--- Unconstrained subsets have an empty corpus and contrast. `less baseline` has the pairs with a
--- baseline, which is subtracted from their log ratios.
+-- Unconstrained subsets have an empty corpus and contrast.
 CREATE OR REPLACE MACRO scored_subset(etas) AS TABLE
 WITH eta AS (
     SELECT unnest(list_distinct(etas::DOUBLE[])) AS eta_nats
@@ -34,12 +33,6 @@ SELECT
 FROM scored_pair AS p
 JOIN (SELECT DISTINCT benchmark, groups, category FROM scored_pair WHERE category IS NOT NULL) AS c
     USING (benchmark, groups)
-UNION ALL
-SELECT
-    model_key, model, benchmark, groups, '', '', 'less baseline', NULL, pair_id, above_baseline_nats,
-    true
-FROM scored_pair
-WHERE above_baseline_nats IS NOT NULL
 UNION ALL
 SELECT
     p.model_key, p.model, p.benchmark, p.groups, p.corpus, p.contrast,

@@ -5,8 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import SequenceMatcher
+from itertools import combinations
 
-from plumbline.eval_workers.pairs.pronouns.pronoun_templates import fill, template_problem
+from plumbline.eval_workers.pairs.pronouns.pronoun_templates import (
+    fill,
+    fill_for,
+    forms,
+    template_problem,
+)
+from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.input.input_rows import rejected
 
 Row = dict[str, object]
@@ -17,6 +25,7 @@ _NO_BRACES = str.maketrans("{}", "  ")
 _PARTS = re.compile(r"\w+(?:['’]\w+)*|[^\w\s]")
 #: The groups of pairs whose source names no groups.
 USUAL = ("female", "male")
+_PRONOUN_OF = {"female": "she", "male": "he"}
 
 
 def pair_row(
@@ -32,6 +41,46 @@ def pair_row(
     row |= {"group_a": groups[0], "group_b": groups[1]}
     row["pronoun_first"] = template.lstrip("\"'“‘«([ ").startswith("{")
     return row | columns
+
+
+def checked_groups(groups: Sequence[str]) -> tuple[str, ...]:
+    """Return the groups to fill templates for, by default female and male.
+
+    Raises ``UsageProblem`` if there are fewer than two groups, one is repeated, or one has no
+    pronouns.
+    """
+    chosen = tuple(groups) or USUAL
+    if len(chosen) < 2 or len(set(chosen)) < len(chosen):
+        option = f"--groups {','.join(chosen)}"
+        raise UsageProblem(option, "is not two or more different groups", "such as she,he,they")
+    for group in chosen:
+        forms(_PRONOUN_OF.get(group, group))
+    return chosen
+
+
+def filled(
+    template: str, identifier: str, groups: Sequence[str] = USUAL, **columns: object
+) -> list[Row]:
+    """Fill a template for groups; return a pair for every two groups, which are one item.
+
+    If the template can't be filled for every group, raises ``ValueError`` with the reason.
+
+    >>> pairs = filled("Ann said {pronoun} was late.", "1", ("she", "he", "they"))
+    >>> [(pair["pair_id"], pair["sentence_b"]) for pair in pairs[:2]]
+    [('1 she/he', 'Ann said he was late.'), ('1 she/they', 'Ann said they were late.')]
+    """
+    if problem := template_problem(template):
+        raise ValueError(problem)
+    if tuple(groups) == USUAL:
+        sentence_of = {"female": fill(template, "f"), "male": fill(template, "m")}
+    else:
+        sentence_of = {g: fill_for(template, _PRONOUN_OF.get(g, g)) for g in groups}
+    pairs = []
+    for a, b in combinations(groups, 2):
+        pair_id = identifier if len(groups) == 2 else f"{identifier} {a}/{b}"
+        sentences = sentence_of[a], sentence_of[b]
+        pairs.append(pair_row(pair_id, template, sentences, (a, b), item_id=identifier, **columns))
+    return pairs
 
 
 @dataclass
@@ -117,8 +166,8 @@ class Parsed:
 def shared_template(a: str, b: str) -> str:
     """Return the words and marks that both sentences share in the same order, as written in a.
 
-    This is a longest common subsequence, ignoring case, with one ``{differs}`` wherever either
-    sentence has something else. Braces in the sentences are dropped.
+    Case is ignored. One ``{differs}`` stands wherever either sentence has something else. Braces in
+    the sentences are dropped.
 
     >>> shared_template("Old men can't code.", "Young women can't code.")
     "{differs} can't code."
@@ -129,7 +178,9 @@ def shared_template(a: str, b: str) -> str:
     """
     a, b = (text.translate(_NO_BRACES) for text in (a, b))
     parts, words_b = list(_PARTS.finditer(a)), [m.group().lower() for m in _PARTS.finditer(b)]
-    matches = _common_subsequence([m.group().lower() for m in parts], words_b)
+    matcher = SequenceMatcher(None, [m.group().lower() for m in parts], words_b, autojunk=False)
+    blocks = matcher.get_matching_blocks()
+    matches = [(block.a + k, block.b + k) for block in blocks for k in range(block.size)]
     text, end, i, j = "", 0, 0, 0
     for k, n in [*matches, (len(parts), len(words_b))]:
         if k > i or n > j:
@@ -141,26 +192,3 @@ def shared_template(a: str, b: str) -> str:
             end = parts[k].end()
         i, j = k + 1, n + 1
     return re.sub(r"\s+", " ", text).strip()
-
-
-def _common_subsequence(a: Sequence[str], b: Sequence[str]) -> list[tuple[int, int]]:
-    """Return the positions in a and b of a longest common subsequence's elements, in order.
-
-    >>> _common_subsequence("abcbdab", "bdcaba")
-    [(1, 0), (4, 1), (5, 3), (6, 4)]
-    """
-    longest = [[0] * (len(b) + 1) for _ in range(len(a) + 1)]
-    for i in range(len(a) - 1, -1, -1):
-        for j in range(len(b) - 1, -1, -1):
-            skipped = max(longest[i + 1][j], longest[i][j + 1])
-            longest[i][j] = longest[i + 1][j + 1] + 1 if a[i] == b[j] else skipped
-    matches, i, j = list[tuple[int, int]](), 0, 0
-    while i < len(a) and j < len(b):
-        if a[i] == b[j]:
-            matches.append((i, j))
-            i, j = i + 1, j + 1
-        elif longest[i + 1][j] >= longest[i][j + 1]:
-            i += 1
-        else:
-            j += 1
-    return matches

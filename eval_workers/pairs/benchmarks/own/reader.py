@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.eval_workers.pairs.benchmarks.own.file_rows import files_of, rows_of_file, value_at
-from plumbline.eval_workers.pairs.benchmarks.own.filler import Filler
 from plumbline.eval_workers.pairs.benchmarks.own.parsed_pairs import (
     Parsed,
     Row,
+    filled,
     pair_row,
     shared_template,
 )
@@ -29,13 +29,12 @@ _SIDES |= {"antistereo": "b"}
 SLOT = re.compile(r"\{([^{}]*)\}")
 
 
-def read_pairs(name: str, source: Path, recipe: Recipe, filler: Filler) -> Parsed:
+def read_pairs(name: str, source: Path, recipe: Recipe, groups: Sequence[str]) -> Parsed:
     """Return the pairs from a file, or from all files of a directory or pattern.
 
     A row has two sentences, a template, or the labelled texts that the recipe's ``choices``
-    describe. A template gives a pair for every two groups of ``filler`` and each position in its
-    word lists. A row that equals an earlier row in every column is rejected. Raises ``BadInput``
-    if a file can't be read or lacks a column.
+    describe. A template gives a pair for every two of ``groups``. A row that equals an earlier
+    row in every column is rejected. Raises ``BadInput`` if a file can't be read or lacks a column.
     """
     files = files_of(source)
     is_alone = len(files) == 1
@@ -58,7 +57,7 @@ def read_pairs(name: str, source: Path, recipe: Recipe, filler: Filler) -> Parse
                 if problem:
                     raise ValueError(problem)
                 default_id = f"{row_number:05d}" if is_alone else f"{file}:{row_number:05d}"
-                parsed.take(_pairs(fields, recipe, default_id, filler, row))
+                parsed.take(_pairs(fields, recipe, default_id, groups, row))
             except ValueError as e:
                 excerpt = " | ".join(str(v) for v in fields.values() if isinstance(v, str))
                 parsed.reject(row, str(e), excerpt[:400])
@@ -81,12 +80,13 @@ def _check_columns(path: Path, fields: Mapping[str, Any], recipe: Recipe) -> Non
     missing = [column for column in columns if is_missing(column)]
     if missing:
         name = next((ours for ours, theirs in required.items() if theirs in missing), "template")
-        fix = f"it has {', '.join(map(str, fields)) or 'none'}: name them with --column {name}=NAME"
-        raise BadInput(str(path), f"no column {', '.join(missing)}", f"{fix}, docs/pairs.md")
+        fix = f"it has {', '.join(map(str, fields)) or 'none'}: rename the one for {name}"
+        fix += ", or name it in a recipe, docs/pairs.md"
+        raise BadInput(str(path), f"no column {', '.join(missing)}", fix)
 
 
 def _pairs(
-    fields: Mapping[str, Any], recipe: Recipe, default_id: str, filler: Filler, source: Row
+    fields: Mapping[str, Any], recipe: Recipe, default_id: str, groups: Sequence[str], source: Row
 ) -> list[Row]:
     """Return a row's pairs without ``benchmark``. Raises ``ValueError`` if it gives no pair."""
     for column, taken in recipe.only.items():
@@ -120,7 +120,7 @@ def _pairs(
             kind = re.sub(r"[ _]?[0-9]+$", "", column_of[name])
             common[name] = f"{kind}: {text[name]}"
     if template and not text["sentence_a"]:
-        return filler.pairs(template, identifier, **common)
+        return filled(template, identifier, groups, **common)
     directions = {value: side for side, values in recipe.direction.items() for value in values}
     directions = directions or _SIDES
     if text["direction"] and text["direction"] not in directions:
@@ -133,10 +133,10 @@ def _pairs(
         a, b = _chosen(fields, recipe.choices)
     names = recipe.groups or ()
     usual = names if len(names) == 2 else ("a", "b")
-    groups = text["group_a"] or usual[0], text["group_b"] or usual[1]
-    if names and (unknown := [group for group in groups if group not in names]):
+    of_pair = text["group_a"] or usual[0], text["group_b"] or usual[1]
+    if names and (unknown := [group for group in of_pair if group not in names]):
         raise ValueError(f"the group is {unknown[0]!r}, the recipe names {', '.join(names)}")
-    return [pair_row(identifier, template or shared_template(a, b), (a, b), groups, **common)]
+    return [pair_row(identifier, template or shared_template(a, b), (a, b), of_pair, **common)]
 
 
 def _matches(value: str, taken: str) -> bool:
@@ -151,56 +151,29 @@ def _matches(value: str, taken: str) -> bool:
 def _chosen(fields: Mapping[str, Any], choices: Choices) -> tuple[str, str]:
     """Return the two sentences of a row that lists several texts with their labels."""
     listed = _listed(fields, choices)
-    labels_of_a = {*_labels(value_at(fields, choices.a_in))} if choices.a_in else set(choices.a)
-    neither = [text for text, labels in listed if {*labels} & {*choices.neither}]
-    of_a = [text for text, labels in listed if _means(labels, labels_of_a, choices)]
-    rest = [text for text, _ in listed if text not in (*of_a, *neither)]
-    of_b = [t for t, labels in listed if {*labels} & {*choices.b}] if choices.b else rest
-    for side, found in (("a", of_a), ("b", of_b)):
-        if len(found) != 1:
-            all_labels = ", ".join("/".join(labels) for _, labels in listed)
-            how_many = "several" if found else "none"
-            meant = f" ({' or '.join(sorted(labels_of_a))!r})" * (side == "a")
-            problem = f"{how_many} of the labels {all_labels!r} mean sentence {side}{meant}"
-            raise ValueError(f"{problem}, expected one")
-
     values = {name: _text(value_at(fields, name)) for name in SLOT.findall(choices.sentence)}
 
-    def sentence(choice: str) -> str:
-        return SLOT.sub(lambda m: (values | {"choice": choice})[m[1]], choices.sentence).strip()
+    def sentence(side: str, names: Sequence[str]) -> str:
+        found = [text for text, label in listed if label in names]
+        if len(found) != 1:
+            labels = ", ".join(label for _, label in listed)
+            problem = f"{'several' if found else 'none'} of the labels {labels!r} mean sentence"
+            raise ValueError(f"{problem} {side} ({' or '.join(names)!r}), expected one")
+        choice = {"choice": found[0]}
+        return SLOT.sub(lambda m: (values | choice)[m[1]], choices.sentence).strip()
 
-    return sentence(of_a[0]), sentence(of_b[0])
+    return sentence("a", choices.a), sentence("b", choices.b)
 
 
-def _listed(fields: Mapping[str, Any], choices: Choices) -> list[tuple[str, list[str]]]:
-    """Return the texts of a row, each with its labels."""
-    if not choices.each:
-        pairs = zip(choices.texts, choices.labels, strict=True)
-        return [(_text(value_at(fields, t)), _labels(value_at(fields, n))) for t, n in pairs]
+def _listed(fields: Mapping[str, Any], choices: Choices) -> list[tuple[str, str]]:
+    """Return the texts of a row, each with its label."""
     listed = value_at(fields, choices.each)
     if isinstance(listed, Mapping):  # one list per column, as in data sets on the Hub
         columns = (listed.get(choices.text) or [], listed.get(choices.label) or [])
-        return [(_text(t), _labels(label)) for t, label in zip(*columns, strict=False)]
+        return [(_text(t), _text(label)) for t, label in zip(*columns, strict=False)]
     if not isinstance(listed, list) or not all(isinstance(item, Mapping) for item in listed):
         raise ValueError(f"{choices.each} is not a list of texts")
-    return [(_text(item.get(choices.text)), _labels(item.get(choices.label))) for item in listed]
-
-
-def _labels(value: object) -> list[str]:
-    return [*map(_text, value)] if isinstance(value, list) and value else [_text(value)]
-
-
-def _means(labels: Sequence[str], names: set[str], choices: Choices) -> bool:
-    """Return True if one of ``labels`` means one of ``names``.
-
-    With ``a_in``, a part of the last label may match too, such as Black in F-Black; the other
-    labels are words of the text.
-    """
-    for part in [*labels, *(labels[-1].split("-") if choices.a_in else ())]:
-        synonyms = {part, *(s for same in choices.same if part in same for s in same)}
-        if {a.lower() for a in synonyms} & {w.lower() for w in names}:
-            return True
-    return False
+    return [(_text(item.get(choices.text)), _text(item.get(choices.label))) for item in listed]
 
 
 def _text(value: object) -> str:

@@ -17,24 +17,23 @@ recipe maps columns, and sets values that all rows share::
     [fixed]                      # the same for every row
     group_a = "stereotype"
     [only]                       # rows with other values are rejected; * matches any text
-    context_condition = ["ambig"]
+    context = ["*BLANK*"]
     [direction]                  # values of the column `direction` that mean a or b
     a = ["stereo"]
 
     [choices]                    # if a row lists several texts with labels
-    each = "sentences"           # a list in the row, or: texts = [...], labels = [...]
+    each = "sentences"           # a list in the row, and in each of its items:
     text = "sentence"
     label = "gold_label"
-    a = ["stereotype"]           # labels of sentence a, or: a_in = "column with such labels"
-    b = ["anti-stereotype"]      # or: neither = [...]; then every other label means b
-    same = [["F", "woman"]]      # lists of labels that mean the same
+    a = ["stereotype"]           # labels of sentence a
+    b = ["anti-stereotype"]
     sentence = "{context} {choice}"
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
+from collections.abc import Mapping
+from dataclasses import field
 from pathlib import Path
 from typing import Annotated, TypeAlias
 
@@ -42,7 +41,7 @@ import pyarrow.parquet as pq
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
 from plumbline.eval_workers.pairs.benchmarks.own.file_rows import files_of
-from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.input.remote_files import open_file, reading
 from plumbline.warehouse.plugins import Registry
 from plumbline.warehouse.text import toml_file
@@ -87,25 +86,12 @@ def _groups(names: tuple[str, ...]) -> tuple[str, ...]:
 class Choices:
     """Where a row has its labelled texts, and which labels mark the two texts of the pair."""
 
-    each: str = ""
-    text: str = ""
-    label: str = ""
-    texts: Texts = ()
-    labels: Texts = ()
-    a: Texts = ()
-    b: Texts = ()
-    a_in: str = ""
-    neither: Texts = ()
-    same: tuple[Annotated[Texts, Field(min_length=1)], ...] = ()
+    each: Text
+    text: Text
+    label: Text
+    a: Annotated[Texts, Field(min_length=1)]
+    b: Annotated[Texts, Field(min_length=1)]
     sentence: Text = "{choice}"
-
-    def __post_init__(self) -> None:
-        if not self.each and len(self.texts) < 2:
-            raise ValueError("name a list in the row as each, or give texts and labels")
-        if len(self.texts) != len(self.labels):
-            raise ValueError("texts and labels must have the same number of columns")
-        if bool(self.a) == bool(self.a_in):
-            raise ValueError("give either a, the labels of sentence a, or a_in, a column")
 
 
 @toml_table
@@ -144,28 +130,6 @@ class Recipe:
         """Return the groups to fill templates for; none if the recipe lacks templates or groups."""
         is_filled = "template" in self.columns or "template" in self.fixed
         return (self.groups or ()) if is_filled else ()
-
-    def with_columns(self, names: Sequence[str]) -> Recipe:
-        """Return a copy with more columns, ``ours=theirs``, which override the recipe's columns.
-
-        Raises a ``UsageProblem`` that lists our columns if a text is malformed or names another.
-        Raises ``UsageProblem`` if a column is given twice.
-
-        >>> NO_RECIPE.with_columns(["sentence_a=Old sentence"]).columns
-        {'sentence_a': 'Old sentence'}
-        """
-        columns, given = dict(self.columns), set[str]()
-        for text in names:
-            ours, _, theirs = text.partition("=")
-            if ours not in COLUMNS or not theirs:
-                fix = f"expected OURS=THEIRS, where OURS is one of {', '.join(COLUMNS)}"
-                raise UsageProblem(f"--column {text}", "is not a column", fix)
-            if ours in given:
-                fix = "a pair's second cluster is cluster_2"
-                raise UsageProblem(f"--column {text}", f"gives {ours} twice", fix)
-            given.add(ours)
-            columns[ours] = theirs
-        return replace(self, columns=columns)
 
 
 def facts_in(source: Path) -> dict[str, str]:
