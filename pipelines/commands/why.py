@@ -25,8 +25,10 @@ from plumbline.warehouse.storage.store import Store
 if TYPE_CHECKING:
     from plumbline.jobs.evidence.explanation import Sampling
 
+# Without q, which corrects for all words of a contrast: these words were asked about.
 _LEANS = """
-FROM word_lean WHERE corpus = $corpus AND contrast = $contrast AND list_contains($words, word)
+SELECT * EXCLUDE (q) FROM word_lean
+WHERE corpus = $corpus AND contrast = $contrast AND list_contains($words, word)
 """
 
 
