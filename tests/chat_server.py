@@ -134,10 +134,7 @@ class ChatServer:
 
 @contextmanager
 def serving(
-    script: Script | None = None,
-    *,
-    sampler: Sampler | None = None,
-    knows_schemas: bool = False,
+    script: Script | None = None, *, sampler: Sampler | None = None, knows_schemas: bool = False
 ) -> Iterator[ChatServer]:
     """A server on a port of its own, until the end of the block.
 

@@ -179,10 +179,7 @@ def test_what_can_t_be_a_set_is_said_in_one_line(
     assert store.read("reject").num_rows == 0
     for problem, call in (
         ("'stsb': is the name", lambda: derive_probe(store, "stsb", dogs, "r")),
-        (
-            r"unknown \(there are closed-world-",
-            lambda: import_probe(store, "news", None, "r"),
-        ),
+        (r"unknown \(there are closed-world-", lambda: import_probe(store, "news", None, "r")),
         ("topics come without a file", lambda: import_probe(store, "topics", dogs, "r")),
         (
             "come without a file",

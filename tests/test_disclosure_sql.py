@@ -13,13 +13,7 @@ from plumbline.pipelines.report.rows import Rows
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import interval
-from tests.prompt_rows import (
-    FEMALE,
-    put_continuations,
-    put_probabilities,
-    put_prompts,
-    put_words,
-)
+from tests.prompt_rows import FEMALE, put_continuations, put_probabilities, put_prompts, put_words
 
 PAIRS = [("she", "he"), ("her", "his"), ("her", "him"), ("woman", "man")]
 MALE = ("he", "his", "him", "himself", "man")

@@ -96,10 +96,7 @@ def shards(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.spark
 @pytest.mark.parametrize(
     ("executors", "cores", "variants"),
-    [
-        (1, 2, SOME),
-        pytest.param(2, 1, range(len(VARIANTS)), marks=pytest.mark.slow),
-    ],
+    [(1, 2, SOME), pytest.param(2, 1, range(len(VARIANTS)), marks=pytest.mark.slow)],
 )
 def test_spark_gives_the_rows_of_one_machine(
     shards: Path, tmp_path: Path, executors: int, cores: int, variants: Sequence[int]

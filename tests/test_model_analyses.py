@@ -140,34 +140,6 @@ def test_changes_with_size_are_those_of_families(measured: Measured, measure_nam
     assert row["direction"] == clear
 
 
-def test_correlations_of_log_ratios_are_numpys(store: Store) -> None:
-    """Over the pairs that two models both scored; undefined where one doesn't vary."""
-    rng = np.random.default_rng(7)
-    xs = {"a": rng.normal(size=9), "b": rng.normal(size=9), "same": np.full(9, 0.3)}
-    xs["lacks"] = xs["b"] * -2 + rng.normal(size=9)
-    fill(store, "benchmark_pair", [pair("b", f"{k}") for k in range(9)])
-    rows = [
-        score("b", f"{k}", x, name) for name, values in xs.items() for k, x in enumerate(values)
-    ]
-    rows = [r for r in rows if (r["model_key"], r["pair_id"]) != ("key-lacks", "4")]
-    rows[0]["logprob_a_nats"] = math.nan
-    put_scores(store, rows)
-    found = {
-        (r["reference_key"][4:], r["model_key"][4:]): (r["correlation"], r["n_pairs"])
-        for r in rows_of(store.root, "FROM log_ratio_correlation")
-    }
-    assert len(found) == 6
-    for (one, other), (correlation, n) in found.items():
-        kept = [k for k in range(9) if not ("a" in (one, other) and k == 0)
-                and not ("lacks" in (one, other) and k == 4)]  # fmt: skip
-        assert n == len(kept)
-        if "same" in (one, other):
-            assert correlation is None
-        else:
-            expected = np.corrcoef(xs[one][kept], xs[other][kept])[0, 1]
-            assert correlation == pytest.approx(expected)
-
-
 @pytest.mark.parametrize("n", [4, 5])
 def test_two_sides_of_families_have_a_direction_from_five_each(store: Store, n: int) -> None:
     """An interval (Welch's, as scipy's) they have from five families together."""

@@ -11,15 +11,7 @@ import jinja2
 import pytest
 
 from tests.conftest import REPOSITORY
-from tools.mutants import (
-    Copy,
-    Mutant,
-    mutated,
-    place,
-    product,
-    read,
-    sound,
-)
+from tools.mutants import Copy, Mutant, mutated, place, product, read, sound
 
 #: How many faults there are, by what they break; moving code may not lose one.
 LEAST = {"counts": 12, "measures": 10, "metrics": 14, "clusters": 10, "storage": 14} | {

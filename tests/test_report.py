@@ -153,11 +153,9 @@ def test_a_metric_of_any_name_has_its_column(world: Store, tmp_path: Path) -> No
 
 def test_an_empty_warehouse_says_what_to_run(store: Store, tmp_path: Path) -> None:
     path = appendix(store.root, tmp_path / "report")
-    page = Page(path)
-    assert "nothing to answer from yet" in Page(path.with_name("index.html")).text
-    for command in ("plumbline pipeline", "plumbline score", "plumbline corpus count"):
-        assert command in page.text
-    assert page.anchors >= {"methods", "missing"}
+    page, first = Page(path), Page(path.with_name("index.html"))
+    assert "nothing to answer from yet" in first.text and "plumbline pipeline" in first.text
+    assert "methods" in page.anchors
     assert not page.anchors & {"preference", "follow", "words", "text", "pairs"}
     assert not list(path.parent.glob("*.vl.json"))
 
@@ -245,7 +243,7 @@ def test_reports_written_at_once_leave_one_report(store: Store, tmp_path: Path) 
 
 
 FEW = FigureOptions(n_permutations=199, n_resamples=99)
-WHERE = "Phrases more frequent about one of the two, and where"
+PHRASES = "Phrases more frequent about one of the two"
 
 
 @pytest.fixture(scope="module")
@@ -274,8 +272,6 @@ def test_fairpair_says_which_prompts_differ_and_in_which_ngrams(
     said = next(s for s in section(differing, "fairpair").intro if "jaccard" in s)
     assert f"{len(clear)} of 8 prompts differ" in said
     assert all(name in said.split("correction")[1] for name in clear)
-    rows = page.tables[WHERE][1:]
-    held = {ngram[0]: (side[0], texts[0]) for ngram, side, *_, texts in rows}
-    assert any("love" in n and side == "Jane" and "loves" in t for n, (side, t) in held.items())
-    assert {side for side, _ in held.values()} == {"Jane", "John"}
-    assert all(len(line) <= 124 for _, text in held.values() for line in text.splitlines())
+    more_often = {ngram[0]: side[0] for ngram, side, *_ in page.tables[PHRASES][1:]}
+    assert any("love" in n and side == "Jane" for n, side in more_often.items())
+    assert set(more_often.values()) == {"Jane", "John"}

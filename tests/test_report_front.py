@@ -18,13 +18,7 @@ from plumbline.pipelines.report.front import Headline, front, headline
 from plumbline.pipelines.report.model import Page as ReportPage
 from plumbline.pipelines.report.model import shown
 from plumbline.pipelines.report.rows import Rows
-from plumbline.pipelines.report.sentences import (
-    UNTOLD,
-    average,
-    following,
-    preferences,
-    prefers,
-)
+from plumbline.pipelines.report.sentences import UNTOLD, average, following, preferences, prefers
 from plumbline.pipelines.report.write import write_report
 from plumbline.warehouse.storage.store import Store
 from tests.conftest import copied

@@ -14,11 +14,7 @@ import zstandard
 from plumbline.jobs.ingest.count_corpus import count_corpus
 from plumbline.jobs.kernel.corpus_options import CorpusOptions
 from plumbline.warehouse.errors import BadInput, UsageProblem
-from plumbline.warehouse.input.shards import (
-    documents,
-    expand_shards,
-    lines,
-)
+from plumbline.warehouse.input.shards import documents, expand_shards, lines
 from plumbline.warehouse.storage.store import Store
 
 BODY = b"".join(b'{"text": "document %d", "n": "%s"}\n' % (i, b"x" * (i % 97)) for i in range(9000))

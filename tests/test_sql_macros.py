@@ -1,4 +1,4 @@
-"""Macros to call by hand: `us`, `pd`, `aufc`, `us_curve`, and the paired bootstraps; views."""
+"""Macros to call by hand: `us`, `pd`, `aufc`, and the paired bootstraps; views."""
 
 from __future__ import annotations
 
@@ -64,27 +64,6 @@ def test_figures_by_hand(connection: duckdb.DuckDBPyConnection) -> None:
     assert list(row.values()) == pytest.approx([0.5, 0, (6 + 5.49 + 5.31) / 4, 0.25, 25])
 
 
-def test_curve_equals_brute_force(
-    connection: duckdb.DuckDBPyConnection, world: dict[str, Any]
-) -> None:
-    rows = rows_of(connection, "FROM us_curve([x / 10 FOR x IN range(0, 21)] || [1, NULL], 0.4)")
-    assert len(rows) == 2 * 21  # a repeated eta and NULL count for nothing
-    size = np.abs(np.nan_to_num(world["max_pmi"], nan=np.inf))
-    for row in rows:
-        inside = np.abs(world[row["model"]])[size <= row["eta_nats"] + 1e-12] <= 0.4
-        assert row["n_pairs"] == len(inside)
-        if not len(inside):
-            assert row["us"] is None and row["us_low"] is None
-            continue
-        assert row["us"] == pytest.approx(inside.mean())
-        if len(inside) < 5:
-            assert row["us_low"] is None
-            continue
-        interval = stats.binomtest(int(inside.sum()), len(inside)).proportion_ci(method="wilson")
-        slack = 2 / len(inside)  # Student's t and the jackknife's factor
-        assert (row["us_low"], row["us_high"]) == pytest.approx(tuple(interval), abs=slack)
-
-
 def assert_close_to_bootstrap(low: float, high: float, resampled: np.ndarray, se: float) -> None:
     """An interval against numpy's resamples of pairs, each its own cluster here.
 
@@ -121,5 +100,5 @@ def test_every_view_of_an_empty_warehouse_is_empty(store: Store) -> None:
     for name in names - {"spanish_word"}:  # a list of words
         text = f'FROM "{name}"'
         assert rows_of(connection, text) == answer(store.root, text) == [], name
-    for call in ("us_curve([0.5])", "deduplication()", "deduplication_mean()"):
+    for call in ("deduplication()", "deduplication_mean()"):
         assert answer(store.root, f"FROM {call}") == [], call

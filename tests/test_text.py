@@ -23,12 +23,7 @@ CASES = {
     "well-known 1990-91 a--b": ["well", "known", "1990", "91", "a", "b"],
     "U.S. e.g. Mr. 3.14 1,000 Ph.D.": ["u.s", "e.g", "mr", "3.14", "1,000", "ph.d"],
     "$5.00 10km 50% C++ 9am": ["5.00", "10", "km", "50", "c", "9", "am"],
-    "see http://a.com/b?c=1, or foo@bar.com.": [
-        "see",
-        "http://a.com/b?c=1",
-        "or",
-        "foo@bar.com",
-    ],
+    "see http://a.com/b?c=1, or foo@bar.com.": ["see", "http://a.com/b?c=1", "or", "foo@bar.com"],
     "end.Begin and/or hello...world": ["end", "begin", "and/or", "hello", "world"],
     "“Hello—there,” (he) said_ :-) ^_^": ["hello", "there", "he", "said"],
     "ΣΑΣ ΣΟΦΟΣ. Σ ÉTÉ Straße ǅ": ["σας", "σοφος", "σ", "été", "straße", "ǆ"],

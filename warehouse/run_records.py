@@ -125,10 +125,6 @@ def package_versions() -> dict[str, str]:
     return installed
 
 
-def recorded_versions(row: Mapping[str, Any]) -> dict[str, str]:
-    return dict(json.loads(row["packages"]))
-
-
 def _git_commit() -> str | None:
     """Return the commit of the checkout this code is in; ``None`` for an installed package."""
     root = Path(__file__).resolve().parents[1]

@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from plumbline.pipelines.command.base import Command, Context, Done, On, Row
-from plumbline.pipelines.command.fields import InputDirectory, OutputDirectory
+from plumbline.pipelines.command.fields import InputDirectory
 from plumbline.warehouse.errors import BadInput, PlumblineError, UsageProblem, disk_problems
 from plumbline.warehouse.paths import check_output
 from plumbline.warehouse.storage.store import Store
@@ -154,18 +154,18 @@ class Reproduce(Command):
 
         store, paper = Store.existing(self.warehouse), runs_compared.PAPERS[self.paper]
         printed = claims.figures(self.paper)
-        found = runs_compared.measured(paper, store, printed, self.same_as)
-        lines = [line for run in found.runs for line in run.lines()]
-        lines += [*found.claims, *paper.remarks, *claims.misprints(printed, paper.n_prompts)]
+        figures, runs = runs_compared.measured(paper, store, printed, self.same_as)
+        lines = [line for run in runs for line in run.lines()]
+        lines += [*paper.remarks, *claims.misprints(printed, paper.n_prompts)]
         lines += claims.counted(claims.claims_of(self.paper), printed)
-        rows = [{k: v for k, v in row.items() if k != "note"} for row in found.figures]
+        rows = [{k: v for k, v in row.items() if k != "note"} for row in figures]
         is_missing = any(
-            row["run"] is None and row["model"] != runs_compared.AVERAGE for row in found.figures
+            row["run"] is None and row["model"] != runs_compared.AVERAGE for row in figures
         )
         return Done(
-            rows=runs_compared.shown_rows(found.figures),
+            rows=runs_compared.shown_rows(figures),
             most=_MOST,
-            said=[*lines, *runs_compared.tally(found.figures)],
+            said=[*lines, *runs_compared.tally(figures)],
             files=self._written([*rows, *({"note": line} for line in lines)]),
             next=paper.command if is_missing else "plumbline report",
         )
@@ -198,24 +198,15 @@ class Lists(Command):
     word_list: Annotated[
         str, Field(description="Word list: name or TOML file."), On(name="list")
     ] = "gendered"
-    out: Annotated[OutputDirectory, Field(description="Directory for CSV.")] = Path("out/lists")
 
     def run(self, context: Context) -> Done:
-        from plumbline.pipelines.reproduce.word_lists import alike, compare_list, write_compared
+        from plumbline.pipelines.reproduce.word_lists import compare_list
 
         with progress("draw documents again", "resamples") as update:
-            compared = compare_list(context.store, self.corpus, self.word_list, update)
-        said = [
+            rows, said = compare_list(context.store, self.corpus, self.word_list, update)
+        about = (
             "Words with a delta co-occur with both words of a pair; percent is of all words, in "
-            "the Pile of its 120,339 English words (Table 4, App. B)",
-            *filter(None, [compared.near]),
-            *alike(compared.agreements),
-            f"  {compared.intervals}",
-        ]
-        return Done(
-            rows=compared.coverage,
-            most=_MOST,
-            said=said,
-            files=[*map(str, write_compared(compared, self.out))],
-            next=f"plumbline why WORD --corpus {self.corpus}",
+            "the Pile of its 120,339 English words (Table 4, App. B)"
         )
+        why = f"plumbline why WORD --corpus {self.corpus}"
+        return Done(rows=rows, most=_MOST, said=[about, *said], next=why)

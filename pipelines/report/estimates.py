@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -12,8 +12,6 @@ from plumbline.pipelines.report.model import estimate, shown
 from plumbline.pipelines.report.rows import Row, sides
 from plumbline.warehouse.finding import LEAST_CLUSTERS, Finding
 
-#: Compare every two models of a benchmark if there are no more than this.
-_TWO_BY_TWO = 4
 #: Subset of fits for benchmarks whose pairs weren't made for a word, or were made for words chosen
 #: because they don't lean. The points are the words that determine MaxPMI.
 BY_MAX_PMI = "words, max_pmi"
@@ -100,18 +98,6 @@ def of_groups(row: Row, p: str) -> Finding:
 def differs(prompt: Row) -> bool:
     """Return whether a FairPair prompt's texts differ, corrected for the other prompts."""
     return of_groups(prompt, "q_permutation").verdict == "above"
-
-
-def median_model(us: Sequence[Row]) -> str:
-    """Return the key of the model with the median US; empty for up to four models.
-
-    Every two of up to four models are compared. More are each compared with the median model,
-    which is not extreme by chance.
-    """
-    if len(us) <= _TWO_BY_TWO:
-        return ""
-    ordered = sorted(us, key=lambda r: (r["value"], r["model"], r["model_key"]))
-    return str(ordered[len(ordered) // 2]["model_key"])
 
 
 def swapped_model(row: Row) -> str:

@@ -9,17 +9,14 @@ from operator import itemgetter
 
 from plumbline.pipelines.report.estimates import SUBSETS
 from plumbline.pipelines.report.facts import Facts, TrainingTexts
-from plumbline.pipelines.report.model import Page, Section, count, first_of
+from plumbline.pipelines.report.model import Page, count, first_of
 from plumbline.pipelines.report.rows import FIT, Row, Rows, by_set, set_name
 from plumbline.pipelines.report.templates import sections_from
 
 #: Most benchmarks, models and corpora to name above the title, and most warnings to show.
 _NAMED = 3
 #: Sections of the appendix that the first page covers in full, or that answer no question.
-_OWN = (
-    *("methods", "limits", "preference", "follow", "swapped", "planted", "text", "models", "runs"),
-    "missing",
-)
+_OWN = ("methods", "limits", "preference", "follow", "swapped", "planted", "text", "models")
 
 
 @dataclass(frozen=True)
@@ -60,7 +57,7 @@ def front(facts: Facts, appendix: Page) -> Page:
     questions = [section for section in others if "?" in section.title]
     values = {"head": headline(facts), "others": questions, "pd": headline_pd(facts)}
     made = sections_from('{% include "_front" %}', facts, **values)
-    answer, *parts = (part for part in made if isinstance(part, Section))
+    answer, *parts = made
     alerts = [alert for section in appendix.sections for alert in section.alerts]
     if len(alerts) > _NAMED:
         alerts[_NAMED:] = [f"{len(alerts) - _NAMED} more warnings are in the appendix."]

@@ -83,20 +83,11 @@ class Section:
     more: Sequence[str] = ()
 
 
-@dataclass(frozen=True)
-class Missing:
-    """A section that was left out because it has no data, and the command that makes the data."""
-
-    title: str
-    command: str
-
-
 @dataclass
 class Page:
     """Content of a page.
 
     Attributes:
-        lede: text below the title.
         home: address of the report's first page, or empty.
         about: words above the title.
         answers: addresses, titles and first sentences of sections on other pages.
@@ -106,7 +97,6 @@ class Page:
 
     sections: Sequence[Section] = ()
     title: str = "Plumbline report"
-    lede: str = ""
     home: str = ""
     about: Sequence[str] = ()
     answers: Sequence[tuple[str, str, str]] = ()

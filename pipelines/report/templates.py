@@ -9,9 +9,8 @@ the start of a line:
 - Any other block is a paragraph. Text between backticks is shown as code.
 
 ``{{ table(caption, rows, columns) }}`` and ``{{ chart(function, rows, ...) }}`` add a table and a
-chart to the section; ``{{ missing(title, command) }}`` names the command that makes missing data.
-``rows(name)`` returns the rows of a query in ``sql/report``, ``query(sql)`` the rows of any query,
-and ``metrics(name)`` the rows of one metric.
+chart to the section. ``rows(name)`` returns the rows of a query in ``sql/report``, ``query(sql)``
+the rows of any query, and ``metrics(name)`` the rows of one metric.
 """
 
 from __future__ import annotations
@@ -39,9 +38,8 @@ from plumbline.pipelines.report import (
     word_answers,
 )
 from plumbline.pipelines.report.facts import Facts, TrainingTexts
-from plumbline.pipelines.report.model import AColumn, Cell, Figure, Missing, PageTable, Section
+from plumbline.pipelines.report.model import AColumn, Cell, Figure, PageTable, Section
 from plumbline.pipelines.report.rows import Rows
-from plumbline.warehouse.run_records import recorded_versions
 from plumbline.warehouse.text.escape import as_csv, policy_hash, terminal
 
 #: A character that marks a line of a template. Data can't contain it: ``terminal`` escapes it.
@@ -55,22 +53,18 @@ _GLOBALS: dict[str, Any] = {
     for module in _MODULES
     for name, value in vars(module).items()
     if name[0] != "_" and (name.isupper() or getattr(value, "__module__", "") == module.__name__)
-} | {"recorded_versions": recorded_versions, "tuned_by": tuned_by, "exp": math.exp}
+} | {"tuned_by": tuned_by, "exp": math.exp}
 _GLOBALS |= {"tuple": tuple, "zip": zip}
 
 
-def sections_from(
-    text: str, facts: Facts | None = None, **values: object
-) -> list[Section | Missing]:
-    """Return the sections, present and missing, that a template makes from ``facts``.
+def sections_from(text: str, facts: Facts | None = None, **values: object) -> list[Section]:
+    """Return the sections that a template makes from ``facts``; none if it lacks data.
 
     ``values`` are more variables for the template. Raises ``jinja2.TemplateError`` if the template
     is faulty.
     """
     parts = _Parts()
-    names: dict[str, Any] = {
-        name: getattr(parts, name) for name in ("table", "chart", "missing", "add")
-    }
+    names: dict[str, Any] = {name: getattr(parts, name) for name in ("table", "chart", "add")}
     if facts is not None:
         names |= {"facts": facts, "rows": facts.rows, "query": facts.query}
         names |= {"metrics": facts.metrics, "texts": TrainingTexts(facts)}
@@ -86,7 +80,7 @@ def word_sections(rows: Mapping[str, Rows]) -> list[Section]:
             for name, table_rows in rows.items()
         }
         made += sections_from('{% include "_word" %}', answer=answer, folded=False)
-    return [section for section in made if isinstance(section, Section)]
+    return made
 
 
 def rendered(template: str, script: str, **values: object) -> str:
@@ -175,10 +169,10 @@ class _Mark(str):
 
 
 class _Parts:
-    """The tables, charts and missing sections that a template adds, in order."""
+    """The tables and charts that a template adds, in order."""
 
     def __init__(self) -> None:
-        self._added: list[PageTable | Figure | Missing] = []
+        self._added: list[PageTable | Figure] = []
 
     def table(self, caption: str, found: Rows, columns: Sequence[AColumn], **options: bool) -> str:
         """Add the table that ``model.table`` makes from the rows ``found``, if there are any."""
@@ -214,18 +208,14 @@ class _Parts:
         drawn["description"] = alt
         return self.add(Figure(model.stem(*name), alt, caption, drawn, found))
 
-    def missing(self, title: str, command: str) -> str:
-        """Say that a section has no data, and which command makes the data."""
-        return self.add(Missing(title, command))
-
-    def add(self, part: PageTable | Figure | Missing) -> str:
+    def add(self, part: PageTable | Figure) -> str:
         """Add a part made elsewhere."""
         self._added.append(part)
         return _Mark(f"\n\n{_MARK}@ {len(self._added) - 1}\n\n")
 
-    def read(self, text: str) -> list[Section | Missing]:
+    def read(self, text: str) -> list[Section]:
         """Return the sections of a rendered template."""
-        made: list[Section | Missing] = []
+        made: list[Section] = []
         content: dict[str, list[Any]] = {}
         for block in re.split(rf"\n\s*\n|\n\s*(?={_MARK})", text):
             mark, words = _parted(block)
@@ -235,10 +225,7 @@ class _Parts:
                 made.append(Section(anchor, title, **content))
             elif mark == "@":
                 part = self._added[int(words)]
-                if isinstance(part, Missing):
-                    made.append(part)
-                else:
-                    content["figures" if isinstance(part, Figure) else "tables"].append(part)
+                content["figures" if isinstance(part, Figure) else "tables"].append(part)
             elif words:
                 content[{"!": "alerts", ">": "more"}.get(mark, "intro")].append(words)
         return made

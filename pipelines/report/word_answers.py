@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from statistics import NormalDist
 from typing import Any
 
 from plumbline.pipelines.report.facts import Facts
-from plumbline.pipelines.report.model import Cell, Column, Columns
+from plumbline.pipelines.report.model import Cell, Columns
 from plumbline.pipelines.report.rows import Row, Rows
 from plumbline.pipelines.report.sentences import word_leans
 from plumbline.warehouse.wordlists import side_names
@@ -32,8 +31,6 @@ CONCORDANCE: Columns = [
 TOP_WORDS = 15
 #: Most collocates to list for a side.
 _COLLOCATES = 10
-#: Length of an ``excerpt``, in characters.
-_LENGTH = 120
 #: The rows of one word, by table.
 Answer = Mapping[str, Rows]
 
@@ -137,28 +134,3 @@ def z_by_chance(n_ngrams: int) -> float:
     (1.96, 4.6)
     """
     return NormalDist().inv_cdf(1 - 0.025 / n_ngrams)
-
-
-def excerpts(texts: Rows) -> Column:
-    """Return a column that shows the parts of ``texts`` around a row's n-gram, one per line."""
-
-    def cell(row: Row) -> str | None:
-        parts = (excerpt(t["text"], t["ngram"]) for t in texts if t["ngram"] == row["ngram"])
-        return "\n".join(parts) or None
-
-    return cell
-
-
-def excerpt(text: str, ngram: str) -> str:
-    """Return the part of a text around an n-gram, or else the text's start, on one line.
-
-    >>> excerpt("a " * 100 + "She, CARES for" + " b" * 100, "she cares")[54:82]
-    'a a a a She, CARES for b b b'
-    >>> excerpt("short", "not there")
-    'short'
-    """
-    text = " ".join(text.split())
-    place = re.search(r"\W+".join(map(re.escape, ngram.split())), text, re.IGNORECASE)
-    start = max(0, place.start() - _LENGTH // 2) if place else 0
-    before, after = "… " * (start > 0), " …" * (start + _LENGTH < len(text))
-    return f"{before}{text[start : start + _LENGTH].strip()}{after}"

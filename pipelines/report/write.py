@@ -17,7 +17,7 @@ from plumbline.pipelines.report.explorer.search import block_files, search_page
 from plumbline.pipelines.report.explorer.word_search import words
 from plumbline.pipelines.report.facts import Facts, narrowed
 from plumbline.pipelines.report.front import front
-from plumbline.pipelines.report.model import Figure, Missing, Page, Section, numbered
+from plumbline.pipelines.report.model import Figure, Page, numbered
 from plumbline.pipelines.report.templates import rendered
 from plumbline.warehouse.errors import MissingComponent, disk_problems
 from plumbline.warehouse.paths import replacing
@@ -89,27 +89,18 @@ def _publish(pages: Mapping[str, str], figures: Sequence[Figure], out: Path) -> 
 
 
 def make_page(facts: Facts) -> Page:
-    """Return the appendix. Its last section lists sections left out for lack of data."""
-    parts = sections.sections(facts)
-    made = _numbered(parts)
-    if missing := [f"{p.title}: `{p.command}`" for p in parts if isinstance(p, Missing)]:
-        why = "This warehouse has no data for these parts. Run the command to make it."
-        made.append(Section("missing", "Not in this report", [why, *missing]))
-    return Page(made)
-
-
-def _numbered(parts: Sequence[Section | Missing]) -> list[Section]:
-    """Return the sections that aren't missing. Repeated anchors and figures' stems get numbers."""
+    """Return the appendix. Repeated anchors of sections and stems of figures get numbers."""
     anchors, stems = Counter[str](), Counter[str]()
-    return [
-        replace(
-            part,
-            anchor=numbered(anchors, part.anchor),
-            figures=[replace(f, stem=numbered(stems, f.stem)) for f in part.figures],
-        )
-        for part in parts
-        if isinstance(part, Section)
-    ]
+    return Page(
+        [
+            replace(
+                section,
+                anchor=numbered(anchors, section.anchor),
+                figures=[replace(f, stem=numbered(stems, f.stem)) for f in section.figures],
+            )
+            for section in sections.sections(facts)
+        ]
+    )
 
 
 def render(page: Page) -> str:

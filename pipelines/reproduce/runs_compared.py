@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from plumbline.eval_workers.disclosure.set_measures import ProbeOptions
 from plumbline.eval_workers.fairpair.fairpair_options import FairPairOptions, texts_of
@@ -48,8 +48,6 @@ _NO_RUN = {
     **{"measured": None, "low": None, "high": None, "outcome": NOT_MEASURED, "run": None},
     **{"measured_model": None, "differs": "", "paper_unknown": "", "note": ""},
 }
-#: Level of the paper's t-test.
-_T_LEVEL = 0.001
 
 
 @dataclass(frozen=True)
@@ -185,29 +183,15 @@ class MeasuredRun:
             yield f"  settings that the paper doesn't give: {'; '.join(self.unknown)}"
 
 
-class Comparison(NamedTuple):
-    """Every printed figure compared with a warehouse's runs: rows of ``compare``, and the runs.
-
-    ``claims``: lines on claims that only runs can check; empty without runs.
-    """
-
-    figures: list[dict[str, Any]]
-    runs: list[MeasuredRun]
-    claims: list[str]
-
-
 def measured(
     paper: Paper, store: Store | None, printed: Sequence[Row], given: Iterable[str]
-) -> Comparison:
+) -> tuple[list[dict[str, Any]], list[MeasuredRun]]:
     """Compare printed figures with the runs of a warehouse (``compare``); write nothing.
 
     Without a warehouse, as without runs, no figure is measured.
     """
-    names = printed_names(paper, printed, given)
     rows = rows_of(store.root, sql(f"reproduce/{paper.name}")) if store else []
-    figures, runs = compare(paper, printed, rows, names)
-    claims = fairpair_claims(store, names) if store and paper.name == "fairpair" else []
-    return Comparison(figures, runs, claims)
+    return compare(paper, printed, rows, printed_names(paper, printed, given))
 
 
 def printed_names(paper: Paper, printed: Iterable[Row], given: Iterable[str]) -> dict[str, str]:
@@ -232,35 +216,6 @@ def printed_names(paper: Paper, printed: Iterable[Row], given: Iterable[str]) ->
         for place in (model.strip(), Path(model.strip()).name):
             names[place] = spelled[name.strip().casefold()]
     return names
-
-
-def fairpair_claims(store: Store, names: Mapping[str, str]) -> list[str]:
-    """Return lines on the t-test and the lengths of texts in section 4.1; none without runs."""
-    rows = [
-        {**row, "model": names[row["model"]]}
-        for row in rows_of(store.root, sql("reproduce/fairpair_claim"))
-        if row["model"] in names
-    ]
-    if not rows:
-        return []
-    lines = ["Section 4.1: B differs from V_pg for all models but GPT2"]
-    for row in (row for row in rows if row["kind"] == "B"):
-        differs = "differs" if row["p"] < _T_LEVEL else "is not shown to differ"
-        lines.append(
-            f"  {row['probe_set']} ({row['measure']}): by the paper's t-test of B against V_pg at "
-            f"{_T_LEVEL:g}, {row['model']} (p = {row['p']:.2g}) {differs}"
-        )
-    lines.append(
-        "Section 4.1: lengths of p(g(x)) and g(p(x)) don't differ (here: both groups filtered)"
-    )
-    for row in (row for row in rows if row["kind"] == "length"):
-        low, high = row["difference_low"], row["difference_high"]
-        ends = "no interval" if low is None else f"{low:+.2f} to {high:+.2f}"
-        lines.append(
-            f"  {row['probe_set']}, {row['model']}: p(g(x)) less g(p(x)) "
-            f"{row['difference']:+.2f} ({ends}) words"
-        )
-    return lines
 
 
 def compare(

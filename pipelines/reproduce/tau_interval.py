@@ -35,7 +35,7 @@ _MOST_PENDING = 5_000_000
 class TauAgreement:
     """Kendall's tau-b of two contrasts on the words with a delta in both; NaN if undefined.
 
-    ``tau_low`` and ``tau_high`` are the ends of its 95% interval (:func:`tau_interval`); NaN if
+    ``tau_b_low`` and ``tau_b_high`` are the ends of its 95% interval (:func:`tau_interval`); NaN if
     none was computed, such as below 50 words.
     """
 
@@ -43,8 +43,8 @@ class TauAgreement:
     contrast_b: str
     n_words: int
     tau_b: float
-    tau_low: float = float("nan")
-    tau_high: float = float("nan")
+    tau_b_low: float = float("nan")
+    tau_b_high: float = float("nan")
 
 
 def kendall(x: Floats, y: Floats) -> float:

@@ -42,18 +42,6 @@ _PRINTED = pa.schema(
 )
 #: SQL condition that selects the release's scores in views.
 _OF_RELEASE = "scores = 'released' AND corpus IN ('', $corpus)"
-#: Changes per tenfold number of parameters, and from a model to its -deduped twin.
-_SIZES = f"""
-    SELECT benchmark, measure, unit, n_families, n_models,
-        per_tenfold, per_tenfold_low, per_tenfold_high
-    FROM size_trend WHERE {_OF_RELEASE} AND coalesce(family, '') = ''
-    ORDER BY benchmark, corpus, measure
-"""
-_CHANGES = f"""
-    SELECT benchmark, subset, measure, n_models, n_fell, n_rose,
-        difference, difference_low, difference_high
-    FROM deduplication_mean() WHERE {_OF_RELEASE} ORDER BY ALL
-"""
 
 
 @dataclass(frozen=True)
@@ -63,7 +51,6 @@ class ReleaseResult:
     Attributes:
         compared: rows of ``compare``.
         claims: numbers of the paper outside its tables, with ours: rows of ``claims.check``.
-        own: results that the paper lacks: the pronoun's place, model size, deduplication.
         models: hub ids that have scores.
         incomplete: a line for each set of scores with pairs missing or rows rejected.
         max_pmi: how many released MaxPMI values our tokeniser reproduces, and how many there are;
@@ -72,23 +59,21 @@ class ReleaseResult:
 
     compared: list[dict[str, Any]]
     claims: list[dict[str, Any]]
-    own: list[dict[str, Any]]
     models: tuple[str, ...]
     incomplete: list[str]
     max_pmi: tuple[int, int] | None
 
     def rows(self) -> list[Row]:
-        """Return all figures, claims and own results, for a CSV."""
-        return [*self.compared, *self.claims, *self.own]
+        """Return all figures and claims, for a CSV."""
+        return [*self.compared, *self.claims]
 
     def shown_rows(self) -> Iterator[Row]:
-        """Yield the rows to print: outcomes by table, figures that differ, claims, own results."""
+        """Yield the rows to print: outcomes by table, figures that differ, claims."""
         counts = Counter((row["table"], row["outcome"]) for row in self.compared)
         for number in dict.fromkeys(row["table"] for row in self.compared):
             yield {"table": number, **{o: counts[number, o] for o in OUTCOMES}}
         yield from (row for row in self.compared if row["outcome"] in (OFF, CONTRADICTED))
         yield from claims.table(self.claims)
-        yield from self.own
 
     def summary(self) -> dict[str, Counter[str]]:
         """Count the figures of models, and the sizes of sets, by outcome."""
@@ -149,11 +134,9 @@ def reproduce(
     changes = deduplication_rows(store, corpus, changed_etas, models)
     paper_claims = claims.claims_of("unstereoeval").claim
     of_words = neighbours(store, release.statistics, corpus)
-    own = [rows_of(store.root, text, {"corpus": corpus}) for text in (_SIZES, _CHANGES)]
     return ReleaseResult(
         compare(figures, [*metrics, *changes]),
         claims.check(store, models, corpus, paper_claims, of_words),
-        [*starts(metrics), *own[0], *own[1]],
         models,
         [
             f"{x.model} on {x.benchmark}: {x.n_scored:,} of {x.n_pairs:,} pairs scored, "
@@ -175,21 +158,10 @@ def compare(figures: Sequence[Row], metrics: Iterable[Row]) -> list[dict[str, An
     undefined or not run. Its interval is also None for deviations and sizes.
     """
     printed = pa.Table.from_pylist(list(figures), _PRINTED)
-    return joined("release_compared", printed=printed, measured=_measured(metrics))
-
-
-def starts(metrics: Iterable[Row]) -> list[dict[str, Any]]:
-    """Return US and PD of each model and benchmark, by whether the pronoun is first.
-
-    Rows are those of ``sql/reproduce/release_starts.sql``. Subsets without pairs are left out.
-    """
-    return joined("release_starts", measured=_measured(metrics))
-
-
-def _measured(metrics: Iterable[Row]) -> pa.Table:
     schema = TABLES["metric_value"].arrow
     nullable = pa.schema([pa.field(field.name, field.type) for field in schema])
-    return pa.Table.from_pylist(list(metrics), nullable)
+    measured = pa.Table.from_pylist(list(metrics), nullable)
+    return joined("release_compared", printed=printed, measured=measured)
 
 
 def deduplication_rows(

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, replace
 from functools import cache
 from itertools import combinations
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -29,7 +28,6 @@ from plumbline.warehouse import wordlists
 from plumbline.warehouse.errors import MissingComponent, UsageProblem
 from plumbline.warehouse.query.connection import rows_of, sql
 from plumbline.warehouse.storage.store import Store
-from plumbline.warehouse.text.escape import as_csv
 
 #: Fewest words that two pairs must share for tau to have an interval.
 _FEWEST_WORDS = 50
@@ -39,37 +37,8 @@ _TIE_DIGITS = 9
 NEAR_PRONOUNS = (66.11, 43.86, 42.22)
 #: Size of the Pile's English vocabulary, the base of Table 4's percentages (App. B: 120k).
 _VOCABULARY = 120_339
-#: Claims of App. A: two pairs with strongly correlated deltas, and signs of tau with others.
-_STRONG = ("her/him", "her/his")
-_SIGNS = (
-    ("she/he", 1, "most"),
-    ("mummy/daddy", -1, "most"),
-    ("aunt/uncle", -1, "most"),
-    ("wife/husband", -1, "several"),
-    ("girlfriend/boyfriend", -1, "several"),
-)
 #: Deltas of one contrast: ascending word indices in the sorted vocabulary, and a delta for each.
 Deltas = tuple[NDArray[np.int64], NDArray[np.float64]]
-
-
-@dataclass(frozen=True)
-class ComparedList:
-    """How many words each pair of a list covers, and how well every two pairs agree.
-
-    Attributes:
-        coverage: rows of ``sql/lists/coverage.sql``, one per pair, in list order, plus
-            ``n_words_pile`` and ``percent_pile`` from UnStereoEval's Table 4, None for pairs that
-            the table lacks.
-        intervals: what tau's intervals are over, or why there are none.
-        near: sentence on words that co-occur with *he*, *she* and both; None without she/he.
-    """
-
-    corpus: str
-    word_list: str
-    coverage: tuple[dict[str, Any], ...]
-    agreements: tuple[TauAgreement, ...]
-    intervals: str
-    near: str | None
 
 
 def compare_list(
@@ -77,13 +46,14 @@ def compare_list(
     corpus: str,
     name: str,
     progress: Callable[[int, int], None] = lambda done, total: None,
-) -> ComparedList:
-    """Return the coverage of each pair of a word list in a corpus, and tau-b of every two.
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """Return rows on each pair of a word list in a corpus and on every two pairs, and lines on all.
 
-    These are Table 4 (words with a defined delta and their share of the vocabulary) and Figure 5
-    (Kendall's tau) of UnStereoEval. Rare words aren't filtered out: their deltas are mostly chance
-    and pull tau towards 0; the coverage has the median standard error. Words pruned from the corpus
-    are in the vocabulary, but not in tau.
+    First come rows of ``sql/lists/coverage.sql``, one per pair in list order, with ``n_words_pile``
+    and ``percent_pile`` from UnStereoEval's Table 4, None for pairs that the table lacks. Then
+    come rows of ``TauAgreement`` (Figure 5), with None instead of NaN. Rare words aren't filtered
+    out: their deltas are mostly chance and pull tau towards 0; the coverage has the median standard
+    error. Words pruned from the corpus are in the vocabulary, but not in tau.
 
     Args:
         name: a built-in list, the corpus's own, or a TOML file; its words must have been counted.
@@ -123,7 +93,12 @@ def compare_list(
         pile = ", ".join(f"{percent:.2f}%" for percent in NEAR_PRONOUNS)
         near = f"Words that co-occur with he, she, both: {ours} (of the Pile {pile}, Figure 4)"
     agreements, over = _with_intervals(store, row, agreement(contrasts, deltas), deltas, progress)
-    return ComparedList(corpus, word_list.name, tuple(coverage), agreements, over, near)
+    taus = [a.tau_b for a in agreements if not np.isnan(a.tau_b)]
+    said = [near] if near else []
+    if taus:
+        said.append(f"Kendall's tau of two pairs: {min(taus):.2f} to {max(taus):.2f}; {over}")
+    ranks = [{k: None if v != v else v for k, v in asdict(a).items()} for a in agreements]
+    return [*coverage, *ranks], said
 
 
 def _with_intervals(
@@ -155,7 +130,7 @@ def _with_intervals(
     ended = list(agreements)
     for k, error in zip(enough, errors, strict=True):
         low, high = tau_interval(ended[k].tau_b, error, counts.n_clusters)
-        ended[k] = replace(ended[k], tau_low=low, tau_high=high)
+        ended[k] = replace(ended[k], tau_b_low=low, tau_b_high=high)
     return tuple(ended), f"95% intervals over {counts.n_clusters:,} clusters of {counts.clusters}s"
 
 
@@ -197,65 +172,6 @@ def agreement(contrasts: Sequence[str], deltas: Mapping[str, Deltas]) -> list[Ta
         tau = kendall(x[i].round(_TIE_DIGITS), y[j].round(_TIE_DIGITS))
         rows.append(TauAgreement(a, b, len(i), tau))
     return rows
-
-
-def alike(agreements: Sequence[TauAgreement]) -> Iterator[str]:
-    """Yield lines on tau of pairs that share 50 or more words, and the paper's claims.
-
-    Yields nothing for a list of one pair.
-
-    >>> tau = [TauAgreement("she/he", "her/him", 90, 0.5, 0.4, 0.6)]
-    >>> print(*alike([*tau, TauAgreement("she/he", "hers/his", 9, 1.0, 1.0, 1.0)]), sep="\\n")
-    Do two pairs rank words alike (Figure 5)? Lowest and highest tau (1: same order)
-      0.50 (95% interval 0.40 to 0.60) for she/he and her/him, 90 words in common
-    What App. A says of pairs in the Pile, and Kendall's tau here
-      she/he is positive with most: here with 1 of 1 (1 with the interval above 0)
-    """
-    if not agreements:
-        return
-    enough = [a for a in agreements if a.n_words >= _FEWEST_WORDS and not np.isnan(a.tau_b)]
-    if not enough:
-        yield f"No two pairs have {_FEWEST_WORDS} words in common, too few to compare their order"
-        return
-    yield "Do two pairs rank words alike (Figure 5)? Lowest and highest tau (1: same order)"
-    enough.sort(key=lambda a: a.tau_b)
-    for a in dict.fromkeys((enough[0], enough[-1])):  # the lowest and the highest
-        interval = f" (95% interval {a.tau_low:.2f} to {a.tau_high:.2f})"
-        pairs = f"{a.contrast_a} and {a.contrast_b}, {a.n_words:,} words in common"
-        yield f"  {a.tau_b:.2f}{'' if np.isnan(a.tau_low) else interval} for {pairs}"
-    lines = []
-    for a in enough:
-        if {a.contrast_a, a.contrast_b} == set(_STRONG):
-            interval = f"95% interval {a.tau_low:.2f} to {a.tau_high:.2f}"
-            strong = f"{_STRONG[0]} and {_STRONG[1]} are strongly positive"
-            lines.append(f"  {strong}: here {a.tau_b:.2f} ({interval})")
-    for contrast, sign, how_many in _SIGNS:
-        with_contrast = [a for a in enough if contrast in (a.contrast_a, a.contrast_b)]
-        n = sum(sign * a.tau_b > 0 for a in with_contrast)
-        n_clear = sum(min(sign * a.tau_low, sign * a.tau_high) > 0 for a in with_contrast)
-        name, side = ("positive", "above") if sign > 0 else ("negative", "below")
-        here = f"here with {n} of {len(with_contrast)} ({n_clear} with the interval {side} 0)"
-        if with_contrast:
-            lines.append(f"  {contrast} is {name} with {how_many}: {here}")
-    if lines:
-        yield "What App. A says of pairs in the Pile, and Kendall's tau here"
-        yield from lines
-
-
-def write_compared(compared: ComparedList, out: Path) -> list[Path]:
-    """Write coverage and tau as CSV; return the paths. Undefined values are empty fields."""
-    out.mkdir(parents=True, exist_ok=True)
-    stem = out / f"{compared.corpus}-{compared.word_list}".replace("/", "_")
-    written = []
-    tau = [
-        {name: "" if value != value else value for name, value in vars(row).items()}
-        for row in compared.agreements
-    ]
-    for kind, rows in (("coverage", list(compared.coverage)), ("kendall", tau)):
-        if rows:
-            written.append(stem.with_name(f"{stem.name}-{kind}.csv"))
-            written[-1].write_text(as_csv(rows), encoding="utf-8", newline="")
-    return written
 
 
 def agreement_of(store: Store, corpus: str, name: str) -> list[TauAgreement]:

@@ -71,12 +71,9 @@ MACROS = {
     "disclosure_change": f"[{_PLAIN}], [{_CALM}]",
     "disclosure_prompt": "",
     "disclosure_strategy": "",
-    "group_preference": "0.65",
-    "group_share": "0.65",
     "instruction_sweep": "",
     "preference_against": f"{_PLAIN}, 'world'",
     "preference_pairwise": "",
-    "us_curve": "[0.3]",
 }
 
 

@@ -55,7 +55,6 @@ _KNOWN = {
     "p_gendered": Display("P(gendered word)", 1, -1),
     "share_f": Display("P(female) among gendered", 1, 3),
     "gas_delta": Display("Δ %", 100, 1),
-    "divergence": Display("divergence %", 100, 1),
     "preference": Display("preference %", 100, 1),
     "alpha": Display("level %", 100, 1),
     "bias_b": Display("B %", 100, 1),

@@ -17,7 +17,6 @@ from plumbline.pipelines.report.charts.chart_forms import (
     data,
     estimates,
     kinds,
-    line_at,
     lines,
     palette,
     point,
@@ -106,7 +105,6 @@ def ngrams(rows: Sequence[Row], of_perturbed: str, of_other: str) -> Chart:
     return estimates(points, "log-odds in nats", colours)
 
 
-_LOSSES = {"distance_nats": "L_d, nats", "total": "L_g", "difference": "L_l"}
 #: Measures that a chart shows, with their units.
 MEASURES = {"gas": "GAS (share)", "gld": "GLD", "add_nats": "ADD (nats)"}
 _CURVES = {"gas": "any gendered word", "gas_f_of_all": "female", "gas_m_of_all": "male"}
@@ -131,30 +129,6 @@ def measures(rows: Rows, by: str) -> Chart:
 
 def _name(row: Row, by: str) -> str:
     return "all prompts" if row[by] is None else str(row[by])
-
-
-def losses(steps: Sequence[Row], chosen: int | None = None) -> Chart:
-    """Draw losses as means of up to ten steps, on a log axis if all are above 0.
-
-    Dots are losses on dev prompts. A dotted line marks ``chosen``, the step that they select.
-    """
-    points = [
-        {"series": label, "step": row["step"], "loss": row[column], "dev": row[f"dev_{column}"]}
-        for column, label in _LOSSES.items()
-        for row in steps
-    ]
-    is_log = all(p[c] > 0 for p in points for c in ("loss", "dev") if p[c] is not None)
-    scale = alt.Scale(type="log") if is_log else alt.Scale(zero=False)
-    base = alt.Chart(data(points), height=HEIGHT).encode(
-        alt.X("step:Q"), color=kinds(palette([*_LOSSES.values()]), "series")
-    )
-    means = base.transform_window(mean="mean(loss)", frame=[-9, 0], groupby=["series"])
-    lines_of_means = means.mark_line(point=len(steps) == 1)
-    return alt.layer(
-        lines_of_means.encode(alt.Y("mean:Q", title="loss", scale=scale)),
-        base.mark_point(filled=True).encode(alt.Y("dev:Q")),
-        *([] if chosen is None else [line_at(chosen)]),
-    )
 
 
 def decoding(rows: Sequence[Row]) -> Chart:

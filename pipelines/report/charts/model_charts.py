@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
 import altair as alt
 
@@ -44,19 +42,12 @@ def disparity(rows: Sequence[Row]) -> Chart:
     return estimates(points, f"PD, points ({second} < 0 < {first})", colours)
 
 
-def us_curve(rows: Sequence[Row], epsilon: float) -> Chart:
+def us_by_epsilon(rows: Sequence[Row], epsilon: float) -> Chart:
     """Draw US against epsilon for each model, and a dotted line at the metrics' epsilon."""
     points = [{"series": r["model"], "x": r["epsilon_nats"], "y": 100 * r["us"]} for r in rows]
     x = alt.X("x:Q", title="epsilon: largest |log ratio| without a preference, nats")
     y = alt.Y("y:Q", title="US: % of pairs", scale=alt.Scale(domain=[0, 100]))
     return alt.layer(lines(points, x, y), line_at(epsilon))
-
-
-def shares(rows: Sequence[Row]) -> Chart:
-    """Draw each group's share of preferred sentences in percent; an even share is dotted."""
-    points = [point(r, "value", f"{r['model']}: {r['group_name']}", scale=100) for r in rows]
-    even = 100 / rows[0]["n_groups"]
-    return estimates(points, "share of preferred sentences, %", {"": INK}, rule=even)
 
 
 def spread(rows: Rows, pd_rows: Sequence[Row]) -> Chart:
@@ -83,22 +74,6 @@ def spread(rows: Rows, pd_rows: Sequence[Row]) -> Chart:
         base.mark_rule(color=INK, strokeWidth=5).encode(alt.X("q25:Q"), alt.X2("q75:Q")),
         base.mark_point(filled=True, opacity=1, size=90).encode(alt.X("q50:Q"), kinds(colours)),
     ).properties(height=list_height(len(points)))
-
-
-def differences(
-    rows: Sequence[Row], of: str, title: str, ways: tuple[str, str], scale: float = 1
-) -> Chart:
-    """Draw column ``of``, a difference with its interval, for each model; coloured if clear.
-
-    ``ways`` are the colours above and below 0.
-    """
-    colours = {"above 0": ways[0], "below 0": ways[1], UNTOLD: NEUTRAL}
-    points = [
-        point(r, of, r["model"], UNTOLD if way == UNTOLD else f"{way} 0", scale)
-        for r in sorted(rows, key=lambda r: (-r[of], r["model"]))
-        for way in [finding(r, of).pick(above="above", below="below", untold=UNTOLD)]
-    ]
-    return estimates(points, title, colours)
 
 
 def slopes(rows: Rows, controls: Rows) -> Chart:
@@ -134,23 +109,10 @@ def by_size(rows: Sequence[Row], title: str) -> Chart:
     ).resolve_scale(y="independent")  # fmt: skip
 
 
-def kept(rows: Sequence[Row]) -> Chart:
-    """Draw the share of pairs kept against eta, a line for each benchmark."""
-    points = [
-        {"series": f"{set_name(r)} (n = {r['n']:,})"}
-        | {"x": r["eta_nats"], "y": 100 * r["n_kept"] / r["n"]}
-        for r in rows
-    ]
-    x = alt.X("x:Q", title="eta: limit on |MaxPMI| in nats")
-    y = alt.Y("y:Q", title="% of pairs kept", scale=alt.Scale(domain=[0, 100]))
-    return lines(points, x, y)
-
-
 #: Most points to name.
 _NAMED = 10
 #: Most words to draw for each side.
 _WORDS = 10
-_DELTA = "% of words in 0.1 nats"
 
 
 def leaning(rows: Sequence[Row], sides: tuple[str, str]) -> Chart:
@@ -171,25 +133,6 @@ def leaning(rows: Sequence[Row], sides: tuple[str, str]) -> Chart:
         return chart
     rings = alt.Chart(data(one_sided)).mark_point(size=60)
     return chart + rings.encode(alt.Y("name:N", sort=None), alt.X("bound:Q"), alt.Color("kind:N"))
-
-
-def distribution(rows: Rows, sides: tuple[str, str]) -> Chart:
-    """Draw the share of words in each bin of 0.1 nats of delta, a line for each corpus."""
-    points = list[dict[str, Any]]()
-    for group in rows.groups("corpus"):
-        points += _shares(Counter({r["bin"]: r["n_words"] for r in group}), group[0]["corpus"])
-    first, second = sides
-    x = alt.X("at:Q", title=f"delta in nats ({second} < 0 < {first})")
-    chart = lines(points, x, alt.Y("share:Q", title=_DELTA), "step-after")
-    return alt.layer(line_at(0), chart)
-
-
-def _shares(counts: Counter[int], name: str) -> list[dict[str, Any]]:
-    """Return a histogram in bins of 0.1 nats: the start of each bin, and its share in percent."""
-    n = counts.total()
-    bins = range(min(counts) - 1, max(counts) + 2)
-    label = f"{name} (n = {n:,} words)"
-    return [{"series": label, "at": b / 10, "share": 100 * counts[b] / n} for b in bins]
 
 
 def following(points: Sequence[Row], fit: Row, titles: tuple[str, str], page: str) -> Chart:

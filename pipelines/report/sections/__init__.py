@@ -7,7 +7,7 @@ entry points in ``plumbline.report_sections``; see ``docs/extend.md``.
 from __future__ import annotations
 
 from plumbline.pipelines.report.facts import Facts
-from plumbline.pipelines.report.model import Missing, Section
+from plumbline.pipelines.report.model import Section
 from plumbline.pipelines.report.templates import sections_from
 from plumbline.warehouse.plugins import Registry
 from plumbline.warehouse.text.progress import progress
@@ -21,10 +21,10 @@ _ORDER = (
 )
 
 
-def sections(facts: Facts) -> list[Section | Missing]:
+def sections(facts: Facts) -> list[Section]:
     """Return the sections of all templates, in order."""
     names = (*_ORDER, *(name for name in SECTIONS.names() if name not in _ORDER))
-    parts: list[Section | Missing] = []
+    parts: list[Section] = []
     with progress("report", "sections") as update:
         for n_done, name in enumerate(names):
             update(n_done, len(names))

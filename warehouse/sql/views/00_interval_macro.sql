@@ -34,14 +34,6 @@ CREATE OR REPLACE MACRO is_enough(n_of) AS n_of >= 5;
 -- Student's point of an error over n_of clusters; NULL if they aren't enough.
 CREATE OR REPLACE MACRO t_over(df, n_of) AS CASE WHEN is_enough(n_of) THEN t975(df) END;
 
--- Upper 5% point of chi-squared: exact for one or two degrees of freedom, else Wilson and Hilferty's
--- (relative error 0.5% at three, less from there).
-CREATE OR REPLACE MACRO chi2_95(df) AS CASE
-    WHEN df = 1 THEN z975() ** 2
-    WHEN df = 2 THEN -2 * ln(0.05)
-    ELSE df * (1 - 2 / (9 * df) + 1.6448536269514722 * sqrt(2 / (9 * df))) ** 3
-END;
-
 -- Half the width of Student's 95% interval of a mean; NULL below five figures, and if all are
 -- equal: an interval without width would claim a certainty that a few equal figures don't give.
 CREATE OR REPLACE MACRO student_half(figures) AS

@@ -45,6 +45,3 @@ SELECT * FROM other;
 -- The words of a text, lower case: letters and digits, with apostrophes inside.
 CREATE OR REPLACE MACRO words_of(text) AS
     regexp_extract_all(replace(lower(text), '’', ''''), '[\pL\pN]+(?:''[\pL\pN]+)*');
-
--- The same words with a blank around each, to find texts with another's words in a row.
-CREATE OR REPLACE MACRO spaced_words(text) AS ' ' || array_to_string(words_of(text), ' ') || ' ';
