@@ -10,11 +10,11 @@ import pytest
 import torch
 import transformers
 
-from plumbline.eval_workers import models as backends
 from plumbline.eval_workers.disclosure.set_measures import Disclosed, measure_sets
 from plumbline.eval_workers.models.local.causal_model import CausalModel
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.scoring_contract import Instruction
+from plumbline.eval_workers.scoring import model_step
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
@@ -91,13 +91,13 @@ def test_a_set_is_measured_under_each_instruction_by_a_model_opened_once(
     store: Store, saved: dict[str, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kind, opened = "neox", []
-    open_backend = backends.open_backend
+    open_backend = model_step.open_backend
 
     def counted(model: str, options: ModelOptions) -> Any:
         opened.append(model)
         return open_backend(model, options)
 
-    monkeypatch.setattr(backends, "open_backend", counted)
+    monkeypatch.setattr(model_step, "open_backend", counted)
     put_prompts(store, "demo", PROMPTS)
     done = _measure(store, saved[kind], *ALL)
     assert len(opened) == 1
@@ -115,7 +115,7 @@ def test_a_set_is_measured_under_each_instruction_by_a_model_opened_once(
             wanted, _ = oracle.word(before + PROMPTS[int(row["prompt_id"])], row["word"])
             assert row["probability"] == pytest.approx(wanted, rel=1e-4, abs=0)
         written = store.read(
-            "continuation", **whose, sampling_key=measured.sampled.sampling_key
+            "continuation", **whose, sampling_key=measured.sampled.partition["sampling_key"]
         ).to_pylist()
         assert len(written) == 2
         for row in written:

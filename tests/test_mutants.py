@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import subprocess
 from collections import Counter
 from pathlib import Path
 
@@ -75,6 +76,7 @@ def test_nothing(): assert half(0) == 0
     for name, text in files.items():
         (tmp_path / "source" / name).parent.mkdir(parents=True)
         (tmp_path / "source" / name).write_text(text, encoding="utf-8")
+    subprocess.run(["git", "init", "-q"], cwd=tmp_path / "source", check=True)
     return tmp_path / "source"
 
 
