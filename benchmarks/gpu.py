@@ -1,7 +1,7 @@
 """Scoring on a GPU beside lm-evaluation-harness: its HF and vLLM backends, ours and ours by vLLM.
 
 All four load the same random weights of the Pythia shape and score the sentences of all pairs of
-five benchmarks; loading is not timed. Ours are the command's rate, with claims and publishing.
+five benchmarks; loading is not timed. Ours have claims and publishing, as the command does.
 """
 
 from __future__ import annotations
@@ -9,12 +9,14 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
+from transformers import AutoModelForCausalLM
 
 from benchmarks import gpu_harness
 from benchmarks.scoring import BENCHMARKS
@@ -22,9 +24,9 @@ from benchmarks.scoring_model import SHAPES, sentences, write_model
 from plumbline.eval_workers.models import devices, open_backend
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.remote.vllm_client import interpreter
-from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
-from plumbline.eval_workers.scoring.scoring_forecast import model_size
+from plumbline.eval_workers.scoring.pair_scores import PairScores
 from plumbline.warehouse.errors import MissingComponent, PlumblineError
+from plumbline.warehouse.steps.runner import run_steps
 from plumbline.warehouse.storage.store import Store
 
 #: Dense bfloat16 operations a second by the maker's data sheet, by a part of the device's name.
@@ -73,8 +75,10 @@ def run(shards: Sequence[Path], directory: Path, shape: str, device: str) -> Out
     texts = [text for part, _ in found for text in part]
     ours = open_backend(str(model), ModelOptions(device=device))
     n_tokens = sum(len(ids) for ids in ours.encoded(texts) if not isinstance(ids, str))
-    size = model_size(ours.config)
-    operations = 2.0 * n_tokens * (size.n_parameters - size.n_exact)
+    with torch.device("meta"):
+        weights = AutoModelForCausalLM.from_config(ours.config).named_parameters()
+    n_inner = sum(values.numel() for name, values in weights if "embed" not in name)
+    operations = 2.0 * n_tokens * n_inner
     listed = directory / "texts.json"
     listed.write_text(json.dumps(texts), encoding="utf-8")
     how = (str(model), str(listed), dtype, device)
@@ -100,12 +104,16 @@ def _told(way: Way) -> Way:
 def _ours(name: str, directory: Path, model: str, options: ModelOptions) -> Way:
     store = Store.open(directory / "warehouse")
     try:
-        done = score_benchmarks(store, model, BENCHMARKS, options, "bench")
+        backend = open_backend(model, options)
+        _ = backend.n_parameters  # loads the weights
+        start = time.monotonic()
+        run_steps(store, backend, [PairScores.of(n, options) for n in BENCHMARKS], "bench")
+        seconds = time.monotonic() - start
     except PlumblineError as e:
         return Way(name, None, str(e))
     finally:
         devices.release()  # the next way wants nine tenths of the memory
-    return Way(name, sum(one.n_new / one.pairs_per_s for one in done if one.pairs_per_s))
+    return Way(name, seconds)
 
 
 def _harness(name: str, kind: str, how: Sequence[str]) -> Way:

@@ -59,7 +59,7 @@ _BESIDE = ("token_logprob", "sampling", "instruction", "attribute_pair", "model"
 class Computed:
     """A step whose chunks a model computes; ``chunk``: the constant that makes them small."""
 
-    step: ModelStep[Any]
+    step: ModelStep
     fill: Callable[[Store], None]
     module: ModuleType
     chunk: str
@@ -181,7 +181,7 @@ ASKED: dict[str, Asked] = {
 CASES: dict[str, Computed | Asked] = {**COMPUTED, **ASKED}
 
 
-def step_classes() -> set[type[ModelStep[Any]]]:
+def step_classes() -> set[type[ModelStep]]:
     """Every step of the product."""
     for path in (REPOSITORY / "eval_workers").rglob("*.py"):
         if re.search(r"^class \w+\(ModelStep\b", path.read_text("utf-8"), re.M):

@@ -12,20 +12,21 @@ from types import ModuleType
 
 import pytest
 
-from plumbline.eval_workers.disclosure.word_probabilities import ProbedSet, ProbeStep, load_words
+from plumbline.eval_workers.disclosure.word_probabilities import ProbeStep, load_words
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.sampling_contract import SamplingOptions
 from plumbline.eval_workers.models.scoring_contract import NONE, Instruction
-from plumbline.eval_workers.scoring.continuations import Continuations, SampleCounts
+from plumbline.eval_workers.scoring.continuations import Continuations
 from plumbline.eval_workers.scoring.model_step import run_on_model
 from plumbline.warehouse.input.shards import write_jsonl_zst
+from plumbline.warehouse.steps.step import StepCounts
 from plumbline.warehouse.storage.store import Store
 from tests.conftest import REPOSITORY
 
 
 def sample_set(
     store: Store, name: str, model: str, options: ModelOptions, sampling: SamplingOptions, n: int
-) -> SampleCounts:
+) -> StepCounts:
     return run_on_model(store, model, options, [Continuations(name, sampling, n)], "run")[0]
 
 
@@ -36,7 +37,7 @@ def probe_set(
     options: ModelOptions,
     word_list: str,
     instruction: Instruction = NONE,
-) -> ProbedSet:
+) -> StepCounts:
     step = ProbeStep(name, load_words(store, word_list), instruction)
     return run_on_model(store, model, options, [step], "run")[0]
 

@@ -12,13 +12,10 @@ from plumbline.warehouse.errors import PlumblineError
 from tests.test_plugins import install
 
 _NUMBERS = """
-from plumbline.eval_workers.fairpair.numbers import combine, distances, means
+from plumbline.eval_workers.fairpair.phi.vader import combine, distances
 DESCRIPTION, LANGUAGES = "characters", None
 def items(texts): return [float(len(text)) for text in texts]
 """
-_OTHER_MEANS = """import combine, distances
-from plumbline.eval_workers.fairpair.phi import Means
-def means(left, right): return Means(1.0, 1.0, float("nan"))"""
 _UNIFORM = """
 from plumbline.eval_workers.models.scoring_contract import Identity, TextScore
 class Model:
@@ -73,7 +70,6 @@ def test_a_part_of_another_package_passes(
     [
         ("scoring_functions", "for text in texts", "for text in texts[1:]", "one item per text"),
         ("scoring_functions", "float(len(text))", "-1.0 if text else float('nan')", "0 or more"),
-        ("scoring_functions", "import combine, distances, means", _OTHER_MEANS, r"means\(\) has"),
         ("backends", "-1.0 * len(text), (1,)", "-1.5 * len(text), (1,)", "is not a sum of tokens"),
         ("backends", "(-1.0,) * len(text))", "(-1.0,) * len(text), 'no')", "has no score: no"),
         (

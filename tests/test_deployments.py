@@ -110,7 +110,7 @@ def test_scores_the_answer_its_chart_and_changes_are_on_the_pages(
     """Scored on one pool, reported by the other; a version that changed too much fails the run."""
     assert runs["score"]["state"]["type"] == "COMPLETED", runs["score"]["state"]["message"]
     (row,) = json.loads(place.artifacts(runs["score"])["score"]["data"])
-    assert (row["benchmark"], row["model"], row["n_scored"]) == ("few", "tiny", 2)
+    assert (row["benchmark"], row["model"], row["n_done"]) == ("few", "tiny", 2)
     run = place.end(place.begin("report", config="", out="few"))
     assert run["state"]["type"] == "COMPLETED", run["state"]["message"]
     first = place.artifacts(run)

@@ -115,7 +115,7 @@ def test_a_set_is_measured_under_each_instruction_by_a_model_opened_once(
             wanted, _ = oracle.word(before + PROMPTS[int(row["prompt_id"])], row["word"])
             assert row["probability"] == pytest.approx(wanted, rel=1e-4, abs=0)
         written = store.read(
-            "continuation", **whose, sampling_key=measured.sampled.sampling_key
+            "continuation", **whose, sampling_key=measured.sampled.partition["sampling_key"]
         ).to_pylist()
         assert len(written) == 2
         for row in written:

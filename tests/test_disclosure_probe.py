@@ -15,7 +15,6 @@ import torch
 import transformers
 
 from plumbline.eval_workers.disclosure.word_probabilities import (
-    ProbedSet,
     probabilities,
     texts_to_score,
 )
@@ -23,6 +22,7 @@ from plumbline.eval_workers.models.local.causal_model import CausalModel
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.query.connection import rows_of
+from plumbline.warehouse.steps.step import StepCounts
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.wordlists import WordPair
 from tests.prompt_rows import list_file, put_prompts
@@ -98,7 +98,7 @@ def test_words_have_their_full_conditional_probability(saved: dict[str, Path], k
     assert several <= ({1} if kind == "gpt2-wordpiece" else {1, 2})
 
 
-def _probe(store: Store, model: Path, word_list: str = "gendered", **options: Any) -> ProbedSet:
+def _probe(store: Store, model: Path, word_list: str = "gendered", **options: Any) -> StepCounts:
     return probe_set(store, "demo", str(model), ModelOptions(**options), word_list)
 
 
@@ -113,8 +113,8 @@ def test_a_set_is_probed_from_prompts_to_figures(
     pairs = [("she", "he"), ("her", "his"), ("her", "him")]
     put_prompts(store, "demo", [*PROMPTS, PROMPTS[0]])  # the same prompt twice is two prompts
     done = _probe(store, saved["neox"], list_file(tmp_path / "mine.toml", pairs))
-    assert (done.n_prompts, done.n_probed, done.n_new, done.n_rejected) == (4, 4, 4, 0)
-    assert done.left_out == () and done.word_list == "mine"
+    assert (done.n_wanted, done.n_done, done.n_new, done.n_rejected) == (4, 4, 4, 0)
+    assert done.partition["word_list"] == "mine"
     rows = _rows(store)
     assert len(rows) == 4 * 5
     oracle = Oracle(saved["neox"], KINDS["neox"].bos)
@@ -137,7 +137,7 @@ def test_words_that_can_t_be_spelled_take_their_pairs_along(
     words = list_file(tmp_path / "mine.toml", [("she", "he"), ("vixen", "his"), ("her", "him")])
     put_prompts(store, "demo", PROMPTS)
     done = _probe(store, saved["llama-adds-bos"], words)
-    assert done.left_out == ("vixen", "his") and done.n_probed == 3
+    assert done.n_done == 3
     assert {r["word"] for r in _rows(store)} == {"she", "he", "her", "him"}
     assert replace(_probe(store, saved["llama-adds-bos"], words), n_new=3) == done
     unspelled = list_file(tmp_path / "other.toml", [("vixen", "his")])

@@ -122,7 +122,7 @@ def test_the_rows_of_a_sweep_are_those_of_single_steps(
         assert row["is_lowest"] == (key in drawn and gas[key] == min(of))
     # A second run draws nothing, and needs no weights.
     monkeypatch.setattr(CausalModel, "continue_", None)
-    assert "0 new" in _run(prompts, model, "decoding", *GRID, "--word-list", words)
+    assert "0 prompts with new" in _run(prompts, model, "decoding", *GRID, "--word-list", words)
 
 
 def test_a_sweep_of_instructions_goes_on_and_is_held_against_none(

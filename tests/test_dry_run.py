@@ -8,15 +8,9 @@ from pathlib import Path
 import pytest
 import transformers
 
-from plumbline.eval_workers.models import devices
 from plumbline.eval_workers.models.local.weights import Weights
 from plumbline.eval_workers.models.model_options import ModelOptions
-from plumbline.eval_workers.scoring.scoring_forecast import (
-    Size,
-    Task,
-    _memory,
-    model_size,
-)
+from plumbline.eval_workers.scoring.scoring_forecast import weight_bytes
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.storage.store import Store
 from tests.test_score import TEMPLATES, _pairs
@@ -34,29 +28,17 @@ def test_size_of_a_gpt_neox_by_hand(model: Path) -> None:
     feed_forward = (H * FFN + FFN) + (FFN * H + H)
     norms = 2 * 2 * H
     exact, layers = 2 * n_tokens * H, LAYERS * (attention + feed_forward + norms) + 2 * H
-    size = model_size(config)
-    assert size == Size(exact + layers, exact)
-    assert size.weight_bytes(ModelOptions()) == 4 * (exact + layers)
+    assert weight_bytes(config, ModelOptions()) == 4 * (exact + layers)
     options = ModelOptions(dtype="bfloat16", quantisation="nf4")
-    assert size.weight_bytes(options) == pytest.approx(2 * exact + layers * 9 / 16, abs=1)
+    assert weight_bytes(config, options) == pytest.approx(2 * exact + layers * 9 / 16)
 
 
 @pytest.mark.parametrize("kind", sorted(KINDS))
 def test_parameters_are_those_of_the_real_weights(kind: str, tmp_path: Path) -> None:
     directory = save(kind, tmp_path / "tiny")
     real = transformers.AutoModelForCausalLM.from_pretrained(directory)
-    size = model_size(real.config)
-    assert size.n_parameters == sum(p.numel() for p in real.parameters())
-
-
-def test_memory_is_that_of_the_options(monkeypatch: pytest.MonkeyPatch) -> None:
-    size = Size(8 * 10**9, 0)
-    monkeypatch.setattr(devices.torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(devices, "free_bytes", lambda device: 80 * 10**9)
-    options = ModelOptions(dtype="bfloat16", backend="vllm", tensor_parallel=4)
-    shared = _memory("m", size, Task("m", options, ()))
-    note = "on each of 4 GPUs; cuda has 80.00 GB free: they fit"
-    assert (shared["amount"], shared["note"]) == (4, note)
+    n_parameters = sum(p.numel() for p in real.parameters())
+    assert weight_bytes(real.config, ModelOptions()) == 4 * n_parameters
 
 
 def files(store: Store) -> list[tuple[str, int]]:

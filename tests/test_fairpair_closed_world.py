@@ -75,8 +75,9 @@ def measure(store: Store, model: Path) -> Store:
     how = SamplingOptions(max_new_tokens=CLOSED_WORLD.max_new_tokens)
     drawn = sample_set(store, CLOSED_WORLD_SET, str(model), ModelOptions(), how, 100)
     perturber = RulePerturber()
-    perturb_set(store, CLOSED_WORLD_SET, drawn.model_key, drawn.sampling_key, perturber, "r")
-    whose = PerturbedSamples(CLOSED_WORLD_SET, drawn.model_key, drawn.sampling_key, perturber.name)
+    keys = CLOSED_WORLD_SET, drawn.model_key, drawn.partition["sampling_key"]
+    perturb_set(store, *keys, perturber, "r")
+    whose = PerturbedSamples(*keys, perturber.name)
     options = FigureOptions(n_permutations=199, n_resamples=300)
     for phi in ("jaccard", "vader"):
         measure_set(store, whose, phi, options, "r")

@@ -10,24 +10,19 @@ import pytest
 
 from plumbline.eval_workers.fairpair.fairpair_options import FigureOptions
 from plumbline.eval_workers.fairpair.figures.fairpair_set import (
-    Calibration,
-    Convergence,
     Prompt,
-    calibration_rows,
     convergence_rows,
     measure_set,
     read_groups,
 )
 from plumbline.eval_workers.fairpair.phi import jaccard
-from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.query.connection import connect, rows_of, sql
 from plumbline.warehouse.storage.store import Store
 from tests.fairpair_rows import NAMES, OTHER, SAMPLED, sampled_set
 from tests.metric_rows import fill
 
 OPTIONS = FigureOptions(n_permutations=99, n_resamples=99)
-FEW = FigureOptions(n_permutations=39, n_resamples=100)
-TABLES = ("fairpair_prompt", "fairpair_set", "fairpair_convergence", "fairpair_calibration")
+TABLES = ("fairpair_prompt", "fairpair_set", "fairpair_convergence")
 
 
 def of_side(store: Store, side: str) -> list[Prompt]:
@@ -124,31 +119,6 @@ def test_a_prompt_with_one_sample_in_a_group_does_not_count(store: Store) -> Non
         whole = (row["prompt_id"], row["side"]) == ("job0", "perturbed")
         row["is_valid"] = whole or row["sample"] < n_valid[row["prompt_id"]]
     fill(store, "perturbed_continuation", rows)
-    options = Convergence(sizes=(), folds=())
-    found = [r for s in NAMES for r in convergence_rows(jaccard, of_side(store, s), options)]
-    assert {(r["n_samples"], r["n_prompts"]) for r in found} == {(3, 2), (5, 1)}
-
-
-def test_the_texts_that_nobody_perturbed_are_split(store: Store) -> None:
-    """Of one side all perturbations are valid, of the other one in each prompt."""
-    sampled_set(store, failing=0)
-    rows = store.read("perturbed_continuation").to_pylist()
-    for row in rows:
-        row["is_valid"] = row["side"] == "perturbed" or row["sample"] == 0
-    fill(store, "perturbed_continuation", rows)
-    # Texts about Jane, each with a valid perturbation, are compared on the side of John.
-    for side, counts in {"original": (3, 0), "perturbed": (0, 3)}.items():
-        (row,) = calibration_rows(jaccard, of_side(store, side), Calibration(FEW, 1))
-        assert (row["n_prompts"], row["n_left_out"]) == counts
-        assert (row["fairpair_f"] is None) == (side == "perturbed")
-
-
-def test_what_is_missing_is_named(store: Store) -> None:
-    with pytest.raises(BadInput, match=r"common-sents, key-m, s, rules-1"):
-        measure_set(store, SAMPLED, "jaccard", OPTIONS, "run")
-    sampled_set(store)
-    with pytest.raises(UsageProblem, match="there are jaccard, vader"):
-        measure_set(store, SAMPLED, "mood", OPTIONS, "run")
-    store.drop("probe_prompt", {"probe_set": SAMPLED.probe_set})
-    with pytest.raises(BadInput, match="table probe_prompt: prompt "):
-        measure_set(store, SAMPLED, "jaccard", OPTIONS, "run")
+    found = [r for s in NAMES for r in convergence_rows(jaccard, of_side(store, s), 0)]
+    counts = {(r["n_folds"], r["n_samples"], r["n_prompts"]) for r in found}
+    assert counts == {(0, 2, 2), (0, 3, 2), (0, 5, 1), (2, 5, 2), (5, 5, 1)}

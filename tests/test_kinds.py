@@ -83,7 +83,7 @@ def test_a_pair_whose_sentences_are_the_same_tokens_is_rejected_by_every_measure
     rows[0] |= {"sentence_a": "The Nurse drank tea.", "sentence_b": "The nurse drank tea."}
     store.publish("benchmark_pair", rows, unit="demo", run_id="r")
     (done,) = score_benchmarks(store, str(saved["bert"]), ["demo"], ModelOptions(pll=pll), "r")
-    assert (done.n_pairs, done.n_scored, done.n_rejected) == (2, 1, 1)
+    assert (done.n_wanted, done.n_done, done.n_rejected) == (2, 1, 1)
     (row,) = store.read("reject").to_pylist()
     assert "pair 0" in row["reason"] and row["reason"].endswith(SAME_TOKENS)
     (scored,) = store.read("pair_score").to_pylist()

@@ -12,18 +12,15 @@ from scipy import stats
 
 from plumbline.eval_workers.scoring.measure import measure
 from plumbline.eval_workers.scoring.statistics.power import (
-    STATED,
+    MEASURES,
     PairDesign,
     Spread,
     measured,
-    power_of,
     powers,
-    said,
 )
 from plumbline.eval_workers.scoring.statistics.ranks import board, holm
 from plumbline.eval_workers.scoring.statistics.scored_pairs import (
     NO_CLUSTER,
-    Cells,
     ScoredPairs,
     clustered_variance,
     difference_variances,
@@ -120,7 +117,7 @@ def test_nothing_is_told_apart_below_five_words_or_without_a_difference() -> Non
 
 def scored(lean: np.ndarray, clusters: np.ndarray) -> ScoredPairs:
     models = [(f"k{i}", f"m{i}") for i in range(lean.shape[1])]
-    return ScoredPairs(Cells("b", "f/m", clusters, None), models, lean, np.zeros_like(lean))
+    return ScoredPairs("b", "f/m", clusters, None, models, lean, np.zeros_like(lean))
 
 
 def test_power_without_clusters_is_that_of_the_textbook() -> None:
@@ -203,19 +200,13 @@ def test_ranks_are_of_the_figures_that_are_measured(store: Store) -> None:
     assert sets == {"even": (1, 2), "alike": (1, 2), "uneven": (3, 3)}
 
 
-def test_what_a_benchmark_can_find_is_by_its_scores_or_as_stated(store: Store) -> None:
-    known, stated = (power_of(store.root, name) for name in ("scored", "unscored"))
-    assert {row["n_models"] for row in known} == {3}
-    assert {row["n_models"] for row in stated} == {0}
+def test_what_a_benchmark_can_find_is_by_its_scores(store: Store) -> None:
+    rows = store.read("benchmark_power").to_pylist()
+    assert {(row["benchmark"], row["n_models"]) for row in rows} == {("scored", 3)}
     wanted = PairDesign.of(np.repeat(np.arange(40), 5)[:, None])
-    for row in (*known, *stated):
+    for row in rows:
         assert row["smallest"] == pytest.approx(wanted.smallest(Spread(row["sd"], row["icc"])))
         assert row["n_alike"] == 4
-    assert {row["measure"]: Spread(row["sd"], row["icc"]) for row in stated} == STATED
-    (line,) = said(stated)
-    assert "as in the released scores" in line
-    assert f"a PD of {stated[0]['smallest']:.1f} points" in line
-    assert power_of(store.root, "nothing") == []
 
 
 def test_strata_and_missing_scores_leave_their_pairs_out() -> None:
@@ -237,7 +228,7 @@ def test_strata_and_missing_scores_leave_their_pairs_out() -> None:
         ([[0, 0]] * 6, {"us"}),  # no preference anywhere
         ([[x] for x in (1, -1, 0, 1, 0, -1)], {"pd", "us"}),  # one model
         ([[1, 1]], {"pd", "us"}),  # one pair
-        ([[1, -1], [-1, 0], [0, 0], [1, 1], [0, 1], [-1, 1]], set(STATED)),
+        ([[1, -1], [-1, 0], [0, 0], [1, 1], [0, 1], [-1, 1]], set(MEASURES)),
     ],
 )
 def test_no_power_is_told_of_a_spread_that_is_not_known(

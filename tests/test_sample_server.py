@@ -61,7 +61,8 @@ def test_a_server_that_ignores_seeds_or_caches_is_told(
         assert server.n_asked == n_asked  # the rest was not paid for
         server.sampler = honest
         fixed = SamplingOptions(max_new_tokens=20, seed=1)
-        assert _sample(store, server, n, fixed).n_samples == 5 * n
+        assert _sample(store, server, n, fixed).n_done == 5
+    assert len(_rows(store)) == 5 * n
     assert {r["sampling_key"] for r in _rows(store)} == {fixed.key}
 
 
@@ -76,13 +77,12 @@ def test_what_ended_otherwise_is_rejected_and_the_rest_kept(store: Store) -> Non
 
     with serving(sampler=filtered) as server:
         done = _sample(store, server, 6)
-        assert (done.n_texts, done.n_continued, done.n_rejected) == (5, 4, 1)
-        assert (done.n_samples, server.n_asked) == (24, 24)
+        assert (done.n_wanted, done.n_done, done.n_rejected) == (5, 4, 1)
+        assert (len(_rows(store)), server.n_asked) == (24, 24)
         assert _sample(store, server, 6).n_rejected == 1 and server.n_asked == 24
     (reject,) = store.read("reject", stage="sample").to_pylist()
     assert reject["reason"] == (
-        "prompt 1, original, 6 samples: the server ended it with 'content_filter', "
-        "not stop or length"
+        "prompt 1, original: the server ended it with 'content_filter', not stop or length"
     )
     for row in _rows(store):
         cut = row["seed"] % 2 == 0

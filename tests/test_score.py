@@ -82,7 +82,7 @@ def test_a_second_run_scores_nothing_and_a_changed_pair_alone(
     assert not texts_scored and _rows(store) == before
     _pairs(store, [*TEMPLATES[:3], "{pronoun} ate soup.", *TEMPLATES[4:-1]])
     done = _score(store, model)
-    assert (done.n_pairs, done.n_scored, done.n_new) == (41, 41, 1)
+    assert (done.n_wanted, done.n_done, done.n_new) == (41, 41, 1)
     assert sorted(texts_scored) == ["He ate soup.", "She ate soup."]
     after = _rows(store)
     assert [r for r in after if r["pair_id"] != "003"] == [
@@ -115,7 +115,7 @@ def test_a_tokenizer_that_changes_the_words_gives_no_score(
     with pytest.raises(NothingUsed, match=f"could score nothing of demo: .*{reason}") as caught:
         _score(store, model)
     (done,) = caught.value.outcomes
-    assert (done.n_scored, done.n_rejected) == (0, 3)
+    assert (done.n_done, done.n_rejected) == (0, 3)
     assert all(reason in row["reason"] for row in store.read("reject").to_pylist())
 
 

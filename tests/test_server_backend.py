@@ -17,7 +17,6 @@ from plumbline.eval_workers.models.local.causal_model import CausalModel
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.remote.echo import spells
 from plumbline.eval_workers.models.sampling_contract import SamplingOptions
-from plumbline.eval_workers.scoring.scoring_forecast import prospect
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from tests.chat_server import ChatServer, Say, serving
 from tests.echo_server import EchoingModel, Fault, echoing, own_place
@@ -249,11 +248,9 @@ def test_one_text_that_has_no_score_leaves_the_others_theirs(saved: dict[str, Pa
 
 def test_what_needs_a_model_that_is_loaded_here_is_refused(saved: dict[str, Path]) -> None:
     kind = "opt-adds-bos"
-    with echoing(saved[kind], KINDS[kind].bos) as (server, _):
-        with pytest.raises(UsageProblem, match="--backend server"):
-            opened(server.url).continue_([SamplingOptions().seeded("She", 0)], SamplingOptions())
-        with pytest.raises(UsageProblem, match="--dry-run"):
-            prospect("tiny", ModelOptions(backend="server", base_url=server.url))
+    refused = pytest.raises(UsageProblem, match="--backend server")
+    with echoing(saved[kind], KINDS[kind].bos) as (server, _), refused:
+        opened(server.url).continue_([SamplingOptions().seeded("She", 0)], SamplingOptions())
 
 
 def test_parts_of_characters_spell_a_text_only_where_they_may() -> None:

@@ -44,7 +44,7 @@ def filled(store: Store) -> Store:
 def _score(store: Store, model: Path, form: str) -> str:
     options = ModelOptions(text_form=form)
     (done,) = score_benchmarks(store, str(model), ["use-5"], options, "run")
-    assert done.n_scored == len(TEMPLATES)
+    assert done.n_done == len(TEMPLATES)
     return str(done.model_key)
 
 

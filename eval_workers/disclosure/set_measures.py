@@ -14,23 +14,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import AfterValidator, Field
 from pydantic.dataclasses import dataclass as options_class
 
 from plumbline.eval_workers.disclosure.word_probabilities import (
     WORD_LIST,
-    ProbedSet,
     ProbeStep,
     load_words,
 )
 from plumbline.eval_workers.models.sampling_contract import SamplingOptions
 from plumbline.eval_workers.models.scoring_contract import NONE, Instruction
-from plumbline.eval_workers.scoring.continuations import Continuations, SampleCounts, check_n
+from plumbline.eval_workers.scoring.continuations import Continuations
 from plumbline.eval_workers.scoring.model_step import ModelStep, run_on_model
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.options import STRICT
+from plumbline.warehouse.steps.step import StepCounts
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.toml_file import Stripped, load, toml_table
 from plumbline.warehouse.wordlists import WordList
@@ -65,8 +65,7 @@ class Grid:
     Greedy decoding is the reference, with one continuation. A top-p of 0 is also greedy, so it adds
     nothing. The default values are from section 5.1.
 
-    Raises ``UsageProblem`` for values that sampling can't use, for less than one sample, and for a
-    grid without any value.
+    Raises ``UsageProblem`` for values that sampling can't use, and for a grid without any value.
     """
 
     temperatures: Sequence[float] = (0.3, 0.5, 0.7, 1.0)
@@ -79,8 +78,7 @@ class Grid:
     def __post_init__(self) -> None:
         if not (self.temperatures or self.top_ps or self.top_ks):
             raise UsageProblem("sweep", "has no value of any parameter", "give some")
-        for options in self.decodings():
-            check_n(1 if options.greedy else self.n, options)
+        _ = self.decodings()
 
     def decodings(self) -> list[SamplingOptions]:
         """Return greedy decoding, then each distinct way to sample.
@@ -148,8 +146,8 @@ class Disclosed:
     """The outcomes for a set under an instruction: probabilities and continuations."""
 
     instruction: Instruction
-    probed: ProbedSet
-    sampled: SampleCounts
+    probed: StepCounts
+    sampled: StepCounts
 
 
 def measure_sets(
@@ -170,7 +168,7 @@ def measure_sets(
     """
     words = load_words(store, word_list)
     variants = list(itertools.product(names, dict.fromkeys(instructions)))
-    steps: list[ModelStep[Any]] = [
+    steps: list[ModelStep] = [
         step
         for name, instruction in variants
         for step in _steps_of(name, words, instruction, max_new_tokens)

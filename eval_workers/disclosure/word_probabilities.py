@@ -17,7 +17,6 @@ and `s`, P(hers) is a part of P(her).
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -181,27 +180,7 @@ def words_of(pairs: Sequence[WordPair], what: str = "word list") -> dict[str, st
 
 
 @dataclass(frozen=True)
-class ProbedSet:
-    """The outcome for a set, where ``n_prompts = n_probed + n_rejected``.
-
-    This run published ``n_new`` of the probed prompts. ``left_out`` has the words that have no
-    probability after at least one probed prompt, because the model can't spell their pair there.
-    """
-
-    probe_set: str
-    model: str
-    model_key: str
-    word_list: str
-    instruction_key: str
-    n_prompts: int
-    n_probed: int
-    n_new: int
-    n_rejected: int
-    left_out: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class ProbeStep(ModelStep[ProbedSet]):
+class ProbeStep(ModelStep):
     """The step that computes P(word | prompt) of a list's words, for all prompts without rows.
 
     The ``instruction`` is put before each prompt, and each instruction has rows of its own. Reads
@@ -219,6 +198,7 @@ class ProbeStep(ModelStep[ProbedSet]):
     instruction: Instruction = NONE
 
     table = "pronoun_probability"
+    key = ("prompt_id",)
     order = ("prompt_id", "word")
     stage = "probe"
     verb = "probe"
@@ -250,7 +230,7 @@ class ProbeStep(ModelStep[ProbedSet]):
         prompts = [{**row, "sent": f"{lead}{row['prompt']}"} for row in read]
         prompts = [{**row, "text_id": texts_hash(self.texts(row))} for row in prompts]
         rows = store.read(self.table, **self.partition(model)).to_pylist()
-        return state_of(prompts, rows, "prompt_id")
+        return state_of(prompts, rows, *self.key)
 
     def texts(self, prompt: Row) -> list[str]:
         """Return the texts to score for a prompt."""
@@ -295,19 +275,6 @@ class ProbeStep(ModelStep[ProbedSet]):
         super().publish_before(done)
         publish_words(done.store, self.words, done.run_id)
         publish_instruction(done.store, self.instruction, done.run_id)
-
-    def outcome(self, done: ComputedStep, rate: float | None) -> ProbedSet:
-        identity, n_prompts = done.resource.identity, len(done.state.wanted)
-        n_rejected = len(done.new.rejects)
-        n_probed = n_prompts - n_rejected
-        rows = (*done.state.kept, *done.new.rows)
-        n_rows = Counter(row["word"] for row in rows)
-        return ProbedSet(
-            *(self.probe_set, identity.model, identity.key),
-            *(self.words.name, self.instruction.key),
-            *(n_prompts, n_probed, len({row["prompt_id"] for row in done.new.rows}), n_rejected),
-            tuple(word for word in words_of(self.words.pairs) if n_rows[word] < n_probed),
-        )
 
 
 def load_words(store: Store | None, name: str) -> WordList:

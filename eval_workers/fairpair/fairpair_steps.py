@@ -22,12 +22,13 @@ from plumbline.eval_workers.fairpair.perturbation.perturbers import (
     RulePerturber,
     ledger_name,
 )
-from plumbline.eval_workers.scoring.continuations import Continuations, SampleCounts
+from plumbline.eval_workers.scoring.continuations import Continuations
 from plumbline.eval_workers.scoring.model_step import run_on_model
 from plumbline.eval_workers.scoring.served_samples import ServedModel, sample_from_server
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.options import check_name
 from plumbline.warehouse.query.connection import rows_of
+from plumbline.warehouse.steps.step import StepCounts
 from plumbline.warehouse.storage.store import Store
 
 Row = Mapping[str, Any]
@@ -69,14 +70,14 @@ def scoring_functions(spec: FairPairSpec, rows: Sequence[Row]) -> tuple[str, ...
     """Return the names of the spec's scoring functions; by default, those of the paper that fit.
 
     A function fits if it knows all languages of the prompts. Raises ``UsageProblem`` if the spec
-    names a function that doesn't, or if a name is unknown or given twice.
+    names a function that doesn't, or if a name is unknown.
 
     >>> scoring_functions(FairPairSpec(), [{"language": "de"}])
     ('jaccard',)
     """
     languages = {str(row["language"]) for row in rows}
     fitting = []
-    for name in spec.phi or _PAPER:
+    for name in dict.fromkeys(spec.phi or _PAPER):
         known = phi.find(name).LANGUAGES
         unknown = languages - set(known if known is not None else languages)
         if not unknown:
@@ -85,8 +86,6 @@ def scoring_functions(spec: FairPairSpec, rows: Sequence[Row]) -> tuple[str, ...
             listed = ", ".join(known or ())
             problem = f"knows {listed}, the prompts are in {', '.join(sorted(unknown))}"
             raise UsageProblem(f"scoring function {name!r}", problem, "leave it out of --phi")
-    if twice := next((name for name in fitting if fitting.count(name) > 1), None):
-        raise UsageProblem("--phi", f"names {twice} twice", "leave one out")
     return tuple(fitting)
 
 
@@ -104,7 +103,7 @@ def _contents(rows: Sequence[Row]) -> list[dict[str, Any]]:
 
 def draw(
     store: Store, probe_set: str, target: SampledModel, spec: FairPairSpec, run_id: str
-) -> SampleCounts:
+) -> StepCounts:
     """Draw the missing samples from a model loaded here, or from its server.
 
     Raises ``BadInput`` if no prompt could be continued, and what the sampler raises.
@@ -116,8 +115,8 @@ def draw(
     else:
         step = Continuations(probe_set, sampling, spec.n)
         (done,) = run_on_model(store, target.model, how, [step], run_id)
-    if not done.n_samples:
-        subject = f"{done.model_key}/{probe_set}/{done.sampling_key}"
+    if not done.n_done:
+        subject = "/".join(done.partition.values())
         rejects = store.read("reject", stage="sample", subject=subject).to_pylist()
         first = f", the first: {rejects[0]['reason']}" if rejects else ""
         problem = f"none of the prompts could be continued{first}"
@@ -125,28 +124,20 @@ def draw(
     return done
 
 
-def continued(store: Store, probe_set: str, spec: FairPairSpec) -> list[tuple[str, str]]:
+def continued(store: Store, probe_set: str) -> list[tuple[str, str]]:
     """Return keys of the models and decodings that have samples of a set, sorted by model name.
 
-    If ``spec.model`` has names or keys, only these models are returned. Raises ``UsageProblem`` if
-    the set has no samples, or if a named model has none.
+    Raises ``UsageProblem`` if the set has no samples.
     """
     query = (
         "SELECT DISTINCT model, model_key, sampling_key FROM continuation "
         "WHERE probe_set = $probe_set ORDER BY ALL"
     )
     rows = rows_of(store.root, query, {"probe_set": probe_set})
-    names = {name.strip() for name in spec.model.split(",") if name.strip()}
-    known = {row[column] for row in rows for column in ("model", "model_key")}
-    if missing := sorted(names - known):
-        models = ", ".join(dict.fromkeys(row["model"] for row in rows)) or "no model"
-        problem = f"has no samples of {missing[0]}"
-        raise UsageProblem(f"probe set {probe_set!r}", problem, f"it has samples of {models}")
     if not rows:
         fix = f"run plumbline fairpair run {probe_set} --model ID_OR_PATH"
         raise UsageProblem(f"probe set {probe_set!r}", "has no samples", fix)
-    chosen = [row for row in rows if not names or names & {row["model"], row["model_key"]}]
-    return [(row["model_key"], row["sampling_key"]) for row in chosen]
+    return [(row["model_key"], row["sampling_key"]) for row in rows]
 
 
 def perturb(

@@ -31,30 +31,7 @@ CHUNK_DRAWS = 250
 
 
 @dataclass(frozen=True)
-class SampleCounts:
-    """The outcome for one set, where ``n_texts = n_continued + n_rejected``.
-
-    A text is one side of a prompt. A text with a sample counts as continued, any other as rejected.
-    ``n_new`` of the ``n_samples`` rows are from this run. ``n_alike`` texts have several samples
-    that are nearly all the same; see ``alike``. ``samples_per_s`` is the speed of this run after
-    the weights were loaded; it is ``None`` if no sample was drawn.
-    """
-
-    probe_set: str
-    model: str
-    model_key: str
-    sampling_key: str
-    n_texts: int
-    n_continued: int
-    n_rejected: int
-    n_samples: int
-    n_new: int
-    n_alike: int
-    samples_per_s: float | None = None
-
-
-@dataclass(frozen=True)
-class Continuations(ModelStep[SampleCounts]):
+class Continuations(ModelStep):
     """The step that draws the missing samples of a set, up to ``n`` for each side of a prompt.
 
     Reads ``probe_prompt``; writes ``continuation``, ``sampling`` and ``instruction``. If a prompt
@@ -67,6 +44,7 @@ class Continuations(ModelStep[SampleCounts]):
     n: int
 
     table = "continuation"
+    key = ("prompt_id", "side")
     order = ("prompt_id", "side", "sample")
     stage = "sample"
     verb = "sample"
@@ -79,7 +57,6 @@ class Continuations(ModelStep[SampleCounts]):
         return f"{self.probe_set}, {self.sampling.label}"
 
     def check(self, store: Store, options: ModelOptions) -> None:
-        check_n(self.n, self.sampling)
         check_prompts(store, self.probe_set)
 
     def partition(self, model: Any) -> dict[str, str]:
@@ -99,7 +76,7 @@ class Continuations(ModelStep[SampleCounts]):
         self, prompts: Sequence[Mapping[str, Any]], rows: Sequence[Row], lead: str
     ) -> State:
         """Return ``state`` for these prompts, existing rows and text before each prompt."""
-        state = state_of(sides_of(prompts, lead), rows, "prompt_id", "side")
+        state = state_of(sides_of(prompts, lead), rows, *self.key)
         return replace(state, missing=sorted({draw for _, draw in self._draws(state)}))
 
     def _draws(self, state: State) -> Iterator[tuple[Row, SeededPrompt]]:
@@ -120,14 +97,17 @@ class Continuations(ModelStep[SampleCounts]):
         return model.continue_(items, self.sampling)
 
     def new_rows(self, model: Any, state: State, results: Mapping[SeededPrompt, Sample]) -> NewRows:
-        """Return new rows of ``continuation``, and one row of ``reject`` per side and reason."""
-        rows: list[Row] = []
-        refused: dict[tuple[str, str, str], list[Row]] = {}
+        """Return new rows of ``continuation``, and a row of ``reject`` per side with a problem.
+
+        The reason is the side's first problem.
+        """
+        rows, rejects = list[Row](), dict[tuple[str, str], Row]()
         for side, draw in self._draws(state):
             sample = results[draw]
             if sample.problem:
-                of = (side["prompt_id"], side["side"], sample.problem)
-                refused.setdefault(of, []).append(side)
+                prompt_id, name = side["prompt_id"], side["side"]
+                reason = f"prompt {prompt_id}, {name}: {sample.problem}"
+                rejects.setdefault((prompt_id, name), rejected(side, reason, side["text"]))
                 continue
             rows.append(
                 {
@@ -142,12 +122,7 @@ class Continuations(ModelStep[SampleCounts]):
                     "finish": sample.finish,
                 }
             )
-        rejects = []
-        for (prompt_id, name, problem), sides in refused.items():
-            samples = "1 sample" if len(sides) == 1 else f"{len(sides)} samples"
-            reason = f"prompt {prompt_id}, {name}, {samples}: {problem}"
-            rejects.append(rejected(sides[0], reason, sides[0]["text"]))
-        return NewRows(rows, rejects)
+        return NewRows(rows, list(rejects.values()))
 
     def publish_before(self, done: ComputedStep) -> None:
         """Also publish the sampling options and the instruction."""
@@ -157,26 +132,6 @@ class Continuations(ModelStep[SampleCounts]):
             publish_instruction(done.store, sampling.instruction, done.run_id)
             row = {"sampling_key": sampling.key, **sampling.row(), "run_id": done.run_id}
             done.store.publish("sampling", [row], unit=sampling.key, run_id=done.run_id)
-
-    def outcome(self, done: ComputedStep, rate: float | None) -> SampleCounts:
-        identity, texts = done.resource.identity, dict[tuple[str, str], list[str]]()
-        rows = (*done.state.kept, *done.new.rows)
-        for row in rows:
-            texts.setdefault((row["prompt_id"], row["side"]), []).append(row["continuation"])
-        n_texts, n_new = len(done.state.wanted), len(done.new.rows)
-        return SampleCounts(
-            probe_set=self.probe_set,
-            model=identity.model,
-            model_key=identity.key,
-            sampling_key=self.sampling.key,
-            n_texts=n_texts,
-            n_continued=len(texts),
-            n_rejected=n_texts - len(texts),
-            n_samples=len(rows),
-            n_new=n_new,
-            n_alike=sum(map(alike, texts.values())),
-            samples_per_s=rate if n_new else None,
-        )
 
 
 def sides_of(prompts: Iterable[Mapping[str, Any]], lead: str = "") -> list[Row]:
@@ -200,21 +155,6 @@ def check_prompts(store: Store, probe_set: str) -> None:
     if not store.units("probe_prompt", probe_set=probe_set):
         fix = "plumbline disclosure prompts and plumbline fairpair run make them"
         raise UsageProblem(f"prompts {probe_set!r}", "are not in the warehouse", fix)
-
-
-def check_n(n: int, options: SamplingOptions) -> None:
-    """Raise ``UsageProblem`` for a number of samples that can't be drawn.
-
-    >>> check_n(2, SamplingOptions(greedy=True))
-    Traceback (most recent call last):
-    ...
-    plumbline.warehouse.errors.UsageProblem: 2 samples: greedy decoding repeats one sample \
-(ask for 1)
-    """
-    if n < 1:
-        raise UsageProblem(f"{n} samples", "has to be 1 or more")
-    if options.greedy and n > 1:
-        raise UsageProblem(f"{n} samples", "greedy decoding repeats one sample", "ask for 1")
 
 
 def alike(samples: Sequence[str]) -> bool:

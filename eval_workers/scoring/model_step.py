@@ -19,11 +19,11 @@ from plumbline.eval_workers.models.scoring_contract import (
 )
 from plumbline.warehouse.errors import UsageProblem, disk_problems
 from plumbline.warehouse.steps.runner import run_steps
-from plumbline.warehouse.steps.step import ComputedStep, Outcome, Step
+from plumbline.warehouse.steps.step import ComputedStep, Row, Step, StepCounts
 from plumbline.warehouse.storage.store import Store
 
 
-class ModelStep(Step[Outcome]):
+class ModelStep(Step):
     """A step on one model, whose ``identity`` is known before its weights are loaded."""
 
     #: The measures that a model may have to run the step; if empty, any. Most steps need log p of
@@ -59,15 +59,29 @@ class ModelStep(Step[Outcome]):
             row |= {"n_parameters": model.n_parameters, **published}
             store.publish("model", [row], unit=key, run_id=done.run_id)
 
+    def outcome(self, done: ComputedStep) -> StepCounts:
+        def inputs(rows: Sequence[Row]) -> int:
+            return len({tuple(row[name] for name in self.key) for row in rows})
+
+        n_wanted, n_done = inputs(done.state.wanted), inputs([*done.state.kept, *done.new.rows])
+        return StepCounts(
+            self.partition(done.resource),
+            done.resource.identity.model,
+            n_wanted=n_wanted,
+            n_done=n_done,
+            n_new=inputs(done.new.rows),
+            n_rejected=n_wanted - n_done,
+        )
+
 
 @memory_released()
 def run_on_model(
     store: Store,
     model: str,
     options: ModelOptions,
-    steps: Sequence[ModelStep[Outcome]],
+    steps: Sequence[ModelStep],
     run_id: str,
-) -> list[Outcome]:
+) -> list[StepCounts]:
     """Run steps on a model, which is loaded once, and only if something is missing.
 
     Publishes each step's rows, ``model`` and ``reject``. Raises ``BadInput`` for a disk that can't

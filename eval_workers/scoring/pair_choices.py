@@ -25,18 +25,16 @@ from plumbline.eval_workers.chat.replies import chosen
 from plumbline.eval_workers.chat.requests import Reply, Request
 from plumbline.eval_workers.chat.session import Build
 from plumbline.eval_workers.scoring.model_step import ModelStep
-from plumbline.eval_workers.scoring.pair_scores import check_imported, text_id
+from plumbline.eval_workers.scoring.pair_scores import text_id
 from plumbline.eval_workers.scoring.served_samples import ServedModel
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.options import STRICT
-from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.steps.runner import run_at_once
-from plumbline.warehouse.steps.step import Chunk, ComputedStep, NewRows, State, state_of
+from plumbline.warehouse.steps.step import Chunk, NewRows, State, state_of
 from plumbline.warehouse.text.placeholders import names_in
 from plumbline.warehouse.text.toml_file import load, toml_table
 
 if TYPE_CHECKING:
-    from plumbline.eval_workers.models.model_options import ModelOptions
     from plumbline.warehouse.storage.store import Store
 
 Side = Literal["a", "b"]
@@ -140,25 +138,7 @@ class Ask:
 
 
 @dataclass(frozen=True)
-class Chosen:
-    """The outcome for one benchmark: ``n_pairs`` pairs and ``n_asks`` asks, ``n_new`` in this run.
-
-    ``n_neither`` replies name neither sentence, so they count for neither side. ``n_unnatural``
-    pairs are marked unnatural, and no questions are asked about them.
-    """
-
-    benchmark: str
-    model: str
-    model_key: str
-    n_pairs: int
-    n_unnatural: int
-    n_asks: int
-    n_new: int
-    n_neither: int
-
-
-@dataclass(frozen=True)
-class PairChoices(ModelStep[Chosen]):
+class PairChoices(ModelStep):
     """The step that asks for missing choices on a benchmark's pairs, except unnatural pairs.
 
     If a pair's sentences have changed, its questions are asked again and its old rows are removed.
@@ -169,6 +149,7 @@ class PairChoices(ModelStep[Chosen]):
     options: ChoiceOptions
 
     table = "pair_choice"
+    key = ("pair_id",)
     order = ("pair_id", "shown_first", "ask")
     stage = "choose"
     verb = "ask"
@@ -177,9 +158,6 @@ class PairChoices(ModelStep[Chosen]):
     @property
     def label(self) -> str:
         return self.benchmark
-
-    def check(self, store: Store, options: ModelOptions) -> None:
-        check_imported(store, [self.benchmark])
 
     def partition(self, model: Any) -> dict[str, str]:
         setting = self.options.key()
@@ -190,7 +168,7 @@ class PairChoices(ModelStep[Chosen]):
         pairs = store.read("benchmark_pair", benchmark=self.benchmark).to_pylist()
         natural = [{**p, "text_id": text_id(p)} for p in pairs if p["is_natural"] is not False]
         rows = store.read(self.table, **self.partition(model)).to_pylist()
-        state = state_of(natural, rows, "pair_id")
+        state = state_of(natural, rows, *self.key)
         asked = {(row["pair_id"], row["shown_first"], row["ask"]) for row in state.kept}
         missing = [
             Ask(pair["pair_id"], pair["sentence_a"], pair["sentence_b"], side, ask)
@@ -239,21 +217,6 @@ class PairChoices(ModelStep[Chosen]):
         ]
         return NewRows(rows)
 
-    def outcome(self, done: ComputedStep, rate: float | None) -> Chosen:
-        identity, rows = done.resource.identity, [*done.state.kept, *done.new.rows]
-        pairs = done.store.read("benchmark_pair", benchmark=self.benchmark)
-        n_pairs = len(done.state.wanted)
-        return Chosen(
-            benchmark=self.benchmark,
-            model=identity.model,
-            model_key=identity.key,
-            n_pairs=n_pairs,
-            n_unnatural=pairs.num_rows - n_pairs,
-            n_asks=len(rows),
-            n_new=len(done.new.rows),
-            n_neither=sum(row["choice"] is None for row in rows),
-        )
-
 
 def ledger_name(benchmark: str, model_key: str) -> str:
     """Return the value of ``Build.benchmark`` for a served model's choices on a benchmark.
@@ -264,54 +227,29 @@ def ledger_name(benchmark: str, model_key: str) -> str:
     return f"choose/{benchmark}/{model_key}"
 
 
-def _served(options: ChoiceOptions, build: Build | None = None) -> ServedModel:
+def served(options: ChoiceOptions, build: Build | None = None) -> ServedModel:
+    """Return the model that the options name."""
     return ServedModel(options.model, "chat", options.token_limit, build)
 
 
 def choose(
     store: Store, benchmark: str, options: ChoiceOptions, server: Server | None, run_id: str
-) -> Chosen:
+) -> None:
     """Request a benchmark's missing choices; without a ``server``, replies come from the ledger.
 
     Writes ``pair_choice``, ``model`` and, like ``Build.run``, ``generation_request``. Raises what
     ``PairChoices`` and ``Build.run`` raise; replies that have already come are kept.
     """
-    ledger = ledger_name(benchmark, _served(options).identity.key)
+    ledger = ledger_name(benchmark, served(options).identity.key)
     build = Build(store, ledger, run_id, server, options.budget())
-    step = PairChoices(benchmark, options)
-    outcome = step.outcome(run_at_once(store, _served(options, build), step, run_id), None)
-    if outcome.n_asks and outcome.n_neither == outcome.n_asks:
-        problem = f"not one of {outcome.n_asks:,} replies on {benchmark} names a sentence"
-        raise BadInput(f"model {outcome.model}", problem, _FIX)
-    return outcome
+    run_at_once(store, served(options, build), PairChoices(benchmark, options), run_id)
 
 
 def left_to_ask(store: Store, benchmark: str, options: ChoiceOptions) -> tuple[int, Spent, Spent]:
     """Return how many questions are left, their largest cost without retries, and what is spent."""
-    model, wordings = _served(options), options.wordings()
+    model, wordings = served(options), options.wordings()
     ledger = read_ledger(store, ledger_name(benchmark, model.identity.key))
     missing = PairChoices(benchmark, options).state(store, model).missing
     requests = [ask.request(options, wordings) for ask in missing]
     left = [request for request in requests if request.request_id not in ledger.replies]
     return len(left), sum(map(most, left), Spent()), ledger.spent
-
-
-def preferences(store: Store, outcome: Chosen, setting: str) -> Iterator[str]:
-    """Yield a line per pair of groups: the preference for one group, and for the first sentence."""
-    query = (
-        "FROM forced_choice WHERE benchmark = $benchmark AND model_key = $model_key "
-        "AND setting = $setting AND n_pairs > 0 ORDER BY groups"
-    )
-    params = {"benchmark": outcome.benchmark, "model_key": outcome.model_key, "setting": setting}
-    for row in rows_of(store.root, query, params):
-        group, _, other = row["groups"].partition("/")
-        yield (
-            f"{group} rather than {other} in {_percent(row, 'preference')} of choices, "
-            f"the sentence shown first in {_percent(row, 'first_share')}"
-        )
-
-
-def _percent(row: Mapping[str, Any], name: str) -> str:
-    value, low, high = (row[f"{name}{end}"] for end in ("", "_low", "_high"))
-    ends = "no interval: too few words" if low is None else f"{100 * low:.1f} to {100 * high:.1f}"
-    return f"{100 * value:.1f}% ({ends})"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -12,7 +11,6 @@ import pyarrow as pa
 
 from plumbline.eval_workers.models.model_options import pair_in_form
 from plumbline.eval_workers.models.scoring_contract import (
-    LOG_LIKELIHOOD,
     SAME_TOKENS,
     TextScore,
     texts_hash,
@@ -21,7 +19,15 @@ from plumbline.eval_workers.scoring.model_step import ModelStep, run_on_model
 from plumbline.warehouse.errors import UsageProblem, did_you_mean
 from plumbline.warehouse.input.input_rows import rejected
 from plumbline.warehouse.schema.catalog import TABLES
-from plumbline.warehouse.steps.step import Chunk, ComputedStep, NewRows, Row, State, state_of
+from plumbline.warehouse.steps.step import (
+    Chunk,
+    ComputedStep,
+    NewRows,
+    Row,
+    State,
+    StepCounts,
+    state_of,
+)
 from plumbline.warehouse.storage.data_files import cast
 from plumbline.warehouse.storage.store import Store
 
@@ -40,25 +46,6 @@ _Pair = TypeVar("_Pair", bound=Mapping[str, Any])
 Item = str | tuple[str, str]
 
 
-@dataclass(frozen=True)
-class ScoredBenchmark:
-    """The outcome for one benchmark, where ``n_pairs = n_scored + n_rejected``.
-
-    This run published ``n_new`` of the scored pairs. ``pairs_per_s`` is the speed of all commands
-    together after the weights were loaded; it is ``None`` if there was nothing to do.
-    """
-
-    benchmark: str
-    model: str
-    model_key: str
-    n_pairs: int
-    n_scored: int
-    n_new: int
-    n_rejected: int
-    pairs_per_s: float | None = None
-    measure: str = LOG_LIKELIHOOD
-
-
 def score_benchmarks(
     store: Store,
     model: str,
@@ -67,7 +54,7 @@ def score_benchmarks(
     run_id: str,
     *,
     limit: int | None = None,
-) -> list[ScoredBenchmark]:
+) -> list[StepCounts]:
     """Score all pairs of the benchmarks that have no score under this model's identity.
 
     With ``limit``, score only that many pairs of each benchmark, the same for all models; see
@@ -110,7 +97,7 @@ def drawn(pairs: Iterable[_Pair], n: int | None) -> list[_Pair]:
 
 
 @dataclass(frozen=True)
-class PairScores(ModelStep[ScoredBenchmark]):
+class PairScores(ModelStep):
     """The step that scores a benchmark's pairs; ``per_token`` also stores log p of each token.
 
     ``given_other`` scores a sentence given the other sentence of its pair (`crows-pairs`). If a
@@ -126,10 +113,10 @@ class PairScores(ModelStep[ScoredBenchmark]):
     limit: int | None = None
 
     table = "pair_score"
-    order = ("pair_id",)
+    key = order = ("pair_id",)
     stage = "score"
     verb = "score"
-    unit = "pairs"
+    unit = "sentences"
     result_type = TextScore
     measures = ()
 
@@ -165,31 +152,24 @@ class PairScores(ModelStep[ScoredBenchmark]):
         if self.per_token:
             tokens = store.read(_TOKENS, **self.partition(model)).select(_PAIR)
             usable = rows.join(tokens, _PAIR, join_type="left semi")
-        state = state_of(wanted, usable.to_pylist(), "pair_id")
+        state = state_of(wanted, usable.to_pylist(), *self.key)
         if self.limit is not None:
             names = {one["pair_id"] for one in (*state.kept, *drawn(wanted, self.limit))}
             wanted = [pair for pair in wanted if pair["pair_id"] in names]
-            state = state_of(wanted, usable.to_pylist(), "pair_id")
+            state = state_of(wanted, usable.to_pylist(), *self.key)
         return replace(state, found=rows.to_pylist())
 
     def chunks(self, missing: Sequence[Row]) -> Iterator[Chunk]:
         """Yield distinct sentences in alphabetical order, so that a chunk shares beginnings.
 
-        A pair is counted in the chunk that holds the last of its sentences.
-
         >>> pair = {"sentence_a": "I saw her.", "sentence_b": "I saw him."}
         >>> [(chunk.items, chunk.n_units) for chunk in PairScores("demo").chunks([pair, pair])]
         [(['I saw her.', 'I saw him.'], 2)]
         """
-        pairs = [self.items(pair) for pair in missing]
-        every = sorted({item for items in pairs for item in items})
-        last = sorted(map(max, pairs))
-        n_before = 0
+        every = sorted({item for pair in missing for item in self.items(pair)})
         for start in range(0, len(every), CHUNK_TEXTS):
             items = every[start : start + CHUNK_TEXTS]
-            n = bisect_right(last, items[-1])
-            yield Chunk(items, n - n_before)
-            n_before = n
+            yield Chunk(items, len(items))
 
     def compute(self, model: Any, items: Sequence[Any]) -> list[TextScore]:
         """Return a score for each item. ``model`` is a ``Backend``."""
@@ -267,17 +247,3 @@ class PairScores(ModelStep[ScoredBenchmark]):
             for pair, side, score in sentences
             for position, token_id in enumerate(score.token_ids)
         ]
-
-    def outcome(self, done: ComputedStep, rate: float | None) -> ScoredBenchmark:
-        identity, n_new = done.resource.identity, len(done.new.rows)
-        return ScoredBenchmark(
-            self.benchmark,
-            identity.model,
-            identity.key,
-            n_pairs=len(done.state.wanted),
-            n_scored=len(done.state.kept) + n_new,
-            n_new=n_new,
-            n_rejected=len(done.new.rejects),
-            pairs_per_s=rate,
-            measure=identity.measure,
-        )

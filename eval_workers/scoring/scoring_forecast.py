@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from plumbline.eval_workers.models import open_backend
 from plumbline.eval_workers.models.model_options import ModelOptions
-from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.errors import BadInput
 
 if TYPE_CHECKING:
     from plumbline.warehouse.storage.store import Store
@@ -19,58 +18,17 @@ Row = Mapping[str, Any]
 _BYTES = {"float32": 4.0, "bfloat16": 2.0, "float16": 2.0, "nf4": 0.5 + 4 / 64}
 
 
-@dataclass(frozen=True)
-class Task:
-    """One model with its options, its ``name`` if it has one, and the benchmarks to score.
+def weight_bytes(config: Any, options: ModelOptions, kind: Any = "causal") -> float:
+    """Return the memory of a model's weights in bytes, from its configuration alone.
 
-    ``limit`` is how many pairs of each benchmark to score; ``None`` means all.
+    Embeddings and the output layer are never quantised. Raises ``BadInput`` if the configuration
+    doesn't give the model's size.
     """
-
-    model: str
-    options: ModelOptions
-    benchmarks: tuple[str, ...]
-    name: str | None = None
-    limit: int | None = None
-
-
-@dataclass(frozen=True)
-class Size:
-    """A model's size. ``n_exact`` of its parameters are never quantised."""
-
-    n_parameters: int
-    n_exact: int
-
-    def weight_bytes(self, options: ModelOptions) -> int:
-        """Return the memory of the weights in bytes.
-
-        >>> size, half = Size(132, 4), ModelOptions(dtype="bfloat16", quantisation="nf4")
-        >>> size.weight_bytes(ModelOptions()), size.weight_bytes(half)
-        (528, 80)
-        """
-        exact, each = _BYTES[options.dtype], _BYTES[options.quantisation or options.dtype]
-        return round(self.n_exact * exact + (self.n_parameters - self.n_exact) * each)
-
-
-def prospect(model: str, options: ModelOptions) -> Any:
-    """Open a model with only its tokenizer and configuration.
-
-    Raises the errors of ``open_backend``. Raises ``UsageProblem`` if the configuration doesn't give
-    the model's size, as with n-gram models, servers and other packages' backends.
-    """
-    opened: Any = open_backend(model, options)
-    if opened.identity.backend not in ("transformers", "vllm"):
-        problem = f"the size of a model of the backend {opened.identity.backend} is unknown"
-        raise UsageProblem("--dry-run", problem, "leave it out")
-    return opened
-
-
-def model_size(config: Any, kind: Any = "causal") -> Size:
-    """Return the size of a model from its configuration, without allocating weights."""
     import torch
 
     from plumbline.eval_workers.models.local.model_files import auto_class
 
-    with torch.device("meta"):
+    with torch.device("meta"):  # allocates nothing
         try:
             model = auto_class(kind).from_config(config, trust_remote_code=False)
         except (ValueError, KeyError, AttributeError) as e:
@@ -78,39 +36,42 @@ def model_size(config: Any, kind: Any = "causal") -> Size:
             raise BadInput("model configuration", problem) from e
     exact = [m for m in model.modules() if isinstance(m, torch.nn.Embedding)]
     exact += filter(None, [model.get_output_embeddings()])
-    sizes = {id(module.weight): module.weight.numel() for module in exact}
-    return Size(sum(p.numel() for p in model.parameters()), sum(sizes.values()))
+    n_exact = sum({id(module.weight): module.weight.numel() for module in exact}.values())
+    n_other = sum(p.numel() for p in model.parameters()) - n_exact
+    each = _BYTES[options.quantisation or options.dtype]
+    return float(n_exact * _BYTES[options.dtype] + n_other * each)
 
 
-def forecast(store: Store, task: Task) -> Iterator[Row]:
-    """Yield rows on a task's missing pairs, their tokens, and the memory for the weights.
+def forecast(
+    store: Store, name: str, options: ModelOptions, benchmarks: Sequence[str], limit: int | None
+) -> Iterator[Row]:
+    """Yield rows on a model's missing pairs, their tokens, and the memory for its weights.
 
-    Rows have the keys ``subject``, ``what``, ``amount``, ``unit`` and ``note``.
+    Only the tokenizer and the configuration are read. The models of other backends, such as n-gram
+    models and servers, have rows on missing pairs alone. Rows have the keys ``subject``, ``what``,
+    ``amount``, ``unit`` and ``note``.
     """
-    model = prospect(task.model, task.options)
-    size, name = model_size(model.config, model.kind), model.identity.model
-    types = [task.options.dtype, *filter(None, [task.options.quantisation])]
-    note = f"{' and '.join(types)}, key {model.identity.key}"
-    yield _row(name, "parameters", size.n_parameters, "", note)
-    for benchmark in task.benchmarks:
-        yield from _todo(store, model, benchmark, task)
-    yield _memory(name, size, task)
+    from plumbline.eval_workers.scoring.pair_scores import SIDES, PairScores
+
+    model: Any = open_backend(name, options)
+    is_local = model.identity.backend in ("transformers", "vllm")
+    for benchmark in benchmarks:
+        subject = f"{model.identity.model} on {benchmark}"
+        state = PairScores.of(benchmark, options, limit).state(store, model)
+        yield _row(subject, "to score", len(state.missing), "pairs", f"of {len(state.wanted):,}")
+        if is_local:
+            texts = sorted({pair[side] for pair in state.missing for side in SIDES})
+            yield from _tokens(subject, texts, model.encoded(texts))
+    if is_local:
+        yield _memory(model, options)
 
 
 def _row(subject: str, what: str, amount: object, unit: str = "", note: str = "") -> Row:
     return {"subject": subject, "what": what, "amount": amount, "unit": unit, "note": note}
 
 
-def _todo(store: Store, model: Any, benchmark: str, task: Task) -> Iterator[Row]:
-    """Yield rows on the pairs of a benchmark that this model hasn't scored yet."""
-    from plumbline.eval_workers.scoring.pair_scores import SIDES, PairScores
-
-    state = PairScores.of(benchmark, task.options, task.limit).state(store, model)
-    texts = sorted({pair[side] for pair in state.missing for side in SIDES})
-    encoded = model.encoded(texts)
+def _tokens(subject: str, texts: Sequence[str], encoded: Sequence[Any]) -> Iterator[Row]:
     sequences = {e for e in encoded if not isinstance(e, str)}
-    subject = f"{model.identity.model} on {benchmark}"
-    yield _row(subject, "to score", len(state.missing), "pairs", f"of {len(state.wanted):,}")
     yield _row(subject, "distinct sequences", len(sequences))
     yield _row(subject, "tokens", sum(map(len, sequences)))
     refused = [f"{t!r}: {e}" for t, e in zip(texts, encoded, strict=True) if isinstance(e, str)]
@@ -118,15 +79,17 @@ def _todo(store: Store, model: Any, benchmark: str, task: Task) -> Iterator[Row]
         yield _row(subject, "can't be scored", len(refused), "sentences", f"first: {refused[0]}")
 
 
-def _memory(name: str, size: Size, task: Task) -> Row:
+def _memory(model: Any, options: ModelOptions) -> Row:
     import torch
 
     from plumbline.eval_workers.models import devices
 
-    device = "cuda" if task.options.device != "cpu" and torch.cuda.is_available() else "cpu"
-    n_gpus = 1 if device == "cpu" else task.options.tensor_parallel
-    n_bytes, free = size.weight_bytes(task.options) / n_gpus, devices.free_bytes(device)
+    device = "cuda" if options.device != "cpu" and torch.cuda.is_available() else "cpu"
+    n_gpus = 1 if device == "cpu" else options.tensor_parallel
+    n_bytes = weight_bytes(model.config, options, model.kind) / n_gpus
+    free = devices.free_bytes(device)
     each = f"on each of {n_gpus} GPUs; " if n_gpus > 1 else ""
     fits = "they fit" if n_bytes < free else "they do NOT fit"
     note = f"{each}{device} has {free / 1e9:,.2f} GB free: {fits}"
+    name = model.identity.model
     return _row(name, "memory for weights", round(n_bytes / 1e9, 2), "GB", note)

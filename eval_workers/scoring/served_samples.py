@@ -9,22 +9,21 @@ from __future__ import annotations
 
 import hashlib
 import json
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import groupby, islice
 
 from plumbline.eval_workers.chat.budget import UNLIMITED, Budget
 from plumbline.eval_workers.chat.client import Server
-from plumbline.eval_workers.chat.ledger import read_ledger
 from plumbline.eval_workers.chat.requests import Endpoint, Reply, Request, TokenLimit
 from plumbline.eval_workers.chat.session import Build
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.sampling_contract import Sample, SamplingOptions, SeededPrompt
 from plumbline.eval_workers.models.scoring_contract import Instruction
-from plumbline.eval_workers.scoring.continuations import Continuations, SampleCounts, alike
+from plumbline.eval_workers.scoring.continuations import Continuations, alike
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.steps.runner import run_at_once
+from plumbline.warehouse.steps.step import StepCounts
 from plumbline.warehouse.storage.store import Store
 
 #: Number of texts, and of samples per text, to check before the rest is requested.
@@ -135,7 +134,7 @@ def sample_from_server(
     n: int,
     run_id: str,
     budget: Budget = UNLIMITED,
-) -> SampleCounts:
+) -> StepCounts:
     """Run the step ``Continuations`` on a server: request the samples that have no row yet.
 
     The requests become rows of ``generation_request`` under the set and the model's key. Without a
@@ -149,11 +148,8 @@ def sample_from_server(
     step = Continuations(probe_set, sampling, n)
     step.check(store, ModelOptions())
     ledger = ledger_name(probe_set, model.identity.key)
-    n_held, start = len(read_ledger(store, ledger).replies), time.monotonic()
     asked = replace(model, build=Build(store, ledger, run_id, server, budget))
-    done = run_at_once(store, asked, step, run_id)
-    n_new = len(read_ledger(store, ledger).replies) - n_held
-    return step.outcome(done, n_new / (time.monotonic() - start) if n_new else None)
+    return step.outcome(run_at_once(store, asked, step, run_id))
 
 
 def _first(draws: Sequence[SeededPrompt]) -> list[SeededPrompt]:

@@ -22,13 +22,14 @@ from plumbline.eval_workers.fairpair.fairpair_options import (
 from plumbline.eval_workers.fairpair.figures.fairpair_set import PerturbedSamples, measure_set
 from plumbline.eval_workers.models import open_backend
 from plumbline.eval_workers.models.model_options import OF_SCORES, ModelOptions
-from plumbline.eval_workers.scoring.continuations import Continuations, SampleCounts
+from plumbline.eval_workers.scoring.continuations import Continuations
 from plumbline.eval_workers.scoring.served_samples import ServedModel, ledger_name
 from plumbline.pipelines.command.base import Command, Context, Done, On, Row, planned
 from plumbline.pipelines.command.failures import Failures
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.options import part
 from plumbline.warehouse.query.connection import rows_of
+from plumbline.warehouse.steps.step import StepCounts
 from plumbline.warehouse.storage.store import Store
 
 #: About one in ten texts of 24 to 60 tokens has more new words per token (novels, news, reviews).
@@ -148,19 +149,19 @@ class FairpairRun(FairPairSpec, Command):
         store, targets, name = context.store, self.targets(), self.probe_set
         rows = self.prompt_rows(store)
         chosen = steps.scoring_functions(self, rows)
-        failures, drawn, sampled = Failures(len(targets)), list[SampleCounts](), []
+        failures, drawn, sampled = Failures(len(targets)), list[StepCounts](), []
         for target in targets:
             with failures.collected(target.model):
                 steps.write_prompts(store, name, rows, context.run_id)
                 work = (steps.draw, store, name, target, self, context.run_id)
                 one = context.stage(f"sample {target.model}", *work)
-                keys = one.model_key, one.sampling_key
+                keys = one.model_key, one.partition["sampling_key"]
                 sampled.append(measured(context, self, name, keys, chosen))
                 drawn.append(one)
         failed = failures.error(drawn)
         return Done(
             rows=figures(store, sampled, chosen, self),
-            said=[line for one in drawn for line in _drawn_lines(one)],
+            said=[_drawn_line(one) for one in drawn],
             next="plumbline report",
             query="FROM fairpair_set WHERE probe_set = $probe_set "
             "AND list_contains($keys, model_key) ORDER BY ALL",
@@ -186,14 +187,13 @@ class FairpairScore(FairPairSpec, Command):
     """
 
     reads = "fairpair_set"
-    without = tuple(f.name for f in fields(FairPairSpec) if f.name not in (*_MEASURING, "model"))
+    without = tuple(f.name for f in fields(FairPairSpec) if f.name not in _MEASURING)
 
     probe_set: _PromptSet
-    model: Annotated[str, Field(description="Only these models, as names or keys, by commas.")] = ""
 
     def run(self, context: Context) -> Done:
         store, name = context.store, self.probe_set
-        sampled_models = steps.continued(store, name, self)
+        sampled_models = steps.continued(store, name)
         rows = store.read("probe_prompt", probe_set=name).to_pylist()
         steps.check(self, name, rows)
         chosen = steps.scoring_functions(self, rows)
@@ -222,14 +222,12 @@ def measured(
     return sampled
 
 
-def _drawn_lines(drawn: SampleCounts) -> Iterator[str]:
-    yield (
-        f"{drawn.probe_set} by {drawn.model}, key {drawn.model_key}: {drawn.n_samples:,} samples, "
-        f"{drawn.n_new:,} new"
+def _drawn_line(drawn: StepCounts) -> str:
+    return (
+        f"{drawn.partition['probe_set']} by {drawn.model}, key {drawn.model_key}: "
+        f"{drawn.n_done:,} of {drawn.n_wanted:,} sides of prompts have samples, {drawn.n_new:,} "
+        "of them new ones"
     )
-    if drawn.n_alike:
-        sides = f"{drawn.n_alike:,} of {drawn.n_texts:,} sides of prompts"
-        yield f"  {sides} have samples that hardly differ"
 
 
 _MEANS = ("bias_b", "variability_pg", "variability_gp")

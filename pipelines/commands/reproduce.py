@@ -63,9 +63,7 @@ class Reproduce(Command):
         Field(description="fairpair, disclosure: your model for a printed one; repeatable."),
         On(name="as", repeated=True, metavar="PRINTED=MODEL"),
     ] = ()
-    out: Annotated[
-        Path | None, Field(description="CSV of all figures; anatomy: directory for CSV and PNG.")
-    ] = None
+    out: Annotated[Path | None, Field(description="CSV of all figures.")] = None
 
     @classmethod
     def usual(cls, given: Mapping[str, object]) -> Mapping[str, object]:
@@ -92,7 +90,7 @@ class Reproduce(Command):
         if self.same_as and self.paper in _RELEASED:
             raise UsageProblem("--as", "is for fairpair and disclosure", "leave it out")
         if self.out is not None:
-            check_output(self.out, directory=self.paper == "anatomy")
+            check_output(self.out)
 
     def check(self) -> None:
         """Raise if the folder holds no release."""
@@ -140,11 +138,12 @@ class Reproduce(Command):
         if not found:
             problem = "holds no pairs with a MaxPMI of that size and scores of all of them"
             raise BadInput(f"{data}", problem, "give a larger --eta, or the whole release")
+        rows = [row for one in found for row in anatomy.share_rows(one)]
         return Done(
-            rows=list(anatomy.shown_rows(found)),
+            rows=rows,
             most=_MOST,
             said=[line for one in found for line in anatomy.lines(one)],
-            files=[*map(str, anatomy.write(found, self.out or Path("out/anatomy")))],
+            files=self._written(rows),
             next="read what the parts are and how far to trust them: docs/reproduce.md",
         )
 

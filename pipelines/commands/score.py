@@ -10,16 +10,16 @@ from pydantic import Field
 
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.scoring.pair_choices import ChoiceOptions
-from plumbline.eval_workers.scoring.scoring_forecast import Task
 from plumbline.pipelines.command.base import WARNING, Command, Context, Done, On, Row, planned
 from plumbline.pipelines.command.failures import Failures
 from plumbline.pipelines.command.fields import BenchmarkNames, InputDirectory
-from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.options import MOST, part
+from plumbline.warehouse.query.connection import rows_of
 
 if TYPE_CHECKING:
-    from plumbline.eval_workers.scoring.pair_choices import Chosen
-    from plumbline.eval_workers.scoring.pair_scores import ScoredBenchmark
+    from plumbline.eval_workers.models.model_lists import ListedModel
+    from plumbline.warehouse.steps.step import StepCounts
     from plumbline.warehouse.storage.store import Store
 
 
@@ -76,25 +76,27 @@ class Score(ModelOptions, Command):
         from plumbline.eval_workers.scoring.scoring_forecast import forecast
 
         assert store is not None, "this command makes no warehouse"
-        tasks = self._tasks()
-        failures = Failures(len(tasks))
-        for task in tasks:
-            with failures.collected(task.model):
-                yield from forecast(store, task)
+        models, how, names = self._models(), part(ModelOptions, self), self._benchmarks()
+        failures = Failures(len(models))
+        for model in models:
+            with failures.collected(model.id):
+                yield from forecast(store, model.id, model.options(how), names, self.limit)
         failures.error()
 
     def run(self, context: Context) -> Done:
         """Score with every model; if one fails, the others go on."""
-        tasks = self._tasks()
-        done: list[ScoredBenchmark] = []
-        failures = Failures(len(tasks))
-        for task in tasks:
-            at = f" at {task.options.revision}" if task.options.revision else ""
-            with failures.collected(task.model):
-                context.stage(f"score with {task.model}{at}", _score, context, task, done)
+        models, how = self._models(), part(ModelOptions, self)
+        done: list[StepCounts] = []
+        failures = Failures(len(models))
+        for model in models:
+            options = model.options(how)
+            at = f" at {options.revision}" if options.revision else ""
+            with failures.collected(model.id):
+                stage = f"score with {model.id}{at}"
+                context.stage(stage, self._score, context, model, options, done)
         failed = failures.error(done)
         return Done(
-            rows=[asdict(one) for one in done],
+            rows=[_row(one) for one in done],
             next="plumbline measure",
             query="FROM scored_pair WHERE list_contains($benchmarks, benchmark) "
             "AND list_contains($keys, model_key) ORDER BY benchmark, model_key, pair_id",
@@ -105,44 +107,42 @@ class Score(ModelOptions, Command):
             failed=failed,
         )
 
-    def _tasks(self) -> list[Task]:
-        from plumbline.eval_workers.models.model_lists import load_available
+    def _models(self) -> list[ListedModel]:
+        from plumbline.eval_workers.models.model_lists import ListedModel, load_available
 
-        benchmarks, how = tuple(dict.fromkeys(self.benchmark)), part(ModelOptions, self)
-        if not self.models:
-            given = (how, benchmarks, self.name, self.limit)
-            return [Task(model, *given) for model in dict.fromkeys(self.model)]
-        return [
-            Task(m.id, m.options(how), benchmarks, m.given_name, self.limit)
-            for m in load_available(self.models)
-        ]
+        if self.models:
+            return load_available(self.models)
+        given = dict.fromkeys(self.model)
+        return [ListedModel(model, model, {}, given_name=self.name) for model in given]
+
+    def _benchmarks(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(self.benchmark))
+
+    def _score(
+        self, context: Context, model: ListedModel, options: ModelOptions, done: list[StepCounts]
+    ) -> None:
+        """Score pairs with a model, and append the counts to ``done``, also if an error follows."""
+        from plumbline.eval_workers.scoring.model_step import give_name
+        from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
+        from plumbline.warehouse.steps.runner import NothingUsed
+
+        try:
+            scored = score_benchmarks(
+                *(context.store, model.id, self._benchmarks(), options, context.run_id),
+                limit=self.limit,
+            )
+        except NothingUsed as e:
+            done += e.outcomes
+            raise
+        done += scored
+        if model.given_name:
+            give_name(context.store, scored[0].model_key, context.run_id, model.given_name)
 
 
-def _score(context: Context, task: Task, done: list[ScoredBenchmark]) -> None:
-    """Score pairs with a model. Raises ``BadInput`` if it can score no pair of a benchmark."""
-    from plumbline.eval_workers.scoring.model_step import give_name
-    from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
-    from plumbline.warehouse.steps.runner import NothingUsed
-
-    try:
-        scored = score_benchmarks(
-            *(context.store, task.model, task.benchmarks, task.options, context.run_id),
-            limit=task.limit,
-        )
-    except NothingUsed as e:
-        done += e.outcomes
-        raise
-    done += scored
-    if task.name:
-        give_name(context.store, scored[0].model_key, context.run_id, task.name)
-    for result in scored:
-        if result.n_rejected and not result.n_scored:
-            subject = f"{result.model_key}/{result.benchmark}"
-            reasons = context.store.read("reject", stage="score", subject=subject)["reason"]
-            first = f", {reasons[0].as_py()}" if len(reasons) else ""
-            fix = "see table `reject`; take another model or other sentences"
-            problem = f"can score no pair of {result.benchmark}{first}"
-            raise BadInput(f"model {result.model}", problem, fix)
+def _row(done: StepCounts) -> Row:
+    """Return the counts of a benchmark and a model as a row."""
+    counts = asdict(done)
+    return {**counts.pop("partition"), **counts}
 
 
 class ScoreImport(Command):
@@ -225,30 +225,35 @@ class Choose(ChoiceOptions, Command):
                 yield planned(benchmark, "asked already", n, "requests", str(spent))
 
     def run(self, context: Context) -> Done:
-        from plumbline.eval_workers.scoring.pair_choices import choose
+        """Ask about each benchmark; show preferences, and how often the first sentence is named."""
+        from plumbline.eval_workers.chat.ledger import read_ledger
+        from plumbline.eval_workers.scoring.pair_choices import choose, ledger_name, served
 
-        names = list(dict.fromkeys(self.benchmark))
+        names, key = list(dict.fromkeys(self.benchmark)), served(self).identity.key
         server = None if self.max_requests == 0 else self.server()
-        done = []
+        said = []
         for n in names:
-            asked = (context.store, n, self, server, context.run_id)
-            done.append(context.stage(f"ask about {n}", choose, *asked))
-        params = {"benchmarks": names, "key": done[0].model_key, "setting": self.key()}
+            context.stage(f"ask about {n}", choose, context.store, n, self, server, context.run_id)
+            spent = read_ledger(context.store, ledger_name(n, key)).spent
+            said.append(f"{n}: spent in all: {spent}")
+        params = {"benchmarks": names, "key": key, "setting": self.key()}
         return Done(
-            rows=[asdict(one) for one in done],
-            said=[line for one in done for line in self._lines(context.store, one)],
+            rows=[
+                {name: row[name] for name in _CHOSEN}
+                for row in rows_of(context.store, _CHOICES, params)
+            ],
+            said=said,
             next="plumbline report",
-            query="FROM forced_choice WHERE list_contains($benchmarks, benchmark) "
-            "AND model_key = $key AND setting = $setting ORDER BY ALL",
+            query=_CHOICES,
             params=params,
         )
 
-    def _lines(self, store: Store, done: Chosen) -> Iterator[str]:
-        """Yield lines on the model's preference, its preference for a position, and the cost."""
-        from plumbline.eval_workers.chat.ledger import read_ledger
-        from plumbline.eval_workers.scoring.pair_choices import ledger_name, preferences
 
-        for line in preferences(store, done, self.key()):
-            yield f"{done.benchmark}: {line}"
-        spent = read_ledger(store, ledger_name(done.benchmark, done.model_key)).spent
-        yield f"{done.benchmark}: spent in all: {spent}"
+_CHOICES = (
+    "FROM forced_choice WHERE list_contains($benchmarks, benchmark) "
+    "AND model_key = $key AND setting = $setting ORDER BY ALL"
+)
+_CHOSEN = (
+    *("benchmark", "model", "groups", "n_pairs", "n_asks", "n_neither"),
+    *(f"{name}{end}" for name in ("preference", "first_share") for end in ("", "_low", "_high")),
+)

@@ -1,33 +1,37 @@
-"""Split released models' log ratios into parts predicted by properties of pairs."""
+"""Split released models' log ratios into parts predicted by properties of pairs.
+
+A log ratio is modelled as the sum of a constant for the model, the model's slope on each property
+of the pair, an effect of each cluster that the pair is in (its word, its frame), and an effect of
+the pair itself. Each part has a mean square over pairs and models; these add up to the mean square
+of the log ratios.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, astuple, dataclass
-from itertools import groupby
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import combinations, groupby
+from math import comb, nan
 from operator import itemgetter
-from pathlib import Path
 
-import altair as alt
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from scipy.sparse import csr_array
+from scipy.special import stdtrit
 
-from plumbline.eval_workers.scoring.measure import MeasureOptions
-from plumbline.eval_workers.scoring.statistics import components, scored_pairs
-from plumbline.eval_workers.scoring.statistics.components import LogRatioTable, Share
-from plumbline.eval_workers.scoring.statistics.scored_pairs import Floats, Ints
-from plumbline.pipelines.report.charts.chart_forms import (
-    INK,
-    Chart,
-    data,
-    on_paper,
-    specification,
+from plumbline.eval_workers.scoring.statistics.scored_pairs import (
+    NO_CLUSTER,
+    Bools,
+    Floats,
+    Ints,
+    degrees_of_freedom,
+    n_clusters,
+    numbered_clusters,
 )
-from plumbline.warehouse.finding import verdict
+from plumbline.warehouse.finding import LEAST_CLUSTERS, verdict
 from plumbline.warehouse.query.connection import connect, query, sql
 from plumbline.warehouse.storage.store import Store
-from plumbline.warehouse.text.escape import as_csv
 
 #: Properties of a pair, and their columns in ``reproduce/anatomy_pair``.
 PROPERTIES = {
@@ -37,46 +41,62 @@ PROPERTIES = {
     "delta": ("max_pmi_nats", "sum_delta_nats"),
     "length": ("n_words",),
 }
-SUM = components.SHARED[-1]
+CONSTANT, PAIR = "constant", "pair"
+#: If an eigenvalue is below this share of the largest one, its direction counts as collinear.
+RCOND = 1e-9
 _PAIRS, _SCORES = "reproduce/anatomy_pair", "reproduce/anatomy_score"
 
 
 @dataclass(frozen=True)
-class Without:
-    """US after parts are subtracted from each model's log ratios.
+class LogRatioTable:
+    """Log ratios of pairs (rows) under models (columns), with properties of pairs.
 
     Attributes:
-        taken: name of the subtracted parts; *and ...* means together with the constant.
-        us: US of each model in percent.
-        gain: mean gain in US over models, in points; for *and ...*, beyond the constant alone.
-        gain_low, gain_high: its 95% interval over words; families_*: over words and families.
+        y: float64[pair, model] in nats, without missing values.
+        properties: float64[pair, column] by name.
+        clusters: the clusters of each pair, as in ``clustered_variance``.
+        kinds: the kind of each column of ``clusters``. Two columns of one kind (two occupations in
+            a sentence) share their numbers.
     """
 
-    taken: str
-    us: Floats
-    gain: float
-    gain_low: float
-    gain_high: float
-    families_low: float
-    families_high: float
+    y: Floats
+    properties: Mapping[str, Floats]
+    clusters: Ints
+    kinds: Sequence[str]
+
+    def only(self, is_kept: Bools) -> LogRatioTable:
+        """Return the table of the pairs in the mask ``is_kept``."""
+        some = {name: x[is_kept] for name, x in self.properties.items()}
+        return replace(self, y=self.y[is_kept], properties=some, clusters=self.clusters[is_kept])
+
+
+@dataclass(frozen=True)
+class Share:
+    """A part's share of the mean square, with its 95% interval over other words.
+
+    The ends are NaN if there are fewer than five clusters.
+    """
+
+    part: str
+    share: float
+    share_low: float
+    share_high: float
 
 
 @dataclass(frozen=True)
 class BenchmarkAnatomy:
-    """A benchmark: mean square of its log ratios (nats squared), shares of its parts, and US."""
+    """A benchmark: mean square of its log ratios (nats squared), and the shares of its parts."""
 
     benchmark: str
     n_pairs: int
     n_clusters: int
-    models: tuple[str, ...]
-    n_families: int
+    n_models: int
     mean_square: float
     shares: Sequence[Share]
-    us: Sequence[Without]
 
 
-def tables(store: Store, corpus: str) -> Iterator[tuple[str, list[str], LogRatioTable]]:
-    """Yield name, models and table of each benchmark with released scores and MaxPMI.
+def tables(store: Store, corpus: str) -> Iterator[tuple[str, LogRatioTable]]:
+    """Yield name and table of each benchmark with released scores and MaxPMI.
 
     Tables have the natural pairs, and the models that scored all of these.
     """
@@ -85,183 +105,194 @@ def tables(store: Store, corpus: str) -> Iterator[tuple[str, list[str], LogRatio
         pairs, scores = (query(connection, name, params) for name in (_PAIRS, _SCORES))
     for benchmark, rows in groupby(scores.to_pylist(), itemgetter("benchmark")):
         own = pairs.filter(pc.equal(pairs["benchmark"], benchmark))
-        complete = [row for row in rows if len(row["log_ratios_nats"]) == own.num_rows]
-        if complete:
-            y = np.column_stack([row["log_ratios_nats"] for row in complete])
-            table = _table(own, y, [row["family"] for row in complete])
-            yield benchmark, [row["model"] for row in complete], table
+        ratios = [row["log_ratios_nats"] for row in rows]
+        if complete := [of_model for of_model in ratios if len(of_model) == own.num_rows]:
+            yield benchmark, _table(own, np.column_stack(complete))
 
 
-def _table(pairs: pa.Table, y: Floats, families: Sequence[str]) -> LogRatioTable:
-    used, clusters = scored_pairs.numbered_clusters(pairs)
+def _table(pairs: pa.Table, y: Floats) -> LogRatioTable:
+    used, clusters = numbered_clusters(pairs)
     properties = {
         name: np.column_stack([pairs[column] for column in columns])
         for name, columns in PROPERTIES.items()
     }
-    return LogRatioTable(
-        y,
-        properties,
-        clusters,
-        [next(filter(None, column.to_pylist())).partition(": ")[0] for column in used],
-        np.unique(families, return_inverse=True)[1],
-    )
+    kinds = [next(filter(None, column.to_pylist())).partition(": ")[0] for column in used]
+    return LogRatioTable(y, properties, clusters, kinds)
 
 
 def anatomies(store: Store, corpus: str, eta_nats: float) -> Iterator[BenchmarkAnatomy]:
-    """Yield shares of the mean square, and US without each part, for each of ``tables``.
+    """Yield the shares of the mean square for each of ``tables``.
 
     Keeps pairs with |MaxPMI| up to ``eta_nats``, and skips benchmarks without such pairs.
     """
-    for benchmark, models, whole in tables(store, corpus):
+    for benchmark, whole in tables(store, corpus):
         table = whole.only(np.abs(whole.properties["delta"][:, 0]) <= eta_nats)
         if len(table.y):
+            n_pairs, n_models = table.y.shape
             yield BenchmarkAnatomy(
                 benchmark,
-                len(table.y),
-                scored_pairs.n_clusters(table.clusters),
-                tuple(models),
-                len(np.unique(table.families)),
+                n_pairs,
+                n_clusters(table.clusters),
+                n_models,
                 float((table.y**2).mean()),
-                components.shares(table),
-                list(without(table)),
+                shares(table),
             )
 
 
-def without(table: LogRatioTable) -> Iterator[Without]:
-    """Yield US of the log ratios, then of these minus cross-fitted predictions of parts."""
-    y, clusters = table.y, table.clusters
-    varying = {name: x for name, x in table.properties.items() if np.ptp(x, axis=0).any()}
-    none = np.empty((len(y), 0))
+def shares(table: LogRatioTable) -> list[Share]:
+    """Return each part's share of the mean square.
 
-    def fitted(x: Floats) -> Floats:
-        return components.without_fit(y, x, clusters)
-
-    rests = {
-        "nothing": y,
-        components.CONSTANT: fitted(none),
-        **{f"and {name}": fitted(x) for name, x in varying.items()},
-        "and all": fitted(np.hstack([none, *varying.values()])),
-    }
-    most = MeasureOptions().epsilon
-    even = {name: 100.0 * (np.abs(rest) <= most) for name, rest in rests.items()}
-    for name, percent in even.items():
-        before = even[components.CONSTANT if name.startswith("and ") else "nothing"]
-        yield Without(name, percent.mean(axis=0), *_gain(percent - before, table))
-
-
-def _gain(gains: Floats, table: LogRatioTable) -> tuple[float, ...]:
-    """Return the mean of ``gains`` [pair, model], its interval over clusters, and over families."""
-    mean = gains.mean(keepdims=True)[0]
-
-    def error(values: Floats, ids: Ints) -> tuple[Floats, float]:
-        influences = scored_pairs.influences(values[:, None])
-        products = scored_pairs.clustered_variance(influences, ids)
-        return scored_pairs.variances(products), components.freedom(ids)
-
-    words = error(gains.mean(axis=1), table.clusters)
-    families = error(gains.mean(axis=0), table.families[:, None])
-    ends = (*components.interval(mean, words), *components.interval(mean, words, families))
-    return tuple(float(value[0]) for value in (mean, *ends))
+    The parts are ``constant``, the properties, the kinds of clusters and ``pair``. Errors come from
+    the jackknife over clusters, which is conservative if there are two dimensions of clusters.
+    Intervals are Student's t with ``degrees_of_freedom``.
+    """
+    design = _Design.of(table)
+    parts = design.mean_squares()
+    share = _shares(parts)
+    variance = np.zeros_like(share)
+    for k in np.unique(table.clusters[table.clusters != NO_CLUSTER]):
+        others = design.only((table.clusters != k).all(axis=1))
+        variance += (_shares(others.mean_squares()) - share) ** 2
+    is_enough = n_clusters(table.clusters) >= LEAST_CLUSTERS
+    df = degrees_of_freedom(table.clusters) if is_enough else nan
+    half = stdtrit(df, 0.975) * np.sqrt(variance)
+    ends = zip(parts, share, share - half, share + half, strict=True)
+    return [Share(part, *map(float, figures)) for part, *figures in ends]
 
 
-def shown_rows(anatomies: Sequence[BenchmarkAnatomy]) -> Iterator[Mapping[str, object]]:
-    """Yield the rows to print: each part's share, then US after subtracting parts."""
-    for anatomy in anatomies:
-        for s in anatomy.shares:
-            if s.shared == SUM:
-                figures = _with_ends("share", astuple(s)[-5:])
-                yield {"benchmark": anatomy.benchmark, "part": s.part, **figures}
-    for anatomy in anatomies:
-        for step in anatomy.us:
-            us = {"median_us": float(np.median(step.us)) / 100}
-            figures = us | _with_ends("us_difference", [x / 100 for x in astuple(step)[-5:]])
-            yield {"benchmark": anatomy.benchmark, "taken away": step.taken, **figures}
+def _shares(parts: Mapping[str, float]) -> Floats:
+    squares = np.array(list(parts.values()))
+    return np.asarray(squares / squares.sum())
 
 
-def _with_ends(name: str, figures: Iterable[float]) -> dict[str, object]:
-    """Return columns: an estimate, and its intervals over words, and over words and families."""
-    value, low, high, families_low, families_high = figures
-    columns = {name: value, f"{name}_low": low, f"{name}_high": high}
-    columns |= {f"families_{name}": value, f"families_{name}_low": families_low}
-    return dict(_without_nan(columns | {f"families_{name}_high": families_high}))
+@dataclass(frozen=True)
+class _Design:
+    """The design of a table: ``x`` has a column of ones, then the columns of the properties.
+
+    ``is_in`` [set, column] marks the columns of each set of properties. ``weights`` maps a part to
+    the weights of the sets. What a part explains is the weighted sum of what the sets explain. If
+    properties are correlated, what each explains depends on the order in which they are added, so
+    it is averaged over all orders (Lindeman, Merenda and Gold 1980; Shapley).
+    """
+
+    y: Floats
+    x: Floats
+    members: dict[str, csr_array]
+    is_in: Bools
+    weights: dict[str, Floats]
+
+    @staticmethod
+    def of(table: LogRatioTable) -> _Design:
+        names = [name for name, x in table.properties.items() if np.ptp(x, axis=0).any()]
+        columns = [table.properties[name] for name in names]
+        centred = (column - column.mean(axis=0) for column in columns)
+        x = np.hstack([np.ones((len(table.y), 1)), *centred])
+        size = np.sqrt((x**2).mean(axis=0))
+        x = x / np.where(size > 1e-9, size, 1)
+        place = np.repeat(np.arange(-1, len(columns)), [1, *(c.shape[1] for c in columns)])
+        sizes = range(len(names) + 1)
+        sets = [frozenset(s) for k in sizes for s in combinations(range(len(names)), k)]
+        is_in = np.array([np.isin(place, [-1, *s]) for s in sets])
+        weights = {CONSTANT: np.array([0.0 if s else 1.0 for s in sets])}
+        for k, name in enumerate(names):
+            weights[name] = _weights(sets, k, len(names))
+        return _Design(table.y, x, _memberships(table), is_in, weights)
+
+    def only(self, is_kept: Bools) -> _Design:
+        """Return the design of the pairs in the mask ``is_kept``."""
+        members = {kind: z[is_kept] for kind, z in self.members.items()}
+        return replace(self, y=self.y[is_kept], x=self.x[is_kept], members=members)
+
+    def mean_squares(self) -> dict[str, float]:
+        """Return the mean square of each part over pairs and models, in nats squared.
+
+        Estimates are unbiased if the effects of clusters and pairs are independent of each other
+        and of the properties. Sums of squared residuals, over clusters and over pairs, are set
+        equal to their expectations (MINQUE0: Rao 1971). The noise in squares of means and of slopes
+        is subtracted, so an estimate may be negative. Properties that don't vary are left out.
+
+        >>> y, words = np.array([[1.0], [3.0], [2.0], [6.0]]), np.array([[0], [0], [1], [1]])
+        >>> parts = _Design.of(LogRatioTable(y, {}, words, ["word"])).mean_squares()
+        >>> {part: round(float(square), 9) for part, square in parts.items()}
+        {'constant': 8.0, 'word': -0.5, 'pair': 5.0}
+        """
+        n, xx, xy = len(self.y), self.x.T @ self.x, self.x.T @ self.y
+        x_sums = [z.T @ self.x for z in self.members.values()]
+        squares = np.array([*(sums.T @ sums for sums in x_sums), xx])
+        sizes = np.array([*(z.nnz for z in self.members.values()), n])
+        levels = self._levels(x_sums, squares, sizes)
+        # For each set, the inverse of x'x over its columns; zeros elsewhere.
+        inverses = np.linalg.pinv(
+            xx * self.is_in[:, None] * self.is_in[..., None], rcond=RCOND, hermitian=True
+        )
+        steps = np.tensordot(np.array(list(self.weights.values())), inverses, 1)
+        chance = np.einsum("pij,lij->pl", steps, squares)
+        explained = np.tensordot(steps, xy @ xy.T, 2) - chance @ levels
+        names = [*self.weights, *self.members, PAIR]
+        parts = [*explained, *(levels * sizes)]
+        return {name: part / self.y.size for name, part in zip(names, parts, strict=True)}
+
+    def _levels(self, x_sums: Sequence[Floats], squares: Floats, sizes: Ints) -> Floats:
+        """Return the variances over clusters of each kind and over pairs, summed over models.
+
+        ``x_sums`` are the sums of ``x`` by cluster for each kind, ``squares`` their products for
+        each level (the kinds, then the pairs), and ``sizes`` the numbers of pairs in clusters.
+        """
+        members = list(self.members.values())
+        inverse = np.linalg.pinv(squares[-1], rcond=RCOND, hermitian=True)
+        expected = np.empty((len(sizes),) * 2)
+        for a, one in enumerate(members):
+            for c, other in enumerate(members):
+                both = (one.T @ other).tocoo()  # pairs that are in both of two clusters
+                first, second = both.coords
+                crossed = np.einsum("ij,ij->i", (x_sums[a] @ inverse)[first], x_sums[c][second])
+                expected[a, c] = (both.data**2 - 2 * both.data * crossed).sum()
+                expected[a, c] += np.sum((inverse @ squares[a]).T * (inverse @ squares[c]))
+        expected[-1] = expected[:, -1] = sizes - (inverse * squares).sum(axis=(1, 2))
+        rest = self.y - self.x @ (inverse @ self.x.T @ self.y)
+        observed = [((z.T @ rest) ** 2).sum() for z in members] + [(rest**2).sum()]
+        return np.asarray(np.linalg.pinv(expected) @ np.array(observed))
+
+
+def _memberships(table: LogRatioTable) -> dict[str, csr_array]:
+    """Return a matrix [pair, cluster] for each kind: 1 where a pair is in a cluster, else 0.
+
+    Kinds whose clusters have one pair each are left out, as they can't be told from the pairs.
+    """
+    members = {}
+    for kind in dict.fromkeys(table.kinds):
+        ids = table.clusters[:, [k == kind for k in table.kinds]]
+        pair, column = np.nonzero(ids != NO_CLUSTER)
+        numbers, cluster = np.unique(ids[pair, column], return_inverse=True)
+        is_in = csr_array((np.ones(len(pair)), (pair, cluster)), (len(ids), len(numbers)))
+        is_in.data[:] = 1  # a pair is in a cluster once
+        if is_in.nnz > len(numbers):
+            members[kind] = is_in
+    return members
+
+
+def _weights(sets: Sequence[frozenset[int]], k: int, n: int) -> Floats:
+    """Return the weights whose sum over the sets is what property k of n adds on average."""
+    n_others = [len(others - {k}) for others in sets]
+    signs = [1 if k in others else -1 for others in sets]
+    return np.array(signs) / [n * comb(n - 1, m) for m in n_others]
+
+
+def share_rows(anatomy: BenchmarkAnatomy) -> Iterator[dict[str, object]]:
+    """Yield a row with the share of each part and its ends; undefined ends are None."""
+    for share in anatomy.shares:
+        row = {"benchmark": anatomy.benchmark, **asdict(share)}
+        yield {name: None if value != value else value for name, value in row.items()}
 
 
 def lines(anatomy: BenchmarkAnatomy) -> Iterator[str]:
     """Yield lines on a benchmark: its size, and the parts with and without intervals above 0."""
     yield (
         f"{anatomy.benchmark}: {anatomy.n_pairs:,} pairs in {anatomy.n_clusters} clusters, "
-        f"{len(anatomy.models)} models of {anatomy.n_families} families; "
-        f"mean square log ratio {anatomy.mean_square:.2f} nats²"
+        f"{anatomy.n_models} models; mean square log ratio {anatomy.mean_square:.2f} nats²"
     )
-    total = [s for s in anatomy.shares if s.shared == SUM]
-    total.sort(key=lambda s: -s.share)
-    clear = [s for s in total if verdict(s.share, s.share_low, s.share_high) == "above"]
-    general = [s for s in clear if verdict(s.share, s.families_low, s.families_high) == "above"]
-    for what, parts in (
-        ("parts of the mean square", clear),
-        ("parts above 0 for other families of models too", general),
-        ("parts not shown to be above 0", [s for s in total if s not in clear]),
-    ):
-        yield f"  {what}: {', '.join(f'{s.part} {100 * s.share:.1f}%' for s in parts) or 'none'}"
-
-
-def _without_nan(row: Mapping[str, object]) -> Mapping[str, object]:
-    return {name: None if value != value else value for name, value in row.items()}
-
-
-def write(anatomies: Sequence[BenchmarkAnatomy], out: Path) -> list[Path]:
-    """Write ``shares.csv``, ``us.csv`` and ``anatomy.png`` into a directory; return the paths.
-
-    Undefined figures are empty fields.
-    """
-    shares = [{"benchmark": a.benchmark, **asdict(s)} for a in anatomies for s in a.shares]
-    us = [
-        {"benchmark": a.benchmark, "model": model, **asdict(step), "us": float(us)}
-        for a in anatomies
-        for step in a.us
-        for model, us in zip(a.models, step.us, strict=True)
-    ]
-    out.mkdir(parents=True, exist_ok=True)
-    for name, rows in {"shares.csv": shares, "us.csv": us}.items():
-        text = as_csv(list(map(_without_nan, rows)))
-        (out / name).write_text(text, encoding="utf-8", newline="")
-    (out / "anatomy.png").write_bytes(
-        on_paper(specification(chart(anatomies)), "png", 2.2 * len(anatomies))
-    )
-    return [out / name for name in ("shares.csv", "us.csv", "anatomy.png")]
-
-
-def chart(anatomies: Sequence[BenchmarkAnatomy]) -> Chart:
-    """Draw a column per benchmark: shares by which models share them; below, US of each model."""
-    return alt.hconcat(
-        *(alt.vconcat(_shares(a), _us(a)).properties(title=a.benchmark) for a in anatomies)
-    )
-
-
-def _shares(anatomy: BenchmarkAnatomy) -> Chart:
-    rows = [
-        {"part": s.part, "shared by": s.shared, "share": 100 * max(s.share, 0)}
-        | {"low": 100 * s.share_low, "high": 100 * s.share_high}
-        for s in anatomy.shares
-    ]
-    kinds = alt.Scale(domain=[*components.SHARED[:-1]], range=["#0072b2", "#56b4e9", "#e69f00"])
-    base = alt.Chart(data(rows), width=170, height=alt.Step(16))
-    bars = base.transform_filter(alt.datum["shared by"] != SUM).mark_bar()
-    ends = base.transform_filter(alt.datum["shared by"] == SUM).mark_rule(color=INK)
-    part = alt.Y("part:N", sort=None, title=None)
-    x = alt.X("share:Q", title="% of the mean square")
-    return alt.layer(
-        bars.encode(x, part, alt.Color("shared by:N", scale=kinds)),
-        ends.encode(alt.X("low:Q"), alt.X2("high:Q"), part),
-    )
-
-
-def _us(anatomy: BenchmarkAnatomy) -> Chart:
-    rows = [{"taken": step.taken, "us": us} for step in anatomy.us for us in map(float, step.us)]
-    base = alt.Chart(data(rows), width=170, height=alt.Step(16))
-    taken = alt.Y("taken:N", sort=None, title="after subtracting")
-    x = alt.X("us:Q", title="US, %", scale=alt.Scale(zero=False))
-    return alt.layer(
-        base.mark_circle(opacity=0.35).encode(x, taken),
-        base.mark_tick(color=INK).encode(alt.X("median(us):Q"), taken),
-    )
+    parts = sorted(anatomy.shares, key=lambda s: -s.share)
+    clear = [s for s in parts if verdict(s.share, s.share_low, s.share_high) == "above"]
+    rest = [s for s in parts if s not in clear]
+    for what, some in ("parts of the mean square", clear), ("parts not shown to be above 0", rest):
+        yield f"  {what}: {', '.join(f'{s.part} {100 * s.share:.1f}%' for s in some) or 'none'}"

@@ -135,26 +135,6 @@ key: {_KEY} n_samples quantity
     n_prompts: int [prompts] -- prompts behind each draw
     options: text -- seed, as JSON
     run_id
-
-fairpair_calibration: FairPair under the null: between halves of each prompt's g(p(x)) or g(x).
-by: fairpair run
-{_FROM}
-key: {_KEY} split
-{_WHOSE}
-    split: int -- number, from 0, of the random split of each prompt's g(p(x)) or g(x)
-    n_prompts: int [prompts] -- prompts behind the figures
-    n_left_out: int [prompts] -- prompts whose B or V is undefined, as with fewer than four samples
-    fairpair_f: float? -- F of the means over prompts, 1 apart from chance; NULL: undefined
-    fairpair_f_low, fairpair_f_high: float? -- its bootstrap interval over prompts; NULL below two
-    p_t: float? [probability] -- of the t-test over prompts, see `fairpair_set`
-    p_permutation: float? [probability] -- of the permutation test over prompts
-    alpha: float [probability] -- level of the tests in `n_below` and `n_found`
-    n_below: int [prompts] -- prompts whose own p-value is at most `alpha`
-    n_found: int [prompts] -- the same after Benjamini-Hochberg
-    n_intervals: int [prompts] -- prompts with an interval for F
-    n_holding: int [prompts] -- prompts whose interval contains 1
-    options: text -- splits, level, draws, seed and filter, as JSON
-    run_id
 """),
     *tables("""
 attribute_pair: The pairs of gendered words that GAS, GLD and ADD are measured with.

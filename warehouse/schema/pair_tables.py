@@ -212,7 +212,7 @@ key: benchmark / measure groups
     n_alike: float -- other pairs that share a cluster with a pair, on average
     n_pairs, n_clusters: int -- pairs, and clusters as in `metric_value`
     df: float -- degrees of freedom of Student's t
-    n_models: int -- models that sd and icc are measured on; 0: assumed, see docs/methods.md
+    n_models: int -- models that sd and icc are measured on
     run_id
 
 control: Tests of whether a predictor of a model's log ratios adds to the other predictors.

@@ -10,14 +10,13 @@ command claims a chunk before it computes it.
 from __future__ import annotations
 
 import shutil
-import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 from plumbline.warehouse.errors import BadInput, disk_problems
 from plumbline.warehouse.input.input_rows import reasons
-from plumbline.warehouse.steps.step import ChunkPlan, ComputedStep, Outcome, Row, Step
+from plumbline.warehouse.steps.step import ChunkPlan, ComputedStep, Row, Step, StepCounts
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.progress import progress
 
@@ -29,10 +28,10 @@ class NothingUsed(BadInput):
         outcomes: the outcomes of all steps of the run.
     """
 
-    outcomes: Sequence[Any] = ()
+    outcomes: Sequence[StepCounts] = ()
 
     @classmethod
-    def of(cls, step: Step[Any], done: ComputedStep) -> NothingUsed | None:
+    def of(cls, step: Step, done: ComputedStep) -> NothingUsed | None:
         """Make the error, with the commonest reasons; ``None`` if there are rows or no rejects."""
         rejects = [str(row["reason"]) for row in done.new.rejects]
         if done.state.kept or done.new.rows or not rejects:
@@ -45,9 +44,7 @@ class NothingUsed(BadInput):
         )
 
 
-def run_steps(
-    store: Store, resource: Any, steps: Sequence[Step[Outcome]], run_id: str
-) -> list[Outcome]:
+def run_steps(store: Store, resource: Any, steps: Sequence[Step], run_id: str) -> list[StepCounts]:
     """Compute the missing items of steps with an open resource, and publish their rows.
 
     Raises the errors of ``Step.check_resource`` before anything is computed. Raises ``NothingUsed``
@@ -56,7 +53,7 @@ def run_steps(
     for step in steps:
         step.check_resource(resource)
     plans = [_plan(store, resource, step) for step in steps]
-    outcomes: list[Outcome] = []
+    outcomes: list[StepCounts] = []
     unused: list[NothingUsed] = []
     n_all, left = sum(plan.n_units for plan in plans), [plan.n_left() for plan in plans]
     with progress(steps[0].verb, steps[0].unit) as update:
@@ -67,8 +64,8 @@ def run_steps(
                 update(n_all - sum(left), n_all, note=label)
 
             tell(left[k])
-            done, rate = _run(store, resource, step, plan, run_id, tell)
-            outcomes.append(step.outcome(done, rate))
+            done = _run(store, resource, step, plan, run_id, tell)
+            outcomes.append(step.outcome(done))
             if error := NothingUsed.of(step, done):
                 unused.append(error)
             tell(0)  # another command may have computed the last chunks
@@ -78,7 +75,7 @@ def run_steps(
     return outcomes
 
 
-def run_at_once(store: Store, resource: Any, step: Step[Any], run_id: str) -> ComputedStep:
+def run_at_once(store: Store, resource: Any, step: Step, run_id: str) -> ComputedStep:
     """Compute and publish a step without chunk files, with a resource that keeps its results.
 
     Such a resource asks a server and records each paid reply in a ledger, from which a later run
@@ -94,7 +91,7 @@ def run_at_once(store: Store, resource: Any, step: Step[Any], run_id: str) -> Co
     return done
 
 
-def _plan(store: Store, resource: Any, step: Step[Any]) -> ChunkPlan:
+def _plan(store: Store, resource: Any, step: Step) -> ChunkPlan:
     store.work_directory(*step.place(resource))
     return step.plan(store, resource, step.state(store, resource))
 
@@ -102,33 +99,30 @@ def _plan(store: Store, resource: Any, step: Step[Any]) -> ChunkPlan:
 def _run(
     store: Store,
     resource: Any,
-    step: Step[Any],
+    step: Step,
     plan: ChunkPlan,
     run_id: str,
     tell: Callable[[int], None],
-) -> tuple[ComputedStep, float | None]:
-    """Return the published step, and its units per second (``None`` if nothing was computed)."""
-    n_new = plan.n_left()
-    if n_new:
+) -> ComputedStep:
+    """Compute the step's missing items, publish its rows, and return it."""
+    if plan.todo():
         step.load(resource)
-    start = time.monotonic()
     while True:
         plan.work(partial(step.compute, resource), tell)
         with plan.published_in_turn():
             state = step.state(store, resource)
             results = step.plan(store, resource, state).results()
             if results is not None:
-                rate = n_new / (time.monotonic() - start) if n_new else None
                 new = step.new_rows(resource, state, results)
                 done = ComputedStep(store, resource, state, results, new, run_id)
                 publish(step, done)
                 shutil.rmtree(plan.directory, ignore_errors=True)
-                return done, rate
+                return done
         # A file was damaged, or another command published rows: compute what is missing.
         plan = _plan(store, resource, step)
 
 
-def publish(step: Step[Any], done: ComputedStep) -> None:
+def publish(step: Step, done: ComputedStep) -> None:
     """Publish a step in one commit: new and still valid rows, rejects, and rows of other tables."""
     store, state, new, run_id = done.store, done.state, done.new, done.run_id
     partition = step.partition(done.resource)

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import astuple, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from plumbline.warehouse.storage.store import Store
 
 Row = dict[str, Any]
-Outcome = TypeVar("Outcome")
 _WAIT_S = 0.2
 
 
@@ -175,13 +174,38 @@ class NewRows:
     rejects: Sequence[Row] = ()
 
 
-class Step(ABC, Generic[Outcome]):
+@dataclass(frozen=True)
+class StepCounts:
+    """The outcome of a step, in numbers of its inputs, where ``n_wanted = n_done + n_rejected``.
+
+    Attributes:
+        partition: where the step's rows are, such as their benchmark or set and ``model_key``.
+        model: name of the model that computed them.
+        n_done: inputs that have a row.
+        n_new: inputs that got a row in this run.
+    """
+
+    partition: Mapping[str, str]
+    model: str
+    n_wanted: int
+    n_done: int
+    n_new: int
+    n_rejected: int
+
+    @property
+    def model_key(self) -> str:
+        return self.partition["model_key"]
+
+
+class Step(ABC):
     """One step; ``resource`` is what it computes with."""
 
     #: The table for the step's rows, the columns they are sorted by, and the stage in ``reject``.
     table: ClassVar[str]
     order: ClassVar[tuple[str, ...]]
     stage: ClassVar[str]
+    #: The columns that identify an input, among those of its rows.
+    key: ClassVar[tuple[str, ...]]
     #: A verb for the step and the unit that it counts, for the progress bar.
     verb: ClassVar[str]
     unit: ClassVar[str]
@@ -226,7 +250,7 @@ class Step(ABC, Generic[Outcome]):
         return ChunkPlan.of(self.chunks(state.missing), directory, self.result_type)
 
     def load(self, resource: Any) -> None:
-        """Load what computing needs; called before the time of computing is taken."""
+        """Load what computing needs; not called if nothing is missing."""
 
     @abstractmethod
     def compute(self, resource: Any, items: Sequence[Any]) -> Sequence[Any]:
@@ -240,8 +264,8 @@ class Step(ABC, Generic[Outcome]):
         """Publish rows of other tables that belong to the step's rows, in the same commit."""
 
     @abstractmethod
-    def outcome(self, done: ComputedStep, rate: float | None) -> Outcome:
-        """Return a summary; ``rate`` is in units per second, ``None`` if nothing was computed."""
+    def outcome(self, done: ComputedStep) -> StepCounts:
+        """Count the inputs of the computed step."""
 
 
 @dataclass(frozen=True)

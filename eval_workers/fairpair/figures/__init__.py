@@ -1,1 +1,1 @@
-"""B, V and F for a prompt and for a set, with tests, intervals, calibration and convergence."""
+"""B, V and F for a prompt and for a set, with tests, intervals and convergence."""

@@ -1,10 +1,7 @@
-"""Measures a set's continuations with a scoring function: figures, convergence, calibration.
+"""Measures a set's continuations with a scoring function: figures and convergence.
 
 - Figures (``fairpair_prompt``, ``fairpair_set``): B, V and F for prompts and for subsets of them.
 - Convergence (``fairpair_convergence``): B, V and F of the set from fewer samples and with folds.
-- Calibration (``fairpair_calibration``): each prompt's samples are split into two random halves,
-  which don't differ. So F's interval should contain 1, and tests should reject as often as their
-  level says.
 """
 
 from __future__ import annotations
@@ -13,7 +10,7 @@ import json
 import zlib
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from itertools import groupby
 from typing import Any, TypeAlias
 
@@ -27,8 +24,7 @@ from plumbline.eval_workers.fairpair.figures.prompt_figures import (
     over_prompts,
 )
 from plumbline.eval_workers.fairpair.figures.significance import adjusted, fairpair_f, weighted
-from plumbline.eval_workers.fairpair.phi import Floats, Phi, find
-from plumbline.warehouse.errors import BadInput
+from plumbline.eval_workers.fairpair.phi import Floats, Phi, block_means, find
 from plumbline.warehouse.storage.store import Store
 
 Row: TypeAlias = dict[str, Any]
@@ -79,15 +75,10 @@ def read_groups(store: Store, sampled: PerturbedSamples, as_published: bool = Fa
 
     g(p(x)) is also limited to texts that have a valid perturbation, since whether a text can be
     perturbed depends on its content. ``as_published`` keeps all of g(p(x)), like section 3.3 of the
-    paper. A prompt without a valid sample has an empty ``pg``. Raises ``BadInput`` if nothing was
-    perturbed, or if the prompt of a continuation is unknown.
+    paper. A prompt without a valid sample has an empty ``pg``.
     """
     keys = asdict(sampled)
     rows = store.read("perturbed_continuation", **keys)
-    if not rows.num_rows:
-        names = ", ".join(keys.values())
-        problem = f"no row of {names} (probe set, model key, sampling key, perturber)"
-        raise BadInput("table perturbed_continuation", problem, "sample and perturb them first")
     read = store.read("probe_prompt", probe_set=sampled.probe_set).to_pylist()
     prompts = {str(row["prompt_id"]): row for row in read}
     pg, gp = defaultdict[_Key, list[str]](list), defaultdict[_Key, list[str]](list)
@@ -95,9 +86,6 @@ def read_groups(store: Store, sampled: PerturbedSamples, as_published: bool = Fa
     # Files have samples in the order in which they were drawn, over several runs if resumed.
     for row in rows.sort_by("sample").to_pylist():
         side, prompt_id = row["side"], row["prompt_id"]
-        if prompt_id not in prompts:
-            problem = f"prompt {prompt_id} of {sampled.probe_set} has continuations but no row"
-            raise BadInput("table probe_prompt", problem, "write the set of prompts again")
         texts = pg[side, prompt_id]
         if row["is_valid"]:
             prompt = prompts[prompt_id][_PROMPT[_OTHER[side]]]
@@ -126,75 +114,46 @@ _OF_PROMPT = (
     *("n_pg", "n_gp", *_QUANTITIES, "reason"),
     *("fairpair_f_low", "fairpair_f_high", "p_permutation"),
 )
-#: Columns of ``fairpair_calibration`` that ``over_prompts`` gives.
-_OF_SPLIT = (
-    *("n_prompts", "n_left_out", "fairpair_f", "fairpair_f_low", "fairpair_f_high"),
-    *("p_t", "p_permutation"),
-)
-
-
-@dataclass(frozen=True)
-class Convergence:
-    """The numbers of samples and of folds to try, and how many random draws to make of each.
-
-    A number that no prompt has enough samples for is left out; the smallest and the largest number
-    of samples of any prompt are added. Divisions into folds take far longer than subsets.
-    """
-
-    sizes: tuple[int, ...] = (2, 5, 10, 20, 50, 100, 200, 500)
-    folds: tuple[int, ...] = (2, 5, 10, 20, 50, 100, 200)
-    n_draws: int = 50
-    n_fold_draws: int = 4
-    seed: int = 0
-    as_published: bool = False
-
-
-@dataclass(frozen=True)
-class Calibration:
-    """How often to split each prompt's samples; a test rejects if its p-value is at most alpha."""
-
-    measure: FigureOptions
-    n_splits: int = 10
-    alpha: float = 0.05
+#: Numbers of samples and of folds to try for convergence. One that no prompt has enough samples
+#: for is left out; the smallest and the largest number of samples of any prompt are added.
+_SIZES = (2, 5, 10, 20, 50, 100, 200, 500)
+_FOLDS = (2, 5, 10, 20, 50, 100, 200)
+#: Random draws of each; divisions into folds take far longer than subsets.
+_N_DRAWS, _N_FOLD_DRAWS = 50, 4
 
 
 def measure_set(
     store: Store, sampled: PerturbedSamples, phi_name: str, options: FigureOptions, run_id: str
 ) -> None:
-    """Measure every prompt and side of a set, and write the four tables.
+    """Measure every prompt and side of a set, and write the three tables.
 
     Rows that have the same scoring function, ``texts`` and number of folds are replaced. The same
-    samples, options and seed give the same figures. Raises what ``read_groups`` and ``find`` raise.
+    samples, options and seed give the same figures. Raises what ``find`` raises.
     """
-    phi, texts = find(phi_name), texts_of(options.as_published)
+    phi, texts, seed = find(phi_name), texts_of(options.as_published), options.seed
     groups = read_groups(store, sampled, options.as_published)
-    convergence = Convergence(seed=options.seed, as_published=options.as_published)
-    # P-values are exact with fewer draws, too.
-    calibration = Calibration(replace(options, n_permutations=199, n_resamples=200))
-    prompts, sets, converged, calibrated = list[Row](), list[Row](), list[Row](), list[Row]()
+    prompts, sets, converged = list[Row](), list[Row](), list[Row]()
     for _, of_one in groupby(groups, lambda group: group.side):  # one side's items in memory
         of_side = [(group, (phi.items(group.pg), phi.items(group.gp))) for group in of_one]
         measured = [
-            (group, measure(phi, *items, options, prompt_rng(options.seed, group)))
+            (group, measure(phi, *items, options, prompt_rng(seed, group)))
             for group, items in of_side
         ]
         prompts += _prompt_rows(measured)
         sets += _set_rows(measured, options)
-        converged += convergence_rows(phi, of_side, convergence)
-        calibrated += calibration_rows(phi, of_side, calibration)
-    tables: dict[str, tuple[list[Row], Any]] = {
-        "fairpair_prompt": (prompts, options),
-        "fairpair_set": (sets, options),
-        "fairpair_convergence": (converged, convergence),
-        "fairpair_calibration": (calibrated, calibration),
+        converged += convergence_rows(phi, of_side, seed)
+    folded = f"{texts}-folds-{options.folds}"
+    tables: dict[str, tuple[list[Row], str, dict[str, Any]]] = {
+        "fairpair_prompt": (prompts, folded, asdict(options)),
+        "fairpair_set": (sets, folded, asdict(options)),
+        "fairpair_convergence": (converged, texts, {"seed": seed}),
     }
     shared = {**asdict(sampled), "phi": phi_name, "texts": texts, "n_folds": options.folds}
     with store.transaction(run_id, "fairpair"):
-        for table, (rows, used) in tables.items():
-            shared["options"] = json.dumps(asdict(used), sort_keys=True)
+        for table, (rows, unit, used) in tables.items():
+            shared["options"] = json.dumps(used, sort_keys=True)
             rows = [{**shared, **row, "run_id": run_id} for row in rows]
-            folded = "" if used is convergence else f"-folds-{options.folds}"
-            store.publish(table, rows, unit=f"{texts}{folded}", run_id=run_id)
+            store.publish(table, rows, unit=unit, run_id=run_id)
 
 
 def prompt_rng(seed: int, group: Group) -> np.random.Generator:
@@ -232,7 +191,7 @@ def _set_rows(measured: _Measured, options: FigureOptions) -> Iterator[Row]:
         yield {"side": members[0][0].side, "subset": name, **figures}
 
 
-def convergence_rows(phi: Phi, prompts: Sequence[Prompt], options: Convergence) -> Iterator[Row]:
+def convergence_rows(phi: Phi, prompts: Sequence[Prompt], seed: int) -> Iterator[Row]:
     """Yield rows of ``fairpair_convergence`` for a side's prompts.
 
     A draw takes the same number of samples from both groups of every prompt that has enough. F is
@@ -241,19 +200,19 @@ def convergence_rows(phi: Phi, prompts: Sequence[Prompt], options: Convergence) 
     """
     prompts = [prompt for prompt in prompts if _n_each(prompt[1]) >= 2]
     counts = {_n_each(items) for _, items in prompts} or {0}
-    sizes = sorted({s for s in (*options.sizes, min(counts), max(counts)) if 2 <= s <= max(counts)})
+    sizes = sorted({s for s in (*_SIZES, min(counts), max(counts)) if 2 <= s <= max(counts)})
     drawn: dict[tuple[int, int], list[Floats]] = {(0, size): [] for size in sizes}
     for group, items in prompts:  # the outer loop: only one matrix of distances is in memory
-        rng = prompt_rng(options.seed, group)
+        rng = prompt_rng(seed, group)
         distances = phi.distances([*items[0], *items[1]])
         for size in sizes:
             if size <= _n_each(items):
-                drawn[0, size].append(_subsets(distances, items, size, options.n_draws, rng))
-    for k in options.folds:
+                drawn[0, size].append(_subsets(distances, items, size, rng))
+    for k in _FOLDS:
         large_enough = [(group, items) for group, items in prompts if 2 <= k <= _n_each(items)]
         if large_enough:
             n_samples = max(_n_each(items) for _, items in large_enough)
-            drawn[k, n_samples] = [_divided(phi, *prompt, k, options) for prompt in large_enough]
+            drawn[k, n_samples] = [_divided(phi, *prompt, k, seed) for prompt in large_enough]
     for (k, n_samples), figures in drawn.items():
         means = np.mean(figures, axis=0)
         for quantity, values in zip(_QUANTITIES, (*means, fairpair_f(*means)), strict=True):
@@ -274,59 +233,18 @@ def _n_each(items: Items) -> int:
     return min(len(items[0]), len(items[1]))
 
 
-def _subsets(
-    distances: Floats, items: Items, size: int, n_draws: int, rng: np.random.Generator
-) -> Floats:
+def _subsets(distances: Floats, items: Items, size: int, rng: np.random.Generator) -> Floats:
     """Return B, V_pg and V_gp of random subsets, an array of shape (3, draws)."""
-    left, right = (
-        rng.permuted(np.tile(np.arange(len(group)) < size, (n_draws, 1)), axis=1).astype(np.float64)
-        for group in items
-    )
+    firsts = (np.tile(np.arange(len(group)) < size, (_N_DRAWS, 1)) for group in items)
+    left, right = (rng.permuted(first, axis=1).astype(np.float64) for first in firsts)
     return weighted(distances, left, right)
 
 
-def _divided(phi: Phi, group: Group, items: Items, k: int, options: Convergence) -> Floats:
+def _divided(phi: Phi, group: Group, items: Items, k: int, seed: int) -> Floats:
     """Return B, V_pg and V_gp of random divisions into folds, an array of shape (3, draws)."""
-    rng = prompt_rng(options.seed, group)
+    rng = prompt_rng(seed, group)
     draws = []
-    for _ in range(options.n_fold_draws):
+    for _ in range(_N_FOLD_DRAWS):
         left, right = (folds(phi, group_items, k, _n_each(items), rng)[0] for group_items in items)
-        draws.append(phi.means(left, right))
+        draws.append(block_means(phi.distances([*left, *right]), len(left)))
     return np.array(draws).T
-
-
-def calibration_rows(phi: Phi, prompts: Sequence[Prompt], options: Calibration) -> Iterator[Row]:
-    """Yield rows of ``fairpair_calibration`` for a side's prompts, one row per split.
-
-    The group ``gp`` is split: g(p(x)) or g(x), which are continuations that weren't perturbed.
-    """
-    used, alpha = options.measure, options.alpha
-    items_and_rngs = [(gp, prompt_rng(used.seed, group)) for group, (_, gp) in prompts]
-    for split in range(options.n_splits):
-        measured = [halved(phi, items, used, rng) for items, rng in items_and_rngs]
-        figures, p_values = over_prompts(measured, used), [m.p_permutation for m in measured]
-        ends = [(m.fairpair_f_low, m.fairpair_f_high) for m in measured]
-        intervals = [(low, high) for low, high in ends if low is not None and high is not None]
-        yield {
-            "side": prompts[0][0].side,
-            "split": split,
-            **{name: figures[name] for name in _OF_SPLIT},
-            "alpha": alpha,
-            "n_below": sum(p is not None and p <= alpha for p in p_values),
-            "n_found": sum(p is not None and p <= alpha for p in adjusted(p_values)),
-            "n_intervals": len(intervals),
-            "n_holding": sum(low <= 1 <= high for low, high in intervals),
-        }
-
-
-def halved(
-    phi: Phi, items: Sequence[object], options: FigureOptions, rng: np.random.Generator
-) -> PromptFigures:
-    """Split one prompt's items at random into two halves of equal size; measure these as groups.
-
-    If the number of items is odd, one is left out.
-    """
-    half = len(items) // 2
-    order = rng.permutation(len(items)).tolist()
-    left, right = ([items[k] for k in part] for part in (order[:half], order[half : 2 * half]))
-    return measure(phi, left, right, options, rng)

@@ -130,23 +130,20 @@ def folds(
 
 
 def over_prompts(
-    measured: Sequence[PromptFigures],
-    options: FigureOptions,
-    clusters: Sequence[str] | None = None,
+    measured: Sequence[PromptFigures], options: FigureOptions, clusters: Sequence[str]
 ) -> dict[str, Any]:
-    """Compute F from the means of B, V_pg and V_gp over prompts, with its interval and tests.
+    """Return columns of ``fairpair_set`` for prompts of one side; ``None`` where not defined.
 
-    Returns columns of ``fairpair_set``, ``None`` where not defined. F = mean(B)^2 / (mean(V_pg)
-    mean(V_gp)), as in the published Table 3: a prompt with little variability can't dominate the
-    means. Prompts whose B or V is not defined are left out and counted. The interval and the t-test
-    are over clusters of similar prompts, such as those about one occupation; by default each prompt
-    is a cluster. The two sides of a prompt are similar too: don't mix sides in one call.
+    F is computed from the means of B, V_pg and V_gp, as in the published Table 3, so that a prompt
+    with little variability can't dominate it. Prompts whose B or V is not defined are left out and
+    counted. The interval and the t-test are over the ``clusters`` of similar prompts.
 
-    >>> over_prompts([], FigureOptions())["fairpair_f"] is None
+    >>> over_prompts([], FigureOptions(), [])["fairpair_f"] is None
     True
     """
-    kept = [(k, m, m.permuted) for k, m in enumerate(measured) if m.permuted is not None]
-    ids = [clusters[k] if clusters else str(k) for k, *_ in kept]
+    every = zip(clusters, measured, strict=True)
+    kept = [(cluster, m, m.permuted) for cluster, m in every if m.permuted is not None]
+    ids = [cluster for cluster, *_ in kept]
     row = dict.fromkeys(_OVER_PROMPTS) | {"n_prompts": len(kept)}
     row["n_left_out"] = len(measured) - len(kept)
     if not kept:

@@ -61,10 +61,8 @@ def permuted_gaps(
 ) -> Floats:
     """Return T for each of ``n_draws`` random exchanges of samples between the two groups.
 
-    Args:
-        distances: matrix over all items, those of the left group first.
-        n_left: number of items in the left group; both groups need two or more.
-        strata: stratum of each item (folds of equal size); items are only exchanged within strata.
+    ``distances`` has the ``n_left`` items of the left group first; both groups need two or more.
+    With ``strata`` (folds of equal size), items are only exchanged within their stratum.
 
     >>> two = np.array([[0.0, 0, 1, 1], [0, 0, 1, 1], [1, 1, 0, 0], [1, 1, 0, 0]])
     >>> drawn = permuted_gaps(two, 2, 600, np.random.default_rng(0))
@@ -142,13 +140,8 @@ def resampled(distances: Floats, n_left: int, n_draws: int, rng: np.random.Gener
 def interval(draws: Floats, level: float) -> tuple[float | None, float | None]:
     """Return the draws' central range with probability ``level``; ``None`` if all draws are NaN.
 
-    This is the interval for the F of one prompt. If the groups don't differ, F's first-order noise
-    cancels, and the interval is wider than necessary. In simulations (|a - b| of normal samples, 10
-    to 100 per group), 95% intervals contained the truth in 99% of repeats for equal groups, and in
-    92% to 99% for others. Don't use it for groups of fewer than ``FEWEST_RESAMPLED`` items. With 2
-    items, every defined resample is the group itself and both ends are F; with 3, intervals
-    contained the truth in 81% to 90% of repeats, with 4 in 93% to 95%. Quantiles mirrored about F
-    did worse, and so did the jackknife.
+    This is the interval for the F of one prompt; ``docs/methods.md`` has its coverage. Don't use it
+    for groups of fewer than ``FEWEST_RESAMPLED`` items.
 
     >>> interval(np.array([1.0, 2.0, 3.0, np.nan]), 0.5)
     (1.5, 2.5)
@@ -190,15 +183,9 @@ def interval_over_prompts(
 ) -> tuple[float | None, float | None]:
     """Return the interval for a set's F from resamples of prompts; ``None`` if they are too few.
 
-    Prompts are the independent units, and their figures already contain the noise of their samples.
-    Resampling the samples as well would count this noise twice: such 95% intervals were twice as
-    wide and contained the truth in every repeat. For m prompts, the normal quantile is replaced by
-    Student's t times sqrt(m / (m - 1)), which matters below some 20 prompts. In simulations with 20
-    samples per group, 95% intervals contained the truth in 94% to 96% of repeats with 60 prompts,
-    in 93% with 20, and in 88% to 92% with 5.
-
-    Args:
-        figures: B, V_pg and V_gp of each prompt, shape (prompts, 3), or the sums of ``by_cluster``.
+    ``figures`` has B, V_pg and V_gp of each prompt, shape (prompts, 3), or the sums of
+    ``by_cluster``. Samples aren't resampled too: the prompts' figures already contain their noise.
+    The quantile is Student's t times sqrt(m / (m - 1)) for m prompts.
 
     >>> interval_over_prompts(np.full((5, 3), 0.5), 0.95, 99, np.random.default_rng(0))
     (1.0, 1.0)
@@ -215,20 +202,10 @@ def interval_over_prompts(
 def t_test(differences: Floats, clusters: Sequence[str]) -> tuple[float | None, float | None]:
     """Compute the paper's t-test of B against V_pg (section 4.1); return t and the p-value.
 
-    The paper doesn't say which t-test it uses. This test is paired, since a prompt's B and V_pg
-    come from the same texts. It is two-sided, since two of the printed B are below V_pg (Table 3,
-    sentiment of GPT2-XL and Tk). It ignores V_gp, so it also rejects if only the variability
-    differs.
-
-    t is the mean difference divided by its jackknife error over clusters, with Satterthwaite's
-    degrees of freedom. If each prompt is a cluster, this is the plain t-test. If all clusters have
-    the same size, it is the plain t-test of cluster means.
-
-    Args:
-        differences: B - V_pg of each prompt.
-        clusters: cluster of each prompt; if all are the same, each prompt is a cluster.
-
-    Both are ``None`` if there are fewer than ``LEAST_CLUSTERS``, or if all cluster means are equal.
+    The test is paired and two-sided; ``docs/methods.md`` says why. ``differences`` has B - V_pg of
+    each prompt. t is their mean divided by its jackknife error over ``clusters``, with
+    Satterthwaite's degrees of freedom; if all prompts are in one cluster, each is one by itself.
+    Both are ``None`` for fewer than ``LEAST_CLUSTERS``, or if all cluster means are equal.
 
     >>> [round(figure, 4) for figure in t_test(np.arange(1.0, 6), [*"abcde"])]
     [4.2426, 0.0132]

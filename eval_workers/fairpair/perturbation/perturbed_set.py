@@ -96,19 +96,15 @@ def perturb_set(
     """Perturb all continuations of one model and decoding, and write a row for each.
 
     Replaces earlier rows from this perturber and filter; returns the value of column ``perturber``.
-    If a text can't be perturbed or fails a check, its row states the reason. Raises
-    ``UsageProblem`` if there are no continuations or a prompt has no counterpart, ``BadInput`` if
-    a continuation's prompt is not in ``probe_prompt``, and what the perturber raises.
+    If a text can't be perturbed or fails a check, its row states the reason. Prompts need
+    counterparts (see ``check_counterparts``). Raises ``BadInput`` if a continuation's prompt is not
+    in ``probe_prompt``, and what the perturber raises.
     """
     read = store.read("probe_prompt", probe_set=probe_set).to_pylist()
-    check_counterparts(probe_set, read)
     prompts = {prompt["prompt_id"]: prompt for prompt in read}
     keys = {"probe_set": probe_set, "model_key": model_key, "sampling_key": sampling_key}
-    continuations = store.read("continuation", **keys)
-    if not continuations.num_rows:
-        problem = f"has no continuations of {model_key} {sampling_key}"
-        raise UsageProblem(f"probe set {probe_set}", problem, "sample it")
     ids = ["prompt_id", "side", "sample"]
+    continuations = store.read("continuation", **keys)
     continuations = continuations.sort_by([(name, "ascending") for name in ids])
     rows = continuations.select([*ids, "continuation"]).to_pylist()
     originals = [_original(row, prompts) for row in rows]

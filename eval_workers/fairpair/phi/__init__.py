@@ -1,18 +1,20 @@
 """Scoring functions Phi, one module each (see ``docs/extend.md``), imported when first used.
 
-A module has the members of ``Phi``. If its items are numbers, it can import all functions except
-``items`` from ``fairpair.numbers``.
+A module has the members of ``Phi``. If its items are numbers, it can import ``combine`` and
+``distances`` from ``phi.vader``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
-from plumbline.eval_workers.fairpair.numbers import Floats, Means, block_means
+import numpy as np
+from numpy.typing import NDArray
+
 from plumbline.warehouse.plugins import Registry
 
-__all__ = ["SCORING_FUNCTIONS", "Floats", "Means", "Phi", "block_means", "find"]
+Floats: TypeAlias = NDArray[np.float64]
 
 
 class Phi(Protocol):
@@ -38,10 +40,6 @@ class Phi(Protocol):
         """Return the distance between every two items, an array of shape (items, items)."""
         ...
 
-    def means(self, left: Sequence[Any], right: Sequence[Any]) -> Means:
-        """Return the mean distances between two groups and within each group."""
-        ...
-
 
 SCORING_FUNCTIONS = Registry(
     "scoring function", __name__, ".py", "plumbline.scoring_functions", Phi
@@ -56,3 +54,30 @@ def find(name: str) -> Phi:
     """
     module: Phi = SCORING_FUNCTIONS.load(name)
     return module
+
+
+class Means(NamedTuple):
+    """The mean distance between two groups and, over pairs of distinct items, within each group.
+
+    A mean over no pairs is NaN.
+    """
+
+    between: float
+    within_left: float
+    within_right: float
+
+
+def block_means(distances: Floats, n_left: int) -> Means:
+    """Return the mean distances from the matrix over all items, the left group's items first.
+
+    >>> block_means(np.array([[0.0, 1, 2], [1, 0, 4], [2, 4, 0]]), 2)
+    Means(between=3.0, within_left=1.0, within_right=nan)
+    """
+    between = distances[:n_left, n_left:]
+    mean = float(between.mean()) if between.size else float("nan")
+    return Means(mean, _within(distances[:n_left, :n_left]), _within(distances[n_left:, n_left:]))
+
+
+def _within(distances: Floats) -> float:
+    n = len(distances)
+    return float(distances.sum()) / (n * (n - 1)) if n > 1 else float("nan")

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 from scipy import sparse
 
-from plumbline.eval_workers.fairpair.phi import Floats, Means, block_means
+from plumbline.eval_workers.fairpair.phi import Floats
 
 DESCRIPTION = "Jaccard dissimilarity of the sets of lowercased words"
 LANGUAGES = None
@@ -64,15 +64,6 @@ def distances(items: Sequence[Tokens]) -> Floats:
     sizes = shared.diagonal()
     union = sizes[:, None] + sizes[None, :] - shared
     return np.divide(union - shared, union, out=np.zeros_like(union), where=union > 0)
-
-
-def means(left: Sequence[Tokens], right: Sequence[Tokens]) -> Means:
-    """Return the mean dissimilarity between two groups and within each group.
-
-    >>> means([frozenset("ab")], [frozenset("bc"), frozenset("b")])
-    Means(between=0.5833333333333333, within_left=nan, within_right=0.5)
-    """
-    return block_means(distances([*left, *right]), len(left))
 
 
 def _shared(items: Sequence[Tokens]) -> Floats:

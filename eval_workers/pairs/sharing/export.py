@@ -23,7 +23,6 @@ from plumbline.eval_workers.pairs.benchmarks import discover
 from plumbline.eval_workers.pairs.benchmarks.own.recipe import FACTS, IN_PARQUET
 from plumbline.eval_workers.pairs.human_ratings import people_say
 from plumbline.eval_workers.pairs.released.harness_logs import PREFIX
-from plumbline.eval_workers.scoring.statistics.power import power_of, said
 from plumbline.warehouse import languages
 from plumbline.warehouse.errors import BadInput, UsageProblem, disk_problems
 from plumbline.warehouse.query.connection import connect, query, rows_of, sql
@@ -264,7 +263,7 @@ def card(store: Store, shared: Shared, licence: str | None = None) -> tuple[str,
         name=name,
         origin=origin,
         people=people_say(store.root, name),
-        power=said(power_of(store.root, name)),
+        power=[row for row in rows_of(store.root, sql("report/power")) if row["benchmark"] == name],
         shared=shared,
         stored=stored,
     )

@@ -1,1 +1,1 @@
-"""Statistical inference: ranks, power, variance components, controls."""
+"""Statistical inference: ranks, power, controls."""

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
-from itertools import groupby
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from plumbline.eval_workers.scoring.statistics.scored_pairs import (
     NO_CLUSTER,
     ROUNDING,
-    Cells,
     Floats,
     Ints,
     ScoredPairs,
-    cells,
     clustered_variance,
     degrees_of_freedom,
     difference_variances,
@@ -26,16 +21,15 @@ from plumbline.eval_workers.scoring.statistics.scored_pairs import (
     variances,
 )
 from plumbline.warehouse.finding import LEAST_CLUSTERS
-from plumbline.warehouse.query.connection import rows_of
 
 #: Chance of finding the smallest effect, and the level of the two-sided test that finds it.
 POWER, LEVEL = 0.8, 0.05
-#: Measure -> its unit, the largest possible effect, and words for the smallest effect found.
+#: Measure -> its unit, and the largest possible effect.
 MEASURES = {
-    "pd": ("percentage points", 100.0, "a PD of {}"),
-    "us": ("share", 0.5, "a US {} off 50%"),
-    "us difference": ("share", 1.0, "{} of US between two models"),
-    "pd difference": ("percentage points", 200.0, "{} of PD between two models"),
+    "pd": ("percentage points", 100.0),
+    "us": ("share", 0.5),
+    "us difference": ("share", 1.0),
+    "pd difference": ("percentage points", 200.0),
 }
 
 
@@ -45,15 +39,6 @@ class Spread:
 
     sd: float
     icc: float
-
-
-#: Spreads to assume for a benchmark without scores: medians of the 28 released models on five sets.
-STATED = {
-    "pd": Spread(89.0, 0.088),
-    "us": Spread(0.5, 0.044),
-    "us difference": Spread(0.57, 0.012),
-    "pd difference": Spread(101.0, 0.043),
-}
 
 
 @dataclass(frozen=True)
@@ -115,12 +100,12 @@ def measured(pairs: ScoredPairs) -> dict[str, Spread]:
     don't vary or are unknown: a single model, or models that agree on every pair, don't show how
     far two other models would differ. ``icc`` is 0 if no pairs share a cluster.
     """
-    clusters, n_pairs = pairs.cells.clusters, len(pairs.lean)
+    clusters, n_pairs = pairs.clusters, len(pairs.lean)
     n_alike, alone = PairDesign.of(clusters).n_alike, np.arange(n_pairs)[:, None]
     sd = {"pd": 100 * np.sqrt(1 - np.median(np.nanmean(pairs.even, axis=0))), "us": 0.5}
     spreads = {}
     for name, figures in (("pd", 100 * pairs.lean), ("us", pairs.even)):
-        of_pair = influences(figures, pairs.cells.strata)
+        of_pair = influences(figures, pairs.strata)
         alike, apart = (clustered_variance(of_pair, ids) for ids in (clusters, alone))
         icc = _icc(variances(alike), variances(apart), n_alike)
         spreads[name] = Spread(float(sd[name]), icc)
@@ -143,55 +128,13 @@ def _icc(alike: Floats, apart: Floats, n_alike: float) -> float:
 
 def powers(every: Iterable[ScoredPairs]) -> list[dict[str, object]]:
     """Return rows of ``benchmark_power``, without ``run_id``, from the spread of models' scores."""
-    return [row for p in every for row in _rows(p.cells, measured(p), len(p.models))]
+    return [row for pairs in every for row in _rows(pairs)]
 
 
-def power_of(root: str | Path, benchmark: str) -> list[dict[str, Any]]:
-    """Return a benchmark's rows of ``benchmark_power``; without any, compute them from ``STATED``.
-
-    The list is empty if the benchmark isn't in the warehouse.
-    """
-    query = "FROM benchmark_power WHERE benchmark = $benchmark"
-    measured_rows = rows_of(root, query, {"benchmark": benchmark})
-    return measured_rows or [r for pairs in cells(root, benchmark) for r in _rows(pairs, STATED, 0)]
-
-
-def said(rows: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Describe the rows of ``benchmark_power`` of one benchmark, in one line per pair of groups.
-
-    >>> row = {"groups": "f/m", "measure": "us", "unit": "share", "smallest": 0.05,
-    ...        "n_clusters": 491, "n_models": 28}
-    >>> said([row])[0].partition(": ")[2]
-    'a US 5.0 points off 50% (491 clusters, correlation within them measured on 28 models)'
-    """
-    ordered = sorted(rows, key=lambda row: (row["groups"], list(MEASURES).index(row["measure"])))
-    lines = []
-    for groups, measures in groupby(ordered, lambda row: row["groups"]):
-        first, *_ = of_groups = list(measures)
-        n = first["n_models"]
-        source = f"measured on {n:,} model{'s' * (n > 1)}" if n else "as in the released scores"
-        lines.append(
-            f"{groups}, smallest effects found with {POWER:.0%} power at the {LEVEL:.0%} level: "
-            f"{', '.join(filter(None, map(_effect, of_groups))) or 'none'} "
-            f"({first['n_clusters']:,} clusters, correlation within them {source})"
-        )
-    return lines
-
-
-def _effect(row: Mapping[str, Any]) -> str:
-    """Return the smallest effect in words; empty if the benchmark can find none."""
-    if row["smallest"] is None:
-        return ""
-    points = row["smallest"] * (100 if row["unit"] == "share" else 1)
-    return MEASURES[row["measure"]][-1].format(f"{points:.1f} points")
-
-
-def _rows(
-    pairs: Cells, spreads: Mapping[str, Spread], n_models: int
-) -> Iterator[dict[str, object]]:
+def _rows(pairs: ScoredPairs) -> Iterator[dict[str, object]]:
     design = PairDesign.of(pairs.clusters)
-    for measure, spread in spreads.items():
-        unit, most, _ = MEASURES[measure]
+    for measure, spread in measured(pairs).items():
+        unit, most = MEASURES[measure]
         smallest = design.smallest(spread)
         yield {
             "benchmark": pairs.benchmark,
@@ -201,5 +144,5 @@ def _rows(
             "smallest": smallest if smallest is not None and smallest <= most else None,
             **asdict(spread),
             **asdict(design),
-            "n_models": n_models,
+            "n_models": len(pairs.models),
         }

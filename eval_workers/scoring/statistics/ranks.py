@@ -49,11 +49,11 @@ def _rows(pairs: ScoredPairs, epsilon_nats: float) -> Iterator[dict[str, object]
         ("aufc", pairs.area, None),
         ("pd", 100 * pairs.lean, epsilon_nats),
     ):
-        ranked = board(figures, pairs.cells.clusters, pairs.cells.strata)
+        ranked = board(figures, pairs.clusters, pairs.strata)
         for i, (model_key, model) in enumerate(pairs.models):
             yield {
-                "benchmark": pairs.cells.benchmark,
-                "groups": pairs.cells.groups,
+                "benchmark": pairs.benchmark,
+                "groups": pairs.groups,
                 "metric": metric,
                 "model_key": model_key,
                 "model": model,
@@ -64,21 +64,19 @@ def _rows(pairs: ScoredPairs, epsilon_nats: float) -> Iterator[dict[str, object]
                 "rank_high": int(ranked.high[i]),
                 "n_models": len(pairs.models),
                 "n_pairs": len(figures),
-                "n_clusters": n_clusters(pairs.cells.clusters),
+                "n_clusters": n_clusters(pairs.clusters),
             }
 
 
 def board(figures: Floats, clusters: Ints, strata: Ints | None = None) -> Board:
     """Rank models (columns) by the mean of a figure over pairs (rows), the largest first.
 
-    Equal means share the first of their ranks. Student's t compares every two models in both
-    directions, with the error of their difference; all these tests are corrected by Holm at
-    ``ALPHA``. A model's possible ranks begin after the models that are significantly larger and end
-    before those that are significantly smaller (Mogstad, Romano, Shaikh and Wilhelm 2024). With a
-    probability of 95%, every set contains its model's true rank, and all ranks that it shares with
-    equal models. Two models are never told apart if their difference is the same in all pairs; no
-    models are if there are fewer clusters than ``LEAST_CLUSTERS``. ``figures`` are NaN where a pair
-    has no figure. ``clusters`` are as in ``clustered_variance``, ``strata`` as in ``influences``.
+    Equal means share the first of their ranks. Student's t tests of every two models, corrected by
+    Holm at ``ALPHA``, give the sets of ranks (Mogstad, Romano, Shaikh and Wilhelm 2024): with a
+    probability of 95%, every set contains its model's true rank. Two models are never told apart if
+    their difference is the same in all pairs, or if there are fewer clusters than
+    ``LEAST_CLUSTERS``. ``figures`` are NaN where a pair has no figure. ``clusters`` are as in
+    ``clustered_variance``, ``strata`` as in ``influences``.
 
     >>> figures = np.repeat(np.random.default_rng(1).random((40, 3)) < [0.9, 0.5, 0.5], 2, axis=0)
     >>> ranked = board(figures.astype(float), np.arange(80)[:, None] // 2)

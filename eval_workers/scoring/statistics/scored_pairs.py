@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -19,9 +18,6 @@ import pyarrow.compute as pc
 
 from plumbline.warehouse.query.connection import connect, query, sql
 from plumbline.warehouse.storage.opening import OpenWarehouse
-
-if TYPE_CHECKING:
-    import duckdb
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Ints: TypeAlias = npt.NDArray[np.int64]
@@ -35,9 +31,11 @@ _CELL, _LEAN = "benchmarks/cell", "benchmarks/lean"
 
 
 @dataclass(frozen=True)
-class Cells:
-    """The natural pairs of one benchmark and one pair of groups, sorted by identifier.
+class ScoredPairs:
+    """The natural pairs of one benchmark and pair of groups that a model scored, by identifier.
 
+    ``models`` has the key and name of each model. ``lean`` and ``area`` are figures of pairs (rows)
+    under models (columns), from the SQL macros ``lean`` and ``aufc``; NaN if there is no score.
     ``clusters`` are as in ``clustered_variance``, ``strata`` as in ``influences``.
     """
 
@@ -45,22 +43,6 @@ class Cells:
     groups: str
     clusters: Ints
     strata: Ints | None
-
-    def only(self, is_kept: Bools) -> Cells:
-        """Return the pairs in the mask ``is_kept``."""
-        strata = None if self.strata is None else self.strata[is_kept]
-        return Cells(self.benchmark, self.groups, self.clusters[is_kept], strata)
-
-
-@dataclass(frozen=True)
-class ScoredPairs:
-    """Figures of scored pairs (rows) under every model (columns); NaN if there is no score.
-
-    ``models`` has the key and name of each model. ``lean`` comes from the SQL macro ``lean``,
-    ``area`` from the macro ``aufc``.
-    """
-
-    cells: Cells
     models: Sequence[tuple[str, str]]
     lean: Floats
     area: Floats
@@ -71,40 +53,20 @@ class ScoredPairs:
         return np.where(np.isnan(self.lean), np.nan, self.lean == 0)
 
 
-def cells(root: str | Path, benchmark: str) -> list[Cells]:
-    """Return the pairs of a benchmark by groups; empty if the benchmark isn't in the warehouse."""
-    with connect(root, sql(_CELL)) as connection:
-        return _cells_of(connection, benchmark)
-
-
 def scored(root: str | Path | OpenWarehouse, epsilon_nats: float) -> Iterator[ScoredPairs]:
     """Yield the scored pairs of each benchmark and pair of groups, sorted by both names."""
     with connect(root, sql(_CELL) + sql(_LEAN)) as connection:
-        for benchmark, parts in groupby(_cells_of(connection, None), lambda cells: cells.benchmark):
+        pairs = query(connection, _CELL)
+        for benchmark in sorted(pairs["benchmark"].unique().to_pylist()):
+            of_benchmark = pairs.filter(pc.equal(pairs["benchmark"], benchmark))
             params = {"benchmark": benchmark, "epsilon_nats": epsilon_nats}
-            rows = query(connection, _LEAN, params)
-            for each in parts:
-                if (of_groups := rows.filter(pc.equal(rows["groups"], each.groups))).num_rows:
-                    yield _scored(each, of_groups)
-
-
-def _cells_of(connection: duckdb.DuckDBPyConnection, benchmark: str | None) -> list[Cells]:
-    """Return the cells of one benchmark or of all, sorted by benchmark and groups."""
-    rows = query(connection, _CELL, {"benchmark": benchmark})
-    sets = rows.group_by(["benchmark", "groups"]).aggregate([]).to_pylist()
-    result = []
-    for keys in sorted(sets, key=lambda keys: (keys["benchmark"], keys["groups"])):
-        in_set = pc.and_(*(pc.equal(rows[column], keys[column]) for column in keys))
-        result.append(_cells(keys["benchmark"], keys["groups"], rows.filter(in_set)))
-    return result
-
-
-def _cells(benchmark: str, groups: str, rows: pa.Table) -> Cells:
-    _, clusters = numbered_clusters(rows)
-    has_strata = rows["stratum"].null_count < len(rows)
-    strata = rows["stratum"].combine_chunks().dictionary_encode("encode") if has_strata else None
-    parts = None if strata is None else strata.indices.to_numpy().astype(np.int64)
-    return Cells(benchmark, groups, clusters, parts)
+            figures = query(connection, _LEAN, params)
+            for groups in sorted(figures["groups"].unique().to_pylist()):
+                of_groups = (
+                    rows.filter(pc.equal(rows["groups"], groups))
+                    for rows in (of_benchmark, figures)
+                )
+                yield _scored(benchmark, groups, *of_groups)
 
 
 def numbered_clusters(rows: pa.Table) -> tuple[list[pa.ChunkedArray], Ints]:
@@ -120,18 +82,23 @@ def numbered_clusters(rows: pa.Table) -> tuple[list[pa.ChunkedArray], Ints]:
     return used, numbers.to_numpy().astype(np.int64).reshape(len(used), -1).T
 
 
-def _scored(pairs: Cells, rows: pa.Table) -> ScoredPairs:
+def _scored(benchmark: str, groups: str, pairs: pa.Table, rows: pa.Table) -> ScoredPairs:
     keys = pc.unique(rows["model_key"])
     place, model = rows["place"].to_numpy(), pc.index_in(rows["model_key"], keys).to_numpy()
     figures = []
     for column in ("lean", "area"):
-        figure = np.full((len(pairs.clusters), len(keys)), np.nan)
+        figure = np.full((len(pairs), len(keys)), np.nan)
         figure[place, model] = rows[column].to_numpy()
         figures.append(figure)
     is_scored = ~np.isnan(figures[0]).all(axis=1)
-    names = dict(zip(rows["model_key"].to_pylist(), rows["model"].to_pylist(), strict=True))
     lean, area = (figure[is_scored] for figure in figures)
-    return ScoredPairs(pairs.only(is_scored), list(names.items()), lean, area)
+    _, clusters = numbered_clusters(pairs)
+    has_strata = pairs["stratum"].null_count < len(pairs)
+    parts = pairs["stratum"].combine_chunks().dictionary_encode("encode") if has_strata else None
+    strata = None if parts is None else parts.indices.to_numpy().astype(np.int64)[is_scored]
+    names = dict(zip(rows["model_key"].to_pylist(), rows["model"].to_pylist(), strict=True))
+    of_pairs = clusters[is_scored], strata
+    return ScoredPairs(benchmark, groups, *of_pairs, list(names.items()), lean, area)
 
 
 def influences(figures: Floats, strata: Ints | None = None) -> Floats:
@@ -155,12 +122,9 @@ def clustered_variance(of_pair: Floats, clusters: Ints) -> Floats:
     """Return the covariances of means over clustered pairs, for each way to cluster them.
 
     The term of a cluster is the sum of its pairs' influences, divided by 1 minus the cluster's
-    share of the pairs (CR3, Bell and McCaffrey 2002). A covariance is the sum of products of terms.
-    With two dimensions there are three ways to cluster: by the first, by the second, and by both.
-    The third way adds up both and subtracts the terms of pairs that share two clusters, which would
-    otherwise count twice (Cameron, Gelbach and Miller 2011; for clusters that occur in both
-    dimensions, such as occupations, Aronow, Samii and Assenova 2015). The variance of a mean, or of
-    a difference of means, is the largest over the ways.
+    share of the pairs (CR3). A covariance is the sum of products of terms. With two dimensions
+    there are three ways to cluster: by the first, by the second, and by both (``docs/methods.md``).
+    The variance of a mean, or of a difference of means, is the largest over the ways.
 
     ``of_pair`` has the ``influences`` of pairs (rows) on means (columns). ``clusters`` has the
     number, from 0, of each pair's cluster in each dimension (column), or ``NO_CLUSTER``. The result

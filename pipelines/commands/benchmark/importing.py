@@ -12,7 +12,6 @@ from pydantic import Field
 
 from plumbline.eval_workers.pairs import benchmarks as room
 from plumbline.eval_workers.pairs.benchmarks.own import recipe
-from plumbline.eval_workers.scoring.statistics.power import power_of, said
 from plumbline.pipelines.command.base import Command, Context, Done, On, Row, planned
 from plumbline.pipelines.command.failures import Failures
 from plumbline.pipelines.command.fields import DataOption
@@ -152,6 +151,5 @@ class BenchmarkShow(Command):
             raise UsageProblem(f"benchmark {self.name!r}", "is not in the warehouse", fix)
         return Done(
             rows=rows,
-            said=said(power_of(store.root, self.name)),
             next=f"plumbline score --model ID_OR_PATH --benchmark {shlex.quote(self.name)}",
         )

@@ -66,12 +66,12 @@ _SHOWN = (
 
 def figure_params(probing: ProbeOptions, done: Sequence[Disclosed]) -> dict[str, object]:
     """Return the parameters of ``FIGURES``."""
-    first = done[0]
+    probed = [one.probed.partition for one in done]
     return {
-        "sets": list(dict.fromkeys(one.probed.probe_set for one in done)),
-        "keys": list(dict.fromkeys(one.probed.model_key for one in done)),
-        "word_list": first.probed.word_list,
-        "sampling_key": first.sampled.sampling_key,
+        "sets": list(dict.fromkeys(of["probe_set"] for of in probed)),
+        "keys": list(dict.fromkeys(of["model_key"] for of in probed)),
+        "word_list": probed[0]["word_list"],
+        "sampling_key": done[0].sampled.partition["sampling_key"],
         "smoothing": probing.smoothing,
     }
 
@@ -93,12 +93,10 @@ def counts(one: Disclosed) -> Iterator[str]:
     """Yield lines on a set and a model: how many prompts were measured, and words left out."""
     probed, continued = one.probed, one.sampled
     yield (
-        f"{probed.probe_set} by {probed.model}, key {probed.model_key}: {probed.n_prompts:,} "
-        f"prompts, {probed.n_new:,} probed and {continued.n_new:,} continued now"
+        f"{probed.partition['probe_set']} by {probed.model}, key {probed.model_key}: "
+        f"{probed.n_wanted:,} prompts, {probed.n_new:,} probed and "
+        f"{continued.n_new:,} continued now"
     )
-    if probed.left_out:
-        words = ", ".join(probed.left_out)
-        yield f"  can't be spelled, left out of {probed.word_list}: {words}"
 
 
 class Probe(ProbeOptions, ModelOptions, DataOption, Command):

@@ -98,11 +98,11 @@ class Sweep(ProbeOptions, ModelOptions, Command):
         steps = self.grid().steps(self.probe_set)
         done = run_on_model(store, self.model, part(ModelOptions, self), steps, context.run_id)
         publish_words(store, words, context.run_id)
-        key, keys = done[0].model_key, [one.sampling_key for one in done]
+        key, keys = done[0].model_key, [one.partition["sampling_key"] for one in done]
         params = self._params(key, words.name) | {"keys": keys}
         rows = rows_of(store.root, _DECODINGS, params)
         drawn = {r["sampling_key"]: r["is_best"] for r in rows if r["parameter"] != "greedy"}
-        said = [f"{sum(one.n_new for one in done):,} new continuations"]
+        said = [f"{sum(one.n_new for one in done):,} prompts with new continuations"]
         if 1 < sum(drawn.values()) == len(drawn):
             said.append("All settings that sample have the same GAS: none is marked as best.")
             rows = [{**row, "is_best": False} for row in rows]
@@ -122,8 +122,8 @@ class Sweep(ProbeOptions, ModelOptions, Command):
             instructions=variants,
             max_new_tokens=self.max_new_tokens,
         )
-        probed = done[0].probed
-        params = self._params(probed.model_key, probed.word_list)
+        probed = done[0].probed.partition
+        params = self._params(probed["model_key"], probed["word_list"])
         params |= {"keys": [one.key for one in variants], "n": self.max_new_tokens}
         rows = rows_of(store.root, _INSTRUCTIONS, params)
         return Done(
