@@ -50,4 +50,4 @@ if __name__ == "__main__":
     where, cap_mb, options, *shards = sys.argv[1:]
     given = json.loads(options)
     words = Targets(tuple(given.pop("words")))
-    main(where, words, CorpusOptions(memory=f"{cap_mb}m", **given), shards)
+    main(where, words, CorpusOptions(memory_gb=float(cap_mb) / 1024, **given), shards)

@@ -93,7 +93,7 @@ def _fill_prompts(store: Store) -> None:
     put_prompts(store, "demo", [f"The {who} said" for who in ("clerk", "nurse", "boss", "cook")])
 
 
-_SAMPLING = SamplingOptions(6.0, None, max_new_tokens=12, instruction="Go on:")
+_SAMPLING = SamplingOptions(6.0, None, max_new_tokens=12, instruction=Instruction("Go on:"))
 
 #: Steps by name whose chunks have files of their own until they are published.
 COMPUTED: dict[str, Computed] = {

@@ -168,7 +168,6 @@ def _line(capsys: pytest.CaptureFixture[str]) -> str:
         (["tune", "topics", "--dev-sets", "novel"], 2, "'novel'"),
         (["tune", "topics", "--test-sets", "novel"], 2, "'novel'"),
         (["tune", "topics", "--rank", "0"], 2, "rank = 0"),
-        (["tune", "topics", "--as-published", "--quantisation", "int8"], 2, "int8"),
         (["tune", "topics", "--distance", "0", "--total", "0", "--difference", "0"], 2, "losses"),
     ],
 )

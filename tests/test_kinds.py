@@ -133,7 +133,7 @@ def test_options_of_other_kinds_are_refused_in_a_line(saved: dict[str, Path]) ->
         return str(caught.value)
 
     assert "read from left to right" in refused("bert", bos="[CLS]")
-    assert "no such option for masked models" in refused("bert", quantisation="int8")
+    assert "no such option for masked models" in refused("bert", quantisation="nf4")
     assert "no such option for encoder-decoder models" in refused("t5", pll="original")
     assert "a score of a pair" in refused("bert", pll="crows-pairs")
     with pytest.raises(BadInput, match=r"not a causal .* encoder-decoder \(.*--backend trans"):

@@ -15,12 +15,11 @@ import torch
 from safetensors.torch import load_file
 from transformers import AutoConfig, LlamaForCausalLM
 
-from plumbline.eval_workers.disclosure.prompt_sets import PromptRows, import_probe
+from plumbline.eval_workers.disclosure.prompt_sets import import_probe
 from plumbline.eval_workers.models.local.causal_model import CausalModel
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.training import adapter_tuning
 from plumbline.eval_workers.training.adapter_tuning import (
-    Tuned,
     adapted,
     dev_losses,
     switch_dropout,
@@ -34,7 +33,6 @@ from plumbline.eval_workers.training.training_options import (
     LOSSES,
     MAX_TOKENS,
     TuneOptions,
-    published_base,
 )
 from plumbline.eval_workers.training.tuning_prompts import tuning_prompts
 from plumbline.eval_workers.training.word_losses import TuningTarget, WordReader, target
@@ -76,7 +74,7 @@ def filled(store: Store) -> Store:
 
 def run(
     store: Store, base: Path, words: str, out: Path, name: str = "calm", **changes: Any
-) -> Tuned:
+) -> tuple[dict[str, Any], bool]:
     progress, dev_sets = changes.pop("progress", None), changes.pop("dev_sets", ())
     options = replace(TINY, word_list=words, **changes)
     given: dict[str, Any] = {"sets": ["train"], "dev_sets": dev_sets, "name": name, "out": out}
@@ -104,10 +102,10 @@ def test_prompts_not_tuned_on_disclose_less_with_the_adapter(
     filled: Store, base: Path, words: str, tmp_path: Path
 ) -> None:
     """Probed as any model is, base and adapter: GLD, ADD and the whole probability all fall."""
-    tuned = run(filled, base, words, tmp_path / "adapters")
-    assert (tuned.row["n_prompts"], tuned.row["n_left_out"], tuned.reused) == (24, 0, False)
+    tuned, reused = run(filled, base, words, tmp_path / "adapters")
+    assert (tuned["n_prompts"], tuned["n_left_out"], reused) == (24, 0, False)
     keys = []
-    for adapter in (None, str(tuned.path)):
+    for adapter in (None, tuned["path"]):
         options = ModelOptions(adapter=adapter)
         keys.append(probe_set(filled, "test", str(base), options, words).model_key)
     before, after = (figure(filled, key) for key in keys)
@@ -117,7 +115,7 @@ def test_prompts_not_tuned_on_disclose_less_with_the_adapter(
     assert after["p_f"] + after["p_m"] < 0.7 * (before["p_f"] + before["p_m"])
     (row,) = filled.read("tuning").to_pylist()
     (scored,) = (r for r in filled.read("model").to_pylist() if r["adapter"])
-    assert row["adapter"] == tuned.row["adapter"] == scored["adapter"]
+    assert row["adapter"] == tuned["adapter"] == scored["adapter"]
     assert (row["base"], row["base_revision"]) == (scored["model"], scored["revision"])
 
 
@@ -138,20 +136,20 @@ def test_the_adapter_is_the_one_whose_measured_losses_on_the_dev_set_are_least(
 ) -> None:
     """Against adapters of 3, 6, 9 and 12 steps, each measured on the dev set as any model is."""
     given = {**BOUNCING, "checkpoint_steps": 3}
-    tuned = run(with_dev, base, words, tmp_path, dev_sets=["dev"], **given)
+    tuned, _ = run(with_dev, base, words, tmp_path, dev_sets=["dev"], **given)
     (row,) = with_dev.read("tuning").to_pylist()
     steps = {r["step"]: r for r in with_dev.read("tuning_step").to_pylist()}
     measured, adapters = {}, {}
     for n in (3, 6, 9, 12):
-        one = run(with_dev, base, words, tmp_path, f"of-{n}", **{**given, "steps": n})
-        options = ModelOptions(adapter=str(one.path))
+        one, _ = run(with_dev, base, words, tmp_path, f"of-{n}", **{**given, "steps": n})
+        options = ModelOptions(adapter=one["path"])
         key = probe_set(with_dev, "dev", str(base), options, words).model_key
         (found,) = rows_of(
             with_dev.root, f"FROM disclosure() WHERE model_key = '{key}' AND probe_set = 'dev'"
         )
         total = found["p_f"] + found["p_m"]
         measured[n] = found["add_nats"] + total + found["gld"]
-        adapters[n] = one.path
+        adapters[n] = Path(one["path"])
         assert steps[n]["dev_loss"] == pytest.approx(measured[n], abs=1e-4)
         assert steps[n]["dev_difference"] == pytest.approx(found["gld"], abs=1e-4)
         assert steps[n]["dev_total"] == pytest.approx(total, abs=1e-4)
@@ -159,10 +157,11 @@ def test_the_adapter_is_the_one_whose_measured_losses_on_the_dev_set_are_least(
     best = min(measured, key=lambda n: measured[n])
     assert row["chosen_step"] == best != 12 and row["n_steps"] == 12
     assert [n for n, r in steps.items() if r["dev_loss"] is not None] == [3, 6, 9, 12]
-    assert apart(tuned.path, adapters[best]) <= 1e-6 < apart(tuned.path, adapters[12])
+    kept = Path(tuned["path"])
+    assert apart(kept, adapters[best]) <= 1e-6 < apart(kept, adapters[12])
     assert row["dev_loss"] == steps[best]["dev_loss"]
     assert (row["dev_sets"], row["n_dev_prompts"], row["n_leaks"]) == ("dev", 7, 1)
-    assert sorted(p.name for p in tuned.path.iterdir()) == [
+    assert sorted(p.name for p in kept.iterdir()) == [
         *("README.md", "adapter_config.json", "adapter_model.safetensors", "plumbline.json")
     ]
 
@@ -171,8 +170,7 @@ def test_the_adapter_is_the_one_whose_measured_losses_on_the_dev_set_are_least(
     find_spec("bitsandbytes") is None,
     reason="bitsandbytes is not installed: pip install bitsandbytes",
 )
-@pytest.mark.parametrize("method", ["nf4", "int8"])
-def test_a_quantised_base_is_tuned(filled: Store, words: str, tmp_path: Path, method: str) -> None:
+def test_a_quantised_base_is_tuned(filled: Store, words: str, tmp_path: Path) -> None:
     base = save("llama-adds-bos", tmp_path / "base")
     config = AutoConfig.from_pretrained(base)
     config.vocab_size = -(-config.vocab_size // 64) * 64  # bitsandbytes packs whole blocks
@@ -180,19 +178,19 @@ def test_a_quantised_base_is_tuned(filled: Store, words: str, tmp_path: Path, me
     config.initializer_range = 0.1
     torch.manual_seed(0)
     LlamaForCausalLM(config).save_pretrained(base)
-    how = ModelOptions(quantisation=method)
-    published = method == "nf4"
-    assert not published or how == published_base(ModelOptions())
-    options = replace(TINY, word_list=words, learning_rate=2e-2, as_published=published)
-    tuned = tune(filled, str(base), how, options, "run", sets=["train"], name="calm", out=tmp_path)
+    how = ModelOptions(quantisation="nf4")
+    options = replace(TINY, word_list=words, learning_rate=2e-2, as_published=True)
+    tuned, _ = tune(
+        filled, str(base), how, options, "run", sets=["train"], name="calm", out=tmp_path
+    )
     glds = []
-    for adapter in (None, str(tuned.path)):
-        how = ModelOptions(quantisation=method, adapter=adapter)
+    for adapter in (None, tuned["path"]):
+        how = ModelOptions(quantisation="nf4", adapter=adapter)
         key = probe_set(filled, "test", str(base), how, words).model_key
         glds.append(figure(filled, key)["gld"])
     assert glds[1] < 0.7 * glds[0]
     (row,) = filled.read("tuning").to_pylist()
-    assert str(row["base_quantisation"]).startswith(f"bitsandbytes {method}")
+    assert str(row["base_quantisation"]).startswith("bitsandbytes nf4")
     assert row["layers"] == "q_proj, v_proj"
 
 
@@ -247,28 +245,26 @@ def test_the_warehouse_tells_what_was_done(
     filled: Store, base: Path, words: str, tmp_path: Path
 ) -> None:
     put_prompts(filled, "train", [*TRAIN, TEST[0].upper(), "word " * 80 + "end, and"])
-    tuned = run(filled, base, words, tmp_path, steps=3, total=0.5, difference=0)
+    tuned, _ = run(filled, base, words, tmp_path, steps=3, total=0.5, difference=0)
     (row,) = filled.read("tuning").to_pylist()
-    assert row == {**tuned.row, "run_id": "run"}
+    assert row == {**tuned, "run_id": "run"}
     assert (row["n_left_out"], row["n_leaks"]) == (2, 1)
     wanted = {"tuning": "calm", "probe_sets": "train", "test_sets": "test", "n_prompts": 24}
     wanted |= {"distance_weight": 1.0, "total_weight": 0.5, "difference_weight": 0.0, "seed": 3}
-    wanted |= {"n_steps": 3, "rank": 4, "path": str(tuned.path), "word_list": "mine"}
+    wanted |= {"n_steps": 3, "rank": 4, "path": tuned["path"], "word_list": "mine"}
     wanted |= {"layers": "query_key_value", "run_id": "run", "base_quantisation": None}
     assert {column: row[column] for column in wanted} == wanted
-    assert row["n_parameters"] == sum(w.numel() for w in weights(tuned.path).values())
+    assert row["n_parameters"] == sum(w.numel() for w in weights(Path(tuned["path"])).values())
     rejects = filled.read("reject", stage="tune").to_pylist()
     assert sorted(r["source_row"] for r in rejects) == [25, 26]
     assert any("context of 64" in r["reason"] for r in rejects)
     steps = sorted(filled.read("tuning_step").to_pylist(), key=lambda row: row["step"])
     assert row["total_start"] == steps[0]["total"] and row["total_end"] == steps[-1]["total"]
     again = run(filled, base, words, tmp_path, steps=3, total=0.5, difference=0)
-    assert again == replace(tuned, reused=True)
+    assert again == (tuned, True)
     assert filled.read("tuning").to_pylist() == [row]
-    changed = run(filled, base, words, tmp_path, steps=4, total=0.5, difference=0)
-    assert not changed.reused and [p.name for p in tmp_path.iterdir() if "calm" in p.name] == [
-        "calm"
-    ]
+    _, reused = run(filled, base, words, tmp_path, steps=4, total=0.5, difference=0)
+    assert not reused and [p.name for p in tmp_path.iterdir() if "calm" in p.name] == ["calm"]
 
 
 def test_what_can_t_be_tuned_is_refused(
@@ -363,30 +359,20 @@ def test_as_published_no_prompt_is_left_out_and_the_row_says_so(
     put_prompts(filled, "train", [*TRAIN, *more])
     put_prompts(filled, "dev", [TEST[1], TRAIN[1], "A lady ran, and"])
     given: dict[str, Any] = {"steps": 2, "dev_sets": ["dev"]}
-    ours = run(filled, base, words, tmp_path, **given)
+    ours, _ = run(filled, base, words, tmp_path, **given)
     (default,) = filled.read("tuning").to_pylist()
-    theirs = run(filled, base, words, tmp_path, **given, as_published=True)
+    theirs, reused = run(filled, base, words, tmp_path, **given, as_published=True)
     (row,) = filled.read("tuning").to_pylist()
     counts = ("n_prompts", "n_left_out", "n_leaks", "n_leaks_kept")
-    assert [ours.row[name] for name in counts] == [23, 6, 3, 0]
-    assert [theirs.row[name] for name in counts] == [27, 0, 0, 1]
-    assert not theirs.reused and theirs.row["adapter"] != ours.row["adapter"]
+    assert [ours[name] for name in counts] == [23, 6, 3, 0]
+    assert [theirs[name] for name in counts] == [27, 0, 0, 1]
+    assert not reused and theirs["adapter"] != ours["adapter"]
     assert (default["as_published"], default["clip_norm"]) == (False, 1.0)
     assert (row["as_published"], row["clip_norm"], row["n_dev_prompts"]) == (True, None, 3)
     assert row["n_leaks_kept"] == 1 and row["prompts_hash"] != default["prompts_hash"]
     (step, *_) = sorted(filled.read("tuning_step").to_pylist(), key=lambda r: r["step"])
     means = step["distance_nats"] + step["total"] + step["difference"]
     assert step["loss"] == pytest.approx(8 * means, rel=1e-6)
-
-
-def test_as_published_needs_sets_that_were_imported_whole(store: Store) -> None:
-    put_prompts(store, "test", ["The nurse ran"])
-    prompts = PromptRows("train", "train.txt")
-    prompts.add(1, "My friend ran, and")
-    prompts.add(2, "My friend met a lady, and")
-    prompts.publish(store, "r")
-    with pytest.raises(UsageProblem, match=r"'train': lack 1 with gendered .* --allow-gendered"):
-        tuning_prompts(store, ["train"], ["test"], keep_all=True)
 
 
 @pytest.mark.reference

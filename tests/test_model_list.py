@@ -106,7 +106,7 @@ def test_one_model_that_fails_stops_no_other(
 def loads(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[weakref.ref[object]]]:
     """Models that were loaded; loading fails while an earlier one is in memory, as on a GPU."""
     loaded: list[weakref.ref[object]] = []
-    real = _weights.loading.load
+    real = _weights.load_part
 
     def load(*arguments: Any, **options: Any) -> Any:
         if "weights_only" not in options:  # a configuration or a tokenizer
@@ -116,7 +116,7 @@ def loads(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[weakref.ref[object]]
         loaded.append(weakref.ref(model))
         return model, info
 
-    monkeypatch.setattr(_weights.loading, "load", load)
+    monkeypatch.setattr(_weights, "load_part", load)
     gc.disable()
     yield loaded
     gc.enable()

@@ -171,25 +171,35 @@ def wide(tmp_path: Path) -> Path:
     importlib.util.find_spec("bitsandbytes") is None,
     reason="bitsandbytes is not installed: pip install bitsandbytes",
 )
-@pytest.mark.parametrize("method", ["int8", "nf4"])
-def test_quantised_weights(wide: Path, method: str, tmp_path: Path) -> None:
+def test_quantised_weights(wide: Path, tmp_path: Path) -> None:
     exact = [total for total, _ in one_by_one(wide, "<s>", SENTENCES)]
-    options = ModelOptions(quantisation=method)
-    backend = CausalModel(str(wide), options)
+    backend = CausalModel(str(wide), ModelOptions(quantisation="nf4"))
     version = metadata.version("bitsandbytes")
-    assert backend.identity.quantisation == f"bitsandbytes {method} {version}"
+    assert backend.identity.quantisation == f"bitsandbytes nf4 {version}"
     assert backend.identity.key != key(wide)
     together = [score.logprob_nats for score in backend.score(SENTENCES)]
     alone = [backend.score([text])[0].logprob_nats for text in SENTENCES]
     differences = [abs(a - b) for a, b in zip(together, exact, strict=True)]
-    print(f"{method}: {sum(differences):.1f} of {sum(map(abs, exact)):.1f} nats")
+    print(f"nf4: {sum(differences):.1f} of {sum(map(abs, exact)):.1f} nats")
     assert max(differences) > 1e-3  # it is quantised
     # Of all texts together: a short one of a random model can err by half of what it has.
     assert sum(differences) < 0.1 * sum(map(abs, exact))
     assert together == pytest.approx(alone, abs=1e-4)
     assert backend.n_parameters == CausalModel(str(wide), ModelOptions()).n_parameters
     adapter = lora(wide, tmp_path / "tuned", "q_proj")
-    assert scored(wide, quantisation=method, adapter=str(adapter)) != together
+    assert scored(wide, quantisation="nf4", adapter=str(adapter)) != together
+
+
+def test_weights_that_were_saved_quantised(saved: dict[str, Path], tmp_path: Path) -> None:
+    path = Path(shutil.copytree(saved["gpt2"], tmp_path / "saved"))
+    config = transformers.AutoConfig.from_pretrained(path)
+    config.quantization_config = {"quant_method": "bitsandbytes", "load_in_4bit": True}
+    config.save_pretrained(path)
+    assert CausalModel(str(path), ModelOptions()).identity.quantisation == "bitsandbytes"
+    assert "saved quantised" in refused(path, UsageProblem, quantisation="nf4")
+    config.quantization_config = {"quant_method": "bitsandbytes", "load_in_8bit": True}
+    config.save_pretrained(path)
+    assert "was saved in int8" in refused(path)
 
 
 _CODE = """

@@ -102,7 +102,7 @@ def test_what_does_not_apply_is_refused(directory: Path, tmp_path: Path) -> None
     with pytest.raises(UsageProblem, match="--dtype bfloat16"):
         open_backend(str(directory), ModelOptions(dtype="bfloat16"))
     with pytest.raises(UsageProblem, match="no such option"):
-        open_backend(str(directory), ModelOptions(quantisation="int8"))
+        open_backend(str(directory), ModelOptions(quantisation="nf4"))
     with pytest.raises(BadInput, match="not the directory of an n-gram model"):
         open_backend(str(tmp_path), ModelOptions(backend="ngram"))
     model = NgramBackend(str(directory), ModelOptions())

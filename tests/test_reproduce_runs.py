@@ -228,7 +228,7 @@ def disclosed(store: Store) -> Store:
     tuning |= {"prompts_hash": "h", "word_list": WORD_LIST, "layers": "q"}
     tuning |= {"n_prompts": 9, "rank": 64, "alpha": 16, "dropout": 0.1, "learning_rate": 2e-4}
     tuning |= {"batch_prompts": 16, "n_steps": 400, "max_tokens": 512, "seed": 0, "seconds": 1.0}
-    tuning |= {"clip_norm": 1.0, "n_parameters": 1, "distance_smoothing": 0.0}
+    tuning |= {"clip_norm": 1.0, "n_parameters": 1}
     tuning |= {f"{n}_{e}": 0.0 for n in ("total", "difference") for e in ("start", "end")}
     tuning |= {f"distance_{e}_nats": 0.0 for e in ("start", "end")}
     weights = {"distance_weight": 1.0, "total_weight": 1.0}
@@ -341,7 +341,7 @@ def test_disclosure_gives_each_method_its_runs_with_intervals(disclosed: Store) 
         "dev_sets none (paper: snli-validation, stsb-validation)",
         "n_dev_prompts none (paper: 681)",
     }
-    assert {"clip_norm 1", "distance_smoothing 0", "layers q"} <= set(tuned.unknown)
+    assert {"clip_norm 1", "layers q"} <= set(tuned.unknown)
     assert set(by_method["w/o L_l"].differs) == {
         *("dtype float16 (paper: bfloat16)", "quantisation none (paper: bitsandbytes nf4)"),
     }

@@ -8,14 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plumbline.jobs.seed_words.sample import (
-    SeedVerdict,
-    sample,
-    sampled_words,
-    select_seed_words,
-    verdicts_on,
-    vet,
-)
+from plumbline.jobs.seed_words.sample import sample, select_seed_words, vet
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.storage.store import Store
 from tests.test_constrain import filled
@@ -41,32 +34,30 @@ def test_a_smaller_sample_begins_a_larger_one(words: set[str], data: st.DataObje
 
 @pytest.mark.usefixtures("leaning")
 def test_excluded_and_rejected_words_are_left_out(store: Store) -> None:
-    vet(
-        store, "c", [SeedVerdict("ale", "rejected", "a drink"), SeedVerdict("gin", "accepted")], "r"
-    )
-    done = select_seed_words(store, "c", n=2, exclude=("tea", "she", "absent"))
-    assert set(done.words) == {"rum", "gin"}
-    assert (done.n_within, done.n_excluded, done.n_rejected) == (4, 1, 1)
+    vet(store, "c", [], ["Ale"], "a drink", "r")
+    vet(store, "c", ["gin"], [], "", "r")
+    done, words = select_seed_words(store, "c", n=2, exclude=("tea", "she", "absent"))
+    shown = {row["word"]: (row["verdict"], row["why"]) for row in words}
+    assert shown == {"rum": (None, None), "gin": ("accepted", None)}
+    assert (done["n_within"], done["n_excluded"], done["n_rejected"]) == (4, 1, 1)
     config = json.loads(store.read("run").to_pylist()[-1]["config"])
     assert (config["excluded"], config["rejected"]) == (["tea"], ["ale"])
     with pytest.raises(UsageProblem, match="only 2 words"):
         select_seed_words(store, "c", n=3, exclude=("tea",))
-    shown = {r["word"]: (r["verdict"], r["why"]) for r in sampled_words(store, "c", "she/he", 0)}
-    assert shown == {"rum": (None, None), "gin": ("accepted", None)}
     # the latest verdict counts
-    assert vet(store, "c", [SeedVerdict("ale", "accepted")], "r") == {"accepted": 2}
-    assert select_seed_words(store, "c", n=4).n_rejected == 0
+    assert vet(store, "c", ["ale"], [], "", "r") == {"accepted": 2}
+    assert select_seed_words(store, "c", n=4)[0]["n_rejected"] == 0
 
 
 @pytest.mark.usefixtures("leaning")
 def test_opinions_that_can_t_be_recorded(store: Store) -> None:
-    for said, problem in (
-        ([], "no word to accept or reject"),
-        (verdicts_on(["tea"], ["tea"]), "'tea': is both"),
-        (verdicts_on(["tea", "coffee"], []), "'coffee': is not in corpus"),
+    for accept, reject, problem in (
+        ([], [], "no word to accept or reject"),
+        (["tea"], ["tea"], "'tea': is both"),
+        (["tea", "coffee"], [], "'coffee': is not in corpus"),
     ):
         with pytest.raises(UsageProblem, match=problem):
-            vet(store, "c", said, "r")
+            vet(store, "c", accept, reject, "", "r")
     with pytest.raises(UsageProblem, match="not in the warehouse"):
-        vet(store, "other", verdicts_on(["tea"], []), "r")
+        vet(store, "other", ["tea"], [], "", "r")
     assert store.read("seed_verdict").num_rows == 0

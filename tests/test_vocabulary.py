@@ -57,21 +57,20 @@ def test_a_word_is_kept_by_the_three_rules(
     verdicts, rarest = classify(
         counts, VocabularyOptions(quantile=quantile), score, by_wordnet.__contains__
     )
-    assert [(v.word, v.n_word) for v in verdicts] == list(counts.items())
+    assert [(v["word"], v["n_word"]) for v in verdicts] == list(counts.items())
     letters = {w for w in counts if w.isascii() and w.isalpha()}
     passed = letters & (by_model | by_wordnet)
     limit = np.quantile([counts[w] for w in passed], quantile) if passed and quantile else 0
     assert rarest == limit
-    assert {v.word for v in verdicts if v.is_kept} == {w for w in passed if counts[w] > limit}
+    assert {v["word"] for v in verdicts if v["is_kept"]} == {w for w in passed if counts[w] > limit}
     for v in verdicts:
-        expected = "not a-z" if v.word not in letters else "not English"
-        if v.word in passed:
-            asked = [
-                n for n, of in (("fastText", by_model), ("WordNet", by_wordnet)) if v.word in of
-            ]
-            expected = " and ".join(asked) if v.is_kept else "rare"
-        assert v.reason == expected
-        assert (v.language_score is None) == (v.has_synset is None) == (v.word not in letters)
+        word, lettered = v["word"], v["word"] in letters
+        expected = "not English" if lettered else "not a-z"
+        if word in passed:
+            asked = [n for n, of in (("fastText", by_model), ("WordNet", by_wordnet)) if word in of]
+            expected = " and ".join(asked) if v["is_kept"] else "rare"
+        assert v["reason"] == expected
+        assert (v["language_score"] is None) == (v["has_synset"] is None) == (not lettered)
 
 
 @needs_wordnet

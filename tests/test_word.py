@@ -51,4 +51,17 @@ def test_without_documents_a_word_of_the_contrast_and_an_unknown_contrast_are_to
         assert main(["why", "tea", "--contrast", "foo/bar", *where]) == 2
         assert "contrast 'foo/bar': is not one of corpus c" in capsys.readouterr().err
         assert main(["why", "she", *where]) == 0
-        assert "no lean: it is a word of she/he, or near none" in capsys.readouterr().out
+        assert "has no lean in c: it is a word of she/he, or near none" in capsys.readouterr().out
+
+
+def test_without_documents_a_word_leans_by_its_own_interval(
+    store: Store, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Not by q, which is for all words of the contrast."""
+    counted(store)
+    word = {"corpus": "c", "contrast": "she/he", "word": "tea", "n_word": 9}
+    bound = {"sides_nats": 1.0, "sides_nats_low": 0.1, "sides_nats_high": 1.9, "p": 0.03, "q": 0.3}
+    fill(store, "word_bound", [{**word, **bound, "n_pair_f": 8, "n_pair_m": 1}])
+    fill(store, "word_delta", [delta("tea", 1.0)])
+    assert main(["why", "tea", "--warehouse", str(store.root)]) == 0
+    assert "“tea” leans to she in c: +1.00 nats" in capsys.readouterr().out

@@ -15,7 +15,6 @@ from scipy import stats
 from plumbline.jobs.association.measures import (
     adjusted,
     bound_rows,
-    chance_clear,
     delta_rows,
     dispersion,
     lean_bounds,
@@ -62,14 +61,6 @@ def test_bounds_swap_with_the_sides_and_widen_with_dispersion(
     assert (-other.high_nats, -other.low_nats, other.p) == pytest.approx((low, high, p))
     wider = lean_bounds(np.float64(n_f / times), np.float64(n_m / times), odds)
     assert wider.low_nats <= low + 1e-9 and high <= wider.high_nats + 1e-9
-
-
-@pytest.mark.parametrize(("n", "share"), [(7, 0.5), (40, 0.14), (300, 0.3)])
-def test_the_chance_of_a_clear_lean_is_that_of_the_exact_test(n: int, share: float) -> None:
-    k = np.arange(n + 1)
-    clear = lean_bounds(k.astype(float), (n - k).astype(float), log_odds(share)).p < 0.05
-    expected = stats.binom.pmf(k, n, share)[clear].sum()
-    assert chance_clear(np.array([float(n)]), log_odds(share))[0] == pytest.approx(expected)
 
 
 def test_q_is_that_of_scipy() -> None:

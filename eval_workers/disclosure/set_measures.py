@@ -181,10 +181,5 @@ def _steps_of(
     name: str, words: WordList, instruction: Instruction, max_new_tokens: int
 ) -> tuple[ProbeStep, Continuations]:
     """Return the steps for a set's probabilities and continuations under an instruction."""
-    options = SamplingOptions(
-        greedy=True,
-        max_new_tokens=max_new_tokens,
-        instruction=instruction.text,
-        form=instruction.form,
-    )
+    options = SamplingOptions(greedy=True, max_new_tokens=max_new_tokens, instruction=instruction)
     return ProbeStep(name, words, instruction), Continuations(name, options, 1)

@@ -17,6 +17,7 @@ from plumbline.eval_workers.fairpair.perturbation.perturbed_set import TextFilte
 from plumbline.eval_workers.fairpair.perturbation.perturbers import PerturbWording, load_wording
 from plumbline.eval_workers.models.model_options import OF_SCORES, ModelOptions, refuse_options
 from plumbline.eval_workers.models.sampling_contract import SamplingOptions
+from plumbline.eval_workers.models.scoring_contract import Instruction
 from plumbline.eval_workers.scoring.served_samples import ServedModel
 from plumbline.warehouse import options
 from plumbline.warehouse.errors import UsageProblem
@@ -98,7 +99,7 @@ class FairPairOptions(FigureOptions):
         """Return the options for drawing samples."""
         names = ("temperature", "top_p", "max_new_tokens", "seed")
         drawn = {name: getattr(self, name) for name in names}
-        return SamplingOptions(**drawn, instruction=self.instruction or None)
+        return SamplingOptions(**drawn, instruction=Instruction(self.instruction or None))
 
 
 #: Options for the closed world, whose prompts end before one word: few samples of one token each.
@@ -161,7 +162,7 @@ class FairPairSpec(ModelOptions, FairPairOptions, ServerOptions):
     def sampling(self) -> SamplingOptions:
         """Return the options for drawing samples; by default chat models get ``INSTRUCTION``."""
         if self.instruction is None and self.endpoint == "chat":
-            return replace(super().sampling(), instruction=INSTRUCTION)
+            return replace(super().sampling(), instruction=Instruction(INSTRUCTION))
         return super().sampling()
 
     def targets(self) -> tuple[SampledModel, ...]:

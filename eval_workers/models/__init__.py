@@ -10,10 +10,11 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from plumbline.eval_workers.models.local.source import is_ngram
 from plumbline.warehouse.errors import BadInput
+from plumbline.warehouse.paths import json_object
 from plumbline.warehouse.plugins import Registry
 
 if TYPE_CHECKING:
@@ -33,6 +34,22 @@ class BackendModule(Protocol):
 
 
 BACKENDS = Registry("backend", __name__, "_backend.py", "plumbline.backends", BackendModule)
+
+
+#: The model type in the config.json of n-gram models.
+NGRAM = "plumbline_ngram"
+
+
+def is_ngram(model: str) -> bool:
+    """Return True if ``model`` is the directory of an n-gram model.
+
+    >>> is_ngram("EleutherAI/pythia-70m")
+    False
+    """
+    try:
+        return json_object(Path(model).expanduser() / "config.json").get("model_type") == NGRAM
+    except (OSError, ValueError):
+        return False
 
 
 def open_backend(model: str, options: ModelOptions) -> Backend:

@@ -13,7 +13,7 @@ from plumbline.warehouse.options import STRICT
 
 Dtype = Literal["float32", "bfloat16", "float16"]
 Device = Literal["auto", "cpu", "cuda"]
-Quantisation = Literal["int8", "nf4"]
+Quantisation = Literal["nf4"]
 TextForm = Literal["written", "released"]
 Pll = Literal["within-word-l2r", "original", "crows-pairs"]
 #: Options that apply only when whole sentences are scored.

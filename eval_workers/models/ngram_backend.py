@@ -13,10 +13,10 @@ from typing import NoReturn
 import tokenizers
 from transformers import PretrainedConfig
 
-from plumbline.eval_workers.models.local import loading
+from plumbline.eval_workers.models import is_ngram
 from plumbline.eval_workers.models.local.causal_model import CausalModel
 from plumbline.eval_workers.models.local.model_files import Files
-from plumbline.eval_workers.models.local.source import find_source, is_ngram
+from plumbline.eval_workers.models.local.source import find_source, silence
 from plumbline.eval_workers.models.model_options import ModelOptions, refuse_options
 from plumbline.eval_workers.models.ngram_model import VERSION, NgramModel
 from plumbline.warehouse.errors import BadInput, UsageProblem
@@ -34,7 +34,7 @@ class NgramBackend(CausalModel):
             fix = "make one with plumbline train --preset 5gram"
             raise BadInput(f"model {model}", "is not the directory of an n-gram model", fix)
         refuse_options(options, ["dtype"], "an n-gram model has no weights of another type")
-        loading.silence()
+        silence()
         source = find_source(model, options.revision)
         fields = json_object(Path(source.location) / "config.json")
         if fields.get("version") != VERSION:

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
 
-from plumbline.eval_workers.models.local.source import NGRAM
+from plumbline.eval_workers.models import NGRAM
 from plumbline.eval_workers.models.ngram_model import (
     BOS,
     UNKNOWN,

@@ -1,9 +1,7 @@
 """The contract of sampling: how a prompt and a seed give new text.
 
 Each sample has its own seed, made from the options' seed, the prompt as sent and the sample's
-number. So the first n samples don't depend on how many are drawn. They don't depend on the batch
-either, if the backend's results don't. A sample has the same seed at every temperature, ``top_k``
-and ``top_p``.
+number. So the first n samples don't depend on how many are drawn, nor on the batch.
 """
 
 from __future__ import annotations
@@ -18,6 +16,7 @@ from typing import Any, ClassVar, Literal, Protocol
 import pyarrow as pa
 
 from plumbline.eval_workers.models.scoring_contract import (
+    NONE,
     Instruction,
     Model,
     short_hash,
@@ -36,9 +35,7 @@ class SamplingOptions:
     these the nucleus: the smallest set of likely tokens whose shares add up to ``top_p`` or more.
     ``None`` keeps all tokens. ``greedy`` takes the most likely token instead, and ignores these
     options and the seed. A sample ends with the model's end token, or is cut at ``max_new_tokens``.
-    For ``instruction`` and ``form`` see ``Instruction``.
-
-    Raises ``UsageProblem`` for values out of range, an empty instruction or an unknown form.
+    Raises ``UsageProblem`` for values out of range.
     """
 
     temperature: float = 1.0
@@ -47,8 +44,7 @@ class SamplingOptions:
     max_new_tokens: int = 128
     seed: int = 0
     greedy: bool = False
-    instruction: str | None = None
-    form: str = "prefix"
+    instruction: Instruction = NONE
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.temperature) and self.temperature > 0):
@@ -60,12 +56,6 @@ class SamplingOptions:
             raise UsageProblem(f"top_k {self.top_k}", "has to be 1 or more")
         if self.max_new_tokens < 1:
             raise UsageProblem(f"max_new_tokens {self.max_new_tokens}", "has to be 1 or more")
-        _ = self.full_instruction
-
-    @property
-    def full_instruction(self) -> Instruction:
-        """The instruction together with its form."""
-        return Instruction(self.instruction, self.form)
 
     def row(self) -> dict[str, Any]:
         """Return the columns of table ``sampling``, without ``sampling_key`` and ``run_id``.
@@ -73,7 +63,7 @@ class SamplingOptions:
         >>> SamplingOptions(greedy=True, max_new_tokens=9).row()["temperature"] is None
         True
         """
-        drawn = not self.greedy
+        drawn, instruction = not self.greedy, self.instruction
         return {
             "method": "sample" if drawn else "greedy",
             "temperature": float(self.temperature) if drawn else None,
@@ -81,9 +71,9 @@ class SamplingOptions:
             "top_k": self.top_k if drawn else None,
             "max_new_tokens": self.max_new_tokens,
             "seed": self.seed if drawn else 0,
-            "instruction": self.instruction,
-            "form": None if self.instruction is None else self.form,
-            "instruction_key": self.full_instruction.key,
+            "instruction": instruction.text,
+            "form": None if instruction.text is None else instruction.form,
+            "instruction_key": instruction.key,
         }
 
     @property

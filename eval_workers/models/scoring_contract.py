@@ -4,16 +4,7 @@ A backend turns texts into log-probabilities in nats: log p(text | BOS) is the s
 tokens of log p(token | BOS, earlier tokens). The context is exactly one BOS. BOS and EOS aren't
 scored. The softmax is computed in float32, the sum in float64. A text's score does not depend on
 the other texts, their order or the batch size. A text that can't be scored exactly gets a problem
-and no number.
-
-Models that don't have log p(text | BOS), and causal models in a chat, give another sum over tokens,
-also in nats. ``Identity.measure`` names the sum, so that scores with different measures are never
-compared by accident.
-
-An instruction before a prompt has one of two forms. In the form `prefix`, the instruction, a space
-and the prompt are one text. In the form `chat`, the instruction is a user's message in the model's
-chat template, and the assistant's turn begins with the prompt. In both, the model continues the
-prompt.
+and no number. Some models give another sum over tokens, which ``Identity.measure`` names.
 """
 
 from __future__ import annotations
@@ -121,9 +112,11 @@ FORMS = ("prefix", "chat")
 
 @dataclass(frozen=True)
 class Instruction:
-    """An instruction and its form. Without an instruction (``None``), the form is ignored.
+    """An instruction before a prompt, which the model continues. ``None``: no instruction.
 
-    Raises ``UsageProblem`` for an empty or blank instruction, and for an unknown form.
+    In the form `prefix`, the instruction, a space and the prompt are one text. In the form `chat`,
+    the instruction is a user's message in the model's chat template, and the assistant's turn
+    begins with the prompt. Raises ``UsageProblem`` for a blank instruction or an unknown form.
 
     >>> Instruction().key, Instruction("Go on.").key == Instruction("Go on.", "chat").key
     ('none', False)

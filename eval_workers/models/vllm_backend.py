@@ -17,14 +17,14 @@ import torch
 from transformers import AutoModelForCausalLM
 
 from plumbline.eval_workers.models import devices
-from plumbline.eval_workers.models.local import loading
 from plumbline.eval_workers.models.local.causal_model import CausalModel
 from plumbline.eval_workers.models.local.model_files import check_complete, n_embedded
+from plumbline.eval_workers.models.local.source import first_line, load_part
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.remote.vllm_client import EngineFailed, RemoteEngine, killed
 from plumbline.eval_workers.models.sampling_contract import SamplingOptions
 from plumbline.eval_workers.models.scoring_contract import Tokens
-from plumbline.warehouse.errors import BadInput, Interrupted, MissingComponent, UsageProblem
+from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem
 
 #: Memory for keys and values on a CPU; by default vLLM would take nine tenths of all memory.
 _CPU_CACHE_BYTES = 1 << 30
@@ -36,8 +36,8 @@ class VllmBackend(CausalModel):
     ``options.batch_tokens`` limits the tokens per pass; a longer text takes several passes.
     ``options.device`` has to match the installed build of vLLM.
 
-    Raises ``MissingComponent`` if vLLM or a GPU is missing, ``BadInput`` for a model that vLLM
-    can't run, ``Interrupted`` if the engine's process is killed.
+    Raises ``MissingComponent`` if vLLM is missing, ``BadInput`` for a model that vLLM can't run,
+    ``Interrupted`` if the engine's process is killed.
     """
 
     supports = frozenset({"chat", "tensor_parallel"})
@@ -62,24 +62,20 @@ class VllmBackend(CausalModel):
         """Number of positions that fit in memory. Frees unused models and loads the weights."""
         devices.release()
         _ = self._skeleton  # checks for missing weights, which vLLM would leave uninitialised
-        platform = self._ask("platform")
-        device, n_wanted = platform["device"], self.options.tensor_parallel
+        device = self._ask("device")
         if self.options.device not in ("auto", device):
             problem, fix = f"the installed vLLM computes on {device} only", f"use --device {device}"
             raise UsageProblem(f"--device {self.options.device}", problem, fix)
-        if device == "cuda" and (n_devices := platform["n_devices"]) < n_wanted:
-            problem = f"{n_devices} GPUs are visible"
-            raise MissingComponent(f"tensor_parallel {n_wanted}", problem, "ask for fewer")
-        loaded = self._ask(
+        n_positions: int = self._ask(
             "load",
             n_tokens=devices.batch_tokens(self.options, device),
             model=self.source.location,
             revision=None if self.source.is_local else self.source.revision,
             dtype=self.options.dtype,
-            tensor_parallel_size=n_wanted,
+            tensor_parallel_size=self.options.tensor_parallel,
             **({"kv_cache_memory_bytes": _CPU_CACHE_BYTES} if device == "cpu" else {}),
         )
-        return int(loaded["n_positions"])
+        return n_positions
 
     def _ask(self, name: str, **arguments: Any) -> Any:
         """Call a method of the engine and return its result."""
@@ -90,19 +86,14 @@ class VllmBackend(CausalModel):
 
     def _refusal(self, error: EngineFailed) -> BadInput | Interrupted:
         """Turn vLLM's failure into a one-line error, from its message and the workers' output."""
-        name, fix = f"model {self.source.name}", "try --backend transformers"
-        reasons, printed = re.findall(r"Value error, (.*)", str(error)), self._engine.printed()
-        if not reasons and "root cause" in str(error):
+        name, printed = f"model {self.source.name}", self._engine.printed()
+        reasons = re.findall(r"Value error, (.*)", str(error)) or [first_line(error)]
+        if "root cause" in str(error):
             reasons = re.findall(r"\b\w+(?:Error|Exception): (.*)", printed)
-            if not reasons:
-                return killed(name, "lost a worker without an error, as if it was killed")
-        if "died unexpectedly" in printed:
-            return killed(name, "lost a worker, which was killed")
-        reason = reasons[0] if reasons else loading.first_line(error)
-        if re.search(r"[Aa]rchitecture.*support|no vLLM implementation", reason):
-            architectures = getattr(self.config, "architectures", None) or [self.config.model_type]
-            return BadInput(name, f"vLLM does not run {', '.join(architectures)}", fix)
-        return BadInput(name, f"vLLM can't run it: {reason.split(' [type=')[0]}", fix)
+        if "died unexpectedly" in printed or not reasons:
+            return killed(name, "lost a worker without an error, as if it was killed")
+        reason = re.split(r" \[type=|\. ", reasons[0])[0]  # a list of all architectures may follow
+        return BadInput(name, f"vLLM can't run it: {reason}", "try --backend transformers")
 
     @cached_property
     def _skeleton(self) -> Any:
@@ -114,7 +105,7 @@ class VllmBackend(CausalModel):
             with torch.device("meta"):
                 return AutoModelForCausalLM.from_config(self.config)
         load: Callable[..., Any] = AutoModelForCausalLM.from_pretrained
-        model, info = loading.load(self.source, load, device_map="meta", output_loading_info=True)
+        model, info = load_part(self.source, load, device_map="meta", output_loading_info=True)
         check_complete(self.source, info)
         return model
 

@@ -70,7 +70,7 @@ class Continuations(ModelStep):
         """Return the prompts' sides as sent, their existing rows, and the distinct draws to do."""
         prompts = store.read("probe_prompt", probe_set=self.probe_set).to_pylist()
         rows = store.read(self.table, **self.partition(model)).to_pylist()
-        return self.state_of(prompts, rows, model.lead(self.sampling.full_instruction))
+        return self.state_of(prompts, rows, model.lead(self.sampling.instruction))
 
     def state_of(
         self, prompts: Sequence[Mapping[str, Any]], rows: Sequence[Row], lead: str
@@ -129,7 +129,7 @@ class Continuations(ModelStep):
         super().publish_before(done)
         sampling = self.sampling
         if done.new.rows and sampling.key not in done.store.units("sampling"):
-            publish_instruction(done.store, sampling.full_instruction, done.run_id)
+            publish_instruction(done.store, sampling.instruction, done.run_id)
             row = {"sampling_key": sampling.key, **sampling.row(), "run_id": done.run_id}
             done.store.publish("sampling", [row], unit=sampling.key, run_id=done.run_id)
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 Row = Mapping[str, Any]
 
 #: Bytes per weight. In nf4, 64 weights share one float32 scale.
-_BYTES = {"float32": 4.0, "bfloat16": 2.0, "float16": 2.0, "int8": 1.0, "nf4": 0.5 + 4 / 64}
+_BYTES = {"float32": 4.0, "bfloat16": 2.0, "float16": 2.0, "nf4": 0.5 + 4 / 64}
 
 
 def weight_bytes(config: Any, options: ModelOptions, kind: Any = "causal") -> float:

@@ -13,7 +13,7 @@ import shutil
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,9 +24,9 @@ from peft.tuners.lora import LoraLayer
 
 from plumbline.eval_workers.disclosure.word_probabilities import load_words
 from plumbline.eval_workers.models import devices, memory_problems
-from plumbline.eval_workers.models.local import loading
 from plumbline.eval_workers.models.local.adapter import find_adapter
 from plumbline.eval_workers.models.local.causal_model import CausalModel
+from plumbline.eval_workers.models.local.source import first_line
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.training.trained_models import made_once, plain_name
 from plumbline.eval_workers.training.trainer import Figures, check_finite, fit, shuffled, trainable
@@ -57,17 +57,6 @@ _WHAT = "tuning"
 _END_STEPS = 10
 #: Loss -> suffix of the names of its columns.
 _UNITS = {"distance": "_nats", "dev_distance": "_nats"}
-#: Options that are columns of ``tuning`` under their own name.
-_SAME = ("rank", "learning_rate", "batch_prompts", "seed", "as_published")
-
-
-@dataclass(frozen=True)
-class Tuned:
-    """A tuned adapter: its row of ``tuning``, and whether it was ``reused`` from disk."""
-
-    row: Row
-    path: Path
-    reused: bool
 
 
 def tune(
@@ -83,20 +72,15 @@ def tune(
     test_sets: Sequence[str] | None = None,
     dev_sets: Sequence[str] = (),
     progress: StepProgress | None = None,
-) -> Tuned:
-    """Tune an adapter for ``model`` on the prompts of ``sets`` into ``<out>/<name>``.
+) -> tuple[Row, bool]:
+    """Tune an adapter for ``model`` into ``<out>/<name>``; return its row of ``tuning``.
 
-    Reads ``probe_prompt``; writes ``tuning``, ``tuning_step`` and ``reject`` (stage `tune`, subject
-    ``name``). ``how`` says how to load the base, which is in 4 bits with ``quantisation="nf4"``.
-    ``test_sets`` and ``dev_sets`` are as in ``tuning_prompts``. The adapter with the lowest loss on
-    the dev prompts is kept.
-
-    An adapter that exists already is only recorded again. If an adapter of this name was tuned with
-    other options, it is replaced once the new one is complete.
+    Also return whether the adapter existed; then it is only recorded again. Reads ``probe_prompt``;
+    writes ``tuning``, ``tuning_step`` and ``reject`` (stage `tune`, subject ``name``). ``how`` says
+    how to load the base. For the sets see ``tuning_prompts``.
 
     Raises ``BadInput`` if no prompt is left, for a loss that is not finite, for a disk that can't
-    be written and for too little memory. Also raises what ``made_once``, loading the word list and
-    loading the model raise.
+    be written and for too little memory, and what ``made_once`` and loading words or model raise.
     """
     path = Path(out) / plain_name(name)
     prompts = tuning_prompts(store, sets, test_sets, dev_sets, options.as_published)
@@ -134,7 +118,7 @@ def tune(
     ):
         rows = [{**one, **partition, "run_id": run_id} for one in rows]
         store.replace(table, rows, partition, run_id)
-    return Tuned(row, path, reused)
+    return row, reused
 
 
 def _targets(
@@ -192,12 +176,15 @@ def _facts(
         "n_steps": options.steps,
         "dev_sets": ", ".join(prompts.dev_sets) or None,
         "clip_norm": None if options.as_published else CLIP_NORM,
-        "distance_smoothing": 0.0,
         "alpha": ALPHA,
         "dropout": DROPOUT,
         "max_tokens": MAX_TOKENS,
         **{f"{loss}_weight": weight for loss, weight in options.weights.items()},
-        **{column: getattr(options, column) for column in _SAME},
+        "rank": options.rank,
+        "learning_rate": options.learning_rate,
+        "batch_prompts": options.batch_prompts,
+        "seed": options.seed,
+        "as_published": options.as_published,
     }
 
 
@@ -223,9 +210,7 @@ def train_adapter(
 
     ``log`` has the columns of ``tuning_step`` for each step, without units. ``outcome`` has columns
     of ``tuning``. With ``dev``, the adapter is from the first step that has the lowest loss on
-    them. Don't use the backend afterwards, because its model then contains the adapter. Raises
-    ``BadInput`` for a loss that is not finite, ``UsageProblem`` for a model that can't have an
-    adapter.
+    them. Don't use the backend afterwards, because its model then contains the adapter.
     """
     shutil.rmtree(work, ignore_errors=True)
     with torch.random.fork_rng():
@@ -341,7 +326,7 @@ def adapted(backend: CausalModel, seed: int, rank: int, alpha: int, dropout: flo
         with warnings.catch_warnings(action="ignore"):  # about adjusted layers, deprecated names
             model = peft.get_peft_model(backend.weights.model, config)
     except ValueError as e:
-        problem = f"PEFT can't put an adapter on it: {loading.first_line(e)}"
+        problem = f"PEFT can't put an adapter on it: {first_line(e)}"
         raise UsageProblem(f"model {backend.identity.model}", problem) from e
     model.eval()
     switch_dropout(model, on=True)

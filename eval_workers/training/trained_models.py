@@ -13,7 +13,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from plumbline.eval_workers.models.local.source import content_hash
 from plumbline.eval_workers.models.ngram_model import VERSION as NGRAM_VERSION
 from plumbline.eval_workers.models.ngram_model import NgramOptions
 from plumbline.eval_workers.training.training_options import StepProgress, TrainOptions
@@ -58,11 +57,9 @@ def train_model(
 ) -> TrainedModel:
     """Train a model on shards into ``<out>/<name>``, or return it if it exists.
 
-    ``text_field`` is the field of a record that has the text. If a model of this name was trained
-    with other options, it is replaced once the new one is complete.
-
-    Raises ``BadInput`` for shards that can't be read or hold no text, a loss that is not finite,
-    and a disk that can't be written, and what ``made_once`` raises.
+    If a model of this name was trained with other options, it is replaced once the new one is
+    complete. Raises ``BadInput`` for shards that can't be read or hold no text, a loss that is not
+    finite, and a disk that can't be written, and what ``made_once`` raises.
     """
     path = Path(out) / plain_name(name)
     identity: dict[str, Any] = {
@@ -98,11 +95,10 @@ def made_once(
 ) -> tuple[dict[str, Any], bool]:
     """Return the figures of the model in ``path``, made if needed, and whether it existed.
 
-    A model exists if ``path`` has one with this ``identity``. Otherwise ``make`` is called with a
-    directory; it writes the model there and returns the figures. The new model then replaces any
-    model in ``path``. Identity and figures have to be JSON. ``kind`` names the model in errors.
-    Raises ``UsageProblem`` if Plumbline did not make the directory or another command is training
-    in it, and what ``make`` raises.
+    If ``path`` has no model with this ``identity``, ``make`` is called with a directory, where it
+    writes the model; then the new model replaces any model in ``path``. Identity and figures have
+    to be JSON. ``kind`` names the model in errors. Raises ``UsageProblem`` if Plumbline did not
+    make the directory or another command is training in it.
     """
     key = config_hash(identity)
     work = path.with_name(f".{path.name}.partial")
@@ -127,6 +123,8 @@ def plain_name(name: str) -> str:
 
 def record_model(store: Store, trained: TrainedModel, run_id: str) -> None:
     """Write the model's row of ``trained_model``, replacing an earlier row of this name."""
+    from plumbline.eval_workers.models.local.source import content_hash
+
     row = asdict(trained) | {"path": str(trained.path), "run_id": run_id}
     row["revision"] = content_hash(trained.path)
     del row["reused"]

@@ -253,12 +253,10 @@ def fit(
     """Take one step per batch, and call ``after`` with the step's number (from 1) and figures.
 
     Figures include the ``gradient_norm`` before clipping. ``clip_norm`` may be infinite.
-    ``n_lanes`` parts of a batch are computed at the same time, each on one core. For small models
-    this is twice as fast as using all cores for each matrix product. Gradients are added in the
-    order of the parts, so the number of lanes doesn't change the weights.
-
-    Raises ``BadInput`` about ``what`` for a loss or gradient that is not finite; the weights then
-    stay as they were before the step.
+    ``n_lanes`` parts of a batch are computed at the same time, each on one core: for small models,
+    that is twice as fast. Gradients are added in the order of the parts, so the number of lanes
+    doesn't change the weights. Raises ``BadInput`` about ``what`` for a loss or gradient that is
+    not finite; the weights then stay as they were before the step.
     """
 
     def gradients_of(part: Part) -> tuple[list[torch.Tensor], Figures]:

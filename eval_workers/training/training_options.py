@@ -10,7 +10,6 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass as options_class
 
 from plumbline.eval_workers.disclosure.word_probabilities import WORD_LIST
-from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.options import STRICT
 
@@ -82,14 +81,10 @@ CLIP_NORM = 1.0
 class TuneOptions:
     """The settings of Dong et al. (2024, section 5.3 and appendix A.3), where the paper gives any.
 
-    ``distance``, ``total`` and ``difference`` are the weights of the losses L_d, L_g and L_l
-    (``word_losses``). A loss with weight 0 is logged but not minimised. The paper gives no
-    schedule; here the learning rate is constant, and AdamW uses no weight decay.
-
-    By default, losses are means over a step's prompts, and the gradient's norm is clipped at
-    ``CLIP_NORM``. With ``as_published``, losses are sums (section 5.3), gradients are not clipped
-    (the paper mentions no clipping), and no prompt is left out because of its words or because it
-    is in a test set. The paper's 4-bit base is an option for loading; see ``published_base``.
+    A loss (``word_losses``) with weight 0 is logged but not minimised. The learning rate is
+    constant. By default, losses are means over a step's prompts, and the gradient's norm is clipped
+    at ``CLIP_NORM``. With ``as_published``, losses are sums, nothing is clipped, and no prompt is
+    left out because of its words or because it is in a test set.
     """
 
     distance: Annotated[float, Field(ge=0, le=1_000_000, description="Weight of L_d, as ADD.")] = (
@@ -137,28 +132,10 @@ class TuneOptions:
         return {loss: getattr(self, loss) for loss in LOSSES}
 
 
-def published_base(how: ModelOptions) -> ModelOptions:
-    """Return the options for loading the paper's base, which is in 4 bits (QLoRA).
-
-    Raises ``UsageProblem`` for another quantisation.
-
-    >>> published_base(ModelOptions(dtype="bfloat16")).quantisation
-    'nf4'
-    """
-    if how.quantisation not in (None, "nf4"):
-        raise UsageProblem(
-            f"--quantisation {how.quantisation}", "isn't as published", "leave it out"
-        )
-    return replace(how, quantisation="nf4")
-
-
 def tuned_by(figures: Mapping[str, Any]) -> str:
     """Say how an adapter was tuned: as published or by our default.
 
-    >>> ours = {"as_published": None, "clip_norm": 1.0, "base_quantisation": None}
-    >>> tuned_by(ours)
-    "by Plumbline's default: losses are means, gradients clipped at norm 1, base not quantised"
-    >>> tuned_by(ours | {"as_published": True, "base_quantisation": "bitsandbytes nf4 0.45"})
+    >>> tuned_by({"as_published": True, "base_quantisation": "bitsandbytes nf4 0.45"})
     'as published: losses are sums, gradients not clipped, base bitsandbytes nf4 0.45'
     """
     base = f"base {figures['base_quantisation'] or 'not quantised'}"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from plumbline.eval_workers.disclosure.neutral import gendered_problem
-from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.input.input_rows import rejected
 from plumbline.warehouse.run_records import config_hash
 from plumbline.warehouse.storage.store import Store
@@ -23,10 +23,9 @@ _TAIL = re.compile(r"(?<![\s.,;:!?…])[\s.,;:!?…]*(?:\band)?[\s.,;:!?…]*$")
 class TuningPrompts:
     """Rows of ``probe_prompt`` to tune on, and rows of ``reject`` for prompts that are left out.
 
-    ``dev`` has the rows of ``dev_sets``, which decide which adapter is kept. All prompts were
-    compared with ``test_sets``. ``n_leaks`` prompts were rejected because they are in a test or dev
-    set. ``n_leaks_kept`` of the prompts to tune on are in a test set. Rejects have no stage,
-    subject or run yet.
+    ``dev`` has the rows of ``dev_sets``, which decide which adapter is kept. ``n_leaks`` prompts
+    were rejected because they are in a test or dev set; ``n_leaks_kept`` of the prompts to tune on
+    are in a test set. Rejects have no stage, subject or run yet.
     """
 
     rows: list[Row]
@@ -64,13 +63,10 @@ def tuning_prompts(
 ) -> TuningPrompts:
     """Return the prompts of ``sets`` that hold no gendered word and are in no test or dev set.
 
-    A set may be used for only one purpose. ``test_sets`` are by default all other sets of the
-    warehouse; their ``perturbed_prompt`` counts too. Prompts are equal if ``plain`` gives the same
-    text; duplicates are taken once. Dev prompts also may not be in a test set or hold a gendered
-    word. With ``keep_all``, every prompt is taken, as published.
-
-    Raises ``BadInput`` if no prompt is left. With ``keep_all``, raises ``UsageProblem`` for a set
-    that was imported without its gendered prompts.
+    ``test_sets`` are by default all other sets of the warehouse; their ``perturbed_prompt`` counts
+    too. Prompts are equal if ``plain`` gives the same text; duplicates are taken once. Dev prompts
+    also may not be in a test set or hold a gendered word. With ``keep_all``, every prompt of the
+    warehouse is taken. Raises ``BadInput`` if no prompt is left.
     """
     rows_of: dict[str, list[Row]] = {}
     for row in store.read("probe_prompt").sort_by("prompt_id").to_pylist():
@@ -86,7 +82,6 @@ def tuning_prompts(
         for names in (sets, dev_sets)
     )
     if keep_all:
-        _check_whole(store, (*sets, *dev_sets))
         n_kept = sum(plain(row["prompt"]) in held_out for row in rows)
         return TuningPrompts(rows, [], tests, 0, n_kept, dev, tuple(dev_sets))
     neutral_dev, dev_rejects = _neutral(dev, held_out, "choose an adapter by")
@@ -123,15 +118,3 @@ def _neutral(
         problem = f"none is left to {use}; {rejects[0]['reason']}"
         raise BadInput(f"prompts {names}", problem, "name other sets, or the test sets")
     return list(kept.values()), rejects
-
-
-def _check_whole(store: Store, names: Sequence[str]) -> None:
-    """Raise ``UsageProblem`` if a set was imported without its gendered prompts."""
-    for name in names:
-        reasons = store.read("reject", stage="prompts", subject=name)["reason"].to_pylist()
-        if n := sum(reason.startswith("holds the gendered") for reason in reasons):
-            raise UsageProblem(
-                f"prompts {name!r}",
-                f"lack {n:,} with gendered words, which the paper has",
-                f"plumbline disclosure prompts {name} --allow-gendered",
-            )

@@ -29,14 +29,12 @@ from plumbline.jobs.association.measures import (
     contrasts,
     delta_rows,
 )
-from plumbline.jobs.counting.co_occurrences import pair_counts
 from plumbline.jobs.counting.corpus_lookup import (
     corpus_language,
     corpus_lists,
     corpus_row,
     writes_corpus,
 )
-from plumbline.jobs.counting.kept_documents import evidence_of
 from plumbline.jobs.kernel.corpus_options import ALL
 from plumbline.jobs.kernel.tokens.language_tables import stop_words
 from plumbline.jobs.kernel.tokens.tokenizer import Targets
@@ -105,8 +103,8 @@ def associate(
     were imported without counts (:func:`uncounted`) are kept. ``word_bound`` has no rows for sums.
 
     Args:
-        targets: name or path of a word list to add to the corpus. Co-occurrences with its words are
-            counted in the kept documents.
+        targets: name or path of a word list to add to the corpus, whose words were counted as
+            targets (all were with ``CorpusOptions.targets`` "all").
         word_weights: file of the weights v(w) of Eq. 4 (:class:`WordWeights`). Each list then adds
             a weighted sum ``NAME-sum-STEM``, where STEM is the file's name without its suffix.
             A word without a weight has no row of it.
@@ -114,8 +112,7 @@ def associate(
     Raises:
         UsageProblem: the corpus is unknown or was imported without counts, or the list can't
             be added (see :func:`with_list`).
-        MissingComponent: the kept documents are not on this machine.
-        BadInput: the kept documents are damaged, or the file of weights can't be used.
+        BadInput: the file of weights can't be used.
     """
     row = corpus_row(store, corpus)
     if row["n_pairs"] is None:
@@ -126,7 +123,8 @@ def associate(
     config = {"corpus": corpus, "lists": sorted(lists)}
     config |= {"word_weights": weights.name, "word_weights_hash": weights.hash} if weights else {}
     with recorded(store, "corpus associate", config) as run_id:
-        pairs, is_changed = pairs_of(store, row, words)
+        # A corpus counted with targets `all` has many more targets than its lists.
+        pairs = store.read("pair_count", ds.field("target").isin(words), corpus=corpus)
         word_count = store.read("word_count", corpus=corpus)
         totals = (row["n_kept_tokens"], row["n_pairs"], row["rule"], row["window_tokens"])
         counts = CorpusCounts(word_count, pairs, *totals)
@@ -159,8 +157,6 @@ def associate(
             if targets:
                 listed = [entry for x in counted for entry in x.rows(corpus)]
                 store.replace("word_list", listed, where, run_id)
-            if is_changed:
-                store.replace("pair_count", pairs, where, run_id)
             n_associations, n_deltas, n_bounds = (
                 _write(store, run_id, corpus, name, *x) for name, x in tables.items()
             )
@@ -244,7 +240,7 @@ def with_list(store: Store, row: dict[str, Any], name: str) -> list[WordList]:
 
     Raises:
         UsageProblem: the list is unknown, or the corpus was counted with another list of this name;
-            or a word of the list is not one token, or is a stop word that counting dropped.
+            or a word of the list is not one token, or was not counted as a target.
     """
     original, *added = corpus_lists(store, row)
     language = corpus_language(row)
@@ -256,10 +252,12 @@ def with_list(store: Store, row: dict[str, Any], name: str) -> list[WordList]:
             raise UsageProblem(f"word list {name}", problem, "rename it")
         return [original, *added]
     Targets(new.targets, language.token_rules)  # raises unless each is one token
-    stop_targets = stop_words(language.token_rules) & set(new.targets)
-    if dropped := sorted(stop_targets - set(original.targets)):
-        problem = f"its count dropped the stop words {', '.join(dropped)} of list {new.name}"
-        fix = f"count it with a list that holds them: plumbline corpus count ... --targets {name}"
+    lost = set(new.targets) - set(original.targets)
+    if row["targets"] == ALL:  # every word is a target, but stop words of other lists are dropped
+        lost &= stop_words(language.token_rules)
+    if lost:
+        problem = f"its count lacks the targets {', '.join(sorted(lost))} of list {new.name}"
+        fix = f"count it with this list: plumbline corpus count ... --targets {name} --replace"
         raise UsageProblem(corpus, problem, fix)
     return [original, *(x for x in added if x.name != new.name), new]
 
@@ -267,29 +265,3 @@ def with_list(store: Store, row: dict[str, Any], name: str) -> list[WordList]:
 def targets_of(lists: Sequence[WordList]) -> tuple[str, ...]:
     """Return all words of some lists, each once."""
     return tuple(dict.fromkeys(chain.from_iterable(x.targets for x in lists)))
-
-
-def pairs_of(store: Store, row: dict[str, Any], targets: Sequence[str]) -> tuple[pa.Table, bool]:
-    """Return a corpus's ``pair_count`` rows for ``targets``, and whether to replace the table.
-
-    Pairs with targets not counted yet are counted in the kept documents.
-
-    Raises the errors of ``evidence_of``, and ``BadInput`` for damaged documents.
-    """
-    corpus = row["corpus"]
-    # A corpus counted with targets `all` has many more targets than its lists.
-    pairs = store.read("pair_count", ds.field("target").isin(targets), corpus=corpus)
-    counted = targets_of(corpus_lists(store, row))
-    if row["targets"] == ALL or set(targets) == set(counted):
-        return pairs, False
-    # Words without a row of `word_count` have no pairs: they were pruned, or don't occur.
-    words = store.read("word_count", corpus=corpus)["word"].combine_chunks()
-    kept = set(words.to_pylist())
-    new = [word for word in targets if word not in counted and word in kept]
-    if new:
-        with progress(f"count {corpus} again", "shards") as update:
-            added = pair_counts(evidence_of(store, corpus), words, new, update)
-        for name in ("corpus", "rule", "window_tokens"):
-            added = added.append_column(name, pa.repeat(row[name], len(added)))
-        pairs = pa.concat_tables([pairs, added.select(pairs.column_names).cast(pairs.schema)])
-    return pairs, True

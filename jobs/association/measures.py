@@ -77,25 +77,6 @@ def lean_bounds(n_f: Floats, n_m: Floats, log_odds: float | Floats) -> Bounds:
     return Bounds(low - log_odds, -high - log_odds, p)
 
 
-def chance_clear(n: Floats, log_odds: float) -> Floats:
-    """Return the probability that ``lean_bounds`` excludes 0 for a word without a lean.
-
-    It is at most 5%, and 0 for words so rare that no split of their count excludes 0.
-
-    Args:
-        n: n_f + n_m as given to ``lean_bounds``, float64[n]; rounded to whole counts of at least 1.
-
-    >>> chance_clear(np.array([1.0, 8.0, 1000.0]), 0.0).round(3).tolist()
-    [0.0, 0.008, 0.046]
-    """
-    from scipy.special import expit
-    from scipy.stats import binom
-
-    n_f = binom(np.maximum(np.round(n), 1), expit(log_odds))
-    chance: Floats = n_f.cdf(n_f.ppf(_TAIL) - 1) + n_f.sf(n_f.isf(_TAIL))
-    return chance
-
-
 def adjusted(p: Floats) -> Floats:
     """Return p adjusted to control the false discovery rate (Benjamini and Hochberg).
 
@@ -352,7 +333,7 @@ def bound_rows(counts: CorpusCounts, contrast: str, pairs: Sequence[WordPair]) -
     Returns:
         contrast, word, n_word, n_pair_f and n_pair_m (all co-occurrences), sides_nats (NULL where
         either count is 0), sides_nats_low and sides_nats_high, p, q (p adjusted over these words,
-        Benjamini and Hochberg), chance_clear.
+        Benjamini and Hochberg).
     """
     weighed = [pair for pair in pairs if pair.weight > 0]
     f, m = (counts.side(getattr(pair, side) for pair in weighed) for side in "ab")
@@ -366,12 +347,9 @@ def bound_rows(counts: CorpusCounts, contrast: str, pairs: Sequence[WordPair]) -
     odds = np.log(f.n_target / m.n_target) if is_defined else 0.0
     scaled = odds - np.log(f.dispersion / m.dispersion)
     low, high, p = lean_bounds(n_f / f.dispersion, n_m / m.dispersion, scaled)
-    share = 1 / (1 + np.exp(-odds))
-    n_draws = (n_f + n_m) * (share / f.dispersion + (1 - share) / m.dispersion)
     with np.errstate(divide="ignore"):
         lean = np.log(n_f) - np.log(n_m) - odds
     distinct = {"sides_nats_low": low, "sides_nats_high": high, "p": p}
-    distinct["chance_clear"] = chance_clear(n_draws, scaled)
     columns = {name: values[at] for name, values in distinct.items()}
     lean = np.where(np.isfinite(lean), lean, np.nan)[at]
     return pa.table(

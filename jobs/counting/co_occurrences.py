@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
@@ -13,10 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from plumbline.jobs.counting.kept_documents import Documents, Evidence, Shard
-from plumbline.jobs.kernel.pair_runs import Ints, Run, summed
-from plumbline.warehouse.cores import n_cores
-from plumbline.warehouse.text.progress import Update
+from plumbline.jobs.counting.kept_documents import Documents, Evidence
+from plumbline.jobs.kernel.pair_runs import Ints
 
 
 @dataclass(frozen=True)
@@ -171,31 +168,3 @@ def co_occurrences(query: Query, found: Occurrences) -> tuple[Ints, Ints, Ints, 
     distinct, n = np.unique(cells, return_counts=True)
     document, word, target = np.unravel_index(distinct, shape)
     return document, word, target, n
-
-
-def pair_counts(
-    evidence: Evidence, vocabulary: pa.StringArray, targets: Sequence[str], update: Update
-) -> pa.Table:
-    """Count the co-occurrences of all words (sorted) with targets in a corpus's documents.
-
-    Return a table with columns word, target and n_pair, sorted by word, without zeros.
-    """
-    query = Query.of_all(evidence, vocabulary, targets)
-
-    def count(shard: Shard) -> Run:
-        parts = list[Run]()
-        for documents in evidence.documents(shard, query.ids):
-            _, word, target, n = co_occurrences(query, find(query, documents))
-            parts = [summed([*parts, (word * len(targets) + target, n)])]
-        return summed(parts)
-
-    shards, parts = evidence.shards, list[Run]()
-    with ThreadPoolExecutor(n_cores()) as pool:
-        for n_done, run in enumerate(pool.map(count, shards), 1):
-            parts = [summed([*parts, run])]
-            update(n_done, len(shards))
-    cell, n = summed(parts)
-    word, target = np.divmod(cell, len(targets))
-    names = pa.array(targets, pa.string())
-    columns = {"word": vocabulary.take(pa.array(word)), "target": names.take(pa.array(target))}
-    return pa.table({**columns, "n_pair": n})

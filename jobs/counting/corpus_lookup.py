@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from plumbline.warehouse import languages, wordlists
 from plumbline.warehouse.errors import UsageProblem, did_you_mean
@@ -74,11 +75,40 @@ def corpus_deltas(store: Store, corpus: str, contrast: str) -> pa.Table:
     contrasts = sorted(set(store.read("word_delta", corpus=corpus)["contrast"].to_pylist()))
     if contrasts:
         problem = f"no word has a delta of {contrast!r}, only of {', '.join(contrasts)}"
-        fix = "give one of these with --contrast, or add a list with `plumbline corpus associate`"
+        fix = "give one of these with --contrast, or count the corpus with a list that has it"
         raise UsageProblem(f"corpus {corpus!r}", problem, fix)
     fix = f"plumbline corpus associate --corpus {corpus}; if that was done, count more text:"
     fix += " docs/tutorial.md"
     raise UsageProblem(f"corpus {corpus!r}", "no word has a delta", fix)
+
+
+_SIMILAR = """
+SELECT word FROM word_count WHERE corpus = $corpus AND jaro_winkler_similarity(word, $word) > 0.85
+ORDER BY damerau_levenshtein(word, $word), n_word DESC, word LIMIT 3
+"""
+
+
+def unknown_words(store: Store, corpus: str, words: Sequence[str]) -> dict[str, UsageProblem]:
+    """Return, by word, the error for each word that a corpus doesn't hold. It names similar words.
+
+    Raises ``UsageProblem`` for an unknown corpus.
+    """
+    from plumbline.warehouse.query.connection import rows_of
+
+    corpus_row(store, corpus)
+    counted = store.read("word_count", corpus=corpus)["word"]
+    is_known = pc.is_in(pa.array(words, counted.type), value_set=counted).to_pylist()
+    problems = {}
+    for word in (word for word, known in zip(words, is_known, strict=True) if not known):
+        similar = [
+            row["word"] for row in rows_of(store, _SIMILAR, {"corpus": corpus, "word": word})
+        ]
+        fix = (
+            f"similar words: {', '.join(similar)}" if similar else "docs/corpora.md#what-is-a-token"
+        )
+        problem = f"is not a counted word of corpus {corpus}: it doesn't occur, or was left out"
+        problems[word] = UsageProblem(f"word {word!r}", problem, fix)
+    return problems
 
 
 @dataclass(frozen=True)

@@ -113,7 +113,7 @@ class LocalEngine:
                     if "max_temp_directory_size" in str(e):  # by default what the disk has left
                         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), directory) from e
                     problem = f"the words of the corpus need more than {limit} of memory"
-                    fix = "give more --memory, or count on Spark with --master; counted shards stay"
+                    fix = "give more --memory-gb, or count on Spark (--master); counted shards stay"
                     raise BadInput(problem, "", fix) from e
 
     def merge_pairs(

@@ -6,9 +6,10 @@ import json
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from itertools import accumulate, islice, pairwise
+from itertools import islice, pairwise
 from threading import Lock
 from typing import NamedTuple
+from warnings import warn
 
 import numpy as np
 import pyarrow as pa
@@ -127,17 +128,22 @@ def snippet_rows(
 ) -> list[Row]:
     """Return a sample's rows of ``word_snippet``, without corpus, contrast and run.
 
-    ``is_text`` is false if the shard can no longer be read or has changed; the text columns then
-    hold only the kept words. Each shard is read once, as far as needed.
+    An occurrence has no row if its shard can no longer be read or has changed; a warning says how
+    many have none. Each shard is read once, as far as needed.
     """
     hashes, n_copies = np.unique(index.text_hash, return_counts=True)
     copies = n_copies[np.searchsorted(hashes, np.array([o.text_hash for o in sample], np.uint64))]
     texts = _snippets(evidence, index.query, sample)
+    if n_missing := len(sample) - len(texts):
+        gone = "their shards are gone or have changed"
+        warn(f"{n_missing:,} of {len(sample):,} sentences are left out: {gone}", stacklevel=2)
     sampled = {(o.shard, o.row) for o in sample}
     places = zip(index.shard.tolist(), index.row.tolist(), index.source.tolist(), strict=True)
     source = {(shard, row): k for shard, row, k in places if (shard, row) in sampled}
     rows, number = [], dict.fromkeys(((o.word, o.side) for o in sample), 0)
     for o, n in zip(sample, copies.tolist(), strict=True):
+        if o not in texts:
+            continue
         number[o.word, o.side] += 1
         file = texts[o].pop("file")
         row = {
@@ -160,7 +166,7 @@ def snippet_rows(
 def _snippets(
     evidence: Evidence, query: Query, occurrences: Sequence[Occurrence]
 ) -> dict[Occurrence, Row]:
-    """Return the text around each occurrence."""
+    """Return the text around each occurrence whose shard can be read and hasn't changed."""
     tokenizer = Tokenizer(evidence.targets.words, language=evidence.targets.language)
     snippet_of: dict[Occurrence, Row] = {}
     by_shard: list[dict[int, list[Occurrence]]] = [{} for _ in evidence.shards]
@@ -170,8 +176,6 @@ def _snippets(
         texts = _texts(shard, evidence.options.text_field, by_row) if by_row else iter(())
         while batch := list(islice(texts, _BATCH)):
             snippet_of.update(_from_texts(query, batch, by_row, tokenizer))
-        textless = {row: [o for o in group if o not in snippet_of] for row, group in by_row.items()}
-        snippet_of.update(_from_kept_words(evidence, query, shard, textless))
     return snippet_of
 
 
@@ -234,8 +238,7 @@ def _from_texts(
                     chunk_ends, [o.position, last, o.target_position], side="right"
                 )
                 parts = _parts(text, spans[k], *places.tolist())
-                row_of_text = {"target": words[o.target_position], **parts}
-                yield o, {**row_of_text, "is_text": True, "file": file}
+                yield o, {"target": words[o.target_position], **parts, "file": file}
 
 
 def _parts(text: str, spans: Sequence[tuple[int, int]], start: int, end: int, target: int) -> Row:
@@ -245,21 +248,3 @@ def _parts(text: str, spans: Sequence[tuple[int, int]], start: int, end: int, ta
     cuts = spans[first][0], spans[start][0], spans[end][1], spans[last][1]
     before, keyword, after = (" ".join(text[a:b].split()) for a, b in pairwise(cuts))
     return {"text_before": before, "keyword": keyword, "text_after": after}
-
-
-def _from_kept_words(
-    evidence: Evidence, query: Query, shard: Shard, by_row: Mapping[int, Sequence[Occurrence]]
-) -> Iterator[tuple[Occurrence, Row]]:
-    """Yield snippets of the occurrences in a shard, made of kept words."""
-    rows = [row for row, occurrences in by_row.items() if occurrences]
-    for documents in evidence.documents(shard, query.ids) if rows else ():
-        for at in np.flatnonzero(np.isin(documents.row, rows)).tolist():
-            ids = documents.values[documents.offsets[at] : documents.offsets[at + 1]]
-            words = [query.vocabulary[k].as_py() if k >= 0 else "…" for k in ids.tolist()]
-            text, ends = " ".join(words), accumulate(len(word) + 1 for word in words)
-            spans = [(end - 1 - len(word), end - 1) for word, end in zip(words, ends, strict=True)]
-            for o in by_row[int(documents.row[at])]:
-                last = o.position + (len(query.phrase) or 1) - 1
-                parts = _parts(text, spans, o.position, last, o.target_position)
-                target = words[o.target_position]
-                yield o, {"target": target, **parts, "is_text": False, "file": None}

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import asdict
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from plumbline.warehouse import languages, wordlists
-from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.options import STRICT
 
 if TYPE_CHECKING:
@@ -23,42 +21,10 @@ Rule: TypeAlias = Literal["pairs", "windows"]
 ALL = "all"
 #: Options that don't change the partial counts of a shard. Targets and language are only names
 #: here: what matters is the content that they name.
-_NOT_COUNTED = ("targets", "language", "min_count", "memory", "replace")
-#: Smallest memory limit, in bytes, that a task can stay within.
-LEAST_MEMORY = 512 << 20
-#: Largest memory limit in bytes; a larger one must be a typing error.
-MOST_MEMORY = 1 << 50
+_NOT_COUNTED = ("targets", "language", "min_count", "memory_gb", "replace")
 #: MaxPMI uses a word's delta only with at least this many co-occurrences on each side. With fewer,
 #: simulated errors exceed the limits in ``docs/methods.md``.
 LEAST_COUNT = 10
-
-
-def bytes_of(size: str) -> int:
-    """Convert a memory size in m (1,024² bytes) or g (1,024³ bytes) to bytes.
-
-    Raises ``UsageProblem`` for a size that is not valid, too small or too large.
-
-    >>> bytes_of("512m"), bytes_of("4G")
-    (536870912, 4294967296)
-    """
-    match = re.fullmatch(r"(\d{1,18})([mg])", size.lower())
-    if not match:
-        fix = "give one such as 512m or 4g"
-        raise UsageProblem(f"memory {size!r}", "is not a valid size", fix)
-    n_bytes = int(match[1]) << {"m": 20, "g": 30}[match[2]]
-    if not LEAST_MEMORY <= n_bytes <= MOST_MEMORY:
-        least, most = f"{LEAST_MEMORY >> 20}m", f"{MOST_MEMORY >> 30}g"
-        raise UsageProblem(f"memory {size!r}", f"a task needs at least {least}, at most {most}")
-    return n_bytes
-
-
-def _checked_size(size: str) -> str:
-    bytes_of(size)
-    return size
-
-
-#: A size of memory, such as 512m.
-Memory: TypeAlias = Annotated[str, AfterValidator(_checked_size)]
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -82,14 +48,8 @@ class CorpusOptions(RecordOptions):
     kept word is a target, and the only stop words kept are those of list ``gendered``. ``rule`` is
     ``pairs`` (positions less than ``window`` apart) or ``windows`` (windows with both words).
     For ``language``, see ``warehouse.languages``; its word lists take precedence over English lists
-    of the same name. Counts don't depend on ``memory``. Changing ``min_count`` needs no
+    of the same name. Counts don't depend on ``memory_gb``. Changing ``min_count`` needs no
     ``replace``, since nothing is counted again. Words of the list are always kept.
-
-    >>> CorpusOptions(memory="12")
-    Traceback (most recent call last):
-    ...
-    plumbline.warehouse.errors.UsageProblem: memory '12': is not a valid size \
-(give one such as 512m or 4g)
     """
 
     language: Annotated[
@@ -119,24 +79,25 @@ class CorpusOptions(RecordOptions):
         bool,
         Field(
             description="Keep the documents as ids of their kept tokens, about 2 bytes per token: "
-            "`plumbline why` and word lists added later need them."
+            "`plumbline why` needs them."
         ),
     ] = True
     source_field: Annotated[
         str,
         Field(description="Field that names the source of a document; a.b is b in a."),
     ] = "meta.pile_set_name"
-    memory: Annotated[
-        Memory, Field(description="Memory limit of each counting process, such as 512m or 4g.")
-    ] = "2g"
+    memory_gb: Annotated[
+        float,
+        Field(ge=0.5, le=1 << 20, description="Memory limit of each counting process, in GB."),
+    ] = 2.0
     replace: Annotated[
         bool, Field(description="Replace a corpus that was counted with other options.")
     ] = False
 
     @property
     def memory_bytes(self) -> int:
-        """``memory`` in bytes."""
-        return bytes_of(self.memory)
+        """``memory_gb`` in bytes."""
+        return int(self.memory_gb * (1 << 30))
 
     @property
     def all_pairs(self) -> bool:
@@ -212,10 +173,4 @@ class VocabularyOptions:
     quantile: Annotated[
         float, Field(ge=0, lt=1, description="Share of the English words to leave out as rare.")
     ] = 0.2
-    min_score: Annotated[
-        float,
-        Field(
-            ge=0, le=1, description="Least probability of English for fastText to accept a word."
-        ),
-    ] = 0.5
     any_language: Annotated[bool, Field(description="Keep words of any language.")] = False

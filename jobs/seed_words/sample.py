@@ -6,7 +6,6 @@ import hashlib
 import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any
 
@@ -26,49 +25,39 @@ from plumbline.warehouse.storage.store import Store
 ACCEPTED, REJECTED = "accepted", "rejected"
 
 
-@dataclass(frozen=True)
-class SeedVerdict:
-    """A word, ``accepted`` or ``rejected``, and why (``None`` without a reason)."""
-
-    word: str
-    verdict: str
-    why: str | None = None
-
-
 def verdicts(store: Store, corpus: str) -> dict[str, dict[str, Any]]:
     """Return a corpus's rows of ``seed_verdict``, by word."""
     return {row["word"]: row for row in store.read("seed_verdict", corpus=corpus).to_pylist()}
 
 
-def verdicts_on(
-    accept: Sequence[str], reject: Sequence[str], why: str | None = None
-) -> list[SeedVerdict]:
-    """Return verdicts on two lists of words, all with the same reason."""
-    lists = (accept, ACCEPTED), (reject, REJECTED)
-    return [SeedVerdict(w.lower(), verdict, why or None) for words, verdict in lists for w in words]
-
-
 @writes_corpus
-def vet(store: Store, corpus: str, given: Sequence[SeedVerdict], run_id: str) -> Counter[str]:
-    """Record verdicts, replacing old ones on the same words. Return how many of each there are.
+def vet(
+    store: Store, corpus: str, accept: Sequence[str], reject: Sequence[str], why: str, run_id: str
+) -> Counter[str]:
+    """Record verdicts, all with the reason ``why``. Return how many of each the corpus then has.
+
+    They replace old verdicts on the same words. Words are compared in lower case.
 
     Raises:
-        UsageProblem: the corpus is unknown, no verdict is given, a word is both accepted and
+        UsageProblem: the corpus is unknown, no word is given, a word is both accepted and
             rejected, or a word is not in the corpus. Nothing is recorded then.
     """
     corpus_row(store, corpus)
-    if not given:
+    accepted, rejected = ([word.lower() for word in words] for words in (accept, reject))
+    if not (accepted or rejected):
         problem, fix = "no word to accept or reject", "--accept w1,w2 --reject w3"
         raise UsageProblem(f"corpus {corpus!r}", problem, fix)
-    words = set(store.read("word_count", corpus=corpus)["word"].to_pylist())
-    new: dict[str, str] = {}
-    for v in given:
-        if new.setdefault(v.word, v.verdict) != v.verdict:
-            raise UsageProblem(f"word {v.word!r}", "is both accepted and rejected")
-        if v.word not in words:
-            raise UsageProblem(f"word {v.word!r}", f"is not in corpus {corpus!r}")
-    fixed = {"corpus": corpus, "vetted_at": datetime.now(timezone.utc), "run_id": run_id}
-    rows = verdicts(store, corpus) | {v.word: {**fixed, **vars(v)} for v in given}
+    known = set(store.read("word_count", corpus=corpus)["word"].to_pylist())
+    for word in accepted + rejected:
+        if word in accepted and word in rejected:
+            raise UsageProblem(f"word {word!r}", "is both accepted and rejected")
+        if word not in known:
+            raise UsageProblem(f"word {word!r}", f"is not in corpus {corpus!r}")
+    now = datetime.now(timezone.utc)
+    fixed = {"corpus": corpus, "why": why or None, "vetted_at": now, "run_id": run_id}
+    rows = verdicts(store, corpus)
+    for words, verdict in ((accepted, ACCEPTED), (rejected, REJECTED)):
+        rows |= {word: {**fixed, "word": word, "verdict": verdict} for word in words}
     store.replace("seed_verdict", rows.values(), {"corpus": corpus}, run_id)
     return Counter(row["verdict"] for row in rows.values())
 
@@ -128,29 +117,6 @@ def sample(words: Collection[str], n: int, seed: int) -> list[str]:
     return sorted(words, key=rank)[:n]
 
 
-@dataclass(frozen=True)
-class SampledSeedWords:
-    """A sample, and the numbers of words it was drawn from.
-
-    Attributes:
-        n_defined: words with a delta; if the corpus has a vocabulary, only the words it keeps.
-        n_outside: words with a delta that the vocabulary doesn't keep; ``None`` without one.
-        n_within: ``n_defined`` words whose delta lies in ``low_nats`` to ``high_nats``.
-        n_excluded: how many of ``n_within`` were to be excluded or belong to sentence frames.
-        n_rejected: how many of the rest were rejected in vetting.
-        words: the sample.
-    """
-
-    n_defined: int
-    n_outside: int | None
-    n_within: int
-    n_excluded: int
-    n_rejected: int
-    low_nats: float
-    high_nats: float
-    words: tuple[str, ...]
-
-
 @writes_corpus
 def select_seed_words(
     store: Store,
@@ -159,7 +125,7 @@ def select_seed_words(
     seed: int = 0,
     contrast: str = "she/he",
     exclude: Collection[str] = (),
-) -> SampledSeedWords:
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Sample ``n`` words from the interval of delta around 0 (:func:`neutral_interval`).
 
     If the corpus has a ``vocabulary``, the sample and the interval use only its kept words. In a
@@ -171,6 +137,12 @@ def select_seed_words(
         n: sample size; ``None`` for all words. A smaller sample is the start of a larger one.
         exclude: words not to sample.
 
+    Returns:
+        What the sample was drawn from: ``n_defined`` (words of the vocabulary with a delta),
+        ``n_within`` (those whose delta lies in ``low_nats`` to ``high_nats``), ``n_excluded`` (of
+        these, words to exclude or of sentence frames), ``n_rejected`` (of the rest). Then the rows
+        of ``seed_word`` in order, each with the word's ``verdict`` and ``why`` (or ``None``).
+
     Raises:
         UsageProblem: the corpus is unknown or has no delta for the contrast; no words of the
             interval are left, or fewer than ``n``; or ``n`` is below 1.
@@ -178,8 +150,7 @@ def select_seed_words(
     contrast = corpus_contrast(store, corpus, contrast)
     by_word = {row["word"]: row for row in corpus_deltas(store, corpus, contrast).to_pylist()}
     vocabulary, usable = store.read("vocabulary", corpus=corpus), by_word
-    has_vocabulary = vocabulary.num_rows > 0
-    if has_vocabulary:
+    if vocabulary.num_rows:
         kept = set(vocabulary.filter(vocabulary["is_kept"])["word"].to_pylist())
         usable = {word: row for word, row in by_word.items() if word in kept}
     if not usable:
@@ -198,7 +169,7 @@ def select_seed_words(
     n = len(left) if n is None else n
     chosen = sample(left, n, seed)
     config = {"corpus": corpus, "contrast": contrast, "seed": seed}
-    vocabulary_run = str(vocabulary["run_id"][0]) if has_vocabulary else None
+    vocabulary_run = str(vocabulary["run_id"][0]) if vocabulary.num_rows else None
     options = {"n": n, "vocabulary": vocabulary_run}
     left_out = {"excluded": sorted(excluded), "rejected": sorted(rejected)}
     with recorded(store, "corpus words", {**config, **options, **left_out}) as run_id:
@@ -209,31 +180,10 @@ def select_seed_words(
             for k, word in enumerate(chosen, start=1)
         ]
         store.publish("seed_word", rows, unit=f"{contrast} {seed}", run_id=run_id)
-    return SampledSeedWords(
-        n_defined=len(usable),
-        n_outside=len(by_word) - len(usable) if has_vocabulary else None,
-        n_within=len(inside),
-        n_excluded=len(excluded),
-        n_rejected=len(rejected),
-        low_nats=low,
-        high_nats=high,
-        words=tuple(chosen),
-    )
-
-
-def sampled_words(store: Store, corpus: str, contrast: str, seed: int) -> list[dict[str, Any]]:
-    """Return an earlier sample's rows in order, each with ``verdict`` and ``why`` (or ``None``).
-
-    Raises ``UsageProblem`` if the corpus has no sample of this contrast and seed.
-    """
-    contrast = corpus_contrast(store, corpus, contrast)
-    in_sample = (ds.field("contrast") == contrast) & (ds.field("seed") == seed)
-    rows = store.read("seed_word", in_sample, corpus=corpus).to_pylist()
-    if not rows:
-        fix = f"plumbline corpus words --corpus {corpus} --seed {seed} samples them"
-        raise UsageProblem(f"corpus {corpus!r}", f"has no {contrast} sample of seed {seed}", fix)
-    vetted = verdicts(store, corpus)
-    return [
-        {**row, **{k: vetted.get(row["word"], {}).get(k) for k in ("verdict", "why")}}
-        for row in sorted(rows, key=lambda row: int(row["position"]))
-    ]
+    from_words = {
+        **{"n_defined": len(usable), "n_within": len(inside), "low_nats": low, "high_nats": high},
+        **{"n_excluded": len(excluded), "n_rejected": len(rejected)},
+    }
+    of_word = {word: {"verdict": row["verdict"], "why": row["why"]} for word, row in vetted.items()}
+    unvetted = {"verdict": None, "why": None}
+    return from_words, [row | of_word.get(row["word"], unvetted) for row in rows]

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -27,18 +28,8 @@ FASTTEXT, WORDNET, BOTH, UNCHECKED = "fastText", "WordNet", "fastText and WordNe
 #: All reasons; the reasons of kept words come last.
 REASONS = (NOT_LETTERS, FOREIGN, RARE, FASTTEXT, WORDNET, BOTH, UNCHECKED)
 _LETTERS = re.compile(r"[a-z]+")
-
-
-@dataclass(frozen=True)
-class VocabularyWord:
-    """A word, its count, whether it is kept and why, and each check's result (None if not made)."""
-
-    word: str
-    n_word: int
-    is_kept: bool
-    reason: str
-    language_score: float | None = None
-    has_synset: bool | None = None
+#: Least probability of English for fastText to accept a word.
+LEAST_SCORE = 0.5
 
 
 @dataclass(frozen=True)
@@ -59,16 +50,17 @@ def classify(
     score: Callable[[Sequence[str]], Sequence[float]] | None = None,
     has_synset: Callable[[str], bool] | None = None,
     is_lettered: Callable[[str], object] = _LETTERS.fullmatch,
-) -> tuple[list[VocabularyWord], float]:
-    """Return every word with its reason, in order, and the count that kept words exceed.
+) -> tuple[list[dict[str, Any]], float]:
+    """Return a row of ``vocabulary`` for every word, in order, and the count kept words exceed.
 
-    That count is the ``rules.quantile`` (linearly interpolated) of the counts of words that pass
-    the other checks; it is 0 if the quantile is 0 or no word passes. A check that is ``None`` is
-    skipped. Without any check, a word passes if ``is_lettered`` accepts it.
+    The rows lack corpus, checks and run. That count is the ``rules.quantile`` (linearly
+    interpolated) of the counts of words that pass the other checks; it is 0 if the quantile is 0 or
+    no word passes. A check that is ``None`` is skipped. Without any check, a word passes if
+    ``is_lettered`` accepts it.
 
     >>> counts = {"tea": 9, "rum": 5, "u.s.": 7, "ale": 2}
     >>> words, rarest = classify(counts, VocabularyOptions(quantile=0.5))
-    >>> rarest, [(w.word, w.reason) for w in words if w.is_kept]
+    >>> rarest, [(row["word"], row["reason"]) for row in words if row["is_kept"]]
     (5.0, [('tea', 'any language')])
     """
     lettered = [word for word in counts if is_lettered(word)]
@@ -78,7 +70,7 @@ def classify(
     def reason(word: str) -> str:
         if score is None and has_synset is None:
             return UNCHECKED
-        by_model, by_wordnet = scores.get(word, -1.0) >= rules.min_score, synsets.get(word, False)
+        by_model, by_wordnet = scores.get(word, -1.0) >= LEAST_SCORE, synsets.get(word, False)
         if by_model and by_wordnet:
             return BOTH
         return FASTTEXT if by_model else WORDNET if by_wordnet else FOREIGN
@@ -89,12 +81,13 @@ def classify(
     if passed and rules.quantile:
         rarest = float(np.quantile(list(passed.values()), rules.quantile))
     reasons |= {word: RARE for word, n in passed.items() if n <= rarest}
-    words = []
+    rows = []
     for word, n in counts.items():
         why = reasons.get(word, NOT_LETTERS)
-        is_kept = why not in (NOT_LETTERS, FOREIGN, RARE)
-        words.append(VocabularyWord(word, n, is_kept, why, scores.get(word), synsets.get(word)))
-    return words, rarest
+        kept = {"is_kept": why not in (NOT_LETTERS, FOREIGN, RARE), "reason": why}
+        checked = {"language_score": scores.get(word), "has_synset": synsets.get(word)}
+        rows.append({"word": word, "n_word": n, **kept, **checked})
+    return rows, rarest
 
 
 @writes_corpus
@@ -152,9 +145,9 @@ def build_vocabulary(
         is_lettered = str.isalpha if row["language"] else _LETTERS.fullmatch
         words, rarest = classify(counts, rules, score, has_synset, is_lettered)
         fixed = {"corpus": corpus, "checks": checks, "run_id": run_id}
-        rows = [{**fixed, **vars(w)} for w in words]
+        rows = [{**fixed, **row} for row in words]
         store.replace("vocabulary", rows, {"corpus": corpus}, run_id)
-    n_of = Counter(w.reason for w in words)
+    n_of = Counter(row["reason"] for row in words)
     by_reason = {reason: n_of[reason] for reason in REASONS if reason in n_of}
-    n_kept = sum(w.is_kept for w in words)
+    n_kept = sum(row["is_kept"] for row in words)
     return VocabularySummary(len(words), n_kept, by_reason, rarest, checks, tuple(missing))

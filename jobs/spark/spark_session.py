@@ -19,12 +19,13 @@ from typing import TypeVar
 
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 import plumbline
 from plumbline.jobs.spark.archive import write_archive
-from plumbline.jobs.spark.java import find_java_home
-from plumbline.warehouse.errors import Interrupted, UsageProblem
+from plumbline.jobs.spark.java import INSTALL, find_java_home
+from plumbline.warehouse.errors import Interrupted, MissingComponent, UsageProblem
 
 
 def running_tasks(session: SparkSession) -> tuple[int, int, int]:
@@ -147,7 +148,7 @@ def spark_session(master: str | None = None, conf: Mapping[str, str] | None = No
     Raises:
         UsageProblem: there is no master, Spark already runs on another master, or Spark can't
             start with these settings.
-        MissingComponent: no Java is installed, and spark-submit has started none.
+        MissingComponent: no Java is found or it doesn't start, and spark-submit has started none.
         Interrupted: the master can't be reached, or Ctrl-C was pressed.
     """
     if SparkContext._active_spark_context is None:
@@ -203,6 +204,10 @@ def _start(master: str | None, conf: Mapping[str, str]) -> None:
         builder.config(key, value)
     try:
         session = builder.getOrCreate()
+    except PySparkRuntimeError as e:
+        if e.getCondition() != "JAVA_GATEWAY_EXITED":
+            raise
+        raise MissingComponent(f"Java in {os.environ['JAVA_HOME']}", "ended", INSTALL) from e
     except Py4JJavaError as e:
         reason = str(e.java_exception.getMessage() or e.java_exception).splitlines()[0]
         what = f"Spark on {settings['spark.master']}"

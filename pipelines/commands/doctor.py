@@ -97,7 +97,7 @@ def _wrong_versions() -> Iterator[str]:
 def _java(_: Doctor) -> tuple[bool, str]:
     from plumbline.jobs.spark.java import find_java_home
 
-    return bool(find_java_home()), "17 or newer starts"
+    return True, f"in {find_java_home()}; Spark needs 17 or newer"
 
 
 def _memory(_: Doctor) -> tuple[bool, str]:

@@ -129,7 +129,7 @@ class FairpairRun(FairPairSpec, Command):
         of_model = {"probe_set": self.probe_set, "model_key": key, "sampling_key": sampling.key}
         drawn = store.read("continuation", **of_model).to_pylist() if store else []
         step = Continuations(self.probe_set, sampling, self.n)
-        missing = step.state_of(rows, drawn, sampling.full_instruction.prefix).missing
+        missing = step.state_of(rows, drawn, sampling.instruction.prefix).missing
         if isinstance(how, ServedModel):
             held = read_ledger(store, ledger_name(self.probe_set, key)).replies
             asked = [d for d in missing if how.request(d, sampling).request_id not in held]

@@ -9,8 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from plumbline.eval_workers.models import open_backend
-from plumbline.eval_workers.models.local.source import is_ngram
+from plumbline.eval_workers.models import is_ngram, open_backend
 from plumbline.eval_workers.models.model_options import OF_SCORES
 from plumbline.pipelines import environment_errors
 from plumbline.pipelines.command.base import (

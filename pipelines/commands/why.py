@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,16 +13,23 @@ from plumbline.pipelines.command.fields import ContrastOption, Seed, Several
 from plumbline.pipelines.report.plain import plain
 from plumbline.pipelines.report.rows import Rows
 from plumbline.pipelines.report.templates import word_sections
-from plumbline.pipelines.report.word_answers import QUERIES
+from plumbline.pipelines.report.word_answers import QUERIES, headline
 from plumbline.warehouse.errors import (
     MissingComponent,
     PlumblineError,
     UsageProblem,
 )
+from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 
 if TYPE_CHECKING:
     from plumbline.jobs.evidence.explanation import Sampling
+
+# Without q, which corrects for all words of a contrast: these words were asked about.
+_LEANS = """
+SELECT * EXCLUDE (q) FROM word_lean
+WHERE corpus = $corpus AND contrast = $contrast AND list_contains($words, word)
+"""
 
 
 @dataclass(frozen=True)
@@ -96,35 +103,32 @@ class Why(ContrastOption, Command):
         return names
 
     def answers(self, store: Store) -> WordAnswers:
-        """Explain words in corpora; show only counts for a corpus without kept documents.
+        """Explain words in corpora; show only leans by counts for a corpus without kept documents.
 
         Raises ``UsageProblem`` if no corpus holds any of the words, and the errors of ``explain``.
         """
-        from plumbline.jobs.association.word_summary import describe_word
+        from plumbline.jobs.counting.corpus_lookup import unknown_words
         from plumbline.jobs.evidence.explanation import explain
         from plumbline.jobs.evidence.index import NEAR
 
-        asked = self.asked()
+        asked = {text: text.split(f" {NEAR}")[0].split() for text in self.asked()}
+        every = [word for words in asked.values() for word in words]
         lines: list[str] = []
         problems: list[PlumblineError] = []
         rows: dict[str, list[dict[str, Any]]] = {name: [] for name in QUERIES}
         for name in self.corpora(store):
-            counts: dict[str, list[str]] = {}
-            for word in asked:
-                try:
-                    word_parts = word.split(f" {NEAR}")[0].split()
-                    parts = (describe_word(store, name, w, self.contrast) for w in word_parts)
-                    counts[word] = [line for part in parts for line in part]
-                except UsageProblem as e:
-                    problems.append(e)
-            if not counts:
-                continue
-            if problem := _without_documents(store, name):
-                problems.append(problem)
-                lines += [line for some in counts.values() for line in some]
+            unknown = unknown_words(store, name, every)
+            problems += unknown.values()
+            known = [text for text, words in asked.items() if not unknown.keys() & set(words)]
+            if not known:
                 continue
             try:
-                tables = explain(store, name, list(counts), self.contrast, self._sampling())
+                if problem := _without_documents(store, name):
+                    words = [word for text in known for word in asked[text]]
+                    lines += _leans_by_counts(store, name, words, self.contrast)
+                    problems.append(problem)
+                    continue
+                tables = explain(store, name, known, self.contrast, self._sampling())
                 for table, some in tables.items():
                     rows[table] += some
             except UsageProblem as e:  # another corpus may have this contrast
@@ -168,6 +172,35 @@ def _without_documents(store: Store, corpus: str) -> PlumblineError | None:
     except (MissingComponent, UsageProblem) as e:
         return e
     return None
+
+
+def _leans_by_counts(
+    store: Store, corpus: str, words: Sequence[str], contrast: str
+) -> Iterator[str]:
+    """Yield a line on each word's lean, from the view `word_lean`.
+
+    Raises ``UsageProblem`` for a contrast that the corpus doesn't have.
+    """
+    from plumbline.jobs.association.associations import contrasts_of, sides_of
+    from plumbline.jobs.counting.corpus_lookup import corpus_contrast, corpus_row
+
+    row, contrast = corpus_row(store, corpus), corpus_contrast(store, corpus, contrast)
+    has_delta = set(store.read("word_delta", corpus=corpus)["contrast"].to_pylist())
+    known = sorted(has_delta.union(contrasts_of(store, row) if row["targets"] else ()))
+    if contrast not in known:
+        problem = f"is not one of corpus {corpus}"
+        raise UsageProblem(f"contrast {contrast!r}", problem, f"one of {', '.join(known)}")
+    side_a, side_b = sides_of(store, row, contrast)
+    fixed = {"n_clusters": None, "clusters": None, "side_a": side_a, "side_b": side_b}
+    found = rows_of(store, _LEANS, {"corpus": corpus, "contrast": contrast, "words": words})
+    leans = {lean["word"]: lean | fixed for lean in found}
+    for word in dict.fromkeys(words):
+        if lean := leans.get(word):
+            yield f"{headline(lean)} It occurs {lean['n_word']:,} times."
+        else:
+            why = f"it is a word of {contrast}, or near none of them"
+            fix = f"or run plumbline corpus associate --corpus {corpus}"
+            yield f"“{word}” has no lean in {corpus}: {why}; {fix}."
 
 
 def rendered(word_answers: WordAnswers) -> Iterator[str]:

@@ -47,8 +47,7 @@ def found_in(row: Row) -> str:
     """Say where a row of ``word_snippet`` was found: its file or source, shard and line."""
     name, shard = row["file"] or row["source"], row["shard"].rpartition("/")[2]
     copies = f", {row['n_copies']:,} copies" if row["n_copies"] > 1 else ""
-    kept = "" if row["is_text"] else ", kept tokens only"
-    return f"{f'{name}, ' if name else ''}{shard}:{row['source_row']}{copies}{kept}"
+    return f"{f'{name}, ' if name else ''}{shard}:{row['source_row']}{copies}"
 
 
 def of_word(lean: Row) -> dict[str, Any]:
@@ -111,8 +110,7 @@ def clear_words(facts: Facts, row: Row, text: str = "") -> str:
     after = f" After correction for their number {corrected}." if row["n_tested"] else ""
     return (
         f"Of {row['n_known']:,} words of {text or corpus} whose lean has a 95% interval over "
-        f"co-occurrences{alone}, {lean}. Chance alone would make up to {row['n_chance']:,.0f} look "
-        f"clear.{after} Over documents or sources most intervals are wider."
+        f"co-occurrences{alone}, {lean}.{after} Over documents or sources most intervals are wider."
     )
 
 

@@ -130,7 +130,7 @@ def _of_disclosure(row: Row) -> dict[str, object]:
         settings |= {"n_steps": tune.steps, "losses": "sums"}
         settings |= {"tuned_on": "snli-train, stsb-train", "n_tuned_on": 13_292}
         settings |= {"dev_sets": "snli-validation, stsb-validation", "n_dev_prompts": 681}
-        settings |= dict.fromkeys(("clip_norm", "distance_smoothing", "layers"), NOT_KNOWN)
+        settings |= dict.fromkeys(("clip_norm", "layers"), NOT_KNOWN)
     return settings
 
 

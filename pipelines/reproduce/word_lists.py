@@ -73,7 +73,7 @@ def compare_list(
     if missing := [w for w in word_list.targets if w not in counted]:
         only = ", ".join(lists)
         problem = f"{missing[0]} of list {word_list.name} was not counted, only the list {only}"
-        fix = f"plumbline corpus associate --corpus {corpus} --targets {name}"
+        fix = f"plumbline corpus count ... --corpus {corpus} --targets {name} --replace"
         raise UsageProblem(f"corpus {corpus!r}", problem, fix)
     contrasts = [p.contrast for p in word_list.pairs]
     deltas = _deltas(store, corpus, contrasts)

@@ -178,7 +178,6 @@ key: tuning /
     prompts_hash: text -- hash of the prompts in their order
     word_list: text -- list of the gendered words in the loss
     distance_weight, total_weight, difference_weight: float -- of L_d, L_g, L_l; 0: not counted
-    distance_smoothing: float [probability] -- e of L_d
     rank: int -- rank of the adapter's matrices
     alpha: int -- scale of these matrices times the rank
     dropout: float [probability] -- dropout before these matrices

@@ -137,7 +137,6 @@ key: corpus / contrast word
     sides_nats_low, sides_nats_high: float [nats] -- 95% interval; an end is infinite if one is 0
     p: float -- p-value of no lean, by the exact test
     q: float -- p corrected for the words of this contrast (Benjamini and Hochberg)
-    chance_clear: float [probability] -- chance of an interval without 0 under no lean
 
 vocabulary: Candidate seed words: each word of a corpus, with the reason why it is one or not.
 by: corpus words
@@ -247,7 +246,6 @@ key: corpus / contrast word side place
     seed: int -- seed of the sample
     target: text -- the nearest word of that side
     text_before, keyword, text_after: text -- text of the shard, with runs of blanks joined
-    is_text: bool -- false: the shard is gone or changed, and the text is kept tokens
     shard: text -- file name as given
     source_row: int -- line or row in it, from 1
     source: text? -- source of the document

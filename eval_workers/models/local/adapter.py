@@ -16,13 +16,15 @@ from typing import Any
 from safetensors import SafetensorError
 from transformers.utils.hub import cached_file
 
-from plumbline.eval_workers.models.local import loading
 from plumbline.eval_workers.models.local.source import (
     ADAPTER_CONFIG,
     HUB_ID,
     Source,
     files_hash,
+    first_line,
+    load_part,
     looks_like_path,
+    pinned,
 )
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.paths import json_object
@@ -74,8 +76,8 @@ def find_adapter(adapter: str) -> Adapter:
         content = files_hash(path, [path / ADAPTER_CONFIG, path / _WEIGHTS])
         name = f"{path.resolve().name}@{content}"
     elif HUB_ID.fullmatch(adapter):
-        source = loading.pinned(Source(adapter, adapter, None, False), ADAPTER_CONFIG, what)
-        path = Path(loading.load(source, cached_file, filename=_WEIGHTS)).parent
+        source = pinned(Source(adapter, adapter, None, False), ADAPTER_CONFIG, what)
+        path = Path(load_part(source, cached_file, filename=_WEIGHTS)).parent
         name = f"{adapter}@{source.revision}"
     else:
         raise BadInput(f"adapter {adapter!r}", "is neither a directory nor a hub id")
@@ -95,7 +97,7 @@ def _checked(what: str, path: Path) -> dict[str, Any]:
     try:
         config = json_object(path)
     except (OSError, ValueError) as e:
-        raise BadInput(what, f"its {ADAPTER_CONFIG} can't be read: {loading.first_line(e)}") from e
+        raise BadInput(what, f"its {ADAPTER_CONFIG} can't be read: {first_line(e)}") from e
     tuners = {kind.value: tuner for kind, tuner in PEFT_TYPE_TO_TUNER_MAPPING.items()}
     is_lora_like = hasattr(tuners.get(str(config.get("peft_type"))), "merge_and_unload")
     is_causal = config.get("task_type") in (None, "CAUSAL_LM")
@@ -121,10 +123,10 @@ def put_on(model: Any, adapter: Adapter) -> Any:
             adapted = peft.PeftModelForCausalLM(model, config)
             loaded = adapted.load_adapter(str(adapter.directory), "default")
     except SafetensorError as e:
-        problem = f"its {_WEIGHTS} can't be read: {loading.first_line(e)}"
+        problem = f"its {_WEIGHTS} can't be read: {first_line(e)}"
         raise BadInput(what, problem, "download or save it again") from e
     except (RuntimeError, ValueError, KeyError) as e:
-        raise BadInput(what, f"does not fit the model: {loading.first_line(e)}", fix) from e
+        raise BadInput(what, f"does not fit the model: {first_line(e)}", fix) from e
     if others := [*loaded.missing_keys, *loaded.unexpected_keys]:
         problem = f"does not fit the model: {len(others)} weights differ, {min(others)} first"
         raise BadInput(what, problem, fix)

@@ -15,7 +15,7 @@ from typing import Any
 
 from transformers import GenerationConfig
 
-from plumbline.eval_workers.models.local import loading
+from plumbline.eval_workers.models.local.source import load_part
 from plumbline.eval_workers.models.local.text_reader import TextReader
 from plumbline.eval_workers.models.sampling_contract import (
     Finish,
@@ -105,7 +105,7 @@ class CausalModel(TextReader):
     def _generation_settings(self) -> Any:
         """The model's ``GenerationConfig``; ``None`` if it is missing or can't be read."""
         try:
-            return loading.load(self.source, GenerationConfig.from_pretrained)
+            return load_part(self.source, GenerationConfig.from_pretrained)
         except BadInput:
             return None
 

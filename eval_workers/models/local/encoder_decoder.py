@@ -4,13 +4,12 @@ The decoder starts from its start token and the special tokens that the tokenize
 (BART's `<s>`). Neither these tokens nor EOS are scored.
 
 **Scores.** The encoder reads only the special tokens of an empty input; only the decoder sees the
-text. Empty inputs were rare in training: T5 filled gaps in texts, BART repaired damaged texts. So
-use scores to compare the two sentences of a pair, or models of one family. Don't compare an
-encoder-decoder with a causal model.
+text. Empty inputs were rare in training, so compare only the two sentences of a pair, or models of
+one family.
 
 **Continuations.** The encoder reads the prompt, and the decoder writes a text of its own, separated
-from the prompt by a space. Tokens are drawn from p(token | prompt, start, earlier tokens). Of the
-model's generation settings, only the start and end tokens are used.
+from the prompt by a space. Of the model's generation settings, only the start and end tokens are
+used.
 """
 
 from __future__ import annotations

@@ -18,9 +18,15 @@ from transformers.utils import find_adapter_config_file
 from transformers.utils.hub import cached_file
 
 from plumbline.eval_workers.models import devices
-from plumbline.eval_workers.models.local import loading
 from plumbline.eval_workers.models.local.adapter import Adapter, find_adapter, put_on
-from plumbline.eval_workers.models.local.source import Source, find_source
+from plumbline.eval_workers.models.local.source import (
+    Source,
+    find_source,
+    first_line,
+    load_part,
+    pinned,
+    silence,
+)
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
 from plumbline.warehouse.paths import json_object
@@ -74,16 +80,16 @@ def read_files(model: str, options: ModelOptions) -> Files:
     an impossible size.
     """
     adapter = find_adapter(options.adapter) if options.adapter is not None else None
-    loading.silence()
+    silence()
     source = find_source(model, options.revision)
     name = f"model {source.name}"
     if not source.is_local:
         # If the id is an adapter's, transformers would load its base too.
-        if loading.load(source, find_adapter_config_file) is not None:
+        if load_part(source, find_adapter_config_file) is not None:
             raise BadInput(name, "is an adapter", f"give --model BASE --adapter {source.name}")
-        source = loading.pinned(source, "config.json", name)
+        source = pinned(source, "config.json", name)
     _check_configuration(source)
-    config = loading.load(source, AutoConfig.from_pretrained)
+    config = load_part(source, AutoConfig.from_pretrained)
     for part in (config, config.get_text_config()):
         for key in ("_attn_implementation", "_experts_implementation"):
             chosen = getattr(part, key, None)
@@ -100,11 +106,11 @@ def _check_configuration(source: Source) -> None:
 
     Without this check, transformers would build all layers before it notices missing weights.
     """
-    name, path = f"model {source.name}", loading.load(source, cached_file, filename="config.json")
+    name, path = f"model {source.name}", load_part(source, cached_file, filename="config.json")
     try:
         parts = [json_object(Path(path))]
     except (OSError, ValueError) as e:
-        problem = f"can't be loaded: config.json: {loading.first_line(e)}"
+        problem = f"can't be loaded: config.json: {first_line(e)}"
         raise BadInput(name, problem) from e
     for part in parts:  # the loop appends nested configurations to the list
         for key, value in part.items():
@@ -174,13 +180,13 @@ def load_model(files: Files, options: ModelOptions) -> Any:
         settings["attn_implementation"] = attention
     if options.quantisation is not None:
         logging.getLogger("bitsandbytes").setLevel(logging.ERROR)  # else a line per layer and pass
-        nf4 = {"bnb_4bit_quant_type": "nf4", "bnb_4bit_compute_dtype": dtype}
-        how = {"int8": {"load_in_8bit": True}, "nf4": {"load_in_4bit": True, **nf4}}
-        settings["quantization_config"] = BitsAndBytesConfig(**how[options.quantisation])
+        settings["quantization_config"] = BitsAndBytesConfig(
+            load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_compute_dtype=dtype
+        )
     is_quantised = options.quantisation or saved_quantisation(files.config)
     if is_quantised:
         settings["device_map"] = {"": device}  # quantised weights can't be moved afterwards
-    model, info = loading.load(files.source, auto_class(files.kind).from_pretrained, **settings)
+    model, info = load_part(files.source, auto_class(files.kind).from_pretrained, **settings)
     check_complete(files.source, info)
     model = model if is_quantised else model.to(device)
     return (model if files.adapter is None else put_on(model, files.adapter)).eval()
@@ -219,20 +225,16 @@ def saved_quantisation(config: Any) -> str | None:
     return str(saved.get("quant_method") if isinstance(saved, dict) else saved.quant_method)
 
 
-def is_int8(config: Any, options: ModelOptions) -> bool:
-    """Return True if the weights are int8 of bitsandbytes, by the checkpoint or by the options."""
-    saved = getattr(config, "quantization_config", None)
-    by_file = isinstance(saved, dict) and saved.get("load_in_8bit") is True
-    return by_file or options.quantisation == "int8"
-
-
 def quantisation(name: str, config: Any, options: ModelOptions) -> str | None:
     """Return the quantisation for a score's identity, from the checkpoint or the options.
 
-    Raises ``UsageProblem`` if the checkpoint is quantised and the options quantise it again,
-    ``MissingComponent`` if bitsandbytes isn't installed.
+    Raises ``BadInput`` for a checkpoint in int8, ``UsageProblem`` if the checkpoint is quantised
+    and the options quantise it again, ``MissingComponent`` if bitsandbytes isn't installed.
     """
     saved, method = saved_quantisation(config), options.quantisation
+    if saved and "'load_in_8bit': True" in str(config.quantization_config):
+        problem = "was saved in int8, where a score depends on the other texts of the forward pass"
+        raise BadInput(f"model {name}", problem, "give the model as it was before")
     if method is None:
         return saved
     if saved is not None:

@@ -17,9 +17,9 @@ import torch
 import transformers
 from transformers import AutoTokenizer
 
-from plumbline.eval_workers.models.local import loading
 from plumbline.eval_workers.models.local.chat_template import load_conversation, rendered
 from plumbline.eval_workers.models.local.model_files import Files, Kind, quantisation, read_files
+from plumbline.eval_workers.models.local.source import first_line, load_part
 from plumbline.eval_workers.models.local.weights import Weights
 from plumbline.eval_workers.models.model_options import ModelOptions, refuse_options
 from plumbline.eval_workers.models.scoring_contract import (
@@ -70,7 +70,7 @@ class TextReader:
             problem += f" of the kind {self.files.kind}"
             fix = "what this kind can do, with --backend transformers, is in docs/models.md"
             raise BadInput(f"model {self.source.name}", problem, fix)
-        self.tokenizer = loading.load(self.source, AutoTokenizer.from_pretrained)
+        self.tokenizer = load_part(self.source, AutoTokenizer.from_pretrained)
         ids, tokens = self.tokenizer.all_special_ids, self.tokenizer.all_special_tokens
         self._special = dict(zip(ids, tokens, strict=True))
         self._frames: dict[str, _Frame] = {}
@@ -257,7 +257,7 @@ class TextReader:
             try:
                 return ids_of([text])[0]
             except Exception as e:  # tokenizers raise many types of exceptions
-                return f"the tokenizer can't encode it: {loading.first_line(e)}"
+                return f"the tokenizer can't encode it: {first_line(e)}"
 
         asked = [text or " " for text in texts]
         try:  # encoding all texts at once is several times as fast

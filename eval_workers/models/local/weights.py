@@ -10,7 +10,6 @@ from __future__ import annotations
 import itertools
 import sys
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import replace
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -20,7 +19,6 @@ from plumbline.eval_workers.models import devices
 from plumbline.eval_workers.models.local.drawing import Read, draw
 from plumbline.eval_workers.models.local.model_files import (
     Files,
-    is_int8,
     load_model,
     n_embedded,
     saved_quantisation,
@@ -75,11 +73,7 @@ class Weights:
     """
 
     def __init__(self, files: Files, options: ModelOptions, bos: int) -> None:
-        self.files, self.config, self.bos = files, files.config, bos
-        # int8 computes a column exactly if any text of the pass has an outlier in it. So each text
-        # gets a pass of its own; otherwise its score would depend on other texts.
-        alone = is_int8(files.config, options)
-        self.options = replace(options, batch_tokens=1) if alone else options
+        self.files, self.config, self.options, self.bos = files, files.config, options, bos
 
     @cached_property
     def model(self) -> Any:
@@ -114,8 +108,8 @@ class Weights:
     def takes_lanes(self) -> bool:
         """True if passes may run at the same time.
 
-        A single pass keeps a GPU busy. In some models a pass changes the state: int8 remembers
-        outlier columns, and length-dependent rotary positions change their frequencies.
+        A single pass keeps a GPU busy. Length-dependent rotary positions change their frequencies
+        during a pass.
         """
         is_quantised = self.options.quantisation or saved_quantisation(self.config)
         is_plain = not is_quantised and self.longest_in_tree > 0

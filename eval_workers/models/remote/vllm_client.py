@@ -15,7 +15,6 @@ import tempfile
 import weakref
 from collections.abc import Mapping
 from contextlib import suppress
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -50,16 +49,9 @@ def killed(what: str, event: str) -> Interrupted:
 
 
 def interpreter(environment: Mapping[str, str] = os.environ) -> Path:
-    """Return the Python that has vLLM.
+    """Return the Python that has vLLM: by ``PLUMBLINE_VLLM``, or as `make setup-vllm` installs it.
 
-    It is the one in ``PLUMBLINE_VLLM``, otherwise this Python, otherwise the one that
-    `make setup-vllm` installed. Raises ``MissingComponent`` if vLLM isn't found.
-
-    >>> interpreter({"PLUMBLINE_VLLM": "/nowhere"})
-    Traceback (most recent call last):
-    ...
-    plumbline.warehouse.errors.MissingComponent: PLUMBLINE_VLLM: no Python in /nowhere (name an \
-environment with vLLM)
+    Raises ``MissingComponent`` if it isn't found.
     """
     if named := environment.get(VARIABLE):
         path = Path(named) / "bin" / "python" if Path(named).is_dir() else Path(named)
@@ -67,8 +59,6 @@ environment with vLLM)
             problem, fix = f"no Python in {named}", "name an environment with vLLM"
             raise MissingComponent(VARIABLE, problem, fix)
         return path
-    if find_spec("vllm") is not None:
-        return Path(sys.executable)
     prepared = Path(sys.prefix).with_name(".venv-vllm") / "bin" / "python"
     if not prepared.is_file():
         raise MissingComponent("--backend vllm", "vLLM is not installed", INSTALL)

@@ -1,17 +1,13 @@
 """vLLM's side of ``vllm_backend``: a program that the Python with vLLM runs.
 
-The program imports nothing of Plumbline, because its environment has only vLLM and the packages
-that vLLM needs. A request is a line of JSON on standard input, ``[name, arguments]``. The answer is
-a line of JSON on the original standard output, ``{"found": ...}`` or ``{"error": ...}``. Before any
-request, a first line lists the installed versions. vLLM's own output goes to standard error, which
-is the log.
+The program imports nothing of Plumbline, because its environment has only vLLM. A request is a line
+of JSON on standard input, ``[name, arguments]``. The answer is a line of JSON on the original
+standard output, ``{"found": ...}`` or ``{"error": ...}``. The first line lists installed versions.
+vLLM's own output goes to standard error, which is the log. When standard input ends, the program
+and its workers end, so nothing outlives the command that started them.
 
-When standard input ends, the program and its workers end, even in the middle of work. So nothing
-outlives the command that started them.
-
-The engine runs in this process, so its errors are raised unchanged. Models run eagerly: CUDA graphs
-and compilation would speed up only generation, and need minutes and a compiler. Prefix caching is
-off, because vLLM has no log-probabilities for a cached prefix.
+Models run eagerly: compilation would speed up only generation, and need minutes and a compiler.
+Prefix caching is off, because vLLM has no log-probabilities for a cached prefix.
 """
 
 from __future__ import annotations
@@ -55,17 +51,18 @@ def versions() -> dict[str, str]:
 class VllmEngine:
     """vLLM with at most one model."""
 
-    def platform(self) -> dict[str, Any]:
-        """Return the kind of device that vLLM uses, ``cpu`` or ``cuda``, and how many it sees."""
-        import torch
+    def device(self) -> str:
+        """Return the kind of device that vLLM uses, ``cpu`` or ``cuda``."""
         import vllm.platforms
 
         self._is_cpu = bool(vllm.platforms.current_platform.is_cpu())
-        n_devices = 1 if self._is_cpu else torch.accelerator.device_count()
-        return {"device": "cpu" if self._is_cpu else "cuda", "n_devices": n_devices}
+        return "cpu" if self._is_cpu else "cuda"
 
-    def load(self, n_tokens: int, **arguments: Any) -> dict[str, Any]:
-        """Load a model. A pass has up to ``n_tokens`` tokens; ``arguments`` go to ``vllm.LLM``."""
+    def load(self, n_tokens: int, **arguments: Any) -> int:
+        """Load a model, and return the number of positions that fit in memory.
+
+        A pass has up to ``n_tokens`` tokens; ``arguments`` go to ``vllm.LLM``.
+        """
         import vllm
 
         self._n_tokens = n_tokens
@@ -84,7 +81,7 @@ class VllmEngine:
             disable_log_stats=True,
             **arguments,
         )
-        return {"n_positions": int(self._llm.model_config.max_model_len)}
+        return int(self._llm.model_config.max_model_len)
 
     def score(self, sequences: list[list[int]]) -> list[list[float]]:
         """Return log p, in nats, of each token after the first, which is BOS.

@@ -53,8 +53,9 @@ def _shard_row(path: Path, partials: Path | None) -> Row:
 class Count(CorpusName, CorpusOptions, Command):
     """Count words and their co-occurrences with target words.
 
-    Counts are exact with any --memory: a process that reaches it writes partial counts and empties
-    its tables. Shards are counted in parallel, one process per core, or on Spark with --master.
+    Counts are exact with any --memory-gb: a process that reaches it writes partial counts and
+    empties its tables. Shards are counted in parallel, one process per core, or on Spark with
+    --master.
 
     Reads JSON lines and Parquet on a disk or at s3://, gs://, az://, https:// and hf://datasets/
     (docs/corpora.md). After an interruption, run the same command again to resume: no finished
@@ -103,7 +104,7 @@ class Count(CorpusName, CorpusOptions, Command):
             yield planned("Spark", "counts", None, "", self.master or "as its settings say")
         else:
             n = n_processes([row["subject"] for row in left])
-            yield planned("this machine", "processes", n, "", f"up to {self.memory} of memory each")
+            yield planned("this machine", "processes", n, "", f"up to {self.memory_gb:g} GB each")
 
     def run(self, context: Context) -> Done:
         from plumbline.jobs.ingest.count_corpus import count_corpus
@@ -123,9 +124,8 @@ class Count(CorpusName, CorpusOptions, Command):
 class Associate(CorpusName, Command):
     """Compute PMI of every word with every target, and delta of every pair and list.
 
-    --targets adds another word list without reading the shards again. Its co-occurrences are
-    counted in the documents that `corpus count` kept, and stay in `pair_count` until the corpus is
-    counted again. If counting a new list is interrupted, it starts over.
+    --targets adds another word list to a corpus that was counted with --targets all, or whose
+    targets include the list's words. Nothing is counted again.
 
     Each list gets the mean of its pairs' deltas (contrast `gendered`) and their sum
     (`gendered-sum`: UnStereoEval, App. A, Eq. 4). --word-weights toxicity.csv adds
@@ -135,7 +135,7 @@ class Associate(CorpusName, Command):
     If deltas change, results made from them (MaxPMI of benchmarks, samples of seed words) are
     dropped; the command lists them and how to make them again. Adding a list drops none.
 
-    Example: plumbline corpus associate --corpus novels --targets names
+    Example: plumbline corpus associate --corpus novels
     """
 
     targets: Annotated[

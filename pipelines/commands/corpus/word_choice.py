@@ -86,8 +86,6 @@ class CorpusWords(CorpusName, ContrastOption, VocabularyOptions, Command):
     Example: plumbline corpus words --corpus pile --n 500 --seed 0 --exclude gendered
     """
 
-    without = ("min_score",)
-
     n: Annotated[int, Field(ge=0, le=10**9, description="Words in the sample; 0: all.")] = 500
     seed: Annotated[Seed, Field(description="Seed of the sample.")] = 0
     exclude: Annotated[
@@ -132,24 +130,21 @@ class CorpusWords(CorpusName, ContrastOption, VocabularyOptions, Command):
 
     def _sampled(self, store: Store, decided: list[str]) -> Done:
         from plumbline.jobs.counting.corpus_lookup import corpus_contrast
-        from plumbline.jobs.seed_words import sample as seeds
+        from plumbline.jobs.seed_words.sample import select_seed_words
 
-        done = seeds.select_seed_words(
-            *(store, self.corpus, self.n or None, self.seed, self.contrast),
-            exclude=[word for name in self.exclude for word in wordlists.load(name).targets],
-        )
         contrast = corpus_contrast(store, self.corpus, self.contrast)
-        words = seeds.sampled_words(store, self.corpus, contrast, self.seed)
-        outside = "" if done.n_outside is None else f" ({done.n_outside:,} others have one)"
+        exclude = [word for name in self.exclude for word in wordlists.load(name).targets]
+        drawn_from, words = select_seed_words(
+            store, self.corpus, self.n or None, self.seed, contrast, exclude
+        )
         return Done(
             rows=[{name: row[name] for name in _SHOWN} for row in words],
             most=_MOST,
             said=[
                 *decided,
-                f"Sampled {len(words):,} of {done.n_within:,} words whose delta is between "
-                f"{done.low_nats:.4f} and {done.high_nats:.4f} nats; {done.n_defined:,} candidates "
-                f"have a delta{outside}; "
-                f"{done.n_excluded:,} excluded, {done.n_rejected:,} rejected",
+                "Sampled {:,} of {n_within:,} words whose delta is between {low_nats:.4f} and "
+                "{high_nats:.4f} nats; {n_defined:,} candidates have a delta; {n_excluded:,} "
+                "excluded, {n_rejected:,} rejected".format(len(words), **drawn_from),
             ],
             next=f"{self.line('corpus words')} --accept w1,w2 --reject w3 --why TEXT",
             query="FROM seed_word WHERE corpus = $corpus AND contrast = $contrast AND seed = $seed "
@@ -158,13 +153,13 @@ class CorpusWords(CorpusName, ContrastOption, VocabularyOptions, Command):
         )
 
     def _vetted(self, context: Context) -> Done:
-        from plumbline.jobs.seed_words.sample import verdicts_on, vet
+        from plumbline.jobs.seed_words.sample import vet
 
-        verdicts = verdicts_on(self.accept, self.reject, self.why)
-        done = vet(context.store, self.corpus, verdicts, context.run_id)
+        given = self.accept, self.reject, self.why
+        done = vet(context.store, self.corpus, *given, context.run_id)
         counts = {f"n_{verdict}": done[verdict] for verdict in ("accepted", "rejected")}
         return Done(
-            rows=[{"corpus": self.corpus, "n_given": len(verdicts), **counts}],
+            rows=[{"corpus": self.corpus, "n_given": len(self.accept + self.reject), **counts}],
             next=self.line("corpus words"),
             **self.rows_of("seed_verdict", "word"),
         )

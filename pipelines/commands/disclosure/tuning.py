@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 from pydantic import Field
 
 from plumbline.eval_workers.disclosure import prompt_sets
 from plumbline.eval_workers.disclosure.word_probabilities import load_words
 from plumbline.eval_workers.models.model_options import OF_SCORES, ModelOptions
-from plumbline.eval_workers.training.training_options import (
-    TuneOptions,
-    published_base,
-    tuned_by,
-)
+from plumbline.eval_workers.training.training_options import TuneOptions, tuned_by
 from plumbline.pipelines.command.base import Command, Context, Done, Row
 from plumbline.pipelines.command.fields import DataOption, OutputDirectory
 from plumbline.pipelines.commands.disclosure.probing import Sets, import_missing
@@ -25,9 +22,6 @@ from plumbline.warehouse.errors import MissingComponent, UsageProblem
 from plumbline.warehouse.options import part
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.progress import progress
-
-if TYPE_CHECKING:
-    from plumbline.eval_workers.training.adapter_tuning import Tuned
 
 
 class Tune(TuneOptions, ModelOptions, DataOption, Command):
@@ -68,9 +62,9 @@ class Tune(TuneOptions, ModelOptions, DataOption, Command):
                 raise UsageProblem(option, problem, "name other sets")
 
     def base(self) -> ModelOptions:
-        """Return the options that load the base. Raises the errors of ``published_base``."""
+        """Return the options that load the base, which is in 4 bits as published (QLoRA)."""
         how = part(ModelOptions, self)
-        return published_base(how) if self.as_published else how
+        return replace(how, quantisation="nf4") if self.as_published else how
 
     def needed_sets(self) -> tuple[str, ...]:
         """Return every set that must be in the warehouse."""
@@ -93,11 +87,10 @@ class Tune(TuneOptions, ModelOptions, DataOption, Command):
     def run(self, context: Context) -> Done:
         whole = (*self.sets, *self.dev_sets) if self.as_published else ()
         import_missing(context, self.needed_sets(), self.data, whole)
-        tuned = context.stage(f"tune {self.name} for {self.model}", _tune, context, self)
-        row = tuned.row
+        row, reused = context.stage(f"tune {self.name} for {self.model}", _tune, context, self)
         return Done(
             rows=[{column: row[column] for column in _TUNING}],
-            said=list(_tuning(row, tuned)),
+            said=list(_tuning(row, reused)),
             files=(row["path"],),
             next=self._probe(row["path"]),
             query="FROM tuning WHERE tuning = $name",
@@ -111,8 +104,8 @@ class Tune(TuneOptions, ModelOptions, DataOption, Command):
         return shlex.join(["plumbline", *probe])
 
 
-def _tune(context: Context, command: Tune) -> Tuned:
-    """Tune the adapter."""
+def _tune(context: Context, command: Tune) -> tuple[dict[str, Any], bool]:
+    """Tune the adapter; return its row and whether it existed."""
     from plumbline.eval_workers.models.devices import release
     from plumbline.eval_workers.training.adapter_tuning import tune
 
@@ -140,9 +133,9 @@ _TUNING = (
 )
 
 
-def _tuning(row: Row, tuned: Tuned) -> Iterator[str]:
+def _tuning(row: Row, reused: bool) -> Iterator[str]:
     """Yield lines about the tuning and the test sets."""
-    yield f"{row['tuning']}: {tuned_by(row)}{', was there already' if tuned.reused else ''}"
+    yield f"{row['tuning']}: {tuned_by(row)}{', was there already' if reused else ''}"
     if row["chosen_step"] is not None:
         yield (
             f"  the adapter is that of step {row['chosen_step']:,}: its loss on "

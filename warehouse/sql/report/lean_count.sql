@@ -1,16 +1,12 @@
 -- grain: corpus x contrast, how many words lean clearly to either side
 -- n_all words have a lean; the others are of those that pages rank, over what `over` says.
--- n_one_sided are near one side only; n_chance is how many would look clear over co-occurrences if
--- no word leaned; n_corrected are clear with q below 5%.
+-- n_one_sided are near one side only; n_corrected are clear with q below 5%.
 SELECT
     corpus, contrast, count(*) AS n_all, count(*) FILTER (is_ranked) AS n_words,
     count(delta_nats_low) FILTER (is_ranked) AS n_known,
     count(*) FILTER (is_ranked AND delta_nats_low > 0) AS n_first,
     count(*) FILTER (is_ranked AND delta_nats_high < 0) AS n_second,
     count(*) FILTER (is_ranked AND least(n_pair_f, n_pair_m) = 0) AS n_one_sided,
-    coalesce(
-        sum(chance_clear ORDER BY word) FILTER (is_ranked AND delta_nats_low IS NOT NULL), 0
-    ) AS n_chance,
     count(*) FILTER (is_ranked AND q < 0.05) AS n_corrected,
     count(q) FILTER (is_ranked) AS n_tested,
     max(over) FILTER (is_ranked) AS over

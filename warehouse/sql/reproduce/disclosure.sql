@@ -52,7 +52,7 @@ continued AS (
 loaded AS (
     SELECT
         m.*, t.rank, t.alpha, t.dropout, t.learning_rate, t.batch_prompts, t.n_steps, t.max_tokens,
-        t.clip_norm, t.distance_smoothing, t.layers, t.n_prompts AS n_tuned_on, t.n_dev_prompts,
+        t.clip_norm, t.layers, t.n_prompts AS n_tuned_on, t.n_dev_prompts,
         array_to_string(list_sort(string_split(t.probe_sets, ', ')), ', ') AS tuned_on,
         array_to_string(list_sort(string_split(t.dev_sets, ', ')), ', ') AS dev_sets,
         CASE WHEN t.as_published THEN 'sums' WHEN t.tuning IS NOT NULL THEN 'means' END AS losses,
@@ -95,7 +95,7 @@ SELECT
     w.probe_set, w.n_prompts, c.n_empty, w.word_list, c.decoding, c.max_new_tokens,
     i.instruction, i.form, l.dtype, l.quantisation, l.backend, l.revision, l.adapter,
     l.tuned_on, l.n_tuned_on, l.dev_sets, l.n_dev_prompts, l.losses, l.clip_norm,
-    l.distance_smoothing, l.layers, l.rank, l.alpha, l.dropout, l.learning_rate, l.batch_prompts,
+    l.layers, l.rank, l.alpha, l.dropout, l.learning_rate, l.batch_prompts,
     l.n_steps, l.max_tokens
 FROM next_word AS w
 JOIN printed AS p USING (probe_set)

@@ -27,7 +27,6 @@ FROM (
         b.p IS NOT NULL AND (d.delta_nats IS NULL OR contains(contrast, '/')) AS is_exact,
         if(is_exact, b.sides_nats_low, delta_nats - z975() * delta_nats_se) AS delta_nats_low,
         if(is_exact, b.sides_nats_high, delta_nats + z975() * delta_nats_se) AS delta_nats_high,
-        b.p, b.q,
-        if(is_exact, b.chance_clear, 0.05) AS chance_clear
+        b.p, b.q
     FROM word_bound AS b FULL JOIN word_delta AS d USING (corpus, contrast, word)
 );

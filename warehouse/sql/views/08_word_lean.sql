@@ -10,7 +10,6 @@
 -- p, q          p-value of no lean; q is p corrected for all words of the contrast (Benjamini and
 --               Hochberg). Over co-occurrences p is the exact test of the two sides; over documents
 --               and sources, words that `why` didn't explain count as p = 1
--- chance_clear  probability that the interval excludes 0 if there is no lean
 -- is_ranked     pages rank the word: it's not in the contrast; not a `spanish_word` near `he`; and
 --               `why` explained it, if it explained all words of `lean_candidate`
 CREATE OR REPLACE VIEW word_lean AS
@@ -56,7 +55,6 @@ SELECT
     if(e.word IS NULL, c.lean_bound_nats, e.lean_bound_nats) AS lean_bound_nats,
     if(e.word IS NULL, c.p, e.p) AS p,
     if(e.word IS NULL, c.q, e.q) AS q,
-    if(e.word IS NULL, c.chance_clear, 0.05) AS chance_clear,
     coalesce(e.clusters || 's', 'co-occurrences') AS "over",
     c.is_other
     AND NOT (list_contains(string_split(contrast, '/'), 'he') AND word IN (FROM spanish_word))
