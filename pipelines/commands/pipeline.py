@@ -60,7 +60,7 @@ class Pipeline(PipelineOptions, Command):
     at_top = True
     without = (
         *("revision", "batch_tokens", "bos", "base_url", "concurrency", "adapter"),
-        *("tensor_parallel", "quantisation", "text_form", "pll", "chat", "per_token"),
+        *("tensor_parallel", "quantisation", "text_form", "per_token"),
     )
 
     def check(self) -> None:
