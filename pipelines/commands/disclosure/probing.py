@@ -90,7 +90,7 @@ def _side(leaning: float | None) -> str | None:
 
 
 def counts(one: Disclosed) -> Iterator[str]:
-    """Yield lines on a set and a model: how many prompts were measured, and words left out."""
+    """Yield a line on a set and a model: how many prompts were measured, now and in all."""
     probed, continued = one.probed, one.sampled
     yield (
         f"{probed.partition['probe_set']} by {probed.model}, key {probed.model_key}: "
