@@ -10,11 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pyarrow as pa
 
 from plumbline.eval_workers.models.model_options import pair_in_form
-from plumbline.eval_workers.models.scoring_contract import (
-    SAME_TOKENS,
-    TextScore,
-    texts_hash,
-)
+from plumbline.eval_workers.models.scoring_contract import SAME_TOKENS, TextScore, texts_hash
 from plumbline.eval_workers.scoring.model_step import ModelStep, run_on_model
 from plumbline.warehouse.errors import UsageProblem, did_you_mean
 from plumbline.warehouse.input.input_rows import rejected

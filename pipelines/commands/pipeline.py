@@ -196,6 +196,7 @@ class Parts:
                 doing = f"Writing a made-up text of {size} with known gender leans"
                 options: dict[str, object] = {"tokens": self.options.demo_tokens}
                 options |= {"seed": self.options.seed, "out": self.options.out / "corpora"}
+                options |= {"world": "straight"}  # as its name says
                 stages.append(Stage(doing, partial(self._do, "corpus demo", name, **options)))
             doing = "Counting which words stand near she and near he"
             n_shards = len(expand_shards(corpus.patterns)) if corpus.patterns else 0
