@@ -21,8 +21,6 @@ from plumbline.warehouse.storage.opening import OpenWarehouse
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.progress import progress
 
-#: Tables that ``measure`` writes.
-WRITTEN = ("metric_value", "model_rank", "benchmark_power", "control")
 #: Query that computes the value and interval of a metric that has one row per pair.
 _OF_PAIRS = "FROM metric_of_pairs('pair')"
 
@@ -130,11 +128,7 @@ def _with_p(rows: pa.Table) -> pa.Table:
 
 
 @progress("measure")
-def measure(
-    store: Store,
-    run_id: str,
-    options: MeasureOptions | None = None,
-) -> pa.Table:
+def measure(store: Store, run_id: str, options: MeasureOptions | None = None) -> pa.Table:
     """Compute every metric, replace the rows of ``metric_value``, and return the new rows.
 
     Also replaces the rows of `model_rank`, `benchmark_power` and, if an n-gram model has scores,
