@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import mmap
+import tempfile
+from collections.abc import Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice, repeat
 from pathlib import Path
@@ -15,14 +17,16 @@ from plumbline.jobs.kernel.corpus_options import CorpusOptions
 from plumbline.jobs.kernel.counter import Counter, ShardCounts, Spill
 from plumbline.jobs.kernel.memory import SLACK, Limits
 from plumbline.jobs.kernel.tokens.tokenizer import Targets
-from plumbline.warehouse.errors import BadInput
+from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.input.remote_files import ByteStream
 from plumbline.warehouse.input.shards import column_values, is_parquet, text_column
 
 #: Bytes per block. It is large, since decompressing and counting evict each other's cached data.
 _BLOCK = 1 << 23
-#: Bytes of the longest line that is counted.
-LONGEST_LINE = 1 << 28
+#: A line goes through a temporary file, not memory, once more bytes are read without its end.
+LONG_LINE = 1 << 25
+
+Block = tuple[NDArray[np.uint8], int]
 
 #: The counter of the last shard, kept because allocating fresh memory is slow.
 _spare: dict[tuple[Targets, CorpusOptions, Limits | None], Counter] = {}
@@ -43,9 +47,8 @@ def count_shard(
         read_ahead: decompress JSON lines in another thread, which needs a core.
 
     Raises:
-        BadInput: the shard is truncated, damaged, unreadable, has a line longer than
-            ``LONGEST_LINE``, or (Parquet) no text column. A shard is counted completely or not at
-            all.
+        BadInput: the shard is truncated, damaged, unreadable or (Parquet) has no text column.
+            A shard is counted completely or not at all.
 
     >>> import tempfile
     >>> from plumbline.warehouse.input.shards import write_jsonl_zst
@@ -97,29 +100,38 @@ def _decoded(name: bytes | None) -> str | None:
         return None
 
 
-def line_blocks(path: Path, read_ahead: bool = False) -> Iterator[tuple[NDArray[np.uint8], int]]:
+def line_blocks(
+    path: Path, long_line: int = LONG_LINE, read_ahead: bool = False
+) -> Iterator[Block]:
     """Yield blocks of whole lines: a buffer, which the next block reuses, and the end of its lines.
 
-    At least SLACK bytes follow the lines. With ``read_ahead``, a thread (on its own core) reads the
-    next block while the caller uses this one.
+    At least SLACK bytes follow the lines. A line that is longer than ``long_line`` and the rest of
+    its block is a block of its own, mapped from a temporary file to save memory. With
+    ``read_ahead``, a thread (on its own core) reads the next block while the caller uses this one.
 
-    Raises ``BadInput`` as the stream does, and for a line that is longer than ``LONGEST_LINE``.
+    Raises ``BadInput`` as the stream does, ``UsageProblem`` if the temporary file can't be written.
     """
+    block = min(_BLOCK, long_line)
     with ByteStream(path) as opened, ThreadPoolExecutor(1) as reader:
-        stream = _ReadAhead(opened, _BLOCK, reader) if read_ahead else opened
+        stream = _ReadAhead(opened, block, reader) if read_ahead else opened
         buf, n_kept = np.empty(2 * _BLOCK + SLACK, np.uint8), 0
-        while n := stream.readinto(buf[n_kept : n_kept + _BLOCK]):
+        while n := stream.readinto(buf[n_kept : n_kept + block]):
             end = n_kept + n
             cut = _last_newline(buf, n_kept, end)
             if cut:
                 yield buf, cut
                 buf[: end - cut] = buf[cut:end].copy()
             n_kept = end - cut
-            if n_kept > LONGEST_LINE:
-                problem = f"has a line of more than {LONGEST_LINE >> 20} MB"
-                raise BadInput(str(path), problem, "cut the document into shorter ones")
-            if n_kept + _BLOCK + SLACK > buf.size:
-                buf = np.concatenate([buf[:n_kept], np.empty(n_kept + _BLOCK + SLACK, np.uint8)])
+            if n_kept > long_line:
+                rest = yield from _long_line(stream, buf, n_kept, block)
+                n_kept = len(rest)
+                buf[:n_kept] = np.frombuffer(rest, np.uint8)
+                if cut := _last_newline(buf, 0, n_kept):
+                    yield buf, cut
+                    buf[: n_kept - cut] = buf[cut:n_kept].copy()
+                    n_kept -= cut
+            elif n_kept + block + SLACK > buf.size:
+                buf = np.concatenate([buf[:n_kept], np.empty(n_kept + block + SLACK, np.uint8)])
         if n_kept:
             yield buf, n_kept
 
@@ -138,6 +150,29 @@ class _ReadAhead:
             buffer[:n] = self._ahead[:n]
             self._read = self._reader.submit(self._stream.readinto, self._ahead)
         return n
+
+
+def _long_line(
+    stream: _ReadAhead | ByteStream, buf: NDArray[np.uint8], n_kept: int, block: int
+) -> Generator[Block, None, bytes]:
+    """Yield the line that starts with buf[:n_kept] as a block. Return what was read after it."""
+    size, newline, rest, part = 0, b"", b"", buf[:n_kept].tobytes()
+    with tempfile.TemporaryFile(prefix="plumbline-line-") as file:
+        try:
+            while part and not newline:
+                line, newline, rest = part.partition(b"\n")
+                size += file.write(line)
+                part = b"" if newline else buf[: stream.readinto(buf[:block])].tobytes()
+            file.write(bytes(SLACK))
+            file.flush()
+        except OSError as e:
+            problem = f"a line of more than {size:,} bytes does not fit: {e.strerror}"
+            fix = "set TMPDIR to a directory with more room"
+            raise UsageProblem(f"directory {tempfile.gettempdir()}", problem, fix) from e
+        # Writable like the other blocks, but the file does not change.
+        mapped = mmap.mmap(file.fileno(), size + SLACK, access=mmap.ACCESS_COPY)
+        yield np.frombuffer(mapped, np.uint8), size
+    return rest
 
 
 def _last_newline(buf: NDArray[np.uint8], start: int, end: int) -> int:
