@@ -201,8 +201,8 @@ def _pipeline(
     config: str, corpus: str = "", benchmarks: Names = None, model: str = "", out: str = ""
 ) -> Pipeline:
     """Return the pipeline for a flow's parameters and this worker's settings, or raise."""
-    given = _given({"corpus": corpus, "benchmarks": benchmarks, "model": model, "out": out})
-    given |= {"config": config} | ({"models": ""} if model else {})
+    given: dict[str, Any] = {"corpus": corpus, "benchmarks": benchmarks, "model": model}
+    given = _given({**given, "out": out, "config": config}) | ({"models": ""} if model else {})
     pipeline = made(Pipeline, given, here(Pipeline, config))
     pipeline.check_inputs()
     return pipeline

@@ -88,7 +88,7 @@ class PipelinePlan:
         offline: the benchmark that our own grammar writes around words of the corpus; empty: none.
         probe_set: the prompts that FairPair continues; empty: none.
         disclosure: the sets of prompts that disclosure is measured on.
-        fairpair: FairPair's options; the settings of `fairpair run` override them.
+        fairpair: FairPair's options; they override the settings of `fairpair run`.
     """
 
     corpus: CorpusPlan | None

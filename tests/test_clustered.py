@@ -155,8 +155,10 @@ def test_columns_of_own_pairs_can_say_what_is_alike(store: Store, tmp_path: Path
         "sentence_a,sentence_b,job_1,job_2\n"
         "She met him.,He met her.,nurse,clerk\nShe left.,He left.,clerk,nurse\n"
     )
-    columns = ("cluster=job_1", "cluster_2=job_2")
-    import_benchmark(store, "mine", source, "r", ImportOptions(columns=columns))
+    recipe = tmp_path / "mine.toml"
+    columns = 'cluster = "job_1"\ncluster_2 = "job_2"\n'
+    recipe.write_text(f'about = "mine"\nsource = "here"\n[columns]\n{columns}')
+    import_benchmark(store, "mine", source, "r", ImportOptions(recipe=str(recipe)))
     assert set(clusters(store).values()) == {
         ("job: nurse", "job: clerk"),
         ("job: clerk", "job: nurse"),

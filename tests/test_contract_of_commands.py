@@ -124,7 +124,7 @@ def test_a_wrong_value_is_one_line(
         for value in wrong(one) if not one.on.positional else ():
             assert main([*words, one.option, value]) == 2, (one.option, value)
             (line,) = capsys.readouterr().err.strip().splitlines()
-            assert one.option in line or f"{one.name} = " in line, line
+            assert one.option in line or line.startswith(f"error: {one.name} "), line
     assert main([*words, "--no-such-option"]) == 2
     (line,) = capsys.readouterr().err.strip().splitlines()
     assert "--no-such-option" in line

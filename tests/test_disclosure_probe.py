@@ -161,3 +161,8 @@ def test_what_contradicts_itself_is_refused(
         _probe(store, model, list_file(tmp_path / "mine.toml", [("her", "him")]))
     with pytest.raises(BadInput, match="'her' on both sides"):
         _probe(store, model, list_file(tmp_path / "both.toml", [("she", "her"), ("her", "him")]))
+    male_first = Path(list_file(tmp_path / "male.toml", [("he", "she")]))
+    text = male_first.read_text().replace('"female", "male"', '"male", "female"')
+    male_first.write_text(text)
+    with pytest.raises(BadInput, match="the first words of pairs have to be female"):
+        _probe(store, model, str(male_first))

@@ -46,7 +46,6 @@ CORE_COMMANDS = [
     (["runs"], "corpus count"),
     (["warehouse", "check"], ""),
     (["warehouse", "compact"], ""),
-    (["doctor", "--settings", "pipeline"], "corpus"),
     (["pipeline", "--help"], "plumbline pipeline"),
 ]
 #: What needs more: status 4 and the line that installs it.

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from difflib import SequenceMatcher
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 import torch
@@ -19,7 +18,7 @@ from plumbline.eval_workers.models import open_backend
 from plumbline.eval_workers.models.local.causal_model import CausalModel
 from plumbline.eval_workers.models.local.encoder_decoder import EncoderDecoderModel
 from plumbline.eval_workers.models.local.masked import MaskedModel
-from plumbline.eval_workers.models.model_options import ModelOptions, Pll
+from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.sampling_contract import Sample, SamplingOptions
 from plumbline.eval_workers.models.scoring_contract import SAME_TOKENS
 from plumbline.eval_workers.pairs.benchmarks import Parsed
@@ -35,44 +34,31 @@ TOLERANCE = 3e-4
 #: Tokens that the decoder reads before a text: the start token, and BART's `<s>`.
 LED = {"t5": [0], "bart": [2, 0]}
 TEXTS = [*SENTENCES[:5], SENTENCES[8]]
-PAIRS = [*zip(SENTENCES[:6:2], SENTENCES[1:6:2], strict=True)]
 
 
 def _opened(path: Path, **options: Any) -> Any:
     return open_backend(str(path), ModelOptions(**options))
 
 
-@pytest.mark.parametrize("pll", ["within-word-l2r", "original"])
 @pytest.mark.parametrize("name", MASKED)
 def test_pseudo_log_likelihoods_are_those_of_one_mask_at_a_time(
-    saved: dict[str, Path], name: str, pll: str
+    saved: dict[str, Path], name: str
 ) -> None:
-    expected = pll_one_by_one(saved[name], TEXTS, by_word=pll == "within-word-l2r")
+    expected = pll_one_by_one(saved[name], TEXTS)
     assert len({round(sum(values), 2) for values in expected}) == len(TEXTS)
     for batch_tokens in (1, 100):
         how = ("transformers", str(saved[name]), TEXTS, TOLERANCE)
-        scores = check_backend(*how, batch_tokens=batch_tokens, pll=pll)
+        scores = check_backend(*how, batch_tokens=batch_tokens)
         for score, values in zip(scores, expected, strict=True):
             assert score.token_logprobs_nats == pytest.approx(values, abs=TOLERANCE)
             assert score.logprob_nats == math.fsum(score.token_logprobs_nats)
-    backend = _opened(saved[name], pll=pll)
+    backend = _opened(saved[name])
     assert isinstance(backend, MaskedModel)
-    assert backend.identity.measure == f"PLL {pll}"
+    assert backend.identity.measure == "PLL within-word-l2r"
 
 
-@pytest.mark.parametrize("name", MASKED)
-def test_crows_pairs_scores_what_both_sentences_hold(saved: dict[str, Path], name: str) -> None:
-    both = [*PAIRS, *((b, a) for a, b in PAIRS)]
-    whole = _opened(saved[name], pll="crows-pairs", batch_tokens=100).score_beside(both)
-    for (one, other), score in zip(both, whole, strict=True):
-        expected = crows_pairs_one_by_one(saved[name], one, other)
-        assert score.token_logprobs_nats == pytest.approx(expected, abs=TOLERANCE)
-        assert score.n_tokens == len(expected)
-
-
-@pytest.mark.parametrize("pll", get_args(Pll))
-def test_a_pair_whose_sentences_are_the_same_tokens_is_rejected_by_every_measure(
-    saved: dict[str, Path], store: Store, pll: Pll
+def test_a_pair_whose_sentences_are_the_same_tokens_is_rejected(
+    saved: dict[str, Path], store: Store
 ) -> None:
     """BERT's tokenizer drops case: a model can't prefer either sentence, which is no neutrality."""
     parsed = Parsed("demo")
@@ -82,7 +68,7 @@ def test_a_pair_whose_sentences_are_the_same_tokens_is_rejected_by_every_measure
     rows = [{"benchmark": "demo", **pair} for pair in parsed.pairs]
     rows[0] |= {"sentence_a": "The Nurse drank tea.", "sentence_b": "The nurse drank tea."}
     store.publish("benchmark_pair", rows, unit="demo", run_id="r")
-    (done,) = score_benchmarks(store, str(saved["bert"]), ["demo"], ModelOptions(pll=pll), "r")
+    (done,) = score_benchmarks(store, str(saved["bert"]), ["demo"], ModelOptions(), "r")
     assert (done.n_wanted, done.n_done, done.n_rejected) == (2, 1, 1)
     (row,) = store.read("reject").to_pylist()
     assert "pair 0" in row["reason"] and row["reason"].endswith(SAME_TOKENS)
@@ -120,9 +106,6 @@ def test_what_a_masked_model_cannot_score_is_a_problem(saved: dict[str, Path]) -
     roberta = _opened(saved["roberta"])  # two more positions are lost to the padding token's
     assert roberta.score(["x" * 60])[0].problem is None
     assert "context of 60" in roberta.score(["x" * 61])[0].problem
-    beside = _opened(saved["bert"], pll="crows-pairs").score_beside
-    nothing, empty = beside([("She", "they drank"), ("She", "")])
-    assert "shares no token" in nothing.problem and "beside it: the text is empty" in empty.problem
 
 
 def test_options_of_other_kinds_are_refused_in_a_line(saved: dict[str, Path]) -> None:
@@ -134,8 +117,6 @@ def test_options_of_other_kinds_are_refused_in_a_line(saved: dict[str, Path]) ->
 
     assert "read from left to right" in refused("bert", bos="[CLS]")
     assert "no such option for masked models" in refused("bert", quantisation="nf4")
-    assert "no such option for encoder-decoder models" in refused("t5", pll="original")
-    assert "a score of a pair" in refused("bert", pll="crows-pairs")
     with pytest.raises(BadInput, match=r"not a causal .* encoder-decoder \(.*--backend trans"):
         CausalModel(str(saved["t5"]), ModelOptions())  # as any backend of causal models
     start = _opened(saved["t5"], bos="</s>").identity
@@ -218,11 +199,11 @@ def test_a_tokenizer_to_be_converted_names_what_converts_it(tmp_path: Path) -> N
         _opened(path)
 
 
-def pll_one_by_one(directory: Path, texts: list[str], *, by_word: bool) -> list[list[float]]:
+def pll_one_by_one(directory: Path, texts: list[str]) -> list[list[float]]:
     """log p (nats) of each token, each with a pass of its own: transformers' way, in float64.
 
-    ``by_word``: later tokens of the same word are masked too; words by the pieces of the text that
-    the tokenizer's own splitting gives, looked up by each token's characters.
+    Later tokens of the same word are masked too; words by the pieces of the text that the
+    tokenizer's own splitting gives, looked up by each token's characters.
     """
     model, tokenizer = _loaded(directory, transformers.AutoModelForMaskedLM)
     found = []
@@ -237,27 +218,11 @@ def pll_one_by_one(directory: Path, texts: list[str], *, by_word: bool) -> list[
         for place in places:
             masked = list(ids)
             same = [j for j in places if j > place and words[j] == words[place]]
-            for j in [place, *(same if by_word else [])]:
+            for j in [place, *same]:
                 masked[j] = tokenizer.mask_token_id
             values.append(_predicted(model, masked, place, ids[place]))
         found.append(values)
     return found
-
-
-def crows_pairs_one_by_one(directory: Path, one: str, other: str) -> list[float]:
-    """log p (nats) of the tokens of one text that are in equal blocks of both, special ones too."""
-    model, tokenizer = _loaded(directory, transformers.AutoModelForMaskedLM)
-    ids, others = tokenizer(one)["input_ids"], tokenizer(other)["input_ids"]
-    first, second = sorted((ids, others))  # both are scored on the same tokens
-    blocks = SequenceMatcher(None, list(map(str, first)), list(map(str, second))).get_opcodes()
-    spans = [(a, b) if ids == first else (c, d) for tag, a, b, c, d in blocks if tag == "equal"]
-    equal = [j for a, b in spans for j in range(a, b)]
-    values = []
-    for place in equal[1:-1]:  # not the special tokens at both ends
-        masked = list(ids)
-        masked[place] = tokenizer.mask_token_id
-        values.append(_predicted(model, masked, place, ids[place]))
-    return values
 
 
 def written_one_by_one(directory: Path, text: str, led: list[int]) -> list[float]:

@@ -8,9 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from plumbline.eval_workers.scoring.measure import WRITTEN
-from plumbline.pipelines.command.base import execute_on
-from plumbline.pipelines.commands.measure import Measure
 from plumbline.pipelines.report import facts as room
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.front import front, headline, headline_pd
@@ -19,7 +16,6 @@ from plumbline.pipelines.report.write import write_report
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import lock
 from plumbline.warehouse.storage.store import Store
-from tests.conftest import copied
 from tests.metric_rows import corpus_row, fill, pair, score, scored_by, shard_row
 from tests.page_queries import check_page
 from tests.test_report import Page, build_world
@@ -113,26 +109,3 @@ def test_what_names_nothing_lists_what_there_is(store: Store, option: str) -> No
     assert f"--{option} age: " in str(raised.value)
     assert there.get(option, "text-straight") in str(raised.value)
     assert "\n" not in str(raised.value)
-
-
-def test_measure_of_one_benchmark_leaves_others_as_they_were(store: Store, tmp_path: Path) -> None:
-    """And what it computes is what measuring everything computes."""
-    made = copied(store, tmp_path)
-
-    def figures(benchmark: str) -> list[dict[str, object]]:
-        found = [made.read(name, benchmark=benchmark).to_pylist() for name in WRITTEN]
-        return [row for rows in found for row in rows]
-
-    before = {name: figures(name) for name in ("dutch", "ages")}
-    assert all(before.values())
-    done = execute_on(made, Measure(benchmark=("ag*",)))
-    assert {row["benchmark"] for row in done.rows} == {"ages (old/young)"}
-    assert figures("dutch") == before["dutch"]
-    again = figures("ages")
-    runs = {row.pop("run_id") for row in again}
-    assert runs.isdisjoint({row.pop("run_id") for row in before["ages"]})
-    assert again == before["ages"]
-    with pytest.raises(UsageProblem, match=r"leaves others at epsilon 0\.5"):
-        execute_on(made, Measure(benchmark=("ages",), epsilon=0.1))
-    with pytest.raises(UsageProblem, match="did you mean ages"):
-        execute_on(made, Measure(benchmark=("age",)))

@@ -160,6 +160,35 @@ def test_models_are_loaded_as_the_settings_and_their_list_say(tmp_path: Path) ->
         plan(model="gpt2", models=str(listed))
 
 
+def test_models_of_a_config_file_replace_those_of_the_settings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also if a variable names the file."""
+    monkeypatch.chdir(tmp_path)
+    one, several = 'model = "a/b"\n', '[[model]]\nid = "c/d"\n'
+    for usual, stronger, location in ((one, several, "c/d"), (several, one, "a/b")):
+        Path("plumbline.toml").write_text(usual)
+        Path("my.toml").write_text(stronger)
+        for config, environment in ((Path("my.toml"), {}), (None, {"PLUMBLINE_CONFIG": "my.toml"})):
+            (model,) = make_plan(load(config, {}, environment)[0]).models
+            assert model.location == location
+
+
+def test_the_pipeline_writes_the_straight_world(tmp_path: Path) -> None:
+    """Whatever the settings of `corpus demo` say: the corpus has its name."""
+    file = tmp_path / "own.toml"
+    file.write_text('[corpus.demo]\nworld = "swapped"\n')
+    commands: list[Command] = []
+
+    def run(name: str, store: Store, command: Command) -> Done:
+        commands.append(command)
+        return Done()
+
+    options = {"warehouse": tmp_path / "w", "config": str(file), "out": tmp_path / "out"}
+    Parts(made(Pipeline, options), Store.open(tmp_path / "w"), run).corpus()[0].work()
+    assert [vars(command)["world"] for command in commands] == ["straight"]
+
+
 def test_fairpair_of_a_pipeline_takes_its_own_settings(tmp_path: Path) -> None:
     """But not on the closed world, whose plan says n = 50; the seed is the pipeline's."""
     file = tmp_path / "own.toml"

@@ -29,7 +29,7 @@ from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.input.input_rows import rejected
 from plumbline.warehouse.steps.step import Chunk, ComputedStep, NewRows, Row, State, state_of
 from plumbline.warehouse.storage.store import Store
-from plumbline.warehouse.wordlists import LISTS, WordList, WordPair, load
+from plumbline.warehouse.wordlists import GENDERS, LISTS, WordList, WordPair, load
 
 if TYPE_CHECKING:
     from plumbline.eval_workers.models.model_options import ModelOptions
@@ -280,11 +280,15 @@ class ProbeStep(ModelStep):
 def load_words(store: Store | None, name: str) -> WordList:
     """Load a list as ``word_list`` does; ``store`` is ``None`` if there is no warehouse yet.
 
-    Raises ``BadInput`` for a list that has no pairs or has a word on both sides, ``UsageProblem``
-    if its name stands for other words in this warehouse, and what ``word_list`` raises.
+    Raises ``BadInput`` for a list that has no pairs, has a word on both sides or puts male words
+    first, ``UsageProblem`` if its name stands for other words in this warehouse, and what
+    ``word_list`` raises.
     """
     words = word_list(name)
     words_of(words.pairs, f"word list {words.name}")
+    if words.groups == GENDERS[::-1]:
+        problem = "names its groups male and female, but the first words of pairs have to be female"
+        raise BadInput(f"word list {words.name}", problem, "exchange a and b, and the groups")
     rows = store.read("attribute_pair", word_list=words.name).to_pylist() if store else []
     pairs = {(pair.a, pair.b) for pair in words.pairs}
     if rows and {(row["female"], row["male"]) for row in rows} != pairs:

@@ -15,9 +15,8 @@ Dtype = Literal["float32", "bfloat16", "float16"]
 Device = Literal["auto", "cpu", "cuda"]
 Quantisation = Literal["nf4"]
 TextForm = Literal["written", "released"]
-Pll = Literal["within-word-l2r", "original", "crows-pairs"]
 #: Options that apply only when whole sentences are scored.
-OF_SCORES = ("text_form", "per_token", "pll", "chat")
+OF_SCORES = ("text_form", "per_token")
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -25,8 +24,7 @@ class ModelOptions:
     """Options for loading and running a model.
 
     A change to any field can change a score, except ``batch_tokens``, ``tensor_parallel``,
-    ``device``, ``base_url``, ``concurrency`` and ``per_token``. For ``text_form`` see
-    ``in_form``, for ``pll`` see ``local.masked``, for ``chat`` see ``local.chat_template``.
+    ``device``, ``base_url``, ``concurrency`` and ``per_token``. For ``text_form`` see ``in_form``.
     """
 
     revision: Annotated[str | None, Field(description="Hub revision: branch, tag or commit.")] = (
@@ -64,13 +62,6 @@ class ModelOptions:
         TextForm,
         Field(description="released: no double quotes, only the first letter capitalised."),
     ] = "written"
-    pll: Annotated[
-        Pll,
-        Field(description="Masked models: which tokens are masked together (docs/models.md)."),
-    ] = "within-word-l2r"
-    chat: Annotated[
-        str | None, Field(description="Score sentences as chat answers: default, or a TOML file.")
-    ] = None
     per_token: Annotated[bool, Field(description="Keep the log-probability of every token.")] = (
         False
     )

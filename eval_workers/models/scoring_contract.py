@@ -36,7 +36,7 @@ def texts_hash(texts: Sequence[str]) -> str:
 #: A text as the model sees it: its token ids, without BOS.
 Tokens = tuple[int, ...]
 
-#: The measure of a causal model outside a chat, and of old rows that have no measure.
+#: The measure of a causal model, and of old rows that have no measure.
 LOG_LIKELIHOOD = "log-likelihood"
 #: The measure of an encoder-decoder.
 GIVEN_EMPTY = "log-likelihood given an empty input"
@@ -57,14 +57,13 @@ class Identity:
     adapter: str | None = None
     text_form: str = "written"
     measure: str = LOG_LIKELIHOOD
-    conversation: str | None = None
     step: int | None = None
 
     @property
     def key(self) -> str:
         """Hash of all fields except ``step`` (16 hex digits); it is unique to an identity.
 
-        Fields that were added later are left out at their default, so old keys don't change.
+        The default measure is left out, so that keys from before there were others don't change.
 
         >>> one = Identity("m", "r1", "transformers", "5", "float32", "tokenizer.bos_token", 0)
         >>> two = Identity("m", "r2", "transformers", "5", "float32", "tokenizer.bos_token", 0)
@@ -73,9 +72,8 @@ class Identity:
         """
         fields = asdict(self)
         del fields["step"]  # part of the revision
-        for name, default in (("measure", LOG_LIKELIHOOD), ("conversation", None)):
-            if fields[name] == default:
-                del fields[name]
+        if self.measure == LOG_LIKELIHOOD:
+            del fields["measure"]
         return short_hash(fields)
 
 

@@ -22,7 +22,7 @@ from plumbline.warehouse.errors import UsageProblem
 #: Recorded as the revision or dtype if only the server knows it.
 _AS_SERVED = "as served"
 _OF_LOADED_MODELS = (
-    *("dtype", "adapter", "quantisation", "tensor_parallel", "pll", "chat"),
+    *("dtype", "adapter", "quantisation", "tensor_parallel"),
     "per_token",  # a server's tokens have no numbers
 )
 

@@ -40,7 +40,7 @@ class VllmBackend(CausalModel):
     ``Interrupted`` if the engine's process is killed.
     """
 
-    supports = frozenset({"chat", "tensor_parallel"})
+    supports = frozenset({"tensor_parallel"})
 
     def __init__(self, model: str, options: ModelOptions) -> None:
         self._engine = RemoteEngine(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -134,12 +134,11 @@ def measure(
     store: Store,
     run_id: str,
     options: MeasureOptions | None = None,
-    benchmarks: Collection[str] = (),
 ) -> pa.Table:
     """Compute every metric, replace the rows of ``metric_value``, and return the new rows.
 
     Also replaces the rows of `model_rank`, `benchmark_power` and, if an n-gram model has scores,
-    `control`. If ``benchmarks`` is given, only these are measured and replaced, with all models.
+    `control`.
     """
     from plumbline.eval_workers.scoring.statistics.controls import effects_of_all
     from plumbline.eval_workers.scoring.statistics.power import powers
@@ -147,14 +146,11 @@ def measure(
     from plumbline.eval_workers.scoring.statistics.scored_pairs import scored
 
     options = options or MeasureOptions()
-    pinned = store.pinned()
-    warehouse = pinned.of_benchmarks(benchmarks) if benchmarks else pinned
+    warehouse = store.pinned()
     rows = compute(warehouse, options, run_id)
-    if benchmarks:
-        rows = rows.filter(pc.is_in(rows["benchmark"], pa.array(sorted(benchmarks))))
     scored_pairs = list(scored(warehouse, options.epsilon))
     # Cheaper than queries that find nothing to join.
-    has_ngrams = "ngram" in pinned.read("model")["backend"].to_pylist()
+    has_ngrams = "ngram" in warehouse.read("model")["backend"].to_pylist()
     others = {
         "model_rank": model_ranks(scored_pairs, options.epsilon),
         "benchmark_power": powers(scored_pairs),

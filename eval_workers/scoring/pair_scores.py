@@ -10,11 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pyarrow as pa
 
 from plumbline.eval_workers.models.model_options import pair_in_form
-from plumbline.eval_workers.models.scoring_contract import (
-    SAME_TOKENS,
-    TextScore,
-    texts_hash,
-)
+from plumbline.eval_workers.models.scoring_contract import SAME_TOKENS, TextScore, texts_hash
 from plumbline.eval_workers.scoring.model_step import ModelStep, run_on_model
 from plumbline.warehouse.errors import UsageProblem, did_you_mean
 from plumbline.warehouse.input.input_rows import rejected
@@ -39,11 +35,8 @@ if TYPE_CHECKING:
 #: a minute or two with a billion. Its overhead (claim, file, last pass not full) is milliseconds.
 CHUNK_TEXTS = 512
 SIDES = ("sentence_a", "sentence_b")
-_OTHER = {SIDES[0]: SIDES[1], SIDES[1]: SIDES[0]}
 _TOKENS, _PAIR = "token_logprob", ["pair_id", "text_id"]
 _Pair = TypeVar("_Pair", bound=Mapping[str, Any])
-#: What is scored: a sentence, or a sentence together with the other sentence of its pair.
-Item = str | tuple[str, str]
 
 
 def score_benchmarks(
@@ -63,7 +56,7 @@ def score_benchmarks(
     aren't stored. Raises ``UsageProblem`` for a benchmark that is not in the warehouse, and what
     ``run_on_model`` raises.
     """
-    steps = [PairScores.of(name, options, limit) for name in dict.fromkeys(benchmarks)]
+    steps = [PairScores(name, options.per_token, limit) for name in dict.fromkeys(benchmarks)]
     return run_on_model(store, model, options, steps, run_id)
 
 
@@ -84,7 +77,12 @@ def text_id(pair: Row) -> str:
     >>> text_id(pair) == text_id({**pair, "sentence_b": "He ran!"})
     False
     """
-    return texts_hash([pair[side] for side in SIDES])
+    return texts_hash(texts_of(pair))
+
+
+def texts_of(pair: Row) -> list[str]:
+    """Return both sentences of a pair."""
+    return [pair[side] for side in SIDES]
 
 
 def drawn(pairs: Iterable[_Pair], n: int | None) -> list[_Pair]:
@@ -100,16 +98,14 @@ def drawn(pairs: Iterable[_Pair], n: int | None) -> list[_Pair]:
 class PairScores(ModelStep):
     """The step that scores a benchmark's pairs; ``per_token`` also stores log p of each token.
 
-    ``given_other`` scores a sentence given the other sentence of its pair (`crows-pairs`). If a
-    pair's sentences have changed, the pair is scored again and its old row is removed. If a
+    If a pair's sentences have changed, the pair is scored again and its old row is removed. If a
     sentence can't be scored, its pair gets a row in ``reject`` instead of ``pair_score``, and the
-    next run tries it again. With ``limit``, only that many
-    pairs are scored; earlier scores of other pairs are kept.
+    next run tries it again. With ``limit``, only that many pairs are scored; earlier scores of
+    other pairs are kept.
     """
 
     benchmark: str
     per_token: bool = False
-    given_other: bool = False
     limit: int | None = None
 
     table = "pair_score"
@@ -120,22 +116,9 @@ class PairScores(ModelStep):
     result_type = TextScore
     measures = ()
 
-    @classmethod
-    def of(cls, benchmark: str, options: ModelOptions, limit: int | None = None) -> PairScores:
-        """Return the step for a model's options."""
-        return cls(benchmark, options.per_token, options.pll == "crows-pairs", limit)
-
     @property
     def label(self) -> str:
         return self.benchmark
-
-    def items(self, pair: Row) -> list[Item]:
-        """Return what to score of a pair: the text of each of ``sides``, perhaps with the other."""
-        texts = [pair[side] for side in SIDES]
-        if not self.given_other:
-            return texts
-        others = [pair[_OTHER[side]] for side in SIDES]
-        return list(zip(texts, others, strict=True))
 
     def check(self, store: Store, options: ModelOptions) -> None:
         check_imported(store, [self.benchmark])
@@ -166,22 +149,19 @@ class PairScores(ModelStep):
         >>> [(chunk.items, chunk.n_units) for chunk in PairScores("demo").chunks([pair, pair])]
         [(['I saw her.', 'I saw him.'], 2)]
         """
-        every = sorted({item for pair in missing for item in self.items(pair)})
+        every = sorted({text for pair in missing for text in texts_of(pair)})
         for start in range(0, len(every), CHUNK_TEXTS):
             items = every[start : start + CHUNK_TEXTS]
             yield Chunk(items, len(items))
 
-    def compute(self, model: Any, items: Sequence[Any]) -> list[TextScore]:
-        """Return a score for each item. ``model`` is a ``Backend``."""
-        score = model.score_beside if self.given_other else model.score
-        scores: list[TextScore] = score(items)
-        return scores
+    def compute(self, model: Backend, items: Sequence[str]) -> list[TextScore]:
+        return model.score(items)
 
-    def new_rows(self, model: Backend, state: State, results: Mapping[Item, TextScore]) -> NewRows:
+    def new_rows(self, model: Backend, state: State, results: Mapping[str, TextScore]) -> NewRows:
         """Return rows of ``pair_score``, or of ``reject`` if a sentence of a pair has no score."""
         rows, rejects = [], []
         for pair in state.missing:
-            a, b = (results[item] for item in self.items(pair))
+            a, b = (results[text] for text in texts_of(pair))
             if found := self._problem(model, a, b):
                 side, problem = found
                 reason = f"pair {pair['pair_id']}, {pair[f'group_{side}']} sentence: {problem}"
@@ -205,8 +185,7 @@ class PairScores(ModelStep):
         for side, score in (("a", a), ("b", b)):
             if score.problem:
                 return side, score.problem
-        # With ``given_other``, both sentences are scored on the same tokens; see ``score_beside``.
-        same = not self.given_other and a.token_ids and a.token_ids == b.token_ids
+        same = a.token_ids and a.token_ids == b.token_ids
         return ("a", SAME_TOKENS) if same and getattr(model, "knows_all_words", True) else None
 
     def publish_before(self, done: ComputedStep) -> None:
@@ -227,10 +206,10 @@ class PairScores(ModelStep):
         """Return rows of ``token_logprob`` for newly scored pairs, if ``per_token`` is set."""
         new = {row["pair_id"] for row in done.new.rows}
         sentences = [
-            (pair, side, done.results[item])
+            (pair, side, done.results[pair[f"sentence_{side}"]])
             for pair in done.state.missing
             if self.per_token and pair["pair_id"] in new
-            for side, item in zip("ab", self.items(pair), strict=False)
+            for side in "ab"
         ]
         ids = {token_id for _, _, score in sentences for token_id in score.token_ids}
         pieces = done.resource.pieces(ids) if ids else {}

@@ -57,7 +57,7 @@ def forecast(
     is_local = model.identity.backend in ("transformers", "vllm")
     for benchmark in benchmarks:
         subject = f"{model.identity.model} on {benchmark}"
-        state = PairScores.of(benchmark, options, limit).state(store, model)
+        state = PairScores(benchmark, options.per_token, limit).state(store, model)
         yield _row(subject, "to score", len(state.missing), "pairs", f"of {len(state.wanted):,}")
         if is_local:
             texts = sorted({pair[side] for pair in state.missing for side in SIDES})

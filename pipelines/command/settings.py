@@ -77,12 +77,18 @@ def here(
 ) -> dict[str, Value]:
     """Return the values that settings files and the environment give a command.
 
-    ``config`` is the path of the file of `--config`. Raises ``BadInput`` for a file that is not
-    TOML, ``UsageProblem`` for a missing file or an unknown name.
+    ``config`` is the path of the file of `--config`. If it gives `model` or `models`, it replaces
+    what the others give for both. Raises ``BadInput`` for a file that is not TOML,
+    ``UsageProblem`` for a missing file or an unknown name.
     """
     values = dict(_of_file(kind, DEFAULT_FILE)) if Path(DEFAULT_FILE).is_file() else {}
     values |= _of_environment(kind, os.environ if environment is None else environment)
-    return values | (dict(_of_file(kind, str(config))) if config else {})
+    config = config or values.get("config", Value(None)).value
+    stronger = dict(_of_file(kind, str(config))) if config else {}
+    models = ("model", "models")  # they exclude each other
+    if any(name in stronger for name in models):
+        values = {name: one for name, one in values.items() if name not in models}
+    return values | stronger
 
 
 def _of_file(kind: type[Command], file: str) -> Iterator[tuple[str, Value]]:

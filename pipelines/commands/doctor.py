@@ -97,7 +97,8 @@ def _wrong_versions() -> Iterator[str]:
 def _java(_: Doctor) -> tuple[bool, str]:
     from plumbline.jobs.spark.java import find_java_home
 
-    return True, f"in {find_java_home()}; Spark needs 17 or newer"
+    home = find_java_home()
+    return (home / "bin" / "java").exists(), f"in {home}; Spark needs 17 or newer"
 
 
 def _memory(_: Doctor) -> tuple[bool, str]:

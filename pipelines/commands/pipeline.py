@@ -60,7 +60,7 @@ class Pipeline(PipelineOptions, Command):
     at_top = True
     without = (
         *("revision", "batch_tokens", "bos", "base_url", "concurrency", "adapter"),
-        *("tensor_parallel", "quantisation", "text_form", "pll", "chat", "per_token"),
+        *("tensor_parallel", "quantisation", "text_form", "per_token"),
     )
 
     def check(self) -> None:
@@ -196,6 +196,7 @@ class Parts:
                 doing = f"Writing a made-up text of {size} with known gender leans"
                 options: dict[str, object] = {"tokens": self.options.demo_tokens}
                 options |= {"seed": self.options.seed, "out": self.options.out / "corpora"}
+                options |= {"world": "straight"}  # as its name says
                 stages.append(Stage(doing, partial(self._do, "corpus demo", name, **options)))
             doing = "Counting which words stand near she and near he"
             n_shards = len(expand_shards(corpus.patterns)) if corpus.patterns else 0

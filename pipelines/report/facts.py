@@ -150,14 +150,14 @@ def narrowed(facts: Facts, patterns: Mapping[str, Sequence[str]]) -> Facts:
     listed = facts.rows("named")
     for option, option_patterns in patterns.items():
         if option_patterns:
-            keys = named(option, option_patterns, listed)
+            keys = _named(option, option_patterns, listed)
             if option == "benchmark":
                 facts = facts.about_benchmarks(keys)
             columns |= dict.fromkeys(_COLUMNS[option], (*keys, "", None))
     return facts.within(**columns)
 
 
-def named(option: str, patterns: Sequence[str], rows: Sequence[Row]) -> tuple[str, ...]:
+def _named(option: str, patterns: Sequence[str], rows: Sequence[Row]) -> tuple[str, ...]:
     """Return the keys whose names, with or without their owner, match an option's patterns.
 
     ``rows`` come from ``sql/report/named.sql``. Raises ``UsageProblem``, which lists all names, if

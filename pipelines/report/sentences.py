@@ -214,20 +214,20 @@ def capital(sentence: str) -> str:
     return sentence[0].upper() + sentence[1:] if is_no_name else sentence
 
 
-def of_different_measures(differences: Sequence[Row]) -> str:
-    """Return a warning if two models with different measures are compared; else empty.
+def of_different_measures(models: Sequence[Row]) -> str:
+    """Return a warning if models with different measures are compared; else empty.
 
-    >>> row = {"measure": "log-likelihood", "reference_measure": "log-likelihood"}
-    >>> of_different_measures([row])
+    >>> of_different_measures([{"measure": "b"}, {"measure": "a"}]).partition(":")[0]
+    'Models with different measures are compared here (a, b)'
+    >>> of_different_measures([{"measure": "a"}, {"measure": "a"}])
     ''
     """
-    measures = {(r["measure"], r["reference_measure"]) for r in differences}
-    if all(measure == reference for measure, reference in measures):
+    measures = sorted({row["measure"] for row in models})
+    if len(measures) < 2:
         return ""
-    names = ", ".join(sorted({measure for pair in measures for measure in pair}))
     return (
-        f"Models with different measures are compared here ({names}): a threshold in nats has "
-        "another meaning for each, so a difference in US says little about the models."
+        f"Models with different measures are compared here ({', '.join(measures)}): a threshold "
+        "in nats has another meaning for each, so a difference in US says little about the models."
     )
 
 

@@ -93,10 +93,12 @@ def compare_list(
         pile = ", ".join(f"{percent:.2f}%" for percent in NEAR_PRONOUNS)
         near = f"Words that co-occur with he, she, both: {ours} (of the Pile {pile}, Figure 4)"
     agreements, over = _with_intervals(store, row, agreement(contrasts, deltas), deltas, progress)
-    taus = [a.tau_b for a in agreements if not np.isnan(a.tau_b)]
+    enough = [a.tau_b for a in agreements if a.n_words >= _FEWEST_WORDS]
+    taus = [tau for tau in enough if not np.isnan(tau)]
     said = [near] if near else []
     if taus:
-        said.append(f"Kendall's tau of two pairs: {min(taus):.2f} to {max(taus):.2f}; {over}")
+        among = f"of two pairs with {_FEWEST_WORDS} words or more in common"
+        said.append(f"Kendall's tau {among}: {min(taus):.2f} to {max(taus):.2f}; {over}")
     ranks = [{k: None if v != v else v for k, v in asdict(a).items()} for a in agreements]
     return [*coverage, *ranks], said
 

@@ -110,7 +110,6 @@ key: / model_key
     adapter: text? -- adapter applied, with its hub commit or the hash of its content
     text_form: text? -- sentences as `written`, or as in the `released` scores
     measure: text? -- what a score is, see docs/models.md; NULL of old rows: `log-likelihood`
-    conversation: text? -- text that a chat model's template puts before a sentence
     step: int? -- training step, if the checkpoint's revision or directory names it
     n_parameters: int? -- number of parameters
     name: text? -- by `score --name`: models of one name are its versions; NULL: none given

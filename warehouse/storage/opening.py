@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import errno
 import json
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Self
 
@@ -102,16 +101,6 @@ class OpenWarehouse:
         """
         state = self.snapshot() if at is None else log.snapshot(self.place, at)
         return type(self)(self.place, state)
-
-    def of_benchmarks(self, names: Collection[str]) -> OpenWarehouse:
-        """Return this warehouse, read-only and without the partitions of other benchmarks."""
-        state, tables = self.snapshot(), {}
-        for table, listing in state.declared.items():
-            partitions = TABLES[table].partitions
-            at = partitions.index("benchmark") if "benchmark" in partitions else None
-            files = (f for f in listing.files if at is None or f.partition[at] in names)
-            tables[table] = replace(listing, files=tuple(files))
-        return OpenWarehouse(self.place, replace(state, tables=tables))
 
     def snapshot(self) -> Snapshot:
         return self._at or log.snapshot(self.place)

@@ -7,7 +7,6 @@ score, ``sampling_contract`` a sample. A prompt is encoded like a scored text.
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Sequence
 from functools import cached_property
@@ -33,36 +32,22 @@ class CausalModel(TextReader):
     Raises the errors of ``TextReader``; ``MissingComponent`` for a missing GPU.
     """
 
-    supports = frozenset({"adapter", "chat", "quantisation"})
+    supports = frozenset({"adapter", "quantisation"})
 
     def score(self, texts: Sequence[str]) -> list[TextScore]:
         """Score each text, in the order given; equal token sequences are computed once."""
         distinct = list(dict.fromkeys(texts))
-        encoded = dict(zip(distinct, self.known_ids(self.answers(distinct)), strict=True))
+        encoded = dict(zip(distinct, self.known_ids(distinct), strict=True))
         sequences = sorted({ids for ids in encoded.values() if not isinstance(ids, str)})
         values = self.weights.logprobs(sequences) if sequences else []
         logprobs = dict(zip(sequences, values, strict=True))
         scores = {
             text: TextScore(math.nan, problem=ids)
             if isinstance(ids, str)
-            else self._of_answer(ids, logprobs[ids])
+            else summed(ids, logprobs[ids])
             for text, ids in encoded.items()
         }
         return [scores[text] for text in texts]
-
-    def _of_answer(self, ids: Tokens, logprobs: list[float]) -> TextScore:
-        """Return the score of a text's tokens; with a conversation, of the tokens after it.
-
-        A token that holds both the end of the template and the start of the text is scored.
-        """
-        if self.identity.conversation is None:
-            return summed(ids, logprobs)
-        frame = self._frames[self.identity.conversation].ids
-        shared = itertools.takewhile(lambda both: both[0] == both[1], zip(frame, ids, strict=False))
-        start = sum(1 for _ in shared)
-        if start == len(ids):
-            return TextScore(math.nan, problem="the tokenizer gives no token for it")
-        return summed(ids[start:], logprobs[start:])
 
     def continue_(self, prompts: Sequence[SeededPrompt], options: SamplingOptions) -> list[Sample]:
         """Return a sample for each prompt, in the order given; see ``SamplingModel``."""

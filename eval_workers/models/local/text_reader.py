@@ -2,6 +2,11 @@
 
 Every text is encoded as the start of a document: some tokenizers put a space before its first word,
 others (GPT-2, GPT-NeoX) don't. The context token (BOS) is not part of the ids.
+
+A chat's frame is what a model's own template puts before the assistant's words. A text after it may
+hold no special tokens other than the frame's. Frame and text are encoded together, as in a chat,
+because some frames end with a space that belongs to the next word. The template's BOS is dropped,
+because every backend adds one.
 """
 
 from __future__ import annotations
@@ -10,14 +15,13 @@ import re
 import unicodedata
 from collections.abc import Callable, Collection, Sequence
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import tokenizers
 import torch
 import transformers
 from transformers import AutoTokenizer
 
-from plumbline.eval_workers.models.local.chat_template import load_conversation, rendered
 from plumbline.eval_workers.models.local.model_files import Files, Kind, quantisation, read_files
 from plumbline.eval_workers.models.local.source import first_line, load_part
 from plumbline.eval_workers.models.local.weights import Weights
@@ -31,17 +35,19 @@ from plumbline.eval_workers.models.scoring_contract import (
 from plumbline.warehouse.errors import BadInput, UsageProblem
 
 #: Options that only some backends or kinds of models have.
-_NOT_EVERYWHERE = ("adapter", "quantisation", "tensor_parallel", "chat", "pll")
+_NOT_EVERYWHERE = ("adapter", "quantisation", "tensor_parallel")
 #: The conventional BOS of a model type, for tokenizers that don't name a BOS.
 _BOS_CONVENTIONS = {"gpt_neox": "<|endoftext|>"}
-
-
-class _Frame(NamedTuple):
-    """A chat's frame: its text, its token ids without BOS, and the special tokens among the ids."""
-
-    text: str
-    ids: Tokens
-    special: Tokens
+#: Placeholders for the assistant's words, and for the instruction, to check whether a template
+#: changes it. They are all letters, so no template changes them.
+_WORDS, _MESSAGE = "Plumblinewords", "Plumblineuser"
+#: Macro that replaces the templates' function for today's date. It writes the date that Llama 3's
+#: templates fall back to, in their format, or in digits if the format has `%m`.
+_TODAY = (
+    "{%- macro strftime_now(format) -%}"
+    "{{ '2024-07-26' if '%m' in format else '26 Jul 2024' }}"
+    "{%- endmacro -%}"
+)
 
 
 class TextReader:
@@ -52,6 +58,8 @@ class TextReader:
     """
 
     kind: ClassVar[Kind] = "causal"
+    #: What a score sums; see ``Identity.measure``.
+    measure: ClassVar[str] = LOG_LIKELIHOOD
     #: Options in ``_NOT_EVERYWHERE`` that this class supports.
     supports: ClassVar[frozenset[str]] = frozenset()
     #: True if the vocabulary covers every word. Then a text is refused if its decoded words differ.
@@ -73,13 +81,9 @@ class TextReader:
         self.tokenizer = load_part(self.source, AutoTokenizer.from_pretrained)
         ids, tokens = self.tokenizer.all_special_ids, self.tokenizer.all_special_tokens
         self._special = dict(zip(ids, tokens, strict=True))
-        self._frames: dict[str, _Frame] = {}
+        #: The text of each chat's frame, and the special tokens in it without BOS.
+        self._frames: dict[str, Tokens] = {}
         policy, self._bos = self._context()
-        conversation = None
-        if options.chat is not None:
-            messages = load_conversation(options.chat)
-            fix = "leave out --chat, or its `system`" if len(messages) > 1 else "leave out --chat"
-            conversation = self._framed(messages, fix)
         adapter = self.files.adapter
         packages = [f"{name} {version}" for name, version in self.versions().items()]
         self.identity = Identity(
@@ -95,7 +99,6 @@ class TextReader:
             text_form=options.text_form,
             step=self.source.step,
             measure=self.measure,
-            conversation=conversation,
         )
 
     def versions(self) -> dict[str, str]:
@@ -106,11 +109,6 @@ class TextReader:
             "tokenizers": tokenizers.__version__,
         }
         return versions | ({"peft": self.files.adapter.peft_version} if self.files.adapter else {})
-
-    @property
-    def measure(self) -> str:
-        """The name of the kind of score; see ``Identity.measure``."""
-        return LOG_LIKELIHOOD if self.options.chat is None else f"{LOG_LIKELIHOOD} in a chat"
 
     def _context(self) -> tuple[str, int]:
         """Return where the BOS comes from, and its id.
@@ -180,29 +178,19 @@ class TextReader:
         """
         if instruction.text is None or instruction.form == "prefix":
             return instruction.prefix
-        return self._framed([{"role": "user", "content": instruction.text}], "use the form prefix")
-
-    def _framed(self, messages: Sequence[dict[str, str]], fix: str) -> str:
-        """Return a chat's frame, and remember it: texts that follow it may hold its special tokens.
-
-        Raises ``UsageProblem`` if the messages contain special or unknown tokens, and what
-        ``rendered`` raises.
-        """
-        text = rendered(self.tokenizer, messages, self.source.name, fix)
-        if text in self._frames:
-            return text
-        ids = self._without_bos(self.ids([text])[0])
-        unknown = self.tokenizer.unk_token_id
-        for message in messages:
-            special = self._special_of(self.ids([message["content"]])[0])
-            if not special and unknown in ids and self.tokenizer.unk_token not in text:
+        frame = _rendered(self.tokenizer, instruction.text, self.source.name)
+        if frame not in self._frames:
+            ids = self._without_bos(self.ids([frame])[0])
+            special = self._special_of(self.ids([instruction.text])[0])
+            unknown = self.tokenizer.unk_token_id
+            if not special and unknown in ids and self.tokenizer.unk_token not in frame:
                 special = (unknown,)  # the vocabulary may lack the template's own characters
             if special:
                 problem = f"the tokenizer gives the special token {self._special[special[0]]}"
-                what = f"instruction {message['content']!r}"
+                what = f"instruction {instruction.text!r}"
                 raise UsageProblem(what, f"{problem} for part of it", "rewrite it")
-        self._frames[text] = _Frame(text, tuple(ids), self._special_of(ids))
-        return text
+            self._frames[frame] = self._special_of(ids)
+        return frame
 
     def pieces(self, token_ids: Collection[int]) -> dict[int, str]:
         """Return the text of each token, with its leading space.
@@ -224,12 +212,7 @@ class TextReader:
         ``score`` refuses more texts if the weights cover fewer tokens than the configuration says.
         """
         n_vocabulary = int(self.config.get_text_config().vocab_size)
-        return self._encoded(self.answers(texts), n_vocabulary, self.ids)
-
-    def answers(self, texts: Sequence[str]) -> list[str]:
-        """Return the texts, each after the conversation (if any); an empty text stays empty."""
-        before = self.identity.conversation or ""
-        return [f"{before}{text}" if text else "" for text in texts]
+        return self._encoded(texts, n_vocabulary, self.ids)
 
     def known_ids(
         self, texts: Sequence[str], ids_of: Callable[[list[str]], list[list[int]]] | None = None
@@ -289,25 +272,24 @@ class TextReader:
         """Return a text's ids, without its chat's BOS, or the reason why it can't be scored."""
         if not text:
             return "the text is empty"
-        framing = [frame for start, frame in self._frames.items() if text.startswith(start)]
-        frame = max(framing, key=lambda frame: len(frame.text), default=_Frame("", (), ()))
-        if framing:
+        frame = max((f for f in self._frames if text.startswith(f)), key=len, default="")
+        if frame:
             ids = self._without_bos(ids)
         if not ids:
             return "the tokenizer gives no token for it"
-        special = self._special_of(ids)
-        if special != frame.special:
-            more = special[len(frame.special) :] or special
+        special, in_frame = self._special_of(ids), self._frames.get(frame, ())
+        if special != in_frame:
+            more = special[len(in_frame) :] or special
             return f"the tokenizer gives the special token {self._special[more[0]]} for part of it"
         if max(ids) >= n_vocabulary:
             return f"token {max(ids)} is outside the model's {n_vocabulary} tokens"
         if self.n_context is not None and len(ids) > self.n_context:
             return f"{len(ids)} tokens, more than the model's context of {self.n_context}"
         read = self.text_of(ids) if self.knows_all_words else text
-        answer = text[len(frame.text) :]
+        answer = text[len(frame) :]
         if read != answer:
             decoded, written = _letters(read), _letters(answer)
-            if not decoded.endswith(written) or (not framing and decoded != written):
+            if not decoded.endswith(written) or (not frame and decoded != written):
                 return f"the tokenizer reads other words: {read!r}"
         return tuple(ids)
 
@@ -320,3 +302,34 @@ def _letters(text: str) -> str:
     """
     plain = unicodedata.normalize("NFKD", text.casefold())
     return re.sub(r"[\W_]+", "", "".join(c for c in plain if not unicodedata.combining(c)))
+
+
+def _rendered(tokenizer: Any, instruction: str, model: str) -> str:
+    """Return a chat's frame: the template's text for an instruction before the assistant's words.
+
+    Raises ``UsageProblem`` if the model has no chat template, or if the template refuses the
+    instruction, leaves it out, or changes more than its white space.
+    """
+    what, fix = f"model {model}", "use the form prefix"
+    if not getattr(tokenizer, "chat_template", None):
+        raise UsageProblem(what, "has no chat template to put an instruction in", fix)
+    try:
+        before, expected = _before(tokenizer, instruction), _before(tokenizer, _MESSAGE) or ""
+    except Exception as e:  # templates raise many types of exceptions
+        problem = f"its chat template refuses an instruction before a prompt: {first_line(e)}"
+        raise UsageProblem(what, problem, fix) from e
+    if before is None or instruction.strip() not in before:  # templates may trim a message
+        problem = "its chat template leaves out the instruction or the prompt"
+        raise UsageProblem(what, problem, fix)
+    if before.split() != expected.replace(_MESSAGE, instruction).split():
+        raise UsageProblem(what, "its chat template changes the words of a message", fix)
+    return before
+
+
+def _before(tokenizer: Any, instruction: str) -> str | None:
+    """Return the template's text before the assistant's words; ``None`` if it drops the words."""
+    chat = [{"role": "user", "content": instruction}, {"role": "assistant", "content": _WORDS}]
+    template = _TODAY + tokenizer.get_chat_template()
+    text = str(tokenizer.apply_chat_template(chat, chat_template=template, tokenize=False))
+    before, words, _ = text.rpartition(_WORDS)
+    return before if words else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
@@ -89,10 +89,10 @@ def _side(leaning: float | None) -> str | None:
     return ("female" if leaning > 0 else "male") if leaning else None
 
 
-def counts(one: Disclosed) -> Iterator[str]:
-    """Yield lines on a set and a model: how many prompts were measured, and words left out."""
+def _counts(one: Disclosed) -> str:
+    """Say how many prompts of a set a model measured, and how many of them in this run."""
     probed, continued = one.probed, one.sampled
-    yield (
+    return (
         f"{probed.partition['probe_set']} by {probed.model}, key {probed.model_key}: "
         f"{probed.n_wanted:,} prompts, {probed.n_new:,} probed and "
         f"{continued.n_new:,} continued now"
@@ -159,7 +159,7 @@ class Probe(ProbeOptions, ModelOptions, DataOption, Command):
         params = figure_params(self, done)
         return Done(
             rows=figures(store, params),
-            said=[line for one in done for line in counts(one)],
+            said=[_counts(one) for one in done],
             next="plumbline report",
             query=FIGURES,
             params=params,

@@ -102,7 +102,8 @@ class Sweep(ProbeOptions, ModelOptions, Command):
         params = self._params(key, words.name) | {"keys": keys}
         rows = rows_of(store.root, _DECODINGS, params)
         drawn = {r["sampling_key"]: r["is_best"] for r in rows if r["parameter"] != "greedy"}
-        said = [f"{sum(one.n_new for one in done):,} prompts with new continuations"]
+        n_new, n_settings = sum(one.n_new for one in done), len(done)
+        said = [f"{n_new:,} prompts with new continuations, summed over {n_settings} settings"]
         if 1 < sum(drawn.values()) == len(drawn):
             said.append("All settings that sample have the same GAS: none is marked as best.")
             rows = [{**row, "is_best": False} for row in rows]

@@ -13,9 +13,9 @@ WITH twin AS (
     JOIN model AS d
         ON d.model = p.model || '-deduped'
         AND d.backend = p.backend
-        AND (d.dtype, d.step, d.quantisation, d.adapter, d.text_form, d.measure, d.conversation)
+        AND (d.dtype, d.step, d.quantisation, d.adapter, d.text_form, d.measure)
             IS NOT DISTINCT FROM
-            (p.dtype, p.step, p.quantisation, p.adapter, p.text_form, p.measure, p.conversation)
+            (p.dtype, p.step, p.quantisation, p.adapter, p.text_form, p.measure)
 ),
 leaning AS (
     SELECT
