@@ -21,8 +21,6 @@ from plumbline.warehouse.storage.opening import OpenWarehouse
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.progress import progress
 
-#: Tables that ``measure`` writes.
-WRITTEN = ("metric_value", "model_rank", "benchmark_power", "control")
 #: Query that computes the value and interval of a metric that has one row per pair.
 _OF_PAIRS = "FROM metric_of_pairs('pair')"
 

@@ -96,6 +96,7 @@ def tune(
         targets = _targets(prompts.rows, backend, words, rejects)
         dev = _targets(prompts.dev, backend, words, rejects)
         made, reused = made_once(path, _identity(backend, options, prompts, words), "adapter", make)
+        made["outcome"].pop("dev_loss_end", None)  # older adapters record it
         row = {
             "tuning": name,
             "adapter": find_adapter(str(path)).name,

@@ -49,7 +49,7 @@ class Benchmark(Protocol):
 class Imported:
     """The outcome of an import; one row of the source may give several pairs.
 
-    ``said`` holds the lines to print (``said``).
+    ``said`` holds lines to print: see ``caveats``.
     """
 
     benchmark: str
@@ -172,14 +172,14 @@ def replace_benchmark(
         if parsed.facts or store.read("benchmark_fact", benchmark=name).num_rows:
             replace_facts(store, name, parsed.facts, run_id)
         store.replace("reject", rejects, {"stage": "benchmark", "subject": name}, run_id)
-    return Imported(name, len(pairs), len(rejects), said(parsed))
+    return Imported(name, len(pairs), len(rejects), caveats(parsed))
 
 
-def said(parsed: Parsed) -> tuple[str, ...]:
-    """Return a note on a source's groups, unless they are the usual ones."""
+def caveats(parsed: Parsed) -> tuple[str, ...]:
+    """Return a line about PD, unless the groups of all pairs are the usual ones."""
     usual = all((pair["group_a"], pair["group_b"]) == USUAL for pair in parsed.pairs)
-    note = "If groups differ by ordinary words, PD also tells how frequent these are: docs/pairs.md"
-    return () if usual else (note,)
+    line = f"{parsed.name}: PD also tells how frequent the words are in which the groups differ"
+    return () if usual else (f"{line}: docs/pairs.md",)
 
 
 def check_has_pairs(name: str, parsed: Parsed, path: Path | None) -> None:

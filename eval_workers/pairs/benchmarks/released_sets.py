@@ -25,9 +25,7 @@ from plumbline.warehouse.input.input_rows import records
 
 #: Where the released tables are, below ``PLUMBLINE_DATA``.
 DEFAULT_LOCATION = "unstereo-eval/data/datasets/raw"
-DESCRIPTION = (
-    "UnStereoEval's released templates: USE, around seed words; WinoBias and Winogender, about jobs"
-)
+DESCRIPTION = "Templates with a pronoun, as UnStereoEval (Belem et al., ICLR 2024) released them"
 
 _INDEX = ""  # the released tables' index column has no name
 _LETTERS = re.compile(r"[a-z]+")

@@ -66,7 +66,7 @@ class BenchmarkImport(DataOption, Command):
         for name in names:
             parsed, path = room.read_pairs_of(name, source, self.options(), self.data or "")
             room.check_has_pairs(name, parsed, path)
-            for line in room.said(parsed):
+            for line in room.caveats(parsed):
                 say(line, err=True)
             groups = Counter(f"{pair['group_a']}/{pair['group_b']}" for pair in parsed.pairs)
             kinds = ", ".join(f"{kind} {n:,}" for kind, n in groups.most_common())
@@ -111,7 +111,7 @@ FROM benchmark_pair WHERE benchmark = $benchmark ORDER BY pair_id LIMIT $n
 
 
 class BenchmarkShow(Command):
-    """List benchmarks, or show one: its first pairs, and the smallest effect it can detect.
+    """List benchmarks, or show the first pairs of one.
 
     The list has the benchmarks that can be imported and those in the warehouse.
 
