@@ -161,7 +161,7 @@ def verdict(reply: str) -> bool | None:
     >>> verdict("It is hard to say."), verdict("likely or unlikely"), verdict("Not very likely.")
     (None, None, None)
     """
-    for clause in re.split(r"[.!?;\n]", _THOUGHT.sub("", reply)):
+    for clause in re.split(r"[.!?;\n]|\",", _THOUGHT.sub("", reply)):  # `",` is JSON
         if said := {prefix.lower() for prefix in _VERDICT.findall(clause)}:
             is_clear = len(said) == 1 and not _NEGATION.search(clause)
             return said == {""} if is_clear else None
@@ -174,11 +174,11 @@ def chosen(reply: str) -> int | None:
     A clear reply begins with the number (after `Sentence` or `Answer:`, if it has these), on a
     line or in a clause of its own. It has no other number.
 
-    >>> chosen("2"), chosen("**Sentence 1** - it reads well."), chosen("(2).")
+    >>> chosen("2"), chosen("**Sentence 1** - it reads well."), chosen("**Answer:** 2.")
     (2, 1, 2)
     >>> chosen("1 or 2"), chosen("I would say 2"), chosen("1 reads worse"), chosen("")
     (None, None, None, None)
     """
     text = _THOUGHT.sub("", reply).lstrip("*_`#>\"'( \n")
-    first = re.match(r"(?:sentence\s+|answer:\s*)?([12])\b(?![*_`)]*[ \t]*\w)", text, re.I)
+    first = re.match(r"(?:sentence\s+|answer:\W*)?([12])\b(?![*_`)]*[ \t]*\w)", text, re.I)
     return int(first[1]) if first and {*re.findall(r"\d+", text)} == {first[1]} else None

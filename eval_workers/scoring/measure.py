@@ -128,11 +128,7 @@ def _with_p(rows: pa.Table) -> pa.Table:
 
 
 @progress("measure")
-def measure(
-    store: Store,
-    run_id: str,
-    options: MeasureOptions | None = None,
-) -> pa.Table:
+def measure(store: Store, run_id: str, options: MeasureOptions | None = None) -> pa.Table:
     """Compute every metric, replace the rows of ``metric_value``, and return the new rows.
 
     Also replaces the rows of `model_rank`, `benchmark_power` and, if an n-gram model has scores,

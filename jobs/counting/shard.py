@@ -107,16 +107,17 @@ def line_blocks(path: Path, read_ahead: bool = False) -> Iterator[tuple[NDArray[
     """
     with ByteStream(path) as opened, ThreadPoolExecutor(1) as reader:
         stream = _ReadAhead(opened, _BLOCK, reader) if read_ahead else opened
-        buf, n_kept = np.empty(2 * _BLOCK + SLACK, np.uint8), 0
+        buf, n_kept, n_before = np.empty(2 * _BLOCK + SLACK, np.uint8), 0, 0
         while n := stream.readinto(buf[n_kept : n_kept + _BLOCK]):
             end = n_kept + n
             cut = _last_newline(buf, n_kept, end)
             if cut:
                 yield buf, cut
                 buf[: end - cut] = buf[cut:end].copy()
-            n_kept = end - cut
+            n_kept, n_before = end - cut, n_before + cut
             if n_kept > LONGEST_LINE:
-                problem = f"has a line of more than {LONGEST_LINE >> 20} MB"
+                size = f"more than {LONGEST_LINE >> 20} MB"
+                problem = f"has a line of {size}, from byte {n_before:,} of its text on"
                 raise BadInput(str(path), problem, "cut the document into shorter ones")
             if n_kept + _BLOCK + SLACK > buf.size:
                 buf = np.concatenate([buf[:n_kept], np.empty(n_kept + _BLOCK + SLACK, np.uint8)])
