@@ -47,7 +47,7 @@ PAIRS = {
 }
 KEPT, TOTAL = 100, 400
 LIST = WordList(
-    *("two", "", "", (WordPair("she", "he", 1.0), WordPair("queen", "king", 3.0))),
+    *("two", "", "tests", (WordPair("she", "he", 1.0), WordPair("queen", "king", 3.0))),
     groups=("female", "male"),
 )
 
@@ -167,7 +167,7 @@ def test_standard_errors_by_hand() -> None:
 def test_a_word_of_two_pairs_is_not_two_observations() -> None:
     # (ln she - ln he + ln she - ln king) / 2: the weight of she is 1, of he and king 1/2.
     pairs = WordPair("she", "he"), WordPair("she", "king")
-    shared = WordList("s", "", "", pairs, groups=("female", "male"))
+    shared = WordList("s", "", "tests", pairs, groups=("female", "male"))
     variance = all_deltas(counts(), shared)["s", "tea"] ** 2
     assert variance == pytest.approx((1 + 17 / 9 * 0.2) / 6 + (1 / 3 + 1) / 4, abs=1e-12)
 

@@ -17,7 +17,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from plumbline.jobs.association.associations import associate
 from plumbline.jobs.counting import local_engine
 from plumbline.jobs.counting.merge import PairSum
 from plumbline.jobs.counting.partials import ShardJob, ShardLedger
@@ -30,7 +29,6 @@ from plumbline.warehouse.query.connection import connect
 from plumbline.warehouse.storage.store import Store
 from tests.conftest import REPOSITORY
 from tests.steps import write_slow_shard
-from tests.test_associate_targets import word_list
 from tests.test_evidence import kept
 from tests.test_why_sentences import shown
 
@@ -71,7 +69,6 @@ def count_all(shards: str, warehouse: str, variants: Sequence[int]) -> None:
         files = tuple(sorted(Path(shards).iterdir()))
         with pytest.raises(BadInput, match=r"cut\.jsonl\.zst"):
             count_corpus(store, f"c{number}", files, CorpusOptions(**VARIANTS[number]))
-    associate(store, f"c{variants[0]}", str(Path(shards) / "../added.toml"))
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +83,6 @@ def shards(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (directory / "twin.jsonl.zst").write_bytes((directory / "0.jsonl.zst").read_bytes())
     (directory / "bad.jsonl").write_text('{"text": "she ran"}\nnot json\n\n{"text": 3}\n')
     (directory / "empty.jsonl").write_text("")
-    word_list(directory / "../added.toml", ("w3", "w5"))
     whole = (directory / "1.jsonl.zst").read_bytes()
     (directory / "cut.jsonl.zst").write_bytes(whole[:-3])
     return directory

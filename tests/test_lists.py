@@ -148,7 +148,7 @@ def test_the_printed_figures_of_pairs_are_the_papers(data: Path) -> None:
 
 @pytest.mark.parametrize("name", wordlists.LISTS.names())
 def test_every_built_in_list_can_be_counted(name: str) -> None:
-    Targets(wordlists.load(name).targets)
+    Targets(wordlists.load(name).targets).checked()
 
 
 def test_groups_have_names_that_the_warehouse_keeps(tmp_path: Path) -> None:

@@ -92,6 +92,7 @@ def test_a_look_deletes_no_pairs_and_says_what_it_could_not_use(
         assert main(["look", str(model), *given, *out]) == 3
         shown = capsys.readouterr()
         assert f"{n} of 9 pairs of use-5" in shown.out and "1 row rejected" in shown.out
+        assert "rejected" not in shown.err  # once, at the end
         assert "could use nothing" in shown.err
     store = Store.open(tmp_path / "w", create=False)
     sizes = Counter(store.read("benchmark_pair")["benchmark"].to_pylist())

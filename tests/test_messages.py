@@ -193,7 +193,7 @@ CALLS = [
     # counting
     Called("list of targets", lambda: CorpusOptions(targets="nobody").listed,
         "word list 'nobody': ..."),
-    Called("no target", lambda: Targets(()), "targets: ..."),
+    Called("no target", lambda: Targets(()).checked(), "targets: ..."),
     Called("hex number as master", lambda: settings_for("f8b44f", {}, {}), "Spark on f8b44f: ..."),
     # seed words
     Called("delta that is no number", lambda: neutral_interval([0.5, math.nan]),

@@ -270,6 +270,10 @@ def test_a_file_of_another_release_is_refused(store: Store, tmp_path: Path) -> N
     (folder / FILE).write_text(",word,pmi__she\n0,tea,-25.0\n")
     with pytest.raises(BadInput, match="no column pmi__he"):
         import_statistics(store, "pile", folder, "run")
+    words: list[list[object]] = [[word, 0.0, 100] for word in ("tea", "she", "he", "She")]
+    row = {"word": "tea", **dict.fromkeys(("pmi__she", "pmi__he", "pmi__She"), "-25.0")}
+    with pytest.raises(BadInput, match="csv: has a column pmi__She: 'She' is not one lowercase"):
+        import_statistics(store, "pile", write(tmp_path / "c", words, [row]), "run")
     assert store.read("corpus").num_rows == 0
 
 

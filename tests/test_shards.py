@@ -69,6 +69,16 @@ def counted(where: Path, path: Path, field: str = "text") -> Store:
     return Store.open(where)
 
 
+@pytest.mark.parametrize("name", ["one.jsonl.gz", "one.jsonl.zst"])
+def test_the_name_of_a_compressed_file_says_so(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(FORMS[name])
+    with pytest.raises(BadInput, match=r"it is compressed, so its name must end with \.gz or"):
+        counted(tmp_path / "w", path)
+    store = counted(tmp_path / "w", path.rename(tmp_path / name))  # no count of it was kept
+    assert store.read("corpus")["n_documents"].to_pylist() == [len(TEXTS)]
+
+
 @pytest.mark.parametrize(
     ("field", "records", "row"),
     [

@@ -47,6 +47,12 @@ _JOINED: ContextVar[tuple[str, str, list[dict[str, object]]] | None] = ContextVa
 )
 
 
+def is_open(store: Store) -> bool:
+    """Return whether a run on this warehouse is open, so that a command would be a step of it."""
+    outer = _JOINED.get()
+    return outer is not None and outer[0] == str(store.root)
+
+
 @contextmanager
 def recorded(store: Store, command: str, config: Mapping[str, object]) -> Iterator[str]:
     """Record the block as a run of ``command``: write a row of ``run``, and update it at the end.

@@ -251,7 +251,7 @@ def with_list(store: Store, row: dict[str, Any], name: str) -> list[WordList]:
             problem = f"{corpus} was counted with another list of this name"
             raise UsageProblem(f"word list {name}", problem, "rename it")
         return [original, *added]
-    Targets(new.targets, language.token_rules)  # raises unless each is one token
+    Targets(new.targets, language.token_rules).checked()
     lost = set(new.targets) - set(original.targets)
     if row["targets"] == ALL:  # every word is a target, but stop words of other lists are dropped
         lost &= stop_words(language.token_rules)

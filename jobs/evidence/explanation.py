@@ -270,7 +270,7 @@ def _collocates(inquiry: _Inquiry, index: Index, around: Contexts) -> Iterator[R
 
 def _add_association(store: Store, inquiry: _Inquiry, rows: Sequence[Row]) -> None:
     """Add to rows: the word's frequency, its results of ``corpus associate``, the sides' names."""
-    corpus, contrast, n_word = inquiry.corpus, inquiry.contrast, inquiry.n_word
+    corpus, contrast, n_word = inquiry.corpus, inquiry.contrast, np.sort(inquiry.n_word)
     row_of_corpus, targets = inquiry.evidence.corpus, contrast.split("/")
     sides = sides_of(store, row_of_corpus, contrast)
     is_asked = ds.field("word").isin(pa.array([row["word"] for row in rows], pa.string()))
@@ -279,7 +279,8 @@ def _add_association(store: Store, inquiry: _Inquiry, rows: Sequence[Row]) -> No
     pmi = {(r["word"], r["target"]): r["pmi_nats"] for r in associations.to_pylist()}
     for row in rows:
         row["per_million"] = 1e6 * row["n_word"] / row_of_corpus["n_kept_tokens"]
-        row["frequency_rank"] = 1 + int((n_word > row["n_word"]).sum())
+        n_at_most = np.searchsorted(n_word, row["n_word"], side="right")
+        row["frequency_rank"] = 1 + int(n_word.size - n_at_most)
         row["pmi_f_nats"] = pmi.get((row["word"], targets[0])) if len(targets) == 2 else None
         row["pmi_m_nats"] = pmi.get((row["word"], targets[-1])) if len(targets) == 2 else None
         row["side_a"], row["side_b"] = sides

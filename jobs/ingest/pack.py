@@ -13,8 +13,8 @@ from plumbline.warehouse.paths import content
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.escape import terminal
 
-#: Advice for files left out.
-FIX = "check them; to convert to UTF-8: iconv -f cp1252 -t utf-8 OLD > NEW"
+#: What to do if no file can be used.
+_FIX = "check them; to convert to UTF-8: iconv -f cp1252 -t utf-8 OLD > NEW"
 _SUFFIX = ".jsonl.zst"
 _EXCERPT_BYTES = 120
 #: If a folder has more files, they aren't sources of their own: tables have a row per source.
@@ -133,4 +133,4 @@ def _records(files: Mapping[Path, str], packed: Packed) -> Iterator[dict[str, ob
         yield {"text": text, "meta": {"pile_set_name": source, "file": name}}
     if not packed.n_packed:
         first = packed.rejects[0]["reason"] if packed.rejects else "none given"
-        raise BadInput("texts", f"no file can be used; the first: {first}", FIX)
+        raise BadInput("texts", f"no file can be used; the first: {first}", _FIX)

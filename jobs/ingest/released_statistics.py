@@ -33,7 +33,7 @@ from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage.data_files import cast
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.escape import is_unicode
-from plumbline.warehouse.wordlists import WordList, load
+from plumbline.warehouse.wordlists import WordList, load, one_word
 
 #: The contrast of the released deltas.
 CONTRAST = "she/he"
@@ -256,9 +256,15 @@ def _released_counts(file: Path, known: Mapping[str, ReleasedRow]) -> _Counts:
             rows of known words don't come out as counts.
     """
     rows = [replace(r, reason=r.reason or _problem(r, known)) for r in read_pmi(file)]
-    if unknown := {g for r in rows for g in r.values} - known.keys():
+    targets = {g for r in rows for g in r.values}
+    if unknown := targets - known.keys():
         problem = f"has a column {_PREFIX}{min(unknown)}, a word whose occurrences aren't released"
         raise BadInput(f"{file}", problem, _ONE_RELEASE)
+    try:
+        for target in sorted(targets):
+            one_word(target)
+    except ValueError as e:
+        raise BadInput(f"{file}", f"has a column {_PREFIX}{target}: {e}") from e
     cells = [(k, g) for k, r in enumerate(rows) if not r.reason for g in r.values]
     pmi = np.array([rows[k].values[g] for k, g in cells])
     n_word = {word: float(r.values["n_word"]) for word, r in known.items()}

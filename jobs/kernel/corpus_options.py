@@ -129,7 +129,7 @@ class CorpusOptions(RecordOptions):
         """
         from plumbline.jobs.kernel.tokens.tokenizer import Targets
 
-        return Targets(self.word_list.targets, self.rules.token_rules)
+        return Targets(self.word_list.targets, self.rules.token_rules).checked()
 
     def of_partials(self) -> dict[str, Any]:
         """Return what a shard's partial counts depend on, besides its content and the targets."""

@@ -211,10 +211,10 @@ def execute_on(store: Store | None, command: Command) -> Done:
     """Run like ``execute``, without checks, on an open store (``None`` if it opens none)."""
     if store is None or not command.records:
         return command.run(Context(store, ""))
-    from plumbline.warehouse.run_records import recorded
+    from plumbline.warehouse.run_records import is_open, recorded
     from plumbline.warehouse.storage.out_of_date import to_make_again
 
-    name, values = name_of(type(command)), values_of(command)
+    name, values, is_step = name_of(type(command)), values_of(command), is_open(store)
     before, run_id, done = store.snapshot(), "", Done()
     try:
         with recorded(store, name, values) as run_id:
@@ -232,7 +232,7 @@ def execute_on(store: Store | None, command: Command) -> Done:
     }
     wrote = [table for table, held in units.items() if run_id in {unit.run_id for unit in held}]
     deleted = to_make_again(after.out_of_date, before.out_of_date)
-    rejected = _rejected(store, run_id) if "reject" in wrote else ()
+    rejected = _rejected(store, run_id) if "reject" in wrote and not is_step else ()
     said = [*done.said, *(WARNING + line for line in (*rejected, *deleted))]
     return dataclasses.replace(done, said=said, wrote=wrote)
 

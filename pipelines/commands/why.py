@@ -12,7 +12,6 @@ from plumbline.pipelines.command.base import Command, Context, Done, On
 from plumbline.pipelines.command.fields import ContrastOption, Seed, Several
 from plumbline.pipelines.report.plain import plain
 from plumbline.pipelines.report.rows import Rows
-from plumbline.pipelines.report.templates import word_sections
 from plumbline.pipelines.report.word_answers import QUERIES, headline
 from plumbline.warehouse.errors import (
     MissingComponent,
@@ -205,6 +204,8 @@ def _leans_by_counts(
 
 def rendered(word_answers: WordAnswers) -> Iterator[str]:
     """Yield the answers as lines of text."""
+    from plumbline.pipelines.report.templates import word_sections  # imports much
+
     for section in word_sections(word_answers.rows):
         yield from (*plain(section), "")
     yield from word_answers.lines

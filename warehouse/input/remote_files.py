@@ -165,16 +165,18 @@ class ByteStream(io.RawIOBase):
 
     The suffix of its name says how a file is compressed. Opening and reading raise the errors of
     :func:`reading`, also for a compressed file that is truncated or damaged, and for a file that is
-    not compressed though its name says so. A truncated uncompressed file isn't recognised.
+    or isn't compressed if its name says otherwise. A truncated uncompressed file isn't recognised.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         with reading(path):
             self._raw = open_file(path)
-            codec = CODECS.get(path.suffix)
-            if codec and not self._raw.peek(1):
+            codec, first = CODECS.get(path.suffix), self._raw.peek(4)[:4]
+            if codec and not first:
                 raise OSError(f"an empty file is not a {codec} stream")
+            if not codec and first.startswith((b"\x1f\x8b", b"\x28\xb5\x2f\xfd")):
+                raise OSError("it is compressed, so its name must end with .gz or .zst")
             self._file: Any = self._raw
             if codec == "gzip":  # zero bytes after a member are skipped
                 self._file = gzip.GzipFile(fileobj=self._raw, mode="rb")

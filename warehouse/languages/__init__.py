@@ -23,8 +23,8 @@ from plumbline.warehouse.wordlists import WordList
 ENGLISH = "en"
 
 
-#: The words of one text, sorted.
-_SortedWords: TypeAlias = Annotated[WordsInOrder, AfterValidator(lambda x: tuple(sorted(x)))]
+#: The words of one text, sorted, each once.
+_SortedWords: TypeAlias = Annotated[WordsInOrder, AfterValidator(lambda x: tuple(sorted(set(x))))]
 
 
 @toml_table
@@ -58,7 +58,7 @@ class TokenRules:
     @classmethod
     def of_text(cls, text: str) -> TokenRules:
         """Make the rules from the JSON of :attr:`text`."""
-        return TypeAdapter(cls).validate_json(text)
+        return TypeAdapter(cls).validate_json(text, strict=False)  # lists for tuples
 
 
 @toml_table

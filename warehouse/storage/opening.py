@@ -30,7 +30,7 @@ _README = """# A Plumbline warehouse
 Not every file that ends in `.parquet` is part of a table: some are of the past. A table is what
 the newest commit in `_log/commits` names.
 
-- `plumbline sql` reads all tables; `plumbline sql --init FILE` writes views for plain DuckDB.
+- `plumbline sql` reads all tables.
 - pandas, polars and Spark read a table's directory as a Delta Lake table (`deltalake`,
   `polars.read_delta`, `spark.read.format("delta")`).
 

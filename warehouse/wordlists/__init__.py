@@ -22,13 +22,14 @@ from plumbline.warehouse.text import toml_file
 from plumbline.warehouse.text.toml_file import Amount, Text, read_text, toml_table
 
 
-def _one_word(word: str) -> str:
+def one_word(word: str) -> str:
+    """Return a word that a list may have. Raises ``ValueError`` for any other text."""
     if word.split() != [word] or word != word.lower() or "/" in word:
         raise ValueError(f"{word!r} is not one lowercase word")
     return word
 
 
-Word: TypeAlias = Annotated[str, AfterValidator(_one_word)]
+Word: TypeAlias = Annotated[str, AfterValidator(one_word)]
 
 
 @toml_table
@@ -62,7 +63,7 @@ class WordList:
 
     name: str
     description: str
-    source: str
+    source: Text
     pairs: Annotated[tuple[WordPair, ...], Field(min_length=1)]
     unpaired: tuple[Word, ...] = ()
     groups: tuple[Text, Text] | None = None

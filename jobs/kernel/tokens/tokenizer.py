@@ -272,17 +272,18 @@ def tokenize_all(
 
 @dataclass(frozen=True)
 class Targets:
-    """Words to count pairs of, and the token rules of their language.
-
-    Raises:
-        UsageProblem: there are no words, or a word is listed twice or is not a token.
-        MissingComponent: the language is not English, and spaCy is not installed.
-    """
+    """Words to count pairs of, and the token rules of their language."""
 
     words: tuple[str, ...]
     language: str = ""
 
-    def __post_init__(self) -> None:
+    def checked(self) -> Targets:
+        """Return these targets, which must be different tokens.
+
+        Raises:
+            UsageProblem: there are no words, or a word is listed twice or is not a token.
+            MissingComponent: the language is not English, and spaCy is not installed.
+        """
         if not self.words or len(set(self.words)) != len(self.words):
             what = f"targets {', '.join(self.words)}".strip()
             raise UsageProblem(what, "are missing or repeat a word", "give each word once")
@@ -292,3 +293,4 @@ class Targets:
                 problem = "is not one lowercase token, so it never occurs"
                 fix = "give one word in lowercase, as the tokenizer cuts it"
                 raise UsageProblem(f"target {word!r}", problem, fix)
+        return self
