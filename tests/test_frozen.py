@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tools.frozen import compare
-from tools.frozen.compare import Compared, kept_texts, write
+from tools.frozen.compare import Compared, kept_texts, save, write
 from tools.frozen.outputs import Outputs, helps
 from tools.frozen.rebuild import frozen
 from tools.frozen.recipe import INPUTS, place
@@ -61,7 +61,7 @@ def test_files_are_small() -> None:
     files = [p for top in (INPUTS, compare.OUTPUTS) for p in top.rglob("*") if p.is_file()]
     assert sum(path.stat().st_size for path in files) < 2_000_000
     texts = [path.read_text("utf-8") for path in files if path.is_relative_to(compare.OUTPUTS)]
-    assert sum(text.count("\n") for text in texts) < 6_000
+    assert sum(text.count("\n") for text in texts) < 2_500
 
 
 def test_what_only_one_side_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -78,3 +78,31 @@ def test_what_only_one_side_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         *("a.x is gone", " a\t2", "-b\t1", "+b\t3", "b is gone"),
         "page: another text, see --text",
     ]
+
+
+@pytest.mark.parametrize(
+    ("changed", "columns"),
+    [
+        ({30: ["w30", "a", "4.285714287"]}, []),  # tenth digit
+        ({30: ["w30", "a", "4.2857144"]}, ["x"]),  # eighth
+        ({30: ["w30", "a", "nan"]}, ["x"]),
+        ({30: ["w30", "b", "4.28571428571"]}, ["text"]),
+        ({30: ["w30", "a", "4.42857142857"], 31: ["w31", "a", "4.28571428571"]}, ["x"]),  # swap
+        ({40: ["w40", "a", "5.71428571429"]}, ["key", "text", "x"]),  # a row more
+        ({30: ["w31", "a", "4.42857142857"], 31: ["w30", "a", "4.28571428571"]}, []),  # order
+    ],
+)
+def test_changes_in_rows_that_are_not_kept(
+    changed: dict[int, list[str]],
+    columns: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(compare, "ROWS", tmp_path)
+    rows = {k: [f"w{k}", "a", f"{k / 7:.12g}"] for k in range(40)}
+    save(tmp_path, "a", Relation(["key", "text", "x"], [*rows.values()]))
+    compared = Compared()
+    compared.rows({"a": Relation(["key", "text", "x"], [*(rows | changed).values()])})
+    assert len((tmp_path / "a.tsv").read_text("utf-8").splitlines()) == 22
+    found = [line.split(", ")[0] for line in compared.differences if line[:2] == "+s"]
+    assert found == [f"+see --all: {column}" for column in columns]

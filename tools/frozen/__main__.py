@@ -8,6 +8,9 @@ Texts (help, pages, printed lines) are frozen as hashes, by the names in
 ``tests/frozen/outputs/texts.txt``. ``--text NAME`` prints today's text; ``--at COMMIT`` prints how
 it differs from that commit's.
 
+Of a long relation only the first rows and a total of each column are frozen. ``--all DIRECTORY``
+writes every row: use it on the earlier commit, too, and compare the directories with ``diff -r``.
+
 ``--inputs`` makes the stored inputs again with models trained on this machine, which changes
 everything.
 """
@@ -21,7 +24,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tools.frozen.compare import Compared, kept_texts, write
+from tools.frozen.compare import Compared, kept_texts, save, write
 from tools.frozen.outputs import Outputs, helps
 from tools.frozen.plain import REPOSITORY
 from tools.frozen.rebuild import frozen
@@ -37,6 +40,7 @@ def _main() -> int:
     parser.add_argument("--new", action="store_true", help="with --write: also freeze what is new")
     parser.add_argument("--text", metavar="NAME", help="print a text")
     parser.add_argument("--at", metavar="COMMIT", help="with --text: show a diff from this commit")
+    parser.add_argument("--all", type=Path, metavar="DIRECTORY", help="write every row as TSV")
     parser.add_argument("--inputs", action="store_true", help="make the stored inputs again")
     given = parser.parse_args()
     if given.inputs:
@@ -54,6 +58,8 @@ def _main() -> int:
     if given.text:
         print(_shown(texts.get(given.text, ""), given.text, given.at))
         return 0
+    for name, relation in relations.items() if given.all else ():
+        save(given.all, name, relation, len(relation.rows))
     compared = Compared()
     compared.rows(relations)
     compared.texts(texts, kept_texts())

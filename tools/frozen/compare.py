@@ -2,6 +2,8 @@
 
 A table, view, column or text that only the product has is listed, but not compared until ``--new``
 freezes it. One that only the frozen outputs have is a difference.
+
+Of more than 20 rows, the first 20 are frozen, and a last row with a total of each column.
 """
 
 from __future__ import annotations
@@ -14,14 +16,17 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 
-from tools.frozen.rows import Relation
+from tools.frozen.rows import Relation, number
 
 OUTPUTS = Path(__file__).resolve().parents[2] / "tests/frozen/outputs"
 ROWS, TEXTS = OUTPUTS / "rows", OUTPUTS / "texts.txt"
 
-_FLOAT = re.compile(r"(?<![\w.])-?\d+(?:\.\d+(?:e[-+]?\d+)?|e[-+]?\d+)")
+#: The sign in an exponent tells a number from a key such as 193e5440327bb101.
+_FLOAT = re.compile(r"(?<![\w.])-?\d+(?:\.\d+(?:e[-+]\d+)?|e[-+]\d+)")
 #: Other processors round the last digits differently.
 _TOLERANCE = 1e-9
+#: How a cell of the last row starts.
+_TOTAL = "see --all: "
 
 
 @dataclass
@@ -47,6 +52,9 @@ class Compared:
             self.differences += [f"{name}.{c} is gone" for c in old.columns if c not in columns]
             self.new += [f"{name}.{c}" for c in relations[name].columns if c not in columns]
             a, b = (_lines(relation.only(columns)) for relation in (old, relations[name]))
+            for lines in (a, b):
+                if lines[-1].startswith(_TOTAL):
+                    lines += lines.pop().split("\t")
             if len(a) == len(b):
                 b = [x if same(x, y) else y for x, y in zip(a, b, strict=True)]
             self.differences += difflib.unified_diff(a, b, name, "today", lineterm="", n=1)
@@ -63,7 +71,6 @@ class Compared:
 
 def write(relations: Mapping[str, Relation], texts: Mapping[str, str], *, new: bool) -> None:
     """Replace the frozen outputs with today's; ``new`` also adds what wasn't frozen."""
-    ROWS.mkdir(parents=True, exist_ok=True)
     kept = {path.stem: _read(path) for path in ROWS.glob("*.tsv")}
     for name in kept.keys() - relations.keys():
         (ROWS / f"{name}.tsv").unlink()
@@ -71,11 +78,17 @@ def write(relations: Mapping[str, Relation], texts: Mapping[str, str], *, new: b
         kept[name] = relation
     for name in kept.keys() & relations.keys():
         columns = [c for c in kept[name].columns if c in relations[name].columns]
-        lines = _lines(relations[name].only(columns))
-        (ROWS / f"{name}.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        save(ROWS, name, relations[name].only(columns))
     names = texts if new else texts.keys() & kept_texts()
     hashes = [f"{hashed(texts[name])} {name}\n" for name in sorted(names)]
     TEXTS.write_text("".join(hashes), encoding="utf-8")
+
+
+def save(directory: Path, name: str, relation: Relation, most: int = 20) -> None:
+    """Write a relation as TSV; of more than `most` rows, only the first `most` and the totals."""
+    directory.mkdir(parents=True, exist_ok=True)
+    text = "\n".join(_lines(relation, most))
+    (directory / f"{name}.tsv").write_text(f"{text}\n", encoding="utf-8")
 
 
 def kept_texts() -> dict[str, str]:
@@ -108,7 +121,25 @@ def _read(path: Path) -> Relation:
     return Relation(columns, rows)
 
 
-def _lines(relation: Relation) -> Sequence[str]:
+def _lines(relation: Relation, most: int = 20) -> list[str]:
     """Return the columns, then the rows, in an order that doesn't depend on last digits."""
     lines = ["\t".join(row) for row in relation.rows]
-    return ["\t".join(relation.columns), *sorted(lines, key=lambda x: (_FLOAT.sub("", x), x))]
+    lines.sort(key=lambda x: (x.startswith(_TOTAL), _FLOAT.sub("", x), x))
+    if len(lines) > most and not lines[-1].startswith(_TOTAL):
+        cells = zip(*(line.split("\t") for line in lines), strict=True)
+        lines[most:] = ["\t".join(map(_total, relation.columns, cells))]
+    return ["\t".join(relation.columns), *lines]
+
+
+def _total(column: str, cells: Sequence[str]) -> str:
+    """Return the number of cells, a sum over their floats, and a hash of everything else.
+
+    If the eighth digit of a float changes, the sum changes by more than `same` allows; the tenth
+    may change. asinh is like a logarithm, so the size of the floats doesn't matter. Weights differ
+    by row, so the sum also changes if two floats are exchanged.
+    """
+    text = "\t".join(cells)
+    floats = enumerate(map(float, _FLOAT.findall(text)), 1)
+    sum_ = math.fsum((1 - k * 0.618 % 1 / 2) * math.asinh(100 * x) for k, x in floats)
+    rest = hashed(_FLOAT.sub("", text))[:16]
+    return f"{_TOTAL}{column}, {len(cells)} rows, {number(3 + sum_ % 1)}, {rest}"
