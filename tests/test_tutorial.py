@@ -76,7 +76,7 @@ def test_the_page_leads_to_a_report(
     pages = [
         Path("out/report", name).read_text("utf-8") for name in ("index.html", "appendix.html")
     ]
-    assert "a frame may favour a side by itself" in pages[0]
+    assert "A frame may favour a side by itself" in pages[0]
     (headline,) = re.findall('<section id="answer".*?<p>(.*?)</p>', pages[0], re.DOTALL)
     assert "it was trained on" in headline and "prefers" not in headline
     assert all(word in "".join(pages) for word in ("my-texts-offline", "fixed frames", "topics"))
