@@ -11,7 +11,7 @@ from typing import Annotated
 from pydantic import Field
 
 from plumbline.eval_workers.fairpair.fairpair_options import CLOSED_WORLD
-from plumbline.eval_workers.models.model_lists import ListedModel, load_available
+from plumbline.eval_workers.models.model_lists import ListedModel, load
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.pipelines.command.base import Command
 from plumbline.pipelines.command.fields import ContrastOption, DataOption, OutOption, Seed
@@ -22,9 +22,9 @@ from plumbline.warehouse.options import MOST, part
 WORK = ("corpus", "benchmarks", "model", "models")
 #: Value of `model`, instead of a hub id or path, for a small model trained on the corpus itself.
 TRAIN_SMALL = "train:small"
-#: Plumbline's own prompts, on which disclosure is measured if no benchmark is scored.
+#: Plumbline's own prompts, on which disclosure is measured if nothing else is.
 PROMPTS = "topics"
-#: Benchmarks to score if none are named and `data` is configured.
+#: Benchmarks to score if `data` is configured and nothing to measure is named.
 RELEASED = ("winobias", "winogender", "use-5", "use-10", "use-20")
 
 
@@ -85,6 +85,7 @@ class PipelinePlan:
     """What a pipeline will do.
 
     Attributes:
+        skipped: lines on models of the list that can't be loaded.
         offline: the benchmark that our own grammar writes around words of the corpus; empty: none.
         probe_set: the prompts that FairPair continues; empty: none.
         disclosure: the sets of prompts that disclosure is measured on.
@@ -94,6 +95,7 @@ class PipelinePlan:
     corpus: CorpusPlan | None
     benchmarks: tuple[str, ...]
     models: tuple[ModelPlan, ...]
+    skipped: tuple[str, ...] = ()
     offline: str = ""
     probe_set: str = ""
     disclosure: tuple[str, ...] = ()
@@ -107,8 +109,9 @@ class PipelinePlan:
 def make_plan(options: PipelineOptions) -> PipelinePlan:
     """Turn options into a plan, for the closed world if none of ``WORK`` is set.
 
-    With a model but no benchmarks and no `data`, measures disclosure, by default on ``PROMPTS``;
-    if there is also a corpus, our own grammar writes a benchmark around its words.
+    Models are scored on ``RELEASED`` if `data` is configured and nothing to measure is named.
+    Without any benchmark, disclosure is measured, by default on ``PROMPTS``; if there is also a
+    corpus, our own grammar writes a benchmark around its words.
 
     Raises ``UsageProblem`` for options that don't fit together, such as a model to train without a
     corpus, and the errors of reading a list of models.
@@ -127,14 +130,23 @@ def make_plan(options: PipelineOptions) -> PipelinePlan:
     corpus = None
     if patterns := tuple(options.corpus.split()):
         corpus = CorpusPlan(corpus_name(patterns[0]), patterns)
-    models, benchmarks = _models(options, corpus), options.benchmarks
-    if models and not benchmarks and options.data:
+    listed = _listed(options)
+    available = [entry for entry in listed if not entry.unavailable]
+    if listed and not available:
+        problem = "all its models are unavailable"
+        raise UsageProblem(f"model list {options.models}", problem, "list another")
+    skipped = tuple(f"{one.name}: {one.unavailable}" for one in listed if one.unavailable)
+    shared, benchmarks = part(ModelOptions, options), options.benchmarks
+    models = tuple(_model(entry, corpus, entry.options(shared)) for entry in available)
+    probe_set, sets = options.probe_set, options.prompt_sets
+    if models and options.data and not (benchmarks or probe_set or sets):
         benchmarks = RELEASED
-    sets = options.prompt_sets
     if benchmarks or not models:
-        return PipelinePlan(corpus, benchmarks, models, "", options.probe_set, sets)
+        return PipelinePlan(corpus, benchmarks, models, skipped, "", probe_set, sets)
     offline = f"{corpus.name}-offline" if corpus else ""
-    return PipelinePlan(corpus, (), models, offline, options.probe_set, sets or (PROMPTS,))
+    if not (probe_set or sets):
+        sets = (PROMPTS,)
+    return PipelinePlan(corpus, (), models, skipped, offline, probe_set, sets)
 
 
 def _closed_world(options: PipelineOptions) -> PipelinePlan:
@@ -143,10 +155,10 @@ def _closed_world(options: PipelineOptions) -> PipelinePlan:
         CorpusPlan("closed-world-straight"),
         ("closed-world",),
         (model,),
-        "closed-world-offline",
-        "closed-world",
-        ("closed-world-unseen",),
-        vars(CLOSED_WORLD),
+        offline="closed-world-offline",
+        probe_set="closed-world",
+        disclosure=("closed-world-unseen",),
+        fairpair=vars(CLOSED_WORLD),
     )
 
 
@@ -163,15 +175,12 @@ def corpus_name(pattern: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", source.lower()).strip("-") or "corpus"
 
 
-def _models(options: PipelineOptions, corpus: CorpusPlan | None) -> tuple[ModelPlan, ...]:
-    """Return the models. Options in a model's entry of a list override the general ones."""
+def _listed(options: PipelineOptions) -> list[ListedModel]:
     if options.model and options.models:
         raise UsageProblem("settings model and models", "exclude each other", "give one of them")
-    entries = [ListedModel(name, name, {}) for name in options.model]
     if options.models:
-        entries = load_available(options.models)
-    shared = part(ModelOptions, options)
-    return tuple(_model(entry, corpus, entry.options(shared)) for entry in entries)
+        return load(options.models)
+    return [ListedModel(name, name, {}) for name in options.model]
 
 
 def _model(entry: ListedModel, corpus: CorpusPlan | None, options: ModelOptions) -> ModelPlan:

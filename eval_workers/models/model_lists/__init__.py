@@ -25,10 +25,9 @@ from pydantic.dataclasses import dataclass
 
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.warehouse import options
-from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.options import STRICT
 from plumbline.warehouse.plugins import Registry
-from plumbline.warehouse.text.escape import say
 from plumbline.warehouse.text.toml_file import Text, checked, parsed, read_text, toml_table
 
 
@@ -77,26 +76,6 @@ def load(name: str) -> list[ListedModel]:
         return _parse(f"model list {name}", LISTS.text(name))
     what = f"model list {file}"
     return _parse(what, read_text(Path(file), what), among_others=file != name)
-
-
-def load_available(name: str) -> list[ListedModel]:
-    """Return the models of a list that can be loaded; print a line for each of the others.
-
-    Raises the errors of ``load``, and ``UsageProblem`` if no model of the list can be loaded.
-
-    >>> [model.name for model in load_available("fairpair")]
-    skipped LLaMa: its weights are given out on request: give --model DIRECTORY
-    skipped InstructGPT: behind servers only: give --base-url ADDRESS --model NAME
-    ['GPT2', 'GPT2-XL', 'Tk', 'GPTJ']
-    """
-    models = load(name)
-    for model in models:
-        if model.unavailable:
-            say(f"skipped {model.name}: {model.unavailable}")
-    available = [model for model in models if not model.unavailable]
-    if not available:
-        raise UsageProblem(f"model list {name}", "all its models are unavailable", "list another")
-    return available
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
