@@ -85,7 +85,6 @@ class PipelinePlan:
     """What a pipeline will do.
 
     Attributes:
-        skipped: lines on models of the list that can't be loaded.
         offline: the benchmark that our own grammar writes around words of the corpus; empty: none.
         probe_set: the prompts that FairPair continues; empty: none.
         disclosure: the sets of prompts that disclosure is measured on.
@@ -95,7 +94,6 @@ class PipelinePlan:
     corpus: CorpusPlan | None
     benchmarks: tuple[str, ...]
     models: tuple[ModelPlan, ...]
-    skipped: tuple[str, ...] = ()
     offline: str = ""
     probe_set: str = ""
     disclosure: tuple[str, ...] = ()
@@ -130,23 +128,16 @@ def make_plan(options: PipelineOptions) -> PipelinePlan:
     corpus = None
     if patterns := tuple(options.corpus.split()):
         corpus = CorpusPlan(corpus_name(patterns[0]), patterns)
-    listed = _listed(options)
-    available = [entry for entry in listed if not entry.unavailable]
-    if listed and not available:
-        problem = "all its models are unavailable"
-        raise UsageProblem(f"model list {options.models}", problem, "list another")
-    skipped = tuple(f"{one.name}: {one.unavailable}" for one in listed if one.unavailable)
-    shared, benchmarks = part(ModelOptions, options), options.benchmarks
-    models = tuple(_model(entry, corpus, entry.options(shared)) for entry in available)
+    models, benchmarks = _models(options, corpus), options.benchmarks
     probe_set, sets = options.probe_set, options.prompt_sets
     if models and options.data and not (benchmarks or probe_set or sets):
         benchmarks = RELEASED
     if benchmarks or not models:
-        return PipelinePlan(corpus, benchmarks, models, skipped, "", probe_set, sets)
+        return PipelinePlan(corpus, benchmarks, models, "", probe_set, sets)
     offline = f"{corpus.name}-offline" if corpus else ""
     if not (probe_set or sets):
         sets = (PROMPTS,)
-    return PipelinePlan(corpus, (), models, skipped, offline, probe_set, sets)
+    return PipelinePlan(corpus, (), models, offline, probe_set, sets)
 
 
 def _closed_world(options: PipelineOptions) -> PipelinePlan:
@@ -175,22 +166,23 @@ def corpus_name(pattern: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", source.lower()).strip("-") or "corpus"
 
 
-def _listed(options: PipelineOptions) -> list[ListedModel]:
+def _models(options: PipelineOptions, corpus: CorpusPlan | None) -> tuple[ModelPlan, ...]:
+    """Return the models. Options in a model's entry of a list override the general ones."""
     if options.model and options.models:
         raise UsageProblem("settings model and models", "exclude each other", "give one of them")
-    if options.models:
-        return load(options.models)
-    return [ListedModel(name, name, {}) for name in options.model]
+    entries = load(options.models) if options.models else map(ListedModel, options.model)
+    shared = part(ModelOptions, options)
+    return tuple(_model(entry, corpus, entry.options(shared)) for entry in entries)
 
 
 def _model(entry: ListedModel, corpus: CorpusPlan | None, options: ModelOptions) -> ModelPlan:
     name = entry.id
     if not name.startswith("train:"):
         shown = Path(name).name if Path(name).is_dir() else name
-        return ModelPlan(shown, name, "", options, entry.given_name)
+        return ModelPlan(shown, name, "", options, entry.name)
     if name != TRAIN_SMALL:
         raise UsageProblem(f"model {name}", f"only {TRAIN_SMALL} can be trained here")
     if not corpus:
         raise UsageProblem(f"model {name}", "needs a corpus to learn from", "give its shards")
     small = f"small-{corpus.name}"
-    return ModelPlan(small, "", "small", options, entry.given_name)
+    return ModelPlan(small, "", "small", options, entry.name)

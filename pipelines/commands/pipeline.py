@@ -234,8 +234,6 @@ class Parts:
 
     def evaluate(self) -> list[Stage]:
         """Return the stages that train models, score with all models and sample from them."""
-        for line in self.plan.skipped:
-            say(f"skipped {line}", err=True)
         stages, several = [], len(self.plan.models) > 1
         for model in self.plan.models:
             name = model.name
