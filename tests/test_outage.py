@@ -6,12 +6,12 @@ import errno
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
-from huggingface_hub import constants
 
 from plumbline.eval_workers.models import open_backend
-from plumbline.eval_workers.models.local import model_files
+from plumbline.eval_workers.models.local import model_files, source
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.pipelines.command import app
 from plumbline.pipelines.command.main import main
@@ -74,7 +74,11 @@ def test_a_machine_that_has_no_room_is_one_line(
 def test_a_hub_that_is_away_is_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its client would try again for half a minute, for each file."""
     asked: list[str] = []
-    monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")
+
+    def away(*_: object, **__: object) -> None:
+        raise ConnectionRefusedError
+
+    monkeypatch.setattr(source, "get_session", lambda: SimpleNamespace(head=away))
     monkeypatch.setattr(model_files, "find_adapter_config_file", asked.append)
     with pytest.raises(Interrupted, match="a/none: not a local directory, and can't be had"):
         open_backend("a/none", ModelOptions()).identity  # noqa: B018
