@@ -8,6 +8,7 @@ are relative to ``worker_directory``. A wrong option fails a run before any task
 from __future__ import annotations
 
 import base64
+import re
 import socket
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -27,10 +28,10 @@ from plumbline.pipelines.command.settings import here, made
 from plumbline.pipelines.commands.benchmark.building import BenchmarkBuild
 from plumbline.pipelines.commands.pipeline import Parts, Pipeline
 from plumbline.pipelines.commands.warehouse import Compact
-from plumbline.pipelines.report.plain import escaped
 from plumbline.pipelines.report.rows import with_ends
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem, is_outage
 from plumbline.warehouse.storage.store import Store
+from plumbline.warehouse.text.escape import terminal
 
 #: Names of run states: all done but unreadable shards, all done but unusable benchmarks, and
 #: all done but a model changed too much.
@@ -232,9 +233,14 @@ def _show_report(store: Store, page: Path, said: Sequence[str]) -> None:
     """Attach what the report's first page says, its first chart, and where the page is."""
     # No link: browsers don't follow one from a server's page to a file.
     where = f"The page: `{socket.gethostname()}:{page.resolve()}`"
-    title, *answer = map(escaped, said)
+    title, *answer = map(_escaped, said)
     words = [f"## {title}", *answer, *_chart(store), where]
     create_markdown_artifact(key="report", markdown="\n\n".join(words), description="Report")
+
+
+def _escaped(text: str) -> str:
+    """Escape text for Markdown, on one line."""
+    return re.sub(r"([\\`*_{}\[\]<>#|~$&])", r"\\\1", terminal(" ".join(text.split())))
 
 
 def _chart(store: Store) -> list[str]:

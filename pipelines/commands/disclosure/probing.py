@@ -75,16 +75,8 @@ def figure_params(probing: ProbeOptions, done: Sequence[Disclosed]) -> dict[str,
 
 
 def figures(store: Store, params: Mapping[str, object]) -> list[Row]:
-    """Return figures by set and topic, with 95% intervals, and the side that GLD favours."""
-    return [
-        {n: row[n] for n in _SHOWN} | {"gld_side": _side(row["leaning"])}
-        for row in rows_of(store.root, FIGURES, params)
-    ]
-
-
-def _side(leaning: float | None) -> str | None:
-    """Return whose words are likelier, averaged over prompts; ``None`` without such words."""
-    return ("female" if leaning > 0 else "male") if leaning else None
+    """Return figures by set and topic, with 95% intervals."""
+    return [{n: row[n] for n in _SHOWN} for row in rows_of(store.root, FIGURES, params)]
 
 
 def _counts(one: Disclosed) -> str:
