@@ -152,7 +152,7 @@ def _line(capsys: pytest.CaptureFixture[str]) -> str:
         (["prompts", "topics", "--model", "m"], 2, "--model"),
         (["probe", "novel", "--model", "m"], 2, "'novel'"),
         (["probe", "snli", "--model", "m"], 4, "PLUMBLINE_DATA"),
-        (["probe", "topics"], 2, "--models"),
+        (["probe", "topics"], 2, "model: is missing"),
         (["probe", "topics", "--model", "./nowhere"], 3, "nowhere"),
         (["probe", "topics", "--model", "m", "--word-list", "none"], 2, "none"),
         (["tune", "topics", "--test-sets", "topics"], 2, "--test-sets"),
