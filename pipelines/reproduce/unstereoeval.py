@@ -41,8 +41,6 @@ _PRINTED = pa.schema(
     {"table": pa.int64(), "eta_nats": pa.float64(), "log_base": pa.float64(), "value": pa.float64()}
     | dict.fromkeys(("metric", "benchmark", "model"), pa.string())
 )
-#: SQL condition that selects the release's scores in views.
-_OF_RELEASE = "scores = 'released' AND corpus IN ('', $corpus)"
 
 
 class ReleaseResult(NamedTuple):
@@ -109,9 +107,10 @@ def reproduce(
     etas = sorted({row["eta_nats"] for row in figures if row["eta_nats"] is not None})
     bases = tuple({row["log_base"] for row in figures})
     table = measure(store, run_id, MeasureOptions(eta=tuple(etas), log_base=bases))
-    keys = {row["model_key"] for row in rows_of(store.root, _KEYS)}
+    released = rows_of(store.root, "SELECT model_key FROM model WHERE backend = 'released'")
+    keys = {row["model_key"] for row in released}
     sets = {(x.model, x.benchmark) for x in imported}
-    # Measure only the scores just imported, not the warehouse's other scores.
+    # The warehouse may have other scores, too: compare only those just imported.
     metrics = [
         row
         for row in table.to_pylist()
@@ -138,9 +137,6 @@ def reproduce(
     )
 
 
-_KEYS = "SELECT model_key FROM model WHERE backend = 'released'"
-
-
 def compare(figures: Sequence[Row], metrics: Iterable[Row]) -> list[dict[str, Any]]:
     """Return rows of ``sql/reproduce/release_compared.sql``: each printed figure with ours.
 
@@ -164,7 +160,8 @@ def deduplication_rows(
     text = f"""
         SELECT model, benchmark, subset, n, '{DEDUPLICATION}' AS metric, '{{}}' AS options,
             difference AS value, difference_low AS value_low, difference_high AS value_high
-        FROM deduplication(eta_limit := $eta) WHERE {_OF_RELEASE} AND measure = 'us'
+        FROM deduplication(eta_limit := $eta)
+        WHERE scores = 'released' AND corpus IN ('', $corpus) AND measure = 'us'
     """
     return [
         {**row, "eta_nats": eta}

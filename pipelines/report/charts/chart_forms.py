@@ -129,11 +129,11 @@ def list_height(n_names: int, n_kinds: int = 0) -> int:
     return 8 + n_names * max(22, 13 * n_kinds + 8)
 
 
-def kinds(colours: Mapping[str, str], field: str = "kind") -> alt.Color:
+def kinds(colours: Mapping[str, str]) -> alt.Color:
     """Return the colour encoding of kinds, with a legend unless the only kind is unnamed."""
     scale = alt.Scale(domain=[*colours], range=[*colours.values()])
     legend = None if [*colours] == [""] else alt.Undefined
-    return alt.Color(f"{field}:N", scale=scale, legend=legend)
+    return alt.Color("kind:N", scale=scale, legend=legend)
 
 
 def palette(names: Sequence[str]) -> dict[str, str]:
