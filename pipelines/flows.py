@@ -23,14 +23,13 @@ from prefect.deployments import run_deployment
 from prefect.states import Completed, Failed
 
 from plumbline.pipelines.command.base import Command, Done, execute_on
-from plumbline.pipelines.command.failures import may_pass
 from plumbline.pipelines.command.registry import name_of
 from plumbline.pipelines.command.settings import here, made
 from plumbline.pipelines.commands.benchmark.building import BenchmarkBuild
 from plumbline.pipelines.commands.pipeline import Parts, Pipeline
 from plumbline.pipelines.commands.warehouse import Compact
 from plumbline.pipelines.report.rows import with_ends
-from plumbline.warehouse.errors import BadInput, MissingComponent
+from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem, is_outage
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.escape import terminal
 
@@ -42,7 +41,9 @@ Names = list[str] | None
 
 
 def _may_pass(_task: object, _run: object, state: State[Any]) -> bool:
-    return may_pass(state.result(raise_on_failure=False))
+    """Return whether retrying can help, because the error is an outage or was caused by one."""
+    error = state.result(raise_on_failure=False)
+    return is_outage(error) and not isinstance(error, UsageProblem | MissingComponent)
 
 
 @task(
@@ -203,8 +204,8 @@ def _pipeline(
 ) -> Pipeline:
     """Return the pipeline for a flow's parameters and this worker's settings, or raise."""
     given: dict[str, Any] = {"corpus": corpus, "benchmarks": benchmarks, "model": model}
-    given = _given({**given, "out": out, "config": config}) | ({"models": ""} if model else {})
-    pipeline = made(Pipeline, given, here(Pipeline, config))
+    given |= {"out": out, "config": config}
+    pipeline = made(Pipeline, _given(given), here(Pipeline, config))
     pipeline.check_inputs()
     return pipeline
 
