@@ -25,10 +25,13 @@ WORDS = ["clock", "garden", "window", "spoon"]
 N_AT_ONCE = 4
 
 
-def build(store: Store, server: ChatServer | None, run_id: str = "run-1", **options: Any) -> Build:
-    how = {"max_attempts": 4, "first_wait_s": 0.01, "longest_wait_s": 5.0}
-    to = Server(server.url, 5.0, N_AT_ONCE, **how) if server else None
-    return Build(store, "demo", run_id, to, **options)
+def build(
+    store: Store, server: ChatServer | None, run_id: str = "run-1", ledger: str = "demo", **how: Any
+) -> Build:
+    """A build that asks a server, or has its replies from the ledger alone."""
+    waits = {"max_attempts": 4, "first_wait_s": 0.01, "longest_wait_s": 5.0}
+    to = Server(server.url, 60.0, N_AT_ONCE, **waits) if server else None
+    return Build(store, ledger, run_id, to, **how)
 
 
 def requests(store: Store) -> list[dict[str, Any]]:
