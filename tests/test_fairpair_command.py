@@ -76,7 +76,7 @@ def test_the_flow(here: Path, server: ChatServer, capsys: pytest.CaptureFixture[
     assert main(_run("served", *served, "--model", "fine")) == 0
     assert main(_run("served", *served, "--model", "absent")) == 3
     (line,) = [x for x in capsys.readouterr().err.splitlines() if x.startswith("error:")]
-    assert "absent" in line and "404" in line
+    assert "status 404: no such model" in line
     whole = Store.open("whole/warehouse", create=False)
     assert whole.read("continuation").num_rows == N_ROWS
     sets = {(r["phi"], r["side"]) for r in whole.read("fairpair_set").to_pylist()}
