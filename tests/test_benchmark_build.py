@@ -13,8 +13,8 @@ import pytest
 
 from plumbline.eval_workers.chat.client import Server
 from plumbline.eval_workers.chat.session import Build
+from plumbline.eval_workers.pairs.export import statistics
 from plumbline.eval_workers.pairs.pronouns.pronoun_templates import template_problem
-from plumbline.eval_workers.pairs.sharing.export import statistics
 from plumbline.eval_workers.writing import build as steps
 from plumbline.eval_workers.writing.build import not_kept, write_sentences
 from plumbline.eval_workers.writing.build_spec import BuildSpec

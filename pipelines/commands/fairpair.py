@@ -19,7 +19,7 @@ from plumbline.eval_workers.fairpair.fairpair_options import (
     SampledModel,
     texts_of,
 )
-from plumbline.eval_workers.fairpair.figures.fairpair_set import PerturbedSamples, measure_set
+from plumbline.eval_workers.fairpair.fairpair_set import PerturbedSamples, measure_set
 from plumbline.eval_workers.models import open_backend
 from plumbline.eval_workers.models.model_options import OF_SCORES, ModelOptions
 from plumbline.eval_workers.scoring.continuations import Continuations
