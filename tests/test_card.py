@@ -1,7 +1,5 @@
 """A benchmark's statistics and card: hand-made sentences, the published table, what hubs read."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

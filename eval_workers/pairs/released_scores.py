@@ -192,7 +192,7 @@ def _benchmark(path: Path, stem: str) -> tuple[str, str | None]:
 
 
 #: The 28 models of UnStereoEval (Belem et al., ICLR 2024): hub id -> number of parameters.
-N_PARAMETERS = {entry.name: entry.n_parameters for entry in load("unstereoeval")}
+N_PARAMETERS = {entry.name or entry.id: entry.n_parameters for entry in load("unstereoeval")}
 HUB_IDS = tuple(N_PARAMETERS)
 
 _BY_LOWER = {hub_id.lower(): hub_id for hub_id in HUB_IDS}
