@@ -48,9 +48,6 @@ _ABOUT = "Sentence pairs, each two versions of one sentence"
 #: Module that has the functions of a task for lm-evaluation-harness.
 _TASK_MODULE = "plumbline_pairs"
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9.-]+")
-_POWER = """
-SELECT groups, measure, n_clusters, if(unit = 'share', 100, 1) * smallest AS smallest_points
-FROM benchmark_power WHERE benchmark = $benchmark ORDER BY groups, measure"""
 
 
 @dataclass(frozen=True)
@@ -266,7 +263,7 @@ def card(store: Store, shared: Shared, licence: str | None = None) -> tuple[str,
         name=name,
         origin=origin,
         people=people_say(store.root, name),
-        power=rows_of(store.root, _POWER, {"benchmark": name}),
+        power=rows_of(store.root, sql("benchmarks/power"), {"benchmark": name}),
         shared=shared,
         stored=stored,
     )
