@@ -47,11 +47,6 @@ DATA = "data.parquet"
 _ABOUT = "Sentence pairs, each two versions of one sentence"
 #: Module that has the functions of a task for lm-evaluation-harness.
 _TASK_MODULE = "plumbline_pairs"
-#: Query for the smallest effect of each metric that would be found, in percentage points.
-_POWER = """
-SELECT *, if(unit = 'share', 100, 1) * smallest AS smallest_points
-FROM benchmark_power WHERE benchmark = $benchmark ORDER BY groups, measure
-"""
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9.-]+")
 
 
@@ -268,7 +263,7 @@ def card(store: Store, shared: Shared, licence: str | None = None) -> tuple[str,
         name=name,
         origin=origin,
         people=people_say(store.root, name),
-        power=rows_of(store.root, _POWER, {"benchmark": name}),
+        power=rows_of(store.root, sql("benchmarks/power"), {"benchmark": name}),
         shared=shared,
         stored=stored,
     )
