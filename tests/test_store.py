@@ -23,6 +23,7 @@ from plumbline.warehouse import run_records
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.query import connection as connect
 from plumbline.warehouse.schema.catalog import TABLES
+from plumbline.warehouse.storage import log
 from plumbline.warehouse.storage.compaction import compact
 from plumbline.warehouse.storage.opening import FORMAT
 from plumbline.warehouse.storage.store import Store
@@ -69,6 +70,20 @@ def test_publishing_units_of_a_merged_file_leaves_the_others(store: Store) -> No
         assert {r["word"]: r["n_word"] for r in rows} == expected
         assert len(rows) == len(expected)
         assert store.units("word_count", corpus="c") == set(units)
+
+
+@pytest.mark.parametrize("name", ["pyarrow.parquet.write_table", f"{log.__name__}._create"])
+def test_a_full_disk_is_named(name: str, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Arrow, and Python's own writes, name no file."""
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(name, full)
+    rows = [{"corpus": "c", "word": "a", "n_word": 1}]
+    with pytest.raises(OSError, match="No space left") as e:
+        store.publish("word_count", rows, unit="a", run_id="r")
+    assert str(e.value.filename).startswith(str(store.root))
 
 
 def test_replacing_a_partition_leaves_the_others(store: Store) -> None:
