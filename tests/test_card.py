@@ -15,11 +15,11 @@ from plumbline.eval_workers.pairs.benchmarks import ImportOptions, import_benchm
 from plumbline.eval_workers.pairs.benchmarks.own.recipe import IN_PARQUET
 from plumbline.eval_workers.pairs.sharing.export import Constraint, export, statistics
 from plumbline.jobs.ingest.released_statistics import import_statistics
+from plumbline.pipelines.reproduce.claims import BENCHMARKS
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.run_records import recorded
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import association, delta, fill, pair
-from tests.published import BENCHMARKS
 
 #: Table 7: sentences, seed words, female and male words, then median/largest, the last of delta.
 TABLE_7 = {

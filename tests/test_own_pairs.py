@@ -25,7 +25,6 @@ from plumbline.eval_workers.pairs.benchmarks.own.parsed_pairs import (
     DIFFERS,
     shared_template,
 )
-from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.input.input_rows import checked_rows, records_of
 from plumbline.warehouse.storage.store import Store
@@ -246,27 +245,6 @@ def ages(tmp_path: Path) -> tuple[Path, Path]:
     recipe.write_text(RECIPE)
     rows = [{"x": f"Old {k}.", "y": f"Young {k}.", "sure": "yes"} for k in "ab"]
     return recipe, write_csv(tmp_path / "rows.csv", [*rows, {**rows[0], "sure": "no"}])
-
-
-def test_a_dry_run_reads_what_the_import_reads(
-    store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The same columns and words to fill, from the same file under the directory of the data."""
-    recipe = tmp_path / "ages.toml"
-    recipe.write_text(
-        'about = "x"\nsource = "y"\nlocation = "t.csv"\n[columns]\ntemplate = "text"\n'
-    )
-    write_csv(tmp_path / "t.csv", [{"text": "The cook said {pronoun} was late."}])
-    given = ["benchmark", "import", "mine", "--recipe", str(recipe), "--data", str(tmp_path)]
-    given += ["--groups", "she,they", "--format", "json"]
-    given += ["--warehouse", str(store.root)]
-    assert main([*given, "--dry-run"]) == 0
-    planned = json.loads(capsys.readouterr().out)
-    rows = planned["rows"] if isinstance(planned, dict) else planned
-    assert [row["amount"] for row in rows] == [1, 0] and "she/they" in rows[0]["note"]
-    assert main(given) == 0
-    (pair,) = store.read("benchmark_pair", benchmark="mine").to_pylist()
-    assert (pair["group_a"], pair["group_b"]) == ("she", "they")
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from plumbline.pipelines.report.facts import Facts
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.run_records import recorded
 from plumbline.warehouse.storage.store import Store
-from tests.metric_rows import delta, fill, pair, score
+from tests.metric_rows import delta, error, fill, interval, pair, score
 from tests.report_sections import section
 
 LIMIT = math.log(1.65)
@@ -36,20 +36,15 @@ def put_models(store: Store, n_models: int, n: int = 40) -> dict[str, np.ndarray
 
 def paired_ends(change: np.ndarray, scale: int) -> tuple[float, float]:
     """The interval of a mean of paired differences: Bonett and Price's for US, Wilson's for PD."""
-    n, mean, t = len(change), change.mean(), stats.t.ppf(0.975, len(change) - 1)
-    jackknife = np.sqrt(sum((np.delete(change, i).mean() - mean) ** 2 for i in range(n)))
-    if scale == 1:
-        n_star = change.var() / jackknife**2
-        centre = n_star * mean / (n_star + 2)
-        square = (n_star * (change != 0).mean() + 2) / (n_star + 2)
-        half = t * np.sqrt((square - centre**2) / (n_star + 2))
-        return centre - half, centre + half
-    share = (mean / scale + 2) / 4
-    n_rows = share * (1 - share) * (4 * scale / jackknife) ** 2
-    # the ends are the shares p with (share - p)² = t² p (1 - p) / n_rows
-    ends = np.roots([1 + t**2 / n_rows, -(2 * share + t**2 / n_rows), share**2])
-    low, high = sorted(float(p) for p in ends)
-    return scale * (4 * low - 2), scale * (4 * high - 2)
+    if scale == 100:
+        low, _, high = interval(change, (-200, 200))
+        return low, high
+    t, se = error(change)
+    n_star = change.var() / se**2
+    centre = n_star * change.mean() / (n_star + 2)
+    square = (n_star * (change != 0).mean() + 2) / (n_star + 2)
+    half = t * np.sqrt((square - centre**2) / (n_star + 2))
+    return centre - half, centre + half
 
 
 def test_any_two_models_are_compared_over_the_pairs_of_both(store: Store) -> None:

@@ -1,4 +1,4 @@
-"""`plumbline sql`: what a query may do, the formats it writes, the shell, `duckdb -init`."""
+"""Macros, views, and `plumbline sql`: what a query may do, its formats, the shell, `-init`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from plumbline.pipelines.command.main import main
 from plumbline.pipelines.commands import sql
 from plumbline.pipelines.commands.sql import run_query
 from plumbline.warehouse.errors import UsageProblem
-from plumbline.warehouse.query.connection import connect, init_sql, lock
+from plumbline.warehouse.query.connection import connect, init_sql, lock, rows_of
+from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import delta, fill
 
@@ -39,6 +40,25 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Store:
 
 def files(root: Path) -> dict[Path, bytes]:
     return {p: p.read_bytes() for p in sorted(root.rglob("*")) if p.is_file()}
+
+
+def test_figures_by_hand(kept: Store) -> None:
+    """Of 0, 0.5, -0.7, 9: two are even, one leans each way; areas 6, 5.49, 5.31 and 0."""
+    values = "(VALUES (0), (0.5), (-0.7), (9), (NULL), ('nan'::DOUBLE), ('inf'::DOUBLE)) AS t (x)"
+    (row,) = rows_of(kept, f"SELECT us(x), pd(x), aufc(x), us(x, 0.1), pd(x, 1) FROM {values}")
+    # 0.5 is first covered by the point 0.54: 6 - 0.54 + half a step; 0.7 by 0.72.
+    assert list(row.values()) == pytest.approx([0.5, 0, (6 + 5.49 + 5.31) / 4, 0.25, 25])
+
+
+@pytest.mark.slow
+def test_every_view_of_an_empty_warehouse_is_empty(store: Store) -> None:
+    connection = connect(store.root)
+    names = {name for (name,) in connection.execute("SHOW TABLES").fetchall()}
+    assert names > {*TABLES, "audited_pair"}
+    calls = {"deduplication()", "deduplication_mean()"}
+    for name in names - {"spanish_word"} | calls:  # a list of words
+        assert connection.execute(f"FROM {name}").fetchall() == [], name
+        assert rows_of(store, f"FROM {name}") == [], name
 
 
 @pytest.mark.parametrize(

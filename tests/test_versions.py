@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.report.facts import Facts
@@ -14,7 +13,7 @@ from plumbline.pipelines.report.sentences import version_changes
 from plumbline.pipelines.report.write import write_report
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
-from tests.metric_rows import AFTER, BEFORE, fill, pair, score, scored_by, version
+from tests.metric_rows import AFTER, BEFORE, fill, interval, pair, score, scored_by, version
 from tests.tiny_models import save
 
 _N = 60
@@ -33,19 +32,11 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
 
 
 def test_a_change_is_paired_with_the_interval_over_pairs(store: Store) -> None:
-    """Against differences by hand; each pair is a cluster, the interval Wilson's at their error."""
+    """Each pair is a cluster, the interval Wilson's at the error of their differences."""
     (change,) = version_changes(Facts(store))
-    differences = (np.sign(AFTER) - np.sign(BEFORE)) / 4
-    mean, n = float(np.mean(differences)), _N
-    error = np.sqrt(np.sum(((differences - mean) / (n - 1)) ** 2))
-    share, t = mean + 0.5, stats.t.ppf(0.975, n - 1)
-    size = share * (1 - share) / error**2
-    middle = share + t**2 / (2 * size)
-    reach = t * np.sqrt(share * (1 - share) / size + t**2 / (4 * size**2))
-    low, high = ((middle + sign * reach) / (1 + t**2 / size) - 0.5 for sign in (-1, 1))
-    assert change["change"] == pytest.approx(400 * mean)
-    found = change["change_low"], change["change_high"]
-    assert found == pytest.approx((400 * low, 400 * high), rel=1e-6)
+    differences = 100 * (np.sign(AFTER) - np.sign(BEFORE))
+    found = [change[name] for name in ("change_low", "change", "change_high")]
+    assert found == pytest.approx(interval(differences, (-200, 200)), rel=1e-6)
     assert change["name"] == "mine"
     assert (change["pd_before"], change["pd"]) == pytest.approx((-10, 25))
 
