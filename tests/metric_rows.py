@@ -10,6 +10,7 @@ import numpy as np
 from scipy import stats
 
 from plumbline.warehouse.run_records import recorded
+from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage.store import Store
 
 Row = dict[str, object]
@@ -18,157 +19,85 @@ BEFORE = [0.0] * 30 + [1.0] * 12 + [-1.0] * 18
 AFTER = [0.0] * 15 + [1.0] * 30 + [-1.0] * 15
 
 
+def made(table: str, **given: object) -> Row:
+    """A row of a table: what is given, and a value for every other column that has to have one."""
+    plain: Row = {"text": "x", "int": 1, "int32": 1, "float": 1.0, "bool": False}
+    return {c.name: plain[c.kind] for c in TABLES[table].columns if not c.nullable} | given
+
+
 def corpus_row(**given: object) -> Row:
     """A `corpus` row of a failed shard and a counted one."""
-    row: Row = {
-        "corpus": "novels",
-        "source": "counted",
-        "rule": "pairs",
-        "window_tokens": 10,
-        "targets": "gendered",
-        "n_shards": 1,
-        "n_shards_failed": 1,
-        "n_documents": 5,
-        "n_rejected": 2,
-        **dict.fromkeys(("n_tokens", "n_kept_tokens", "n_words", "n_words_kept", "n_pairs"), 10),
-        "min_count": 1,
-        "n_tokens_pruned": 0,
-        "run_id": "r",
-    }
-    return {**row, **given}
+    row: Row = {"corpus": "novels", "source": "counted", "rule": "pairs", "window_tokens": 10}
+    row |= {"targets": "gendered", "n_documents": 5, "n_rejected": 2, "min_count": 1}
+    row |= dict.fromkeys(("n_tokens", "n_kept_tokens", "n_words", "n_words_kept", "n_pairs"), 10)
+    return made("corpus", **{**row, "n_tokens_pruned": 0, **given})
 
 
 def shard_row(**given: object) -> Row:
     """A `corpus_shard` row of the counted shard."""
-    row: Row = {
-        "corpus": "novels",
-        "shard": "a.jsonl.zst",
-        "fingerprint": "f",
-        "status": "counted",
-        "error": None,
-        "n_documents_in": 7,
-        "n_documents": 5,
-        "n_rejected": 2,
-        **dict.fromkeys(("n_bytes", "n_tokens", "n_kept_tokens", "n_pairs"), 10),
-        "seconds": 1.0,
-        "run_id": "r",
-    }
-    return {**row, **given}
+    row: Row = {"corpus": "novels", "shard": "a.jsonl.zst", "status": "counted"}
+    row |= {"n_documents_in": 7, "n_documents": 5, "n_rejected": 2}
+    row |= dict.fromkeys(("n_bytes", "n_tokens", "n_kept_tokens", "n_pairs"), 10)
+    return made("corpus_shard", **{**row, **given})
 
 
 def pair(benchmark: str, pair_id: str, **given: object) -> Row:
     """A `benchmark_pair` row with ``given`` columns; without a word it is its own cluster."""
-    row: Row = {
-        "benchmark": benchmark,
-        "pair_id": pair_id,
-        "item_id": pair_id,
-        "template": "The nurse said {pronoun} left.",
-        "sentence_a": "The nurse said she left.",
-        "sentence_b": "The nurse said he left.",
-        "group_a": "female",
-        "group_b": "male",
-        "pronoun_first": False,
-        "source_file": "made.csv",
-        "source_row": 1,
-    }
+    row: Row = {"benchmark": benchmark, "pair_id": pair_id, "item_id": pair_id}
+    row |= {"template": "The nurse said {pronoun} left.", "group_a": "female", "group_b": "male"}
+    row |= {f"sentence_{x}": f"The nurse said {y} left." for x, y in (("a", "she"), ("b", "he"))}
     own = {} if "word" in given else {"cluster": f"pair: {pair_id}"}
-    return {**row, **own, **given}
+    return made("benchmark_pair", **{**row, "source_file": "made.csv", **own, **given})
 
 
 def score(benchmark: str, pair_id: str, ratio: float, model: str = "m", key: str = "") -> Row:
     """A `pair_score` row whose log ratio (a minus b) is exactly ``ratio``."""
-    return {
-        "model_key": key or f"key-{model}",
-        "model": model,
-        "benchmark": benchmark,
-        "pair_id": pair_id,
-        "text_id": "t",
-        "logprob_a_nats": ratio,
-        "logprob_b_nats": 0.0,
-        "n_tokens_a": 5,
-        "n_tokens_b": 5,
-        "run_id": "r",
-    }
+    row: Row = {"model_key": key or f"key-{model}", "model": model, "benchmark": benchmark}
+    row |= {"pair_id": pair_id, "logprob_a_nats": ratio, "logprob_b_nats": 0.0}
+    return made("pair_score", **row, n_tokens_a=5, n_tokens_b=5)
 
 
 def association(benchmark: str, pair_id: str, max_pmi: float | None, corpus: str = "c") -> Row:
-    """A `pair_association` row."""
-    return {
-        "corpus": corpus,
-        "contrast": "she/he",
-        "benchmark": benchmark,
+    """A `pair_association` row of the contrast she/he."""
+    row: Row = {"corpus": corpus, "contrast": "she/he", "benchmark": benchmark, "n_words": 3}
+    row |= {
         "pair_id": pair_id,
         "max_pmi_nats": max_pmi,
-        "max_pmi_word": None if max_pmi is None else "nurse",
-        "n_words": 3,
-        "n_words_defined": 0 if max_pmi is None else 1,
+        "n_words_defined": int(max_pmi is not None),
     }
+    return made("pair_association", **row, max_pmi_word=None if max_pmi is None else "nurse")
 
 
 def delta(word: str, value: float, corpus: str = "c") -> Row:
     """A `word_delta` row of the contrast she/he."""
-    return {
-        "corpus": corpus,
-        "contrast": "she/he",
-        "word": word,
-        "n_word": 100,
-        "n_pair_f": 10,
-        "n_pair_m": 10,
-        "n_defined": 1,
-        "delta_nats": value,
-    }
+    row: Row = {"corpus": corpus, "contrast": "she/he", "word": word, "delta_nats": value}
+    return made("word_delta", **row, n_word=100, n_pair_f=10, n_pair_m=10)
 
 
 def planted(word: str, value: float, corpus: str = "c", world: str = "straight") -> Row:
-    """A `planted_word` row."""
-    return {
-        "corpus": corpus,
-        "world": world,
-        "word": word,
-        "word_class": "noun",
-        "planted_delta_nats": value,
-    }
+    """A `planted_word` row of a noun."""
+    row: Row = {"corpus": corpus, "world": world, "word": word, "planted_delta_nats": value}
+    return made("planted_word", **row, word_class="noun")
 
 
 def trained(model: str, corpus: str) -> Row:
     """A `trained_model` row."""
-    return {
-        "model": model,
-        "revision": f"revision-{model}",
-        "path": f"models/{model}",
-        "corpus": corpus,
-        "seed": 1,
-        "n_parameters": 10,
-        "n_steps": 10,
-        "n_tokens": 100,
-        "loss_start_nats": 6.0,
-        "loss_end_nats": 3.0,
-        "seconds": 1.0,
-        "run_id": "r",
-    }
+    row: Row = {"model": model, "revision": f"revision-{model}", "corpus": corpus}
+    return made("trained_model", **row, path=f"models/{model}")
 
 
 def scored_by(model: str, key: str = "") -> Row:
     """A `model` row: the identity under which ``score`` and ``trained`` know the same model."""
-    return {
-        "model_key": key or f"key-{model}",
-        "model": model,
-        "revision": f"revision-{model}",
-        "backend": "transformers",
-        "backend_version": "1",
-        "dtype": "float32",
-        "bos_policy": "given",
-        "bos_token_id": 0,
-        "n_parameters": 10,
-        "run_id": "r",
-    }
+    row: Row = {"model_key": key or f"key-{model}", "model": model, "backend": "transformers"}
+    row |= {"revision": f"revision-{model}", "backend_version": "1", "dtype": "float32"}
+    return made("model", **row, bos_policy="given", bos_token_id=0, n_parameters=10)
 
 
 def fill(
     store: Store, table: str, rows: Iterable[Mapping[str, object]], unit: str = "test"
 ) -> None:
-    """Publish rows of one partition as one unit."""
-    store.publish(table, list(rows), unit=unit, run_id="r")
+    """Publish rows of one partition, completed by ``made``, as one unit."""
+    store.publish(table, [made(table, **row) for row in rows], unit=unit, run_id="r")
 
 
 def version(store: Store, benchmark: str, key: str, ratios: Iterable[float]) -> None:
@@ -196,11 +125,9 @@ def interval(
     ends: tuple[float, float] | None = None,
     most: float = math.inf,
 ) -> tuple[float, float, float]:
-    """Lower end, mean and upper end of the 95% interval as `clustered` has them.
+    """The 95% interval, low, mean and high, of five or more figures, each its own cluster.
 
-    Of five figures or more, each a cluster of its own. Student's, or on a range with two ``ends``
-    those means that the figures are t errors away from, by the means' own errors, as if of ``most``
-    rows at most.
+    Student's, or Wilson's on a range with two ``ends``, as if of ``most`` rows at most.
     """
     (t, se), mean = error(figures), float(np.mean(figures))
     if ends is None:

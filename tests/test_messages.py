@@ -1,8 +1,4 @@
-"""Messages of the house that take no more than a call or a command line, in one place to read.
-
-A row has what is called or typed, the files beside it, and the whole message: what is wrong and
-where, what was expected, and what to do. `...` stands for words of another library.
-"""
+"""Messages that take a call or a command line: what is named; `...` stands for other words."""
 
 from __future__ import annotations
 

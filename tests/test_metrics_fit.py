@@ -209,25 +209,15 @@ def noisy(store: Store) -> tuple[Any, Any, Any]:
     return x, y, error
 
 
-def evidence(word: str, error: float) -> dict[str, Any]:
-    counts = dict.fromkeys(
-        ("n_word", "frequency_rank", "n_documents", "n_clusters", "n_pair_f", "n_pair_m"), 9
-    )
-    return {
-        **counts,
-        **{"corpus": "c", "contrast": "she/he", "word": word, "per_million": 1.0, "n_defined": 1},
-        **{"clusters": "document", "delta_nats_se": error, "run_id": "r"},
-    }
-
-
 @pytest.mark.slow
 def test_a_slope_on_a_sample_has_its_reliability_and_a_corrected_slope(store: Store) -> None:
     """First with errors of counts, then with one word's over documents, then with all of them."""
     x, y, error = noisy(store)
     for n_known, over in ((0, "co-occurrences"), (1, "co-occurrences"), (40, "documents")):
         error[:n_known] *= 1.2
-        rows = [evidence(w, s) for w, s in zip(WORDS[:n_known], error, strict=False)]
-        fill(store, "word_evidence", rows)
+        of = {"corpus": "c", "contrast": "she/he", "clusters": "document"}
+        known = zip(WORDS[:n_known], error, strict=False)
+        fill(store, "word_evidence", [{**of, "word": w, "delta_nats_se": s} for w, s in known])
         share, known = corrected(x, y, error)
         assert 0.3 < share < 0.9
         found = figures_of(store)

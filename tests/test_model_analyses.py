@@ -31,7 +31,7 @@ def model(name: str, n: int | None, **given: object) -> dict[str, object]:
     row |= model_texts.described(name)
     if name.startswith("org/"):
         row["family"] = name.removeprefix("org/").partition("-")[0]
-    return {**row, "bos_policy": "bos", "n_parameters": n, "run_id": "r", **given}
+    return {**row, "n_parameters": n, **given}
 
 
 def named(family: str, size: int) -> str:

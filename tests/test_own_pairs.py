@@ -65,9 +65,7 @@ def test_other_columns_take_the_figures_and_leave_the_scores(store: Store, tmp_p
     rows = ["1,She left.,He left.,nurse,a,x", "2,She sat.,He sat.,clerk,b,x"]
     imported(*rows)
     fill(store, "pair_score", [score("mine", k, 0.5) for k in "12"])
-    power = {"benchmark": "mine", "groups": "a/b", "measure": "us", "unit": "share", "n_pairs": 2}
-    power |= {"n_clusters": 2, "n_alike": 0.0, "sd": 1.0, "icc": 0.0, "n_models": 0, "df": 1.0}
-    fill(store, "benchmark_power", [{**power, "run_id": "r"}])
+    fill(store, "benchmark_power", [{"benchmark": "mine"}])
     imported(*rows[::-1])
     assert store.read("benchmark_power", benchmark="mine").num_rows == 1
     imported(rows[0].replace("nurse", "clerk"), rows[1])

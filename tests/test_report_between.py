@@ -16,7 +16,7 @@ from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.run_records import recorded
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import delta, error, fill, interval, pair, score
-from tests.report_sections import section
+from tests.test_report import section
 
 LIMIT = math.log(1.65)
 

@@ -182,7 +182,7 @@ def put(store: Store, table: str, rows: list[dict[str, Any]]) -> None:
     for row in rows:
         parts.setdefault(tuple(row[c] for c in TABLES[table].partitions), []).append(row)
     for part in parts.values():
-        fill(store, table, [{**row, "run_id": "r"} for row in part])
+        fill(store, table, part)
 
 
 @pytest.fixture
@@ -191,13 +191,9 @@ def disclosed(store: Store) -> Store:
     put_prompts(store, "stsb", [f"p {i}" for i in range(12)])
     shared = {"probe_set": "stsb", "model": "tiny"}
     pairs = [{"word_list": WORD_LIST, "pair": 1, "female": FEMALE, "male": MALE}]
-    put(store, "attribute_pair", [{**p, "source": "made"} for p in pairs])
-    told = [("none", None, None), ("i", "Be fair:", "prefix")]
-    put(
-        store,
-        "instruction",
-        [dict(zip(("instruction_key", "instruction", "form"), t, strict=True)) for t in told],
-    )
+    put(store, "attribute_pair", pairs)
+    told = {"instruction_key": "i", "instruction": "Be fair:", "form": "prefix"}
+    put(store, "instruction", [{"instruction_key": "none"}, told])
     ways: list[dict[str, Any]] = [
         {"sampling_key": "greedy", "method": "greedy"},
         {"sampling_key": "told", "method": "greedy", "instruction": "Be fair:", "form": "prefix"},
@@ -208,54 +204,32 @@ def disclosed(store: Store) -> Store:
         store,
         "sampling",
         [
-            {"max_new_tokens": 50, "seed": 0}
-            | {"instruction_key": "i" if "instruction" in way else "none"}
-            | way
+            {"max_new_tokens": 50, "instruction_key": "i" if "instruction" in way else "none"} | way
             for way in ways
         ],
     )
-    keys = [("base", None), ("tuned", "calm@1"), ("without", "loud@1")]
-    put(
-        store,
-        "model",
-        [
-            scored_by("tiny", key=key) | {"adapter": adapter, "dtype": "float16"}
-            for key, adapter in keys
-        ],
-    )
-    tuning = {"path": "x", "base": "tiny", "base_revision": ""}
+    for key, adapter in (("base", None), ("tuned", "calm@1"), ("without", "loud@1")):
+        half = {"adapter": adapter, "dtype": "float16"}
+        fill(store, "model", [scored_by("tiny", key=key) | half], key)
+    tuning = {"base": "tiny", "word_list": WORD_LIST, "layers": "q", "clip_norm": 1.0}
     tuning |= {"probe_sets": "stsb-train", "test_sets": "stsb", "n_leaks": 2, "n_left_out": 2}
-    tuning |= {"prompts_hash": "h", "word_list": WORD_LIST, "layers": "q"}
     tuning |= {"n_prompts": 9, "rank": 64, "alpha": 16, "dropout": 0.1, "learning_rate": 2e-4}
-    tuning |= {"batch_prompts": 16, "n_steps": 400, "max_tokens": 512, "seed": 0, "seconds": 1.0}
-    tuning |= {"clip_norm": 1.0, "n_parameters": 1}
-    tuning |= {f"{n}_{e}": 0.0 for n in ("total", "difference") for e in ("start", "end")}
-    tuning |= {f"distance_{e}_nats": 0.0 for e in ("start", "end")}
-    weights = {"distance_weight": 1.0, "total_weight": 1.0}
-    put(
-        store,
-        "tuning",
-        [
-            {**tuning, **weights, **way, "tuning": name, "adapter": f"{name}@1"}
-            for name, way in (
-                ("calm", {"difference_weight": 1.0}),
-                ("loud", {"difference_weight": 0.0, **AS_PUBLISHED}),
-            )
-        ],
-    )
+    tuning |= {"batch_prompts": 16, "n_steps": 400, "max_tokens": 512}
+    loud = {"tuning": "loud", "adapter": "loud@1", "difference_weight": 0.0, **AS_PUBLISHED}
+    put(store, "tuning", [{**tuning, "tuning": "calm", "adapter": "calm@1"}, {**tuning, **loud}])
     probabilities, continued = [], []
     for k, (key, instruction, way) in enumerate(RUNS):
         for i in range(12):
-            whose = {**shared, "model_key": key, "prompt_id": f"{i:02}", "text_id": "t"}
+            whose = {**shared, "model_key": key, "prompt_id": f"{i:02}"}
             held = TEXTS[(i * (k + 1)) % 4]
-            more = {"sampling_key": way, "side": "original", "sample": 0, "seed": 0}
+            more = {"sampling_key": way, "side": "original", "sample": 0}
             continued.append({**whose, **more, "continuation": held, "finish": "stop"})
             if way in ("cool", "warm"):
                 continue
             for word, p in _p(k, i).items():
-                word_columns = {"word_list": WORD_LIST, "word": word, "probability": p}
-                word_columns |= {"gender": "f" if word == FEMALE else "m", "n_variants": 2}
-                probabilities.append({**whose, **word_columns, "instruction_key": instruction})
+                of = {"word": word, "gender": "f" if word == FEMALE else "m", "probability": p}
+                said = {"word_list": WORD_LIST, "instruction_key": instruction}
+                probabilities.append({**whose, **of, **said})
     put(store, "pronoun_probability", probabilities)
     put(store, "continuation", continued)
     return store

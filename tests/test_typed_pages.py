@@ -1,9 +1,4 @@
-"""The commands of docs/cluster.md and docs/schedule.md, typed as the pages have them.
-
-On a standalone Spark master with two workers, and on a Prefect server with a worker of each pool;
-only addresses and directories are replaced. What needs another machine is parsed: a new block of a
-page is typed unless `parsed` knows its kind.
-"""
+"""The commands of docs/cluster.md and docs/schedule.md as the pages have them, but for places."""
 
 from __future__ import annotations
 
@@ -29,17 +24,11 @@ from tests.released_files import as_csv
 from tests.test_cluster import environment, spark_home, standalone_cluster
 from tests.test_count_kill import contents
 from tests.test_docs import ROOT, arguments, in_blocks, parse
+from tests.test_pages import blocks
 from tests.tiny_models import save
 
 BIN = Path(sys.executable).parent
 TEXTS = ["She lost her key and he drank tea.", "He saw the nurse. She saw the baker."] * 20
-
-
-def blocks(page: str, language: str = "") -> list[str]:
-    """The blocks of a page that are in a language; a shell's name none."""
-    text = (REPOSITORY / "docs" / page).read_text(encoding="utf-8")
-    found = re.findall(r"^```(\w*)\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
-    return [block for name, block in found if name == language]
 
 
 def commands(block: str) -> list[str]:
@@ -99,7 +88,7 @@ def released(data: Path) -> None:
 @pytest.mark.slow
 def test_what_a_standalone_master_cannot_run_is_parsed(tmp_path: Path) -> None:
     dist = write_dist(tmp_path / "dist")[0].parent
-    assert sum(parsed(block, dist) for block in blocks("cluster.md")) == 4
+    assert sum(parsed(block, dist) for block in blocks("docs/cluster.md")) == 4
     with pytest.raises(AssertionError, match="Unrecognized option"):
         check_submitted("spark-submit --num-executor 2 dist/submit.py corpus count x", dist)
 
@@ -125,7 +114,7 @@ def test_the_commands_of_the_page_on_clusters(tmp_path: Path) -> None:
     env = {k: v for k, v in env.items() if k not in ("CONF", "OUT", "CORPUS", "MODEL", "MAKEFLAGS")}
     env["PATH"] = f"{BIN}:{home / 'bin'}:{env['PATH']}"
     with standalone_cluster(home, tmp_path) as master:
-        for block in blocks("cluster.md"):
+        for block in blocks("docs/cluster.md"):
             if parsed(block, dist):
                 continue
             text = re.sub(r"/(data|shared)/", rf"{tmp_path}/\1/", block)
@@ -152,7 +141,7 @@ def test_the_commands_of_the_page_on_schedules(tmp_path: Path) -> None:
         save("gpt2", work / name)
     released(work / "data")
     write_jsonl_zst(work / "shards/a.jsonl.zst", TEXTS)
-    settings, audit = blocks("schedule.md", "toml")
+    settings, audit = blocks("docs/schedule.md", "toml")
     (work / "plumbline.toml").write_text(settings)
     (work / "audit.toml").write_text(audit)
     env = prefect_server.environment(tmp_path / "prefect", work, "")
@@ -166,7 +155,7 @@ def test_the_commands_of_the_page_on_schedules(tmp_path: Path) -> None:
             started.append(subprocess.Popen(shlex.split(line), start_new_session=True, **how))  # type: ignore[call-overload]
 
     try:
-        for block in blocks("schedule.md"):
+        for block in blocks("docs/schedule.md"):
             text = block.replace("4200", str(port))
             if parsed(block, tmp_path):
                 continue

@@ -1,4 +1,4 @@
-"""`docs/pairs.md`, README's first examples and the notebook run as they are written there."""
+"""`docs/pairs.md`, `docs/tutorial.md`, README and the notebook run as they are written there."""
 
 from __future__ import annotations
 
@@ -11,15 +11,20 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
+from plumbline.eval_workers.pairs.closed_world_corpus.corpus_writer import WorldOptions, write_world
+from plumbline.eval_workers.training import training_options as training
 from plumbline.pipelines.command.main import main
+from plumbline.warehouse.input.shards import documents
 from plumbline.warehouse.query.connection import rows_of
+from plumbline.warehouse.storage.store import Store
 from tests.conftest import REPOSITORY
 
-PAGE = (REPOSITORY / "docs" / "pairs.md").read_text(encoding="utf-8")
 
-
-def blocks(language: str, page: str = PAGE) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+def blocks(page: str, language: str = "") -> list[str]:
+    """The blocks of a page that are in a language; a shell's may name none."""
+    text = (REPOSITORY / page).read_text(encoding="utf-8")
+    found = re.findall(r"^```(\w*)\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    return [block for name, block in found if name == language]
 
 
 def run(block: str) -> None:
@@ -47,10 +52,10 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("page")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(directory)
-        Path("pairs.csv").write_text(blocks("csv")[0], encoding="utf-8")
-        Path("recipe.toml").write_text(blocks("toml")[0], encoding="utf-8")
+        Path("pairs.csv").write_text(blocks("docs/pairs.md", "csv")[0], encoding="utf-8")
+        Path("recipe.toml").write_text(blocks("docs/pairs.md", "toml")[0], encoding="utf-8")
         write_texts(Path("texts"))
-        own = [block for block in blocks("sh") if "git clone" not in block]
+        own = [block for block in blocks("docs/pairs.md", "sh") if "git clone" not in block]
         assert len(own) == 4
         for block in own:
             run(block)
@@ -64,12 +69,12 @@ def test_readme_from_texts_to_a_preference(
     readme = (REPOSITORY / "README.md").read_text(encoding="utf-8")
     assert len(readme.splitlines()) < 90
     write_texts(Path("novels"))
-    install, why, train = blocks("sh", readme)
+    install, why, train = blocks("README.md", "sh")
     assert install.startswith("pip install .")
     run(why)
     assert "“wept”" in capsys.readouterr().out
     run(train)
-    (python,) = blocks("python", readme)
+    (python,) = blocks("README.md", "python")
     capsys.readouterr()
     exec(python, {})
     heading, *rows = capsys.readouterr().out.splitlines()
@@ -120,3 +125,62 @@ def shown(cell: nbformat.NotebookNode) -> list[str]:
     """The frames that a cell shows, as text; what progress leaves behind is empty."""
     data = [output.get("data", {}) for output in cell.get("outputs", [])]
     return [d["text/plain"] for d in data if "text/html" in d and d["text/plain"]]
+
+
+#: A model and continuations that take no time. The page says nothing about either size.
+TINY = training.TrainOptions(600, 32, 1, 2, 64, 16, 3e-3, max_tokens=6_000)
+
+
+def write_world_texts(directory: Path) -> int:
+    """Texts of a closed world as files of 20 documents each; returns how many files."""
+    world = write_world(WorldOptions(20_000, 1, "straight", 1), directory.parent / "world")
+    texts = list(documents(world.shards[0]))
+    directory.mkdir()
+    for k in range(0, len(texts), 20):
+        (directory / f"{k:05}.txt").write_text("\n\n".join(texts[k : k + 20]), encoding="utf-8")
+    return len(range(0, len(texts), 20))
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_the_tutorial_leads_to_a_report(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("PLUMBLINE_DATA", raising=False)
+    monkeypatch.setitem(training.PRESETS, "small", TINY)
+    monkeypatch.setenv("PLUMBLINE_DISCLOSURE_MAX_NEW_TOKENS", "2")
+    n_files = write_world_texts(tmp_path / "texts")
+    for block in blocks("docs/tutorial.md", "toml"):
+        Path(re.match(r"# ([\w-]+\.toml)", block)[1]).write_text(block, encoding="utf-8")
+    lines = "".join(blocks("docs/tutorial.md", "sh")).replace("\\\n", " ").splitlines()
+    typed = [shlex.split(line, comments=True)[1:] for line in lines]
+    assert len(typed) == 5
+    said = {}
+    for command in typed:
+        assert main(command) == 0, (command, capfd.readouterr().err)
+        said[command[0]] = capfd.readouterr().out
+    store = Store.open("out/warehouse")
+    (corpus,) = store.read("corpus").to_pylist()
+    assert corpus["n_documents"] == n_files and corpus["targets"] == "family"
+    pairs = store.read("benchmark_pair").to_pylist()
+    assert {p["benchmark"] for p in pairs} == {"my-texts-offline"}
+    words = {str(p["word"]) for p in pairs}
+    assert len(pairs) == 10 * len(words) and len(words) == 50
+    assert all(re.fullmatch("[a-z]+", word) for word in words)
+    leans = {r["word"]: r for r in store.read("seed_word").to_pylist()}
+    assert all(
+        leans[w]["low_nats"] <= leans[w]["delta_nats"] <= leans[w]["high_nats"] for w in words
+    )
+    scored = store.read("pair_score").to_pylist()
+    assert {s["model"] for s in scored} == {"small-my-texts"} and len(scored) == len(pairs)
+    probed = store.read("pronoun_probability", probe_set="topics").to_pylist()
+    assert len({r["prompt_id"] for r in probed}) == 160
+    assert "fixed frames" in said["pipeline"]
+    pages = [
+        Path("out/report", name).read_text("utf-8") for name in ("index.html", "appendix.html")
+    ]
+    assert "A frame may favour a side by itself" in pages[0]
+    (headline,) = re.findall('<section id="answer".*?<p>(.*?)</p>', pages[0], re.DOTALL)
+    assert "it was trained on" in headline and "prefers" not in headline
+    assert all(word in "".join(pages) for word in ("my-texts-offline", "fixed frames", "topics"))
