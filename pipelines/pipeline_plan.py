@@ -11,7 +11,7 @@ from typing import Annotated
 from pydantic import Field
 
 from plumbline.eval_workers.fairpair.fairpair_options import CLOSED_WORLD
-from plumbline.eval_workers.models.model_lists import ListedModel, load_available
+from plumbline.eval_workers.models.model_lists import ListedModel, load
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.pipelines.command.base import Command
 from plumbline.pipelines.command.fields import ContrastOption, DataOption, OutOption, Seed
@@ -167,9 +167,9 @@ def _models(options: PipelineOptions, corpus: CorpusPlan | None) -> tuple[ModelP
     """Return the models. Options in a model's entry of a list override the general ones."""
     if options.model and options.models:
         raise UsageProblem("settings model and models", "exclude each other", "give one of them")
-    entries = [ListedModel(name, name, {}) for name in options.model]
+    entries = [ListedModel(name) for name in options.model]
     if options.models:
-        entries = load_available(options.models)
+        entries = load(options.models)
     shared = part(ModelOptions, options)
     return tuple(_model(entry, corpus, entry.options(shared)) for entry in entries)
 
@@ -178,10 +178,10 @@ def _model(entry: ListedModel, corpus: CorpusPlan | None, options: ModelOptions)
     name = entry.id
     if not name.startswith("train:"):
         shown = Path(name).name if Path(name).is_dir() else name
-        return ModelPlan(shown, name, "", options, entry.given_name)
+        return ModelPlan(shown, name, "", options, entry.name)
     if name != TRAIN_SMALL:
         raise UsageProblem(f"model {name}", f"only {TRAIN_SMALL} can be trained here")
     if not corpus:
         raise UsageProblem(f"model {name}", "needs a corpus to learn from", "give its shards")
     small = f"small-{corpus.name}"
-    return ModelPlan(small, "", "small", options, entry.given_name)
+    return ModelPlan(small, "", "small", options, entry.name)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy.special import stdtrit
 
-from plumbline.eval_workers.scoring.statistics.scored_pairs import (
+from plumbline.eval_workers.scoring.scored_pairs import (
     NO_CLUSTER,
     Floats,
     degrees_of_freedom,

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from plumbline.eval_workers.scoring.measure import measure
-from plumbline.eval_workers.scoring.statistics.controls import (
+from plumbline.eval_workers.scoring.controls import (
     LEAST_WORDS,
     Effect,
     effects,
     effects_of_all,
     within,
 )
+from plumbline.eval_workers.scoring.measure import measure
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import delta, fill, pair, score, scored_by, trained

@@ -103,6 +103,6 @@ def test_changes_in_rows_that_are_not_kept(
     save(tmp_path, "a", Relation(["key", "text", "x"], [*rows.values()]))
     compared = Compared()
     compared.rows({"a": Relation(["key", "text", "x"], [*(rows | changed).values()])})
-    assert len((tmp_path / "a.tsv").read_text("utf-8").splitlines()) == 22
+    assert len((tmp_path / "a.tsv").read_text("utf-8").splitlines()) == 12
     found = [line.split(", ")[0] for line in compared.differences if line[:2] == "+s"]
     assert found == [f"+see --all: {column}" for column in columns]

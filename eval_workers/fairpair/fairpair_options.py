@@ -179,8 +179,8 @@ class FairPairSpec(ModelOptions, FairPairOptions, ServerOptions):
         names = dict.fromkeys(name.strip() for name in self.model.split(","))
         listed = [(name, base) for name in names if name]
         if self.models:
-            load_list = model_lists.load if self.base_url else model_lists.load_available
-            listed = [(entry.id, entry.options(base)) for entry in load_list(self.models)]
+            entries = model_lists.load(self.models)
+            listed = [(entry.id, entry.options(base)) for entry in entries]
         if not listed:
             fix = "give --model ID_OR_PATH, or its name on the server with --base-url"
             raise UsageProblem("model", "is not given", fix)

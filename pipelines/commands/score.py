@@ -108,12 +108,12 @@ class Score(ModelOptions, Command):
         )
 
     def _models(self) -> list[ListedModel]:
-        from plumbline.eval_workers.models.model_lists import ListedModel, load_available
+        from plumbline.eval_workers.models.model_lists import ListedModel, load
 
         if self.models:
-            return load_available(self.models)
+            return load(self.models)
         given = dict.fromkeys(self.model)
-        return [ListedModel(model, model, {}, given_name=self.name) for model in given]
+        return [ListedModel(model, self.name) for model in given]
 
     def _benchmarks(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(self.benchmark))
@@ -135,8 +135,8 @@ class Score(ModelOptions, Command):
             done += e.outcomes
             raise
         done += scored
-        if model.given_name:
-            give_name(context.store, scored[0].model_key, context.run_id, model.given_name)
+        if model.name:
+            give_name(context.store, scored[0].model_key, context.run_id, model.name)
 
 
 def _row(done: StepCounts) -> Row:

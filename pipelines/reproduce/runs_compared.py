@@ -205,7 +205,7 @@ def printed_names(paper: Paper, printed: Iterable[Row], given: Iterable[str]) ->
     'GPT2'
     """
     spelled = {row["model"].casefold(): row["model"] for row in printed}
-    listed = {m.id: m.name.casefold() for m in load(paper.name)}
+    listed = {m.id: (m.name or m.id).casefold() for m in load(paper.name)}
     names = {model: spelled[name] for model, name in listed.items() if name in spelled}
     for option in given:
         name, equals, model = option.partition("=")

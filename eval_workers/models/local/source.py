@@ -82,8 +82,6 @@ def find_source(model: str, revision: str | None) -> Source:
     >>> find_source("m", "stage1-step1000-tokens5B").step, find_source("m", "main").step
     (1000, None)
     """
-    if "://" in model:
-        raise BadInput(f"model {model}", "is an address", "give a hub id or a local directory")
     path = Path(model).expanduser()
     if not path.exists() and not looks_like_path(model):
         if not HUB_ID.fullmatch(model):

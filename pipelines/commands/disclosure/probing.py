@@ -124,11 +124,11 @@ class Probe(ProbeOptions, ModelOptions, DataOption, Command):
 
     def subjects(self) -> list[tuple[str, ModelOptions]]:
         """Return each model once, and the options that load it."""
-        from plumbline.eval_workers.models.model_lists import load_available
+        from plumbline.eval_workers.models.model_lists import load
 
         how = part(ModelOptions, self)
         if self.models:
-            return [(one.id, one.options(how)) for one in load_available(self.models)]
+            return [(one.id, one.options(how)) for one in load(self.models)]
         return [(name, how) for name in dict.fromkeys(self.model)]
 
     def check(self) -> None:
