@@ -142,13 +142,12 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
             for p in pairs
         ]
         fill(store, "pair_score", scores)
-        mean = [np.mean([s["logprob_a_nats"] for s in of]) for of in _of_words(scores)]
-        figures |= {f"measured {name}": measured, f"mean {name}": np.array(mean)}
+        ratios = {w: [] for w in WORDS}
+        for one in scores:
+            ratios[one["pair_id"].split("-")[0]].append(one["logprob_a_nats"])
+        mean = np.array([np.mean(of) for of in ratios.values()])
+        figures |= {f"measured {name}": measured, f"mean {name}": mean}
     return store, figures, figures_of(store)
-
-
-def _of_words(scores: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
-    return [[s for s in scores if s["pair_id"].startswith(f"{w}-")] for w in WORDS]
 
 
 def check(row: dict[str, Any], known: Interval) -> None:

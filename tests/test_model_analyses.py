@@ -64,12 +64,12 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Measured:
         + [pair("b", "bad", word="w0", is_natural=False)],
     )
     found = [*given.items(), ("org/ngrams", np.ones(N))]
-    put_scores(
-        store,
-        [score("b", f"{i:02}", x, name) for name, xs in found for i, x in enumerate(xs)]
-        + [score("b", "bad", 9.0, name) for name in given]
-        + [score("b", f"{i:02}", 3.0, named("org/m", 7), "adapted") for i in range(N)],
-    )
+    for name, xs in found:
+        scores = [score("b", f"{i:02}", x, name) for i, x in enumerate(xs)]
+        scores += [score("b", "bad", 9.0, name)] if name in given else []
+        fill(store, "pair_score", scores, name)
+    scores = [score("b", f"{i:02}", 3.0, named("org/m", 7), "adapted") for i in range(N)]
+    fill(store, "pair_score", scores, "adapted")
     fill(store, "word_delta", [delta(f"w{k}", float(x)) for k, x in enumerate(leans)])
     measure(store, "r")
     return store, given
@@ -81,12 +81,6 @@ def us(xs: np.ndarray[Any, Any]) -> float:
 
 def pd(xs: np.ndarray[Any, Any]) -> float:
     return 100 * int((xs > LIMIT).sum() - (xs < -LIMIT).sum()) / len(xs)  # ties stay ties
-
-
-def put_scores(store: Store, scores: list[dict[str, object]]) -> None:
-    for key in dict.fromkeys(row["model_key"] for row in scores):
-        of = [row for row in scores if row["model_key"] == key]
-        fill(store, "pair_score", of, unit=str(key))
 
 
 def of_words(store: Store, xs: np.ndarray[Any, Any]) -> tuple[Any, Any]:

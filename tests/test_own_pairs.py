@@ -32,11 +32,6 @@ from tests.metric_rows import fill, score
 from tests.released_files import write_csv
 
 
-def as_jsonl(path: Path, rows: list[dict[str, Any]]) -> Path:
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    return path
-
-
 def recipe_of(directory: Path, **columns: str) -> str:
     """The path of a recipe that names the columns."""
     path = directory / "columns.toml"
@@ -93,8 +88,9 @@ def test_bad_rows_are_kept_with_their_reason(store: Store, tmp_path: Path) -> No
         ({"id": "1"}, "same as row 1"),
     ]
     rows = [good, *({**good, "id": f"{n}"} | change for n, (change, _) in enumerate(wrong, 2))]
-    path = as_jsonl(tmp_path / "pairs.jsonl", rows)
-    path.write_bytes(path.read_bytes() + b"not json\n[]\n\xff\n")
+    path = tmp_path / "pairs.jsonl"
+    lines = "".join(json.dumps(row) + "\n" for row in rows)
+    path.write_bytes(lines.encode() + b"not json\n[]\n\xff\n")
     done, pairs = taken(store, path)
     assert (done.n_pairs, done.n_rejects) == (1, len(wrong) + 3) and pairs[0]["weight"] == 1
     found = reasons(store)

@@ -33,12 +33,7 @@ HEADER = "table,dataset,eta,metric,value,hf_id,log_base\n"
 
 def metric(name: str, value: float, **columns: Any) -> dict[str, Any]:
     row = {"metric": name, "benchmark": "use-5", "model": "m", "subset": "all", "eta_nats": None}
-    row |= {
-        "value": value,
-        "value_low": value - 0.1,
-        "value_high": value + 0.1,
-        "n": 9,
-    }
+    row |= {"value": value, "value_low": value - 0.1, "value_high": value + 0.1, "n": 9}
     return {**row, "options": "{}", **columns}
 
 

@@ -94,29 +94,22 @@ def _served(store: Store, server: ChatServer, n: int, how: SamplingOptions = SER
     return sample_from_server(store, "demo", ServedModel("m"), where, how, n, "run")
 
 
-def _ignores_seeds(body: dict[str, Any]) -> Say:
-    return honest({**body, "seed": 0})
-
-
-def _has_few_workers(body: dict[str, Any]) -> Say:
-    return honest({**body, "seed": body["seed"] % 2})
-
-
 @pytest.mark.parametrize(
-    ("sampler", "n", "problem", "n_asked"),
+    ("sampler", "n", "n_texts", "n_asked"),
     [
-        (_ignores_seeds, 30, "4 different texts for 20 seeds of 4 prompts", 20),
-        (_has_few_workers, 30, "8 different texts for 120 seeds of 4 prompts", 120),
-        (lambda body: Say(""), 2, "4 different texts for 8 seeds of 4 prompts", 8),
+        (lambda body: honest({**body, "seed": 0}), 30, 4, 20),
+        (lambda body: honest({**body, "seed": body["seed"] % 2}), 30, 8, 120),
+        (lambda body: Say(""), 2, 4, 8),
     ],
 )
 @pytest.mark.slow
 def test_a_server_that_ignores_seeds_or_caches_is_told(
-    store: Store, sampler: Sampler, n: int, problem: str, n_asked: int
+    store: Store, sampler: Sampler, n: int, n_texts: int, n_asked: int
 ) -> None:
     put_prompts(store, "demo", PROMPTS, PERTURBED)
     with serving(sampler=sampler) as server:
-        with pytest.raises(BadInput, match=f"the server: {problem}: the server ignores seeds"):
+        said = f"{n_texts} different texts for {n_asked} seeds of 4 prompts: the server ignores"
+        with pytest.raises(BadInput, match=said):
             _served(store, server, n)
         assert server.n_asked == n_asked  # the rest was not paid for
         server.sampler = honest

@@ -55,12 +55,6 @@ def kept(store: Store) -> Store:
     return store
 
 
-def content(store: Store) -> dict[str, list[object]]:
-    with connect(store.root, " ".join(TABLES)) as connection:
-        query = "SELECT * FROM {} ORDER BY ALL"
-        return {t: [str(r) for r in connection.execute(query.format(t)).fetchall()] for t in TABLES}
-
-
 def named(store: Store) -> list[tuple[str, str]]:
     return [
         (str(Path(p["path"]).relative_to(store.root)), f"{p['problem']} | {p['fix']}")
@@ -72,7 +66,7 @@ def test_every_problem_is_named_with_what_mends_it(
     kept: Store, capsys: pytest.CaptureFixture[str]
 ) -> None:
     table = kept.root / "word_count" / "corpus=c%20s"
-    run_id = runs_of(kept)[0]
+    run_id = min(kept.read("run")["run_id"].to_pylist())
     kept.publish("word_count", words("c s", aa=9), unit="again", run_id=run_id)
     units = {f.units[0].name: f for f in kept.snapshot().files("word_count")}
     whole = pq.read_table(kept.root / units["a/"].path)
@@ -114,10 +108,6 @@ def test_every_problem_is_named_with_what_mends_it(
     assert main(["warehouse", "check", "--warehouse", str(kept.root)]) == 3
     out, err = capsys.readouterr()
     assert "6 problems" in err and "6 rows" in out and "\x1b" not in out + err
-
-
-def runs_of(store: Store) -> list[str]:
-    return sorted(row["run_id"] for row in store.read("run").to_pylist())
 
 
 def test_leftovers_go_and_work_that_saves_time_stays(kept: Store) -> None:

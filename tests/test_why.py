@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from scipy import stats
 
 from plumbline.jobs.counting.co_occurrences import find
@@ -26,11 +25,6 @@ from plumbline.jobs.kernel.pair_runs import summed
 from plumbline.warehouse.input.shards import write_jsonl_zst
 from plumbline.warehouse.storage.store import Store
 from tests.kept_words import indexed, lean, made, question
-
-
-def weights(n: int) -> NDArray[np.float64]:
-    p = 1 / np.arange(1, n + 1)
-    return np.asarray(p / p.sum())
 
 
 def write(path: Path, texts: Sequence[str], sources: Sequence[str | None] = ()) -> Path:
@@ -154,9 +148,8 @@ def test_copies_counted_once(store: Store, tmp_path: Path) -> None:
 def test_collocates_are_those_of_brute_force() -> None:
     rng = np.random.default_rng(9)
     names = ["she", "he", "tea", *(f"w{k}" for k in range(30)), "rare"]
-    texts = [
-        rng.choice(names, rng.integers(1, 40), p=weights(len(names))).tolist() for _ in range(50)
-    ]
+    p = 1 / np.arange(1, len(names) + 1)
+    texts = [rng.choice(names, rng.integers(1, 40), p=p / p.sum()).tolist() for _ in range(50)]
     window = 4
     q = question(texts, ["w3", "tea"], window=window, pruned=["rare"])
     expected: dict[str, list[Counter[str]]] = {w: [Counter(), Counter()] for w in q.words}
@@ -165,7 +158,8 @@ def test_collocates_are_those_of_brute_force() -> None:
             around = text[max(k - window + 1, 0) : k] + text[k + 1 : k + window]
             for side, target in enumerate(("she", "he")):
                 if word in q.words and target in around:
-                    expected[word][side].update(set_of(around))
+                    can_be = (other for other in around if other not in ("she", "he", "rare"))
+                    expected[word][side].update(can_be)
     parts = [
         contexts(q, find(q, some))
         for some in made(texts, n_shards=1).documents(made(texts).shards[0], q.ids)
@@ -194,11 +188,6 @@ def test_collocates_are_those_of_brute_force() -> None:
         assert z == sorted(z, reverse=True)
         q_values = stats.false_discovery_control(2 * stats.norm.sf(z))
         assert [row["q"] for row in rows] == pytest.approx(q_values)
-
-
-def set_of(around: Sequence[str]) -> list[str]:
-    """The words that can be collocates, as often as they are there."""
-    return [word for word in around if word not in ("she", "he", "rare")]
 
 
 WORDS = ["old", "woman", "man", "she", "he", "her", "his", "tea", "nurse", "man sat old", "walked"]
