@@ -96,8 +96,13 @@ def scored_by(model: str, key: str = "") -> Row:
 def fill(
     store: Store, table: str, rows: Iterable[Mapping[str, object]], unit: str = "test"
 ) -> None:
-    """Publish rows of one partition, completed by ``made``, as one unit."""
-    store.publish(table, [made(table, **row) for row in rows], unit=unit, run_id="r")
+    """Publish rows, completed by ``made``, as one unit of each partition."""
+    parts: dict[tuple[object, ...], list[Row]] = {}
+    for row in rows:
+        whole = made(table, **row)
+        parts.setdefault(tuple(whole[c] for c in TABLES[table].partitions), []).append(whole)
+    for part in parts.values():
+        store.publish(table, part, unit=unit, run_id="r")
 
 
 def version(store: Store, benchmark: str, key: str, ratios: Iterable[float]) -> None:

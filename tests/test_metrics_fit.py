@@ -243,8 +243,7 @@ def test_pairs_are_fitted_on_corpora_in_their_language(store: Store) -> None:
     found = [association("own", w, 0.5, "contes") for w in WORDS[:6]]
     # by mistake: the file says which language they are in
     found += [association("fr-pairs", w, 0.5, "novels") for w in WORDS[:6]]
-    for row in found:
-        fill(store, "pair_association", [row], str(row["pair_id"]))
+    fill(store, "pair_association", found)
     measure(store, "r")  # before corpora said their language
     everything = {(b, c) for b in sources for c in ("novels", "contes")}
     query = "SELECT DISTINCT benchmark, corpus FROM metric_value WHERE metric = 'slope'"

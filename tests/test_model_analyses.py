@@ -64,12 +64,10 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Measured:
         + [pair("b", "bad", word="w0", is_natural=False)],
     )
     found = [*given.items(), ("org/ngrams", np.ones(N))]
-    for name, xs in found:
-        scores = [score("b", f"{i:02}", x, name) for i, x in enumerate(xs)]
-        scores += [score("b", "bad", 9.0, name)] if name in given else []
-        fill(store, "pair_score", scores, name)
-    scores = [score("b", f"{i:02}", 3.0, named("org/m", 7), "adapted") for i in range(N)]
-    fill(store, "pair_score", scores, "adapted")
+    scores = [score("b", f"{i:02}", x, name) for name, xs in found for i, x in enumerate(xs)]
+    scores += [score("b", "bad", 9.0, name) for name in given]
+    scores += [score("b", f"{i:02}", 3.0, named("org/m", 7), "adapted") for i in range(N)]
+    fill(store, "pair_score", scores)
     fill(store, "word_delta", [delta(f"w{k}", float(x)) for k, x in enumerate(leans)])
     measure(store, "r")
     return store, given

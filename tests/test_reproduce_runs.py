@@ -38,7 +38,6 @@ from plumbline.pipelines.reproduce.runs_compared import (
 )
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import rows_of
-from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage.store import Store
 from tests.fairpair_rows import SAMPLED, sampled_set
 from tests.metric_rows import fill, interval, scored_by
@@ -176,31 +175,22 @@ FEMALE, MALE = "she", "he"
 TEXTS = (" she ran", " he ran", " it rained", " she saw him")
 
 
-def put(store: Store, table: str, rows: list[dict[str, Any]]) -> None:
-    """Publish rows of any partitions."""
-    parts: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
-    for row in rows:
-        parts.setdefault(tuple(row[c] for c in TABLES[table].partitions), []).append(row)
-    for part in parts.values():
-        fill(store, table, part)
-
-
 @pytest.fixture
 def disclosed(store: Store) -> Store:
     """A model on 12 prompts of `stsb`: plain, with an instruction, sampled, and with adapters."""
     put_prompts(store, "stsb", [f"p {i}" for i in range(12)])
     shared = {"probe_set": "stsb", "model": "tiny"}
     pairs = [{"word_list": WORD_LIST, "pair": 1, "female": FEMALE, "male": MALE}]
-    put(store, "attribute_pair", pairs)
+    fill(store, "attribute_pair", pairs)
     told = {"instruction_key": "i", "instruction": "Be fair:", "form": "prefix"}
-    put(store, "instruction", [{"instruction_key": "none"}, told])
+    fill(store, "instruction", [{"instruction_key": "none"}, told])
     ways: list[dict[str, Any]] = [
         {"sampling_key": "greedy", "method": "greedy"},
         {"sampling_key": "told", "method": "greedy", "instruction": "Be fair:", "form": "prefix"},
         {"sampling_key": "cool", "method": "sample", "temperature": 0.3},
         {"sampling_key": "warm", "method": "sample", "temperature": 1.0},
     ]
-    put(
+    fill(
         store,
         "sampling",
         [
@@ -216,7 +206,7 @@ def disclosed(store: Store) -> Store:
     tuning |= {"n_prompts": 9, "rank": 64, "alpha": 16, "dropout": 0.1, "learning_rate": 2e-4}
     tuning |= {"batch_prompts": 16, "n_steps": 400, "max_tokens": 512}
     loud = {"tuning": "loud", "adapter": "loud@1", "difference_weight": 0.0, **AS_PUBLISHED}
-    put(store, "tuning", [{**tuning, "tuning": "calm", "adapter": "calm@1"}, {**tuning, **loud}])
+    fill(store, "tuning", [{**tuning, "tuning": "calm", "adapter": "calm@1"}, {**tuning, **loud}])
     probabilities, continued = [], []
     for k, (key, instruction, way) in enumerate(RUNS):
         for i in range(12):
@@ -230,8 +220,8 @@ def disclosed(store: Store) -> Store:
                 of = {"word": word, "gender": "f" if word == FEMALE else "m", "probability": p}
                 said = {"word_list": WORD_LIST, "instruction_key": instruction}
                 probabilities.append({**whose, **of, **said})
-    put(store, "pronoun_probability", probabilities)
-    put(store, "continuation", continued)
+    fill(store, "pronoun_probability", probabilities)
+    fill(store, "continuation", continued)
     return store
 
 
@@ -354,7 +344,7 @@ def test_fairpair_gives_means_over_prompts_with_intervals(store: Store) -> None:
     assert "filter_unit words" in run.unknown and not any("limit" in d for d in run.differs)
     by_rules = store.read("fairpair_set").to_pylist()
     named_so = {"perturber": "x-words-12345678"}  # a chat model of this kind of name, and its hash
-    put(store, "fairpair_set", [{**row, **named_so} for row in by_rules])
+    fill(store, "fairpair_set", [{**row, **named_so} for row in by_rules])
     _, more = measured(*given)
     assert len(more) == 2
     assert all("filter_unit words" in one.unknown for one in more)
