@@ -158,7 +158,7 @@ def _line(capsys: pytest.CaptureFixture[str]) -> str:
         (["prompts", "topics", "--model", "m"], 2, "--model"),
         (["probe", "novel", "--model", "m"], 2, "'novel'"),
         (["probe", "snli", "--model", "m"], 4, "PLUMBLINE_DATA"),
-        (["probe", "topics"], 2, "--models"),
+        (["probe", "topics"], 2, "model: is missing"),
         (["probe", "topics", "--model", "./nowhere"], 3, "nowhere"),
         (["probe", "topics", "--model", "m", "--smoothing", "-1"], 2, "smoothing = -1.0"),
         (["probe", "topics", "--model", "m", "--max-new-tokens", "0"], 2, "max_new_tokens = 0"),

@@ -20,10 +20,8 @@ from plumbline.warehouse.errors import PlumblineError
 
 #: Values of commands that need one of several.
 NEEDED: dict[str, dict[str, object]] = {
-    "score": {"model": ("a",)},
     "score choose": {"model": "a"},
     "why": {"words": ("a",)},
-    "disclosure probe": {"model": ("a",)},
     "reproduce": {"paper": "fairpair"},
 }
 #: Checked types of fields, by what they check.

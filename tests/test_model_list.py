@@ -15,9 +15,8 @@ from plumbline.eval_workers.models.local import model_files as _weights
 from plumbline.eval_workers.models.local.causal_model import CausalModel
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.pairs.released.released_files import HUB_IDS
-from plumbline.pipelines.command.main import main
 from plumbline.pipelines.command.settings import here, made
-from plumbline.pipelines.commands.pipeline import Pipeline
+from plumbline.pipelines.commands.pipeline import Parts, Pipeline
 from plumbline.pipelines.pipeline_plan import make_plan
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.storage.store import Store
@@ -63,8 +62,12 @@ def test_a_settings_file_holds_a_list_too(tmp_path: Path) -> None:
         model_lists.load(str(path))
 
 
-def score(store: Store, *arguments: str) -> int:
-    return main(["score", "--benchmark", "demo", "--warehouse", str(store.root), *arguments])
+def evaluated(store: Store, models: Path) -> Parts:
+    """The parts of a pipeline that scored a list of models on `demo`."""
+    given = {"models": str(models), "benchmarks": ("demo",), "warehouse": store.root}
+    parts = Parts(made(Pipeline, given), store)
+    parts.do(parts.evaluate())
+    return parts
 
 
 def test_one_model_that_fails_stops_no_other(
@@ -77,16 +80,21 @@ def test_one_model_that_fails_stops_no_other(
         f'[[model]]\nid = "{gone}"\n[[model]]\nid = "{model}"\n'
         f'[[model]]\nid = "{model}"\ndtype = "bfloat16"\n'
     )
-    assert score(store, "--models", str(path)) == 3
-    shown = capsys.readouterr()
-    assert f"failed: model {gone}: does not exist" in shown.err
-    last = shown.err.strip().splitlines()[-1]
-    assert f"1 of 3 failed: {gone}" in last and "tries these again" in last
-    (run,) = store.read("run").to_pylist()
-    assert run["status"] == "failed" and str(gone) in run["error"]
+    (error,) = evaluated(store, path).errors
+    assert str(gone) in str(error) and f"failed: {error}" in capsys.readouterr().err
+    assert sorted(run["status"] for run in store.read("run").to_pylist()) == [
+        *("failed", "finished", "finished"),
+    ]
     rows = store.read("pair_score").to_pylist()
     assert len({row["model_key"] for row in rows}) == 2 and len(rows) == 12
-    assert {row["run_id"] for row in rows} == {run["run_id"]}
+
+
+def test_an_only_model_that_fails_ends_the_pipeline(store: Store, tmp_path: Path) -> None:
+    _pairs(store, TEMPLATES[:6])
+    path = tmp_path / "mine.toml"
+    path.write_text(f'[[model]]\nid = "{tmp_path}/gone"\n')
+    with pytest.raises(BadInput, match="gone"):
+        evaluated(store, path)
 
 
 @pytest.fixture
@@ -132,5 +140,5 @@ def test_a_model_is_forgotten_before_the_next_one_loads(
     path = tmp_path / "mine.toml"
     kinds = ("float32", "bfloat16", "float16")
     path.write_text("".join(f'[[model]]\nid = "{model}"\ndtype = "{k}"\n' for k in kinds))
-    assert score(store, "--models", str(path)) == (3 if kind else 0)
+    assert len(evaluated(store, path).errors) == (3 if kind else 0)
     assert len(loads) == 3

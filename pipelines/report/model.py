@@ -96,7 +96,7 @@ class Page:
     """
 
     sections: Sequence[Section] = ()
-    title: str = "Plumbline report"
+    title: str = ""
     home: str = ""
     about: Sequence[str] = ()
     answers: Sequence[tuple[str, str, str]] = ()
