@@ -1,7 +1,5 @@
 """What every backend of a neural model has to do, beyond what `contracts.check_backend` checks."""
 
-from __future__ import annotations
-
 import json
 import math
 import random

@@ -1,7 +1,5 @@
 """Made-up warehouse rows for the tests of metrics, SQL and report; intervals of means by numpy."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -19,87 +17,84 @@ BEFORE = [0.0] * 30 + [1.0] * 12 + [-1.0] * 18
 AFTER = [0.0] * 15 + [1.0] * 30 + [-1.0] * 15
 
 
-def made(table: str, **given: object) -> Row:
-    """A row of a table: what is given, and a value for every other column that has to have one."""
-    plain: Row = {"text": "x", "int": 1, "int32": 1, "float": 1.0, "bool": False}
-    return {c.name: plain[c.kind] for c in TABLES[table].columns if not c.nullable} | given
+def made_row(table: str, **given: object) -> Row:
+    """A row of a table; a column not given is `x`, false or 1, or NULL where that may be."""
+    blanks = {"text": "x", "bool": False}
+    columns = [column for column in TABLES[table].columns if not column.nullable]
+    return {column.name: blanks.get(column.kind, 1) for column in columns} | given
 
 
 def corpus_row(**given: object) -> Row:
     """A `corpus` row of a failed shard and a counted one."""
-    row: Row = {"corpus": "novels", "source": "counted", "rule": "pairs", "window_tokens": 10}
+    counts = ("n_tokens", "n_kept_tokens", "n_words", "n_words_kept", "n_pairs")
+    row = {"corpus": "novels", "source": "counted", "rule": "pairs", "window_tokens": 10}
     row |= {"targets": "gendered", "n_documents": 5, "n_rejected": 2, "min_count": 1}
-    row |= dict.fromkeys(("n_tokens", "n_kept_tokens", "n_words", "n_words_kept", "n_pairs"), 10)
-    return made("corpus", **{**row, "n_tokens_pruned": 0, **given})
+    return made_row("corpus", **row, **dict.fromkeys(counts, 10), n_tokens_pruned=0) | given
 
 
 def shard_row(**given: object) -> Row:
     """A `corpus_shard` row of the counted shard."""
-    row: Row = {"corpus": "novels", "shard": "a.jsonl.zst", "status": "counted"}
-    row |= {"n_documents_in": 7, "n_documents": 5, "n_rejected": 2}
-    row |= dict.fromkeys(("n_bytes", "n_tokens", "n_kept_tokens", "n_pairs"), 10)
-    return made("corpus_shard", **{**row, **given})
+    row = {"corpus": "novels", "shard": "a.jsonl.zst", "status": "counted", "n_documents_in": 7}
+    row |= {"n_documents": 5, "n_rejected": 2}
+    return made_row("corpus_shard", **row | given)
 
 
 def pair(benchmark: str, pair_id: str, **given: object) -> Row:
     """A `benchmark_pair` row with ``given`` columns; without a word it is its own cluster."""
-    row: Row = {"benchmark": benchmark, "pair_id": pair_id, "item_id": pair_id}
-    row |= {"template": "The nurse said {pronoun} left.", "group_a": "female", "group_b": "male"}
-    row |= {f"sentence_{x}": f"The nurse said {y} left." for x, y in (("a", "she"), ("b", "he"))}
+    row = {"benchmark": benchmark, "pair_id": pair_id, "item_id": pair_id}
+    row |= {"group_a": "female", "group_b": "male", "template": "The nurse said {pronoun} left."}
+    row |= {"sentence_a": "The nurse said she left.", "sentence_b": "The nurse said he left."}
+    row |= {"source_file": "made.csv"}
     own = {} if "word" in given else {"cluster": f"pair: {pair_id}"}
-    return made("benchmark_pair", **{**row, "source_file": "made.csv", **own, **given})
+    return made_row("benchmark_pair", **row | own | given)
 
 
 def score(benchmark: str, pair_id: str, ratio: float, model: str = "m", key: str = "") -> Row:
     """A `pair_score` row whose log ratio (a minus b) is exactly ``ratio``."""
-    row: Row = {"model_key": key or f"key-{model}", "model": model, "benchmark": benchmark}
-    row |= {"pair_id": pair_id, "logprob_a_nats": ratio, "logprob_b_nats": 0.0}
-    return made("pair_score", **row, n_tokens_a=5, n_tokens_b=5)
+    row = {"model_key": key or f"key-{model}", "model": model, "benchmark": benchmark}
+    row |= {"pair_id": pair_id, "text_id": "t", "n_tokens_a": 5, "n_tokens_b": 5, "run_id": "r"}
+    return {**row, "logprob_a_nats": ratio, "logprob_b_nats": 0.0}
 
 
 def association(benchmark: str, pair_id: str, max_pmi: float | None, corpus: str = "c") -> Row:
-    """A `pair_association` row of the contrast she/he."""
-    row: Row = {"corpus": corpus, "contrast": "she/he", "benchmark": benchmark, "n_words": 3}
-    row |= {
-        "pair_id": pair_id,
-        "max_pmi_nats": max_pmi,
-        "n_words_defined": int(max_pmi is not None),
-    }
-    return made("pair_association", **row, max_pmi_word=None if max_pmi is None else "nurse")
+    """A `pair_association` row."""
+    row = {"corpus": corpus, "contrast": "she/he", "benchmark": benchmark, "pair_id": pair_id}
+    known = {} if max_pmi is None else {"max_pmi_nats": max_pmi, "max_pmi_word": "nurse"}
+    return {**row, **known, "n_words": 3, "n_words_defined": len(known) // 2}
 
 
 def delta(word: str, value: float, corpus: str = "c") -> Row:
     """A `word_delta` row of the contrast she/he."""
-    row: Row = {"corpus": corpus, "contrast": "she/he", "word": word, "delta_nats": value}
-    return made("word_delta", **row, n_word=100, n_pair_f=10, n_pair_m=10)
+    row = {"corpus": corpus, "contrast": "she/he", "word": word, "delta_nats": value}
+    return {**row, "n_word": 100, "n_pair_f": 10, "n_pair_m": 10, "n_defined": 1}
 
 
 def planted(word: str, value: float, corpus: str = "c", world: str = "straight") -> Row:
-    """A `planted_word` row of a noun."""
-    row: Row = {"corpus": corpus, "world": world, "word": word, "planted_delta_nats": value}
-    return made("planted_word", **row, word_class="noun")
+    """A `planted_word` row."""
+    row = {"corpus": corpus, "world": world, "word": word, "word_class": "noun"}
+    return {**row, "planted_delta_nats": value}
 
 
 def trained(model: str, corpus: str) -> Row:
     """A `trained_model` row."""
-    row: Row = {"model": model, "revision": f"revision-{model}", "corpus": corpus}
-    return made("trained_model", **row, path=f"models/{model}")
+    row = {"model": model, "revision": f"revision-{model}", "corpus": corpus, "run_id": "r"}
+    return made_row("trained_model", **row, path=f"models/{model}", n_parameters=10)
 
 
 def scored_by(model: str, key: str = "") -> Row:
     """A `model` row: the identity under which ``score`` and ``trained`` know the same model."""
-    row: Row = {"model_key": key or f"key-{model}", "model": model, "backend": "transformers"}
-    row |= {"revision": f"revision-{model}", "backend_version": "1", "dtype": "float32"}
-    return made("model", **row, bos_policy="given", bos_token_id=0, n_parameters=10)
+    row = {"model_key": key or f"key-{model}", "model": model, "revision": f"revision-{model}"}
+    row |= {"backend": "transformers", "backend_version": "1", "dtype": "float32", "run_id": "r"}
+    return {**row, "bos_policy": "given", "bos_token_id": 0, "n_parameters": 10}
 
 
 def fill(
     store: Store, table: str, rows: Iterable[Mapping[str, object]], unit: str = "test"
 ) -> None:
-    """Publish rows, completed by ``made``, as one unit of each partition."""
+    """Publish rows, completed by ``made_row``, as one unit of each partition."""
     parts: dict[tuple[object, ...], list[Row]] = {}
     for row in rows:
-        whole = made(table, **row)
+        whole = made_row(table, **row)
         parts.setdefault(tuple(whole[c] for c in TABLES[table].partitions), []).append(whole)
     for part in parts.values():
         store.publish(table, part, unit=unit, run_id="r")

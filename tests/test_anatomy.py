@@ -1,7 +1,5 @@
 """The parts of log ratios: against brute force, and the command."""
 
-from __future__ import annotations
-
 import csv
 from itertools import permutations
 from pathlib import Path

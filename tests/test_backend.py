@@ -1,7 +1,5 @@
 """The transformers backend keeps the contract of backends."""
 
-from __future__ import annotations
-
 import json
 import re
 import sys

@@ -1,7 +1,5 @@
 """The estimator behind intervals against brute force, and what makes pairs alike."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The regression beside frequency, n-grams and length: by hand, on made-up data, in a warehouse."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

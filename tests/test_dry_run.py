@@ -1,7 +1,5 @@
 """What scoring would take: sizes against hand-made sums and real weights; nothing is written."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Charts for papers: as wide as asked, fonts inside, with their data."""
 
-from __future__ import annotations
-
 import csv
 import json
 import re

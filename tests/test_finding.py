@@ -1,7 +1,5 @@
 """The rule for what may be said of a figure: a verdict never outruns its interval."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 

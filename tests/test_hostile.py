@@ -1,7 +1,5 @@
 """Every option of every command, with values that nobody should give."""
 
-from __future__ import annotations
-
 import math
 import os
 from collections.abc import Iterator

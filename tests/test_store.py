@@ -34,7 +34,7 @@ from plumbline.warehouse.storage.compaction import compact, leftovers
 from plumbline.warehouse.storage.opening import FORMAT
 from plumbline.warehouse.storage.place import Unit
 from plumbline.warehouse.storage.store import Store
-from tests.metric_rows import delta, fill, made, score
+from tests.metric_rows import delta, fill, made_row, score
 
 
 def words(corpus: str, **counts: int) -> list[dict[str, object]]:
@@ -292,7 +292,7 @@ def test_seed_words_go_with_the_deltas_of_their_contrast(store: Store, seed: int
 
     def write(corpus: str) -> None:
         rows = [
-            made("word_delta", corpus=c, contrast=contrast, word=word, delta_nats=nats)
+            made_row("word_delta", corpus=c, contrast=contrast, word=word, delta_nats=nats)
             for (c, contrast), of_word in deltas.items()
             for word, nats in of_word.items()
             if c == corpus

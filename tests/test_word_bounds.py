@@ -21,7 +21,7 @@ from plumbline.jobs.association.measures import (
 )
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
-from tests.metric_rows import delta, fill, made
+from tests.metric_rows import delta, fill, made_row
 from tests.test_association import LIST, WORDS, counts
 
 
@@ -95,7 +95,7 @@ def asked(p: np.ndarray, words: Sequence[str] = ()) -> list[dict[str, object]]:
     of |= {"delta_nats": 1.0, "delta_nats_low": 0.5, "delta_nats_high": 1.5}
     names = words or [f"w{k}" for k in range(len(p))]
     return [
-        made("word_evidence", **of, word=word, p=float(value))
+        made_row("word_evidence", **of, word=word, p=float(value))
         for word, value in zip(names, p, strict=False)
     ]
 
