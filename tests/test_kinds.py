@@ -1,7 +1,5 @@
 """Masked models and encoder-decoders by one pass at a time and by peers; what they refuse."""
 
-from __future__ import annotations
-
 import math
 from bisect import bisect_right
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Languages other than English: counts equal to spaCy's tokenizer of that language, by any path."""
 
-from __future__ import annotations
-
 import random
 from functools import partial
 from pathlib import Path

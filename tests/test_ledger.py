@@ -1,7 +1,5 @@
 """The ledger against the tables; corpora that grow, change, shrink, and lose rare words."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Word lists compared and brought along: coverage, tau, the heat map, files of the user."""
 
-from __future__ import annotations
-
 import csv
 import itertools
 import math

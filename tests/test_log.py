@@ -1,7 +1,5 @@
 """The commit log: whole states for readers, no row lost, whatever fails and whoever else writes."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os

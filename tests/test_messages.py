@@ -1,7 +1,5 @@
 """Messages that take a call or a command line: what is named; `...` stands for other words."""
 
-from __future__ import annotations
-
 import math
 import os
 import re

@@ -1,7 +1,5 @@
 """US, PD, AuFC, gap and n against brute force in plain Python, and their intervals."""
 
-from __future__ import annotations
-
 import json
 import math
 import tempfile

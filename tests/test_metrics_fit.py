@@ -1,7 +1,5 @@
 """Slopes and correlations between preference and corpus, against numpy and scipy."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import dataclass

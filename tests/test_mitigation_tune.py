@@ -1,7 +1,5 @@
 """Tuning an adapter: what falls, what a kill costs, what is kept out, what the warehouse holds."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

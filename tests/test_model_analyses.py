@@ -1,7 +1,5 @@
 """Model size, families and correlations in SQL, against scipy on made-up rows."""
 
-from __future__ import annotations
-
 import math
 from itertools import islice
 from typing import Any

@@ -1,7 +1,5 @@
 """Views `compared_text` and `ngram_log_odds`, against plain Python."""
 
-from __future__ import annotations
-
 import math
 import random
 import re

@@ -1,7 +1,5 @@
 """Errors of hubs, connections and disks: what may pass and is tried again, what is one line."""
 
-from __future__ import annotations
-
 import errno
 import subprocess
 import sys

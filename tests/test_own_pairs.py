@@ -1,7 +1,5 @@
 """Benchmarks that a user brings: CSV to figure, every row a pair or a reject with its reason."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

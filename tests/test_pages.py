@@ -1,7 +1,5 @@
 """README, the notebook, and pages on pairs, tutorial, clusters and schedules run as they are."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

@@ -1,7 +1,5 @@
 """Filling templates: laws, the released sentences, verbs that agree with they."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 import re

@@ -1,7 +1,5 @@
 """`docs/papers.md`: every command runs on small input, and no verdict falls below its floor."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

@@ -1,7 +1,5 @@
 """Parts of other packages: all parts of that of `docs/extend.md`; faults are named in a line."""
 
-from __future__ import annotations
-
 import json
 import sys
 import tomllib

@@ -1,7 +1,5 @@
 """Pairs that people judge: answers, agreement, and what the card says of it."""
 
-from __future__ import annotations
-
 import csv
 import random
 import re

@@ -1,7 +1,5 @@
 """Counts of co-occurrences from released PMI: back from six decimals, and used like our own."""
 
-from __future__ import annotations
-
 import csv
 import math
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """The report page: what is on it, that its figures are those of `metric_value`, and its safety."""
 
-from __future__ import annotations
-
 import re
 from concurrent.futures import ThreadPoolExecutor
 from html.parser import HTMLParser

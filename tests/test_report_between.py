@@ -1,7 +1,5 @@
 """Models, their versions and corpora compared on the page, and the SQL behind it by brute force."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from pathlib import Path
@@ -215,7 +213,7 @@ def test_fail_if_fails_only_where_the_whole_interval_lies_beyond(
 
 
 def test_a_name_is_no_part_of_the_key(tmp_path: Path) -> None:
-    """A later name is that of the key that was scored without one; a name is for one model."""
+    """A later name is that of the key that was scored without one."""
     save("neox", tmp_path / "tiny")
     store = Store.open(tmp_path / "w")
     version(store, "b", "old", BEFORE)
@@ -224,4 +222,3 @@ def test_a_name_is_no_part_of_the_key(tmp_path: Path) -> None:
     assert main(command) == main([*command, "--name", "mine"]) == 0
     names = store.read("model")["name"].to_pylist()
     assert names == ["mine", "mine"] and store.read("pair_score").num_rows == len(BEFORE) + 2
-    assert main([*command, "--model", "other", "--name", "mine"]) == 2

@@ -1,7 +1,5 @@
 """The report's first page: what it says, held against the warehouse."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Printed figures beside ours: the comparison by itself, and the command on the released scores."""
 
-from __future__ import annotations
-
 import csv
 import json
 import math

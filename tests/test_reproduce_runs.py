@@ -1,7 +1,5 @@
 """`plumbline reproduce fairpair` and `disclosure`: printed figures beside those of made runs."""
 
-from __future__ import annotations
-
 import csv
 import math
 import re

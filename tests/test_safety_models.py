@@ -1,7 +1,5 @@
 """Models, adapters and servers of somebody else × what reads or asks them: nothing of them runs."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import pickle

@@ -1,7 +1,5 @@
 """Continuing prompts by a model or a server: none is drawn twice, seeds apart, caches noticed."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Sequence
@@ -25,6 +23,10 @@ HOW = SamplingOptions(temperature=6.0, max_new_tokens=12)
 PROMPTS = ("The nurse said", "He drank tea.", "She drank tea.")
 #: The last prompt is the same text as a side of another one.
 PERTURBED = ("The clerk said", "She drank tea.", None)
+
+
+def fill(store: Store) -> None:
+    put_prompts(store, "demo", PROMPTS, PERTURBED)
 
 
 @pytest.fixture
@@ -54,7 +56,7 @@ def _rows(store: Store) -> list[dict[str, Any]]:
 def test_more_samples_draw_the_further_ones_and_other_seeds_are_other_rows(
     store: Store, model: Path, drawn: list[SeededPrompt], tmp_path: Path
 ) -> None:
-    put_prompts(store, "demo", PROMPTS, PERTURBED)
+    fill(store)
     _sample(store, model, 3)
     before = _rows(store)
     drawn.clear()
@@ -67,7 +69,7 @@ def test_more_samples_draw_the_further_ones_and_other_seeds_are_other_rows(
     _sample(store, model, 2)
     assert len(_rows(store)) == 35  # fewer: what is there stays
     fresh = Store.open(tmp_path / "fresh")
-    put_prompts(fresh, "demo", PROMPTS, PERTURBED)
+    fill(fresh)
     _sample(fresh, model, 7)
     assert _rows(fresh) == after
     other = _sample(store, model, 7, SamplingOptions(temperature=6.0, max_new_tokens=12, seed=1))
@@ -106,7 +108,7 @@ def _served(store: Store, server: ChatServer, n: int, how: SamplingOptions = SER
 def test_a_server_that_ignores_seeds_or_caches_is_told(
     store: Store, sampler: Sampler, n: int, n_texts: int, n_asked: int
 ) -> None:
-    put_prompts(store, "demo", PROMPTS, PERTURBED)
+    fill(store)
     with serving(sampler=sampler) as server:
         said = f"{n_texts} different texts for {n_asked} seeds of 4 prompts: the server ignores"
         with pytest.raises(BadInput, match=said):
@@ -120,7 +122,7 @@ def test_a_server_that_ignores_seeds_or_caches_is_told(
 
 
 def test_what_ended_otherwise_is_rejected_and_the_rest_kept(store: Store) -> None:
-    put_prompts(store, "demo", PROMPTS, PERTURBED)
+    fill(store)
 
     def filtered(body: dict[str, Any]) -> Say:
         if body["prompt"].startswith("The nurse"):

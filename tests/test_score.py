@@ -1,7 +1,5 @@
 """Scoring benchmarks into the warehouse: resumable, tokens on request, also as released."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 import json

@@ -1,7 +1,5 @@
 """Seed words: the vocabulary by WordNet and fastText, the interval that holds 0, the sample."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math

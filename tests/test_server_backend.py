@@ -1,7 +1,5 @@
 """Scores by echo are those of the model behind the server; bad figures are found out first."""
 
-from __future__ import annotations
-
 import json
 import math
 import threading

@@ -1,7 +1,5 @@
 """Settings of commands, and the pipeline's plan made from them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

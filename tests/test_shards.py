@@ -1,7 +1,5 @@
 """Shards are found, read whole or not at all, told apart by content, and packed from files."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import re

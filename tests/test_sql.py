@@ -1,7 +1,5 @@
 """SQL: macros, views, `docs/sql.md`, and `plumbline sql`: what it may do, formats, the shell."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

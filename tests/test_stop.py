@@ -1,7 +1,5 @@
 """Commands that a signal stops or whose streams are closed: one line, no process left behind."""
 
-from __future__ import annotations
-
 import os
 import random
 import signal

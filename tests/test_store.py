@@ -1,7 +1,5 @@
 """The store, its views, and `plumbline warehouse`: what is found, changed, kept and deleted."""
 
-from __future__ import annotations
-
 import errno
 import json
 import math

@@ -1,7 +1,5 @@
 """The tokeniser by hand-checked cases, and against spaCy on made-up, hard and real texts."""
 
-from __future__ import annotations
-
 import itertools
 import random
 import re

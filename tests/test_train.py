@@ -1,7 +1,5 @@
 """Training a small model: seeded, reused, to the bit; the losses of debias tuning."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Sequence

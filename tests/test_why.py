@@ -1,7 +1,5 @@
 """How far words and phrases lean, and why: against brute force, and effects that were planted."""
 
-from __future__ import annotations
-
 import json
 import random
 import re

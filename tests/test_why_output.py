@@ -1,7 +1,5 @@
 """What `plumbline why` prints and writes, with and without documents, and for unknown words."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -1,7 +1,5 @@
 """The sentences of `plumbline why`: drawn equally often, the same however counted, as they are."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Callable, Sequence

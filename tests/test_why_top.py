@@ -1,7 +1,5 @@
 """`plumbline why` for one word, a list and `--top`: the same rows, by brute force; asked once."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

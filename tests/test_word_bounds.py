@@ -1,7 +1,5 @@
 """Bounds of leans: against scipy's exact test and interval, and through the views and commands."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 
