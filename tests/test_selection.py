@@ -23,6 +23,7 @@ from plumbline.warehouse.storage.store import Store
 from tests.conftest import REPOSITORY
 from tests.test_constrain import filled
 
+pytestmark = pytest.mark.usefixtures("wordnet_read_once")
 #: The largest magnitude is 1.9, so the range is +-2 nats and the interval +-2/19 = +-0.10526...
 HAND = {"a": -1.9, "b": -0.2, "c": -0.1052, "d": 0.0, "e": 0.1053, "f": 0.1, "g": 1.0}
 
@@ -167,7 +168,6 @@ def train(directory: Path) -> Path:
     return path
 
 
-pytestmark = pytest.mark.usefixtures("wordnet_read_once")
 #: English to the model alone, to WordNet alone, to neither; of odd letters; rare.
 COUNTS = {
     **{"with": 900, "weltanschauung": 20, "nicht": 40, "mice": 50, "xqzt": 30},
