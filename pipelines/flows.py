@@ -256,7 +256,7 @@ def _chart(store: Store) -> list[str]:
         image = base64.b64encode(figure_files(facts, first.stem, "png", 6.0)[".png"]).decode()
     except (ModuleNotFoundError, MissingComponent):
         return []
-    return [f"![{first.alt}](data:image/png;base64,{image})"]
+    return [f"![{first.caption}](data:image/png;base64,{image})"]
 
 
 def _show_changes(store: Store) -> None:

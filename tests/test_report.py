@@ -243,7 +243,6 @@ def test_reports_written_at_once_leave_one_report(store: Store, tmp_path: Path) 
 
 
 FEW = FigureOptions(n_permutations=199, n_resamples=99)
-PHRASES = "Phrases more frequent about one of the two"
 
 
 @pytest.fixture(scope="module")
@@ -256,9 +255,7 @@ def differing(tmp_path_factory: pytest.TempPathFactory) -> Store:
     return store
 
 
-def test_fairpair_says_which_prompts_differ_and_in_which_ngrams(
-    differing: Store, tmp_path: Path
-) -> None:
+def test_fairpair_says_which_prompts_differ(differing: Store, tmp_path: Path) -> None:
     page = alone(differing, tmp_path / "report")
     said = "about Jane instead of John, m's continuations differ more in words than two"
     assert said in page.text
@@ -272,7 +269,3 @@ def test_fairpair_says_which_prompts_differ_and_in_which_ngrams(
     said = next(s for s in section(differing, "fairpair").intro if "jaccard" in s)
     assert f"{len(clear)} of 8 prompts differ" in said
     assert all(name in said.split("correction")[1] for name in clear)
-    [phrases] = (rows for caption, rows in page.tables.items() if caption.startswith(PHRASES))
-    more_often = {ngram[0]: side[0] for ngram, side, *_ in phrases[1:]}
-    assert any("love" in n and side == "Jane" for n, side in more_often.items())
-    assert set(more_often.values()) == {"Jane", "John"}

@@ -113,7 +113,7 @@ class ReportFigure(Command):
         facts = Facts(context.store)
         if not self.name:
             plots = paper.figures(facts)
-            return _listed({stem: plot.alt for stem, plot in plots.items()}, "plot")
+            return _listed({stem: plot.caption for stem, plot in plots.items()}, "plot")
         form = (self.out.suffix[1:].lower() if self.out else "") or "pdf"
         drawn, *data = paper.figure_files(facts, self.name, form, self.width).items()
         path = paper.write_file(self.out or Path(f"{self.name}.{form}"), drawn[1])

@@ -1,9 +1,8 @@
-"""What pages show about words and n-grams: how many lean, why one leans, where it was found."""
+"""What pages and commands say about words: how many lean, why one leans, where it was found."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from statistics import NormalDist
 from typing import Any
 
 from plumbline.pipelines.report.facts import Facts
@@ -129,15 +128,6 @@ def words_columns(facts: Facts, row: Row) -> Columns:
         (f"near {second}", "n_pair_m"),
         "q",
     ]
-
-
-def z_by_chance(n_ngrams: int) -> float:
-    """Return the |z| that the largest of ``n_ngrams`` exceeds by chance one time in twenty.
-
-    >>> round(z_by_chance(1), 2), round(z_by_chance(10000), 1)
-    (1.96, 4.6)
-    """
-    return NormalDist().inv_cdf(1 - 0.025 / n_ngrams)
 
 
 def plain(section: Section) -> Iterator[str]:

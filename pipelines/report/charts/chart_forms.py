@@ -42,7 +42,7 @@ _THEME: dict[str, Any] = {
     "axis": {
         **_TEXT,
         "titleFontWeight": "normal",
-        **{"labelLimit": 220, "labelFlush": False},
+        **{"labelLimit": 220, "labelFlush": False, "labelSeparation": 6},
         **{"domainColor": INK, "tickColor": INK, "gridColor": INK, "gridOpacity": 0.13},
     },
     "axisY": {"minExtent": 30},
@@ -129,17 +129,11 @@ def list_height(n_names: int, n_kinds: int = 0) -> int:
     return 8 + n_names * max(22, 13 * n_kinds + 8)
 
 
-def kinds(colours: Mapping[str, str], field: str = "kind") -> alt.Color:
+def kinds(colours: Mapping[str, str]) -> alt.Color:
     """Return the colour encoding of kinds, with a legend unless the only kind is unnamed."""
     scale = alt.Scale(domain=[*colours], range=[*colours.values()])
     legend = None if [*colours] == [""] else alt.Undefined
-    return alt.Color(f"{field}:N", scale=scale, legend=legend)
-
-
-def side_by_side(panels: Sequence[Chart], width_px: int) -> Chart:
-    """Put panels in a row, each with its own colours."""
-    shown = (panel.properties(width=width_px) for panel in panels)
-    return alt.hconcat(*shown).resolve_scale(color="independent")
+    return alt.Color("kind:N", scale=scale, legend=legend)
 
 
 def palette(names: Sequence[str]) -> dict[str, str]:

@@ -15,7 +15,6 @@ from plumbline.pipelines.report.charts.chart_forms import (
     estimates,
     palette,
     point,
-    side_by_side,
 )
 from plumbline.pipelines.report.estimates import differs
 from plumbline.pipelines.report.rows import Row, Rows
@@ -58,7 +57,7 @@ def measures(rows: Rows, by: str) -> Chart:
         for of, (title, scale) in _PANELS.items()
         if any(r[of] is not None for r in rows)
     ]
-    return side_by_side(panels, 150)
+    return alt.hconcat(*(panel.properties(width=100) for panel in panels))
 
 
 def _name(row: Row, by: str) -> str:
