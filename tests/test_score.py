@@ -18,7 +18,7 @@ from transformers import AutoModelForCausalLM
 from plumbline.eval_workers.models.model_options import ModelOptions, in_form
 from plumbline.eval_workers.pairs.benchmarks import Parsed
 from plumbline.eval_workers.pairs.pronouns.pronoun_templates import fill
-from plumbline.eval_workers.pairs.released.released_results import import_scores
+from plumbline.eval_workers.pairs.released_scores import import_scores
 from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.run_records import new_run_id
@@ -187,7 +187,7 @@ def test_the_same_texts_have_the_same_hash_whoever_scored_them(
 ) -> None:
     """Scores of the made-up release: -10 and -20 nats less the number of the row."""
     _pairs(store, IN_CAPITALS, "use-5")
-    shared = {"model": model.name, "F_num_tokens": "7", "M_num_tokens": "8"}
+    shared = {"word": "", "model": model.name, "F_num_tokens": "7", "M_num_tokens": "8"}
     table = [
         {"template": template, "F_template": female, "M_template": male, **shared}
         | {"F_logprob": str(-10 - i), "M_logprob": str(-20 - i)}
