@@ -8,6 +8,7 @@ are relative to ``worker_directory``. A wrong option fails a run before any task
 from __future__ import annotations
 
 import base64
+import re
 import socket
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -22,16 +23,15 @@ from prefect.deployments import run_deployment
 from prefect.states import Completed, Failed
 
 from plumbline.pipelines.command.base import Command, Done, execute_on
-from plumbline.pipelines.command.failures import may_pass
 from plumbline.pipelines.command.registry import name_of
 from plumbline.pipelines.command.settings import here, made
 from plumbline.pipelines.commands.benchmark.building import BenchmarkBuild
 from plumbline.pipelines.commands.pipeline import Parts, Pipeline
 from plumbline.pipelines.commands.warehouse import Compact
-from plumbline.pipelines.report.plain import escaped
 from plumbline.pipelines.report.rows import with_ends
-from plumbline.warehouse.errors import BadInput, MissingComponent
+from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem, is_outage
 from plumbline.warehouse.storage.store import Store
+from plumbline.warehouse.text.escape import terminal
 
 #: Names of run states: all done but unreadable shards, all done but unusable benchmarks, and
 #: all done but a model changed too much.
@@ -41,7 +41,9 @@ Names = list[str] | None
 
 
 def _may_pass(_task: object, _run: object, state: State[Any]) -> bool:
-    return may_pass(state.result(raise_on_failure=False))
+    """Return whether retrying can help, because the error is an outage or was caused by one."""
+    error = state.result(raise_on_failure=False)
+    return is_outage(error) and not isinstance(error, UsageProblem | MissingComponent)
 
 
 @task(
@@ -202,8 +204,8 @@ def _pipeline(
 ) -> Pipeline:
     """Return the pipeline for a flow's parameters and this worker's settings, or raise."""
     given: dict[str, Any] = {"corpus": corpus, "benchmarks": benchmarks, "model": model}
-    given = _given({**given, "out": out, "config": config}) | ({"models": ""} if model else {})
-    pipeline = made(Pipeline, given, here(Pipeline, config))
+    given |= {"out": out, "config": config}
+    pipeline = made(Pipeline, _given(given), here(Pipeline, config))
     pipeline.check_inputs()
     return pipeline
 
@@ -231,9 +233,14 @@ def _show_report(store: Store, page: Path, said: Sequence[str]) -> None:
     """Attach what the report's first page says, its first chart, and where the page is."""
     # No link: browsers don't follow one from a server's page to a file.
     where = f"The page: `{socket.gethostname()}:{page.resolve()}`"
-    title, *answer = map(escaped, said)
+    title, *answer = map(_escaped, said)
     words = [f"## {title}", *answer, *_chart(store), where]
     create_markdown_artifact(key="report", markdown="\n\n".join(words), description="Report")
+
+
+def _escaped(text: str) -> str:
+    """Escape text for Markdown, on one line."""
+    return re.sub(r"([\\`*_{}\[\]<>#|~$&])", r"\\\1", terminal(" ".join(text.split())))
 
 
 def _chart(store: Store) -> list[str]:
@@ -249,7 +256,7 @@ def _chart(store: Store) -> list[str]:
         image = base64.b64encode(figure_files(facts, first.stem, "png", 6.0)[".png"]).decode()
     except (ModuleNotFoundError, MissingComponent):
         return []
-    return [f"![{first.alt}](data:image/png;base64,{image})"]
+    return [f"![{first.caption}](data:image/png;base64,{image})"]
 
 
 def _show_changes(store: Store) -> None:

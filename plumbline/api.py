@@ -314,7 +314,7 @@ class Warehouse:
         name = pairs if isinstance(pairs, str) else f"pairs-{hash_of(table_of(pairs))}"
         if not isinstance(pairs, str):
             self.benchmark(name, pairs)
-        return self.run("score", model=[model], benchmark=[name], **options)
+        return self.run("score", model=model, benchmark=[name], **options)
 
     def compare(self, a: str, b: str, *, epsilon_nats: float | None = None) -> Frame:
         """Return how US and PD change from model ``a`` to ``b``, on the pairs that both scored.

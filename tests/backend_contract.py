@@ -1,7 +1,5 @@
 """What every backend of a neural model has to do, beyond what `contracts.check_backend` checks."""
 
-from __future__ import annotations
-
 import json
 import math
 import random
@@ -174,7 +172,7 @@ class BackendContract:
             tmp_path / "file": "is a file",
             tmp_path / "empty": "no config.json",
             "two words": "neither a directory nor a hub id",
-            "s3://bucket/m": "model s3://bucket/m: is an address",
+            "s3://bucket/m": "bucket/m: does not exist",
             "nobody/plumbline-test-model": "can't be had from the hub",
             broken: "can't be loaded",
             cut: "can't be loaded",

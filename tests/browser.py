@@ -1,7 +1,5 @@
 """A headless Chromium driven through its DevTools protocol, for tests of the report."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

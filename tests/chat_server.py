@@ -1,7 +1,5 @@
 """A chat server on a real socket that answers by script and remembers what it was asked."""
 
-from __future__ import annotations
-
 import json
 import re
 import socket

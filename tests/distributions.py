@@ -1,7 +1,5 @@
 """The wheel and the sdist, built as `pip` builds them, from a copy of the sources."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """A completions server that echoes prompts with log-probabilities as vLLM does, or with a fault."""
 
-from __future__ import annotations
-
 import json
 import threading
 from collections.abc import Callable, Iterator

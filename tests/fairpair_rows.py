@@ -1,7 +1,5 @@
 """A made-up sampled set, continuations and perturbations, for the tests of FairPair's report."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from dataclasses import asdict
 

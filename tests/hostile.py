@@ -1,7 +1,5 @@
 """What attack tests share: hostile texts, a filled warehouse, and files that are damaged."""
 
-from __future__ import annotations
-
 import os
 import resource
 import unicodedata

@@ -1,7 +1,5 @@
 """A web server of files and a hub of data sets, which can be away in several ways."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -1,7 +1,5 @@
 """Corpora as kept words in memory: what counting keeps, without counting."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property

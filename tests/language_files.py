@@ -1,7 +1,5 @@
 """A small language model of fastText, trained on text that lies here, and whether WordNet does."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

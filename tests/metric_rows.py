@@ -1,7 +1,5 @@
 """Made-up warehouse rows for the tests of metrics, SQL and report; intervals of means by numpy."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -10,6 +8,7 @@ import numpy as np
 from scipy import stats
 
 from plumbline.warehouse.run_records import recorded
+from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage.store import Store
 
 Row = dict[str, object]
@@ -18,150 +17,75 @@ BEFORE = [0.0] * 30 + [1.0] * 12 + [-1.0] * 18
 AFTER = [0.0] * 15 + [1.0] * 30 + [-1.0] * 15
 
 
+def made_row(table: str, **given: object) -> Row:
+    """A row of a table; a column not given is `x`, false or 1, or NULL where that may be."""
+    blanks = {"text": "x", "bool": False}
+    columns = [column for column in TABLES[table].columns if not column.nullable]
+    return {column.name: blanks.get(column.kind, 1) for column in columns} | given
+
+
 def corpus_row(**given: object) -> Row:
     """A `corpus` row of a failed shard and a counted one."""
-    row: Row = {
-        "corpus": "novels",
-        "source": "counted",
-        "rule": "pairs",
-        "window_tokens": 10,
-        "targets": "gendered",
-        "n_shards": 1,
-        "n_shards_failed": 1,
-        "n_documents": 5,
-        "n_rejected": 2,
-        **dict.fromkeys(("n_tokens", "n_kept_tokens", "n_words", "n_words_kept", "n_pairs"), 10),
-        "min_count": 1,
-        "n_tokens_pruned": 0,
-        "run_id": "r",
-    }
-    return {**row, **given}
+    counts = ("n_tokens", "n_kept_tokens", "n_words", "n_words_kept", "n_pairs")
+    row = {"corpus": "novels", "source": "counted", "rule": "pairs", "window_tokens": 10}
+    row |= {"targets": "gendered", "n_documents": 5, "n_rejected": 2, "min_count": 1}
+    return made_row("corpus", **row, **dict.fromkeys(counts, 10), n_tokens_pruned=0) | given
 
 
 def shard_row(**given: object) -> Row:
     """A `corpus_shard` row of the counted shard."""
-    row: Row = {
-        "corpus": "novels",
-        "shard": "a.jsonl.zst",
-        "fingerprint": "f",
-        "status": "counted",
-        "error": None,
-        "n_documents_in": 7,
-        "n_documents": 5,
-        "n_rejected": 2,
-        **dict.fromkeys(("n_bytes", "n_tokens", "n_kept_tokens", "n_pairs"), 10),
-        "seconds": 1.0,
-        "run_id": "r",
-    }
-    return {**row, **given}
+    row = {"corpus": "novels", "shard": "a.jsonl.zst", "status": "counted", "n_documents_in": 7}
+    row |= {"n_documents": 5, "n_rejected": 2}
+    return made_row("corpus_shard", **row | given)
 
 
 def pair(benchmark: str, pair_id: str, **given: object) -> Row:
     """A `benchmark_pair` row with ``given`` columns; without a word it is its own cluster."""
-    row: Row = {
-        "benchmark": benchmark,
-        "pair_id": pair_id,
-        "item_id": pair_id,
-        "template": "The nurse said {pronoun} left.",
-        "sentence_a": "The nurse said she left.",
-        "sentence_b": "The nurse said he left.",
-        "group_a": "female",
-        "group_b": "male",
-        "pronoun_first": False,
-        "source_file": "made.csv",
-        "source_row": 1,
-    }
+    row = {"benchmark": benchmark, "pair_id": pair_id, "item_id": pair_id}
+    row |= {"group_a": "female", "group_b": "male", "template": "The nurse said {pronoun} left."}
+    row |= {"sentence_a": "The nurse said she left.", "sentence_b": "The nurse said he left."}
+    row |= {"source_file": "made.csv"}
     own = {} if "word" in given else {"cluster": f"pair: {pair_id}"}
-    return {**row, **own, **given}
+    return made_row("benchmark_pair", **row | own | given)
 
 
 def score(benchmark: str, pair_id: str, ratio: float, model: str = "m", key: str = "") -> Row:
     """A `pair_score` row whose log ratio (a minus b) is exactly ``ratio``."""
-    return {
-        "model_key": key or f"key-{model}",
-        "model": model,
-        "benchmark": benchmark,
-        "pair_id": pair_id,
-        "text_id": "t",
-        "logprob_a_nats": ratio,
-        "logprob_b_nats": 0.0,
-        "n_tokens_a": 5,
-        "n_tokens_b": 5,
-        "run_id": "r",
-    }
+    row = {"model_key": key or f"key-{model}", "model": model, "benchmark": benchmark}
+    row |= {"pair_id": pair_id, "text_id": "t", "n_tokens_a": 5, "n_tokens_b": 5, "run_id": "r"}
+    return {**row, "logprob_a_nats": ratio, "logprob_b_nats": 0.0}
 
 
 def association(benchmark: str, pair_id: str, max_pmi: float | None, corpus: str = "c") -> Row:
     """A `pair_association` row."""
-    return {
-        "corpus": corpus,
-        "contrast": "she/he",
-        "benchmark": benchmark,
-        "pair_id": pair_id,
-        "max_pmi_nats": max_pmi,
-        "max_pmi_word": None if max_pmi is None else "nurse",
-        "n_words": 3,
-        "n_words_defined": 0 if max_pmi is None else 1,
-    }
+    row = {"corpus": corpus, "contrast": "she/he", "benchmark": benchmark, "pair_id": pair_id}
+    known = {} if max_pmi is None else {"max_pmi_nats": max_pmi, "max_pmi_word": "nurse"}
+    return {**row, **known, "n_words": 3, "n_words_defined": len(known) // 2}
 
 
 def delta(word: str, value: float, corpus: str = "c") -> Row:
     """A `word_delta` row of the contrast she/he."""
-    return {
-        "corpus": corpus,
-        "contrast": "she/he",
-        "word": word,
-        "n_word": 100,
-        "n_pair_f": 10,
-        "n_pair_m": 10,
-        "n_defined": 1,
-        "delta_nats": value,
-    }
+    row = {"corpus": corpus, "contrast": "she/he", "word": word, "delta_nats": value}
+    return {**row, "n_word": 100, "n_pair_f": 10, "n_pair_m": 10, "n_defined": 1}
 
 
 def planted(word: str, value: float, corpus: str = "c", world: str = "straight") -> Row:
     """A `planted_word` row."""
-    return {
-        "corpus": corpus,
-        "world": world,
-        "word": word,
-        "word_class": "noun",
-        "planted_delta_nats": value,
-    }
+    row = {"corpus": corpus, "world": world, "word": word, "word_class": "noun"}
+    return {**row, "planted_delta_nats": value}
 
 
 def trained(model: str, corpus: str) -> Row:
     """A `trained_model` row."""
-    return {
-        "model": model,
-        "revision": f"revision-{model}",
-        "path": f"models/{model}",
-        "corpus": corpus,
-        "seed": 1,
-        "n_parameters": 10,
-        "n_steps": 10,
-        "n_tokens": 100,
-        "loss_start_nats": 6.0,
-        "loss_end_nats": 3.0,
-        "seconds": 1.0,
-        "run_id": "r",
-    }
+    row = {"model": model, "revision": f"revision-{model}", "corpus": corpus, "run_id": "r"}
+    return made_row("trained_model", **row, path=f"models/{model}", n_parameters=10)
 
 
 def scored_by(model: str, key: str = "") -> Row:
     """A `model` row: the identity under which ``score`` and ``trained`` know the same model."""
-    return {
-        "model_key": key or f"key-{model}",
-        "model": model,
-        "revision": f"revision-{model}",
-        "backend": "transformers",
-        "backend_version": "1",
-        "dtype": "float32",
-        "bos_policy": "given",
-        "bos_token_id": 0,
-        "n_parameters": 10,
-        "run_id": "r",
-    }
+    row = {"model_key": key or f"key-{model}", "model": model, "revision": f"revision-{model}"}
+    row |= {"backend": "transformers", "backend_version": "1", "dtype": "float32", "run_id": "r"}
+    return {**row, "bos_policy": "given", "bos_token_id": 0, "n_parameters": 10}
 
 
 def fill(

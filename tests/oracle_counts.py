@@ -1,18 +1,21 @@
 """Counting by brute force in plain Python: slow, obvious, and what the kernel must equal."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
+from hypothesis import strategies as st
 
 from plumbline.jobs.kernel.corpus_options import CorpusOptions
 from plumbline.jobs.kernel.counter import Counter as Kernel
 from plumbline.jobs.kernel.counter import ShardCounts
 from plumbline.jobs.kernel.tokens.tokenizer import Targets, tokenize
+
+TARGETS = ("she", "he", "her", "queen")
+WORDS = [*TARGETS, "tea", "nurse", "x-ray", "the", "Notwithstanding"]
+DOCUMENT = st.lists(st.sampled_from(WORDS), max_size=40).map(" ".join)
 
 
 def bare(rule: Any = "pairs", window: int = 10, targets: str = "gendered") -> CorpusOptions:

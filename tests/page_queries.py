@@ -1,7 +1,5 @@
 """Every query that a page shows, run on its warehouse and compared with what stands above it."""
 
-from __future__ import annotations
-
 import csv
 import io
 import math

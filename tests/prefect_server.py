@@ -1,7 +1,5 @@
 """A real Prefect server on a port of its own, with workers, as docs/schedule.md starts them."""
 
-from __future__ import annotations
-
 import os
 import signal
 import socket

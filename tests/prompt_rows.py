@@ -1,7 +1,5 @@
 """Made-up sets of neutral prompts and lists of paired words, for the tests of disclosure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -31,11 +29,11 @@ def put_prompts(
     store.replace("probe_prompt", rows, {"probe_set": name}, "r")
 
 
-def list_file(path: Path, pairs: Iterable[tuple[str, str]]) -> str:
-    """Write a list of pairs, female and male, each of weight 1; returns its path."""
+def list_file(path: Path, pairs: Iterable[tuple[str, str]], unpaired: Iterable[str] = ()) -> str:
+    """Write a list of pairs, female and male, and of unpaired targets; returns its path."""
     rows = ", ".join(f'{{ a = "{f}", b = "{m}", weight = 1.0 }}' for f, m in pairs)
     head = 'description = "d"\nsource = "s"\ngroups = ["female", "male"]\n'
-    path.write_text(f"{head}pairs = [{rows}]\n", encoding="utf-8")
+    path.write_text(f"{head}pairs = [{rows}]\nunpaired = {[*unpaired]}\n", encoding="utf-8")
     return str(path)
 
 

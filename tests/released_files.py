@@ -1,7 +1,5 @@
 """Small released files for tests: a benchmark's pairs and score files in the released columns."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 import io

@@ -1,7 +1,5 @@
 """Sections of the report for tests: what one template makes of a warehouse."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from plumbline.pipelines.report.facts import Facts

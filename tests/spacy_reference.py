@@ -1,7 +1,5 @@
 """The house rules on top of spaCy's own tokenizer: what the kernel is tested against."""
 
-from __future__ import annotations
-
 import json
 import sys
 import unicodedata

@@ -1,7 +1,5 @@
 """A small case of every resumable step, and processes that are killed or short of room in one."""
 
-from __future__ import annotations
-
 import gc
 import multiprocessing
 import os

@@ -1,7 +1,5 @@
 """Run one step on a model, as the commands do; other processes; a shard that takes a while."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The parts of log ratios: against brute force, and the command."""
 
-from __future__ import annotations
-
 import csv
 from itertools import permutations
 from pathlib import Path
@@ -11,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.special import stdtrit
 
-from plumbline.eval_workers.scoring.statistics.scored_pairs import (
+from plumbline.eval_workers.scoring.scored_pairs import (
     NO_CLUSTER,
     Floats,
     degrees_of_freedom,

@@ -1,7 +1,5 @@
 """The Python interface gives what the commands give, as frames of any kind."""
 
-from __future__ import annotations
-
 import csv
 import errno
 import io

@@ -1,7 +1,5 @@
 """A word list added to a corpus of all pairs gives the rows of a count with its words."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -16,18 +14,11 @@ from plumbline.jobs.ingest.count_corpus import count_corpus
 from plumbline.jobs.kernel.corpus_options import CorpusOptions
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.storage.store import Store
+from tests.prompt_rows import list_file
 
 OWN, ADDED = ("she", "he"), ("queen", "king", "nurse", "tea", "w3")
 #: The words of both, in one list and in two.
 BOTH = [("she", "he"), ("queen", "king"), ("nurse", "tea")]
-
-
-def word_list(path: Path, *pairs: tuple[str, str], targets: tuple[str, ...] = ()) -> str:
-    entries = ", ".join(f'{{ a = "{f}", b = "{m}" }}' for f, m in pairs)
-    unpaired = json.dumps(targets)
-    head = 'description = "d"\nsource = "s"\ngroups = ["female", "male"]\n'
-    path.write_text(f"{head}pairs = [{entries}]\nunpaired = {unpaired}\n")
-    return str(path)
 
 
 def texts(n: int) -> list[str]:
@@ -76,8 +67,8 @@ def sorted_tables(store: Store, corpus: str) -> list[pa.Table]:
 def test_equals_a_fresh_count(
     rule: str, store: Store, shards: tuple[Path, ...], tmp_path: Path
 ) -> None:
-    added = word_list(tmp_path / "added.toml", *BOTH[1:], targets=("w3", "unheard"))
-    all_of_it = word_list(tmp_path / "fresh.toml", *BOTH, targets=("w3", "unheard"))
+    added = list_file(tmp_path / "added.toml", BOTH[1:], ("w3", "unheard"))
+    all_of_it = list_file(tmp_path / "fresh.toml", BOTH, ("w3", "unheard"))
     for name, targets in (("fresh", all_of_it), ("c", "all")):
         options = CorpusOptions(targets=targets, rule=rule, window=4, min_count=3)
         count_corpus(store, name, shards, options)
@@ -104,12 +95,12 @@ def test_what_cannot_be_added(
         (line,) = capsys.readouterr().err.strip().splitlines()
         return line
 
-    they = word_list(tmp_path / "they.toml", ("queen", "king"), targets=("they", "her"))
+    they = list_file(tmp_path / "they.toml", BOTH[1:2], ("they", "her"))
     line = line_of("c", they)
     assert "its count lacks the targets her, king, queen, they of list they" in line
     assert f"plumbline corpus count ... --targets {they} --replace" in line
     assert "its count lacks the targets they of list they" in line_of("all", they)
-    two = word_list(tmp_path / "two.toml", ("step-mother", "king"))
+    two = list_file(tmp_path / "two.toml", [("step-mother", "king")])
     assert "is not one lowercase token" in line_of("all", two)
     assert "there are gendered, names" in line_of("all", "nobody")
     assert {row["word_list"] for row in store.read("word_list", corpus="c").to_pylist()} == {

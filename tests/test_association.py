@@ -1,7 +1,5 @@
 """Associations: by hand, against the counts they come from, and on the reference novels."""
 
-from __future__ import annotations
-
 import json
 import math
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The transformers backend keeps the contract of backends."""
 
-from __future__ import annotations
-
 import json
 import re
 import sys
@@ -17,7 +15,6 @@ import transformers
 from plumbline.eval_workers.models import BACKENDS, open_backend, vllm_backend
 from plumbline.eval_workers.models.local.causal_model import CausalModel
 from plumbline.eval_workers.models.model_options import ModelOptions
-from plumbline.eval_workers.models.ngram_model import NgramOptions
 from plumbline.eval_workers.models.remote import vllm_client
 from plumbline.eval_workers.models.scoring_contract import Identity
 from plumbline.eval_workers.training.trained_models import train_model
@@ -69,7 +66,7 @@ def test_identities_have_the_keys_of_version_0_2_0(tmp_path: Path) -> None:
     adapter = tmp_path / "adapter"
     peft.get_peft_model(base, peft.LoraConfig(task_type="CAUSAL_LM")).save_pretrained(adapter)
     write_jsonl_zst(tmp_path / "text.jsonl.zst", SENTENCES)
-    train_model([tmp_path / "text.jsonl.zst"], "ngram", "c", NgramOptions(), tmp_path)
+    train_model([tmp_path / "text.jsonl.zst"], "ngram", "c", None, tmp_path)
     for line in (Path(__file__).parent / "data/model_keys.jsonl").read_text().splitlines():
         row = json.loads(line)
         known, options = Identity(**row["identity"]), row["options"]

@@ -1,7 +1,5 @@
 """Importing benchmarks: every row is a pair or a reject; what goes with pairs that are replaced."""
 
-from __future__ import annotations
-
 import csv
 import io
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A warehouse in an object store, on a real S3 server on this machine; copies; locks."""
 
-from __future__ import annotations
-
 import http.client
 import os
 import shutil

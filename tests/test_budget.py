@@ -1,7 +1,5 @@
 """No part of the project is larger than its budget, and budgets only fall (`tools/budget.py`)."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 from tools.budget import PRODUCT, ROOMS, entries, measured, over, summed

@@ -1,7 +1,5 @@
 """Requests to a server: retries, resuming, budget, ledger, and the key that stays secret."""
 
-from __future__ import annotations
-
 import json
 import logging
 import traceback

@@ -1,7 +1,5 @@
 """The closed world: what is planted, what is written, and that counting finds it again."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections import Counter

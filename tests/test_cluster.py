@@ -1,7 +1,5 @@
 """Counting on a cluster: executor processes, code from the archive, an executor killed."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """The estimator behind intervals against brute force, and what makes pairs alike."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 from typing import Any
@@ -13,7 +11,7 @@ import pytest
 from scipy import stats
 
 from plumbline.eval_workers.pairs.benchmarks import ImportOptions, import_benchmark
-from plumbline.eval_workers.scoring.statistics.scored_pairs import degrees_of_freedom
+from plumbline.eval_workers.scoring.scored_pairs import degrees_of_freedom
 from plumbline.warehouse.finding import LEAST_CLUSTERS
 from plumbline.warehouse.query.connection import rows_of, sql
 from plumbline.warehouse.storage.store import Store

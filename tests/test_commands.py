@@ -1,7 +1,5 @@
 """A command as a class: all that comes from it, for ours and for one of another package."""
 
-from __future__ import annotations
-
 import json
 import shlex
 import sys
@@ -96,13 +94,7 @@ def test_the_help_names_a_command_of_another_package_and_imports_none(
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
-    [
-        (["tea", "--times", "0"], "times = 0: should be greater than or equal to 1"),
-        (["tea", "--tims", "2"], "--times"),
-        ([], "words: is missing"),
-        (["tea", "--format", "xml"], "'--format'"),
-        (["tea", "--config", "none.toml"], "none.toml"),
-    ],
+    [([], "words: is missing"), (["tea", "--config", "none.toml"], "none.toml")],
 )
 def test_what_is_wrong_is_one_line(
     shelf: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str

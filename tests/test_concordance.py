@@ -1,7 +1,5 @@
 """`corpus concordance`: counts of words and phrases, alone or near a group, and lines with them."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """MaxPMI of benchmark pairs."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

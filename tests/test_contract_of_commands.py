@@ -1,7 +1,5 @@
 """Every command, from its class: wrong values and dry runs. No command is known by name."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Iterator

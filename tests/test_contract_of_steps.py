@@ -1,7 +1,5 @@
 """Every resumable step: killed, damaged, shared or out of room, it ends with the same rows."""
 
-from __future__ import annotations
-
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -83,7 +81,8 @@ def wholes(tmp_path_factory: pytest.TempPathFactory, model: str) -> Callable[[st
     @cache
     def whole(name: str) -> Whole:
         case = COMPUTED[name]
-        store = filled(Store.open(tmp_path_factory.mktemp("whole") / "w"), case)
+        store = Store.open(tmp_path_factory.mktemp("whole") / "w")
+        case.fill(store)
         with pytest.MonkeyPatch.context() as patch:
             chunks = watched(case, patch)
             case.run(store, model)
@@ -96,11 +95,6 @@ def wholes(tmp_path_factory: pytest.TempPathFactory, model: str) -> Callable[[st
 @pytest.fixture
 def whole(name: str, case: Computed, wholes: Callable[[str], Whole]) -> Whole:
     return wholes(name)
-
-
-def filled(store: Store, case: Computed | Asked) -> Store:
-    case.fill(store)
-    return store
 
 
 def nothing_is_left(store: Store) -> bool:
@@ -117,7 +111,7 @@ def test_killed_midway_it_is_resumed_with_the_same_rows(
     computed: list[Sequence[Any]],
     tmp_path: Path,
 ) -> None:
-    filled(store, case)
+    case.fill(store)
     before = case.rows(store)
     given = (cases.killed_in_chunk, 3)
     assert ended(started(name, store, model, *given, report=tmp_path / "error")) == -signal.SIGKILL
@@ -135,7 +129,7 @@ def test_damaged_chunks_alone_are_computed_again(
     computed: list[Sequence[Any]],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    filled(store, case)
+    case.fill(store)
     with monkeypatch.context() as stopped:
         stopped.setattr(runner, "publish", lambda *_: pytest.fail("stopped"))
         with pytest.raises(pytest.fail.Exception):
@@ -155,7 +149,7 @@ def test_damaged_chunks_alone_are_computed_again(
 def test_workers_share_the_chunks_and_a_dead_one_s_are_taken_over(
     name: str, case: Computed, store: Store, model: str, whole: Whole, tmp_path: Path
 ) -> None:
-    filled(store, case)
+    case.fill(store)
     workers = [
         started(
             *(name, store, model, cases.sharing, str(tmp_path / f"{worker}.log"), 3, n_lives),
@@ -183,7 +177,7 @@ def asked_name(request: pytest.FixtureRequest) -> str:
 def asking(asked_name: str, store: Store) -> Asked:
     """A case of the filled warehouse ``store``."""
     case = ASKED[asked_name]
-    filled(store, case)
+    case.fill(store)
     return case
 
 
@@ -193,20 +187,6 @@ def server(asking: Asked) -> Iterator[ChatServer]:
         yield server
 
 
-@pytest.fixture(scope="module")
-def asked_wholes(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Paid]:
-    @cache
-    def whole(name: str) -> Paid:
-        case = ASKED[name]
-        store = filled(Store.open(tmp_path_factory.mktemp("whole") / "w"), case)
-        with serving(sampler=case.answer) as server:
-            case.run(store, server.url, Budget())
-        assert server.n_asked >= 5 and set(server.asked.values()) == {1}
-        return Paid(case.rows(store), server.n_asked, ledger_of(store).stat().st_size)
-
-    return whole
-
-
 @dataclass(frozen=True)
 class Paid:
     """Rows, requests and size of the ledger of a run that nothing disturbed."""
@@ -214,6 +194,21 @@ class Paid:
     rows: dict[str, list[Row]]
     n_asked: int
     n_bytes: int
+
+
+@pytest.fixture(scope="module")
+def asked_wholes(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Paid]:
+    @cache
+    def whole(name: str) -> Paid:
+        case = ASKED[name]
+        store = Store.open(tmp_path_factory.mktemp("whole") / "w")
+        case.fill(store)
+        with serving(sampler=case.answer) as server:
+            case.run(store, server.url, Budget())
+        assert server.n_asked >= 5 and set(server.asked.values()) == {1}
+        return Paid(case.rows(store), server.n_asked, ledger_of(store).stat().st_size)
+
+    return whole
 
 
 @pytest.fixture
@@ -268,7 +263,7 @@ def drop(store: Store, case: Asked) -> None:
 
 def test_a_damaged_or_open_ledger_is_refused_and_nothing_is_paid_for_twice(store: Store) -> None:
     case = ASKED["choose"]
-    filled(store, case)
+    case.fill(store)
     with serving(sampler=case.answer) as server:
         case.run(store, server.url, Budget())
         n_asked, rows = server.n_asked, case.rows(store)

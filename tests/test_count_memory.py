@@ -1,7 +1,5 @@
 """Counts are the same whatever the memory: handed over in parts, long lines, all pairs."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
@@ -27,11 +25,17 @@ from plumbline.jobs.kernel.memory import SLACK, Limits
 from plumbline.jobs.kernel.tokens.chunk_words import MAX_CHUNK
 from plumbline.jobs.kernel.tokens.tokenizer import Targets, tokenize, tokenize_all
 from plumbline.warehouse.input.shards import write_jsonl_zst
-from tests.oracle_counts import OracleCounts, Tables, as_oracle, bare, count_texts, oracle
-
-TARGETS = ("she", "he", "her", "queen")
-WORDS = ["she", "he", "her", "queen", "tea", "nurse", "x-ray", "the", "Notwithstanding"]
-DOCUMENT = st.lists(st.sampled_from(WORDS), max_size=40).map(" ".join)
+from tests.oracle_counts import (
+    DOCUMENT,
+    TARGETS,
+    WORDS,
+    OracleCounts,
+    Tables,
+    as_oracle,
+    bare,
+    count_texts,
+    oracle,
+)
 
 
 def all_pairs(counts: ShardCounts, tables: Tables) -> OracleCounts:

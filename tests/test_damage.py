@@ -1,7 +1,5 @@
 """Bits that decay in place are named by whatever rewrites or publishes, and never published."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

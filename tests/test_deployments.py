@@ -1,7 +1,5 @@
 """Deployments and schedules of docs/schedule.md: a real server, real workers, runs on them."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """Instructions as a prefix and in a chat, and the measuring step, against transformers itself."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

@@ -1,12 +1,9 @@
 """Prompts of the closed world against its grammar and its text; what a tuning changed."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
 from plumbline.eval_workers.disclosure.closed_world_prompts import SETS, TRAIN, closed_prompts
@@ -15,7 +12,6 @@ from plumbline.eval_workers.pairs.closed_world_corpus.truth import lexicon
 from plumbline.eval_workers.training.tuning_prompts import tuning_prompts
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import rows_of
-from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage.store import Store
 from tests import metric_rows
 from tests.metric_rows import interval
@@ -58,23 +54,28 @@ N = 12
 
 
 def tuning(name: str, **given: Any) -> dict[str, object]:
-    """A `tuning` row of an adapter of the base `m`; columns without a part here are 1 or empty."""
-    row = {
-        column.name: "" if pa.types.is_string(column.type) else 1
-        for column in TABLES["tuning"].columns
-    }
-    return row | {
-        "tuning": name,
-        "adapter": f"{name}@1",
-        "base": "m",
-        "base_revision": "revision-m",
-        "base_quantisation": None,
-        "probe_sets": "old, train",
-        "test_sets": "test",
-        "word_list": "she-he",
-        "as_published": None,
-        **given,
-    }
+    """A `tuning` row of an adapter of the base `m`."""
+    row = {"tuning": name, "adapter": f"{name}@1", "base": "m", "base_revision": "revision-m"}
+    row |= {"probe_sets": "old, train", "test_sets": "test", "word_list": "she-he"}
+    return metric_rows.made_row("tuning", **row | given)
+
+
+@pytest.mark.parametrize("as_published", [None, False, True])
+def test_sets_that_were_tuned_on_are_marked(store: Store, as_published: bool | None) -> None:
+    """`late` holds a prompt of `train`; `held` does too, but was held out, except as published."""
+    put_prompts(store, "train", ["A man  ran, and", "A cat ran"])
+    put_prompts(store, "late", ["a man ran.", "The boss ran", "The poet ran"])
+    put_prompts(store, "held", ["A MAN ran, and", "The nurse ran"])
+    models = [metric_rows.scored_by("m", key) for key in ("base", "tuned")]
+    models[1]["adapter"] = "calm@1"
+    metric_rows.fill(store, "model", models)
+    sets = {"probe_sets": "train", "test_sets": "held", "as_published": as_published}
+    metric_rows.fill(store, "tuning", [tuning("calm", **sets)])
+    found = rows_of(store.root, "FROM tuned_prompt ORDER BY probe_set")
+    n_held = 1 if as_published else 0
+    assert [(r["model_key"], r["probe_set"], r["n_prompts"], r["n_tuned_on"]) for r in found] == [
+        *(("tuned", "held", 2, n_held), ("tuned", "late", 3, 1), ("tuned", "train", 2, 2))
+    ]
 
 
 @pytest.fixture

@@ -1,7 +1,5 @@
 """Probabilities of gendered words: every kind of model against full softmaxes; the step."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import replace

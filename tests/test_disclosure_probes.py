@@ -1,7 +1,5 @@
 """Probe sets: the released ones row for row, the builder, a chat model's, what is refused."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 import json

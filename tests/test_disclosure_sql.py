@@ -1,7 +1,5 @@
 """GAS, GLD and ADD in SQL against numpy, with the cases at their edges."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 

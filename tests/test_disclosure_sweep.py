@@ -1,7 +1,6 @@
 """Sweeps: their rows against the library's own steps and numpy, the command, lists, bad input."""
 
-from __future__ import annotations
-
+import math
 import re
 from collections import Counter
 from pathlib import Path
@@ -20,7 +19,7 @@ from plumbline.eval_workers.models.scoring_contract import Instruction
 from plumbline.pipelines.command.app import app
 from plumbline.pipelines.command.settings import made
 from plumbline.pipelines.commands.disclosure.sweeping import Sweep
-from plumbline.warehouse.errors import PlumblineError, UsageProblem
+from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.wordlists import load
@@ -125,66 +124,45 @@ def test_the_rows_of_a_sweep_are_those_of_single_steps(
     assert "0 prompts with new" in _run(prompts, model, "decoding", *GRID, "--word-list", words)
 
 
-def test_a_sweep_of_instructions_goes_on_and_is_held_against_none(
-    prompts: Store, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_sweep_of_instructions_is_held_against_none(
+    prompts: Store, model: Path, tmp_path: Path
 ) -> None:
     words = _words(tmp_path / "few.toml", "e", "a", "o", "t")
     told = tmp_path / "told.toml"
     told.write_text('instructions = ["The CEO asked", " He lost tea "]')
     more = ("--instructions", str(told), "--form", "prefix,chat", "--word-list", words)
-    score, calls = CausalModel.score, [0]
-
-    def stopping(self: CausalModel, texts: Any) -> Any:
-        calls[0] += 1
-        if calls[0] == 3:
-            raise KeyboardInterrupt
-        return score(self, texts)
-
     put_prompts(prompts, "demo", MORE)
-    monkeypatch.setattr(CausalModel, "score", stopping)
-    with pytest.raises((KeyboardInterrupt, PlumblineError, SystemExit)):
-        _run(prompts, model, "instruction", *more)
-    assert len(prompts.read("instruction").to_pylist()) == 2
     assert "He lost tea" in _run(prompts, model, "instruction", *more)
-    assert calls[0] == 6  # the first two are not computed again
     rows = {(r["measure"], r["instruction_key"]): r for r in _rows(prompts, "instruction_sweep()")}
     asked = [
         Instruction(t, f) for f in ("prefix", "chat") for t in ("The CEO asked", "He lost tea")
     ]
     assert {k for _, k in rows} == {"none", *(one.key for one in asked)} and len(rows) == 15
-    by_prompt = _rows(prompts, "disclosure_prompt()")
-    for measure in ("gld", "add_nats"):
-        found: dict[str, dict[str, float]] = {}
-        for one in by_prompt:
-            found.setdefault(one["instruction_key"], {})[one["prompt_id"]] = one[measure]
-        for key, figures in found.items():
-            row = rows[measure, key]
-            assert row["figure"] == pytest.approx(np.mean(list(figures.values())))
-            if key == "none":
-                assert row["change"] is None and row["n_compared"] == 0
-                continue
-            changes = [figures[i] - found["none"][i] for i in figures]
-            low, mean, high = interval(changes, (-1, 1) if measure == "gld" else None)
-            assert row["change"] == pytest.approx(mean)
-            ends = (row["change_low"], row["change_high"])
-            assert ends == pytest.approx((low, high), rel=2e-3)
-    sets = {r["instruction_key"]: r for r in _rows(prompts, "gas") if r["topic"] is None}
-    held: dict[str, dict[str, float]] = {}
-    for one in _rows(prompts, "gas_prompt"):
-        held.setdefault(one["instruction_key"], {})[one["prompt_id"]] = one["gas"]
-    n_intervals = 0
-    for key, one in sets.items():
-        row = rows["gas", key]
-        assert row["figure"] == one["gas"] and row["max_new_tokens"] == 12
+    figures: dict[tuple[str, str], dict[str, float]] = {key: {} for key in rows}
+    views = {"gld": "disclosure_prompt()", "add_nats": "disclosure_prompt()", "gas": "gas_prompt"}
+    for measure, view in views.items():
+        for one in _rows(prompts, view):
+            if one[measure] is not None:
+                figures[measure, one["instruction_key"]][one["prompt_id"]] = one[measure]
+    n_intervals = Counter[str]()
+    for (measure, key), row in rows.items():
+        mine, none = figures[measure, key], figures[measure, "none"]
+        assert row["figure"] == pytest.approx(np.mean([*mine.values()]))
+        if key == "none":
+            assert row["change"] is None and row["n_compared"] == 0
+            continue
+        changes = [mine[i] - none[i] for i in sorted(mine.keys() & none.keys())]
+        n = len(changes)
+        assert row["change"] == pytest.approx(np.mean(changes)) and row["n_compared"] == n
+        ends = None if measure == "add_nats" else (-1, 1)
+        most = n if measure == "gas" else math.inf
+        low, _, high = interval(changes, ends, most) if n >= 5 else (None,) * 3
+        assert (row["change_low"], row["change_high"]) == pytest.approx((low, high), rel=2e-3)
+        n_intervals[measure] += low is not None
+    assert all(n_intervals[measure] for measure in views)
+    for one in _rows(prompts, "gas WHERE topic IS NULL"):
+        row = rows["gas", one["instruction_key"]]
         assert (row["figure_low"], row["figure_high"]) == (one["gas_low"], one["gas_high"])
-        if key != "none":
-            both = [i for i in held[key] if None not in (held[key][i], held["none"][i])]
-            changes, n = [held[key][i] - held["none"][i] for i in both], len(both)
-            assert row["change"] == pytest.approx(np.mean(changes)) and row["n_compared"] == n
-            low, _, high = interval(changes, (-1, 1), n) if n >= 5 else (None,) * 3
-            assert (row["change_low"], row["change_high"]) == pytest.approx((low, high), rel=2e-3)
-            n_intervals += low is not None
-    assert n_intervals
 
 
 def test_what_can_t_be_swept_is_refused(prompts: Store, model: Path, tmp_path: Path) -> None:
@@ -195,7 +173,6 @@ def test_what_can_t_be_swept_is_refused(prompts: Store, model: Path, tmp_path: P
         ("decoding", ("--temperature", "warm"), "expected numbers by commas"),
         ("decoding", ("--top-k", "1.5"), "expected whole numbers by commas"),
         ("decoding", ("--top-p", "1.5"), "top_p 1.5: has to be above 0 and at most 1"),
-        ("decoding", ("--n", "0"), "n = 0: should be greater than or equal to 1"),
         ("decoding", ("--temperature", "", "--top-p", "", "--top-k", ""), "no value of any"),
         ("instruction", ("--form", "system"), "'system': is not one of prefix, chat"),
         ("instruction", ("--instructions", "none.txt"), "none.txt: doesn't exist"),

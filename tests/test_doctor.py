@@ -1,7 +1,5 @@
 """`plumbline doctor`: each probe on a machine that has the thing, and on one that lacks it."""
 
-from __future__ import annotations
-
 import importlib.metadata
 import shutil
 import socket

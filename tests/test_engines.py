@@ -1,7 +1,5 @@
 """One machine and Spark give the same rows, whatever is counted."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

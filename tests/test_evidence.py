@@ -1,7 +1,5 @@
 """The kept documents of a corpus equal its texts, read line by line by Python's own JSON parser."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Sequence
@@ -25,8 +23,8 @@ from plumbline.jobs.kernel.json_parser import MAX_SOURCE
 from plumbline.jobs.kernel.memory import Limits
 from plumbline.jobs.kernel.tokens.tokenizer import Targets, tokenize
 from plumbline.warehouse.storage.store import Store
+from tests.oracle_counts import TARGETS
 
-TARGETS = ("she", "he", "her", "queen")
 #: Row, source and kept words of a document.
 Kept = tuple[int, str | None, list[str]]
 

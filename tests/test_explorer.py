@@ -1,7 +1,5 @@
 """The searches of words and of sentence pairs: their figures against the tables."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

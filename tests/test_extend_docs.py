@@ -1,7 +1,5 @@
 """`docs/extend.md`: the package on the page is installed, its commands run, its tests pass."""
 
-from __future__ import annotations
-
 import json
 import math
 import os

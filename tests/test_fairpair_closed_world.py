@@ -1,7 +1,5 @@
 """FairPair where the truth is known: a model of a world with planted leans."""
 
-from __future__ import annotations
-
 import re
 from itertools import product
 from pathlib import Path

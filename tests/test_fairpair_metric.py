@@ -1,7 +1,5 @@
 """FairPair's figures against plain loops over the definition."""
 
-from __future__ import annotations
-
 import csv
 from collections import defaultdict
 from itertools import combinations, product

@@ -1,7 +1,5 @@
 """The rule-based perturber: labelled texts, laws, the released pairs, lists of one's own."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 import json

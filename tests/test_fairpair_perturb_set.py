@@ -1,7 +1,5 @@
 """Probe sets and their perturbation: published words, checks, every row kept, a chat model."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from pathlib import Path

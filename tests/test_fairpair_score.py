@@ -1,7 +1,5 @@
 """From continuations in a warehouse to the tables of FairPair."""
 
-from __future__ import annotations
-
 from dataclasses import asdict, replace
 from itertools import combinations, product
 

@@ -1,7 +1,5 @@
 """Tests and intervals: exact against enumeration, calibrated on synthetic samplers."""
 
-from __future__ import annotations
-
 from itertools import combinations
 
 import numpy as np

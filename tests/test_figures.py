@@ -1,7 +1,5 @@
 """Charts for papers: as wide as asked, fonts inside, with their data."""
 
-from __future__ import annotations
-
 import csv
 import json
 import re
@@ -58,7 +56,7 @@ def test_a_file_of_each_format_comes_with_its_data(
     assert len(rows) == about["n_rows"] == len(again)
     assert sorted(float(row["value"]) for row in rows) == sorted(row["value"] for row in again)
     assert list(about["columns"]) == list(rows[0]) and about["columns"]["epsilon_nats"] == "nats"
-    assert spec["description"] == on_page["pd-made"].alt and "duckdb" in about["versions"]
+    assert spec["description"] == on_page["pd-made"].caption and "duckdb" in about["versions"]
 
 
 def test_numbers_that_json_lacks_and_text_that_steers_are_neither_lost_nor_run() -> None:

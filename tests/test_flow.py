@@ -1,7 +1,5 @@
 """The pipeline as a user runs it: the command, a real Prefect server, Spark and models."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

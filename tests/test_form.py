@@ -1,7 +1,5 @@
 """Warehouses of other formats are refused; an added column or table is not another format."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

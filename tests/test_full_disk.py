@@ -1,7 +1,5 @@
 """Warehouses on disks that are full, real mounts: one line, status 3, and nothing lost."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Sentences written, converted and judged by a scripted server on a real socket."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Wordings of UnStereoEval's release: YAML of the same form, and the release itself."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

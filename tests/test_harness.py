@@ -1,7 +1,5 @@
 """Scores and metrics are those of lm-evaluation-harness, on small models: its tasks and ours."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
@@ -63,8 +61,6 @@ def test_crows_pairs_agrees_with_the_harness(data: Path, model: Path, tmp_path: 
     scores = store.read("pair_score").to_pylist()
     difference = sum(abs(r["logprob_a_nats"] - r["logprob_b_nats"]) for r in scores) / 1508
     assert difference == pytest.approx(theirs["likelihood_diff,none"], abs=5e-5)
-    print(f"stereotype score {row['value']:.6f}, theirs {theirs['pct_stereotype,none']:.6f}")
-    print(f"mean difference {difference:.6f} nats, theirs {theirs['likelihood_diff,none']:.6f}")
 
 
 def _harness(model: Path, source: Path, directory: Path) -> dict[str, float]:
@@ -121,7 +117,6 @@ def test_an_exported_task_gives_our_scores(data: Path, tmp_path: Path, kind: str
                 found[benchmark, row["doc"]["pair_id"], side] = float(resp[0][0])
     assert len(ours) == 2 * (240 + len(OWN))
     assert found == pytest.approx(ours, rel=0, abs=1e-4)
-    largest = max(abs(found[key] - ours[key]) for key in ours)
     done = import_samples(store, logs, "r2")
     assert [(d.benchmark, d.n_scored, d.n_rejected, d.n_missing) for d in done] == [
         ("own", len(OWN), 0, 0),
@@ -136,8 +131,6 @@ def test_an_exported_task_gives_our_scores(data: Path, tmp_path: Path, kind: str
     kept = [r for r in computed if r["subset"] == "all" and r["benchmark"] == "winogender"]
     assert len(kept) == 4 and len({r["model_key"] for r in kept}) == 2
     assert {r["n"] for r in kept} == {240} and first.model == kept[0]["model"] == "tiny"
-    us, pd = (theirs["winogender", "female/male"][f"{m},none"] for m in ("us", "pd"))
-    print(f"{kind}: largest difference {largest:.1e} nats, US {us:.4f}, PD {pd:.4f}")
 
 
 #: Pairs with two kinds of groups: a sentence that begins with a space, letters beyond ASCII.

@@ -1,7 +1,5 @@
 """Tasks of lm-evaluation-harness: data, metrics as in SQL, sample logs read back."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import math

@@ -1,7 +1,5 @@
 """Every option of every command, with values that nobody should give."""
 
-from __future__ import annotations
-
 import math
 import os
 from collections.abc import Iterator
@@ -20,10 +18,8 @@ from plumbline.warehouse.errors import PlumblineError
 
 #: Values of commands that need one of several.
 NEEDED: dict[str, dict[str, object]] = {
-    "score": {"model": ("a",)},
     "score choose": {"model": "a"},
     "why": {"words": ("a",)},
-    "disclosure probe": {"model": ("a",)},
     "reproduce": {"paper": "fairpair"},
 }
 #: Checked types of fields, by what they check.

@@ -16,12 +16,13 @@ from plumbline.jobs.counting.kept_documents import evidence_of
 from plumbline.jobs.ingest.count_corpus import count_corpus
 from plumbline.jobs.kernel.corpus_options import CorpusOptions
 from plumbline.jobs.kernel.tokens.tokenizer import Targets
-from plumbline.pipelines.reproduce.tau_interval import (
+from plumbline.pipelines.reproduce.word_lists import (
     cluster_counts,
+    compare_list,
+    printed,
     tau_errors,
     tau_interval,
 )
-from plumbline.pipelines.reproduce.word_lists import compare_list, printed
 from plumbline.warehouse import wordlists
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.storage.store import Store

@@ -176,8 +176,8 @@ COMMAND_LINES = [
     Typed("benchmark build use-5 --offline", 2, "benchmark 'use-5': ..."),
     Typed("benchmark build a/b --offline", 2, "benchmark 'a/b': ..."),
     # scores
-    Typed("score --benchmark demo --model a --models unstereoeval --warehouse w", 2,
-        "--model and --models: ..."),
+    Typed("pipeline --model a --models unstereoeval --warehouse w", 2,
+        "settings model and models: ..."),
     # queries
     Typed("sql SELECT --warehouse w", 2, "SQL: Parser Error: ..."),
 ]

@@ -15,11 +15,10 @@ from plumbline.eval_workers.models.local import model_files as _weights
 from plumbline.eval_workers.models.local.causal_model import CausalModel
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.pairs.released.released_files import HUB_IDS
-from plumbline.pipelines.command.main import main
 from plumbline.pipelines.command.settings import here, made
-from plumbline.pipelines.commands.pipeline import Pipeline
+from plumbline.pipelines.commands.pipeline import Parts, Pipeline
 from plumbline.pipelines.pipeline_plan import make_plan
-from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.storage.store import Store
 from tests.test_score import TEMPLATES, _pairs
 
@@ -28,11 +27,11 @@ def test_the_shipped_lists_are_those_of_the_papers() -> None:
     """Disclosure's has ten models, with the names that its tables print."""
     listed = model_lists.load("unstereoeval")
     assert len(listed) == 28 == len({entry.id for entry in listed})
-    assert tuple(entry.name for entry in listed) == HUB_IDS
-    others = {entry.id: entry.name for entry in listed if entry.id != entry.name}
+    assert tuple(entry.name or entry.id for entry in listed) == HUB_IDS
+    others = {entry.id: entry.name for entry in listed if entry.name}
     assert others == {f"allenai/OLMo-{size}-hf": f"allenai/OLMo-{size}" for size in ("1B", "7B")}
     listed = model_lists.load("disclosure")
-    names = {entry.name.upper() for entry in listed}
+    names = {str(entry.name).upper() for entry in listed}
     assert len(listed) == 10 == len(names) == len({entry.id for entry in listed})
     assert {f"LLAMA2 {size}{kind}" for size in ("7B", "13B") for kind in ("", "-CHAT")} < names
 
@@ -41,21 +40,8 @@ def test_the_shipped_lists_are_those_of_the_papers() -> None:
 def test_the_list_of_fairpair_is_that_of_its_table(data: Path) -> None:
     table = (data.parent / "reference" / "fairpair_table3.csv").read_text("utf-8").splitlines()
     printed = list(dict.fromkeys(line.split(",")[0] for line in table[1:]))
-    assert [one.name for one in model_lists.load("fairpair")] == printed[:-1]  # Average
-
-
-def test_what_is_unavailable_is_listed_and_skipped(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = tmp_path / "mine.toml"
-    entry = '[[model]]\nid = "a/closed"\nunavailable = "it is gated"\n'
-    path.write_text(f'{entry}[[model]]\nid = "a/open"\n')
-    assert [one.id for one in model_lists.load(str(path))] == ["a/closed", "a/open"]
-    assert [one.id for one in model_lists.load_available(str(path))] == ["a/open"]
-    assert capsys.readouterr().out == "skipped a/closed: it is gated\n"
-    path.write_text(entry)
-    with pytest.raises(UsageProblem, match="all its models are unavailable"):
-        model_lists.load_available(str(path))
+    assert [one.name for one in model_lists.load("fairpair")] == printed[:4]
+    assert printed[4:] == ["LLaMa", "InstructGPT", "Average"]  # no hub has these models
 
 
 def test_a_settings_file_holds_a_list_too(tmp_path: Path) -> None:
@@ -76,8 +62,12 @@ def test_a_settings_file_holds_a_list_too(tmp_path: Path) -> None:
         model_lists.load(str(path))
 
 
-def score(store: Store, *arguments: str) -> int:
-    return main(["score", "--benchmark", "demo", "--warehouse", str(store.root), *arguments])
+def evaluated(store: Store, models: Path) -> Parts:
+    """The parts of a pipeline that scored a list of models on `demo`."""
+    given = {"models": str(models), "benchmarks": ("demo",), "warehouse": store.root}
+    parts = Parts(made(Pipeline, given), store)
+    parts.do(parts.evaluate())
+    return parts
 
 
 def test_one_model_that_fails_stops_no_other(
@@ -90,16 +80,21 @@ def test_one_model_that_fails_stops_no_other(
         f'[[model]]\nid = "{gone}"\n[[model]]\nid = "{model}"\n'
         f'[[model]]\nid = "{model}"\ndtype = "bfloat16"\n'
     )
-    assert score(store, "--models", str(path)) == 3
-    shown = capsys.readouterr()
-    assert f"failed: model {gone}: does not exist" in shown.err
-    last = shown.err.strip().splitlines()[-1]
-    assert f"1 of 3 failed: {gone}" in last and "tries these again" in last
-    (run,) = store.read("run").to_pylist()
-    assert run["status"] == "failed" and str(gone) in run["error"]
+    (error,) = evaluated(store, path).errors
+    assert str(gone) in str(error) and f"failed: {error}" in capsys.readouterr().err
+    assert sorted(run["status"] for run in store.read("run").to_pylist()) == [
+        *("failed", "finished", "finished"),
+    ]
     rows = store.read("pair_score").to_pylist()
     assert len({row["model_key"] for row in rows}) == 2 and len(rows) == 12
-    assert {row["run_id"] for row in rows} == {run["run_id"]}
+
+
+def test_an_only_model_that_fails_ends_the_pipeline(store: Store, tmp_path: Path) -> None:
+    _pairs(store, TEMPLATES[:6])
+    path = tmp_path / "mine.toml"
+    path.write_text(f'[[model]]\nid = "{tmp_path}/gone"\n')
+    with pytest.raises(BadInput, match="gone"):
+        evaluated(store, path)
 
 
 @pytest.fixture
@@ -145,5 +140,5 @@ def test_a_model_is_forgotten_before_the_next_one_loads(
     path = tmp_path / "mine.toml"
     kinds = ("float32", "bfloat16", "float16")
     path.write_text("".join(f'[[model]]\nid = "{model}"\ndtype = "{k}"\n' for k in kinds))
-    assert score(store, "--models", str(path)) == (3 if kind else 0)
+    assert len(evaluated(store, path).errors) == (3 if kind else 0)
     assert len(loads) == 3

@@ -25,7 +25,6 @@ from plumbline.eval_workers.models.ngram_model import (
     UNKNOWN,
     VERSION,
     NgramModel,
-    NgramOptions,
     laid_out,
 )
 from plumbline.eval_workers.models.ngram_training import SENTENCE_END, count_ngrams, numbered
@@ -95,7 +94,7 @@ def test_probabilities_are_those_of_the_formula(order: int) -> None:
 def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("ngrams")
     write_jsonl_zst(root / "text.jsonl.zst", TEXT)
-    return train_model([root / "text.jsonl.zst"], "five", "c", NgramOptions(), root).path
+    return train_model([root / "text.jsonl.zst"], "five", "c", None, root).path
 
 
 def test_what_does_not_apply_is_refused(directory: Path, tmp_path: Path) -> None:
@@ -110,7 +109,7 @@ def test_what_does_not_apply_is_refused(directory: Path, tmp_path: Path) -> None
         model.continue_([SeededPrompt("She", 0, 1)], SamplingOptions(max_new_tokens=1))
     write_jsonl_zst(tmp_path / "empty.jsonl.zst", [])
     with pytest.raises(BadInput, match="hold no text"):
-        train_model([tmp_path / "empty.jsonl.zst"], "x", "c", NgramOptions(), tmp_path)
+        train_model([tmp_path / "empty.jsonl.zst"], "x", "c", None, tmp_path)
 
 
 def test_a_damaged_model_or_one_of_another_version_is_told(directory: Path, tmp_path: Path) -> None:
@@ -127,7 +126,7 @@ def test_a_damaged_model_or_one_of_another_version_is_told(directory: Path, tmp_
 
 def test_equal_texts_give_equal_files(directory: Path, tmp_path: Path) -> None:
     shard = directory.parent / "text.jsonl.zst"
-    trained = train_model([shard], "five", "c", NgramOptions(), tmp_path)
+    trained = train_model([shard], "five", "c", None, tmp_path)
     again = trained.path
     assert trained.n_tokens == sum(len(s) for text in TEXT for s in split_by_tokenizers(text)) == 25
     for name in ("model.safetensors", "tokenizer.json", "config.json"):

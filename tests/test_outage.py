@@ -6,13 +6,16 @@ import errno
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from plumbline.eval_workers.models import open_backend
+from plumbline.eval_workers.models.local import model_files, source
+from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.pipelines.command import app
-from plumbline.pipelines.command.failures import Failures
 from plumbline.pipelines.command.main import main
-from plumbline.warehouse.errors import BadInput, Interrupted
+from plumbline.warehouse.errors import Interrupted
 from tests.hub_server import AWAY, environment, hub
 
 #: Leaves out the hub's own waits between its attempts.
@@ -68,11 +71,15 @@ def test_a_machine_that_has_no_room_is_one_line(
     assert line.startswith("error:") and any(part in line for part in named)
 
 
-def test_a_stop_a_defect_and_the_failure_of_an_only_model_end_the_command() -> None:
-    stops = (Interrupted("lock", "taken"), KeyboardInterrupt(), ZeroDivisionError("a defect"))
-    for n, error in (*((3, stop) for stop in stops), (1, BadInput("model a", "is damaged"))):
-        failures = Failures(n)
-        with pytest.raises(type(error)):
-            with failures.collected("m"):
-                raise error
-            failures.error()
+def test_a_hub_that_is_away_is_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its client would try again for half a minute, for each file."""
+    asked: list[str] = []
+
+    def away(*_: object, **__: object) -> None:
+        raise ConnectionRefusedError
+
+    monkeypatch.setattr(source, "get_session", lambda: SimpleNamespace(head=away))
+    monkeypatch.setattr(model_files, "find_adapter_config_file", asked.append)
+    with pytest.raises(Interrupted, match="a/none: not a local directory, and can't be had"):
+        open_backend("a/none", ModelOptions()).identity  # noqa: B018
+    assert not asked

@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from plumbline.eval_workers.scoring.measure import measure
-from plumbline.eval_workers.scoring.statistics.power import (
+from plumbline.eval_workers.scoring.power import (
     MEASURES,
     PairDesign,
     Spread,
     measured,
     powers,
 )
-from plumbline.eval_workers.scoring.statistics.ranks import board, holm
-from plumbline.eval_workers.scoring.statistics.scored_pairs import (
+from plumbline.eval_workers.scoring.ranks import board, holm
+from plumbline.eval_workers.scoring.scored_pairs import (
     NO_CLUSTER,
     ScoredPairs,
     clustered_variance,

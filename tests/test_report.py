@@ -200,31 +200,21 @@ def test_hostile_text_is_escaped(store: Store, tmp_path: Path) -> None:
     assert any("<script>" in p.read_text("utf-8") for p in path.parent.glob("*.vl.json"))
 
 
-def _charts(out: Path) -> list[str]:
-    """The names of the charts in a directory."""
-    return sorted(path.name.removesuffix(".vl.json") for path in out.glob("*.vl.json"))
-
-
-def test_a_report_removes_an_earlier_ones_charts_and_nothing_else(
+def test_a_report_without_words_removes_the_search_of_an_earlier_one(
     store: Store, tmp_path: Path
 ) -> None:
     out = tmp_path / "report"
     fill(store, "word_delta", [delta(f"w{i}", i / 10 - 1) for i in range(20)])
     write_report(store, out)
-    (out / "pairs").mkdir()
-    own = [out / name for name in ("mine.vl.json", "mine.csv", "pairs/own.js", "words/own.js")]
-    own.append(tmp_path / "outside.csv")
-    for path in own:
-        path.write_bytes(b"mine")
-    with (out / "plots.txt").open("a") as listing:
-        listing.write("\n../outside.csv")
-    assert len(_charts(out)) > 1
+    (out / "mine.html").write_bytes(b"mine")
+    assert (out / "words.html").exists()
     store.drop("word_delta", {"corpus": "c"})
     write_report(store, out)
-    assert [path.read_bytes() for path in own] == [b"mine"] * 5
-    assert _charts(out) == ["mine"]
-    written = {"index.html", "appendix.html", "plots.txt", "words", "pairs", "mine.csv"}
-    assert {path.name for path in out.iterdir()} == {*written, "mine.vl.json"}
+    assert {path.name for path in out.glob("*.html")} == {
+        "index.html",
+        "appendix.html",
+        "mine.html",
+    }
 
 
 def test_reports_written_at_once_leave_one_report(store: Store, tmp_path: Path) -> None:
@@ -238,12 +228,13 @@ def test_reports_written_at_once_leave_one_report(store: Store, tmp_path: Path) 
     with ThreadPoolExecutor() as pool:
         list(pool.map(write, "abab"))
     alone = {write_report(store, tmp_path / c, about={"corpus": [c]})[0].parent for c in "ab"}
-    files = [{p.name: p.read_bytes() for p in d.glob("*.*")} for d in (tmp_path / "report", *alone)]
-    assert files[0] in files[1:] and files[1] != files[2]
+    pages = [
+        {p.name: p.read_bytes() for p in d.glob("*.html")} for d in (tmp_path / "report", *alone)
+    ]
+    assert pages[0] in pages[1:] and pages[1] != pages[2]
 
 
 FEW = FigureOptions(n_permutations=199, n_resamples=99)
-PHRASES = "Phrases more frequent about one of the two"
 
 
 @pytest.fixture(scope="module")
@@ -256,9 +247,7 @@ def differing(tmp_path_factory: pytest.TempPathFactory) -> Store:
     return store
 
 
-def test_fairpair_says_which_prompts_differ_and_in_which_ngrams(
-    differing: Store, tmp_path: Path
-) -> None:
+def test_fairpair_says_which_prompts_differ(differing: Store, tmp_path: Path) -> None:
     page = alone(differing, tmp_path / "report")
     said = "about Jane instead of John, m's continuations differ more in words than two"
     assert said in page.text
@@ -272,6 +261,3 @@ def test_fairpair_says_which_prompts_differ_and_in_which_ngrams(
     said = next(s for s in section(differing, "fairpair").intro if "jaccard" in s)
     assert f"{len(clear)} of 8 prompts differ" in said
     assert all(name in said.split("correction")[1] for name in clear)
-    more_often = {ngram[0]: side[0] for ngram, side, *_ in page.tables[PHRASES][1:]}
-    assert any("love" in n and side == "Jane" for n, side in more_often.items())
-    assert set(more_often.values()) == {"Jane", "John"}

@@ -19,11 +19,9 @@ from plumbline.pipelines.reproduce.claims import (
     Row,
     check,
     claims_of,
-    summary,
-    table,
     verdict,
 )
-from plumbline.pipelines.reproduce.unstereoeval import Release, import_release
+from plumbline.pipelines.reproduce.unstereoeval import Release, import_release, outcomes
 from plumbline.warehouse.storage.store import Store
 from tests.conftest import REPOSITORY
 
@@ -237,12 +235,16 @@ def test_claims_about_words_by_pandas(found: list[Row], data: Path) -> None:
 def test_what_comes_out_is_on_the_page(found: list[Row]) -> None:
     """docs/reproduce.md lists every claim that is off with both figures, and says how many are."""
     page = (REPOSITORY / "docs" / "reproduce.md").read_text(encoding="utf-8").replace("−", "-")
-    assert f"\n{summary(found)}\n" in page
+    assert f"\n{outcomes('claims', found)}\n" in page
     assert Counter(row["outcome"] for row in found)[NOT_RUN] == 57
-    for where, what, printed, shown, outcome, _ in table(found):
-        if "off" in outcome:
-            line = f"| {where} | {what} | {printed} | {shown} |"
-            assert line in page.replace("\\|", "|"), line
+    lines = page.replace("\\|", "|").splitlines()
+    for row in found:
+        if row["outcome"] == OFF:
+            start = f"| {row['table']} | {row['metric']}"
+            [line] = (line for line in lines if line.startswith(start))
+            ours = row["ours"]
+            digits = 0 if ours == int(ours) else len(row["value"].partition(".")[2].rstrip("k")) + 1
+            assert row["value"] in line and f"{ours:,.{digits}f}" in line, line
 
 
 def test_a_claim_must_have_as_many_values_as_its_query_rows() -> None:

@@ -1,7 +1,5 @@
 """Small random models and tokenizers, wide enough that a wrong token or mask shows in a score."""
 
-from __future__ import annotations
-
 import math
 import string
 from collections import Counter

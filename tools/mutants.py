@@ -81,8 +81,12 @@ class BadMutant(Exception):
 
 def read(path: Path = LIST) -> list[Mutant]:
     """Return the listed faults, in their order."""
-    listed = tomllib.loads(path.read_text(encoding="utf-8"))["mutant"]
-    return [Mutant(**{**one, "tests": tuple(one["tests"])}) for one in listed]
+    groups = tomllib.loads(path.read_text(encoding="utf-8"))
+    return [
+        Mutant(id, group, **{**fault, "tests": tuple(fault["tests"])})
+        for group, faults in groups.items()
+        for id, fault in faults.items()
+    ]
 
 
 def tree(root: Path) -> list[Path]:

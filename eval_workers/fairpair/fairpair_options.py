@@ -1,8 +1,7 @@
-"""Options of FairPair: for figures, for sampling, and for a whole run on one or more models."""
+"""Options of FairPair: for figures, for sampling, and for a whole run."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass as plain
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, TypeAlias
@@ -106,35 +105,21 @@ class FairPairOptions(FigureOptions):
 CLOSED_WORLD = FairPairOptions(n=50, max_new_tokens=1, n_permutations=199, n_resamples=300)
 
 
-@plain(frozen=True)
-class SampledModel:
-    """A model to sample from; ``how`` to load it here, or its name and endpoint on the server."""
-
-    model: str
-    how: ModelOptions | ServedModel
-
-
 @dataclass(frozen=True, config=STRICT)
 class FairPairSpec(ModelOptions, FairPairOptions, ServerOptions):
-    """Options of a FairPair run and its models. Paths are relative to the working directory.
+    """Options of a FairPair run and its model. Paths are relative to the working directory.
 
-    Without ``base_url``, models are loaded here. For ``endpoint``, see ``ServedModel``. The budget
-    applies separately to the sampling of each model and to perturbing.
+    Without ``base_url``, the model is loaded here. For ``endpoint``, see ``ServedModel``. The
+    budget applies separately to sampling and to perturbing.
 
     Raises ``UsageProblem`` for values out of range and for options that contradict each other.
     """
 
-    model: Annotated[str, Field(description="Hub ids, paths or served names, comma-separated.")] = (
-        ""
-    )
-    models: Annotated[
-        str, Field(description="List of models, not --model: a TOML file, or fairpair.")
-    ] = ""
     prompts: Annotated[
         str, Field(description="Templates, names and words of the prompts (TOML).")
     ] = ""
     base_url: Annotated[
-        str, Field(description="Server that has the models; by default, they are loaded here.")
+        str, Field(description="Server that has the model; by default, it is loaded here.")
     ] = ""
     endpoint: Annotated[
         Endpoint, Field(description="completions for base models, chat for chat models.")
@@ -149,8 +134,6 @@ class FairPairSpec(ModelOptions, FairPairOptions, ServerOptions):
         FairPairOptions.__post_init__(self)
         ServerOptions.__post_init__(self)
         refuse_options(self, OF_SCORES, "is for scores of sentences")
-        if self.model and self.models:
-            raise UsageProblem("--model and --models", "exclude each other", "give one of them")
         if self.endpoint == "chat" and not self.base_url:
             raise UsageProblem("endpoint chat", "needs a server", "give --base-url ADDRESS")
         if self.perturber_url:
@@ -165,30 +148,11 @@ class FairPairSpec(ModelOptions, FairPairOptions, ServerOptions):
             return replace(super().sampling(), instruction=Instruction(INSTRUCTION))
         return super().sampling()
 
-    def targets(self) -> tuple[SampledModel, ...]:
-        """Return the models, each once; if there is a server, also those that can't be loaded here.
-
-        Raises ``UsageProblem`` if there is none, and what ``model_lists.load`` raises.
-
-        >>> [target.model for target in FairPairSpec(model="a, b,a").targets()]
-        ['a', 'b']
-        """
-        from plumbline.eval_workers.models import model_lists
-
-        base = options.part(ModelOptions, self)
-        names = dict.fromkeys(name.strip() for name in self.model.split(","))
-        listed = [(name, base) for name in names if name]
-        if self.models:
-            load_list = model_lists.load if self.base_url else model_lists.load_available
-            listed = [(entry.id, entry.options(base)) for entry in load_list(self.models)]
-        if not listed:
-            fix = "give --model ID_OR_PATH, or its name on the server with --base-url"
-            raise UsageProblem("model", "is not given", fix)
+    def how(self, model: str) -> ModelOptions | ServedModel:
+        """Return the options to load a model here, or its name and endpoint on the server."""
         if self.base_url:
-            how = self.endpoint, self.token_limit
-            names = dict.fromkeys(name for name, _ in listed)
-            return tuple(SampledModel(name, ServedModel(name, *how)) for name in names)
-        return tuple(SampledModel(name, model_options) for name, model_options in listed)
+            return ServedModel(model, self.endpoint, self.token_limit)
+        return options.part(ModelOptions, self)
 
     def perturber_server(self) -> Server:
         """Return the server that a chat perturber uses."""

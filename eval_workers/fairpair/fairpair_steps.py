@@ -9,7 +9,7 @@ from typing import Any
 from plumbline.eval_workers.chat.requests import ChatModel
 from plumbline.eval_workers.chat.session import Build
 from plumbline.eval_workers.fairpair import phi, probe_prompts
-from plumbline.eval_workers.fairpair.fairpair_options import RULES, FairPairSpec, SampledModel
+from plumbline.eval_workers.fairpair.fairpair_options import RULES, FairPairSpec
 from plumbline.eval_workers.fairpair.figures.fairpair_set import PerturbedSamples
 from plumbline.eval_workers.fairpair.perturbation.perturbed_set import (
     check_counterparts,
@@ -101,26 +101,24 @@ def _contents(rows: Sequence[Row]) -> list[dict[str, Any]]:
     return sorted(filled, key=lambda row: str(row["prompt_id"]))
 
 
-def draw(
-    store: Store, probe_set: str, target: SampledModel, spec: FairPairSpec, run_id: str
-) -> StepCounts:
+def draw(store: Store, probe_set: str, model: str, spec: FairPairSpec, run_id: str) -> StepCounts:
     """Draw the missing samples from a model loaded here, or from its server.
 
     Raises ``BadInput`` if no prompt could be continued, and what the sampler raises.
     """
-    sampling, how = spec.sampling(), target.how
+    sampling, how = spec.sampling(), spec.how(model)
     if isinstance(how, ServedModel):
         drawn = sampling, spec.n, run_id, spec.budget()
         done = sample_from_server(store, probe_set, how, spec.server(), *drawn)
     else:
         step = Continuations(probe_set, sampling, spec.n)
-        (done,) = run_on_model(store, target.model, how, [step], run_id)
+        (done,) = run_on_model(store, model, how, [step], run_id)
     if not done.n_done:
         subject = "/".join(done.partition.values())
         rejects = store.read("reject", stage="sample", subject=subject).to_pylist()
         first = f", the first: {rejects[0]['reason']}" if rejects else ""
         problem = f"none of the prompts could be continued{first}"
-        raise BadInput(f"model {target.model}", problem, "try another --max-new-tokens")
+        raise BadInput(f"model {model}", problem, "try another --max-new-tokens")
     return done
 
 

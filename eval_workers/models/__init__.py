@@ -6,7 +6,6 @@ backends as entry points of the group ``plumbline.backends``: see ``docs/extend.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -63,21 +62,6 @@ def open_backend(model: str, options: ModelOptions) -> Backend:
         options = replace(options, backend="ngram")
     module: BackendModule = BACKENDS.load(options.backend)
     return module.open_model(model, options)
-
-
-@contextmanager
-def memory_released() -> Iterator[None]:
-    """Decorate a function that opens a model: free the model's memory after the function returns.
-
-    Until the function returns, its variables keep the model alive.
-    """
-    try:
-        yield
-    finally:
-        if "torch" in sys.modules:
-            from plumbline.eval_workers.models.devices import release
-
-            release()
 
 
 @contextmanager

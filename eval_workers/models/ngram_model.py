@@ -25,6 +25,8 @@ from plumbline.warehouse.errors import BadInput
 
 #: Increase this when a text's probabilities, or the format of a model's files, change.
 VERSION = 2
+#: Number of words in a trained model's longest n-grams.
+ORDER = 5
 #: Word numbers that stand for the boundary between sentences and for all unknown words.
 BOS, UNKNOWN = 0, 1
 Ints = np.ndarray[Any, np.dtype[np.integer[Any]]]
@@ -34,13 +36,6 @@ _USUAL_DISCOUNT = 0.5
 
 #: A sentence, as the numbers of its words.
 Sentence = Sequence[int] | Ints
-
-
-@dataclass(frozen=True)
-class NgramOptions:
-    """Options of a count-based model. ``order`` is the number of words in its longest n-grams."""
-
-    order: int = 5
 
 
 @dataclass(frozen=True)

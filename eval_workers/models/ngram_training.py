@@ -20,12 +20,12 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
 from plumbline.eval_workers.models import NGRAM
 from plumbline.eval_workers.models.ngram_model import (
     BOS,
+    ORDER,
     UNKNOWN,
     VERSION,
     WEIGHTS,
     Ints,
     NgramModel,
-    NgramOptions,
     estimated_discount,
     save,
 )
@@ -47,7 +47,6 @@ def train(
     shards: Sequence[Path],
     name: str,
     corpus: str,
-    options: NgramOptions,
     work: Path,
     text_field: str = "text",
 ) -> dict[str, Any]:
@@ -68,9 +67,9 @@ def train(
         raise BadInput(f"corpus {corpus}", "the shards hold no text", "check the shards")
     n_words = len(vocabulary) + UNKNOWN + 1
     database = work / "counts.duckdb"
-    save(count_ngrams(words, n_words, options.order, database), work / WEIGHTS)
+    save(count_ngrams(words, n_words, ORDER, database), work / WEIGHTS)
     database.unlink()
-    sizes = {"order": options.order, "vocab_size": n_words}
+    sizes = {"order": ORDER, "vocab_size": n_words}
     config = json.dumps({"model_type": NGRAM, "version": VERSION, **sizes}, indent=1)
     (work / "config.json").write_text(config, encoding="utf-8")
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=tokenizer_of(vocabulary), bos_token="<s>")

@@ -134,10 +134,10 @@ def measure(store: Store, run_id: str, options: MeasureOptions | None = None) ->
     Also replaces the rows of `model_rank`, `benchmark_power` and, if an n-gram model has scores,
     `control`.
     """
-    from plumbline.eval_workers.scoring.statistics.controls import effects_of_all
-    from plumbline.eval_workers.scoring.statistics.power import powers
-    from plumbline.eval_workers.scoring.statistics.ranks import model_ranks
-    from plumbline.eval_workers.scoring.statistics.scored_pairs import scored
+    from plumbline.eval_workers.scoring.controls import effects_of_all
+    from plumbline.eval_workers.scoring.power import powers
+    from plumbline.eval_workers.scoring.ranks import model_ranks
+    from plumbline.eval_workers.scoring.scored_pairs import scored
 
     options = options or MeasureOptions()
     warehouse = store.pinned()

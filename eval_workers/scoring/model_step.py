@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import pyarrow.compute as pc
 
-from plumbline.eval_workers.models import memory_problems, memory_released, open_backend
+from plumbline.eval_workers.models import memory_problems, open_backend
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.model_texts import described
 from plumbline.eval_workers.models.scoring_contract import (
@@ -74,7 +74,6 @@ class ModelStep(Step):
         )
 
 
-@memory_released()
 def run_on_model(
     store: Store,
     model: str,

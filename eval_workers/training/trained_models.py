@@ -13,8 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from plumbline.eval_workers.models.ngram_model import VERSION as NGRAM_VERSION
-from plumbline.eval_workers.models.ngram_model import NgramOptions
+from plumbline.eval_workers.models import ngram_model
 from plumbline.eval_workers.training.training_options import StepProgress, TrainOptions
 from plumbline.warehouse.errors import UsageProblem, disk_problems
 from plumbline.warehouse.input.remote_files import fingerprint
@@ -50,34 +49,35 @@ def train_model(
     shards: Sequence[Path],
     name: str,
     corpus: str,
-    options: TrainOptions | NgramOptions,
+    options: TrainOptions | None,
     out: str | Path,
     progress: StepProgress | None = None,
     text_field: str = "text",
 ) -> TrainedModel:
     """Train a model on shards into ``<out>/<name>``, or return it if it exists.
 
-    If a model of this name was trained with other options, it is replaced once the new one is
-    complete. Raises ``BadInput`` for shards that can't be read or hold no text, a loss that is not
-    finite, and a disk that can't be written, and what ``made_once`` raises.
+    ``options`` are ``None`` for a count-based n-gram model. If a model of this name was trained
+    with other options, it is replaced once the new one is complete. Raises ``BadInput`` for shards
+    that can't be read or hold no text, a loss that is not finite, and a disk that can't be written,
+    and what ``made_once`` raises.
     """
     path = Path(out) / plain_name(name)
     identity: dict[str, Any] = {
-        "options": asdict(options),
+        "options": asdict(options) if options else {"order": ngram_model.ORDER},
         "corpus": corpus,
         "shards": [fingerprint(shard) for shard in shards],
         "trainer_version": TRAINER_VERSION,
     }
-    if isinstance(options, NgramOptions):
-        identity["ngram_version"] = NGRAM_VERSION
+    if options is None:
+        identity["ngram_version"] = ngram_model.VERSION
     if text_field != "text":  # models from before this option keep their key
         identity["text_field"] = text_field
 
     def make(work: Path) -> dict[str, Any]:
-        if isinstance(options, NgramOptions):
+        if options is None:
             from plumbline.eval_workers.models.ngram_training import train as count
 
-            return count(shards, name, corpus, options, work, text_field)
+            return count(shards, name, corpus, work, text_field)
         from plumbline.eval_workers.training.trainer import train
 
         say("an interrupted training starts again from the beginning", err=True)

@@ -45,12 +45,12 @@ def made(
     given: Mapping[str, object],
     weaker: Values | None = None,
 ) -> Made:
-    """Make a command; ``given`` values override ``weaker`` ones.
+    """Make a command; ``given`` values override ``weaker`` ones as in ``over``.
 
     Raises ``UsageProblem``, with the source, for a value that the command can't take.
     """
     known = {p.name: p for p in all_fields(kind)}
-    values = {**(weaker or {}), **{n: Value(v) for n, v in given.items()}}
+    values = over(weaker or {}, {name: Value(value) for name, value in given.items()})
     fields, source = dict[str, Any](), ""
     try:
         for name, one in values.items():
@@ -77,18 +77,26 @@ def here(
 ) -> dict[str, Value]:
     """Return the values that settings files and the environment give a command.
 
-    ``config`` is the path of the file of `--config`. If it gives `model` or `models`, it replaces
-    what the others give for both. Raises ``BadInput`` for a file that is not TOML,
-    ``UsageProblem`` for a missing file or an unknown name.
+    ``config`` is the path of the file of `--config`. Raises ``BadInput`` for a file that is not
+    TOML, ``UsageProblem`` for a missing file or an unknown name.
     """
     values = dict(_of_file(kind, DEFAULT_FILE)) if Path(DEFAULT_FILE).is_file() else {}
-    values |= _of_environment(kind, os.environ if environment is None else environment)
+    environment = os.environ if environment is None else environment
+    values = over(values, dict(_of_environment(kind, environment)))
     config = config or values.get("config", Value(None)).value
-    stronger = dict(_of_file(kind, str(config))) if config else {}
-    models = ("model", "models")  # they exclude each other
-    if any(name in stronger for name in models):
-        values = {name: one for name, one in values.items() if name not in models}
-    return values | stronger
+    return over(values, dict(_of_file(kind, str(config)))) if config else values
+
+
+def over(weaker: Values, stronger: Values) -> dict[str, Value]:
+    """Return the values of both; `model` and `models` exclude and replace each other.
+
+    >>> over({"model": Value("gpt2"), "seed": Value(1)}, {"models": Value("unstereoeval")}).keys()
+    dict_keys(['seed', 'models'])
+    """
+    models = {"model", "models"}
+    if models & stronger.keys():
+        weaker = {name: one for name, one in weaker.items() if name not in models}
+    return {**weaker, **stronger}
 
 
 def _of_file(kind: type[Command], file: str) -> Iterator[tuple[str, Value]]:

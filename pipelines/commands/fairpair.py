@@ -16,16 +16,15 @@ from plumbline.eval_workers.fairpair.fairpair_options import (
     RULES,
     FairPairSpec,
     FigureOptions,
-    SampledModel,
     texts_of,
 )
 from plumbline.eval_workers.fairpair.figures.fairpair_set import PerturbedSamples, measure_set
 from plumbline.eval_workers.models import open_backend
-from plumbline.eval_workers.models.model_options import OF_SCORES, ModelOptions
+from plumbline.eval_workers.models.model_options import OF_SCORES
+from plumbline.eval_workers.models.scoring_contract import Backend
 from plumbline.eval_workers.scoring.continuations import Continuations
 from plumbline.eval_workers.scoring.served_samples import ServedModel, ledger_name
 from plumbline.pipelines.command.base import Command, Context, Done, On, Row, planned
-from plumbline.pipelines.command.failures import Failures
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.options import part
 from plumbline.warehouse.query.connection import rows_of
@@ -59,6 +58,9 @@ class FairpairRun(FairPairSpec, Command):
     )
 
     probe_set: _PromptSet
+    model: Annotated[
+        str, Field(min_length=1, description="Hub id, directory, or the server's name for it.")
+    ]
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -74,14 +76,13 @@ class FairpairRun(FairPairSpec, Command):
         return rows
 
     def check(self) -> None:
-        """Check prompts, scoring functions and a single model (without weights) before the start.
+        """Check prompts, scoring functions and the model (without weights) before the start."""
+        _ = self.prompt_rows(Store.existing(self.warehouse)), self.opened().identity
 
-        Several models are not checked: each is reported if it fails when its turn comes.
-        """
-        targets, rows = self.targets(), self.prompt_rows(Store.existing(self.warehouse))
-        _ = steps.scoring_functions(self, rows)
-        if len(targets) == 1 and isinstance(targets[0].how, ModelOptions):
-            _ = open_backend(targets[0].model, targets[0].how).identity
+    def opened(self) -> Backend | ServedModel:
+        """Return the model, without its weights."""
+        how = self.how(self.model)
+        return how if isinstance(how, ServedModel) else open_backend(self.model, how)
 
     def ready(self) -> None:
         """Raise if the key of a server that will be asked is missing."""
@@ -92,19 +93,14 @@ class FairpairRun(FairPairSpec, Command):
 
     def plan(self, store: Store | None) -> Iterator[Row]:
         """Yield missing samples or requests; read no weights, and ask no server."""
-        targets, rows = self.targets(), self.prompt_rows(store)
+        rows = self.prompt_rows(store)
         yield planned(self.probe_set, "prompts with a counterpart", len(rows))
         yield planned(self.probe_set, "samples", self.n, "per side")
         yield self._least_new(rows)
-        failures = Failures(len(targets))
-        for target in targets:
-            with failures.collected(target.model):
-                yield from self._to_sample(target, rows, store)
+        yield from self._to_sample(rows, store)
         if self.perturber != RULES:
-            n = 2 * len(rows) * self.n * len(targets)
-            note = "at most, one per distinct text"
+            n, note = 2 * len(rows) * self.n, "at most, one per distinct text"
             yield planned(f"perturbed by {self.perturber}", "requests", n, "", note)
-        failures.error()
 
     def _least_new(self, rows: Sequence[Row]) -> Row:
         """Return how many new words a text needs at least, and if samples are long enough."""
@@ -119,20 +115,17 @@ class FairpairRun(FairPairSpec, Command):
             )
         return planned(self.probe_set, "new units needed", n_new, text_filter.unit, note)
 
-    def _to_sample(
-        self, target: SampledModel, rows: Sequence[Row], store: Store | None
-    ) -> Iterator[Row]:
-        """Yield what is left to sample from a model or, if it is served, to ask its server."""
-        sampling, name, how = self.sampling(), target.model, target.how
-        opened = how if isinstance(how, ServedModel) else open_backend(name, how)
+    def _to_sample(self, rows: Sequence[Row], store: Store | None) -> Iterator[Row]:
+        """Yield what is left to sample from the model or, if it is served, to ask its server."""
+        sampling, name, opened = self.sampling(), self.model, self.opened()
         key = opened.identity.key
         of_model = {"probe_set": self.probe_set, "model_key": key, "sampling_key": sampling.key}
         drawn = store.read("continuation", **of_model).to_pylist() if store else []
         step = Continuations(self.probe_set, sampling, self.n)
         missing = step.state_of(rows, drawn, sampling.instruction.prefix).missing
-        if isinstance(how, ServedModel):
+        if isinstance(opened, ServedModel):
             held = read_ledger(store, ledger_name(self.probe_set, key)).replies
-            asked = [d for d in missing if how.request(d, sampling).request_id not in held]
+            asked = [d for d in missing if opened.request(d, sampling).request_id not in held]
             n_in = sum(expected_tokens(draw.text) for draw in asked)
             answered = len(missing) - len(asked)
             note = f"a sample each, at {self.base_url}; {answered:,} more are answered already"
@@ -145,28 +138,22 @@ class FairpairRun(FairPairSpec, Command):
         yield planned(name, "new tokens", len(missing) * self.max_new_tokens, "", "at most")
 
     def run(self, context: Context) -> Done:
-        """Measure each model on the set; if one of several fails, the others go on."""
-        store, targets, name = context.store, self.targets(), self.probe_set
+        """Draw the missing samples, perturb them and measure the model on the set."""
+        store, name = context.store, self.probe_set
         rows = self.prompt_rows(store)
         chosen = steps.scoring_functions(self, rows)
-        failures, drawn, sampled = Failures(len(targets)), list[StepCounts](), []
-        for target in targets:
-            with failures.collected(target.model):
-                steps.write_prompts(store, name, rows, context.run_id)
-                work = (steps.draw, store, name, target, self, context.run_id)
-                one = context.stage(f"sample {target.model}", *work)
-                keys = one.model_key, one.partition["sampling_key"]
-                sampled.append(measured(context, self, name, keys, chosen))
-                drawn.append(one)
-        failed = failures.error(drawn)
+        steps.write_prompts(store, name, rows, context.run_id)
+        work = (steps.draw, store, name, self.model, self, context.run_id)
+        drawn = context.stage(f"sample {self.model}", *work)
+        keys = drawn.model_key, drawn.partition["sampling_key"]
+        sampled = measured(context, self, name, keys, chosen)
         return Done(
-            rows=figures(store, sampled, chosen, self),
-            said=[_drawn_line(one) for one in drawn],
+            rows=figures(store, [sampled], chosen, self),
+            said=[_drawn_line(drawn)],
             next="plumbline report",
-            query="FROM fairpair_set WHERE probe_set = $probe_set "
-            "AND list_contains($keys, model_key) ORDER BY ALL",
-            params={"probe_set": name, "keys": [one.model_key for one in drawn]},
-            failed=failed,
+            query="FROM fairpair_set WHERE probe_set = $probe_set AND model_key = $key "
+            "ORDER BY ALL",
+            params={"probe_set": name, "key": drawn.model_key},
         )
 
 

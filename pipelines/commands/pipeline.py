@@ -22,11 +22,16 @@ from plumbline.pipelines.command.base import (
     execute_on,
     planned,
 )
-from plumbline.pipelines.command.failures import ShardsFailed
 from plumbline.pipelines.command.settings import here, made
 from plumbline.pipelines.commands.corpus.counting_corpora import Count
 from plumbline.pipelines.pipeline_plan import CorpusPlan, ModelPlan, PipelineOptions, make_plan
-from plumbline.warehouse.errors import BadInput, ModelChanged, UsageProblem, disk_problems
+from plumbline.warehouse.errors import (
+    BadInput,
+    ModelChanged,
+    PlumblineError,
+    UsageProblem,
+    disk_problems,
+)
 from plumbline.warehouse.input.shards import expand_shards
 from plumbline.warehouse.steps.runner import NothingUsed
 from plumbline.warehouse.storage.locks import lock, sole
@@ -36,11 +41,15 @@ from plumbline.warehouse.text.progress import progress
 
 
 class Stage(NamedTuple):
-    """A part of a pipeline's work, a line that says what it does, and what it works on."""
+    """A part of a pipeline's work, a line that says what it does, and what it works on.
+
+    ``may_fail`` is True for the work of one of several models: if it fails, the others go on.
+    """
 
     doing: str
     work: Callable[[], object]
     on: str = ""
+    may_fail: bool = False
 
 
 class Pipeline(PipelineOptions, Command):
@@ -97,16 +106,24 @@ class Pipeline(PipelineOptions, Command):
         return bool(store and store.read("benchmark_pair", benchmark=name).num_rows)
 
     def plan(self, store: Store | None) -> Iterator[Row]:
-        """Yield a row for each model and each stage. Raises if a model can't be loaded."""
+        """Yield a row for each model and each stage, then raise if a model can't be loaded."""
+        errors = []
         for model in make_plan(self).models:
-            if not model.preset:
+            if model.preset:
+                continue
+            try:
                 _ = open_backend(model.location, model.options).identity
                 yield planned(model.name, "can be loaded", None)
+            except PlumblineError as e:
+                yield planned(model.name, "can't be loaded", None, "", str(e))
+                errors.append(e)
         for number, stage in enumerate(Parts(self, store).all(), 1):
             yield planned(f"stage {number}", stage.doing, None, "", stage.on)
+        if errors:
+            raise errors[0]
 
     def run(self, context: Context) -> Done:
-        """Run the stages in order; unreadable shards and unusable benchmarks stop no others."""
+        """Run the stages in order; some failures stop no other stage: see ``Parts.errors``."""
         with self.sole() as store:
             parts = Parts(self, store)
             parts.do(parts.all())
@@ -153,8 +170,9 @@ class Parts:
 
     Attributes:
         results: the commands' results, by command and subject, such as `score gpt2`.
-        errors: errors that stop no other stage: an unreadable shard, a model that can use nothing
-            of a benchmark or set of prompts, or one that changed too much (`--fail-if`).
+        errors: errors that stop no other stage: an unreadable shard, one of several models that
+            fails, a model that can use nothing of a benchmark or set of prompts, or one that
+            changed too much (`--fail-if`).
     """
 
     def __init__(
@@ -179,8 +197,11 @@ class Parts:
             say(f"{number}/{len(stages)} {stage.doing} ...", err=True)
             try:
                 stage.work()
-            except (NothingUsed, ModelChanged) as e:
-                self.errors.append(e)
+            except (NothingUsed, ModelChanged, BadInput) as e:
+                if not (stage.may_fail or isinstance(e, NothingUsed | ModelChanged)):
+                    raise
+                say(f"failed: {e}", err=True)
+                self.errors.append(e.with_traceback(None))  # its frames would keep the model
 
     def all(self) -> list[Stage]:
         """Return all stages, in order."""
@@ -213,7 +234,7 @@ class Parts:
 
     def evaluate(self) -> list[Stage]:
         """Return the stages that train models, score with all models and sample from them."""
-        stages = []
+        stages, several = [], len(self.plan.models) > 1
         for model in self.plan.models:
             name = model.name
             if model.preset:
@@ -222,18 +243,19 @@ class Parts:
             if self.plan.scored():
                 doing = f"Asking {name} which sentence of each pair is likelier"
                 on = ", ".join(self.plan.scored())
-                stages.append(Stage(doing, partial(self._score, model), on))
+                stages.append(Stage(doing, partial(self._score, model), on, several))
             if is_ngram(model.location):
                 line = f"{name} counts n-grams: it scores sentences and isn't asked to write any"
                 say(line, err=True)
                 continue
             if self.plan.probe_set:
                 doing = f"FairPair: does {name} continue texts alike when a name is exchanged?"
-                stages.append(Stage(doing, partial(self._fairpair, model), self.plan.probe_set))
+                work = partial(self._fairpair, model)
+                stages.append(Stage(doing, work, self.plan.probe_set, several))
             if self.plan.disclosure:
                 doing = f"Disclosure: which gender does {name} assume where none is given?"
                 on = ", ".join(self.plan.disclosure)
-                stages.append(Stage(doing, partial(self._disclosure, model), on))
+                stages.append(Stage(doing, partial(self._disclosure, model), on, several))
         return stages
 
     def report(self, **about: tuple[str, ...]) -> list[Stage]:
@@ -272,7 +294,7 @@ class Parts:
             rows = self.store.read("corpus", corpus=name).to_pylist()
             if not rows or not (rows[0]["n_shards"] and rows[0]["n_shards_failed"]):
                 raise  # no shard was counted, or the error isn't about a shard
-            self.errors.append(ShardsFailed(str(e)))
+            self.errors.append(e)
         if "plumbline.jobs.spark.spark_session" in sys.modules:
             from plumbline.jobs.spark.spark_session import stop_session
 
@@ -333,20 +355,18 @@ class Parts:
         return model.location or self.results[f"train {model.name}"].files[0]
 
     def _score(self, model: ModelPlan) -> None:
-        given = {"models": None, "name": model.given_name, **vars(model.options)}
-        given |= {"model": (self._location(model),), "benchmark": self.plan.scored()}
-        self._do("score", model.name, **given)
+        given = {"model": self._location(model), "name": model.given_name, **vars(model.options)}
+        self._do("score", model.name, **given, benchmark=self.plan.scored())
 
     def _fairpair(self, model: ModelPlan) -> None:
         given = {**_loading(model), **self.plan.fairpair, "probe_set": self.plan.probe_set}
-        given |= {"model": self._location(model), "models": "", "seed": self.options.seed}
+        given |= {"model": self._location(model), "seed": self.options.seed}
         del given["base_url"]  # FairPair has its own: the server that writes samples
         self._do("fairpair run", model.name, **given)
 
     def _disclosure(self, model: ModelPlan) -> None:
-        given = {**_loading(model), "models": None, "data": self.options.data}
-        given |= {"sets": self.plan.disclosure, "model": (self._location(model),)}
-        self._do("disclosure probe", model.name, **given)
+        given = {**_loading(model), "model": self._location(model), "data": self.options.data}
+        self._do("disclosure probe", model.name, **given, sets=self.plan.disclosure)
 
 
 def _loading(model: ModelPlan) -> dict[str, object]:

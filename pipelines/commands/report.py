@@ -59,7 +59,6 @@ class Report(Command):
 
     def run(self, context: Context) -> Done:
         from plumbline.pipelines.report.facts import Facts, narrowed
-        from plumbline.pipelines.report.plain import answer
         from plumbline.pipelines.report.write import write_report
         from plumbline.warehouse.storage.out_of_date import to_make_again
 
@@ -67,10 +66,10 @@ class Report(Command):
         about = {"benchmark": self.benchmark, "model": self.model, "corpus": self.corpus}
         by_counts = list(_ask_first(store, narrowed(Facts(store), about)))
         page, first = write_report(store, self.out, about=about)
-        n_pages, n_plots = (len(list(self.out.rglob(f"*.{kind}"))) for kind in ("html", "vl.json"))
-        size = f"{n_pages} pages with {n_plots} charts; open the first in a browser"
         stale = [WARNING + line for line in to_make_again(store.snapshot().out_of_date)]
-        return Done(said=[*answer(first), size, *by_counts, *stale], files=[str(page)])
+        questions = [f"{question} {sentence}" for _, question, sentence in first.answers]
+        said = [first.title, *first.sections[0].intro, *questions, *by_counts, *stale]
+        return Done(said=said, files=[str(page)])
 
 
 def _ask_first(store: Store, facts: Facts) -> Iterator[str]:
@@ -114,7 +113,7 @@ class ReportFigure(Command):
         facts = Facts(context.store)
         if not self.name:
             plots = paper.figures(facts)
-            return _listed({stem: plot.alt for stem, plot in plots.items()}, "plot")
+            return _listed({stem: plot.caption for stem, plot in plots.items()}, "plot")
         form = (self.out.suffix[1:].lower() if self.out else "") or "pdf"
         drawn, *data = paper.figure_files(facts, self.name, form, self.width).items()
         path = paper.write_file(self.out or Path(f"{self.name}.{form}"), drawn[1])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -111,16 +112,29 @@ class Reproduce(Command):
         printed = claims.figures("unstereoeval")
         arguments = (printed, _CORPUS, _announce, context.run_id)
         result = unstereoeval.reproduce(context.store, data, *arguments)
+        counts = Counter((row["table"], row["outcome"]) for row in result.compared)
+        by_table = [
+            {
+                "table": table,
+                **{outcome: counts[table, outcome] for outcome in unstereoeval.OUTCOMES},
+            }
+            for table in dict.fromkeys(table for table, _ in counts)
+        ]
+        differ = (unstereoeval.OFF, unstereoeval.CONTRADICTED)
         n_off = sum(row["outcome"] == unstereoeval.OFF for row in result.compared)
         failed = None
         if n_off or result.incomplete:
             problem = f"{n_off:,} differ, {len(result.incomplete):,} sets of scores are incomplete"
             failed = PlumblineError("printed figures", problem)
         return Done(
-            rows=list(result.shown_rows()),
+            rows=[
+                *by_table,
+                *(row for row in result.compared if row["outcome"] in differ),
+                *sorted(result.claims, key=lambda row: row["outcome"] not in differ),
+            ],
             most=_MOST,
             said=list(result.lines()),
-            files=self._written(result.rows()),
+            files=self._written([*result.compared, *result.claims]),
             next="plumbline sql",
             query="FROM metric_value ORDER BY ALL",
             failed=failed,

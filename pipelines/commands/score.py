@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,14 +11,12 @@ from pydantic import Field
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.scoring.pair_choices import ChoiceOptions
 from plumbline.pipelines.command.base import WARNING, Command, Context, Done, On, Row, planned
-from plumbline.pipelines.command.failures import Failures
 from plumbline.pipelines.command.fields import BenchmarkNames, InputDirectory
-from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.options import MOST, part
 from plumbline.warehouse.query.connection import rows_of
 
 if TYPE_CHECKING:
-    from plumbline.eval_workers.models.model_lists import ListedModel
+    from plumbline.warehouse.steps.runner import NothingUsed
     from plumbline.warehouse.steps.step import StepCounts
     from plumbline.warehouse.storage.store import Store
 
@@ -35,15 +33,7 @@ class Score(ModelOptions, Command):
     reads = "benchmark_pair"
 
     benchmark: BenchmarkNames
-    model: Annotated[
-        tuple[str, ...],
-        Field(description="Hub id, or directory of a saved model. Repeatable."),
-        On(repeated=True),
-    ] = ()
-    models: Annotated[
-        str | None,
-        Field(description="List of models, instead of --model: a TOML file, or unstereoeval."),
-    ] = None
+    model: Annotated[str, Field(min_length=1, description="Hub id, or directory of a saved model.")]
     name: Annotated[
         str | None,
         Field(
@@ -56,14 +46,6 @@ class Score(ModelOptions, Command):
         Field(ge=1, le=MOST, description="Pairs of each benchmark to score; default: all."),
     ] = None
 
-    def __post_init__(self) -> None:
-        if bool(self.model) == bool(self.models):
-            problem = "exclude each other" if self.model else "are both missing"
-            raise UsageProblem("--model and --models", problem, "give one of them")
-        if self.name and len(set(self.model)) != 1:
-            fix = "name each model of a list in its entry"
-            raise UsageProblem(f"--name {self.name}", "needs exactly one --model", fix)
-
     def check(self) -> None:
         """Raise if a benchmark isn't in the warehouse."""
         from plumbline.eval_workers.scoring.pair_scores import check_imported
@@ -72,71 +54,42 @@ class Score(ModelOptions, Command):
         check_imported(Store.open(self.warehouse, create=False, reads=self.reads), self.benchmark)
 
     def plan(self, store: Store | None) -> Iterator[Row]:
-        """Yield pairs, tokens and memory for each model."""
+        """Yield pairs, tokens and memory."""
         from plumbline.eval_workers.scoring.scoring_forecast import forecast
 
         assert store is not None, "this command makes no warehouse"
-        models, how, names = self._models(), part(ModelOptions, self), self._benchmarks()
-        failures = Failures(len(models))
-        for model in models:
-            with failures.collected(model.id):
-                yield from forecast(store, model.id, model.options(how), names, self.limit)
-        failures.error()
+        names = tuple(dict.fromkeys(self.benchmark))
+        yield from forecast(store, self.model, part(ModelOptions, self), names, self.limit)
 
     def run(self, context: Context) -> Done:
-        """Score with every model; if one fails, the others go on."""
-        models, how = self._models(), part(ModelOptions, self)
-        done: list[StepCounts] = []
-        failures = Failures(len(models))
-        for model in models:
-            options = model.options(how)
-            at = f" at {options.revision}" if options.revision else ""
-            with failures.collected(model.id):
-                stage = f"score with {model.id}{at}"
-                context.stage(stage, self._score, context, model, options, done)
-        failed = failures.error(done)
+        """Score the missing pairs of each benchmark, and give the model its name."""
+        from plumbline.eval_workers.scoring.model_step import give_name
+
+        at = f" at {self.revision}" if self.revision else ""
+        done, failed = context.stage(f"score with {self.model}{at}", self._score, context)
+        key = done[0].model_key
+        if self.name and not failed:
+            give_name(context.store, key, context.run_id, self.name)
         return Done(
             rows=[_row(one) for one in done],
             next="plumbline measure",
             query="FROM scored_pair WHERE list_contains($benchmarks, benchmark) "
-            "AND list_contains($keys, model_key) ORDER BY benchmark, model_key, pair_id",
-            params={
-                "benchmarks": list(self.benchmark),
-                "keys": list({one.model_key for one in done}),
-            },
+            "AND model_key = $key ORDER BY benchmark, pair_id",
+            params={"benchmarks": list(self.benchmark), "key": key},
             failed=failed,
         )
 
-    def _models(self) -> list[ListedModel]:
-        from plumbline.eval_workers.models.model_lists import ListedModel, load_available
-
-        if self.models:
-            return load_available(self.models)
-        given = dict.fromkeys(self.model)
-        return [ListedModel(model, model, {}, given_name=self.name) for model in given]
-
-    def _benchmarks(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(self.benchmark))
-
-    def _score(
-        self, context: Context, model: ListedModel, options: ModelOptions, done: list[StepCounts]
-    ) -> None:
-        """Score pairs with a model, and append the counts to ``done``, also if an error follows."""
-        from plumbline.eval_workers.scoring.model_step import give_name
+    def _score(self, context: Context) -> tuple[Sequence[StepCounts], NothingUsed | None]:
+        """Return the counts of each benchmark, and the error if one of them can't be used."""
         from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
         from plumbline.warehouse.steps.runner import NothingUsed
 
+        how = part(ModelOptions, self)
+        work = (context.store, self.model, self.benchmark, how, context.run_id)
         try:
-            scored = score_benchmarks(
-                *(context.store, model.id, self._benchmarks(), options, context.run_id),
-                limit=self.limit,
-            )
+            return score_benchmarks(*work, limit=self.limit), None
         except NothingUsed as e:
-            done += e.outcomes
-            raise
-        done += scored
-        if model.given_name:
-            give_name(context.store, scored[0].model_key, context.run_id, model.given_name)
+            return e.outcomes, e.with_traceback(None)  # its frames would keep the model in memory
 
 
 def _row(done: StepCounts) -> Row:

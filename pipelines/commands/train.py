@@ -8,7 +8,6 @@ from typing import Annotated
 
 from pydantic import Field
 
-from plumbline.eval_workers.models.ngram_model import NgramOptions
 from plumbline.eval_workers.training import trained_models
 from plumbline.eval_workers.training.training_options import FIVE_GRAM, TrainOptions, preset
 from plumbline.jobs.kernel.corpus_options import RecordOptions
@@ -49,14 +48,14 @@ class Train(RecordOptions, Command):
     ] = None
     seed: Annotated[Seed, Field(description="Seed of the weights and the order of texts.")] = 0
 
-    def training(self) -> TrainOptions | NgramOptions:
-        """Return the preset's options. The preset ``5gram`` takes no seed and no limit."""
+    def training(self) -> TrainOptions | None:
+        """Return the preset's options; ``None`` for ``5gram``, which takes no seed and no limit."""
         if self.preset != FIVE_GRAM:
             return preset(self.preset, self.seed, self.max_tokens)
         if self.seed or self.max_tokens is not None:
             problem = "counts the whole text, and draws nothing at random"
             raise UsageProblem("preset 5gram", problem, "leave out --seed and --max-tokens")
-        return NgramOptions()
+        return None
 
     def check(self) -> None:
         """Raise for contradictory options, names that are paths, and missing shards.

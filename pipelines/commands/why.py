@@ -10,9 +10,9 @@ from pydantic import Field
 
 from plumbline.pipelines.command.base import Command, Context, Done, On
 from plumbline.pipelines.command.fields import ContrastOption, Seed, Several
-from plumbline.pipelines.report.plain import plain
+from plumbline.pipelines.report.model import counted
 from plumbline.pipelines.report.rows import Rows
-from plumbline.pipelines.report.word_answers import QUERIES, headline
+from plumbline.pipelines.report.word_answers import QUERIES, headline, plain
 from plumbline.warehouse.errors import (
     MissingComponent,
     PlumblineError,
@@ -195,7 +195,7 @@ def _leans_by_counts(
     leans = {lean["word"]: lean | fixed for lean in found}
     for word in dict.fromkeys(words):
         if lean := leans.get(word):
-            yield f"{headline(lean)} It occurs {lean['n_word']:,} times."
+            yield f"{headline(lean)} It occurs {counted(lean['n_word'], 'time')}."
         else:
             why = f"it is a word of {contrast}, or near none of them"
             fix = f"or run plumbline corpus associate --corpus {corpus}"

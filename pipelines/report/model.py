@@ -55,13 +55,9 @@ class PageTable:
 
 @dataclass(frozen=True)
 class Figure:
-    """A chart as a Vega-Lite specification.
-
-    It has a file stem, a description for readers who can't see it, a caption, and its rows.
-    """
+    """A chart as a Vega-Lite specification, with its file stem, caption and rows."""
 
     stem: str
-    alt: str
     caption: str
     specification: Mapping[str, Any]
     rows: Rows = field(default_factory=Rows)
@@ -96,7 +92,7 @@ class Page:
     """
 
     sections: Sequence[Section] = ()
-    title: str = "Plumbline report"
+    title: str = ""
     home: str = ""
     about: Sequence[str] = ()
     answers: Sequence[tuple[str, str, str]] = ()

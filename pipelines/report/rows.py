@@ -73,10 +73,6 @@ class Rows(list[Row]):
         """Return the rows that a function accepts; ``sql`` still selects the others too."""
         return Rows(filter(is_wanted, self), self._text, self._conditions)
 
-    def first(self, n: int) -> Rows:
-        """Return the first ``n`` rows; ``sql`` still selects the others too."""
-        return Rows(self[:n], self._text, self._conditions)
-
     def groups(self, *columns: str) -> list[Rows]:
         """Split the rows by their values in ``columns``, in the order of each group's first row."""
         keys = dict.fromkeys(tuple(row[c] for c in columns) for row in self)

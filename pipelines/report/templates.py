@@ -186,7 +186,6 @@ class _Parts:
         *arguments: object,
         name: Sequence[str],
         caption: str,
-        alt: str = "",
     ) -> str:
         """Add the chart that a function makes from the rows ``found``, if there are any.
 
@@ -194,7 +193,6 @@ class _Parts:
             function: module and name in ``pipelines/report/charts``, or in any package.
             arguments: further arguments of the function.
             name: parts of the chart's file name.
-            alt: description for readers who can't see the chart; default: the caption.
         """
         from plumbline.pipelines.report.charts.chart_forms import specification
 
@@ -204,9 +202,8 @@ class _Parts:
         module = import_module(place if "." in place else f"{_CHARTS}.{place}")
         drawn = specification(getattr(module, name_of)(found, *arguments))
         caption = _line(caption)
-        alt = _line(alt) or caption
-        drawn["description"] = alt
-        return self.add(Figure(model.stem(*name), alt, caption, drawn, found))
+        drawn["description"] = caption
+        return self.add(Figure(model.stem(*name), caption, drawn, found))
 
     def add(self, part: PageTable | Figure) -> str:
         """Add a part made elsewhere."""

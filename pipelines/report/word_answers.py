@@ -1,15 +1,15 @@
-"""What pages show about words and n-grams: how many lean, why one leans, where it was found."""
+"""What pages and commands say about words: how many lean, why one leans, where it was found."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from statistics import NormalDist
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from plumbline.pipelines.report.facts import Facts
-from plumbline.pipelines.report.model import Cell, Columns
+from plumbline.pipelines.report.model import Cell, Columns, PageTable, Section
 from plumbline.pipelines.report.rows import Row, Rows
 from plumbline.pipelines.report.sentences import word_leans
+from plumbline.warehouse.text.escape import terminal
 from plumbline.warehouse.wordlists import side_names
 
 #: By table: the query for its rows on all words, in the order in which a section shows them.
@@ -31,6 +31,9 @@ CONCORDANCE: Columns = [
 TOP_WORDS = 15
 #: Most collocates to list for a side.
 _COLLOCATES = 10
+#: Most characters of a printed cell. Longer ones are cut at the end, or at the start if
+#: right-aligned.
+_WIDEST = 60
 #: The rows of one word, by table.
 Answer = Mapping[str, Rows]
 
@@ -127,10 +130,29 @@ def words_columns(facts: Facts, row: Row) -> Columns:
     ]
 
 
-def z_by_chance(n_ngrams: int) -> float:
-    """Return the |z| that the largest of ``n_ngrams`` exceeds by chance one time in twenty.
+def plain(section: Section) -> Iterator[str]:
+    """Yield a section's title, intro and tables as lines of text; cells are cut to ``_WIDEST``."""
+    yield terminal(section.title)
+    yield from (f"  {terminal(sentence)}" for sentence in section.intro)
+    for table in section.tables:
+        yield from ("", f"  {terminal(table.caption)}")
+        yield from (f"    {line}" for line in _aligned(table))
 
-    >>> round(z_by_chance(1), 2), round(z_by_chance(10000), 1)
-    (1.96, 4.6)
-    """
-    return NormalDist().inv_cdf(1 - 0.025 / n_ngrams)
+
+def _aligned(table: PageTable) -> Iterator[str]:
+    right = [any(row[k].is_number for row in table.rows) for k in range(len(table.headings))]
+    cells = [[_cut(cell.text, r) for cell, r in zip(row, right, strict=True)] for row in table.rows]
+    lines = [list(map(terminal, table.headings)), *cells]
+    widths = [max(len(line[k]) for line in lines) for k in range(len(right))]
+    for line in lines:
+        columns = zip(line, widths, right, strict=True)
+        yield "  ".join(c.rjust(w) if r else c.ljust(w) for c, w, r in columns).rstrip()
+
+
+def _cut(text: str, right: bool) -> str:
+    text = terminal(text)
+    if len(text) <= _WIDEST:
+        return text
+    if right:
+        return "… " + text[2 - _WIDEST :].partition(" ")[2]
+    return text[: _WIDEST - 2].rpartition(" ")[0] + " …"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -12,12 +11,16 @@ from pathlib import Path
 
 import plumbline
 from plumbline.pipelines.report import sections
-from plumbline.pipelines.report.explorer.pair_search import n_pairs_by_word, pairs
-from plumbline.pipelines.report.explorer.search import block_files, search_page
-from plumbline.pipelines.report.explorer.word_search import words
 from plumbline.pipelines.report.facts import Facts, narrowed
 from plumbline.pipelines.report.front import front
 from plumbline.pipelines.report.model import Figure, Page, numbered
+from plumbline.pipelines.report.search import (
+    block_files,
+    n_pairs_by_word,
+    pairs,
+    search_page,
+    words,
+)
 from plumbline.pipelines.report.templates import rendered
 from plumbline.warehouse.errors import MissingComponent, disk_problems
 from plumbline.warehouse.paths import replacing
@@ -27,12 +30,6 @@ from plumbline.warehouse.storage.locks import claimed
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.escape import as_csv
 from plumbline.warehouse.text.progress import progress
-
-#: The list of a report's files, and those of them that a later report may remove.
-_LISTING = "plots.txt"
-_REMOVABLE = re.compile(r"(?!index\.html)((words|pairs)/)?[\w.-]+\.(csv|json|html|js)")
-#: Temporary files of ``paths.replacing``.
-_TEMPORARY = f"_{'[0-9a-f]' * 32}.tmp"
 
 
 def write_report(
@@ -44,63 +41,52 @@ def write_report(
     """Write a warehouse's report to ``out``; return the path and content of ``index.html``.
 
     The other files are ``appendix.html``, the files of each chart (``data_of``), and
-    ``words.html`` and ``pairs.html``, which search words and sentence pairs. Files of
-    an earlier report are removed. Raises ``BadInput`` if ``warehouse`` isn't a warehouse or ``out``
-    can't be written, and ``UsageProblem`` if a pattern of ``about`` (``facts.narrowed``) matches
-    nothing.
+    ``words.html`` and ``pairs.html``, which search words and sentence pairs. A search page without
+    anything to search is left out. Raises ``BadInput`` if ``warehouse`` isn't a warehouse or
+    ``out`` can't be written, and ``UsageProblem`` if a pattern of ``about`` (``facts.narrowed``)
+    matches nothing.
     """
     out = Path(out)
     # Lock before reading, so that the last command to write has read the latest version.
     with disk_problems(out), claimed(out / ".index.claim", wait=True), progress("report"):
         facts = narrowed(Facts(warehouse), about or {})
-        appendix = replace(make_page(facts), home="index.html")
+        appendix = make_page(facts)
         found_pairs = pairs(facts)
         found_words = words(facts, n_pairs_by_word(found_pairs) if found_pairs else {})
         searches = [search for search in (found_words, found_pairs) if search]
         first = front(facts, appendix)
         links = [(f"{search.kind}.html", f"Search: {search.title}") for search in searches]
         first.links = [("appendix.html", "Appendix: all of it"), *links, *first.links]
-        files = {"index.html": render(first), "appendix.html": render(appendix)}
+        pages = {"index.html": render(first), "appendix.html": render(appendix)}
         for search in searches:
-            files[f"{search.kind}.html"] = search_page(search)
-            files |= {f"{search.kind}/{name}": text for name, text in block_files(search)}
-        return _publish(files, [*first.figures, *appendix.figures], out), first
-
-
-def _publish(pages: Mapping[str, str], figures: Sequence[Figure], out: Path) -> Path:
-    """Write pages and charts, then remove files that only an earlier report wrote."""
-    files = {name: text.encode("utf-8", "replace") for name, text in pages.items()}
-    for figure in figures:
-        files |= {f"{figure.stem}{ending}": data for ending, data in data_of(figure).items()}
-    if figures:
-        files["vega.js"] = _vega()
-    for left in (*out.glob(_TEMPORARY), *out.glob(f"*/{_TEMPORARY}")):  # by a killed command
-        left.unlink(missing_ok=True)
-    listing = out / _LISTING
-    listed = listing.read_text("utf-8", "replace").split("\n") if listing.is_file() else []
-    before = set(filter(_REMOVABLE.fullmatch, listed))
-    _write(listing, "\n".join(sorted({*before, *files})).encode())
-    for name, content in files.items():
-        _write(out / name, content)
-    for name in before - set(files):
-        (out / name).unlink(missing_ok=True)
-    _write(listing, "\n".join(sorted(files)).encode())
-    return out / "index.html"
+            pages[f"{search.kind}.html"] = search_page(search)
+            pages |= {f"{search.kind}/{name}": text for name, text in block_files(search)}
+        files = {name: text.encode("utf-8", "replace") for name, text in pages.items()}
+        figures = [*first.figures, *appendix.figures]
+        for figure in figures:
+            files |= {f"{figure.stem}{ending}": data for ending, data in data_of(figure).items()}
+        if figures:
+            files["vega.js"] = _vega()
+        for name, content in files.items():
+            with replacing(out / name) as temporary:
+                temporary.write_bytes(content)
+        for name in {"words.html", "pairs.html"} - set(pages):  # of an earlier report
+            (out / name).unlink(missing_ok=True)
+    return out / "index.html", first
 
 
 def make_page(facts: Facts) -> Page:
     """Return the appendix. Repeated anchors of sections and stems of figures get numbers."""
     anchors, stems = Counter[str](), Counter[str]()
-    return Page(
-        [
-            replace(
-                section,
-                anchor=numbered(anchors, section.anchor),
-                figures=[replace(f, stem=numbered(stems, f.stem)) for f in section.figures],
-            )
-            for section in sections.sections(facts)
-        ]
-    )
+    made = [
+        replace(
+            section,
+            anchor=numbered(anchors, section.anchor),
+            figures=[replace(f, stem=numbered(stems, f.stem)) for f in section.figures],
+        )
+        for section in sections.sections(facts)
+    ]
+    return Page(made, title="Appendix: all figures and tables", home="index.html")
 
 
 def render(page: Page) -> str:
@@ -138,8 +124,3 @@ def _vega() -> bytes:
     if not script.is_file():
         raise MissingComponent("vega.js", "is missing from the package", "pip install .")
     return script.read_bytes()
-
-
-def _write(path: Path, content: bytes) -> None:
-    with replacing(path) as temporary:
-        temporary.write_bytes(content)

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from scipy.sparse import csr_array
 from scipy.special import stdtrit
 
-from plumbline.eval_workers.scoring.statistics.scored_pairs import (
+from plumbline.eval_workers.scoring.scored_pairs import (
     NO_CLUSTER,
     Bools,
     Floats,

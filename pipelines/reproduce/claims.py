@@ -8,11 +8,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import resources
-from itertools import groupby
-from operator import itemgetter
 from typing import Annotated, Any
 
 import duckdb
@@ -294,49 +291,3 @@ def verdict(printed: str, ours: float | str | None) -> str:
         ">": more > 0,
     }
     return AGREE if holds[bound] else OFF
-
-
-def summary(checked: Iterable[Row]) -> str:
-    """Say how many printed values of claims have each outcome.
-
-    >>> summary([{"outcome": AGREE}])
-    'claims: 1 agree, 0 off, 0 not run'
-    """
-    counts = Counter(row["outcome"] for row in checked)
-    return f"claims: {', '.join(f'{counts[o]:,} {o}' for o in (AGREE, OFF, NOT_RUN))}"
-
-
-def table(checked: Iterable[Row]) -> list[dict[str, object]]:
-    """Return a row per claim, values joined by ` / `; ours have one more decimal, or are whole.
-
-    >>> same = {"table": "App. A", "metric": "words", "value": "3", "ours": 3.0, "note": ""}
-    >>> (row,) = table([{**same, "benchmark": of, "outcome": AGREE} for of in ("a", "b")])
-    >>> row["what"], row["printed"], row["ours"], row["outcome"]
-    ('words (a / b)', '3 / 3', '3 / 3', 'agree')
-    """
-    rows: list[dict[str, object]] = []
-    for (where, what, note), group in groupby(checked, itemgetter("table", "metric", "note")):
-        values = list(group)
-        labels = " / ".join(row["benchmark"] for row in values if row["benchmark"])
-        outcomes = {row["outcome"] for row in values}
-        n_off = sum(row["outcome"] == OFF for row in values)
-        mixed = f"{n_off} of {len(values)} off"
-        rows.append(
-            {
-                "where": where,
-                "what": f"{what} ({labels})" if labels else what,
-                "printed": " / ".join(row["value"] for row in values),
-                "ours": " / ".join(map(_shown, values)),
-                "outcome": outcomes.pop() if len(outcomes) == 1 else mixed,
-                "note": note,
-            }
-        )
-    return rows
-
-
-def _shown(row: Row) -> str:
-    ours = row["ours"]
-    if ours is None or isinstance(ours, str):
-        return ours or "–"
-    decimals = len(row["value"].partition(".")[2].rstrip("k"))
-    return f"{ours:,.{0 if ours == int(ours) else decimals + 1}f}"

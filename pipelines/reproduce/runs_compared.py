@@ -136,7 +136,7 @@ def _of_disclosure(row: Row) -> dict[str, object]:
 
 FAIRPAIR = Paper(
     "fairpair",
-    "plumbline fairpair run common-sents --models fairpair --as-published",
+    "plumbline fairpair run common-sents --model ID_OR_PATH --as-published",
     {"valid": 0.05, "B": 0.05, "V_pg": 0.05, "V_gp": 0.05, "F": 0.005},
     _of_fairpair,
     ("n_prompts", "n_left_out"),
@@ -148,7 +148,7 @@ FAIRPAIR = Paper(
 )
 DISCLOSURE = Paper(
     "disclosure",
-    "plumbline disclosure probe stsb snli llm-1 llm-2 topics --models disclosure",
+    "plumbline disclosure probe stsb snli llm-1 llm-2 topics --model ID_OR_PATH",
     dict.fromkeys(("GAS", "GLD", "ADD", "GAS (F)", "GAS (M)", "Delta"), 0.0005),
     _of_disclosure,
     ("probe_set", "n_prompts", "n_empty"),
@@ -205,7 +205,7 @@ def printed_names(paper: Paper, printed: Iterable[Row], given: Iterable[str]) ->
     'GPT2'
     """
     spelled = {row["model"].casefold(): row["model"] for row in printed}
-    listed = {m.id: m.name.casefold() for m in load(paper.name)}
+    listed = {m.id: (m.name or m.id).casefold() for m in load(paper.name)}
     names = {model: spelled[name] for model, name in listed.items() if name in spelled}
     for option in given:
         name, equals, model = option.partition("=")

@@ -6,11 +6,12 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 
 from plumbline.eval_workers.scoring.measure import MeasureOptions, measure
+from plumbline.pipelines.report.model import counted
 from plumbline.pipelines.reproduce import claims
 from plumbline.pipelines.reproduce.claims import DEDUPLICATION, SIZE, Row, joined
 from plumbline.warehouse.errors import BadInput
@@ -40,12 +41,9 @@ _PRINTED = pa.schema(
     {"table": pa.int64(), "eta_nats": pa.float64(), "log_base": pa.float64(), "value": pa.float64()}
     | dict.fromkeys(("metric", "benchmark", "model"), pa.string())
 )
-#: SQL condition that selects the release's scores in views.
-_OF_RELEASE = "scores = 'released' AND corpus IN ('', $corpus)"
 
 
-@dataclass(frozen=True)
-class ReleaseResult:
+class ReleaseResult(NamedTuple):
     """Comparisons with the release.
 
     Attributes:
@@ -63,42 +61,32 @@ class ReleaseResult:
     incomplete: list[str]
     max_pmi: tuple[int, int] | None
 
-    def rows(self) -> list[Row]:
-        """Return all figures and claims, for a CSV."""
-        return [*self.compared, *self.claims]
-
-    def shown_rows(self) -> Iterator[Row]:
-        """Yield the rows to print: outcomes by table, figures that differ, claims."""
-        counts = Counter((row["table"], row["outcome"]) for row in self.compared)
-        for number in dict.fromkeys(row["table"] for row in self.compared):
-            yield {"table": number, **{o: counts[number, o] for o in OUTCOMES}}
-        yield from (row for row in self.compared if row["outcome"] in (OFF, CONTRADICTED))
-        yield from claims.table(self.claims)
-
-    def summary(self) -> dict[str, Counter[str]]:
-        """Count the figures of models, and the sizes of sets, by outcome."""
-        outcomes = [(row["metric"] == SIZE, row["outcome"]) for row in self.compared]
-        return {
-            "figures of models": Counter(outcome for is_size, outcome in outcomes if not is_size),
-            "sizes of sets": Counter(outcome for is_size, outcome in outcomes if is_size),
-        }
-
     def lines(self) -> Iterator[str]:
         """Yield a summary: models, MaxPMI, incomplete sets, figures and claims by outcome."""
-        yield f"{len(self.models)} models: {', '.join(self.models)}"
+        yield f"{counted(len(self.models), 'model')}: {', '.join(self.models)}"
         if self.max_pmi:
             n_same, n = self.max_pmi
             same = f"equals the released one on {n_same:,} of {n:,} pairs"
             yield f"MaxPMI from the word statistics {same}"
         yield from (f"incomplete: {line}" for line in self.incomplete)
-        for kind, counts in self.summary().items():
-            yield f"{kind}: {', '.join(f'{counts[o]:,} {o}' for o in OUTCOMES)}"
+        yield outcomes("figures of models", (r for r in self.compared if r["metric"] != SIZE))
+        yield outcomes("sizes of sets", (r for r in self.compared if r["metric"] == SIZE))
         if self.claims:
-            yield claims.summary(self.claims)
+            yield outcomes("claims", self.claims)
         else:
             yield "Claims need all 28 models and five sets: not run"
         agree = [abs(row["difference"]) for row in self.compared if row["outcome"] == AGREE]
         yield f"largest difference among figures that agree: {max(agree, default=0.0):.4f}"
+
+
+def outcomes(kind: str, rows: Iterable[Row]) -> str:
+    """Say how many comparisons of a kind have each outcome.
+
+    >>> outcomes("claims", [{"outcome": AGREE}])
+    'claims: 1 agree, 0 off, 0 not run, 0 contradicted by the release'
+    """
+    counts = Counter(row["outcome"] for row in rows)
+    return f"{kind}: {', '.join(f'{counts[outcome]:,} {outcome}' for outcome in OUTCOMES)}"
 
 
 def reproduce(
@@ -119,9 +107,10 @@ def reproduce(
     etas = sorted({row["eta_nats"] for row in figures if row["eta_nats"] is not None})
     bases = tuple({row["log_base"] for row in figures})
     table = measure(store, run_id, MeasureOptions(eta=tuple(etas), log_base=bases))
-    keys = {row["model_key"] for row in rows_of(store.root, _KEYS)}
+    released = rows_of(store.root, "SELECT model_key FROM model WHERE backend = 'released'")
+    keys = {row["model_key"] for row in released}
     sets = {(x.model, x.benchmark) for x in imported}
-    # Measure only the scores just imported, not the warehouse's other scores.
+    # The warehouse may have other scores, too: compare only those just imported.
     metrics = [
         row
         for row in table.to_pylist()
@@ -148,9 +137,6 @@ def reproduce(
     )
 
 
-_KEYS = "SELECT model_key FROM model WHERE backend = 'released'"
-
-
 def compare(figures: Sequence[Row], metrics: Iterable[Row]) -> list[dict[str, Any]]:
     """Return rows of ``sql/reproduce/release_compared.sql``: each printed figure with ours.
 
@@ -174,7 +160,8 @@ def deduplication_rows(
     text = f"""
         SELECT model, benchmark, subset, n, '{DEDUPLICATION}' AS metric, '{{}}' AS options,
             difference AS value, difference_low AS value_low, difference_high AS value_high
-        FROM deduplication(eta_limit := $eta) WHERE {_OF_RELEASE} AND measure = 'us'
+        FROM deduplication(eta_limit := $eta)
+        WHERE scores = 'released' AND corpus IN ('', $corpus) AND measure = 'us'
     """
     return [
         {**row, "eta_nats": eta}

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, stdtr, stdtrit
 
 from plumbline.eval_workers.fairpair.phi import Floats, Means
-from plumbline.eval_workers.scoring.statistics.scored_pairs import (
+from plumbline.eval_workers.scoring.scored_pairs import (
     ROUNDING,
     Ints,
     clustered_variance,

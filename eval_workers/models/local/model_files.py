@@ -21,6 +21,7 @@ from plumbline.eval_workers.models import devices
 from plumbline.eval_workers.models.local.adapter import Adapter, find_adapter, put_on
 from plumbline.eval_workers.models.local.source import (
     Source,
+    check_reachable,
     find_source,
     first_line,
     load_part,
@@ -84,6 +85,7 @@ def read_files(model: str, options: ModelOptions) -> Files:
     source = find_source(model, options.revision)
     name = f"model {source.name}"
     if not source.is_local:
+        check_reachable(source)
         # If the id is an adapter's, transformers would load its base too.
         if load_part(source, find_adapter_config_file) is not None:
             raise BadInput(name, "is an adapter", f"give --model BASE --adapter {source.name}")

@@ -14,6 +14,7 @@ from typing import Any
 
 import huggingface_hub
 import transformers
+from huggingface_hub import constants, get_session, try_to_load_from_cache
 from transformers.utils import (
     find_adapter_config_file,
     is_protobuf_available,
@@ -82,8 +83,6 @@ def find_source(model: str, revision: str | None) -> Source:
     >>> find_source("m", "stage1-step1000-tokens5B").step, find_source("m", "main").step
     (1000, None)
     """
-    if "://" in model:
-        raise BadInput(f"model {model}", "is an address", "give a hub id or a local directory")
     path = Path(model).expanduser()
     if not path.exists() and not looks_like_path(model):
         if not HUB_ID.fullmatch(model):
@@ -138,6 +137,16 @@ def silence() -> None:
     huggingface_hub.utils.logging.set_verbosity_error()
     transformers.utils.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
+
+
+def check_reachable(source: Source) -> None:
+    """Raise ``Interrupted`` if a model is only on the hub and the hub can't be reached.
+
+    Otherwise the hub's client would try again for half a minute, for each file.
+    """
+    at = source.revision or "main"
+    if not isinstance(try_to_load_from_cache(source.location, "config.json", revision=at), str):
+        load_part(source, lambda *_, **__: get_session().head(constants.ENDPOINT, timeout=5))
 
 
 def pinned(source: Source, filename: str, what: str) -> Source:

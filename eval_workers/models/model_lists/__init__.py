@@ -7,7 +7,6 @@ command line::
     id = "EleutherAI/pythia-70m"  # hub id or directory
     dtype = "bfloat16"
     name = "Pythia 70M"           # optional: name in tables; entries of one name are versions
-    unavailable = "no longer served"  # optional: why it is listed but never loaded
     n_parameters = 70_426_624     # optional: for released scores, which don't include the size
 
 ``FILE#model`` names the list in a file that also has other content, such as the settings.
@@ -25,34 +24,30 @@ from pydantic.dataclasses import dataclass
 
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.warehouse import options
-from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.options import STRICT
 from plumbline.warehouse.plugins import Registry
-from plumbline.warehouse.text.escape import say
 from plumbline.warehouse.text.toml_file import Text, checked, parsed, read_text, toml_table
 
 
 @dataclasses.dataclass(frozen=True)
 class ListedModel:
-    """A model of a list: its hub id or directory, and its name in published tables.
+    """A model to score: its hub id or directory, and what an entry of a list says about it.
 
-    ``overrides`` has the fields of ``ModelOptions`` that the entry sets. ``n_parameters`` is the
-    number of the model's weights; ``None`` if the entry doesn't say. ``given_name`` is the entry's
-    name, if any: the model counts as a version of that name. ``unavailable`` says why the model
-    can't be loaded; otherwise it is empty.
+    ``name`` is its name in tables, of which it is a version. ``n_parameters`` is the number of the
+    model's weights. Both are ``None`` if the entry doesn't say. ``overrides`` has the fields of
+    ``ModelOptions`` that the entry sets.
     """
 
     id: str
-    name: str
-    overrides: Mapping[str, Any]
-    unavailable: str = ""
+    name: str | None = None
     n_parameters: int | None = None
-    given_name: str | None = None
+    overrides: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     def options(self, defaults: ModelOptions) -> ModelOptions:
         """Return the model's options: the fields that the entry sets, and ``defaults`` for others.
 
-        >>> ListedModel("m", "m", {"dtype": "bfloat16"}).options(ModelOptions(device="cpu")).dtype
+        >>> one = ListedModel("m", overrides={"dtype": "bfloat16"})
+        >>> one.options(ModelOptions(device="cpu")).dtype
         'bfloat16'
         """
         return options.changed(defaults, self.overrides)
@@ -61,6 +56,18 @@ class ListedModel:
 #: Suffix for the path of a file that also has content other than the list.
 AMONG_OTHERS = "#model"
 LISTS = Registry("model list", __name__, ".toml", instead="give the path of a .toml file")
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class _Entry(ModelOptions):
+    id: Text
+    name: Text | None = None
+    n_parameters: Annotated[int | None, Field(ge=1)] = None
+
+
+@toml_table
+class _List:
+    model: tuple[_Entry, ...]
 
 
 def load(name: str) -> list[ListedModel]:
@@ -73,58 +80,17 @@ def load(name: str) -> list[ListedModel]:
     ['EleutherAI/pythia-70m', 'EleutherAI/pythia-70m-deduped']
     """
     file = name.removesuffix(AMONG_OTHERS)
-    if not file.endswith(".toml"):
-        return _parse(f"model list {name}", LISTS.text(name))
     what = f"model list {file}"
-    return _parse(what, read_text(Path(file), what), among_others=file != name)
-
-
-def load_available(name: str) -> list[ListedModel]:
-    """Return the models of a list that can be loaded; print a line for each of the others.
-
-    Raises the errors of ``load``, and ``UsageProblem`` if no model of the list can be loaded.
-
-    >>> [model.name for model in load_available("fairpair")]
-    skipped LLaMa: its weights are given out on request: give --model DIRECTORY
-    skipped InstructGPT: behind servers only: give --base-url ADDRESS --model NAME
-    ['GPT2', 'GPT2-XL', 'Tk', 'GPTJ']
-    """
-    models = load(name)
-    for model in models:
-        if model.unavailable:
-            say(f"skipped {model.name}: {model.unavailable}")
-    available = [model for model in models if not model.unavailable]
-    if not available:
-        raise UsageProblem(f"model list {name}", "all its models are unavailable", "list another")
-    return available
-
-
-@dataclass(frozen=True, kw_only=True, config=STRICT)
-class _Entry(ModelOptions):
-    id: Text
-    name: str = ""
-    unavailable: str = ""
-    n_parameters: Annotated[int | None, Field(ge=1)] = None
-
-
-@toml_table
-class _List:
-    model: tuple[_Entry, ...]
-
-
-def _parse(what: str, text: str, *, among_others: bool = False) -> list[ListedModel]:
-    content = parsed(text, what)
-    if among_others:
+    is_file = file.endswith(".toml")
+    content = parsed(read_text(Path(file), what) if is_file else LISTS.text(name), what)
+    if file != name:
         content = {key: value for key, value in content.items() if key == "model"}
-    names = {field.name for field in dataclasses.fields(ModelOptions)}
-    models: list[ListedModel] = []
-    first: dict[str, int] = {}
-    entries = checked(_List, content, what).model
-    for number, (entry, fields) in enumerate(zip(entries, content["model"], strict=True), 1):
-        overrides = {key: value for key, value in fields.items() if key in names}
-        earlier = first.setdefault(repr((entry.id, sorted(overrides.items()))), number)
-        if earlier != number:
-            raise BadInput(what, f"model {number} ({entry.id}) repeats model {earlier}")
-        more = (entry.unavailable, entry.n_parameters, entry.name or None)
-        models.append(ListedModel(entry.id, entry.name or entry.id, overrides, *more))
-    return models
+    checked(_List, content, what)
+    own = ("id", "name", "n_parameters")
+    return [
+        ListedModel(
+            **{key: entry[key] for key in own if key in entry},
+            overrides={key: value for key, value in entry.items() if key not in own},
+        )
+        for entry in content["model"]
+    ]

@@ -98,7 +98,7 @@ def grouped(items: Iterable[_T], key: Callable[[_T], _K]) -> dict[_K, list[_T]]:
 
 
 #: The 28 models of UnStereoEval (Belem et al., ICLR 2024): hub id -> number of parameters.
-N_PARAMETERS = {entry.name: entry.n_parameters for entry in load("unstereoeval")}
+N_PARAMETERS = {entry.name or entry.id: entry.n_parameters for entry in load("unstereoeval")}
 HUB_IDS = tuple(N_PARAMETERS)
 
 _BY_LOWER = {hub_id.lower(): hub_id for hub_id in HUB_IDS}

@@ -13,7 +13,6 @@ from pydantic import Field
 from plumbline.eval_workers.pairs import benchmarks as room
 from plumbline.eval_workers.pairs.benchmarks.own import recipe
 from plumbline.pipelines.command.base import Command, Context, Done, On, Row, planned
-from plumbline.pipelines.command.failures import Failures
 from plumbline.pipelines.command.fields import DataOption
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.input.remote_files import located
@@ -75,15 +74,13 @@ class BenchmarkImport(DataOption, Command):
             yield planned(name, "rejected", len(parsed.rejects), "rows", first)
 
     def run(self, context: Context) -> Done:
-        """Import each benchmark; one that fails doesn't stop the others."""
+        """Import each benchmark; if one fails, those before it stay imported."""
         names, source = self.chosen()
-        done, failures = list[room.Imported](), Failures(len(names), "benchmarks")
+        done = list[room.Imported]()
         for name in names:
             arguments = (name, source, context.run_id, self.options(), self.data or "")
-            with failures.collected(name):
-                work = room.import_benchmark
-                done.append(context.stage(f"import {name}", work, context.store, *arguments))
-        failed = failures.error(done)
+            work = room.import_benchmark
+            done.append(context.stage(f"import {name}", work, context.store, *arguments))
         return Done(
             rows=[
                 {"benchmark": one.benchmark, "n_pairs": one.n_pairs, "n_rejected": one.n_rejects}
@@ -94,7 +91,6 @@ class BenchmarkImport(DataOption, Command):
             query="FROM benchmark_pair WHERE list_contains($names, benchmark) "
             "ORDER BY benchmark, pair_id",
             params={"names": list(names)},
-            failed=failed,
         )
 
 

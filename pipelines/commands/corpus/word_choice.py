@@ -48,9 +48,8 @@ class Concordance(CorpusName, Command):
         from plumbline.jobs.evidence.concordance import Sampling, concordance
         from plumbline.jobs.evidence.index import NEAR
         from plumbline.pipelines.report.model import Section, table
-        from plumbline.pipelines.report.plain import plain
         from plumbline.pipelines.report.rows import Rows
-        from plumbline.pipelines.report.word_answers import CONCORDANCE, found_in
+        from plumbline.pipelines.report.word_answers import CONCORDANCE, found_in, plain
 
         rows: list[Row] = []
         said: list[str] = []

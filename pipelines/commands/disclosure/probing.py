@@ -1,4 +1,4 @@
-"""Measure GAS, GLD and ADD of models on sets of prompts."""
+"""Measure GAS, GLD and ADD of a model on sets of prompts."""
 
 from __future__ import annotations
 
@@ -17,9 +17,7 @@ from plumbline.eval_workers.disclosure.set_measures import (
 from plumbline.eval_workers.disclosure.word_probabilities import load_words
 from plumbline.eval_workers.models.model_options import OF_SCORES, ModelOptions
 from plumbline.pipelines.command.base import Command, Context, Done, On, Row
-from plumbline.pipelines.command.failures import Failures
 from plumbline.pipelines.command.fields import DataOption
-from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.options import part
 from plumbline.warehouse.query.connection import rows_of, sql
 from plumbline.warehouse.storage.store import Store
@@ -77,16 +75,8 @@ def figure_params(probing: ProbeOptions, done: Sequence[Disclosed]) -> dict[str,
 
 
 def figures(store: Store, params: Mapping[str, object]) -> list[Row]:
-    """Return figures by set and topic, with 95% intervals, and the side that GLD favours."""
-    return [
-        {n: row[n] for n in _SHOWN} | {"gld_side": _side(row["leaning"])}
-        for row in rows_of(store.root, FIGURES, params)
-    ]
-
-
-def _side(leaning: float | None) -> str | None:
-    """Return whose words are likelier, averaged over prompts; ``None`` without such words."""
-    return ("female" if leaning > 0 else "male") if leaning else None
+    """Return figures by set and topic, with 95% intervals."""
+    return [{n: row[n] for n in _SHOWN} for row in rows_of(store.root, FIGURES, params)]
 
 
 def _counts(one: Disclosed) -> str:
@@ -100,7 +90,7 @@ def _counts(one: Disclosed) -> str:
 
 
 class Probe(ProbeOptions, ModelOptions, DataOption, Command):
-    """Measure GAS, GLD and ADD of models on sets of prompts. Finished work is kept.
+    """Measure GAS, GLD and ADD of a model on sets of prompts. Finished work is kept.
 
     Computes, after each prompt, the probability of each gendered word and the greedy continuation.
 
@@ -111,65 +101,39 @@ class Probe(ProbeOptions, ModelOptions, DataOption, Command):
     without = ("batch_tokens", "bos", "concurrency", "tensor_parallel", *OF_SCORES)
 
     sets: Sets
-    model: Annotated[tuple[str, ...], Field(description="Hub ids or directories, by commas.")] = ()
-    models: Annotated[
-        str | None,
-        Field(description="List of models, instead of --model: a TOML file, or unstereoeval."),
-    ] = None
-
-    def __post_init__(self) -> None:
-        if bool(self.model) == bool(self.models):
-            problem = "exclude each other" if self.model else "are both missing"
-            raise UsageProblem("--model and --models", problem, "give one of them")
-
-    def subjects(self) -> list[tuple[str, ModelOptions]]:
-        """Return each model once, and the options that load it."""
-        from plumbline.eval_workers.models.model_lists import load_available
-
-        how = part(ModelOptions, self)
-        if self.models:
-            return [(one.id, one.options(how)) for one in load_available(self.models)]
-        return [(name, how) for name in dict.fromkeys(self.model)]
+    model: Annotated[str, Field(min_length=1, description="Hub id, or directory of a saved model.")]
 
     def check(self) -> None:
-        """Check the sets, the word list and a single model (without weights) before the start.
-
-        Several models are not checked: each is reported if it fails when its turn comes.
-        """
+        """Check the sets, the word list and the model (without weights) before the start."""
         from plumbline.eval_workers.models import open_backend
 
-        subjects = self.subjects()
         store = Store.existing(self.warehouse)
         prompt_sets.missing_sets(store, self.sets, self.data or "")
         load_words(store, self.word_list)
-        if len(subjects) == 1:
-            _ = open_backend(*subjects[0]).identity
+        _ = open_backend(self.model, part(ModelOptions, self)).identity
 
     def run(self, context: Context) -> Done:
-        """Measure the sets under each model; a model that fails doesn't stop the others."""
-        store, subjects = context.store, self.subjects()
-        done, failures = list[Disclosed](), Failures(len(subjects))
-        for model, how in subjects:
-            with failures.collected(model):
-                import_missing(context, self.sets, self.data)
-                adapter = f" with {how.adapter}" if how.adapter else ""
-                name = f"measure {', '.join(self.sets)} by {model}{adapter}"
-                done += context.stage(name, self._measured, context, model, how)
-        failed = failures.error(done)
+        """Measure what is missing of the sets' probabilities and continuations."""
+        import_missing(context, self.sets, self.data)
+        adapter = f" with {self.adapter}" if self.adapter else ""
+        name = f"measure {', '.join(self.sets)} by {self.model}{adapter}"
+        done = context.stage(name, self._measured, context)
         params = figure_params(self, done)
         return Done(
-            rows=figures(store, params),
+            rows=figures(context.store, params),
             said=[_counts(one) for one in done],
             next="plumbline report",
             query=FIGURES,
             params=params,
-            failed=failed,
         )
 
-    def _measured(self, context: Context, model: str, how: ModelOptions) -> list[Disclosed]:
-        """Measure what is missing of the sets' probabilities and continuations."""
+    def _measured(self, context: Context) -> list[Disclosed]:
         return measure_sets(
-            *(context.store, list(dict.fromkeys(self.sets)), model, how, context.run_id),
+            context.store,
+            list(dict.fromkeys(self.sets)),
+            self.model,
+            part(ModelOptions, self),
+            context.run_id,
             word_list=self.word_list,
             max_new_tokens=self.max_new_tokens,
         )

@@ -42,7 +42,7 @@ _THEME: dict[str, Any] = {
     "axis": {
         **_TEXT,
         "titleFontWeight": "normal",
-        **{"labelLimit": 220, "labelFlush": False},
+        **{"labelLimit": 220, "labelFlush": False, "labelSeparation": 6},
         **{"domainColor": INK, "tickColor": INK, "gridColor": INK, "gridOpacity": 0.13},
     },
     "axisY": {"minExtent": 30},
@@ -50,11 +50,12 @@ _THEME: dict[str, Any] = {
     "header": {**_TEXT, "title": None},
     "text": {"color": INK, "fontSize": FONT_PX},
 }
+#: Separates two lines of a name on the vertical axis.
+LINE_END = " · "
 #: Legend of estimates whose side is not clear.
 UNTOLD = "not clear"
 # Okabe and Ito's palette, distinct for colour-blind readers, without its yellow: faint on white.
 _PALETTE = (MALE, FEMALE, GREEN, "#CC79A7", "#56B4E9", "#E69F00", INK)
-_DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3])
 
 
 def data(points: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
@@ -102,8 +103,10 @@ def estimates(
     n_names = len({p["name"] for p in points})
     has_kinds = len(points) > n_names
     scale = alt.Scale(type="log") if is_log else alt.Scale(zero=False, nice=True)
+    n_lines = max(len(p["name"].split(LINE_END)) for p in points)
+    names = alt.Axis(labelExpr=f"split(datum.label, '{LINE_END}')", labelOffset=-7 * (n_lines - 1))
     base = alt.Chart(data(points)).encode(
-        y=alt.Y("name:N", sort=None, title=None),
+        y=alt.Y("name:N", sort=None, title=None, axis=names),
         x=alt.X("value:Q", title=title, scale=scale),
         color=kinds(colours),
         tooltip=[alt.Tooltip("name:N"), alt.Tooltip("label:N", title=title)],
@@ -112,59 +115,30 @@ def estimates(
         base = base.encode(yOffset=alt.YOffset("kind:N", sort=[*colours]))
     ends = base.mark_rule(strokeWidth=1.7).encode(alt.X("low:Q"), alt.X2("high:Q"))
     dots = base.mark_point(filled=True, opacity=1, size=60)
-    layers = [line_at(rule), dots]
+    line = alt.Chart(data([{}])).mark_rule(color=NEUTRAL, strokeDash=[2, 2])
+    layers = [line.encode(x=alt.datum(rule)), dots]
     if any(p["low"] is not None for p in points):
         layers.insert(-1, ends)
-    return alt.layer(*layers).properties(height=list_height(n_names, len(colours) * has_kinds))
+    return alt.layer(*layers).properties(
+        height=list_height(n_names, max(n_lines, len(colours) * has_kinds))
+    )
 
 
 def list_height(n_names: int, n_kinds: int = 0) -> int:
-    """Return the height of a chart with names on its vertical axis, and kinds for each."""
+    """Return the height of a chart with names on its vertical axis, and kinds or lines for each."""
     return 8 + n_names * max(22, 13 * n_kinds + 8)
 
 
-def kinds(colours: Mapping[str, str], field: str = "kind") -> alt.Color:
+def kinds(colours: Mapping[str, str]) -> alt.Color:
     """Return the colour encoding of kinds, with a legend unless the only kind is unnamed."""
     scale = alt.Scale(domain=[*colours], range=[*colours.values()])
     legend = None if [*colours] == [""] else alt.Undefined
-    return alt.Color(f"{field}:N", scale=scale, legend=legend)
-
-
-def side_by_side(panels: Sequence[Chart], width_px: int) -> Chart:
-    """Put panels in a row, each with its own colours."""
-    shown = (panel.properties(width=width_px) for panel in panels)
-    return alt.hconcat(*shown).resolve_scale(color="independent")
-
-
-def line_at(x: float) -> Chart:
-    """Draw a dotted vertical line across the chart."""
-    return alt.Chart(data([{}])).mark_rule(color=NEUTRAL, strokeDash=[2, 2]).encode(x=alt.datum(x))
+    return alt.Color("kind:N", scale=scale, legend=legend)
 
 
 def palette(names: Sequence[str]) -> dict[str, str]:
     """Return a colour for each name; from the eighth on they repeat."""
     return {name: _PALETTE[i % len(_PALETTE)] for i, name in enumerate(names)}
-
-
-def lines(
-    points: Sequence[Mapping[str, Any]], x: alt.X, y: alt.Y, interpolate: Any = "linear"
-) -> Chart:
-    """Draw a line through the points of each ``series``; colours and dashes repeat after 28."""
-    names = list(dict.fromkeys(str(p["series"]) for p in points))
-    dashes = [_DASHES[i // len(_PALETTE) % len(_DASHES)] for i in range(len(names))]
-    legend = alt.Legend(symbolType="stroke") if len(names) > 1 else None
-    scale = alt.Scale(domain=names, range=[*palette(names).values()])
-    return (
-        alt.Chart(data(points), height=HEIGHT)
-        .mark_line(interpolate=interpolate, strokeWidth=1.8)
-        .encode(
-            x,
-            y,
-            alt.Color("series:N", scale=scale, legend=legend),
-            alt.StrokeDash("series:N", scale=alt.Scale(domain=names, range=dashes), legend=legend),
-            tooltip=alt.Tooltip("series:N"),
-        )
-    )
 
 
 def fitted(points: Sequence[Row], fit: Row, x: str, y: str, *, page: str = "") -> Chart:

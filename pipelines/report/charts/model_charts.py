@@ -1,4 +1,4 @@
-"""Charts of models and words: preferences, spread, slopes, size, pairs kept, leans of words."""
+"""Charts of models and words: preferences, spread, slopes, size, leans of words."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from plumbline.pipelines.report.charts.chart_forms import (
     FEMALE,
     GREEN,
     INK,
+    LINE_END,
     MALE,
     NEUTRAL,
     UNTOLD,
@@ -18,8 +19,6 @@ from plumbline.pipelines.report.charts.chart_forms import (
     estimates,
     fitted,
     kinds,
-    line_at,
-    lines,
     list_height,
     point,
 )
@@ -40,14 +39,6 @@ def disparity(rows: Sequence[Row]) -> Chart:
         for r in ordered
     ]
     return estimates(points, f"PD, points ({second} < 0 < {first})", colours)
-
-
-def us_by_epsilon(rows: Sequence[Row], epsilon: float) -> Chart:
-    """Draw US against epsilon for each model, and a dotted line at the metrics' epsilon."""
-    points = [{"series": r["model"], "x": r["epsilon_nats"], "y": 100 * r["us"]} for r in rows]
-    x = alt.X("x:Q", title="epsilon: largest |log ratio| without a preference, nats")
-    y = alt.Y("y:Q", title="US: % of pairs", scale=alt.Scale(domain=[0, 100]))
-    return alt.layer(lines(points, x, y), line_at(epsilon))
 
 
 def spread(rows: Rows, pd_rows: Sequence[Row]) -> Chart:
@@ -83,7 +74,7 @@ def slopes(rows: Rows, controls: Rows) -> Chart:
     points = []
     for group in rows.groups("subset", *of_text)[:_MOST_SLOPES]:
         kind = "planted" if group[0]["subset"] == "words, planted delta" else group[0]["contrast"]
-        name = f"{set_name(group[0])}, {group[0]['corpus']} ({kind})"
+        name = f"{set_name(group[0])}{LINE_END}{group[0]['corpus']} ({kind})"
         points += [point(row, "value", name, "slope") for row in group]
         points += [
             point(row, "coefficient", name, "controls held fixed")

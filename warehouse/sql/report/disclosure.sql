@@ -2,22 +2,12 @@
 -- continuations (NULL without any)
 -- GLD, ADD and GAS side by side, of models without an instruction; smoothing is e of ADD.
 WITH greedy AS (
-    SELECT g.*, s.max_new_tokens
+    SELECT g.* EXCLUDE (model, instruction_key, n_prompts), s.max_new_tokens
     FROM gas AS g
     JOIN sampling AS s USING (sampling_key)
     WHERE s.method = 'greedy' AND s.instruction IS NULL
 )
-SELECT
-    d.*, g.sampling_key, g.max_new_tokens, g.n_prompts AS n_continued, g.n_empty,
-    g.gas, g.gas_low, g.gas_high, g.gas_f_of_all, g.gas_f_of_all_low, g.gas_f_of_all_high,
-    g.gas_m_of_all, g.gas_m_of_all_low, g.gas_m_of_all_high, g.gas_both_of_all,
-    g.n_gendered, g.gas_f_of_gendered, g.gas_f_of_gendered_low, g.gas_f_of_gendered_high,
-    g.gas_m_of_gendered, g.gas_m_of_gendered_low, g.gas_m_of_gendered_high,
-    g.gas_delta, g.gas_delta_low, g.gas_delta_high,
-    row_number() OVER (
-        PARTITION BY d.probe_set, d.model_key, d.topic
-        ORDER BY d.word_list, g.max_new_tokens, g.sampling_key
-    ) = 1 AS is_first
+SELECT d.*, g.* EXCLUDE (probe_set, model_key, word_list, topic)
 FROM disclosure(smoothing := $smoothing) AS d
 LEFT JOIN greedy AS g
     ON g.probe_set = d.probe_set AND g.model_key = d.model_key AND g.word_list = d.word_list

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import stdtr
 
-from plumbline.eval_workers.scoring.statistics.scored_pairs import (
+from plumbline.eval_workers.scoring.scored_pairs import (
     ROUNDING,
     Floats,
     Ints,

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from scipy.special import stdtrit
 
-from plumbline.eval_workers.scoring.statistics.scored_pairs import Floats
+from plumbline.eval_workers.scoring.scored_pairs import Floats
 from plumbline.warehouse.finding import verdict
 from plumbline.warehouse.query.connection import arrow_rows, connect
 from plumbline.warehouse.storage.opening import OpenWarehouse

@@ -1,1 +1,0 @@
-"""Statistical inference: ranks, power, controls."""

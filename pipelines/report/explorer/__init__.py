@@ -1,1 +1,0 @@
-"""The report's search pages: words of the texts, and sentence pairs."""
