@@ -51,11 +51,8 @@ def completion(
     }
     if usage:
         n_in, n_out = len(prompt.split()), len((text or "").split())
-        content["usage"] = {
-            "prompt_tokens": n_in,
-            "completion_tokens": n_out,
-            "total_tokens": n_in + n_out,
-        }
+        tokens = {"prompt_tokens": n_in, "completion_tokens": n_out}
+        content["usage"] = {**tokens, "total_tokens": n_in + n_out}
     return json.dumps(content).encode()
 
 

@@ -35,12 +35,7 @@ from plumbline.eval_workers.scoring.pair_choices import ChoiceOptions
 from plumbline.eval_workers.scoring.pair_scores import PairScores
 from plumbline.warehouse.errors import PlumblineError
 from plumbline.warehouse.storage.store import Store
-from tests import (
-    test_choose,
-    test_fairpair_perturb_set,
-    test_sample,
-    test_score,
-)
+from tests import test_choose, test_fairpair_perturb_set, test_sample, test_score
 from tests.chat_server import Sampler, Script
 from tests.conftest import REPOSITORY
 from tests.prompt_rows import put_prompts
@@ -103,8 +98,7 @@ COMPUTED: dict[str, Computed] = {
         *(_fill_prompts, word_probabilities, "CHUNK_PROMPTS", 1),
     ),
     "sample": Computed(
-        Continuations("demo", _SAMPLING, 13),
-        *(test_sample.fill, continuations, "CHUNK_DRAWS", 10),
+        Continuations("demo", _SAMPLING, 13), *(test_sample.fill, continuations, "CHUNK_DRAWS", 10)
     ),
 }
 

@@ -9,11 +9,7 @@ import numpy as np
 import pytest
 from scipy.special import stdtrit
 
-from plumbline.eval_workers.scoring.scored_pairs import (
-    NO_CLUSTER,
-    Floats,
-    degrees_of_freedom,
-)
+from plumbline.eval_workers.scoring.scored_pairs import NO_CLUSTER, Floats, degrees_of_freedom
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.reproduce.anatomy import LogRatioTable, shares
 from plumbline.warehouse.query.connection import rows_of

@@ -1,6 +1,5 @@
 """A word list added to a corpus of all pairs gives the rows of a count with its words."""
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +12,7 @@ from plumbline.jobs.counting.corpus_lookup import run_checks
 from plumbline.jobs.ingest.count_corpus import count_corpus
 from plumbline.jobs.kernel.corpus_options import CorpusOptions
 from plumbline.pipelines.command.main import main
+from plumbline.warehouse.input.shards import write_jsonl_zst
 from plumbline.warehouse.storage.store import Store
 from tests.prompt_rows import list_file
 
@@ -34,19 +34,14 @@ def texts(n: int) -> list[str]:
     return made
 
 
-def write(path: Path, made: list[str]) -> Path:
-    path.write_text("".join(json.dumps({"text": t}) + "\n" for t in made), encoding="utf-8")
-    return path
-
-
 @pytest.fixture(scope="module")
 def shards(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, ...]:
     """Three, one of them twice, and one without documents."""
     top, made = tmp_path_factory.mktemp("shards"), texts(150)
-    paths = [write(top / f"{k}.jsonl", made[k::3]) for k in range(3)]
-    (top / "twin.jsonl").write_bytes(paths[0].read_bytes())
-    (top / "empty.jsonl").write_text("")
-    return (*paths, top / "twin.jsonl", top / "empty.jsonl")
+    parts = {"0": made[::3], "1": made[1::3], "2": made[2::3], "twin": made[::3], "empty": []}
+    for name, documents in parts.items():
+        write_jsonl_zst(top / f"{name}.jsonl.zst", documents)
+    return tuple(top / f"{name}.jsonl.zst" for name in parts)
 
 
 def sorted_tables(store: Store, corpus: str) -> list[pa.Table]:

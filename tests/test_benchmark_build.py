@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from plumbline.eval_workers.chat.client import Server
 from plumbline.eval_workers.chat.session import Build
 from plumbline.eval_workers.writing import build as steps
 from plumbline.eval_workers.writing.build import not_kept, write_sentences
@@ -16,8 +15,9 @@ from plumbline.eval_workers.writing.offline import offline_pairs
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.storage.store import Store
-from tests.chat_server import ChatServer, Say, good_script, in_prose, serving
+from tests.chat_server import Say, good_script, in_prose, serving
 from tests.test_constrain import filled
+from tests.test_generation import build, requests
 
 WORDS = tuple(f"th{chr(97 + k // 8)}{chr(97 + k % 8)}ng" for k in range(40))
 SPEC = BuildSpec(words=WORDS, model="scripted", n_sentences=3)
@@ -48,11 +48,6 @@ def imperfect(prompt: str, count: int) -> Say:
     return Say("\n".join(lines))
 
 
-def _order(store: Store, server: ChatServer | None, run_id: str = "run-1") -> Build:
-    to = Server(server.url, 60.0, 4, first_wait_s=0.01) if server else None
-    return Build(store, "demo", run_id, to)
-
-
 def _built(order: Build, spec: BuildSpec = SPEC) -> dict[str, Any]:
     """The steps one after the other, as the flow takes them."""
     words = steps.seed_words(order.store, spec)
@@ -73,10 +68,6 @@ def _rejects(store: Store, step: str) -> list[dict[str, Any]]:
     return [{k: v for k, v in row.items() if k != "run_id"} for row in rows]
 
 
-def _requests(store: Store) -> list[dict[str, Any]]:
-    return store.read("generation_request", benchmark="demo").to_pylist()
-
-
 def test_replies_as_json_give_the_same_set_as_prose(tmp_path: Path) -> None:
     """Only the requests differ: their form is part of their key, and of what is sent."""
     spec = replace(SPEC, words=WORDS[:8])
@@ -85,7 +76,7 @@ def test_replies_as_json_give_the_same_set_as_prose(tmp_path: Path) -> None:
     for knows_schemas, prompts in ((True, ""), (False, ""), (False, prose)):
         store = Store.open(tmp_path / f"{knows_schemas}{bool(prompts)}")
         with serving(imperfect, knows_schemas=knows_schemas) as server:
-            counts = _built(_order(store, server), replace(spec, prompts=prompts))
+            counts = _built(build(store, server), replace(spec, prompts=prompts))
         assert counts["n_in"] == counts["n_kept"] + counts["n_rejected"] + counts["n_revised"]
         assert counts["n_kept"] == counts["n_pairs"] + counts["n_unpaired"]
         rows = [_pairs(store), *(_rejects(store, step) for step in ("write", "pair", "judge"))]
@@ -94,9 +85,9 @@ def test_replies_as_json_give_the_same_set_as_prose(tmp_path: Path) -> None:
         expected = [written, unpaired, counts["n_pairs"] - unnatural]
         assert [counts[name] for name in figures] == expected and all(expected)
         made.append([counts, *map(_without_requests, rows)])
-        ids = {row["request_id"] for row in _requests(store)}
+        ids = {row["request_id"] for row in requests(store)}
         forms.append((ids, ["response_format" in body for body in server.bodies]))
-        replies = {row["request_id"]: row["reply"] for row in _requests(store)}
+        replies = {row["request_id"]: row["reply"] for row in requests(store)}
         assert ({reply[:1] for reply in replies.values()} == {"{"}) == knows_schemas
         for pair in rows[0]:
             reply = replies[pair["source_file"]]
@@ -121,7 +112,7 @@ def test_two_words_with_the_same_sentence_make_one_pair(store: Store) -> None:
 
     spec = replace(SPEC, words=("clock", "spoon"), n_sentences=2, generate_rounds=1)
     with serving(same) as server:
-        counts = _built(_order(store, server), spec)
+        counts = _built(build(store, server), spec)
     assert (counts["n_pairs"], {p["word"] for p in _pairs(store)}) == (2, {"clock"})
     reasons = [r["reason"] for r in _rejects(store, "pair")]
     assert reasons.count("repeats a sentence of the word clock") == 2
@@ -136,12 +127,12 @@ def test_no_pair_leaves_the_benchmark_as_it_was(store: Store) -> None:
     hers = Say("1. The clock was hers and no other.")
     with serving(lambda prompt, count: hers) as server:
         with pytest.raises(BadInput, match="no sentence became a pair"):
-            _built(_order(store, server), spec)
+            _built(build(store, server), spec)
         server.script = good_script
-        _built(_order(store, server, "run-2"), replace(spec, words=("spoon",)))
+        _built(build(store, server, "run-2"), replace(spec, words=("spoon",)))
         before = _pairs(store)
         with pytest.raises(BadInput, match="no sentence became a pair"):
-            _built(_order(store, None, "run-3"), spec)
+            _built(build(store, None, "run-3"), spec)
     assert _pairs(store) == before != []
 
 
@@ -182,6 +173,7 @@ def fill_corpus(store: Store) -> None:
 
 
 CONFIG = """
+[benchmark.build]
 corpus = "c"
 model = "scripted"
 base_url = "{url}"
@@ -198,11 +190,6 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def _configured(here: Path, url: str) -> list[str]:
-    (here / "mine.toml").write_text("[benchmark.build]\n" + CONFIG.format(url=url))
-    return ["benchmark", "build", "demo", "--config", "mine.toml"]
-
-
 def planned(
     capsys: pytest.CaptureFixture[str], command: list[str]
 ) -> dict[tuple[str, str], tuple[Any, str]]:
@@ -215,8 +202,8 @@ def planned(
 def test_a_dry_run_asks_and_writes_nothing(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     files = sorted(here.rglob("*"))
     with serving(imperfect) as server:
-        command = _configured(here, server.url)
-        found = planned(capsys, command)
+        (here / "mine.toml").write_text(CONFIG.format(url=server.url))
+        found = planned(capsys, ["benchmark", "build", "demo", "--config", "mine.toml"])
         assert server.n_asked == 0
     assert found["demo", "seed words"][0] == 40 and found["demo", "pairs"][0] == 240
     assert found["demo", "requests"] == (80 + 240 * 2, "about, without revisions and repeats")

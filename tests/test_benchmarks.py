@@ -6,10 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.eval_workers.pairs.benchmarks import (
-    find,
-    import_benchmark,
-)
+from plumbline.eval_workers.pairs.benchmarks import find, import_benchmark
 from plumbline.eval_workers.scoring.measure import MeasureOptions, measure
 from plumbline.eval_workers.scoring.pair_scores import text_id
 from plumbline.pipelines.command.main import main

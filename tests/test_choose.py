@@ -53,11 +53,6 @@ def asked(store: Store, server: ChatServer, n: int = 4, **how: Any) -> None:
     choose(store, "demo", options, options.server(), "run")
 
 
-def figures(store: Store) -> dict[str, Any]:
-    (row,) = rows_of(store.root, "FROM forced_choice")
-    return dict(row)
-
-
 def test_intervals_hold_what_is_true_in_95_of_100_worlds(store: Store) -> None:
     """Each pair has its own p, from a Beta, and a place counts 0.1; a world is a group of pairs."""
     n_worlds, n_pairs, b = 200, 30, 0.1
@@ -98,7 +93,8 @@ def test_changed_and_unnatural_pairs(store: Store) -> None:
         store.publish("benchmark_pair", pairs, unit="demo", run_id="r")
         asked(store, server, 1)
     assert store.read("pair_choice").num_rows == 8
-    assert server.n_asked == 12 and figures(store)["n_asks"] == 8
+    (row,) = rows_of(store.root, "FROM forced_choice")
+    assert server.n_asked == 12 and row["n_asks"] == 8
 
 
 def test_replies_as_models_write_them() -> None:

@@ -81,13 +81,7 @@ def test_a_part_of_another_package_passes(
     ],
 )
 def test_a_fault_is_found(
-    *,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    group: str,
-    old: str,
-    new: str,
-    message: str,
+    *, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, group: str, old: str, new: str, message: str
 ) -> None:
     with pytest.raises((AssertionError, PlumblineError), match=message):
         check(tmp_path, monkeypatch, group, old, new)

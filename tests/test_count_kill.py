@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +13,7 @@ import pytest
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.input.shards import write_jsonl_zst
 from plumbline.warehouse.storage.store import Store
+from tests.conftest import in_session
 
 pytestmark = pytest.mark.slow
 
@@ -35,23 +35,6 @@ def command(shards: Path, warehouse: Path) -> list[str]:
         "from plumbline.pipelines.command.main import main; sys.exit(main(sys.argv[1:]))"
     )
     return [sys.executable, "-c", code, *arguments(shards, warehouse)]
-
-
-def children(parent: int) -> list[int]:
-    """Processes that a process has started."""
-    found = ""
-    for task in Path(f"/proc/{parent}/task").glob("*/children"):
-        with suppress(OSError):  # the thread has ended meanwhile
-            found += task.read_text()
-    return list(map(int, found.split()))
-
-
-def lives(pid: int) -> bool:
-    """Whether a process runs; one that has ended and waits to be seen has no command line."""
-    try:
-        return bool(Path(f"/proc/{pid}/cmdline").read_bytes())
-    except OSError:
-        return False
 
 
 def contents(warehouse: Path) -> dict[str, list[dict[str, object]]]:
@@ -89,10 +72,9 @@ def test_a_killed_count_goes_on(tmp_path: Path, shards: Path) -> None:
     while not (done := list(killed.glob("_work/count/*/*/ledger.json"))):
         assert process.poll() is None and time.monotonic() < deadline, "nothing to kill"
         time.sleep(0.005)
-    helpers = children(process.pid)
     os.killpg(process.pid, signal.SIGKILL)
     assert process.wait() == -signal.SIGKILL
-    while any(map(lives, helpers)):
+    while any(in_session(process.pid).values()):
         assert time.monotonic() < deadline, "a helper outlives the command"
         time.sleep(0.05)
     assert 0 < len(done) < 30

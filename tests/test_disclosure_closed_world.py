@@ -115,16 +115,10 @@ def measures(values: np.ndarray[Any, Any]) -> dict[str, np.ndarray[Any, Any]]:
     return {"gld": abs(f - m) / (f + m), "add_nats": add, "p_gendered": f + m}
 
 
-def effects(store: Store, where: str = "true") -> list[dict[str, Any]]:
-    text = f"FROM tuning_effect WHERE {where}"
-    found: list[dict[str, Any]] = rows_of(store.root, text)
-    return found
-
-
 def test_an_effect_is_that_of_paired_prompts(tuned: tuple[Store, dict[str, Any]]) -> None:
     """Against numpy over paired prompts; another revision or version is no base of either."""
     store, given = tuned
-    rows = effects(store)
+    rows = rows_of(store.root, "FROM tuning_effect")
     assert len(rows) == 2 * 2 * 3 * 3 and {row["verdict"] for row in rows} >= {"fell", "unclear"}
     for row in rows:
         place = row["probe_set"], row["word_list"]

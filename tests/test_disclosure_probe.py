@@ -12,10 +12,7 @@ import tokenizers
 import torch
 import transformers
 
-from plumbline.eval_workers.disclosure.word_probabilities import (
-    probabilities,
-    texts_to_score,
-)
+from plumbline.eval_workers.disclosure.word_probabilities import probabilities, texts_to_score
 from plumbline.eval_workers.models.local.causal_model import CausalModel
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.warehouse.errors import BadInput, UsageProblem

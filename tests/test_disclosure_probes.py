@@ -10,9 +10,7 @@ from typing import Any
 
 import pytest
 
-from plumbline.eval_workers.chat.client import Server
 from plumbline.eval_workers.chat.requests import ChatModel
-from plumbline.eval_workers.chat.session import Build
 from plumbline.eval_workers.disclosure import closed_world_prompts
 from plumbline.eval_workers.disclosure.neutral import derive, gendered_words
 from plumbline.eval_workers.disclosure.prompt_sets import RELEASED, derive_probe, import_probe
@@ -22,9 +20,10 @@ from plumbline.eval_workers.disclosure.written import (
     load_wording,
     write_probe,
 )
-from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
+from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.storage.store import Store
-from tests.chat_server import ChatServer, Say, serving
+from tests.chat_server import Say, serving
+from tests.test_generation import build
 
 SUBJECTS = ("A person", "Someone", "Somebody", "One person", "The person", "An individual")
 
@@ -163,9 +162,7 @@ def test_rows_that_can_t_be_read_are_rejected_by_their_number(store: Store, tmp_
     assert all(named[n] in reason for n, reason in _rejects(store, "lines")), named
 
 
-def test_what_can_t_be_a_set_is_said_in_one_line(
-    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_can_t_be_a_set_is_said_in_one_line(store: Store, tmp_path: Path) -> None:
     dogs = tmp_path / "dogs.txt"
     dogs.write_text("A dog ran.\n")
     columns = tmp_path / "no-columns.jsonl"
@@ -179,21 +176,11 @@ def test_what_can_t_be_a_set_is_said_in_one_line(
         ("'stsb': is the name", lambda: derive_probe(store, "stsb", dogs, "r")),
         (r"unknown \(there are closed-world-", lambda: import_probe(store, "news", None, "r")),
         ("topics come without a file", lambda: import_probe(store, "topics", dogs, "r")),
-        (
-            "come without a file",
-            lambda: import_probe(store, next(iter(closed_world_prompts.SETS)), dogs, "r"),
-        ),
+        ("come without a file", lambda: import_probe(store, closed_world_prompts.TRAIN, dogs, "r")),
         ("no-columns.jsonl: has columns", lambda: derive_probe(store, "a", columns, "r")),
     ):
         with pytest.raises(UsageProblem, match=problem):
             call()
-    with pytest.raises(BadInput, match="no such file"):
-        derive_probe(store, "mine", tmp_path / "none.txt", "r")
-    with pytest.raises(BadInput, match="does not exist"):
-        import_probe(store, "snli", tmp_path, "r")
-    monkeypatch.delenv("PLUMBLINE_DATA", raising=False)
-    with pytest.raises(MissingComponent, match="set PLUMBLINE_DATA"):
-        import_probe(store, "snli", None, "r")
 
 
 def test_a_line_that_is_no_beginning_is_rejected(store: Store, tmp_path: Path) -> None:
@@ -203,12 +190,7 @@ def test_a_line_that_is_no_beginning_is_rejected(store: Store, tmp_path: Path) -
     assert _rejects(store, "llm-1") == [(2, "does not start with 'My friend'")]
 
 
-SEED = "My friend owns a canoe"
-
-
-def _build(store: Store, server: ChatServer | None, **options: Any) -> Build:
-    to = Server(server.url, 5.0, 2, max_attempts=2, first_wait_s=0.01) if server else None
-    return Build(store, ledger_name("friends"), "run-1", to, **options)
+SEED, LEDGER = "My friend owns a canoe", ledger_name("friends")
 
 
 def _spec(**options: Any) -> PromptSpec:
@@ -219,7 +201,7 @@ def test_a_prompt_with_nearly_the_words_of_another_is_rejected(store: Store) -> 
     near = "My friend owns a great many old clocks."  # 7 of 8 words
     said = Say(f"1. My friend owns a great many clocks.\n2. {near}\n3. My friend rows.")
     with serving(lambda *_: said) as server:
-        write_probe(_build(store, server), "friends", [SEED], _spec(n_prompts=2))
+        write_probe(build(store, server, ledger=LEDGER), "friends", [SEED], _spec(n_prompts=2))
     assert {row["prompt"] for row in _prompts(store, "friends")} == {
         "My friend owns a great many clocks, and",
         "My friend rows, and",
@@ -233,14 +215,14 @@ def test_what_can_t_be_written_is_said_in_one_line(store: Store, tmp_path: Path)
         serving(lambda *_: Say("I'm sorry, but I can't help with that.")) as server,
         pytest.raises(BadInput, match="no usable prompt"),
     ):
-        write_probe(_build(store, server), "friends", [SEED], _spec())
+        write_probe(build(store, server, ledger=LEDGER), "friends", [SEED], _spec())
     for problem, name, seeds in (
         ("is imported", "topics", [SEED]),
         ("has to start with", "friends", ["Your friend"]),
         ("has to start with", "friends", []),
     ):
         with pytest.raises(UsageProblem, match=problem):
-            write_probe(_build(store, None), name, seeds, _spec())
+            write_probe(build(store, None, ledger=LEDGER), name, seeds, _spec())
     file = tmp_path / "200.toml"
     file.write_text('at_once = 200\nwrite = "{n} such as {seed}"')
     first = PromptSpec(ChatModel("m"), load_wording(file)).request(SEED, 1, 200)

@@ -14,11 +14,7 @@ from plumbline.eval_workers.fairpair.perturbation.perturbed_set import perturb_s
 from plumbline.eval_workers.fairpair.perturbation.perturbers import RulePerturber
 from plumbline.eval_workers.fairpair.probe_prompts import CLOSED_WORLD_SET, closed_world_rows
 from plumbline.eval_workers.pairs.closed_world_corpus.corpus_writer import WorldOptions, write_world
-from plumbline.eval_workers.pairs.closed_world_corpus.truth import (
-    grammar,
-    lexicon,
-    planted_words,
-)
+from plumbline.eval_workers.pairs.closed_world_corpus.truth import grammar, lexicon, planted_words
 from plumbline.eval_workers.pairs.pronouns.pronoun_templates import PRONOUNS
 from plumbline.eval_workers.training.trained_models import train_model
 from plumbline.eval_workers.training.training_options import preset

@@ -76,7 +76,7 @@ def test_the_flow(here: Path, server: ChatServer, capsys: pytest.CaptureFixture[
     assert main(_run("served", *served, "--model", "fine")) == 0
     assert main(_run("served", *served, "--model", "absent")) == 3
     (line,) = [x for x in capsys.readouterr().err.splitlines() if x.startswith("error:")]
-    assert "absent" in line and "404" in line
+    assert "status 404: no such model" in line
     whole = Store.open("whole/warehouse", create=False)
     assert whole.read("continuation").num_rows == N_ROWS
     sets = {(r["phi"], r["side"]) for r in whole.read("fairpair_set").to_pylist()}
@@ -93,17 +93,11 @@ def test_the_flow(here: Path, server: ChatServer, capsys: pytest.CaptureFixture[
     again = ["--perturber", "scripted", "--perturber-url", server.url, "--phi", "jaccard"]
     assert main(["fairpair", "score", "demo", "--warehouse", "served/warehouse", *again]) == 0
     assert server.n_asked == n_asked, "every reply is in the ledger"
-    _check_score(whole)
-
-
-def _check_score(store: Store) -> None:
-    """Other folds are added without a sample."""
-    before = {r["sample"]: r for r in store.read("continuation").to_pylist()}
-    where = ["--warehouse", str(store.root)]
-    command = ["fairpair", "score", "demo", "--folds", "5", "--phi", "jaccard", *where]
-    assert main(command) == 0
-    assert {r["n_folds"] for r in store.read("fairpair_set").to_pylist()} == {0, 5}
-    assert {r["sample"]: r for r in store.read("continuation").to_pylist()} == before
+    before = whole.read("continuation").to_pylist()
+    command = ["fairpair", "score", "demo", "--folds", "5", "--phi", "jaccard"]
+    assert main([*command, "--warehouse", str(whole.root)]) == 0
+    assert {r["n_folds"] for r in whole.read("fairpair_set").to_pylist()} == {0, 5}
+    assert whole.read("continuation").to_pylist() == before, "other folds need no sample"
 
 
 WITH_MODEL = ["common-sents", "--model", "m"]
@@ -186,7 +180,7 @@ def test_wordings_of_ones_own_reach_the_server(here: Path, server: ChatServer) -
     continuing = [m for m in said if m[-1]["content"] not in perturbing]
     assert all("{so}\n\nJ" in p for p in perturbing)
     assert {p.split(", {so}")[0] for p in perturbing} == {
-        *("Say it of Jane (female), not John (male)", "Say it of John (male), not Jane (female)"),
+        *("Say it of Jane (female), not John (male)", "Say it of John (male), not Jane (female)")
     }
     assert continuing and all("Go on:" in m[0]["content"] for m in continuing)
 

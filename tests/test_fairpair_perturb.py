@@ -28,16 +28,12 @@ def _perturbed(text: str, group: str) -> Perturbed:
     return perturb(text, PEOPLE[group], PEOPLE[OTHER[group]], TERMS)
 
 
-def _cases() -> list[dict[str, str]]:
-    path = REPOSITORY / "tests" / "data" / "perturb_cases.jsonl"
-    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
-
-
 def test_labelled_texts() -> None:
     """``expected`` is what a reader makes of the text, null where no reader can tell."""
     told: dict[str, Counter[str]] = {}
     wrong = []
-    for case in _cases():
+    path = REPOSITORY / "tests" / "data" / "perturb_cases.jsonl"
+    for case in map(json.loads, path.read_text("utf-8").splitlines()):
         found = _perturbed(case["text"], case["group"]).text
         right = found == case["expected"]
         verdict = "right" if right else "undecided" if found is None else "wrong"

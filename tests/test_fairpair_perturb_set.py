@@ -7,9 +7,7 @@ from typing import Any
 
 import pytest
 
-from plumbline.eval_workers.chat.client import Server
 from plumbline.eval_workers.chat.requests import ChatModel
-from plumbline.eval_workers.chat.session import Build
 from plumbline.eval_workers.fairpair.fairpair_steps import write_prompts
 from plumbline.eval_workers.fairpair.perturbation import perturbed_set
 from plumbline.eval_workers.fairpair.perturbation import perturbers as perturb_llm
@@ -35,6 +33,7 @@ from tests.chat_server import ChatServer, Say, serving
 from tests.fairpair_rows import NAMES
 from tests.metric_rows import fill
 from tests.prompt_rows import put_continuations
+from tests.test_generation import build
 
 LONG = (
     " The work is hard but pays well, and every morning starts with tea, bread, a walk along the"
@@ -86,10 +85,6 @@ def test_every_continuation_is_a_row_with_its_reason(store: Store) -> None:
     assert [r | {"run_id": "run"} for r in _rows(store)] == rows
 
 
-def _numbered(n: int) -> str:
-    return " ".join(f"w{i}" for i in range(n))
-
-
 @pytest.mark.reference
 def test_characters_are_those_of_the_printed_figure(data: Path) -> None:
     """Table 2 prints 96.9 as what two texts share; the text is read at run time, not kept."""
@@ -111,7 +106,7 @@ def test_characters_are_those_of_the_printed_figure(data: Path) -> None:
     ],
 )
 def test_checks(text: str, reason: str | None) -> None:
-    original = text + " " + _numbered(60)
+    original = " ".join([text, *(f"w{i}" for i in range(60))])
     assert check(Perturbed(original), original, "Jane is", "John")["reason"] == reason
 
 
@@ -138,21 +133,15 @@ def _obedient(prompt: str, count: int) -> Say:
     return Say(f"Sure! {answer}" if "chat" in text else answer)
 
 
-def _llm(store: Store, server: ChatServer | None, run_id: str, **options: Any) -> ChatPerturber:
-    to = Server(server.url, 5.0, 4, max_attempts=2, first_wait_s=0.01) if server else None
-    build = Build(store, ledger_name("cs"), run_id, to, **options)
-    return ChatPerturber(build, MODEL, load_wording())
-
-
-def _requests(store: Store) -> list[dict[str, Any]]:
-    return store.read("generation_request", benchmark=ledger_name("cs")).to_pylist()
+def _llm(store: Store, server: ChatServer | None) -> ChatPerturber:
+    return ChatPerturber(build(store, server, "run", ledger_name("cs")), MODEL, load_wording())
 
 
 def test_a_chat_model_perturbs_and_is_asked_once(store: Store) -> None:
     texts = [" He ran." + LONG, " refuse" + LONG, " chat" + LONG, " He ran." + LONG]
     _continuations(store, texts)
     with serving(_obedient) as server:
-        perturber = _llm(store, server, "run")
+        perturber = _llm(store, server)
         perturb_set(store, "cs", "m", "s", perturber, "run")
     assert server.n_asked == 6, "the two that are the same are asked once"
     rows = {r["sample"]: r for r in _rows(store) if r["side"] == "original"}
@@ -160,13 +149,13 @@ def test_a_chat_model_perturbs_and_is_asked_once(store: Store) -> None:
     reasons = [rows[i]["reason"] for i in range(4)]
     assert reasons == [None, perturb_llm.REFUSED, perturbed_set.PROMPT, None]
     assert [r["is_valid"] for r in _rows(store)].count(True) == 4 and len(_rows(store)) == 8
-    requests = _requests(store)
+    requests = store.read("generation_request", benchmark=ledger_name("cs")).to_pylist()
     assert {(r["purpose"], r["word"], r["pronoun"]) for r in requests} == {
         ("perturb", "John", "Jane"),
         ("perturb", "Jane", "John"),
     }
     before = _rows(store)
-    perturb_set(store, "cs", "m", "s", _llm(store, None, "run"), "run")
+    perturb_set(store, "cs", "m", "s", _llm(store, None), "run")
     assert _rows(store) == before and server.n_asked == 6
 
 

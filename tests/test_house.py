@@ -41,9 +41,7 @@ ENGINE_ROOMS = (
 ORDERED = ("jobs", "warehouse", "eval_workers", "pipelines")
 #: Most modules of a folder besides its ``__init__``.
 MOST_MODULES = 12
-MORE_IN = {
-    "pipelines/report/sections": 18,
-}
+MORE_IN = {"pipelines/report/sections": 18}
 
 
 def module_paths() -> list[Path]:
@@ -59,34 +57,8 @@ def modules() -> list[str]:
     return found
 
 
-def imported_names(path: Path) -> set[str]:
-    names: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            names |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            names.add(node.module)
-    return names
-
-
-@pytest.mark.parametrize("room", ROOMS)
-def test_rooms_import_one_way(room: str) -> None:
-    """Anywhere in a file, also inside functions, a room names only the rooms it may."""
-    others = set(ROOMS) - {room} - ALLOWED[room]
-    for path in sorted((REPOSITORY / room).rglob("*.py")):
-        names = {tuple(n.split(".")) for n in imported_names(path)}
-        assert not {n[0] for n in names} & set(ROOMS), f"{path} imports a room without plumbline."
-        rooms = {n[1] for n in names if n[0] == "plumbline" and len(n) > 1}
-        assert not rooms & others, f"{path.relative_to(REPOSITORY)} imports {rooms & others}"
-
-
-def is_conditional(node: ast.AST) -> bool:
-    """Whether what it holds is for types."""
-    return isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
-
-
-def needs(path: Path) -> set[str]:
-    """Modules that a file imports when it runs, inside functions too."""
+def imported(path: Path, *, when_run: bool = False) -> set[str]:
+    """Modules and names that a file imports, also in functions; ``when_run``: but for types."""
     found: set[str] = set()
     waiting: list[ast.AST] = [ast.parse(path.read_text(encoding="utf-8"))]
     while waiting:
@@ -95,8 +67,20 @@ def needs(path: Path) -> set[str]:
             found |= {f"{node.module}.{alias.name}" for alias in node.names} | {str(node.module)}
         elif isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
-        waiting += [] if is_conditional(node) else ast.iter_child_nodes(node)
+        is_for_types = isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        waiting += [] if when_run and is_for_types else ast.iter_child_nodes(node)
     return found
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_rooms_import_one_way(room: str) -> None:
+    """Anywhere in a file, also inside functions, a room names only the rooms it may."""
+    others = set(ROOMS) - {room} - ALLOWED[room]
+    for path in sorted((REPOSITORY / room).rglob("*.py")):
+        names = {tuple(n.split(".")) for n in imported(path)}
+        assert not {n[0] for n in names} & set(ROOMS), f"{path} imports a room without plumbline."
+        rooms = {n[1] for n in names if n[0] == "plumbline" and len(n) > 1}
+        assert not rooms & others, f"{path.relative_to(REPOSITORY)} imports {rooms & others}"
 
 
 def check_no_circle(graph: dict[str, set[str]]) -> None:
@@ -111,7 +95,9 @@ def test_no_modules_of_a_room_import_each_other_in_a_circle(room: str) -> None:
     inside = f"plumbline.{room}."
     known = {f"{m}.": path for m, path in zip(modules(), module_paths(), strict=True)}
     known = {m[:-1]: path for m, path in known.items() if m.startswith(inside)}
-    graph = {name: (needs(path) & set(known)) - {name} for name, path in known.items()}
+    graph = {
+        name: (imported(path, when_run=True) & set(known)) - {name} for name, path in known.items()
+    }
     assert len(graph) > 20
     check_no_circle(graph)
 
@@ -122,7 +108,11 @@ def test_no_folders_of_a_room_import_each_other_in_a_circle(room: str) -> None:
     graph: dict[str, set[str]] = {}
     for path in sorted((REPOSITORY / room).rglob("*/*.py")):
         folder = path.relative_to(REPOSITORY).parts[1]
-        inside = {n.split(".")[2] for n in needs(path) if n.startswith(f"plumbline.{room}.")}
+        inside = {
+            n.split(".")[2]
+            for n in imported(path, when_run=True)
+            if n.startswith(f"plumbline.{room}.")
+        }
         graph.setdefault(folder, set()).update(inside - {folder})
     graph = {folder: inside & set(graph) for folder, inside in graph.items()}
     assert len(graph) > 3
@@ -139,9 +129,9 @@ def test_no_folder_is_a_pile_of_modules(room: str) -> None:
 
 def test_spark_has_one_door() -> None:
     for path in module_paths():
-        imported = {name.split(".")[0] for name in imported_names(path)}
+        packages = {name.split(".")[0] for name in imported(path)}
         inside = path.is_relative_to(REPOSITORY / "jobs" / "spark")
-        assert inside or not imported & {"pyspark", "py4j"}, f"{path} imports Spark"
+        assert inside or not packages & {"pyspark", "py4j"}, f"{path} imports Spark"
 
 
 def run(code: str, *arguments: str) -> str:
@@ -186,7 +176,7 @@ def test_the_warehouse_is_a_leaf() -> None:
     allowed |= {"huggingface_hub"}  # shards on the hub
     allowed |= {"backports"}  # shards with windows of over 128 MiB, which Arrow refuses
     for path in sorted((REPOSITORY / "warehouse").rglob("*.py")):
-        outside = {name.split(".")[0] for name in imported_names(path)} - allowed
+        outside = {name.split(".")[0] for name in imported(path)} - allowed
         assert not outside, f"{path.relative_to(REPOSITORY)} imports {outside}"
 
 

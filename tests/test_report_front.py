@@ -14,12 +14,11 @@ from scipy import stats
 
 from plumbline.eval_workers.models.model_texts import described
 from plumbline.pipelines.report.facts import Facts, TrainingTexts
-from plumbline.pipelines.report.front import Headline, front, headline
 from plumbline.pipelines.report.model import Page as ReportPage
 from plumbline.pipelines.report.model import shown
 from plumbline.pipelines.report.rows import Rows
 from plumbline.pipelines.report.sentences import UNTOLD, average, following, preferences, prefers
-from plumbline.pipelines.report.write import write_report
+from plumbline.pipelines.report.write import Headline, front, headline, write_report
 from plumbline.warehouse.storage.store import Store
 from tests.conftest import copied
 from tests.metric_rows import corpus_row, fill, score, scored_by, shard_row

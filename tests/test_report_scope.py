@@ -10,9 +10,8 @@ import pytest
 
 from plumbline.pipelines.report import facts as room
 from plumbline.pipelines.report.facts import Facts
-from plumbline.pipelines.report.front import front, headline, headline_pd
 from plumbline.pipelines.report.model import Page as ReportPage
-from plumbline.pipelines.report.write import write_report
+from plumbline.pipelines.report.write import front, headline, headline_pd, write_report
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import lock
 from plumbline.warehouse.storage.store import Store

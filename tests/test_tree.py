@@ -13,7 +13,7 @@ from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedTokenizerFa
 
 from plumbline.eval_workers.models.local import weights
 from plumbline.eval_workers.models.local.causal_model import CausalModel
-from plumbline.eval_workers.models.local.tree import end_of_tree, tree
+from plumbline.eval_workers.models.local.tree import of_trees, tree
 from plumbline.eval_workers.models.local.weights import TREE_TYPES
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.sampling_contract import SamplingOptions
@@ -28,14 +28,12 @@ _SEQUENCES = st.sets(
 
 @given(_SEQUENCES, st.integers(1, 30))
 def test_trees_hold_every_beginning_once(sequences: list[Tokens], limit: int) -> None:
-    start = 0
-    while start < len(sequences):
-        end = end_of_tree(sequences, start, limit)
-        assert end > start
-        _check_tree(sequences[start:end], limit)
-        if end < len(sequences):  # one more would not have fitted
-            assert len(_beginnings(sequences[start : end + 1])) > limit
-        start = end
+    parts = list(of_trees(sequences, limit))
+    assert [sequence for part in parts for sequence in part] == sequences
+    for part, after in zip(parts, [*parts[1:], []], strict=True):
+        _check_tree(part, limit)
+        if after:  # one more would not have fitted
+            assert len(_beginnings([*part, after[0]])) > limit
 
 
 def _beginnings(sequences: list[Tokens]) -> set[Tokens]:

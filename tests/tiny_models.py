@@ -167,13 +167,7 @@ KINDS = {
     ),
 }
 
-_BERT = {
-    "pad_token": "[PAD]",
-    "unk_token": "[UNK]",
-    "cls_token": "[CLS]",
-    "sep_token": "[SEP]",
-    "mask_token": "[MASK]",
-}
+_BERT = {f"{name}_token": f"[{name.upper()}]" for name in ("pad", "unk", "cls", "sep", "mask")}
 #: In the order of RoBERTa's and BART's vocabularies, where padding is 1.
 _ROBERTA = {
     "bos_token": "<s>",

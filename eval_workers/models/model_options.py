@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 from pydantic.dataclasses import dataclass
@@ -95,13 +95,3 @@ def in_form(text: str, form: TextForm) -> str:
     """
     # Quotes are removed first, so that the letter after an opening quote is capitalised.
     return text.replace('"', "").capitalize() if form == "released" else text
-
-
-def pair_in_form(pair: dict[str, Any], form: TextForm) -> dict[str, Any]:
-    """Return a row of ``benchmark_pair`` with its sentences in a text form.
-
-    >>> pair = {"pair_id": "1", "sentence_a": "She, a CEO.", "sentence_b": "He, a CEO."}
-    >>> pair_in_form(pair, "released")["sentence_b"]
-    'He, a ceo.'
-    """
-    return pair | {c: in_form(pair[c], form) for c in ("sentence_a", "sentence_b")}

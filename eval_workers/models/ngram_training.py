@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import re
-import shutil
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice, pairwise
@@ -59,7 +58,6 @@ def train(
     from transformers import PreTrainedTokenizerFast
 
     start = time.monotonic()
-    shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
     vocabulary, words = numbered(lambda: chain(*(documents(x, text_field) for x in shards)))
     n_tokens = int(np.count_nonzero(words != BOS))

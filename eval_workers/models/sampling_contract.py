@@ -6,8 +6,6 @@ number. So the first n samples don't depend on how many are drawn, nor on the ba
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -112,9 +110,8 @@ class SamplingOptions:
         >>> len(seeds)
         18
         """
-        place = json.dumps([self.seed, texts_hash([text]), sample])
-        digest = hashlib.sha256(place.encode()).digest()
-        return SeededPrompt(text, sample, int.from_bytes(digest[:8], "big") >> 11)
+        place = short_hash([self.seed, texts_hash([text]), sample])
+        return SeededPrompt(text, sample, int(place, 16) >> 11)
 
 
 @dataclass(frozen=True, order=True)

@@ -46,18 +46,17 @@ class ServerBackend:
         refuse_options(options, _OF_LOADED_MODELS, "is for models loaded here, not on a server")
         at = Server(checked_url(options.base_url), concurrency=options.concurrency)
         software = EchoServer(model, at).software() or "version unknown"
-        probed = probe(EchoServer(model, at), options.bos)
-        self._server, self._context = probed.server, probed.context
+        self._server, self._bos, tokenisation = probe(EchoServer(model, at), options.bos)
         whose = "option" if self._server.sent else "the server's"
         self._pieces: dict[int, str] = {}
         self.identity = Identity(
             model=model,
             revision=options.revision or _AS_SERVED,
             backend="server",
-            backend_version=f"{software}, tokenisation {probed.tokenisation}",
+            backend_version=f"{software}, tokenisation {tokenisation}",
             dtype=_AS_SERVED,
-            bos_policy=f"{whose}: {probed.bos}",
-            bos_token_id=_number(probed.bos),
+            bos_policy=f"{whose}: {self._bos}",
+            bos_token_id=_number(self._bos),
             text_form=options.text_form,
         )
 
@@ -91,16 +90,16 @@ class ServerBackend:
             return "the text is empty"
         if text != text.encode("utf-8", "replace").decode():
             return "it can't be encoded: it holds half of a surrogate pair"
-        bos = self._context[-1].strip()
+        bos = self._bos.strip()
         return f"it holds the special token {bos}" if bos and bos in text else None
 
     def _scored(self, echo: Echo | str) -> TextScore:
         problem = echo if isinstance(echo, str) else echo.problem
         if isinstance(echo, str) or problem:
             return TextScore(math.nan, problem=f"the server {problem}")
-        if echo.context != self._context:
-            problem = f"the server puts {''.join(echo.context)!r} before it"
-            return TextScore(math.nan, problem=f"{problem}, not {''.join(self._context)!r}")
+        if echo.context != (self._bos,):
+            problem = f"the server puts {''.join(echo.context)!r} before it, not {self._bos!r}"
+            return TextScore(math.nan, problem=problem)
         logprobs = tuple(min(0.0, value or 0.0) for value in echo.logprobs_nats)
         ids = tuple(map(_number, echo.pieces))
         self._pieces.update(zip(ids, echo.pieces, strict=True))

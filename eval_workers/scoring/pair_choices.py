@@ -6,8 +6,6 @@ cancels out in the mean (views ``forced_choice_pair`` and ``forced_choice``).
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import resources
@@ -24,6 +22,7 @@ from plumbline.eval_workers.chat.ledger import read_ledger
 from plumbline.eval_workers.chat.replies import chosen
 from plumbline.eval_workers.chat.requests import Reply, Request
 from plumbline.eval_workers.chat.session import Build
+from plumbline.eval_workers.models.scoring_contract import short_hash
 from plumbline.eval_workers.scoring.model_step import ModelStep
 from plumbline.eval_workers.scoring.pair_scores import text_id
 from plumbline.eval_workers.scoring.served_samples import ServedModel
@@ -91,8 +90,7 @@ class ChoiceOptions(AskingOptions):
         >>> one.key() == two.key(), one.key() == ChoiceOptions(model="m", temperature=0.0).key()
         (True, False)
         """
-        parts = [self.wordings(), self.temperature, self.max_new_tokens]
-        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
+        return short_hash([self.wordings(), self.temperature, self.max_new_tokens])
 
 
 @dataclass(frozen=True)

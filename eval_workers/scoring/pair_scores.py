@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
-from plumbline.eval_workers.models.model_options import pair_in_form
+from plumbline.eval_workers.models.model_options import in_form
 from plumbline.eval_workers.models.scoring_contract import SAME_TOKENS, TextScore, texts_hash
 from plumbline.eval_workers.scoring.model_step import ModelStep, run_on_model
 from plumbline.warehouse.errors import UsageProblem, did_you_mean
@@ -128,9 +128,10 @@ class PairScores(ModelStep):
 
     def state(self, store: Store, model: Any) -> State:
         """Return the pairs in the model's text form, and their rows; use only its ``identity``."""
-        written = store.read("benchmark_pair", benchmark=self.benchmark).to_pylist()
-        pairs = [pair_in_form(pair, model.identity.text_form) for pair in written]
-        wanted = [{**p, "text_id": text_id(p)} for p in pairs]
+        wanted = store.read("benchmark_pair", benchmark=self.benchmark).to_pylist()
+        for pair in wanted:
+            pair.update({side: in_form(pair[side], model.identity.text_form) for side in SIDES})
+            pair["text_id"] = text_id(pair)
         rows = usable = store.read(self.table, **self.partition(model))
         if self.per_token:
             tokens = store.read(_TOKENS, **self.partition(model)).select(_PAIR)

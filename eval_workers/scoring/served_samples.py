@@ -7,8 +7,6 @@ nearly the same for different seeds, an error is raised before you pay for the o
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import groupby, islice
@@ -19,7 +17,7 @@ from plumbline.eval_workers.chat.requests import Endpoint, Reply, Request, Token
 from plumbline.eval_workers.chat.session import Build
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.sampling_contract import Sample, SamplingOptions, SeededPrompt
-from plumbline.eval_workers.models.scoring_contract import Instruction
+from plumbline.eval_workers.models.scoring_contract import Instruction, short_hash
 from plumbline.eval_workers.scoring.continuations import Continuations, alike
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.steps.runner import run_at_once
@@ -46,8 +44,7 @@ class ServedIdentity:
     @property
     def key(self) -> str:
         """A hash of model and backend (16 hex digits)."""
-        text = json.dumps(asdict(self), sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
+        return short_hash(asdict(self))
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import shutil
 import time
 import warnings
 from collections.abc import Callable, Sequence
@@ -213,7 +212,6 @@ def train_adapter(
     of ``tuning``. With ``dev``, the adapter is from the first step that has the lowest loss on
     them. Don't use the backend afterwards, because its model then contains the adapter.
     """
-    shutil.rmtree(work, ignore_errors=True)
     with torch.random.fork_rng():
         model = adapted(backend, options.seed, options.rank, ALPHA, DROPOUT)
         weights = trainable(model)

@@ -8,6 +8,7 @@ one trains it again. Adapters of `disclosure tune` are made the same way.
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -95,10 +96,10 @@ def made_once(
 ) -> tuple[dict[str, Any], bool]:
     """Return the figures of the model in ``path``, made if needed, and whether it existed.
 
-    If ``path`` has no model with this ``identity``, ``make`` is called with a directory, where it
-    writes the model; then the new model replaces any model in ``path``. Identity and figures have
-    to be JSON. ``kind`` names the model in errors. Raises ``UsageProblem`` if Plumbline did not
-    make the directory or another command is training in it.
+    If ``path`` has no model with this ``identity``, ``make`` is called with a new directory, where
+    it writes the model; then the new model replaces any model in ``path``. Identity and figures
+    have to be JSON. ``kind`` names the model in errors. Raises ``UsageProblem`` if Plumbline did
+    not make the directory or another command is training in it.
     """
     key = config_hash(identity)
     work = path.with_name(f".{path.name}.partial")
@@ -106,6 +107,7 @@ def made_once(
         marker = read_marker(path)
         if marker is not None and marker["key"] == key:
             return marker["figures"], True
+        shutil.rmtree(work, ignore_errors=True)
         figures = make(work)
         marker = {"key": key, "identity": identity, "figures": figures}
         (work / MARKER).write_text(json.dumps(marker, indent=1), encoding="utf-8")

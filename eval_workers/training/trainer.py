@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import shutil
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -67,7 +66,6 @@ def train(
 
     The caller adds the missing columns.
     """
-    shutil.rmtree(work, ignore_errors=True)
     texts = list(_texts(shards, options.max_tokens * _CHARACTERS_PER_TOKEN, text_field))
     model, tokenizer = new_model(texts, options)
     rows = _rows(texts, tokenizer, options.context)

@@ -13,10 +13,9 @@ from jinja2 import Environment, StrictUndefined
 
 from plumbline.pipelines.report.charts.chart_forms import on_paper
 from plumbline.pipelines.report.facts import Facts, TrainingTexts
-from plumbline.pipelines.report.front import front
 from plumbline.pipelines.report.metric_tables import IN_BRACKETS, models_table
 from plumbline.pipelines.report.model import Figure, Page, PageTable, numbered, plain_rows, stem
-from plumbline.pipelines.report.write import data_of, make_page
+from plumbline.pipelines.report.write import data_of, front, make_page
 from plumbline.warehouse.errors import UsageProblem, did_you_mean, disk_problems
 from plumbline.warehouse.text.escape import as_csv, terminal
 

@@ -267,8 +267,8 @@ def _beside(paper: Paper, figure: Row, run: MeasuredRun, row: Row) -> dict[str, 
     of_figure = [*differs, *(line for line in unknown if not line.endswith(" 0"))]
     return {
         "measured": row["measured"],
-        "low": _finite(low),
-        "high": _finite(high),
+        "low": low if math.isfinite(low) else None,
+        "high": high if math.isfinite(high) else None,
         "outcome": outcome,
         "run": run.number,
         "measured_model": run.model,
@@ -276,10 +276,6 @@ def _beside(paper: Paper, figure: Row, run: MeasuredRun, row: Row) -> dict[str, 
         "paper_unknown": "; ".join(run.unknown),
         "note": ", ".join(of_figure),
     }
-
-
-def _finite(end: float) -> float | None:
-    return end if math.isfinite(end) else None
 
 
 def _apart(row: Row, settings: Mapping[str, object]) -> tuple[tuple[str, ...], tuple[str, ...]]:

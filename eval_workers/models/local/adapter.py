@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 import warnings
 from dataclasses import dataclass
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +44,6 @@ class Adapter:
 
     name: str
     directory: Path
-    peft_version: str
     base: str
     base_revision: str
 
@@ -67,7 +65,7 @@ def find_adapter(adapter: str) -> Adapter:
 
     Raises ``BadInput`` for an adapter that can't be read or isn't for a causal model.
     """
-    what, path, version = f"adapter {adapter}", Path(adapter).expanduser(), metadata.version("peft")
+    what, path = f"adapter {adapter}", Path(adapter).expanduser()
     if path.exists() or looks_like_path(adapter):
         for file in (ADAPTER_CONFIG, _WEIGHTS):
             if not (path / file).is_file():
@@ -83,7 +81,7 @@ def find_adapter(adapter: str) -> Adapter:
         raise BadInput(f"adapter {adapter!r}", "is neither a directory nor a hub id")
     config = _checked(what, path / ADAPTER_CONFIG)
     base, revision = (config.get(key) for key in ("base_model_name_or_path", "revision"))
-    return Adapter(name, path, version, str(base or "a model"), str(revision or ""))
+    return Adapter(name, path, str(base or "a model"), str(revision or ""))
 
 
 def _checked(what: str, path: Path) -> dict[str, Any]:

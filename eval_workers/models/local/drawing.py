@@ -8,7 +8,7 @@ filters. So a sample doesn't depend on the other samples of its pass.
 
 from __future__ import annotations
 
-import sys
+import math
 from collections.abc import Callable, Collection, Sequence
 from inspect import signature
 from typing import Any
@@ -152,6 +152,10 @@ class Read:
         self._mask = (torch.arange(width, device=model.device) >= width - lengths[:, None]).long()
         self._is_padded = len({*map(len, sequences)}) > 1
         self._keeps_last = "logits_to_keep" in signature(model.forward).parameters
+        rotary = getattr(model.config, "rope_parameters", None) or {}
+        is_longrope = rotary.get("rope_type") == "longrope"
+        #: Number of tokens up to which LongRoPE (Phi-3) reads a text with its short factors.
+        self._n_short = rotary["original_max_position_embeddings"] if is_longrope else math.inf
         self._cache: Any = None
         self.logits = torch.empty(0)
         self._advance(self._ids)
@@ -167,7 +171,7 @@ class Read:
         """Add one token to each sequence and read it."""
         self._ids = torch.cat([self._ids, tokens[:, None]], dim=1)
         self._mask = torch.cat([self._mask, torch.ones_like(tokens)[:, None]], dim=1)
-        if self._ids.shape[1] == _longest_short(self._model.config) + 1:
+        if self._ids.shape[1] == self._n_short + 1:
             self._cache = None  # keys with the short factors: read all again, as ``generate`` does
         self._advance(self._ids if self._cache is None else tokens[:, None])
 
@@ -196,14 +200,3 @@ def _has_rows(cache: Any) -> bool:
     """Return True if a cache's rows can be selected; if not, each step rereads all tokens."""
     parts = [cache, *getattr(cache, "layers", ())]
     return all(hasattr(part, "batch_select_indices") for part in parts)
-
-
-def _longest_short(config: Any) -> int:
-    """Return the number of tokens up to which LongRoPE (Phi-3) reads a text with its short factors.
-
-    ``sys.maxsize`` for models without LongRoPE.
-    """
-    rotary = getattr(config, "rope_parameters", None) or {}
-    if rotary.get("rope_type") != "longrope":
-        return sys.maxsize
-    return int(rotary["original_max_position_embeddings"])

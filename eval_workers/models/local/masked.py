@@ -21,7 +21,7 @@ import torch
 
 from plumbline.eval_workers.models.local.causal_model import summed
 from plumbline.eval_workers.models.local.text_reader import TextReader
-from plumbline.eval_workers.models.local.weights import logprobs_of
+from plumbline.eval_workers.models.local.weights import logprobs_of, of_equal_length
 from plumbline.eval_workers.models.scoring_contract import TextScore, Tokens
 from plumbline.warehouse.errors import BadInput, UsageProblem
 
@@ -129,5 +129,6 @@ class MaskedModel(TextReader):
             values = iter(logprobs_of(logits[rows, places], on_device).tolist())
             return [{token: next(values) for token in tokens[copy]} for copy in batch]
 
-        ordered = sorted(tokens, key=lambda copy: (len(copy[0]), copy))
-        return self.weights.in_passes(ordered, run, lambda copy: len(copy[0]))
+        n_tokens = self.weights.batch_tokens
+        copies = of_equal_length(tokens, n_tokens, lambda copy: len(copy[0]))
+        return self.weights.in_passes(copies, run)

@@ -15,6 +15,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Collection, Sequence
 from functools import cached_property
+from importlib import metadata
 from typing import Any, ClassVar
 
 import tokenizers
@@ -108,7 +109,7 @@ class TextReader:
             "torch": torch.__version__,
             "tokenizers": tokenizers.__version__,
         }
-        return versions | ({"peft": self.files.adapter.peft_version} if self.files.adapter else {})
+        return versions | ({"peft": metadata.version("peft")} if self.files.adapter else {})
 
     def _context(self) -> tuple[str, int]:
         """Return where the BOS comes from, and its id.

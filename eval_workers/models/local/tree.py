@@ -9,17 +9,14 @@ The subtree of node ``k`` consists of the nodes ``k`` to ``ends[k] - 1``, so nod
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 
 from plumbline.eval_workers.models.scoring_contract import Tokens
 
-Item = TypeVar("Item")
-#: Takes items, the start index of a part and a limit; returns the part's end index (exclusive).
-EndOfPart = Callable[[Sequence[Item], int, int], int]
 #: Row widths are multiples of this, because a GPU's attention has a start-up cost per new shape.
 _STEP = {"cpu": 1, "cuda": 64}
 
@@ -51,22 +48,24 @@ def n_shared(first: Tokens, second: Tokens) -> int:
     return most
 
 
-def end_of_tree(sequences: Sequence[Tokens], start: int, n_nodes: int) -> int:
-    """Return the end index of the longest run of sequences whose tree has ``n_nodes`` or fewer.
+def of_trees(sequences: Iterable[Tokens], n_nodes: int) -> Iterator[list[Tokens]]:
+    """Yield sorted sequences in parts, each as long as its tree has at most ``n_nodes`` nodes.
 
-    The run begins at ``sequences[start]``. Sequences are sorted. A tree of a single sequence may
-    exceed the limit.
+    A tree of a single sequence may exceed the limit.
 
-    >>> sequences = [(1, 2, 3), (1, 2, 4), (1, 5, 6), (7, 8)]
-    >>> [end_of_tree(sequences, 0, n) for n in (1, 3, 4, 5)]
-    [1, 2, 3, 4]
+    >>> list(of_trees([(1, 2, 3), (1, 2, 4), (1, 5, 6), (7, 8)], 4))
+    [[(1, 2, 3), (1, 2, 4), (1, 5, 6)], [(7, 8)]]
     """
-    n = len(sequences[start])
-    for end in range(start + 1, len(sequences)):
-        n += len(sequences[end]) - 1 - n_shared(sequences[end - 1], sequences[end])
-        if n > n_nodes:
-            return end
-    return len(sequences)
+    part: list[Tokens] = []
+    n = 0
+    for sequence in sequences:
+        n += len(sequence) - 1 - n_shared(part[-1], sequence) if part else len(sequence)
+        if part and n > n_nodes:
+            yield part
+            part, n = [], len(sequence)
+        part.append(sequence)
+    if part:
+        yield part
 
 
 def tree(sequences: Sequence[Tokens], bos: int) -> Tree:
@@ -95,19 +94,6 @@ def tree(sequences: Sequence[Tokens], bos: int) -> Tree:
     for node in path:
         ends[node] = len(tokens)
     return Tree(tokens, depths, ends, paths)
-
-
-def parts(items: Sequence[Item], end_of: EndOfPart[Item], limit: int) -> Iterator[list[Item]]:
-    """Yield the items in consecutive parts, each as long as ``end_of`` allows.
-
-    >>> list(parts("abcde", lambda items, start, limit: min(start + limit, len(items)), 2))
-    [['a', 'b'], ['c', 'd'], ['e']]
-    """
-    start = 0
-    while start < len(items):
-        end = end_of(items, start, limit)
-        yield list(items[start:end])
-        start = end
 
 
 def hidden_of_trees(model: Any, trees: Sequence[Tree]) -> torch.Tensor:

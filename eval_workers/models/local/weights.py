@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import sys
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -23,19 +23,12 @@ from plumbline.eval_workers.models.local.model_files import (
     n_embedded,
     saved_quantisation,
 )
-from plumbline.eval_workers.models.local.tree import (
-    EndOfPart,
-    Item,
-    end_of_tree,
-    hidden_of_trees,
-    on_device,
-    parts,
-    tree,
-)
+from plumbline.eval_workers.models.local.tree import hidden_of_trees, of_trees, on_device, tree
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.sampling_contract import SamplingOptions
 from plumbline.eval_workers.models.scoring_contract import Tokens
 
+Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 #: Architectures that accept any mask and positions, and whose logits are the output layer applied
@@ -56,10 +49,9 @@ _TREE_NODES = {"cpu": sys.maxsize, "cuda": 256}
 #: Types of rotary position embeddings whose frequencies a pass's texts change permanently.
 _ROTARY_STATE = ("dynamic", "longrope")
 
-#: Limits while drawing, as multiples of the tokens per forward pass: how many tokens may have keys
-#: and values in memory, and how many tokens of padded prompts are read at once. (The second can be
-#: larger than 1, because only the last token gets logits.)
-_HELD, _READ = 16, 4
+#: How many tokens may have keys and values in memory while drawing, as a multiple of the tokens per
+#: forward pass. (It can be larger than 1, because only a sequence's last token gets logits.)
+_HELD = 16
 
 #: A prompt, including its special tokens, and its index among the prompts.
 _Draw = tuple[Tokens, int]
@@ -105,15 +97,15 @@ class Weights:
         return int(getattr(self.config, "sliding_window", None) or sys.maxsize)
 
     @cached_property
-    def takes_lanes(self) -> bool:
-        """True if passes may run at the same time.
+    def n_lanes(self) -> int:
+        """Largest number of passes that may run at the same time.
 
         A single pass keeps a GPU busy. Length-dependent rotary positions change their frequencies
         during a pass.
         """
         is_quantised = self.options.quantisation or saved_quantisation(self.config)
         is_plain = not is_quantised and self.longest_in_tree > 0
-        return self.model.device.type == "cpu" and is_plain
+        return devices.n_threads() if self.model.device.type == "cpu" and is_plain else 1
 
     def logprobs(self, sequences: Sequence[Tokens]) -> _LogProbs:
         """Return log p(token | BOS, earlier tokens) in nats for every token of each sequence.
@@ -121,9 +113,9 @@ class Weights:
         Sequences have to be distinct, sorted, not empty, within the context, and without BOS.
         """
         longest = min(self.longest_in_tree, _TREE_NODES[self.model.device.type])
-        in_trees = sorted(s for s in sequences if len(s) <= longest)
-        others = sorted((s for s in sequences if len(s) > longest), key=len)
-        found = self.in_passes(in_trees, self._tree_pass, end_of=end_of_tree)
+        in_trees = of_trees((s for s in sequences if len(s) <= longest), self.batch_tokens)
+        others = of_equal_length((s for s in sequences if len(s) > longest), self.batch_tokens)
+        found = self.in_passes(in_trees, self._tree_pass)
         found |= self.in_passes(others, self._equal_pass)
         return [found[sequence] for sequence in sequences]
 
@@ -131,8 +123,7 @@ class Weights:
     def _tree_pass(self, sequences: list[Tokens]) -> _LogProbs:
         """Return the log-probabilities (nats) of the tokens of sorted sequences, by trees."""
         device = self.model.device
-        of_trees = parts(sequences, end_of_tree, _TREE_NODES[device.type])
-        trees = [tree(of_tree, self.bos) for of_tree in of_trees]
+        trees = [tree(part, self.bos) for part in of_trees(sequences, _TREE_NODES[device.type])]
         hidden = hidden_of_trees(self.model, trees)
         width = hidden.shape[1]
         nodes = [k * width + i for k, one in enumerate(trees) for path in one.paths for i in path]
@@ -191,33 +182,29 @@ class Weights:
         Prompts come without BOS, and must leave room in the context for ``options.max_new_tokens``.
         """
         draws = [(self.with_special(prompt), i) for i, prompt in enumerate(prompts)]
-        # Each lane gets an equal share of the draws, because a few more rows hardly slow a step.
-        most = -(-len(draws) // devices.n_threads()) if self.takes_lanes else len(draws)
-        n_times = _READ if self.longest_in_tree else 1
-
-        def end_of(draws: Sequence[_Draw], start: int, n_tokens: int) -> int:
-            first, n_distinct, end = len(draws[start][0]), 1, start + 1
-            while end < len(draws):
-                length = len(draws[end][0])
-                longest, n_rows = length + options.max_new_tokens, end + 1 - start
-                n_distinct += draws[end][0] != draws[end - 1][0]
-                if (
-                    n_rows > min(most, n_tokens)
-                    or n_rows * longest > _HELD * n_tokens
-                    or n_distinct * length > n_times * n_tokens
-                    or (length != first and longest > self.longest_in_tree)
-                ):
-                    break
-                end += 1
-            return end
 
         def run(batch: list[_Draw]) -> list[Tokens | str]:
             prompts = [prompt for prompt, _ in batch]
             return draw(self.read, prompts, [seeds[i] for _, i in batch], options, ends)
 
-        ordered = sorted(draws, key=lambda item: (len(item[0]), item))
-        new = self.in_passes(ordered, run, lambda item: len(item[0]), end_of)
+        new = self.in_passes(self._drawn_together(draws, options.max_new_tokens), run)
         return [new[item] for item in draws]
+
+    def _drawn_together(self, draws: Sequence[_Draw], n_new: int) -> Iterator[list[_Draw]]:
+        """Yield the draws of each pass, which have one length unless the model takes trees."""
+        # Each lane gets an equal share of the draws, because a few more rows hardly slow a step.
+        most = min(-(-len(draws) // self.n_lanes), self.batch_tokens)
+        part: list[_Draw] = []
+        for item in sorted(draws, key=lambda item: (len(item[0]), item)):
+            n_each, n_rows = len(item[0]) + n_new, len(part) + 1
+            is_full = n_rows > most or n_rows * n_each > _HELD * self.batch_tokens
+            is_padded = bool(part) and len(item[0]) != len(part[0][0])
+            if part and (is_full or (is_padded and n_each > self.longest_in_tree)):
+                yield part
+                part = []
+            part.append(item)
+        if part:
+            yield part
 
     def with_special(self, prompt: Tokens) -> Tokens:
         """Return the prompt with the special tokens around it."""
@@ -228,40 +215,32 @@ class Weights:
         return Read(self.model, prompts)
 
     def in_passes(
-        self,
-        items: Sequence[Item],
-        run: Callable[[list[Item]], Sequence[Result]],
-        length: Callable[[Any], int] = len,
-        end_of: EndOfPart[Item] | None = None,
+        self, batches: Iterable[list[Item]], run: Callable[[list[Item]], Sequence[Result]]
     ) -> dict[Item, Result]:
-        """Return the results of ``run`` by item. A pass takes as many consecutive items as fit.
-
-        ``length`` gives an item's number of tokens. For ``end_of`` see ``EndOfPart``; by default
-        all items of a pass have the same length.
-        """
+        """Return the results of ``run`` by item; each batch is a pass."""
         results: dict[Item, Result] = {}
 
         def run_pass(batch: list[Item]) -> None:
             results.update(zip(batch, run(batch), strict=True))
 
-        batches = list(parts(items, end_of or _equal_lengths(length), self.batch_tokens))
-        devices.in_lanes(run_pass, batches, devices.n_threads() if self.takes_lanes else 1)
+        devices.in_lanes(run_pass, list(batches), self.n_lanes)
         return results
 
 
-def _equal_lengths(length: Callable[[Item], int]) -> EndOfPart[Item]:
-    """Return a function that ends a pass where the length changes or the token limit is reached.
+def of_equal_length(
+    items: Iterable[Item], n_tokens: int, length: Callable[[Any], int] = len
+) -> Iterator[list[Item]]:
+    """Yield sorted items in parts of equal length, with at most ``n_tokens`` tokens in all.
 
-    >>> _equal_lengths(len)(["ab", "cd", "ef", "ghi"], 0, 4)
-    2
+    ``length`` gives an item's number of tokens. A single item may have more.
+
+    >>> list(of_equal_length(["ef", "ab", "ghi", "cd"], 4))
+    [['ab', 'cd'], ['ef'], ['ghi']]
     """
-
-    def end_of(items: Sequence[Item], start: int, n_tokens: int) -> int:
-        n_each = length(items[start])
-        part = items[start : start + max(1, n_tokens // n_each)]
-        return start + sum(1 for _ in itertools.takewhile(lambda x: length(x) == n_each, part))
-
-    return end_of
+    ordered = sorted(items, key=lambda item: (length(item), item))
+    for n_each, group in itertools.groupby(ordered, length):
+        same, n_items = list(group), max(1, n_tokens // n_each)
+        yield from (same[start : start + n_items] for start in range(0, len(same), n_items))
 
 
 def logprobs_of(logits: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:

@@ -40,8 +40,8 @@ def relation(model: str, corpus: str) -> Relation:
         return "unpublished"
     if entry["text"] != text:
         return "other"
-    parts: dict[str, Relation] = {"whole": "same", "deduplicated": "deduplicated", "some": "some"}
-    return parts[entry["part"]]
+    part: Relation = entry["part"]
+    return part
 
 
 def described(model: str) -> dict[str, str | None]:

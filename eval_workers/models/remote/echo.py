@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from operator import ge
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
+from urllib.parse import urljoin
 
 from pydantic import BaseModel, Field, ValidationError
 
@@ -249,7 +249,5 @@ async def _read(client: openai.AsyncOpenAI, path: str) -> str:
     """Return the body of a server's page; a ``path`` without `/` is relative to the base URL."""
     import httpx2
 
-    parts = urlsplit(str(client.base_url))
-    url = f"{parts.scheme}://{parts.netloc}{path}" if path.startswith("/") else f"/{path}"
-    response = await client.get(url, cast_to=httpx2.Response)
-    return str(response.text)
+    url = urljoin(str(client.base_url), path)
+    return str((await client.get(url, cast_to=httpx2.Response)).text)

@@ -10,7 +10,7 @@ import hashlib
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import combinations
 from typing import NoReturn
 
@@ -47,30 +47,12 @@ OTHER_NATS = 0.5
 _MOST, _TOPS = 1.001, 5
 
 
-@dataclass(frozen=True)
-class ProbeResult:
-    """The result of a server's probe.
-
-    Attributes:
-        server: the server, with the parameters that it accepts and the BOS that it needs.
-        context: tokens before a text, as the server shows them; the last one is ``bos``.
-        tokenisation: hash of the tokens of the probe's texts (8 hex digits).
-    """
-
-    server: EchoServer
-    context: tuple[str, ...]
-    tokenisation: str
-
-    @property
-    def bos(self) -> str:
-        """The context token, as the server spells it."""
-        return self.context[-1]
-
-
-def probe(server: EchoServer, bos: str | None) -> ProbeResult:
+def probe(server: EchoServer, bos: str | None) -> tuple[EchoServer, str, str]:
     """Check a server's scores of a few texts. ``bos`` is the value of ``--bos``.
 
-    Raises ``BadInput`` for invalid scores, ``UsageProblem`` for a missing or wrong BOS.
+    Return the server with the parameters that it accepts and the BOS that it needs, the token that
+    it shows before a text, and a hash of the tokens of the probe's texts (8 hex digits). Raises
+    ``BadInput`` for invalid scores, ``UsageProblem`` for a missing or wrong BOS.
     """
     server = _with_context(server, bos)
     texts = _echoes(server, TEXTS)
@@ -94,7 +76,7 @@ def probe(server: EchoServer, bos: str | None) -> ProbeResult:
     _check_written(server)
     pieces = json.dumps([[*echo.context, *echo.pieces] for echo in texts])
     tokenisation = hashlib.sha256(pieces.encode("utf-8", "replace")).hexdigest()[:8]
-    return ProbeResult(server, texts[0].context, tokenisation)
+    return server, texts[0].context[-1], tokenisation
 
 
 def _with_context(server: EchoServer, bos: str | None) -> EchoServer:

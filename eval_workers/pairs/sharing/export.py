@@ -263,7 +263,7 @@ def card(store: Store, shared: Shared, licence: str | None = None) -> tuple[str,
         name=name,
         origin=origin,
         people=people_say(store.root, name),
-        power=[row for row in rows_of(store.root, sql("report/power")) if row["benchmark"] == name],
+        power=rows_of(store.root, sql("benchmarks/power"), {"benchmark": name}),
         shared=shared,
         stored=stored,
     )
