@@ -43,7 +43,6 @@ API = """```{eval-rst}
 .. autofunction:: plumbline.open
 .. autoclass:: plumbline.Warehouse
    :members:
-.. autoclass:: plumbline.Why
 ```"""
 
 #: `make site` writes this report.

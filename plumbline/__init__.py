@@ -18,12 +18,12 @@ See :mod:`plumbline.quick` and :mod:`plumbline.api`.
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from plumbline.api import Warehouse, Why, open
+    from plumbline.api import Warehouse, open
     from plumbline.quick import continues, lean, prefer
 
     __version__: str
 
-__all__ = ["Warehouse", "Why", "continues", "lean", "open", "prefer"]
+__all__ = ["Warehouse", "continues", "lean", "open", "prefer"]
 
 
 def __getattr__(name: str) -> Any:

@@ -13,25 +13,29 @@ Each method does the same as the command of its name. If it stopped early, call 
 
 from __future__ import annotations
 
+import hashlib
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from importlib import import_module
 from inspect import getdoc
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
-from plumbline.frames import Frame, Frames, file_of, frame_maker, hash_of, listed, table_of
-from plumbline.warehouse.errors import UsageProblem, did_you_mean
+from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem, did_you_mean
 from plumbline.warehouse.query.connection import read_only, rows_of
-from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage.store import Store
 
 if TYPE_CHECKING:
     from plumbline.pipelines.command.base import Done
-    from plumbline.pipelines.commands.why import WordAnswers
+
+Frames = Literal["pandas", "polars", "arrow"]
+#: A frame of pandas or polars, or a table of arrow, as the warehouse was opened for.
+Frame: TypeAlias = Any
 
 # a warning of tqdm, which model libraries import; Plumbline doesn't need ipywidgets
 warnings.filterwarnings("ignore", "IProgress not found")
@@ -69,31 +73,6 @@ def _as_commands() -> Iterator[None]:
         if line is None or line is e:
             raise
         raise line from None
-
-
-@dataclass(frozen=True)
-class Why:
-    """Why words lean: the answers of `plumbline why`, as frames of the tables that it fills.
-
-    Attributes:
-        leans: one row per word and corpus: the lean in nats, with its interval.
-        sources: the lean in each source, and in the corpus without that source.
-        copies: the lean if copies of a document count once.
-        collocates: words around the word, with log odds of the first side against the second.
-        snippets: a random sample of occurrences near each side, with their text.
-    """
-
-    answers: WordAnswers
-    leans: Frame
-    sources: Frame
-    copies: Frame
-    collocates: Frame
-    snippets: Frame
-
-    def __repr__(self) -> str:
-        from plumbline.pipelines.commands.why import rendered
-
-        return "\n".join(rendered(self.answers))
 
 
 class Warehouse:
@@ -137,9 +116,7 @@ class Warehouse:
         if "warehouse" in options:
             raise UsageProblem("warehouse", "is the open one", "open the other one")
         with _as_commands():
-            kind = class_of(command)
-            place = {} if "warehouse" in kind.without else {"warehouse": self.store.root}
-            one = made(kind, {**options, **place})
+            one = made(class_of(command), {**options, "warehouse": self.store.root})
             done = execute(one, self.store)
             for line in done.said:
                 if line.startswith(WARNING):
@@ -158,8 +135,7 @@ class Warehouse:
 
     def _method(self, command: str, name: str) -> Callable[..., Frame]:
         """Return a command as a method with its help."""
-        from plumbline.pipelines.command.base import class_of
-        from plumbline.pipelines.command.parameters import parameters
+        from plumbline.pipelines.command.base import class_of, parameters
 
         kind = class_of(command)
         arguments = [one.name for one in parameters(kind) if one.on.positional]
@@ -255,23 +231,6 @@ class Warehouse:
             raise UsageProblem(f"contrast {contrast!r}", "no word has a lean for it", fix)
         return list(corpora) or [row["corpus"] for row in of]
 
-    def why(self, words: str | Sequence[str], **options: Any) -> Why:
-        """Explain why words lean, like `plumbline why`, with its ``options``.
-
-        Raises ``UsageProblem`` when no corpus holds any of the words.
-        """
-        from plumbline.pipelines.command.settings import made
-        from plumbline.pipelines.commands import why
-
-        with _as_commands():
-            answers = made(why.Why, {"words": listed(words), **options}).answers(self.store)
-        names = ("word_evidence", "word_source", "word_copies", "word_collocate", "word_snippet")
-        tables = (
-            pa.Table.from_pylist(list(answers.rows[name]), schema=TABLES[name].arrow)
-            for name in names
-        )
-        return Why(answers, *map(self._frame, tables))
-
     def benchmark(
         self,
         name: str,
@@ -311,43 +270,12 @@ class Warehouse:
             UsageProblem: an option is unknown, or the benchmark is not in the warehouse.
             BadInput: the model can't be downloaded or used.
         """
-        name = pairs if isinstance(pairs, str) else f"pairs-{hash_of(table_of(pairs))}"
+        name = pairs
         if not isinstance(pairs, str):
+            content = repr(table_of(pairs).to_pylist()).encode()
+            name = f"pairs-{hashlib.sha256(content).hexdigest()[:8]}"
             self.benchmark(name, pairs)
         return self.run("score", model=model, benchmark=[name], **options)
-
-    def compare(self, a: str, b: str, *, epsilon_nats: float | None = None) -> Frame:
-        """Return how US and PD change from model ``a`` to ``b``, on the pairs that both scored.
-
-        Each benchmark, pair of groups and measure has a row, with the paired 95% interval of the
-        difference (US is a share, PD in points). ``epsilon_nats`` is ln 1.65 by default.
-
-        Args:
-            a, b: names, labels or keys of models, as `plumbline measure` shows them.
-
-        Warns, like the report, if the models' scores are different measures.
-
-        Raises:
-            UsageProblem: no model or several have a name; no pair in common; an invalid epsilon.
-        """
-        from plumbline.eval_workers.scoring.measure import MeasureOptions
-        from plumbline.pipelines.report.sentences import of_different_measures
-        from plumbline.warehouse.options import make
-
-        given = {} if epsilon_nats is None else {"epsilon": epsilon_nats}
-        with _as_commands():
-            one, other = self._model(a), self._model(b)
-            params = {"epsilon": make(MeasureOptions, given).epsilon}
-            table = read_only(
-                self.store, _COMPARED, params | {"a": one["model_key"], "b": other["model_key"]}
-            )
-        if not table.num_rows:
-            both, fix = f"models {a!r} and {b!r}", "score one benchmark with two different models"
-            raise UsageProblem(both, "scored no pair in common", fix)
-        measures = {"measure": one["measure"], "reference_measure": other["measure"]}
-        if line := of_different_measures([measures]):
-            warnings.warn(line, stacklevel=2)
-        return self._frame(table)
 
     def report(self, out: str | Path = "out/report", **options: Any) -> Path:
         """Write the page of `plumbline report`; return its path.
@@ -357,30 +285,66 @@ class Warehouse:
         """
         return Path(self._done("report", {"out": out, **options}).files[0])
 
-    def _model(self, model: str) -> dict[str, Any]:
-        """Return the one scored model with this label, else this name, else this key."""
-        query = "SELECT model_key, model, label, measure FROM model_label"
-        rows = rows_of(self.store, f"{query} JOIN model USING (model_key)")
-        for name in ("label", "model", "model_key"):
-            found = [row for row in rows if row[name] == model]
-            if len(found) == 1:
-                return found[0]
-        labels = ", ".join(sorted(repr(row["label"]) for row in rows)) or "none yet"
-        problem = "names several" if any(row["model"] == model for row in rows) else "has no scores"
-        raise UsageProblem(f"model {model!r}", problem, f"there are {labels}")
-
-
-_COMPARED = """
-SELECT
-    benchmark, groups, measure,
-    CASE measure WHEN 'us' THEN 'share' ELSE 'points' END AS unit, n_pairs,
-    reference_mean AS before_mean, model_mean AS after_mean,
-    difference, difference_low, difference_high, direction
-FROM preference_pairwise(epsilon := $epsilon, reference := $a, of_model := $b)
-WHERE $a <> $b
-ORDER BY benchmark, groups, measure
-"""
-
 
 def _method_name(command: str) -> str:
     return command.replace(" ", "_").replace("-", "_")
+
+
+def frame_maker(frames: Frames) -> Callable[[pa.Table], Frame]:
+    """Return the function that turns a table into a frame; import its package now, not later."""
+    if frames == "arrow":
+        return lambda table: table
+    if frames not in ("pandas", "polars"):
+        raise UsageProblem(f"frames {frames!r}", "unknown", "known: pandas, polars, arrow")
+    try:
+        package = import_module(frames)
+    except ModuleNotFoundError as e:
+        fix = f'pip install {frames}, or plumbline.open(..., "arrow")'
+        raise MissingComponent(frames, "is not installed", fix) from e
+    if frames == "pandas":
+        return lambda table: table.to_pandas()
+    return package.from_arrow  # type: ignore[no-any-return]
+
+
+def listed(given: str | Sequence[str]) -> list[str]:
+    """Return a text, or several, as a list.
+
+    >>> listed("nurse"), listed(("nurse", "cook"))
+    (['nurse'], ['nurse', 'cook'])
+    """
+    if isinstance(given, str):
+        return [given]
+    if not (isinstance(given, Iterable) and all(isinstance(one, str) for one in given)):
+        raise UsageProblem(f"{given!r:.80}", "is not text", "give one text, or a list of them")
+    return list(given)
+
+
+def table_of(source: Any) -> pa.Table:
+    """Return a frame, or a list of dictionaries, as a table without the frame's index.
+
+    >>> table_of([{"sentence_a": "She ran."}]).column_names
+    ['sentence_a']
+    """
+    if isinstance(source, Sequence) and all(isinstance(row, Mapping) for row in source):
+        try:
+            return pa.Table.from_pylist(list(source))
+        except UnicodeEncodeError as e:
+            fix = "remove what isn't Unicode"
+            raise BadInput("pairs", f"half a surrogate pair in {e.object!r:.80}", fix) from e
+    if not hasattr(source, "__arrow_c_stream__"):
+        fix = "give a file, a data frame, or a list of dictionaries"
+        raise UsageProblem(f"pairs of type {type(source).__name__}", "can't be read", fix)
+    table = pa.table(source)
+    return table.select([c for c in table.column_names if not c.startswith("__index_level_")])
+
+
+@contextmanager
+def file_of(name: str, source: Any) -> Iterator[Path | None]:
+    """Yield the path of a source; a frame is written to a temporary file with the name ``name``."""
+    if source is None or isinstance(source, (str, Path)):
+        yield None if source is None else Path(source)
+        return
+    with TemporaryDirectory() as directory:
+        path = Path(directory) / f"{name}.parquet"
+        pq.write_table(table_of(source), path)
+        yield path

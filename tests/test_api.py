@@ -78,13 +78,11 @@ def test_words_and_why_are_what_the_commands_say(
         "captain": False,
     }
 
-    why = wh.why("nurse", n=2)
+    leans = wh.why("nurse", n=2)
     named = ["why", "nurse", "--n", "2", "--format", "json"]
     by_command = asked(here, *named, capsys=capsys)
-    sentences = wh.sql("FROM word_snippet")["text_before"]
-    assert set(why.snippets["text_before"]) == set(sentences) and len(sentences)
-    assert list(why.leans["delta_nats"]) == [r["delta_nats"] for r in by_command["rows"]]
-    assert "nurse in c" in repr(why)
+    assert list(leans["delta_nats"]) == [r["delta_nats"] for r in by_command["rows"]]
+    assert len(wh.sql("FROM word_snippet WHERE word = 'nurse'"))
     with pytest.raises(UsageProblem, match="unheard"):
         wh.why("unheard")
 
@@ -120,7 +118,6 @@ def test_what_is_wrong_is_one_line(here: Path, tmp_path: Path) -> None:
         (lambda: wh.words([7]), "is not text"),
         (lambda: wh.benchmark("b", [{"sentence_a": "x \ud800 y"}]), "half a surrogate pair"),
         (lambda: wh.corpus_associate("c"), "has the arguments none"),
-        (lambda: wh.compare("tiny-neox", "tiny-gpt2", epsilon_nats=-1.0), "epsilon = -1.0"),
         (lambda: wh.sql("SELECT nurse FROM word_lean"), "nurse"),
         (lambda: wh.sql("FROM word_leen"), "word_lean"),
         (lambda: wh.sql("COPY (SELECT 1) TO 'x.csv'"), "only the warehouse"),

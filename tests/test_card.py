@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 from plumbline.eval_workers.pairs.benchmarks import ImportOptions, import_benchmark, replace_facts
-from plumbline.eval_workers.pairs.benchmarks.own.recipe import IN_PARQUET
-from plumbline.eval_workers.pairs.sharing.export import Constraint, export, statistics
+from plumbline.eval_workers.pairs.export import Constraint, export, statistics
+from plumbline.eval_workers.pairs.recipe import IN_PARQUET
 from plumbline.jobs.ingest.released_statistics import import_statistics
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.run_records import recorded

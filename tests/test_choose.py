@@ -101,11 +101,14 @@ def test_replies_as_models_write_them() -> None:
     shapes = {
         **dict.fromkeys(("1", "(1)", '"1"', "1\n1", "1. It isn't odd", "Sentence 1"), 1),
         **dict.fromkeys((" 2.\n", "**2**", "# 2", "`2`", "Answer: 2", "2. He drank tea."), 2),
+        **dict.fromkeys(("Sentence 1 is more likely.", "**1** is the more natural sentence"), 1),
+        "Sentence 2 sounds more natural, since she sings.": 2,
         "<think>1 or 2? 1 is odd.</think>2": 2,
         **dict.fromkeys(("", "Neither 1 nor 2.", "12", "1.5", "3", "They are the same.")),
         **dict.fromkeys(("<think>it is 1", "1 2 1 2", "1, 2", "1 and 2", "1/2", "1\n2", "2 > 1")),
         **dict.fromkeys(("1. She ran. 2. He ran.", "2 beats 1", "Answer: 2\nAnswer: 1")),
         **dict.fromkeys(("2 is unlikely", "**1** is worse.", "1 doesn't read as well as 2")),
+        **dict.fromkeys(("1 is more likely to be odd", "1 is more likely than 2", "1 is likely")),
     }
     assert {reply: chosen(reply) for reply in shapes} == shapes
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plumbline.eval_workers.pairs.benchmarks.own.parsed_pairs import shared_template
-from plumbline.eval_workers.pairs.sharing.export import Constraint, export
+from plumbline.eval_workers.pairs.export import Constraint, export
+from plumbline.eval_workers.pairs.parsed_pairs import shared_template
 from plumbline.jobs.association.max_pmi import constrain, lean
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import rows_of

@@ -9,9 +9,8 @@ from typing import Literal, get_args, get_origin
 import pytest
 
 from plumbline.pipelines.command import registry
-from plumbline.pipelines.command.base import class_of, has_plan
+from plumbline.pipelines.command.base import Parameter, class_of, has_plan, parameters
 from plumbline.pipelines.command.main import main
-from plumbline.pipelines.command.parameters import Parameter, parameters
 from plumbline.warehouse.input.shards import write_jsonl_zst
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import corpus_row, fill, pair

@@ -11,8 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plumbline.contracts import check_scoring_function
-from plumbline.eval_workers.fairpair.figures.prompt_figures import folds
-from plumbline.eval_workers.fairpair.figures.significance import fairpair_f
 from plumbline.eval_workers.fairpair.phi import (
     SCORING_FUNCTIONS,
     Means,
@@ -20,6 +18,8 @@ from plumbline.eval_workers.fairpair.phi import (
     jaccard,
     vader,
 )
+from plumbline.eval_workers.fairpair.prompt_figures import folds
+from plumbline.eval_workers.fairpair.significance import fairpair_f
 
 #: Few words in many texts and many words in few: both ways of counting meet.
 WORDS = st.one_of(

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from plumbline.eval_workers.fairpair.fairpair_options import FigureOptions
-from plumbline.eval_workers.fairpair.figures.fairpair_set import (
+from plumbline.eval_workers.fairpair.fairpair_set import (
     Prompt,
     convergence_rows,
     measure_set,

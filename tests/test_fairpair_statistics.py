@@ -7,15 +7,15 @@ import pytest
 from scipy import stats
 
 from plumbline.eval_workers.fairpair.fairpair_options import FigureOptions
-from plumbline.eval_workers.fairpair.figures.prompt_figures import measure, over_prompts
-from plumbline.eval_workers.fairpair.figures.significance import (
+from plumbline.eval_workers.fairpair.phi import block_means, jaccard, vader
+from plumbline.eval_workers.fairpair.prompt_figures import measure, over_prompts
+from plumbline.eval_workers.fairpair.significance import (
     adjusted,
     gap,
     p_value,
     permuted_gaps,
     t_test,
 )
-from plumbline.eval_workers.fairpair.phi import block_means, jaccard, vader
 
 #: Words a synthetic text may hold, and how likely each is.
 SHARES = 0.4 * 0.95 ** np.arange(60)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from plumbline.eval_workers.fairpair.figures.significance import interval_over_prompts, t_test
+from plumbline.eval_workers.fairpair.significance import interval_over_prompts, t_test
 from plumbline.eval_workers.models import model_lists, model_texts
 from plumbline.jobs.evidence.concordance import ratio
 from plumbline.warehouse.finding import ALPHA, LEAST_CLUSTERS, verdict

@@ -10,8 +10,8 @@ import pytest
 
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.pairs.benchmarks import ImportOptions, import_benchmark
-from plumbline.eval_workers.pairs.released.harness_logs import import_samples
-from plumbline.eval_workers.pairs.sharing.export import export
+from plumbline.eval_workers.pairs.export import export
+from plumbline.eval_workers.pairs.harness_logs import import_samples
 from plumbline.eval_workers.scoring.measure import MeasureOptions, compute
 from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
 from plumbline.warehouse.storage.store import Store

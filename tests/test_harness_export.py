@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from plumbline.eval_workers.pairs.released.harness_logs import import_samples
-from plumbline.eval_workers.pairs.sharing.export import export
+from plumbline.eval_workers.pairs.export import export
+from plumbline.eval_workers.pairs.harness_logs import import_samples
 from plumbline.eval_workers.scoring.measure import MeasureOptions, compute
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.storage.store import Store

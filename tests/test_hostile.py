@@ -10,8 +10,7 @@ import pytest
 from pydantic import AfterValidator
 
 from plumbline.pipelines.command import fields, registry
-from plumbline.pipelines.command.base import Command, class_of
-from plumbline.pipelines.command.parameters import Parameter, parameters
+from plumbline.pipelines.command.base import Command, Parameter, class_of, parameters
 from plumbline.pipelines.command.registry import name_of
 from plumbline.pipelines.command.settings import made
 from plumbline.warehouse.errors import PlumblineError

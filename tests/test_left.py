@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from plumbline.pipelines.command import registry
-from plumbline.pipelines.command.base import class_of
-from plumbline.pipelines.command.parameters import parameters
+from plumbline.pipelines.command.base import class_of, parameters
 from plumbline.warehouse.query.connection import connect
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage.opening import OpenWarehouse

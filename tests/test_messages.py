@@ -30,7 +30,7 @@ from plumbline.eval_workers.models import model_lists, open_backend
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.sampling_contract import SamplingOptions
 from plumbline.eval_workers.pairs.benchmarks import default_source, find, import_benchmark
-from plumbline.eval_workers.pairs.benchmarks.own.parsed_pairs import checked_groups
+from plumbline.eval_workers.pairs.parsed_pairs import checked_groups
 from plumbline.eval_workers.pairs.pronouns.pronoun_templates import fill, forms
 from plumbline.eval_workers.scoring.measure import MeasureOptions
 from plumbline.eval_workers.scoring.pair_choices import ChoiceOptions

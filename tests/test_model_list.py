@@ -14,7 +14,7 @@ from plumbline.eval_workers.models import model_lists
 from plumbline.eval_workers.models.local import model_files as _weights
 from plumbline.eval_workers.models.local.causal_model import CausalModel
 from plumbline.eval_workers.models.model_options import ModelOptions
-from plumbline.eval_workers.pairs.released.released_files import HUB_IDS
+from plumbline.eval_workers.pairs.released_scores import HUB_IDS
 from plumbline.pipelines.command.settings import here, made
 from plumbline.pipelines.commands.pipeline import Parts, Pipeline
 from plumbline.pipelines.pipeline_plan import make_plan

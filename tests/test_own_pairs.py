@@ -21,7 +21,7 @@ from plumbline.eval_workers.pairs.benchmarks import (
     ImportOptions,
     import_benchmark,
 )
-from plumbline.eval_workers.pairs.benchmarks.own.parsed_pairs import (
+from plumbline.eval_workers.pairs.parsed_pairs import (
     DIFFERS,
     shared_template,
 )

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from plumbline.eval_workers.fairpair.fairpair_options import FigureOptions
-from plumbline.eval_workers.fairpair.figures.fairpair_set import measure_set
+from plumbline.eval_workers.fairpair.fairpair_set import measure_set
 from plumbline.eval_workers.scoring.measure import measure
 from plumbline.pipelines.report.metric_tables import measured
 from plumbline.pipelines.report.write import write_report

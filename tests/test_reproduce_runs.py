@@ -17,7 +17,7 @@ from scipy import stats
 
 from plumbline.eval_workers.disclosure.word_probabilities import WORD_LIST
 from plumbline.eval_workers.fairpair.fairpair_options import FigureOptions
-from plumbline.eval_workers.fairpair.figures.fairpair_set import measure_set
+from plumbline.eval_workers.fairpair.fairpair_set import measure_set
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.reproduce.claims import Row, claims_of, counted, figures, misprints
 from plumbline.pipelines.reproduce.runs_compared import (

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.pipelines.command.base import Command, Done, class_of
+from plumbline.pipelines.command.base import Command, Done, class_of, parameters
 from plumbline.pipelines.command.main import main
-from plumbline.pipelines.command.parameters import parameters
 from plumbline.pipelines.command.registry import targets
 from plumbline.pipelines.command.settings import here, made
 from plumbline.pipelines.commands import pipeline

@@ -13,7 +13,7 @@ import pytest
 from plumbline.eval_workers.models.model_options import ModelOptions, in_form
 from plumbline.eval_workers.pairs.benchmarks import Parsed
 from plumbline.eval_workers.pairs.pronouns.pronoun_templates import fill
-from plumbline.eval_workers.pairs.released.released_results import import_scores
+from plumbline.eval_workers.pairs.released_scores import import_scores
 from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
@@ -59,10 +59,18 @@ def _released_file(directory: Path, model: str) -> Path:
     path.parent.mkdir(parents=True)
     with path.open("w", newline="") as file:
         writer = csv.writer(file)
-        head = ["template", "model", "F_logprob", "M_logprob", "F_num_tokens", "M_num_tokens"]
+        head = [
+            "word",
+            "template",
+            "model",
+            "F_logprob",
+            "M_logprob",
+            "F_num_tokens",
+            "M_num_tokens",
+        ]
         writer.writerow([*head, "F_template", "M_template"])
         for i, (template, texts) in enumerate(zip(TEMPLATES, RELEASED, strict=True)):
-            writer.writerow([template, model, -10 - i, -20 - i, 7, 8, *texts])
+            writer.writerow(["", template, model, -10 - i, -20 - i, 7, 8, *texts])
     return directory
 
 

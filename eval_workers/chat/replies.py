@@ -168,17 +168,28 @@ def verdict(reply: str) -> bool | None:
     return None
 
 
+#: A choice at the start of a reply. Of longer answers, only those to our questions are clear.
+_CHOICE = re.compile(
+    r"(?:sentence\s+|answer:\W*)?([12])\b[*_`)]*"
+    r"(?:[ \t]+(?:is|sounds) (?:the )?more (?:likely|natural)(?: one| sentence)?\b)?"
+    r"(?![*_`)]*[ \t]*\w)",
+    re.I,
+)
+
+
 def chosen(reply: str) -> int | None:
     """Return the sentence that a reply chooses, 1 or 2; ``None`` if the choice isn't clear.
 
     A clear reply begins with the number (after `Sentence` or `Answer:`, if it has these), on a
-    line or in a clause of its own. It has no other number.
+    line or in a clause of its own, or says that it is more likely or natural. It has no other
+    number.
 
     >>> chosen("2"), chosen("**Sentence 1** - it reads well."), chosen("**Answer:** 2.")
     (2, 1, 2)
+    >>> chosen("Sentence 1 is more likely."), chosen("2 sounds more natural, I think.")
+    (1, 2)
     >>> chosen("1 or 2"), chosen("I would say 2"), chosen("1 reads worse"), chosen("")
     (None, None, None, None)
     """
-    text = _THOUGHT.sub("", reply).lstrip("*_`#>\"'( \n")
-    first = re.match(r"(?:sentence\s+|answer:\W*)?([12])\b(?![*_`)]*[ \t]*\w)", text, re.I)
-    return int(first[1]) if first and {*re.findall(r"\d+", text)} == {first[1]} else None
+    first = _CHOICE.match(_THOUGHT.sub("", reply).lstrip("*_`#>\"'( \n"))
+    return int(first[1]) if first and {*re.findall(r"\d+", first.string)} == {first[1]} else None

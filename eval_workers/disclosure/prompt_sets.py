@@ -28,7 +28,7 @@ from plumbline.eval_workers.disclosure.neutral import (
     gendered_problem,
 )
 from plumbline.eval_workers.pairs.benchmarks import under_data
-from plumbline.eval_workers.pairs.benchmarks.own.file_rows import rows_of_file
+from plumbline.eval_workers.pairs.file_rows import rows_of_file
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.input.input_rows import checked_rows, read_text, rejected
 from plumbline.warehouse.plugins import Registry

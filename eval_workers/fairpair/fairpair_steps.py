@@ -10,7 +10,7 @@ from plumbline.eval_workers.chat.requests import ChatModel
 from plumbline.eval_workers.chat.session import Build
 from plumbline.eval_workers.fairpair import phi, probe_prompts
 from plumbline.eval_workers.fairpair.fairpair_options import RULES, FairPairSpec
-from plumbline.eval_workers.fairpair.figures.fairpair_set import PerturbedSamples
+from plumbline.eval_workers.fairpair.fairpair_set import PerturbedSamples
 from plumbline.eval_workers.fairpair.perturbation.perturbed_set import (
     check_counterparts,
     perturb_set,

@@ -19,7 +19,7 @@ from plumbline.eval_workers.pairs.benchmarks import (
     replace_facts,
     replace_pairs,
 )
-from plumbline.eval_workers.pairs.benchmarks.own.recipe import RECIPES
+from plumbline.eval_workers.pairs.recipe import RECIPES
 from plumbline.eval_workers.writing.build_spec import BuildSpec
 from plumbline.eval_workers.writing.offline import SOURCE, offline_pairs
 from plumbline.eval_workers.writing.pairing import paired, template_of, unnatural

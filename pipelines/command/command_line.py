@@ -18,12 +18,13 @@ from plumbline.pipelines.command.base import (
     DEFAULT_WAREHOUSE,
     Command,
     Done,
+    Parameter,
     Row,
     execute,
     has_plan,
+    parameters,
     plan_of,
 )
-from plumbline.pipelines.command.parameters import Parameter, parameters
 from plumbline.pipelines.command.registry import name_of
 from plumbline.pipelines.command.settings import here, made
 from plumbline.warehouse.errors import PlumblineError

@@ -17,8 +17,7 @@ from typing import Any, NamedTuple, TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from plumbline.eval_workers.models.model_lists import AMONG_OTHERS
-from plumbline.pipelines.command.base import Command, class_of
-from plumbline.pipelines.command.parameters import all_fields, parameters
+from plumbline.pipelines.command.base import Command, all_fields, class_of, parameters
 from plumbline.pipelines.command.registry import name_of, targets
 from plumbline.warehouse import options
 from plumbline.warehouse.errors import UsageProblem, did_you_mean

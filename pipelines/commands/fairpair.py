@@ -18,7 +18,7 @@ from plumbline.eval_workers.fairpair.fairpair_options import (
     FigureOptions,
     texts_of,
 )
-from plumbline.eval_workers.fairpair.figures.fairpair_set import PerturbedSamples, measure_set
+from plumbline.eval_workers.fairpair.fairpair_set import PerturbedSamples, measure_set
 from plumbline.eval_workers.models import open_backend
 from plumbline.eval_workers.models.model_options import OF_SCORES
 from plumbline.eval_workers.models.scoring_contract import Backend

@@ -116,8 +116,8 @@ class ScoreImport(Command):
     ]
 
     def run(self, context: Context) -> Done:
-        from plumbline.eval_workers.pairs.released.harness_logs import import_samples
-        from plumbline.eval_workers.pairs.released.released_results import import_scores
+        from plumbline.eval_workers.pairs.harness_logs import import_samples
+        from plumbline.eval_workers.pairs.released_scores import import_scores
 
         has_logs = any(self.directory.rglob("samples_*.jsonl"))
         read = import_samples if has_logs else import_scores

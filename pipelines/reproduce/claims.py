@@ -15,7 +15,7 @@ from typing import Annotated, Any
 import duckdb
 import pyarrow as pa
 
-from plumbline.eval_workers.pairs.sharing.export import statistics
+from plumbline.eval_workers.pairs.export import statistics
 from plumbline.warehouse.query.connection import arrow_rows, connect, query, sql
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.toml_file import OneOrMore, Text, Texts, load, toml_table

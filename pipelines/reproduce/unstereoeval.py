@@ -20,7 +20,7 @@ from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage.store import Store
 
 if TYPE_CHECKING:
-    from plumbline.eval_workers.pairs.released.released_results import ImportedScores
+    from plumbline.eval_workers.pairs.released_scores import ImportedScores
 
 #: Outcomes of a comparison.
 OUTCOMES = (AGREE, OFF, NOT_RUN, CONTRADICTED) = (
@@ -51,23 +51,16 @@ class ReleaseResult(NamedTuple):
         claims: numbers of the paper outside its tables, with ours: rows of ``claims.check``.
         models: hub ids that have scores.
         incomplete: a line for each set of scores with pairs missing or rows rejected.
-        max_pmi: how many released MaxPMI values our tokeniser reproduces, and how many there are;
-            None without released MaxPMI or word statistics.
     """
 
     compared: list[dict[str, Any]]
     claims: list[dict[str, Any]]
     models: tuple[str, ...]
     incomplete: list[str]
-    max_pmi: tuple[int, int] | None
 
     def lines(self) -> Iterator[str]:
-        """Yield a summary: models, MaxPMI, incomplete sets, figures and claims by outcome."""
+        """Yield a summary: models, incomplete sets, figures and claims by outcome."""
         yield f"{counted(len(self.models), 'model')}: {', '.join(self.models)}"
-        if self.max_pmi:
-            n_same, n = self.max_pmi
-            same = f"equals the released one on {n_same:,} of {n:,} pairs"
-            yield f"MaxPMI from the word statistics {same}"
         yield from (f"incomplete: {line}" for line in self.incomplete)
         yield outcomes("figures of models", (r for r in self.compared if r["metric"] != SIZE))
         yield outcomes("sizes of sets", (r for r in self.compared if r["metric"] == SIZE))
@@ -102,7 +95,7 @@ def reproduce(
     Raises ``BadInput`` like ``import_release``.
     """
     release = Release.at(data)
-    imported, max_pmi = import_release(store, release, corpus, run_id, announce)
+    imported = import_release(store, release, corpus, run_id, announce)
     announce("measuring")
     etas = sorted({row["eta_nats"] for row in figures if row["eta_nats"] is not None})
     bases = tuple({row["log_base"] for row in figures})
@@ -133,7 +126,6 @@ def reproduce(
             for x in imported
             if x.n_missing or x.n_rejected
         ],
-        max_pmi,
     )
 
 
@@ -171,12 +163,12 @@ def deduplication_rows(
     ]
 
 
-def neighbours(store: Store, statistics: Path | None, corpus: str) -> dict[str, pa.Table]:
+def neighbours(store: Store, statistics: Path, corpus: str) -> dict[str, pa.Table]:
     """Return the claims' relations `near` and `tau`; empty if the release has no PMI file."""
     from plumbline.jobs.ingest.released_statistics import LIST, pmi_file_of, read_pmi
     from plumbline.pipelines.reproduce.word_lists import agreement_of
 
-    pmi = pmi_file_of(statistics) if statistics else None
+    pmi = pmi_file_of(statistics)
     if pmi is None:
         return {}
     near = [{"word": r.word, "targets": [*r.values]} for r in read_pmi(pmi) if not r.reason]
@@ -186,17 +178,16 @@ def neighbours(store: Store, statistics: Path | None, corpus: str) -> dict[str, 
 
 @dataclass(frozen=True)
 class Release:
-    """Paths of a release's parts, below its folder; None for a part that the folder lacks."""
+    """The benchmarks of a release, and the paths of its parts."""
 
     benchmarks: tuple[str, ...]
-    statistics: Path | None
+    statistics: Path
     raw: Path
-    preprocessed: Path | None
     results: Path
 
     @staticmethod
     def at(data: Path) -> Release:
-        """Find the parts. Raises ``BadInput`` without benchmarks or scores."""
+        """Find the parts. Raises ``BadInput`` without benchmarks, word statistics or scores."""
         raw, results = data / "data" / "datasets" / "raw", data / "results"
         for part in (data, raw, results):
             if not part.is_dir():
@@ -213,72 +204,31 @@ class Release:
             raise BadInput(f"{raw}", f"holds no table of a benchmark, {expected}")
         names = ("pmi_file_w_counts.csv.gz", "pmi_file_w_counts.csv")
         statistics = next(filter(Path.is_file, (data / "data" / name for name in names)), None)
-        preprocessed = data / "data" / "datasets" / "preprocessed"
-        sets = preprocessed if preprocessed.is_dir() else None
-        return Release(benchmarks, statistics, raw, sets, results)
+        if statistics is None:
+            raise BadInput(f"{data}", "holds no word statistics", f"put {names[0]} into `data`")
+        return Release(benchmarks, statistics, raw, results)
 
 
 def import_release(
     store: Store, release: Release, corpus: str, run_id: str, announce: Announce
-) -> tuple[list[ImportedScores], tuple[int, int] | None]:
-    """Import a release, replacing earlier imports under the same names.
+) -> list[ImportedScores]:
+    """Import a release, replacing earlier imports under the same names; return the scores.
 
-    If the release has word statistics, MaxPMI is computed from these with Plumbline's tokeniser;
-    otherwise the released MaxPMI is used. Returns the scores, and how many released MaxPMI values
-    our tokeniser reproduces, of how many: None without released MaxPMI or word statistics.
-
-    Raises ``BadInput`` if a part of the release is missing, damaged or invalid.
+    MaxPMI is computed from the word statistics with Plumbline's tokeniser. Raises ``BadInput`` if a
+    part of the release is damaged or invalid.
     """
     from plumbline.eval_workers.pairs.benchmarks import import_benchmark
-    from plumbline.eval_workers.pairs.released.released_results import import_scores
+    from plumbline.eval_workers.pairs.released_scores import import_scores
+    from plumbline.jobs.association.max_pmi import constrain
+    from plumbline.jobs.ingest.released_statistics import import_statistics
 
     for name in release.benchmarks:
         announce(f"importing {name}")
         import_benchmark(store, name, release.raw, run_id)
-    max_pmi = _import_leans(store, release, corpus, run_id, announce)
-    announce("importing the scores")
-    return import_scores(store, release.results, run_id), max_pmi
-
-
-def _import_leans(
-    store: Store, release: Release, corpus: str, run_id: str, announce: Announce
-) -> tuple[int, int] | None:
-    from plumbline.eval_workers.pairs.released.released_results import import_max_pmi
-    from plumbline.jobs.association.max_pmi import constrain
-    from plumbline.jobs.ingest.released_statistics import import_statistics
-
-    if release.statistics is None and release.preprocessed is None:
-        fix = "put pmi_file_w_counts.csv into `data`, or the preprocessed sets"
-        raise BadInput(f"{release.raw.parent.parent}", "holds no word statistics", fix)
-    released: dict[tuple[str, str], float | None] = {}
-    if release.preprocessed is not None:
-        announce("importing the released MaxPMI")
-        import_max_pmi(store, release.preprocessed, corpus, run_id)
-        released = _max_pmi(store, corpus)
-    if release.statistics is None:
-        return None
     announce("importing the word statistics")
     import_statistics(store, corpus, release.statistics, run_id)
     for name in release.benchmarks:
         announce(f"MaxPMI of {name}")
         constrain(store, corpus, name, least_count=0)
-    if not released:
-        return None
-    ours = _max_pmi(store, corpus)
-    return sum(_same(value, ours.get(key)) for key, value in released.items()), len(released)
-
-
-def _max_pmi(store: Store, corpus: str) -> dict[tuple[str, str], float | None]:
-    """Return MaxPMI by benchmark and pair, without pairs that their source calls unnatural."""
-    text = """
-        SELECT benchmark, pair_id, max_pmi_nats
-        FROM pair_association JOIN benchmark_pair USING (benchmark, pair_id)
-        WHERE corpus = $corpus AND contrast = 'she/he' AND is_natural IS NOT FALSE
-    """
-    rows = rows_of(store.root, text, {"corpus": corpus})
-    return {(row["benchmark"], row["pair_id"]): row["max_pmi_nats"] for row in rows}
-
-
-def _same(a: float | None, b: float | None) -> bool:
-    """Return whether a and b agree to 2e-6: six decimals don't restore large counts exactly."""
-    return a is b if a is None or b is None else abs(a - b) <= 2e-6
+    announce("importing the scores")
+    return import_scores(store, release.results, run_id)

@@ -67,7 +67,7 @@ STEPS: tuple[Step, ...] = (
         "corpus associate --corpus closed-world-swapped",
         "corpus associate --corpus letters",
         "corpus associate --corpus contes",
-        "corpus import statistics --corpus pile",
+        "corpus import unstereo-eval --corpus pile",
         "corpus words --corpus letters --n 6 --seed 0 --any-language",
         "corpus words --corpus letters --accept cook --reject teacher --why ambiguous",
         "why nurse captain --corpus letters",

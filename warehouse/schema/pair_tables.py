@@ -65,8 +65,8 @@ key: corpus benchmark / contrast pair_id
     max_pmi_nats: float? [nats] -- delta of largest magnitude; NULL without a delta that counts
     max_pmi_word: text? -- the word with the delta of `max_pmi_nats`
     sum_delta_nats: float? [nats] -- sum of the deltas that count
-    n_words: int? -- kept tokens of the template; NULL where MaxPMI is imported
-    n_words_defined: int? -- words with a delta that counts; NULL where MaxPMI is imported
+    n_words: int -- kept tokens of the template
+    n_words_defined: int -- words with a delta that counts
     n_words_unknown: int? -- the others, which could lean more; NULL for statistics without counts
     least_count: int? [pairs] -- co-occurrences on each side if a delta counts; NULL: every delta
 

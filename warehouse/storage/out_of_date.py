@@ -27,7 +27,7 @@ def delete_out_of_date(store: DataFiles, draft: Draft) -> None:
     """Delete all rows of a draft whose origins the draft changes, and note how many.
 
     Tables are visited in the order data flows, so deleted rows count as changes for later tables.
-    Rows that existed before any row of their origin, such as released MaxPMI, are kept.
+    Rows that existed before any row of their origin are kept.
     """
     for table in (TABLES[name] for name in TABLES if name in draft.base.tables):
         for origin in table.made_from:

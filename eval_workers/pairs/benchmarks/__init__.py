@@ -17,11 +17,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from plumbline.eval_workers.pairs.benchmarks.own.parsed_pairs import USUAL, checked_groups, filled
-from plumbline.eval_workers.pairs.benchmarks.own.parsed_pairs import Parsed as Parsed
-from plumbline.eval_workers.pairs.benchmarks.own.parsed_pairs import Row as Row
-from plumbline.eval_workers.pairs.benchmarks.own.reader import read_pairs
-from plumbline.eval_workers.pairs.benchmarks.own.recipe import NO_RECIPE, RECIPES, facts_in, load
+from plumbline.eval_workers.pairs.parsed_pairs import USUAL, checked_groups, filled
+from plumbline.eval_workers.pairs.parsed_pairs import Parsed as Parsed
+from plumbline.eval_workers.pairs.parsed_pairs import Row as Row
+from plumbline.eval_workers.pairs.reader import read_pairs
+from plumbline.eval_workers.pairs.recipe import NO_RECIPE, RECIPES, facts_in, load
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem, did_you_mean
 from plumbline.warehouse.plugins import Registry
 from plumbline.warehouse.storage.store import Store

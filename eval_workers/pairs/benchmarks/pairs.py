@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from pathlib import Path
 
-from plumbline.eval_workers.pairs.benchmarks.own.parsed_pairs import (
+from plumbline.eval_workers.pairs.parsed_pairs import (
     DIFFERS,
     USUAL,
     Parsed,

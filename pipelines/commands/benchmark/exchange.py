@@ -8,8 +8,8 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
+from plumbline.eval_workers.pairs.export import Constraint, export
 from plumbline.eval_workers.pairs.human_ratings import import_answers, people_say
-from plumbline.eval_workers.pairs.sharing.export import Constraint, export
 from plumbline.pipelines.command.base import Command, Context, Done, On
 from plumbline.pipelines.command.fields import BenchmarkName, ContrastOption, OutputDirectory
 from plumbline.warehouse.errors import UsageProblem

@@ -11,7 +11,7 @@ from typing import Annotated
 from pydantic import Field
 
 from plumbline.eval_workers.pairs import benchmarks as room
-from plumbline.eval_workers.pairs.benchmarks.own import recipe
+from plumbline.eval_workers.pairs import recipe
 from plumbline.pipelines.command.base import Command, Context, Done, On, Row, planned
 from plumbline.pipelines.command.fields import DataOption
 from plumbline.warehouse.errors import UsageProblem

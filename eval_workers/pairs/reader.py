@@ -10,15 +10,15 @@ from os.path import commonpath
 from pathlib import Path
 from typing import Any
 
-from plumbline.eval_workers.pairs.benchmarks.own.file_rows import files_of, rows_of_file, value_at
-from plumbline.eval_workers.pairs.benchmarks.own.parsed_pairs import (
+from plumbline.eval_workers.pairs.file_rows import files_of, rows_of_file, value_at
+from plumbline.eval_workers.pairs.parsed_pairs import (
     Parsed,
     Row,
     filled,
     pair_row,
     shared_template,
 )
-from plumbline.eval_workers.pairs.benchmarks.own.recipe import COLUMNS, Choices, Recipe
+from plumbline.eval_workers.pairs.recipe import COLUMNS, Choices, Recipe
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.input.input_rows import number
 

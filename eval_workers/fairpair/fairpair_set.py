@@ -17,14 +17,14 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from plumbline.eval_workers.fairpair.fairpair_options import FigureOptions, texts_of
-from plumbline.eval_workers.fairpair.figures.prompt_figures import (
+from plumbline.eval_workers.fairpair.phi import Floats, Phi, block_means, find
+from plumbline.eval_workers.fairpair.prompt_figures import (
     PromptFigures,
     folds,
     measure,
     over_prompts,
 )
-from plumbline.eval_workers.fairpair.figures.significance import adjusted, fairpair_f, weighted
-from plumbline.eval_workers.fairpair.phi import Floats, Phi, block_means, find
+from plumbline.eval_workers.fairpair.significance import adjusted, fairpair_f, weighted
 from plumbline.warehouse.storage.store import Store
 
 Row: TypeAlias = dict[str, Any]

@@ -22,7 +22,8 @@ from typing import Any
 import numpy as np
 
 from plumbline.eval_workers.fairpair.fairpair_options import FigureOptions
-from plumbline.eval_workers.fairpair.figures.significance import (
+from plumbline.eval_workers.fairpair.phi import Floats, Phi, block_means
+from plumbline.eval_workers.fairpair.significance import (
     FEWEST_RESAMPLED,
     by_cluster,
     fairpair_f,
@@ -34,7 +35,6 @@ from plumbline.eval_workers.fairpair.figures.significance import (
     resampled,
     t_test,
 )
-from plumbline.eval_workers.fairpair.phi import Floats, Phi, block_means
 
 #: Columns of ``fairpair_set`` that ``over_prompts`` gives.
 _OVER_PROMPTS = (

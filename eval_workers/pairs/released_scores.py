@@ -1,6 +1,6 @@
-"""Imports results that others released: scores of pairs, and the MaxPMI of pairs.
+"""Imports UnStereoEval's released scores of pairs into ``pair_score``.
 
-Every row of a released file becomes a row in ``reject`` or in a table of results. If a pair of the
+Every row of a released file becomes a row in ``reject`` or in ``pair_score``. If a pair of the
 benchmark has no usable row, it counts as missing.
 """
 
@@ -10,37 +10,38 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from plumbline.eval_workers.models.model_lists import load
 from plumbline.eval_workers.models.model_texts import described
 from plumbline.eval_workers.pairs.pronouns.pronoun_templates import Gender, fill, template_problem
-from plumbline.eval_workers.pairs.released.released_files import (
-    MAX_PMI,
-    N_PARAMETERS,
-    SCORES,
-    ReleasedFile,
-    find_released,
-    grouped,
-    model_id,
-)
 from plumbline.eval_workers.scoring.pair_scores import check_imported, text_id
-from plumbline.warehouse.errors import BadInput
+from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.input.input_rows import Record, read_text, records_of, rejected, truth
 from plumbline.warehouse.storage.store import Store
 
 Row: TypeAlias = "dict[str, Any]"
-#: A function that takes a well-formed row and returns its figures, or the problem with the row.
-Figures: TypeAlias = "Callable[[ReleasedFile, Record], tuple[Any, ...] | str]"
-#: Template, then word and ``is_natural``, each ``None`` unless both table and benchmark have it.
-_Key: TypeAlias = "tuple[str, object, object]"
+#: Template, word and ``is_natural``.
+_Key: TypeAlias = "tuple[str, str | None, bool | None]"
 #: A row's number in its file, and its figures.
 _Line: TypeAlias = "tuple[Any, tuple[Any, ...]]"
-_OPTIONAL = ("word", "is_natural")
 _CUT = "the file ends in this row without a line end: it may be cut short"
+
+_PATTERN = "*__scores__*.csv"
+_NAME = re.compile(r"(?P<stem>.*?)__scores__(?P<model>.+)\.csv(\.gz)?")
+#: Start of a file's name -> its benchmark and part.
+_STEMS = {
+    "coref__winobias__templates.dev": ("winobias", "dev"),
+    "coref__winobias__templates.test": ("winobias", "test"),
+    "coref__winogender__templates": ("winogender", None),
+}
+#: Folder of a file -> its benchmark.
+_FOLDERS = {"5words": "use-5", "10words": "use-10", "20words": "use-20"}
 
 _LOGPROBS = ("F_logprob", "M_logprob")
 _N_TOKENS = ("F_num_tokens", "M_num_tokens")
@@ -49,8 +50,19 @@ _SENTENCES = ("template", "F_template", "M_template")
 _SCORES = ("logprob_a_nats", "logprob_b_nats", "n_tokens_a", "n_tokens_b", "text_id")
 _SEPARATORS = re.compile(r"[\W_]+")
 
-_MAX_PMI, _UNDEFINED = "max_gender_pmi", "max_gender_pmi_invalid"
-_CONTRAST = "she/he"
+
+@dataclass(frozen=True)
+class ScoreFile:
+    """A released table of one model's scores, for a benchmark or one part of it (``split``).
+
+    ``name`` is the path relative to the directory that was searched.
+    """
+
+    path: Path
+    name: str
+    benchmark: str
+    split: str | None
+    model: str
 
 
 @dataclass(frozen=True)
@@ -81,10 +93,10 @@ def import_scores(
     Writes ``model``, ``pair_score`` and ``reject`` (stage `import`), each benchmark in one commit;
     after an error, benchmarks that were already imported stay.
 
-    Raises what ``find_released`` and ``check_imported`` raise. Raises ``BadInput`` if a file can't
+    Raises what ``score_files`` and ``check_imported`` raise. Raises ``BadInput`` if a file can't
     be read to its end, lacks a column, or names a different model than its file name does.
     """
-    files = find_released(directory, SCORES)
+    files = score_files(directory)
     if samples is not None:
         files = [
             replace(file, benchmark=sample)
@@ -94,12 +106,12 @@ def import_scores(
         ]
     check_imported(store, [file.benchmark for file in files])
     done = []
-    for benchmark, benchmark_files in grouped(files, lambda f: f.benchmark).items():
+    for benchmark, of_benchmark in groupby(files, lambda file: file.benchmark):
         pairs = store.read("benchmark_pair", benchmark=benchmark).to_pylist()
         with store.transaction(run_id, f"scores of {benchmark}"):
-            for model_files in grouped(benchmark_files, lambda f: f.model).values():
+            for _, of_model in groupby(of_benchmark, lambda file: file.model):
                 is_sample = samples is not None
-                done.append(_import_model(store, pairs, model_files, run_id, is_sample))
+                done.append(_import_model(store, pairs, list(of_model), run_id, is_sample))
     return done
 
 
@@ -112,14 +124,13 @@ def _key(model: str) -> str:
 def _import_model(
     store: Store,
     pairs: Sequence[Row],
-    files: Sequence[ReleasedFile],
+    files: Sequence[ScoreFile],
     run_id: str,
     is_sample: bool,
 ) -> ImportedScores:
     """Import one model's files for one benchmark; each file holds a part of the benchmark."""
     model, benchmark = files[0].model, files[0].benchmark
-    columns = (*_SENTENCES, *_LOGPROBS, *_N_TOKENS)
-    by_pair, rejects = gather(files, pairs, columns, _scores, f"{model}/{benchmark}", run_id)
+    by_pair, rejects = _gather(files, pairs, f"{model}/{benchmark}", run_id)
     rejects = [] if is_sample else rejects
     key = _key(model)
     # ``n_parameters`` is known for UnStereoEval's models.
@@ -138,48 +149,87 @@ def _import_model(
     return ImportedScores(model, benchmark, *counts, tuple(file.name for file in files))
 
 
-def import_max_pmi(store: Store, directory: Path, corpus: str, run_id: str) -> None:
-    """Read every ``*-no-maxpmi-constraint.csv[.gz]`` under a directory as MaxPMI of ``corpus``.
+def score_files(directory: Path) -> list[ScoreFile]:
+    """Find the score files at any depth, sorted by benchmark, model and part.
 
-    Writes ``pair_association`` (replaces rows of contrast `she/he`; other contrasts stay) and
-    ``reject`` (stage `import`). Columns that the files lack are NULL: the deciding word, the sums
-    and the word counts. The released sets leave out unnatural pairs. Raises what ``find_released``,
-    ``check_imported`` and ``gather`` raise, and ``BadInput`` if a benchmark has no usable row.
+    Raises ``UsageProblem`` if there is no such directory. Raises ``BadInput`` if there are no
+    files, if a path doesn't show the model or the benchmark, or if two files are for the same model
+    and part.
     """
-    files = find_released(directory, MAX_PMI)
-    check_imported(store, [file.benchmark for file in files])
-    for benchmark, parts in grouped(files, lambda f: f.benchmark).items():
-        subject = f"{corpus}/{benchmark}"
-        pairs = store.read("benchmark_pair", benchmark=benchmark).to_pylist()
-        columns = ("template", _MAX_PMI)
-        by_pair, rejects = gather(parts, pairs, columns, _max_pmi, subject, run_id)
-        if not by_pair:
-            first = f"; the first: {rejects[0]['reason']}" if rejects else ""
-            raise BadInput(f"{parts[0].path}", f"no usable row, {len(rejects)} rejected{first}")
-        common = {"corpus": corpus, "contrast": _CONTRAST, "benchmark": benchmark}
-        rows = [
-            {**common, "pair_id": pair_id, "max_pmi_nats": max_pmi_nats}
-            for pair_id, (max_pmi_nats,) in sorted(by_pair.items())
-        ]
-        with store.transaction(run_id, f"MaxPMI of {subject}"):
-            store.publish("pair_association", rows, unit=_CONTRAST, run_id=run_id)
-            store.replace("reject", rejects, {"stage": "import", "subject": subject}, run_id)
+    kind = f"files {_PATTERN}[.gz]"
+    if not directory.is_dir():
+        raise UsageProblem(f"{directory}", "is not a directory", f"give one that holds {kind}")
+    files = []
+    for path in sorted({*directory.rglob(_PATTERN), *directory.rglob(f"{_PATTERN}.gz")}):
+        if (match := _NAME.fullmatch(path.name)) is None:
+            raise BadInput(f"{path}", "its name is not STEM__scores__MODEL.csv")
+        name = path.relative_to(directory).as_posix()
+        of_file = *_benchmark(path, match["stem"]), model_id(match["model"])
+        files.append(ScoreFile(path, name, *of_file))
+    if not files:
+        raise BadInput(f"{directory}", f"holds no {kind}")
+
+    def place(file: ScoreFile) -> tuple[str, str, str]:
+        return file.benchmark, file.model.lower(), file.split or ""
+
+    files.sort(key=place)
+    for first, second in pairwise(files):
+        if place(first) == place(second):
+            what = " ".join(filter(None, (second.model, second.benchmark, second.split)))
+            raise BadInput(f"{first.path} and {second.path}", f"both hold {what}", "keep one")
+    return files
 
 
-def _max_pmi(file: ReleasedFile, row: Record) -> tuple[float | None] | str:
-    """Return MaxPMI in nats (``None`` if the file calls it undefined), or the row's problem."""
-    text = row.fields[_MAX_PMI]
-    value = finite(text)
-    if value is not None or truth(row.fields.get(_UNDEFINED, "")):
-        return (value,)
-    return f"{_MAX_PMI} is {text!r}, expected a number, or {_UNDEFINED} to be True"
+def _benchmark(path: Path, stem: str) -> tuple[str, str | None]:
+    """Return a file's benchmark and part, by its stem or else the nearest folder that names one."""
+    if stem.lower() in _STEMS:
+        return _STEMS[stem.lower()]
+    for folder in reversed(path.resolve().parent.parts):
+        if folder.lower() in _FOLDERS:
+            return _FOLDERS[folder.lower()], None
+    names = f"{', '.join(_FOLDERS)}; {', '.join(_STEMS)}"
+    raise BadInput(f"{path}", f"neither its folder nor its name tells its benchmark ({names})")
 
 
-def _scores(file: ReleasedFile, row: Record) -> tuple[Any, ...] | str:
+#: The 28 models of UnStereoEval (Belem et al., ICLR 2024): hub id -> number of parameters.
+N_PARAMETERS = {entry.name or entry.id: entry.n_parameters for entry in load("unstereoeval")}
+HUB_IDS = tuple(N_PARAMETERS)
+
+_BY_LOWER = {hub_id.lower(): hub_id for hub_id in HUB_IDS}
+# The authors kept Llama 2 in local directories, some of them snapshots in a cache of the hub.
+_SIZE = re.compile(r"(?:^|/)llama-2/hf_models/(7b|13b|70b)$")
+_SNAPSHOT = re.compile(r"(?:^|/)models--([^/]+?)--([^/]+)/snapshots/[0-9a-f]+$")
+
+
+def model_id(name: str) -> str:
+    """Return the hub id of a model named in a released file or file name; ``__`` stands for ``/``.
+
+    Finds the 28 ids in upper or lower case, also at the end of a local path. Any other name is
+    returned as it is, with ``/`` for ``__``.
+
+    >>> model_id("EleutherAI__pythia-70m"), model_id("allenai/olmo-1b")
+    ('EleutherAI/pythia-70m', 'allenai/OLMo-1B')
+    >>> model_id("__extra__ucinlp1__llama-2__hf_models__7B")
+    'meta-llama/Llama-2-7b-hf'
+    >>> model_id("/cache/models--meta-llama--Llama-2-70b-hf/snapshots/90052941a64de020")
+    'meta-llama/Llama-2-70b-hf'
+    >>> model_id("someone__pythia-70m")
+    'someone/pythia-70m'
+    """
+    path = name.strip().replace("__", "/")
+    lower = path.lower()
+    if size := _SIZE.search(lower):
+        return f"meta-llama/Llama-2-{size[1]}-hf"
+    if snapshot := _SNAPSHOT.search(lower):
+        lower = f"{snapshot[1]}/{snapshot[2]}"
+    return _BY_LOWER.get("/".join(lower.split("/")[-2:]), path)
+
+
+def _scores(file: ScoreFile, row: Record) -> tuple[Any, ...] | str:
     """Return the row's ``_SCORES``, or its problem; ``BadInput`` if it names another model."""
     fields = row.fields
     name = fields.get("model")
-    if name is not None and _model_id(name).lower() != file.model.lower():
+    if name is not None and model_id(name).lower() != file.model.lower():
         difference = f"its model is {name!r}, its file name says {file.model}"
         fix = "rename the file or mend the row"
         raise BadInput(f"{file.path}, row {row.number}", difference, fix)
@@ -196,9 +246,6 @@ def _scores(file: ReleasedFile, row: Record) -> tuple[Any, ...] | str:
             return f"{column} is {fields[column]!r}, expected a whole number, 1 or more"
     identity, problem = _text_id(*map(fields.__getitem__, _SENTENCES))
     return problem or (*logprobs, *n_tokens, identity)
-
-
-_model_id = lru_cache(maxsize=1 << 10)(model_id)  # a file's rows hold one name
 
 
 # Cached, since all models score the same sentences.
@@ -230,48 +277,41 @@ def _is_filled(template: str, sentence: str, gender: Gender) -> bool:
     return filled == stored
 
 
-def gather(
-    files: Iterable[ReleasedFile],
-    pairs: Sequence[Mapping[str, Any]],
-    columns: tuple[str, ...],
-    figures: Figures,
-    subject: str,
-    run_id: str,
+def _gather(
+    files: Iterable[ScoreFile], pairs: Sequence[Mapping[str, Any]], subject: str, run_id: str
 ) -> tuple[dict[str, tuple[Any, ...]], list[Row]]:
-    """Return each pair's figures in the files, by pair id, and a reject for each unused line.
+    """Return each pair's ``_SCORES`` in the files, by pair id, and a reject for each unused line.
 
     ``files`` are the parts of one benchmark and ``pairs`` its rows; ``subject`` and ``run_id`` go
-    into the rejects. Raises ``BadInput`` if a file can't be read to its end or lacks one of
-    ``columns``, and what ``figures`` raises.
+    into the rejects. Raises ``BadInput`` if a file can't be read to its end or lacks a column, and
+    what ``_scores`` raises.
     """
     by_pair: dict[str, tuple[Any, ...]] = {}
     rejects: list[Row] = []
     common = {"stage": "import", "subject": subject, "run_id": run_id}
-    known = {name for name in _OPTIONAL if any(pair[name] is not None for pair in pairs)}
+    is_judged = any(pair["is_natural"] is not None for pair in pairs)
+    columns = (*_SENTENCES, "word", *_LOGPROBS, *_N_TOKENS, *(["is_natural"] if is_judged else []))
     in_order = sorted(pairs, key=lambda pair: (pair["source_file"], pair["source_row"]))
     for file in files:
         lines: dict[_Key, list[_Line]] = {}
         unused: list[tuple[int, str, str]] = []
-        shared = known
         content = read_text(file.path)
         rows = list(records_of(content, str(file.path), columns))
         if rows and not content.endswith(("\n", "\r")):  # a cut number still reads like a number
             rows[-1] = rows[-1]._replace(problem=rows[-1].problem or _CUT)
         for row in rows:
-            values = row.problem or figures(file, row)
+            values = row.problem or _scores(file, row)
             if isinstance(values, str):
                 unused.append((row.number, values, row.fields.get("template", "")))
                 continue
-            shared = known & row.fields.keys()
-            word = (row.fields["word"] or None) if "word" in shared else None
-            natural = truth(row.fields["is_natural"]) if "is_natural" in shared else None
-            key: _Key = (row.fields["template"], word, natural)
+            is_natural = truth(row.fields["is_natural"]) if is_judged else None
+            key = row.fields["template"], row.fields["word"] or None, is_natural
             lines.setdefault(key, []).append((row.number, values))
         ids: dict[_Key, list[str]] = {}
         for pair in in_order:
             if file.split in (None, pair["split"]):
-                optional = (pair[name] if name in shared else None for name in _OPTIONAL)
-                ids.setdefault((pair["template"], *optional), []).append(pair["pair_id"])
+                key = pair["template"], pair["word"], pair["is_natural"]
+                ids.setdefault(key, []).append(pair["pair_id"])
         for wanted, group in lines.items():
             places = ids.get(wanted, ())
             used, reason = _used_lines(group, len(places))

@@ -20,9 +20,9 @@ import pyarrow.parquet as pq
 from jinja2 import Environment, StrictUndefined
 
 from plumbline.eval_workers.pairs.benchmarks import discover
-from plumbline.eval_workers.pairs.benchmarks.own.recipe import FACTS, IN_PARQUET
+from plumbline.eval_workers.pairs.harness_logs import PREFIX
 from plumbline.eval_workers.pairs.human_ratings import people_say
-from plumbline.eval_workers.pairs.released.harness_logs import PREFIX
+from plumbline.eval_workers.pairs.recipe import FACTS, IN_PARQUET
 from plumbline.warehouse import languages
 from plumbline.warehouse.errors import BadInput, UsageProblem, disk_problems
 from plumbline.warehouse.query.connection import connect, query, rows_of, sql

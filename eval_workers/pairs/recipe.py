@@ -40,7 +40,7 @@ from typing import Annotated, TypeAlias
 import pyarrow.parquet as pq
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
-from plumbline.eval_workers.pairs.benchmarks.own.file_rows import files_of
+from plumbline.eval_workers.pairs.file_rows import files_of
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.input.remote_files import open_file, reading
 from plumbline.warehouse.plugins import Registry
@@ -56,7 +56,7 @@ _Column: TypeAlias = Annotated[str, one_of(*COLUMNS)]
 
 RECIPES = Registry(
     "recipe",
-    "plumbline.eval_workers.pairs.benchmarks.own.recipes",
+    "plumbline.eval_workers.pairs.recipes",
     ".toml",
     "plumbline.recipes",
     instead="give the path of a .toml file",

@@ -8,17 +8,14 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 from plumbline.eval_workers.models.model_texts import described
 from plumbline.eval_workers.models.scoring_contract import LOG_LIKELIHOOD
-from plumbline.eval_workers.pairs.benchmarks.own.file_rows import rows_of_file, value_at
-from plumbline.eval_workers.pairs.released.released_files import grouped
-from plumbline.eval_workers.pairs.released.released_results import (
-    ImportedScores,
-    finite,
-)
+from plumbline.eval_workers.pairs.file_rows import rows_of_file, value_at
+from plumbline.eval_workers.pairs.released_scores import ImportedScores, finite
 from plumbline.eval_workers.scoring.pair_scores import check_imported, text_id
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.input.input_rows import Record, rejected
@@ -52,9 +49,15 @@ def import_samples(store: Store, directory: Path, run_id: str) -> list[ImportedS
     are of the same task and model. Raises ``UsageProblem`` if there is no such directory. Also
     raises what ``check_imported`` raises.
     """
-    groups = grouped(_logs(directory), lambda log: (log.benchmark, log.identity["model_key"]))
-    check_imported(store, [name for name, _ in groups])
-    return [_import(store, logs, directory, run_id) for _, logs in sorted(groups.items())]
+    logs = sorted(_logs(directory), key=_of_import)
+    check_imported(store, [log.benchmark for log in logs])
+    groups = groupby(logs, _of_import)
+    return [_import(store, list(group), directory, run_id) for _, group in groups]
+
+
+def _of_import(log: _Log) -> tuple[str, str]:
+    """Return the benchmark and the model, whose logs are imported together."""
+    return log.benchmark, str(log.identity["model_key"])
 
 
 def _logs(directory: Path) -> list[_Log]:
