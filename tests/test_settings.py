@@ -157,6 +157,9 @@ def test_models_of_a_config_file_replace_those_of_the_settings(
         for config, environment in ((Path("my.toml"), {}), (None, {"PLUMBLINE_CONFIG": "my.toml"})):
             (model,) = make_plan(load(config, {}, environment)[0]).models
             assert model.location == location
+    Path("list.toml").write_text(several)
+    (model,) = make_plan(load(None, {"models": "list.toml"}, {})[0]).models
+    assert model.location == "c/d", "so does a typed list"
 
 
 def noting(place: Path, settings: str, **options: object) -> tuple[Parts, list[Command]]:
