@@ -13,7 +13,7 @@ import pytest
 from plumbline.eval_workers.disclosure.word_probabilities import ProbeStep, load_words
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.sampling_contract import SamplingOptions
-from plumbline.eval_workers.models.scoring_contract import NONE, Instruction
+from plumbline.eval_workers.models.scoring_contract import NONE
 from plumbline.eval_workers.scoring.continuations import Continuations
 from plumbline.eval_workers.scoring.model_step import run_on_model
 from plumbline.warehouse.input.shards import write_jsonl_zst
@@ -29,14 +29,9 @@ def sample_set(
 
 
 def probe_set(
-    store: Store,
-    name: str,
-    model: str,
-    options: ModelOptions,
-    word_list: str,
-    instruction: Instruction = NONE,
+    store: Store, name: str, model: str, options: ModelOptions, word_list: str
 ) -> StepCounts:
-    step = ProbeStep(name, load_words(store, word_list), instruction)
+    step = ProbeStep(name, load_words(store, word_list), NONE)
     return run_on_model(store, model, options, [step], "run")[0]
 
 

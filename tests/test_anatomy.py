@@ -18,9 +18,9 @@ from tests.released_files import score_rows, write_scores
 from tests.test_reproduce import released
 
 
-def small(kinds: list[str], n: int = 60, seed: int = 1) -> LogRatioTable:
+def small(kinds: list[str]) -> LogRatioTable:
     """Pairs of words and frames, or of two occupations, with properties that go together."""
-    draw = np.random.default_rng(seed)
+    draw, n = np.random.default_rng(1), 60
     word, frame = draw.integers(0, 12, n), draw.integers(0, 9, n)
     frame[:3] = NO_CLUSTER
     if kinds == ["word", "frame"]:

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +58,7 @@ def kept(store: Store, corpus: str) -> list[list[Kept]]:
     return [kept_of(evidence, shard) for shard in evidence.shards]
 
 
-def expected_of(path: Path, source_field: str, targets: Sequence[str] = TARGETS) -> list[Kept]:
+def expected_of(path: Path, source_field: str) -> list[Kept]:
     """The same by brute force from JSON lines."""
     found: list[Kept] = []
     for row, line in enumerate(path.read_bytes().split(b"\n"), 1):
@@ -72,7 +71,7 @@ def expected_of(path: Path, source_field: str, targets: Sequence[str] = TARGETS)
         for name in source_field.split("."):
             source = source.get(name) if isinstance(source, dict) else None
         named = source if isinstance(source, str) and source else None
-        found.append((row, named, tokenize(record["text"], targets)))
+        found.append((row, named, tokenize(record["text"], TARGETS)))
     return found
 
 

@@ -59,7 +59,7 @@ def test_files_are_small() -> None:
     files = [p for top in (INPUTS, compare.OUTPUTS) for p in top.rglob("*") if p.is_file()]
     assert sum(path.stat().st_size for path in files) < 2_000_000
     texts = [path.read_text("utf-8") for path in files if path.is_relative_to(compare.OUTPUTS)]
-    assert sum(text.count("\n") for text in texts) < 2_500
+    assert sum(text.count("\n") for text in texts) < 1_200
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from plumbline.jobs.counting.co_occurrences import find
-from plumbline.jobs.evidence.collocates import PRIOR_WORDS, Contexts, collocates, contexts
-from plumbline.jobs.evidence.explanation import Sampling, explain
+from plumbline.jobs.evidence.collocates import PRIOR_WORDS, collocates, contexts
+from plumbline.jobs.evidence.concordance import Sampling
+from plumbline.jobs.evidence.explanation import explain
 from plumbline.jobs.evidence.index import Row
 from plumbline.jobs.ingest.count_corpus import count_corpus
 from plumbline.jobs.kernel.corpus_options import CorpusOptions
@@ -169,7 +170,7 @@ def test_collocates_are_those_of_brute_force() -> None:
         contexts(q, find(q, some))
         for some in made(texts, n_shards=1).documents(made(texts).shards[0], q.ids)
     ]
-    counted = Contexts(*summed([*parts]))
+    counted = summed([*parts])
     vocabulary = q.vocabulary.to_pylist()
     n_word = np.array([sum(text.count(word) for text in texts) for word in vocabulary])
     for k, word in enumerate(q.words):

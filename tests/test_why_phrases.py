@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from plumbline.jobs.evidence.explanation import Sampling, explain
+from plumbline.jobs.evidence.concordance import Sampling
+from plumbline.jobs.evidence.explanation import explain
 from plumbline.jobs.ingest.count_corpus import count_corpus
 from plumbline.jobs.kernel.corpus_options import CorpusOptions
 from plumbline.warehouse.input.shards import write_jsonl_zst

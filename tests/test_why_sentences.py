@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 from scipy import stats
 
-from plumbline.jobs.evidence.concordance import Occurrence, OccurrenceSample
-from plumbline.jobs.evidence.explanation import Sampling, explain
+from plumbline.jobs.evidence.concordance import Occurrence, OccurrenceSample, Sampling
+from plumbline.jobs.evidence.explanation import explain
 from plumbline.jobs.evidence.index import Row, read_index
 from plumbline.jobs.ingest.count_corpus import count_corpus
 from plumbline.jobs.kernel.corpus_options import CorpusOptions
@@ -32,7 +32,7 @@ def drawing(texts: Sequence[Sequence[str]]) -> Callable[[int, int], list[Occurre
     _, batches = read_index(made(texts, n_shards=2), q, lambda *batch: batch)
 
     def drawn(n: int, seed: int) -> list[Occurrence]:
-        sample = OccurrenceSample(q, n, seed)
+        sample = OccurrenceSample(q, Sampling(n, seed))
         for batch in batches:
             sample.offer(*batch)
         return sample.occurrences()

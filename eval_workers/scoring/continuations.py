@@ -155,14 +155,3 @@ def check_prompts(store: Store, probe_set: str) -> None:
     if not store.units("probe_prompt", probe_set=probe_set):
         fix = "plumbline disclosure prompts and plumbline fairpair run make them"
         raise UsageProblem(f"prompts {probe_set!r}", "are not in the warehouse", fix)
-
-
-def alike(samples: Sequence[str]) -> bool:
-    """Return True if there are several samples, and all or nearly all of them are the same.
-
-    Nearly all are the same if there is at most one distinct text per ten samples.
-
-    >>> alike(["is"] * 9 + ["was"]), alike(["is"] * 19 + ["was"]), alike(["is"])
-    (False, True, False)
-    """
-    return len(samples) > 1 and len(set(samples)) <= max(1, len(samples) // 10)

@@ -18,7 +18,7 @@ from plumbline.eval_workers.chat.session import Build
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.sampling_contract import Sample, SamplingOptions, SeededPrompt
 from plumbline.eval_workers.models.scoring_contract import Instruction, short_hash
-from plumbline.eval_workers.scoring.continuations import Continuations, alike
+from plumbline.eval_workers.scoring.continuations import Continuations
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.steps.runner import run_at_once
 from plumbline.warehouse.steps.step import StepCounts
@@ -165,7 +165,7 @@ def _sample(reply: Reply) -> Sample:
 
 
 def _check_seeds(samples: Mapping[SeededPrompt, Sample], options: SamplingOptions) -> None:
-    """Raise ``BadInput`` if, for every prompt, the samples are nearly all the same.
+    """Raise ``BadInput`` if each prompt has at most one distinct text per ten samples.
 
     Skip the check if the options leave little to chance, such as a low temperature.
     """
@@ -177,7 +177,7 @@ def _check_seeds(samples: Mapping[SeededPrompt, Sample], options: SamplingOption
         if not sample.problem:
             texts.setdefault(draw.text, []).append(sample.text)
     several = [of_prompt for of_prompt in texts.values() if len(of_prompt) > 1]
-    if several and all(map(alike, several)):
+    if several and all(len(set(s)) <= max(1, len(s) // 10) for s in several):
         n_texts, n_seeds = sum(len(set(of_prompt)) for of_prompt in several), sum(map(len, several))
         problem = (
             f"{n_texts} different texts for {n_seeds} seeds of {len(several)} prompts: the server "

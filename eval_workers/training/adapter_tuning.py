@@ -40,7 +40,7 @@ from plumbline.eval_workers.training.training_options import (
 )
 from plumbline.eval_workers.training.tuning_prompts import TuningPrompts, tuning_prompts
 from plumbline.eval_workers.training.word_losses import TuningTarget, WordReader, target
-from plumbline.warehouse.errors import BadInput, UsageProblem, disk_problems
+from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.input.input_rows import rejected
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.escape import say
@@ -54,6 +54,8 @@ TUNER_VERSION = 1
 _WHAT = "tuning"
 #: The reported start and end losses are means over this many steps, or half of a run's if fewer.
 _END_STEPS = 10
+#: Options that are columns of ``tuning``.
+_COLUMNS = ("rank", "learning_rate", "batch_prompts", "seed", "as_published")
 #: Loss -> suffix of the names of its columns.
 _UNITS = {"distance": "_nats", "dev_distance": "_nats"}
 
@@ -90,7 +92,7 @@ def tune(
         say("an interrupted tuning starts again from the beginning", err=True)
         return train_adapter(backend, targets, options, work, progress, dev)
 
-    with memory_problems(model), disk_problems(path):
+    with memory_problems(model):
         rejects = list(prompts.rejects)
         targets = _targets(prompts.rows, backend, words, rejects)
         dev = _targets(prompts.dev, backend, words, rejects)
@@ -103,6 +105,7 @@ def tune(
             "n_prompts": len(targets),
             "n_left_out": len(rejects),
             "n_dev_prompts": len(dev) or None,
+            "dev_sets": ", ".join(dev_sets) or None,
             **_facts(backend, options, prompts, words),
             **made["outcome"],
             **_ends(made["log"]),
@@ -174,17 +177,12 @@ def _facts(
         "prompts_hash": prompts.hash,
         "word_list": words.name,
         "n_steps": options.steps,
-        "dev_sets": ", ".join(prompts.dev_sets) or None,
         "clip_norm": None if options.as_published else CLIP_NORM,
         "alpha": ALPHA,
         "dropout": DROPOUT,
         "max_tokens": MAX_TOKENS,
         **{f"{loss}_weight": weight for loss, weight in options.weights.items()},
-        "rank": options.rank,
-        "learning_rate": options.learning_rate,
-        "batch_prompts": options.batch_prompts,
-        "seed": options.seed,
-        "as_published": options.as_published,
+        **{name: getattr(options, name) for name in _COLUMNS},
     }
 
 

@@ -23,7 +23,7 @@ _TAIL = re.compile(r"(?<![\s.,;:!?…])[\s.,;:!?…]*(?:\band)?[\s.,;:!?…]*$")
 class TuningPrompts:
     """Rows of ``probe_prompt`` to tune on, and rows of ``reject`` for prompts that are left out.
 
-    ``dev`` has the rows of ``dev_sets``, which decide which adapter is kept. ``n_leaks`` prompts
+    ``dev`` has the dev sets' rows, which decide which adapter is kept. ``n_leaks`` prompts
     were rejected because they are in a test or dev set; ``n_leaks_kept`` of the prompts to tune on
     are in a test set. Rejects have no stage, subject or run yet.
     """
@@ -34,7 +34,6 @@ class TuningPrompts:
     n_leaks: int
     n_leaks_kept: int
     dev: list[Row]
-    dev_sets: tuple[str, ...]
 
     @property
     def hash(self) -> str:
@@ -83,13 +82,13 @@ def tuning_prompts(
     )
     if keep_all:
         n_kept = sum(plain(row["prompt"]) in held_out for row in rows)
-        return TuningPrompts(rows, [], tests, 0, n_kept, dev, tuple(dev_sets))
+        return TuningPrompts(rows, [], tests, 0, n_kept, dev)
     neutral_dev, dev_rejects = _neutral(dev, held_out, "choose an adapter by")
     leaks = {plain(row["prompt"]): f"the dev set {row['probe_set']}" for row in neutral_dev}
     neutral, rejects = _neutral(rows, leaks | held_out, "tune on")
     rejects += dev_rejects
     n_leaks = sum(reject["reason"].startswith("is in the ") for reject in rejects)
-    return TuningPrompts(neutral, rejects, tests, n_leaks, 0, neutral_dev, tuple(dev_sets))
+    return TuningPrompts(neutral, rejects, tests, n_leaks, 0, neutral_dev)
 
 
 def _neutral(
