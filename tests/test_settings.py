@@ -171,6 +171,9 @@ def test_models_of_a_config_file_replace_those_of_the_settings(
         for config, environment in ((Path("my.toml"), {}), (None, {"PLUMBLINE_CONFIG": "my.toml"})):
             (model,) = make_plan(load(config, {}, environment)[0]).models
             assert model.location == location
+    Path("list.toml").write_text(several)
+    (model,) = make_plan(load(None, {"models": "list.toml"}, {})[0]).models
+    assert model.location == "c/d", "so does a typed list"
 
 
 def test_the_pipeline_writes_the_straight_world(tmp_path: Path) -> None:
