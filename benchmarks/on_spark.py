@@ -40,12 +40,15 @@ def run(shards: Sequence[Path], targets: str = "gendered") -> tuple[list[Way], i
     for shard in shards:
         shard.read_bytes()
 
+    def count(shard: Path) -> int:
+        return count_shard(shard, options.listed, options, lambda kind, table: None).n_kept_tokens
+
     def alone() -> tuple[float, float, int]:
         started, cpu = time.perf_counter(), time.process_time()
-        kept = sum(count_shard(shard, options.listed, options).n_kept_tokens for shard in shards)
+        kept = sum(map(count, shards))
         return time.perf_counter() - started, time.process_time() - cpu, kept
 
-    count_shard(shards[0], options.listed, options)
+    count(shards[0])
     before, cpu, kept = alone()
     ways = [
         _counted(shards, options, n_cores, spark) for spark in (False, True) for n_cores in (1, 2)

@@ -27,7 +27,7 @@ def own_bytes() -> int:
 def main(where: str, targets: Targets, options: CorpusOptions, shards: list[str]) -> None:
     """Print seconds, the peak in bytes and each shard's ledger as JSON."""
     warm_up()
-    Counter(targets, options).feed_texts(["tea nurse"])
+    Counter(targets, options, lambda kind, table: None).feed_texts(["tea nurse"])
     peak, done = [0], threading.Event()
 
     def watch() -> None:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import pyarrow as pa
 from hypothesis import strategies as st
 
 from plumbline.jobs.kernel.corpus_options import CorpusOptions
@@ -22,11 +23,24 @@ def bare(rule: Any = "pairs", window: int = 10, targets: str = "gendered") -> Co
     return CorpusOptions(rule=rule, window=window, targets=targets, evidence=False)
 
 
-def count_texts(texts: Sequence[str], targets: Targets, options: CorpusOptions) -> ShardCounts:
+class Tables(dict[str, list[pa.Table]]):
+    """What a counter hands over, by kind."""
+
+    def __call__(self, kind: str, table: pa.Table) -> None:
+        self.setdefault(kind, []).append(table)
+
+    def of(self, kind: str) -> pa.Table:
+        return pa.concat_tables(self[kind])
+
+
+def count_texts(
+    texts: Sequence[str], targets: Targets, options: CorpusOptions
+) -> tuple[ShardCounts, Tables]:
     """What the kernel counts in texts, one document each."""
-    kernel = Kernel(targets, options)
+    tables = Tables()
+    kernel = Kernel(targets, options, tables)
     kernel.feed_texts(texts)
-    return kernel.result()
+    return kernel.result(), tables
 
 
 @dataclass
@@ -80,10 +94,11 @@ def oracle(
     return counts
 
 
-def as_oracle(counts: ShardCounts) -> OracleCounts:
+def as_oracle(counts: ShardCounts, tables: Tables) -> OracleCounts:
     """The kernel's counts in the oracle's shape, checking that each key occurs once."""
-    words = {r["word"]: r["n_word"] for r in counts.words.to_pylist()}
-    pairs = {(r["word"], r["target"]): r["n_pair"] for r in counts.pairs.to_pylist()}
-    assert len(words) == counts.words.num_rows and len(pairs) == counts.pairs.num_rows
+    of_words, of_pairs = tables.of("words"), tables.of("pairs")
+    words = {r["word"]: r["n_word"] for r in of_words.to_pylist()}
+    pairs = {(r["word"], r["target"]): r["n_pair"] for r in of_pairs.to_pylist()}
+    assert len(words) == of_words.num_rows and len(pairs) == of_pairs.num_rows
     assert sum(words.values()) == counts.n_kept_tokens
     return OracleCounts(Counter(words), Counter(pairs), counts.n_pairs)

@@ -46,7 +46,7 @@ def test_equals_the_embedded_sweep_for_any_sharding(
     store: Store, tmp_path: Path, rule: str
 ) -> None:
     options = CorpusOptions(rule=rule)
-    expected = as_oracle(count_texts(TEXTS, options.listed, options))
+    expected = as_oracle(*count_texts(TEXTS, options.listed, options))
     for n in (1, 3):
         paths = shards_of(tmp_path, n)
         counted = count_corpus(store, "c", list(reversed(paths)), CorpusOptions(rule=rule))
@@ -72,7 +72,7 @@ def test_finished_shards_are_not_counted_again(store: Store, tmp_path: Path) -> 
     assert count_corpus(store, "c", paths, OPTIONS).changed
     after = {p.name: p.stat().st_mtime_ns for p in partials.iterdir()}
     assert before.items() <= after.items() and len(after) > len(before)
-    assert tables(store) == as_oracle(count_texts(TEXTS, OPTIONS.listed, OPTIONS))
+    assert tables(store) == as_oracle(*count_texts(TEXTS, OPTIONS.listed, OPTIONS))
     assert store.read("word_delta", corpus="c").num_rows == 0, "made from older counts"
 
 

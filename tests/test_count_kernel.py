@@ -20,20 +20,20 @@ from plumbline.jobs.kernel.tokens.tokenizer import Targets
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.input.shards import documents, write_jsonl_zst
 from plumbline.warehouse.wordlists import load
-from tests.oracle_counts import DOCUMENT, TARGETS, as_oracle, bare, count_texts, oracle
+from tests.oracle_counts import DOCUMENT, TARGETS, Tables, as_oracle, bare, count_texts, oracle
 
 
 @pytest.mark.parametrize("rule", RULES)
 @given(texts=st.lists(DOCUMENT, max_size=4), window=st.sampled_from([2, 3, 10, 70]))
 def test_made_documents(rule: str, texts: list[str], window: int) -> None:
-    counts = count_texts(texts, Targets(TARGETS), bare(rule, window))
-    assert as_oracle(counts) == oracle(texts, TARGETS, rule, window)
+    counts, tables = count_texts(texts, Targets(TARGETS), bare(rule, window))
+    assert as_oracle(counts, tables) == oracle(texts, TARGETS, rule, window)
     assert counts.n_documents == len(texts)
 
 
 @given(DOCUMENT, st.integers(2, 12))
 def test_total_of_pairs_has_a_closed_form(text: str, window: int) -> None:
-    counts = count_texts([text], Targets(TARGETS), bare("pairs", window))
+    counts, _ = count_texts([text], Targets(TARGETS), bare("pairs", window))
     by_distance = [max(counts.n_kept_tokens - d, 0) for d in range(1, window)]
     assert counts.n_pairs == sum(by_distance)
 
@@ -44,24 +44,25 @@ def test_real_documents(data: Path, rule: str) -> None:
     targets = load("gendered").targets
     shards = ["gutenberg/01.jsonl.zst", "nltk/00.jsonl.zst"]
     texts = [t for s in shards for t in itertools.islice(documents(data / "corpora" / s), 30)]
-    counts = count_texts(texts, Targets(targets), bare(rule, 10))
+    counts, tables = count_texts(texts, Targets(targets), bare(rule, 10))
     assert len(texts) == 60
-    assert as_oracle(counts) == oracle(texts, targets, rule, 10)
+    assert as_oracle(counts, tables) == oracle(texts, targets, rule, 10)
 
 
 def test_hand_checked_document() -> None:
     text = "She saw nurse she"
-    pairs = as_oracle(count_texts([text], Targets(("she", "he")), bare("pairs", 3))).pairs
+    pairs = as_oracle(*count_texts([text], Targets(("she", "he")), bare("pairs", 3))).pairs
     assert dict(pairs) == {("saw", "she"): 2, ("nurse", "she"): 2}
-    windows = as_oracle(count_texts([text], Targets(("she", "he")), bare("windows", 10)))
+    windows = as_oracle(*count_texts([text], Targets(("she", "he")), bare("windows", 10)))
     assert dict(windows.pairs) == {("saw", "she"): 1, ("nurse", "she"): 1, ("she", "she"): 1}
     assert windows.total == 4
 
 
 def test_counts_beyond_32_bits() -> None:
     text = "she tea he cup " * 50
-    once = as_oracle(count_texts([text], Targets(TARGETS), bare())).pairs
-    counter = Counter(Targets(TARGETS), bare())
+    once = as_oracle(*count_texts([text], Targets(TARGETS), bare())).pairs
+    tables = Tables()
+    counter = Counter(Targets(TARGETS), bare(), tables)
     counter.feed_texts([text])
     counter._count()
     pairs = counter._pairs
@@ -70,26 +71,30 @@ def test_counts_beyond_32_bits() -> None:
     pairs._dense[pairs._dense > 0] += more
     pairs._most_in_a_cell = (1 << 32) - 1
     counter.feed_texts([text])
-    both = as_oracle(counter.result()).pairs
-    assert both == {pair: 2 * n + int(more) for pair, n in once.items()}
-    counter.feed_texts([text])
-    assert as_oracle(counter.result()).pairs == once
+    counter.result()
+    handed_over = [
+        {(row["word"], row["target"]): row["n_pair"] for row in table.to_pylist()}
+        for table in tables["pairs"]
+    ]
+    assert handed_over == [{pair: n + int(more) for pair, n in once.items()}, once]
 
 
 def test_emptied_chunk_cache_changes_nothing() -> None:
     texts = [" ".join(f"she's-a{i % 9000}" for i in range(k, k + 30_000)) for k in range(2)]
-    counter = Counter(Targets(TARGETS), bare(), Limits(cache_slots=1 << 12))
+    tables = Tables()
+    counter = Counter(Targets(TARGETS), bare(), tables, Limits(cache_slots=1 << 12))
     counter.feed_texts(texts)
-    assert as_oracle(counter.result()) == oracle(texts, TARGETS, "pairs", 10)
+    assert as_oracle(counter.result(), tables) == oracle(texts, TARGETS, "pairs", 10)
 
 
-def sweep_lines(lines: list[bytes], cuts: list[int] | None = None) -> ShardCounts:
-    counter = Counter(Targets(TARGETS), bare())
+def sweep_lines(lines: list[bytes], cuts: list[int] | None = None) -> tuple[ShardCounts, Tables]:
+    tables = Tables()
+    counter = Counter(Targets(TARGETS), bare(), tables)
     for first, last in itertools.pairwise([0, *(cuts or []), len(lines)]):
         block = b"".join(line + b"\n" for line in lines[first:last])
         buf = np.frombuffer(block + bytes(SLACK), np.uint8).copy()
         counter.feed_lines(buf, len(block))
-    return counter.result()
+    return counter.result(), tables
 
 
 LINES = [
@@ -107,8 +112,8 @@ LINES = [
 
 @given(st.lists(st.integers(0, len(LINES)), max_size=4).map(sorted))
 def test_rejects_and_block_cuts(cuts: list[int]) -> None:
-    counts = sweep_lines(LINES, cuts)
-    rejects = counts.rejects.to_pylist()
+    counts, tables = sweep_lines(LINES, cuts)
+    rejects = tables.of("rejects").to_pylist()
     assert [(r["source_row"], r["reason"].split()[0]) for r in rejects] == [
         (3, "invalid"),
         (5, "`text`"),
@@ -117,7 +122,7 @@ def test_rejects_and_block_cuts(cuts: list[int]) -> None:
     assert (counts.n_documents_in, counts.n_documents) == (7, 4)
     assert rejects[0]["excerpt"] == "junk \\xff"
     good = ["She likes tea", "He drinks \x00 tea with her", "queen queen queen", "x-ray 😀 she"]
-    assert as_oracle(counts) == oracle(good, TARGETS, "pairs", 10)
+    assert as_oracle(counts, tables) == oracle(good, TARGETS, "pairs", 10)
 
 
 def test_parquet_rejects(tmp_path: Path) -> None:
@@ -126,8 +131,9 @@ def test_parquet_rejects(tmp_path: Path) -> None:
 
     bad = pa.array([b"she", b"\xff", None, b"he"], pa.binary()).view(pa.string())
     pq.write_table(pa.table({"text": bad}), tmp_path / "a.parquet")
-    counts = count_shard(tmp_path / "a.parquet", Targets(TARGETS), bare())
-    rejects = counts.rejects.to_pylist()
+    tables = Tables()
+    counts = count_shard(tmp_path / "a.parquet", Targets(TARGETS), bare(), tables)
+    rejects = tables.of("rejects").to_pylist()
     assert [(r["source_row"], r["reason"]) for r in rejects] == [
         (2, "invalid UTF-8"),
         (3, "`text` is NULL"),
@@ -141,7 +147,7 @@ def test_truncated_shard_is_an_error(tmp_path: Path, read_ahead: bool) -> None:
     write_jsonl_zst(path, [json.dumps(list(range(k, k + 500))) for k in range(500)])
     path.write_bytes(path.read_bytes()[:-7])
     with pytest.raises(BadInput, match="ended before"):
-        count_shard(path, Targets(TARGETS), bare(), read_ahead=read_ahead)
+        count_shard(path, Targets(TARGETS), bare(), Tables(), read_ahead=read_ahead)
 
 
 COMPILE = """

@@ -30,6 +30,7 @@ from tests.oracle_counts import (
     TARGETS,
     WORDS,
     OracleCounts,
+    Tables,
     as_oracle,
     bare,
     count_texts,
@@ -37,9 +38,9 @@ from tests.oracle_counts import (
 )
 
 
-def all_pairs(counts: ShardCounts) -> OracleCounts:
+def all_pairs(counts: ShardCounts, tables: Tables) -> OracleCounts:
     """Counts of all pairs in the oracle's shape, each unordered pair under its smaller word."""
-    found = as_oracle(counts)
+    found = as_oracle(counts, tables)
     pairs = Counter({(min(pair), max(pair)): n for pair, n in found.pairs.items()})
     assert len(pairs) == len(found.pairs)
     return OracleCounts(found.words, pairs, found.total)
@@ -55,8 +56,8 @@ def oracle_of_all(texts: list[str], rule: str, window: int) -> OracleCounts:
 @pytest.mark.parametrize("rule", RULES)
 @given(texts=st.lists(DOCUMENT, max_size=4), window=st.sampled_from([2, 3, 10, 70]))
 def test_all_pairs_of_made_documents(rule: str, texts: list[str], window: int) -> None:
-    counts = count_texts(texts, Targets(TARGETS), bare(rule, window, targets="all"))
-    assert all_pairs(counts) == oracle_of_all(texts, rule, window)
+    counts, tables = count_texts(texts, Targets(TARGETS), bare(rule, window, targets="all"))
+    assert all_pairs(counts, tables) == oracle_of_all(texts, rule, window)
 
 
 def handed_over(texts: list[str], options: CorpusOptions) -> tuple[OracleCounts, int]:
@@ -74,11 +75,9 @@ def handed_over(texts: list[str], options: CorpusOptions) -> tuple[OracleCounts,
                 pair = row["word"], row["target"]
                 pairs[(min(pair), max(pair)) if options.all_pairs else pair] += row["n_pair"]
 
-    counter = Kernel(Targets(TARGETS), options, Limits(1 << 20, 1 << 12), add)
+    counter = Kernel(Targets(TARGETS), options, add, Limits(1 << 20, 1 << 12))
     counter.feed_texts(texts)
-    result = counter.result()
-    assert not result.words.num_rows and not result.pairs.num_rows
-    return OracleCounts(words, pairs, result.n_pairs), calls["words"]
+    return OracleCounts(words, pairs, counter.result().n_pairs), calls["words"]
 
 
 @pytest.mark.slow
@@ -105,18 +104,19 @@ def test_pieces_of_escaped_text_join(shift: int, filler: str) -> None:
     n_she = (BATCH_BYTES + shift) // 4
     tail = f'{"a" * (shift % 4)}{filler}nurse{filler * 3} he \\" queen'
     raw = f'{{"text": "{"she " * n_she}{tail}"}}'
-    counter = Kernel(Targets(TARGETS), bare())
+    tables = Tables()
+    counter = Kernel(Targets(TARGETS), bare(), tables)
     data = raw.encode()
     counter.feed_lines(np.frombuffer(data + bytes(SLACK), np.uint8).copy(), len(data))
     expected = Counter(she=n_she) + Counter(tokenize(json.loads(f'"{tail}"'), TARGETS))
-    assert dict(as_oracle(counter.result()).words) == dict(expected)
+    assert dict(as_oracle(counter.result(), tables).words) == dict(expected)
 
 
 def test_document_longer_than_all_buffers() -> None:
     words = ["she", "tea", "nurse", "her", "x" * (MAX_CHUNK + 5), "é" * 40_000]
     text = " ".join(words[i % 4] for i in range(BATCH_BYTES)) + " " + " he ".join(words * 3)
-    counts = count_texts([text], Targets(TARGETS), bare())
-    assert as_oracle(counts) == oracle([text], TARGETS, "pairs", 10)
+    counts, tables = count_texts([text], Targets(TARGETS), bare())
+    assert as_oracle(counts, tables) == oracle([text], TARGETS, "pairs", 10)
 
 
 @pytest.mark.parametrize("read_ahead", [False, True])
@@ -143,8 +143,9 @@ def test_long_lines_go_through_a_file(tmp_path: Path, read_ahead: bool) -> None:
 def test_long_line_that_is_no_json_is_rejected(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_bytes(b'{"text": "she"}\n{"text": ' + b"x" * LONGEST_JUDGED + b"}\n{}\n")
-    counts = count_shard(path, Targets(TARGETS), bare())
-    rejects = counts.rejects.to_pylist()
+    tables = Tables()
+    counts = count_shard(path, Targets(TARGETS), bare(), tables)
+    rejects = tables.of("rejects").to_pylist()
     assert [(r["source_row"], r["reason"].split(",")[0]) for r in rejects] == [
         (2, "not strict JSON with a `text`"),
         (3, "record has no `text`"),
@@ -155,18 +156,11 @@ def test_long_line_that_is_no_json_is_rejected(tmp_path: Path) -> None:
 def test_many_rejects_are_handed_over(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_text('{"text": "tea"}\n' + "junk\n" * 70_000)
-    tables: list[pa.Table] = []
-
-    def keep(kind: str, table: pa.Table) -> None:
-        if kind == "rejects":
-            tables.append(table)
-
-    counts = count_shard(path, Targets(TARGETS), bare(), Limits(), keep)
+    tables = Tables()
+    counts = count_shard(path, Targets(TARGETS), bare(), tables)
     assert counts.n_rejected == 70_000 and counts.n_documents_in == 70_001
-    assert len(tables) > 2 and not counts.rejects.num_rows
-    assert [row for table in tables for row in table["source_row"].to_pylist()] == list(
-        range(2, 70_002)
-    )
+    assert len(tables["rejects"]) > 2
+    assert tables.of("rejects")["source_row"].to_pylist() == list(range(2, 70_002))
 
 
 @pytest.mark.slow

@@ -18,7 +18,8 @@ import pytest
 from plumbline.jobs.counting import local_engine
 from plumbline.jobs.counting.merge import PairSum
 from plumbline.jobs.counting.partials import ShardJob, ShardLedger
-from plumbline.jobs.evidence.explanation import Sampling, explain
+from plumbline.jobs.evidence.concordance import Sampling
+from plumbline.jobs.evidence.explanation import explain
 from plumbline.jobs.ingest.count_corpus import count_corpus
 from plumbline.jobs.kernel.corpus_options import CorpusOptions
 from plumbline.warehouse.errors import BadInput, Interrupted, disk_problems
@@ -149,7 +150,7 @@ def test_a_lost_helper_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         started[0]._process.kill()
         return ShardLedger(shard, "", "counted", None, 0)
 
-    monkeypatch.setattr(local_engine, "_n_helpers", lambda _: 1)
+    monkeypatch.setattr(local_engine, "n_processes", lambda _: 2)
     monkeypatch.setattr(local_engine, "_Helper", Noted)
     monkeypatch.setattr(ShardJob, "count", killing)
     names = [str(tmp_path / f"{n}.jsonl") for n in range(2)]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from plumbline.eval_workers.fairpair.significance import interval_over_prompts, t_test
 from plumbline.eval_workers.models import model_lists, model_texts
-from plumbline.jobs.evidence.occurrences import ratio
+from plumbline.jobs.evidence.concordance import ratio
 from plumbline.warehouse.finding import ALPHA, LEAST_CLUSTERS, verdict
 from plumbline.warehouse.query.connection import connect, rows_of
 from plumbline.warehouse.storage.store import Store

@@ -1,26 +1,24 @@
 """Two commands that write the same thing: one names the other, or the last one stays."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
 
 from plumbline.jobs.association.associations import associate
-from plumbline.jobs.counting.corpus_lookup import sole_writer
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.commands.pipeline import Pipeline
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.input.shards import write_jsonl_zst
+from plumbline.warehouse.storage.locks import lock
 from plumbline.warehouse.storage.store import Store
 from tests.steps import another
 
 #: A process that works on corpus `c` until its input ends.
 _HOLDER = """
 import sys
-from plumbline.jobs.counting.corpus_lookup import sole_writer
+from plumbline.warehouse.storage.locks import lock
 from plumbline.warehouse.storage.store import Store
-with sole_writer(Store.open(sys.argv[1]), "c"):
+with lock(Store.open(sys.argv[1]), "corpus c", "corpus 'c'"):
     print("in", flush=True)
     sys.stdin.read()
 """
@@ -49,7 +47,7 @@ def test_what_writes_a_corpus_is_told_of_who_does(
             (line,) = capsys.readouterr().err.strip().splitlines()
             said = f"corpus 'c': another command writes to it: process {process.pid} on "
             assert said in line, name
-        with sole_writer(store, "d"):  # another corpus is free
+        with lock(store, "corpus d", "corpus 'd'"):  # another corpus is free
             pass
     assert {*store.read("run")["status"].to_pylist()} == {"failed"}, "none of them began its work"
     with pytest.raises(UsageProblem, match="no corpus is in the warehouse"):

@@ -47,21 +47,6 @@ from plumbline.warehouse.text.progress import progress
 from plumbline.warehouse.wordlists import WordList, WordPair
 
 
-@dataclass(frozen=True)
-class Associated:
-    """How many rows were written to ``word_association``, ``word_delta`` and ``word_bound``.
-
-    ``n_weighted`` is how many of the corpus's words have a weight in the file of weights, or
-    ``None`` without a file.
-    """
-
-    n_associations: int
-    n_deltas: int
-    n_bounds: int
-    contrasts: tuple[str, ...]
-    n_weighted: int | None = None
-
-
 def usable_lists(counted: Sequence[wordlists.WordList]) -> dict[str, wordlists.WordList]:
     """Return word lists by name: ``counted``, and installed lists whose words are all in it.
 
@@ -94,13 +79,13 @@ def associate(
     corpus: str,
     targets: str = "",
     word_weights: Path | None = None,
-) -> Associated:
+) -> dict[str, int | None]:
     """Compute the PMI of every (word, target) and the delta of every contrast of a corpus.
 
     Each pair of the corpus's :func:`usable_lists` is a contrast. A list with ``has_mean`` adds two:
     the mean over its pairs, under the list's name, and their sum ``NAME-sum`` (UnStereoEval,
     App. A, Eq. 4). PMI and delta have a row only if every count they need is above 0. Deltas that
-    were imported without counts (:func:`uncounted`) are kept. ``word_bound`` has no rows for sums.
+    were imported without counts are kept. ``word_bound`` has no rows for sums.
 
     Args:
         targets: name or path of a word list to add to the corpus, whose words were counted as
@@ -108,6 +93,11 @@ def associate(
         word_weights: file of the weights v(w) of Eq. 4 (:class:`WordWeights`). Each list then adds
             a weighted sum ``NAME-sum-STEM``, where STEM is the file's name without its suffix.
             A word without a weight has no row of it.
+
+    Returns:
+        ``n_contrasts``; the number of rows in each table, ``n_associations``, ``n_deltas`` and
+        ``n_bounds``; ``n_weighted``, how many words of the corpus have a weight, or ``None``
+        without a file.
 
     Raises:
         UsageProblem: the corpus is unknown or was imported without counts, or the list can't
@@ -139,7 +129,7 @@ def associate(
             if x.has_mean and f"{x.name}{end}" not in by_name
         }
         all_contrasts = {name: (pairs, None) for name, pairs in by_name.items()} | sums
-        kept = uncounted(store, corpus)
+        kept = store.read("word_delta", ds.field("n_pair_f").is_null(), corpus=corpus)
 
         def deltas_of(name: str) -> pa.Table:
             rows = delta_rows(counts, name, *all_contrasts[name])
@@ -147,35 +137,29 @@ def associate(
             return pa.concat_tables([rows, of_name.cast(rows.schema)])
 
         bounds = (bound_rows(counts, name, pairs) for name, pairs in by_name.items())
-        tables: dict[str, tuple[Iterable[pa.Table], int, str]] = {
-            "word_association": (association_rows(counts, words), len(words), "targets"),
-            "word_delta": (map(deltas_of, all_contrasts), len(all_contrasts), "contrasts"),
-            "word_bound": (bounds, len(by_name), "contrasts"),
+        parts: dict[str, tuple[Iterable[pa.Table], int, str]] = {
+            "association": (association_rows(counts, words), len(words), "targets"),
+            "delta": (map(deltas_of, all_contrasts), len(all_contrasts), "contrasts"),
+            "bound": (bounds, len(by_name), "contrasts"),
         }
         where = {"corpus": corpus}
         with store.transaction(run_id, "corpus associate"):
             if targets:
                 listed = [entry for x in counted for entry in x.rows(corpus)]
                 store.replace("word_list", listed, where, run_id)
-            n_associations, n_deltas, n_bounds = (
-                _write(store, run_id, corpus, name, *x) for name, x in tables.items()
-            )
+            n_rows = {
+                f"n_{name}s": _write(store, run_id, corpus, name, *x) for name, x in parts.items()
+            }
     n_weighted = int(np.isfinite(weights.of(counts.words)).sum()) if weights else None
-    n_rows = n_associations, n_deltas, n_bounds
-    return Associated(*n_rows, tuple(all_contrasts), n_weighted)
-
-
-def uncounted(store: Store, corpus: str) -> pa.Table:
-    """Return the corpus's rows of ``word_delta`` that were imported without counts."""
-    return store.read("word_delta", ds.field("n_pair_f").is_null(), corpus=corpus)
+    return {"n_contrasts": len(all_contrasts), **n_rows, "n_weighted": n_weighted}
 
 
 def _write(
-    store: Store, run_id: str, corpus: str, table: str, parts: Iterable[pa.Table], n: int, unit: str
+    store: Store, run_id: str, corpus: str, name: str, parts: Iterable[pa.Table], n: int, unit: str
 ) -> int:
-    """Write each part to the corpus's partition of a table. Return the number of rows."""
-    staged, n_rows = store.stage(table, {"corpus": corpus}, run_id), 0
-    with progress(f"{table.removeprefix('word_')}s of {corpus}", unit) as update:
+    """Write each part to the corpus's partition of ``word_<name>``. Return the number of rows."""
+    staged, n_rows = store.stage(f"word_{name}", {"corpus": corpus}, run_id), 0
+    with progress(f"{name}s of {corpus}", unit) as update:
         update(0, n)
         for k, rows in enumerate(parts):
             rows = rows.append_column("corpus", pa.array([corpus] * rows.num_rows, pa.string()))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -151,30 +150,20 @@ _Result = TypeVar("_Result")
 _CorpusFunction = Callable[Concatenate[Store, str, _Params], _Result]
 
 
-def sole_writer(store: Store, corpus: str) -> AbstractContextManager[None]:
-    """Hold the corpus's lock for the block.
-
-    Raises ``UsageProblem``, naming the process, if another process holds the lock, and ``BadInput``
-    if the disk can't be written.
-
-    >>> import tempfile
-    >>> store = Store.open(tempfile.mkdtemp() + "/w")
-    >>> with sole_writer(store, "novels"), sole_writer(store, "poems"):
-    ...     pass
-    """
-    return lock(store, f"corpus {corpus}", f"corpus {corpus!r}")
-
-
 def writes_corpus(
     function: _CorpusFunction[_Params, _Result],
 ) -> _CorpusFunction[_Params, _Result]:
-    """Decorate a function of a store and a corpus so that it runs with the corpus's lock."""
+    """Decorate a function of a store and a corpus so that it runs with the corpus's lock.
+
+    It then raises ``UsageProblem``, naming the process, if another process holds the lock, and
+    ``BadInput`` if the disk can't be written.
+    """
 
     @wraps(function)
     def locked(
         store: Store, corpus: str, /, *args: _Params.args, **kwargs: _Params.kwargs
     ) -> _Result:
-        with sole_writer(store, corpus):
+        with lock(store, f"corpus {corpus}", f"corpus {corpus!r}"):
             return function(store, corpus, *args, **kwargs)
 
     return locked

@@ -23,6 +23,7 @@ import pyarrow.parquet as pq
 
 from plumbline.jobs.counting.merge import BATCH_ROWS, WORDS, Output, PairSum
 from plumbline.jobs.counting.partials import ShardJob, ShardLedger
+from plumbline.jobs.kernel.corpus_options import CorpusOptions
 from plumbline.warehouse.cores import n_cores
 from plumbline.warehouse.errors import BadInput, Interrupted
 from plumbline.warehouse.input.remote_files import located
@@ -73,8 +74,8 @@ class LocalEngine:
                 left.clear()
                 raise
 
-        job = replace(job, read_ahead=n_processes(shards) < n_cores())
-        n_helpers = _n_helpers(shards)
+        n_helpers = n_processes(shards) - 1
+        job = replace(job, read_ahead=n_helpers + 1 < n_cores())
         with ExitStack() as stack:
             helpers = [_Helper(job) for _ in range(n_helpers)]
             for helper in helpers:
@@ -117,25 +118,20 @@ class LocalEngine:
                     raise BadInput(problem, "", fix) from e
 
     def merge_pairs(
-        self,
-        partials: Sequence[Path],
-        words: Staged,
-        output: Output,
-        *,
-        all_pairs: bool,
-        pruned: bool,
+        self, partials: Sequence[Path], words: Staged, output: Output, options: CorpusOptions
     ) -> int:
         """Write the co-occurrences of each word and target; returns how many pairs.
 
-        With ``all_pairs`` each word of a pair is a target of the other. ``words`` is the corpus's
-        staged ``word_count``. If ``pruned``, it lacks rare words, and their pairs are left out.
+        If all pairs are counted, each word of a pair is a target of the other. ``words`` is the
+        corpus's staged ``word_count``. Pairs of the rare words that it lacks are left out.
         """
         column = pa.chunked_array(
             [x for file in words.parts() for x in pq.read_table(file)["word"].chunks], pa.string()
         )
         ranks = column.cast(pa.large_string()).combine_chunks()
         with tempfile.TemporaryDirectory(dir=self._work) as directory:
-            pairs = PairSum(partials, ranks, all_pairs, Path(directory), self._memory_bytes // 2)
+            n_bytes = self._memory_bytes // 2
+            pairs = PairSum(partials, ranks, options.all_pairs, Path(directory), n_bytes)
             what = f"merge pairs of {output.constants['corpus']}"
             with progress(what), closing(pairs.sums(BATCH_ROWS, what)) as rows:
                 return output.write_part("part-00000", rows)
@@ -143,16 +139,12 @@ class LocalEngine:
 
 def n_processes(shards: Sequence[str]) -> int:
     """Return the number of processes that count these shards, including this one."""
-    return 1 + max(_n_helpers(shards), 0)
-
-
-def _n_helpers(shards: Sequence[str]) -> int:
     n_bytes = 0
     for shard in shards:
         with suppress(OSError):
             remote = isinstance(located(shard), Address)  # don't ask a server for the shard's size
             n_bytes += BYTES_PER_HELPER if remote else max(os.stat(shard).st_size, _LEAST_BYTES)
-    return min(n_cores() - 1, len(shards) - 1, n_bytes // BYTES_PER_HELPER)
+    return max(1, min(n_cores(), len(shards), 1 + n_bytes // BYTES_PER_HELPER))
 
 
 class _Helper:

@@ -186,7 +186,7 @@ class ShardJob:
         """Write the shard's files. Return its totals."""
         limits = limits_within(self.options.memory_bytes, self.options.all_pairs)
         counts = count_shard(
-            path, self.targets, self.options, limits, writer.write, self.read_ahead
+            path, self.targets, self.options, writer.write, limits, self.read_ahead
         )
         if isinstance(path, Address) and fingerprint(path) != digest:
             fix = "run the same command again to count it as it is now"

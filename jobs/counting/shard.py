@@ -36,14 +36,14 @@ def count_shard(
     path: Path,
     targets: Targets,
     options: CorpusOptions,
+    spill: Spill,
     limits: Limits | None = None,
-    spill: Spill | None = None,
     read_ahead: bool = False,
 ) -> ShardCounts:
-    """Count one shard to its end.
+    """Count one shard to its end. Return the totals; ``spill`` receives the counts.
 
     Args:
-        targets, options, limits, spill: see :class:`plumbline.jobs.kernel.counter.Counter`.
+        targets, options, spill, limits: see :class:`plumbline.jobs.kernel.counter.Counter`.
         read_ahead: decompress JSON lines in another thread, which needs a core.
 
     Raises:
@@ -54,14 +54,15 @@ def count_shard(
     >>> from plumbline.warehouse.input.shards import write_jsonl_zst
     >>> path = Path(tempfile.mkdtemp()) / "a.jsonl.zst"
     >>> write_jsonl_zst(path, ["She drinks tea.", "He likes tea."])
-    >>> counts = count_shard(path, Targets(("she", "he")), CorpusOptions(evidence=False))
-    >>> counts.words.to_pylist()[2:4]
+    >>> tables, options = {}, CorpusOptions(evidence=False)
+    >>> counts = count_shard(path, Targets(("she", "he")), options, tables.__setitem__)
+    >>> tables["words"].to_pylist()[2:4]
     [{'word': 'drinks', 'n_word': 1}, {'word': 'tea', 'n_word': 2}]
     >>> counts.n_documents, counts.n_kept_tokens, counts.n_pairs
     (2, 6, 6)
     """
     key = targets, options, limits
-    counter = _spare.pop(key, None) or Counter(*key)
+    counter = _spare.pop(key, None) or Counter(targets, options, spill, limits)
     _spare.clear()
     counter.spill = spill
     if is_parquet(path):

@@ -3,35 +3,23 @@
 from __future__ import annotations
 
 from statistics import NormalDist
-from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from plumbline.jobs.association.measures import adjusted
 from plumbline.jobs.counting.co_occurrences import Occurrences, Query
-from plumbline.jobs.kernel.pair_runs import Ints
+from plumbline.jobs.kernel.pair_runs import Ints, Run, between
 
 #: Weight of the prior: this many pseudo-counts per side, distributed like the corpus's words.
 PRIOR_WORDS = 1000.0
 
 
-class Contexts(NamedTuple):
-    """Counts of words in the windows around the words of a query.
-
-    Attributes:
-        cell: int64[cells], (word * 2 + side) * vocabulary size + other word, distinct and sorted.
-        n: int64[cells], count of each cell.
-    """
-
-    cell: Ints
-    n: Ints
-
-
-def contexts(query: Query, found: Occurrences) -> Contexts:
+def contexts(query: Query, found: Occurrences) -> Run:
     """For each side, count the neighbours of the occurrences near a target of that side.
 
-    An occurrence near both sides counts for both.
+    An occurrence near both sides counts for both. The keys of the counts are
+    (word * 2 + side) * vocabulary size + neighbour.
     """
     size = len(query.vocabulary)
     cells = [np.empty(0, np.int64)]
@@ -39,7 +27,7 @@ def contexts(query: Query, found: Occurrences) -> Contexts:
         is_of_side = np.isin(query.targets, names)[found.target]
         occurrence, other = _neighbours(query, found, np.unique(found.occurrence[is_of_side]))
         cells.append((found.word[occurrence] * 2 + side) * size + other)
-    return Contexts(*np.unique(np.concatenate(cells), return_counts=True))
+    return np.unique(np.concatenate(cells), return_counts=True)
 
 
 def _neighbours(query: Query, found: Occurrences, occurrence: Ints) -> tuple[Ints, Ints]:
@@ -62,7 +50,7 @@ def _neighbours(query: Query, found: Occurrences, occurrence: Ints) -> tuple[Int
     return occurrences, others
 
 
-def collocates(query: Query, counted: Contexts, word: int, n_word: Ints) -> pa.Table:
+def collocates(query: Query, counted: Run, word: int, n_word: Ints) -> pa.Table:
     """Return the words around a word, each with the log of its odds near side 1 to near side 2.
 
     log_odds_nats(v) = ln((f_v + p_v) / (F + P - f_v - p_v)) - ln((m_v + p_v) / (M + P - m_v - p_v))
@@ -71,6 +59,11 @@ def collocates(query: Query, counted: Contexts, word: int, n_word: Ints) -> pa.T
     variance is about 1 / (f_v + p_v) + 1 / (m_v + p_v) (Monroe, Colaresi and Quinn 2008,
     with an informative Dirichlet prior).
 
+    Args:
+        counted: the counts of :func:`contexts`.
+        word: index of the word.
+        n_word: occurrences of each word of the vocabulary.
+
     Returns:
         collocate, n_f, n_m, log_odds_nats, its standard error and 95% interval, q (p adjusted as by
         Benjamini and Hochberg); rows with the largest |z| come first.
@@ -78,14 +71,10 @@ def collocates(query: Query, counted: Contexts, word: int, n_word: Ints) -> pa.T
     from scipy.special import erfc
 
     size = len(query.vocabulary)
-    sides = []
-    for side in range(2):
-        start = (word * 2 + side) * size
-        a, b = np.searchsorted(counted.cell, [start, start + size])
-        n = np.zeros(size, np.int64)
-        n[counted.cell[a:b] - start] = counted.n[a:b]
-        sides.append(n)
-    f, m = sides
+    f, m = np.zeros((2, size), np.int64)
+    for start, n in ((word * 2 * size, f), ((word * 2 + 1) * size, m)):
+        cells, counts = between(counted, start, start + size)
+        n[cells - start] = counts
     seen = np.flatnonzero(f + m)
     prior = PRIOR_WORDS * n_word[seen] / n_word.sum()
     odds = [np.log((n[seen] + prior) / (n.sum() + PRIOR_WORDS - n[seen] - prior)) for n in (f, m)]

@@ -14,11 +14,11 @@ from plumbline.jobs.association.associations import contrasts_of, sides_of, targ
 from plumbline.jobs.counting.co_occurrences import Occurrences, Query
 from plumbline.jobs.counting.corpus_lookup import corpus_contrast, corpus_lists, writes_corpus
 from plumbline.jobs.counting.kept_documents import Evidence, evidence_of
-from plumbline.jobs.evidence.collocates import Contexts, collocates, contexts
-from plumbline.jobs.evidence.concordance import OccurrenceSample, snippet_rows
+from plumbline.jobs.evidence.collocates import collocates, contexts
+from plumbline.jobs.evidence.concordance import OccurrenceSample, Sampling, snippet_rows
 from plumbline.jobs.evidence.index import Hashes, Index, Row, of_phrase, parsed, read_index
 from plumbline.jobs.evidence.lean import OF_PART, lean_tables, leans, word_rows
-from plumbline.jobs.kernel.pair_runs import Ints, summed
+from plumbline.jobs.kernel.pair_runs import Ints, Run, summed
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.run_records import recorded
@@ -33,14 +33,6 @@ N_COLLOCATES = 20
 #: Most cells (source, word) and rows (document, word, target) that one pass keeps in memory.
 MOST_CELLS, MOST_ROWS = 4_000_000, 50_000_000
 _CANDIDATES = "SELECT word FROM lean_candidate WHERE corpus = $corpus AND contrast = $contrast"
-
-
-@dataclass(frozen=True)
-class Sampling:
-    """How to sample occurrences: ``n`` per word and side, drawn with ``seed``."""
-
-    n: int = 5
-    seed: int = 0
 
 
 _DEFAULT = Sampling()
@@ -224,17 +216,17 @@ def _passes(inquiry: _Inquiry, words: list[str]) -> Iterator[tuple[str, ...]]:
 def _rows_by_table(inquiry: _Inquiry, query: Query, tables: Sequence[str]) -> dict[str, list[Row]]:
     """Return the rows of some tables about a query's words, from one pass, without their key."""
     evidence, sampling = inquiry.evidence, inquiry.sampling
-    sample = OccurrenceSample(query, sampling.n, sampling.seed)
+    sample = OccurrenceSample(query, sampling)
     has_context = "word_collocate" in tables
 
-    def collect(shard: int, found: Occurrences, hashes: Hashes) -> Contexts | None:
+    def collect(shard: int, found: Occurrences, hashes: Hashes) -> Run | None:
         sample.offer(shard, found, hashes)
         return contexts(query, found) if has_context else None
 
     index, collected = read_index(evidence, query, collect)
     rows = lean_tables(index, inquiry.pairs, inquiry.evidence.clusters)
     if has_context:
-        around = Contexts(*summed([*filter(None, collected)]))
+        around = summed([*filter(None, collected)])
         rows["word_copies"] = _copies(inquiry, index)
         rows["word_collocate"] = [*_collocates(inquiry, index, around)]
     if "word_snippet" in tables:
@@ -254,7 +246,7 @@ def _copies(inquiry: _Inquiry, index: Index) -> list[Row]:
     return word_rows(index.query, words, {"counted": names, **values})
 
 
-def _collocates(inquiry: _Inquiry, index: Index, around: Contexts) -> Iterator[Row]:
+def _collocates(inquiry: _Inquiry, index: Index, around: Run) -> Iterator[Row]:
     """Yield the rows of ``word_collocate``: each side's strongest collocates of a word."""
     query, n_word = index.query, inquiry.n_word
     if query.phrase:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from plumbline.jobs.counting.corpus_lookup import sole_writer
+from plumbline.jobs.counting.corpus_lookup import writes_corpus
 from plumbline.jobs.counting.local_engine import LocalEngine
 from plumbline.jobs.counting.merge import Output
 from plumbline.jobs.counting.partials import (
@@ -69,6 +69,7 @@ class Counted:
     changed: bool
 
 
+@writes_corpus
 def count_corpus(
     store: Store,
     corpus: str,
@@ -92,19 +93,18 @@ def count_corpus(
     """
     targets = options.listed
     config = asdict(options) | {"corpus": corpus, "shards": list(map(str, shards))}
-    with sole_writer(store, corpus):
-        refuse_other_settings(store, corpus, options)
-        with recorded(store, "corpus count", config) as run:
-            where = partials_directory(store, targets, options)
-            with progress(f"count {corpus}", "shards") as update:
-                # Compile the kernel once, before other processes need it.
-                warm_up()
-                engine = engine_of(store, options.memory_bytes, master)
-                attempts = str(staging(store.place).resolve())
-                job = ShardJob(str(where.resolve()), targets, options, staging=attempts)
-                ledgers = _count_shards(engine, shards, job, update)
-            counted = _Merge(engine, store, corpus, options, where, ledgers, run).write()
-            check_failed(counted.ledgers)
+    refuse_other_settings(store, corpus, options)
+    with recorded(store, "corpus count", config) as run:
+        where = partials_directory(store, targets, options)
+        with progress(f"count {corpus}", "shards") as update:
+            # Compile the kernel once, before other processes need it.
+            warm_up()
+            engine = engine_of(store, options.memory_bytes, master)
+            attempts = str(staging(store.place).resolve())
+            job = ShardJob(str(where.resolve()), targets, options, staging=attempts)
+            ledgers = _count_shards(engine, shards, job, update)
+        counted = _Merge(engine, store, corpus, options, where, ledgers, run).write()
+        check_failed(counted.ledgers)
     return counted
 
 
@@ -159,10 +159,8 @@ class _Merge:
         n_kept, n_tokens = sum(map(len, kept)), sum(pc.sum(x).as_py() or 0 for x in kept)
         pairs = store.stage("pair_count", key, self.run_id)
         rule: dict[str, str | int] = {"rule": options.rule, "window_tokens": options.window}
-        output, is_pruned = Output(pairs, {**key, **rule}), n_words > n_kept
         if partials := self._partials("pairs"):
-            all_pairs = options.all_pairs
-            self.engine.merge_pairs(partials, words, output, all_pairs=all_pairs, pruned=is_pruned)
+            self.engine.merge_pairs(partials, words, Output(pairs, {**key, **rule}), options)
         rejects, listed = self._rejects(), options.word_list.rows(self.corpus)
         row = self._corpus_row(n_words, n_kept, n_tokens)
         with store.transaction(self.run_id, "corpus count"):

@@ -23,8 +23,9 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from plumbline.jobs.association.associations import associate, uncounted
+from plumbline.jobs.association.associations import associate
 from plumbline.jobs.counting.corpus_lookup import writes_corpus
 from plumbline.jobs.kernel.line_verdict import excerpt
 from plumbline.warehouse.errors import BadInput, UsageProblem
@@ -348,7 +349,7 @@ def _write(
         new |= {"pair_count": pairs, "word_list": listed.rows(corpus)}
     new["word_count"] = [{**partition, "word": w, "n_word": n} for w, n in n_word.items()]
     released = {**partition, "contrast": CONTRAST, "n_defined": 1}
-    new["word_delta"] = [
+    deltas = [
         {**released, "word": w, "n_word": n_word[w], "delta_nats": r.values["delta_nats"]}
         for w, r in known.items()
         if w not in counted
@@ -364,15 +365,12 @@ def _write(
         }
         for file, r in rejects
     ]
-    # The deltas of counted words are computed later. If nothing has changed, don't delete them.
-    is_new = any(
-        not cast(TABLES[name], rows).equals(
-            uncounted(store, corpus) if name == "word_delta" else store.read(name, **partition)
-        )
-        for name, rows in new.items()
-    )
+    # `associate` computes the deltas of counted words again. Until then, earlier ones stay.
+    is_counted = pc.field("word").isin(pa.array(counted, pa.string()))
+    earlier = store.read("word_delta", pc.field("n_pair_f").is_valid() & is_counted, **partition)
+    new["word_delta"] = pa.concat_tables([cast(TABLES["word_delta"], deltas), earlier])
     with store.transaction(run_id, "corpus import"):
-        for name, rows in new.items() if is_new else ():
+        for name, rows in new.items():
             store.replace(name, rows, partition, run_id)
         store.replace("reject", rejected, {"stage": "import", "subject": corpus}, run_id)
         store.publish("corpus", [row], unit="corpus", run_id=run_id)

@@ -103,12 +103,6 @@ class EntryPoint(Generic[_Params, _Result]):
         return result
 
 
-def is_cached(function: EntryPoint[..., object]) -> bool:
-    """Return whether the function was compiled for the current sources, on any processor."""
-    code = function.dispatcher.py_func.__code__
-    return any(kernel_directory().glob(f"*.{code.co_name}-{code.co_firstlineno}.*.nbi"))
-
-
 class KernelLocator:
     """Numba's cache locator for functions of the kernel, in a checkout or a zip file."""
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from plumbline.jobs.kernel.cache import EntryPoint, compiled
 from plumbline.jobs.kernel.memory import (
+    Limits,
     address,
     get32,
     get64,
@@ -36,8 +37,8 @@ DENSE_WORDS = 1 << 14
 #: Number of 32-bit cells in a target's array. The first cell after the words' cells takes all other
 #: words and is never read. The odd number of cache lines spreads a word's cells over cache sets.
 _CELLS = DENSE_WORDS + 16
-#: A cell holds counts below this.
-_CELL_LIMIT = 1 << 32
+#: With a count this high, a cell may lack room for the next batch, which adds far less than 2^31.
+_CELL_LIMIT = 1 << 31
 #: Minimum capacity for rows (pairs as numbers) not counted yet.
 _ROWS = 1 << 12
 #: The slot of a row is prefetched this many rows before the row is counted.
@@ -271,8 +272,6 @@ class TargetPairs:
         self._targets = targets
         self._count = count_pairs if rule == "pairs" else count_windows
         self._dense = np.zeros((len(targets), _CELLS), np.uint32)
-        #: Counts moved out of the cells before the cells overflow.
-        self._large: NDArray[np.int64] | None = None
         self._most_in_a_cell = 0
         n_rows = _ROWS + (2 * window if rule == "pairs" else window * window)
         self._rows = np.empty(n_rows + _AHEAD, np.int64)
@@ -288,17 +287,17 @@ class TargetPairs:
     @property
     def n_bytes(self) -> int:
         """Bytes of all arrays."""
-        n_large = 0 if self._large is None else self._large.nbytes
-        return self._dense.nbytes + n_large + self._table.nbytes + self._rows.nbytes
+        return self._dense.nbytes + self._table.nbytes + self._rows.nbytes
 
     @property
     def has_room(self) -> bool:
-        """Whether the table has room for all rows that :meth:`count` may set aside."""
-        return bool(self.state.n + self.state.rows_capacity <= len(self._table) // 2)
+        """Whether the cells and the table have room for all that :meth:`count` may add."""
+        table_has_room = self.state.n + self.state.rows_capacity <= len(self._table) // 2
+        return bool(table_has_room and self._most_in_a_cell < _CELL_LIMIT)
 
     def growth(self, need: int) -> int:
-        """Return how many bytes :meth:`grow` takes."""
-        return 2 * self._table.nbytes
+        """Return how many bytes :meth:`grow` takes; above any limit if the cells have no room."""
+        return 2 * self._table.nbytes if self._most_in_a_cell < _CELL_LIMIT else Limits.n_bytes
 
     def grow(self, need: int) -> None:
         """Make room for more pairs."""
@@ -310,10 +309,7 @@ class TargetPairs:
     def count(self, words: WordState, ids: IdState) -> bool:
         """Count ids. Return False if it must be called again, with room for more pairs."""
         # Each id makes fewer than `window` pairs with earlier ids, and ends at most one window.
-        most = self.state.window * int(ids.n)
-        if self._most_in_a_cell + most >= _CELL_LIMIT:
-            self._empty_cells()
-        self._most_in_a_cell += most
+        self._most_in_a_cell += self.state.window * int(ids.n)
         is_done = self._count(self.state, words, ids)
         _add_rows(self.state)
         return bool(is_done)
@@ -326,14 +322,12 @@ class TargetPairs:
         self._table[:] = 0
         self.state.n = 0
         n_words = min(len(vocabulary), DENSE_WORDS)  # a small shard has fewer
-        if self._large is not None:
-            self._empty_cells()
-        counts = (self._dense if self._large is None else self._large)[:, :n_words]
+        counts = self._dense[:, :n_words]
         cells = np.flatnonzero(counts != 0)  # the comparison makes it three times faster
         target, word = cells // n_words, cells % n_words
         n_pair = counts[target, word]
         counts[:] = 0
-        self._large, self._most_in_a_cell = None, 0
+        self._most_in_a_cell = 0
         yield pair_table(
             np.concatenate([word, late_word]),
             vocabulary,
@@ -341,13 +335,6 @@ class TargetPairs:
             pa.array(self._targets),
             np.concatenate([n_pair, used[:, 1]]),
         )
-
-    def _empty_cells(self) -> None:
-        if self._large is None:
-            self._large = np.zeros((len(self._targets), DENSE_WORDS), np.int64)
-        self._large += self._dense[:, :DENSE_WORDS]
-        self._dense[:] = 0
-        self._most_in_a_cell = 0
 
     def _publish(self) -> None:
         self.state.table, self.state.mask = address(self._table), len(self._table) - 1

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,14 +10,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from plumbline.jobs.kernel.cache import is_cached
 from plumbline.jobs.kernel.cooccurrences import RULES, TargetPairs
 from plumbline.jobs.kernel.document_stream import DocumentLog, TokenStream
 from plumbline.jobs.kernel.json_parser import DOUBT, FULL, ReaderState, read_lines
 from plumbline.jobs.kernel.line_verdict import LONGEST_JUDGED, LineVerdict, excerpt, judge
 from plumbline.jobs.kernel.memory import SLACK, Limits, address, new_record
-from plumbline.jobs.kernel.pair_runs import AllPairs, PairRuns
-from plumbline.jobs.kernel.tokens.chunks import END, move, scan
+from plumbline.jobs.kernel.pair_runs import AllPairs
+from plumbline.jobs.kernel.tokens.chunks import END, move
 from plumbline.jobs.kernel.tokens.tokenizer import Targets, Tokenizer, tokenize
 from plumbline.jobs.kernel.tokens.words import IdState, Words, WordState
 
@@ -29,7 +25,7 @@ if TYPE_CHECKING:
 
 #: Bytes of text tokenized and then counted together; few enough to fit in the processor's cache.
 BATCH_BYTES = 1 << 18
-#: Most rejected documents held in memory if there is a spill.
+#: Most rejected documents held in memory.
 _MAX_REJECTS = 1 << 15
 
 
@@ -39,21 +35,14 @@ _REJECT = pa.schema([("source_row", pa.int64()), ("reason", pa.string()), ("exce
 
 @dataclass(frozen=True)
 class ShardCounts:
-    """Counts of one shard. ``n_documents_in`` is always ``n_documents`` + ``n_rejected``.
+    """Totals of one shard. ``n_documents_in`` is always ``n_documents`` + ``n_rejected``.
 
     Attributes:
-        words: Arrow table of word and n_word: every kept word once, in order of first occurrence.
-        pairs: Arrow table of word, target and n_pair: every pair that co-occurs, once.
-        rejects: documents that were not counted. With a spill, all three tables are empty, since
-            the spill received their rows.
         n_tokens: word tokens before the stop filter.
-        n_kept_tokens: sum of n_word.
+        n_kept_tokens: word tokens after it.
         n_pairs: all co-occurrences under the rule, not only those with targets.
     """
 
-    words: pa.Table
-    pairs: pa.Table
-    rejects: pa.Table
     n_documents: int
     n_rejected: int
     n_tokens: int
@@ -66,8 +55,9 @@ class ShardCounts:
         return self.n_documents + self.n_rejected
 
 
-#: Called with a kind (``tokens``, ``words``, ``pairs`` or ``rejects``) and a table of that kind.
-#: Tokens are ids: values of word_id in the next table of words.
+#: Called with a kind and a table of that kind: ``words`` (word, n_word; word_id if documents are
+#: kept), ``pairs`` (word, target, n_pair), ``rejects`` or ``tokens`` (documents as ids: values of
+#: word_id in the next table of words).
 Spill = Callable[[str, pa.Table], None]
 
 
@@ -78,16 +68,17 @@ class Counter:
         targets: words whose pairs are counted. If all pairs are counted, targets only keep stop
             words from being dropped.
         options: how pairs are counted. With ``evidence``, the spill also gets the documents.
-        limits: bounds of the counter's memory.
         spill: receives the counts so far whenever they would outgrow the limits, and at the end.
-            A word or pair may be in several tables; its count is the sum. Without a spill, memory
-            has no limit.
+            A word or pair may be in several tables; its count is the sum.
+        limits: bounds of the counter's memory.
 
     >>> from plumbline.jobs.kernel.corpus_options import CorpusOptions
-    >>> counter = Counter(Targets(("she", "he")), CorpusOptions(evidence=False))
+    >>> tables = {}
+    >>> options = CorpusOptions(evidence=False)
+    >>> counter = Counter(Targets(("she", "he")), options, tables.__setitem__)
     >>> counter.feed_texts(["She drinks tea.", "He likes tea."])
     >>> counts = counter.result()
-    >>> counts.words.to_pylist()[2:4]
+    >>> tables["words"].to_pylist()[2:4]
     [{'word': 'drinks', 'n_word': 1}, {'word': 'tea', 'n_word': 2}]
     >>> counts.n_documents, counts.n_kept_tokens, counts.n_pairs
     (2, 6, 6)
@@ -97,8 +88,8 @@ class Counter:
         self,
         targets: Targets,
         options: CorpusOptions,
+        spill: Spill,
         limits: Limits | None = None,
-        spill: Spill | None = None,
     ) -> None:
         self._limits = limits or Limits()
         self.spill = spill
@@ -168,35 +159,25 @@ class Counter:
         self._n_rows += len(array)
         self._append(b"".join(text + END for text in good))
 
-    def drain(self) -> Iterator[tuple[str, pa.Table]]:
-        """Yield the counts so far as tables, each with its kind, and forget them.
-
-        Kinds are those of :data:`Spill`. The totals of :meth:`result` still include these counts.
-        """
-        yield from self._streamed()
+    def _drain(self) -> None:
+        """Hand over the counts so far, and forget them. Totals still include these counts."""
+        self._hand_over_stream()
         vocabulary = self._words.vocabulary()
-        yield "words", self._words.table(vocabulary, with_ids=self._stream is not None)
+        self.spill("words", self._words.table(vocabulary, with_ids=self._stream is not None))
         for table in self._pairs.take_tables(vocabulary):
-            yield "pairs", table
-        yield "rejects", self._take_rejects()
+            self.spill("pairs", table)
+        self._hand_over_rejects()
         self._tokenizer.clear()
         if self._stream:
             self._stream.rename(self._tokenizer.pending(self._n_uncounted))
         self._n_drained = self._n_tallied
 
     def result(self) -> ShardCounts:
-        """Return the totals and, without a spill, the tables. Reset the counter for reuse."""
+        """Hand over the remaining counts. Return the totals, and reset the counter for reuse."""
         self._count()
-        tables: dict[str, list[pa.Table]] = {"words": [], "pairs": [], "rejects": []}
-        for kind, table in self.drain():
-            if self.spill:
-                self.spill(kind, table)
-                table = table.slice(0, 0)
-            if kind in tables:
-                tables[kind].append(table)
+        self._drain()
         pairs = self._pairs.state
         counts = ShardCounts(
-            **{kind: pa.concat_tables(parts) for kind, parts in tables.items()},
             n_rejected=self._n_rejected,
             n_documents=int(pairs.n_documents),
             n_tokens=int(self._ids.n_tokens),
@@ -230,9 +211,8 @@ class Counter:
                 self._make_room(self._pairs, 0)
             is_done = self._pairs.count(words, ids)
         self._is_streamed = False
-        if self.spill and self._stream and self._stream.is_full:
-            for kind, table in self._streamed():
-                self.spill(kind, table)
+        if self._stream and self._stream.is_full:
+            self._hand_over_stream()
         left = self._texts[at - start : int(reader.n)].copy()
         self._texts[: left.size] = left
         reader.n = left.size
@@ -251,12 +231,12 @@ class Counter:
     def _n_untallied(self) -> int:
         return int(self._ids.n - self._pairs.state.tallied)
 
-    def _streamed(self) -> Iterator[tuple[str, pa.Table]]:
-        """Yield the counted ids of the stream as tables, and forget them."""
+    def _hand_over_stream(self) -> None:
+        """Hand over the counted ids of the stream, and forget them."""
         if self._stream:
             end_id = int(self._words.state.n_fixed) - 1
             for table in self._stream.table(self._documents, end_id, self._n_uncounted):
-                yield "tokens", table
+                self.spill("tokens", table)
 
     @property
     def _n_tallied(self) -> int:
@@ -268,9 +248,8 @@ class Counter:
         """Let a table grow; if that would exceed the limits, hand over all counts instead."""
         is_over = self._n_bytes + table.growth(need) > self._limits.n_bytes
         # If nothing was counted since the last drain, no table is small enough for the limits.
-        if self.spill and is_over and self._n_tallied > self._n_drained:
-            for kind, part in self.drain():
-                self.spill(kind, part)
+        if is_over and self._n_tallied > self._n_drained:
+            self._drain()
         else:
             table.grow(need)
 
@@ -306,13 +285,12 @@ class Counter:
         reject = {"source_row": row, "reason": reason, "excerpt": excerpt(data)}
         self._rejects.append(reject)
         self._n_rejected += 1
-        if self.spill and len(self._rejects) >= _MAX_REJECTS:
-            self.spill("rejects", self._take_rejects())
+        if len(self._rejects) >= _MAX_REJECTS:
+            self._hand_over_rejects()
 
-    def _take_rejects(self) -> pa.Table:
-        table = pa.Table.from_pylist(self._rejects, _REJECT)
+    def _hand_over_rejects(self) -> None:
+        self.spill("rejects", pa.Table.from_pylist(self._rejects, _REJECT))
         self._rejects.clear()
-        return table
 
 
 def _whole_characters(texts: NDArray[np.uint8], n: int) -> int:
@@ -337,15 +315,8 @@ def _is_utf8(text: bytes) -> bool:
 def warm_up(everything: bool = False) -> None:
     """Compile the kernel and cache it, or load it from the cache.
 
-    Without ``everything``, leave out functions needed only by the rule ``windows`` or for all
-    pairs. A child process compiles the tokenizer, half of the work, at the same time.
+    Without ``everything``, leave out functions needed only by the rule ``windows``.
     """
-    child = None
-    if not is_cached(scan):
-        paths = os.pathsep.join(path for path in sys.path if path)
-        code = "from plumbline.jobs.kernel.tokens.tokenizer import tokenize; tokenize('tea')"
-        compiler = [sys.executable, "-P", "-c", code]
-        child = subprocess.Popen(compiler, env={**os.environ, "PYTHONPATH": paths})
     words, ids = new_record(WordState), new_record(IdState)
     read_lines(new_record(ReaderState), words, 0)
     move(0, 0, 0, 0)
@@ -353,12 +324,6 @@ def warm_up(everything: bool = False) -> None:
         pairs = TargetPairs(["she"], rule, 2)
         pairs.count(words, ids)
         pairs.grow(0)
-    runs = PairRuns()
-    for _ in "ab" if everything else "":
-        runs.add(np.zeros(1, np.int64))
-    list(runs.take())
-    if child:
-        child.wait()
     tokenize("tea")
 
 

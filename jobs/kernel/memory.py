@@ -265,7 +265,7 @@ def limits_within(memory_bytes: int, all_pairs: bool = False) -> Limits:
     The counter gets two fifths of the memory that the process hasn't used at the first call. Arrow
     tables of its counts take as much again, and writing them takes more. If all pairs are counted,
     the counter gets half, since pairs are handed over in smaller tables. If ``memory_bytes`` is
-    below ``corpus_options.LEAST_MEMORY``, the process may exceed it.
+    below half a GB, the process may exceed it.
     """
     left = max(memory_bytes - _bytes_at_first(), 1 << 27)
     share = left // 2 if all_pairs else 2 * left // 5

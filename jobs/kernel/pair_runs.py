@@ -15,9 +15,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from plumbline.jobs.kernel.cache import EntryPoint
 from plumbline.jobs.kernel.cooccurrences import PairState, count_pairs, count_windows, pair_table
-from plumbline.jobs.kernel.memory import address, get_int, new_record, put64
+from plumbline.jobs.kernel.memory import address, new_record
 from plumbline.jobs.kernel.tokens.words import IdState, WordState
 
 Ints: TypeAlias = NDArray[np.int64]
@@ -54,86 +53,6 @@ def between(run: Run, start: int, end: int) -> Run:
     return run[0][part], run[1][part]
 
 
-def _merged(runs: list[Run]) -> Run:
-    """Merge runs into their distinct keys and sums of counts, like ``summed`` but faster."""
-    runs = runs or [(np.empty(0, np.int64), np.empty(0, np.int64))]
-    while len(runs) > 1:
-        pairs = zip(runs[::2], runs[1::2], strict=False)
-        runs = [_merged_two(*a, *b) for a, b in pairs] + runs[len(runs) & ~1 :]
-    return runs[0]
-
-
-def _merged_two(a_keys: Ints, a_counts: Ints, b_keys: Ints, b_counts: Ints) -> Run:
-    keys, counts = np.empty((2, a_keys.size + b_keys.size), np.int64)
-    read = address(a_keys), address(a_counts), a_keys.size
-    read_too = address(b_keys), address(b_counts), b_keys.size
-    n = _merge(*read, *read_too, address(keys), address(counts))
-    return keys[:n], counts[:n]
-
-
-@EntryPoint
-def _merge(
-    a_keys: int,
-    a_counts: int,
-    n_a: int,
-    b_keys: int,
-    b_counts: int,
-    n_b: int,
-    keys: int,
-    counts: int,
-) -> int:
-    """Merge two runs, adding the counts of equal keys. Return the number of keys written."""
-    n, i, k = 0, 0, 0
-    while i < n_a and k < n_b:
-        a, b = get_int(a_keys, i), get_int(b_keys, k)
-        # No branch on the comparison, since its result can't be predicted.
-        from_a, from_b = np.int64(a <= b), np.int64(b <= a)
-        put64(keys, n, min(a, b))
-        count = get_int(a_counts, i) & -from_a
-        put64(counts, n, count + (get_int(b_counts, k) & -from_b))
-        i, k, n = i + from_a, k + from_b, n + 1
-    if k < n_b:
-        a_keys, a_counts, i, n_a = b_keys, b_counts, k, n_b
-    while i < n_a:
-        put64(keys, n, get_int(a_keys, i))
-        put64(counts, n, get_int(a_counts, i))
-        i, n = i + 1, n + 1
-    return n
-
-
-class PairRuns:
-    """Sorted runs of rows and their counts; a row may be in several runs."""
-
-    def __init__(self) -> None:
-        self._runs: list[Run] = []
-
-    @property
-    def n_bytes(self) -> int:
-        """Bytes of all runs."""
-        return 16 * sum(rows.size for rows, _ in self._runs)
-
-    def add(self, rows: Ints) -> None:
-        """Count rows, one per co-occurrence, sorting ``rows`` in place."""
-        rows.sort()
-        first = np.flatnonzero(np.diff(rows, prepend=-1))
-        self._runs.append((rows[first], np.diff(first, append=rows.size)))
-
-    def take(self) -> Iterator[Run]:
-        """Yield all rows in ascending order, each once, or one empty run. Forget all rows.
-
-        >>> runs = PairRuns()
-        >>> runs.add(np.array([5, 7, 5]))
-        >>> runs.add(np.array([5]))
-        >>> list(runs.take()), runs.n_bytes
-        ([(array([5, 7]), array([3, 1]))], 0)
-        """
-        step = max(RANGE_ROWS // _SAMPLES, 1)
-        sample = np.sort(np.concatenate([[0], *(rows[::step] for rows, _ in self._runs)]))
-        for start, end in pairwise([*np.unique(sample[::_SAMPLES]), np.iinfo(np.int64).max]):
-            yield _merged([between(run, start, end) for run in self._runs])
-        self._runs.clear()
-
-
 class AllPairs:
     """Counts of the pairs of any two words."""
 
@@ -142,7 +61,7 @@ class AllPairs:
 
     def __init__(self, rule: str, window: int) -> None:
         self._count = count_pairs if rule == "pairs" else count_windows
-        self._runs = PairRuns()
+        self._runs: list[Run] = []
         self._rows = np.empty(_ALL_ROWS + window * window, np.int64)
         self._distinct = np.empty(window, np.int64)
         s = self.state = new_record(PairState)
@@ -152,7 +71,7 @@ class AllPairs:
     @property
     def n_bytes(self) -> int:
         """Bytes of all arrays that are in use."""
-        return self._runs.n_bytes + self._rows.nbytes
+        return 16 * sum(rows.size for rows, _ in self._runs) + self._rows.nbytes
 
     def growth(self, need: int) -> int:
         """Return how many bytes one call of :meth:`count` may add to the runs."""
@@ -175,19 +94,26 @@ class AllPairs:
         Either word of a pair may be its target.
         """
         self._take_rows()
+        step = max(RANGE_ROWS // _SAMPLES, 1)
+        sample = np.sort(np.concatenate([[0], *(rows[::step] for rows, _ in self._runs)]))
         parts: list[Run] = []
         n_rows = 0
-        for run in self._runs.take():
-            parts.append(run)
-            n_rows += run[0].size
+        for start, end in pairwise([*np.unique(sample[::_SAMPLES]), np.iinfo(np.int64).max]):
+            parts.append(summed([between(run, start, end) for run in self._runs]))
+            n_rows += parts[-1][0].size
             if n_rows >= _TABLE_ROWS:
                 yield _table(parts, vocabulary)
                 parts, n_rows = [], 0
         if parts:
             yield _table(parts, vocabulary)
+        self._runs.clear()
 
     def _take_rows(self) -> None:
-        self._runs.add(self._rows[: int(self.state.n_rows)])
+        """Make a run of the rows collected so far, one per co-occurrence."""
+        rows = self._rows[: int(self.state.n_rows)]
+        rows.sort()
+        first = np.flatnonzero(np.diff(rows, prepend=-1))
+        self._runs.append((rows[first], np.diff(first, append=rows.size)))
         self.state.n_rows = 0
 
 

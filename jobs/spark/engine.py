@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import socket
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from plumbline.jobs.counting.merge import WORDS, Output
 from plumbline.jobs.counting.partials import ShardJob, ShardLedger
+from plumbline.jobs.kernel.corpus_options import CorpusOptions
 from plumbline.jobs.spark.spark_session import (
+    interruptible,
     one_line_losses,
-    running_tasks,
     spark_session,
     stop_jobs,
-    watched,
 )
-from plumbline.warehouse.errors import Interrupted, UsageProblem
+from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.storage.store import Staged
 from plumbline.warehouse.text.progress import Update, progress
 
@@ -43,10 +42,6 @@ UNION ALL
 SELECT other AS word, one AS target, n_pair FROM sums WHERE one <> other
 """
 
-#: Seconds without a running task after which a job ends.
-PATIENCE_S = 300.0
-_Result = TypeVar("_Result")
-
 
 class SparkEngine:
     """Counts and sums on Spark. See docs/cluster.md for what each machine needs.
@@ -57,6 +52,7 @@ class SparkEngine:
     def __init__(self, master: str | None = None) -> None:
         with one_line_losses():  # raises Interrupted if Spark loses a process
             self._spark = spark_session(master)
+        self._cancel = partial(stop_jobs, self._spark)
 
     def count(self, shards: Sequence[str], job: ShardJob, update: Update) -> list[ShardLedger]:
         """Count the shards. Return their ledgers in any order.
@@ -67,7 +63,7 @@ class SparkEngine:
         ledgers = tasks.map(lambda shard: _count_on_executor(shard, job))
 
         with one_line_losses():
-            outcomes = self._run(ledgers.collect, lambda n, _: update(n, len(shards)))
+            outcomes = interruptible(ledgers.collect, self._cancel)
         update(len(shards), len(shards))
         if hosts := sorted({x for x in outcomes if isinstance(x, str)}):
             fix = "it must lie on a file system that every executor sees under the same path"
@@ -78,40 +74,30 @@ class SparkEngine:
 
     def merge_words(self, partials: Sequence[Path], output: Output) -> int:
         """Write the occurrences of each word; returns how many words."""
-
-        def rows() -> DataFrame:
-            self._read(partials).createOrReplaceTempView("partials")
-            return self._spark.sql(WORDS).sortWithinPartitions("word")
-
-        return self._write(rows, output, f"merge words of {output.constants['corpus']}")
+        return self._write("words", {"partials": partials}, WORDS, ["word"], output)
 
     def merge_pairs(
-        self,
-        partials: Sequence[Path],
-        words: Staged,
-        output: Output,
-        *,
-        all_pairs: bool,
-        pruned: bool,
+        self, partials: Sequence[Path], words: Staged, output: Output, options: CorpusOptions
     ) -> int:
         """Write the co-occurrences of each word and target; see ``LocalEngine.merge_pairs``."""
+        views, query = {"partials": partials}, _ALL_PAIRS if options.all_pairs else _PAIRS
+        if options.min_count > 1:
+            views["words"] = words.parts()
+            query = f"SELECT * FROM ({query}) WHERE word IN (SELECT word FROM words)"
+            query += " AND target IN (SELECT word FROM words)" if options.all_pairs else ""
+        return self._write("pairs", views, query, ["word", "target"], output)
 
-        def rows() -> DataFrame:
-            self._read(partials).createOrReplaceTempView("partials")
-            query = _ALL_PAIRS if all_pairs else _PAIRS
-            if pruned:
-                self._read(words.parts()).createOrReplaceTempView("words")
-                query = f"SELECT * FROM ({query}) WHERE word IN (SELECT word FROM words)"
-                query += " AND target IN (SELECT word FROM words)" if all_pairs else ""
-            return self._spark.sql(query).sortWithinPartitions("word", "target")
+    def _write(
+        self,
+        what: str,
+        views: Mapping[str, Sequence[Path]],
+        query: str,
+        order: list[str],
+        output: Output,
+    ) -> int:
+        """Write the rows of a query, one sorted part per task; returns how many rows.
 
-        return self._write(rows, output, f"merge pairs of {output.constants['corpus']}")
-
-    def _write(self, rows: Callable[[], DataFrame], output: Output, what: str) -> int:
-        """Write the rows of a query, one part per task; returns how many rows.
-
-        ``rows`` makes the query; it is called in a thread, since it may start Spark jobs. ``what``
-        names the progress lines.
+        ``views`` are the files of the query's tables. ``what`` names the rows in progress lines.
         """
 
         def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -121,34 +107,14 @@ class SparkEngine:
             name = f"part-{context.partitionId() if context else 0:05}"
             yield pa.record_batch({"n": pa.array([output.write_part(name, batches)], pa.int64())})
 
-        with one_line_losses(), progress(what, "tasks of the stage") as update:
-            parts = self._run(lambda: rows().mapInArrow(write, "n long").collect(), update)
-        return sum(row["n"] for row in parts)
+        def written() -> int:
+            for name, files in views.items():
+                self._read(files).createOrReplaceTempView(name)
+            rows = self._spark.sql(query).sortWithinPartitions(order)
+            return sum(row["n"] for row in rows.mapInArrow(write, "n long").collect())
 
-    def _run(self, work: Callable[[], _Result], update: Callable[[int, int], None]) -> _Result:
-        """Run Spark's jobs in a thread; ``update`` gets how many tasks are done and how many exist.
-
-        Raises ``Interrupted`` if no task starts for ``PATIENCE_S``: no machine has the resources.
-        """
-        since, is_idle = time.monotonic(), False
-
-        def report() -> None:
-            nonlocal since, is_idle
-            n_done, n_all, n_active = running_tasks(self._spark)
-            update(n_done, n_all)
-            if n_done or n_active or not n_all:
-                since = time.monotonic()
-            elif time.monotonic() - since > PATIENCE_S:
-                is_idle = True
-                stop_jobs(self._spark)
-
-        try:
-            return watched(work, report=report, cancel=partial(stop_jobs, self._spark))
-        except Exception as e:
-            if not is_idle:
-                raise
-            fix = "is a worker free and as large as an executor? See docs/cluster.md"
-            raise Interrupted("Spark", f"started no task for {PATIENCE_S:.0f} s", fix) from e
+        with one_line_losses(), progress(f"merge {what} of {output.constants['corpus']}"):
+            return interruptible(written, self._cancel)
 
     def _read(self, files: Sequence[Path]) -> DataFrame:
         """Read the rows of files. A file listed twice counts twice, though Spark reads it once."""

@@ -22,7 +22,7 @@ from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 
 if TYPE_CHECKING:
-    from plumbline.jobs.evidence.explanation import Sampling
+    from plumbline.jobs.evidence.concordance import Sampling
 
 # Without q, which corrects for all words of a contrast: these words were asked about.
 _LEANS = """
@@ -157,7 +157,7 @@ class Why(ContrastOption, Command):
         yield from map(str, problems)
 
     def _sampling(self) -> Sampling:
-        from plumbline.jobs.evidence.explanation import Sampling
+        from plumbline.jobs.evidence.concordance import Sampling
 
         return Sampling(self.n, self.seed)
 

@@ -150,10 +150,8 @@ class Associate(CorpusName, Command):
         from plumbline.jobs.association.associations import associate
 
         done = associate(context.store, self.corpus, self.targets, self.word_weights)
-        names = ("n_associations", "n_deltas", "n_bounds", "n_weighted")
-        counts = {name: getattr(done, name) for name in names}
         return Done(
-            rows=[{"corpus": self.corpus, "n_contrasts": len(done.contrasts), **counts}],
+            rows=[{"corpus": self.corpus, **done}],
             next=self.line("why WORD"),
             **self.rows_of("word_delta"),
         )

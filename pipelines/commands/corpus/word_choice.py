@@ -45,9 +45,8 @@ class Concordance(CorpusName, Command):
     seed: Annotated[Seed, Field(description="Seed of the lines drawn.")] = 0
 
     def run(self, context: Context) -> Done:
-        from plumbline.jobs.evidence.explanation import Sampling
+        from plumbline.jobs.evidence.concordance import Sampling, concordance
         from plumbline.jobs.evidence.index import NEAR
-        from plumbline.jobs.evidence.occurrences import occurrences
         from plumbline.pipelines.report.model import Section, table
         from plumbline.pipelines.report.rows import Rows
         from plumbline.pipelines.report.word_answers import CONCORDANCE, found_in, plain
@@ -56,7 +55,7 @@ class Concordance(CorpusName, Command):
         said: list[str] = []
         for query in self.queries:
             sampling = Sampling(self.n, self.seed)
-            counts, lines = occurrences(context.store, self.corpus, query, sampling)
+            counts, lines = concordance(context.store, self.corpus, query, sampling)
             rows.append(counts)
             if lines:
                 near = [("near", "target")] if NEAR in query.split() else []
