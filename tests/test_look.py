@@ -1,7 +1,5 @@
 """The front door: one model on a page, and three questions in a line each."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import sys
