@@ -171,6 +171,20 @@ def test_publishing_units_of_a_merged_file_leaves_the_others(store: Store) -> No
         assert store.units("word_count", corpus="c") == set(units)
 
 
+@pytest.mark.parametrize("name", ["pyarrow.parquet.write_table", f"{log.__name__}._create"])
+def test_a_full_disk_is_named(name: str, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Arrow, and Python's own writes, name no file."""
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(name, full)
+    rows = [{"corpus": "c", "word": "a", "n_word": 1}]
+    with pytest.raises(OSError, match="No space left") as e:
+        store.publish("word_count", rows, unit="a", run_id="r")
+    assert str(e.value.filename).startswith(str(store.root))
+
+
 def test_replacing_a_partition_leaves_the_others(store: Store) -> None:
     for corpus in ("c", "d"):
         store.replace("word_count", words(corpus, tea=1, cup=1), {"corpus": corpus}, "r")
