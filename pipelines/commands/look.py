@@ -18,8 +18,8 @@ from plumbline.warehouse.storage.store import Store
 #: Plumbline's own pairs, for users without the released sets.
 _OWN_PAIRS = "closed-world"
 _NO_SETS = (
-    "no place among the 28 published models, which didn't score Plumbline's own pairs: for the "
-    "released sets, git clone https://github.com/ucinlp/unstereo-eval and give --data unstereo-eval"
+    "no rank among the 28 published models, since they didn't score Plumbline's own pairs. To get "
+    "one: git clone https://github.com/ucinlp/unstereo-eval, then add --data unstereo-eval"
 )
 #: The paper's table that prints US over all pairs, and the name of that metric.
 _US = (8, "US")
@@ -162,6 +162,6 @@ def _places(store: Store, samples: Mapping[str, str], key: str, has_scores: bool
         of_others = [one["value"] for one in printed if one["benchmark"] == name and one["model"]]
         n_higher = sum(value > 100 * row["value"] for value in of_others)
         yield (
-            f"{start}; on all its pairs, {n_higher} of the {len(of_others)} published models have "
-            f"more, by the printed figures ({min(of_others):.1f} to {max(of_others):.1f}%)"
+            f"{start}; the paper prints a higher US, on all pairs, for {n_higher} of the "
+            f"{len(of_others)} published models ({min(of_others):.1f} to {max(of_others):.1f}%)"
         )
