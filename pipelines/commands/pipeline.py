@@ -58,7 +58,7 @@ class Pipeline(PipelineOptions, Command):
 
     Without options it needs no data and no network: it writes a corpus whose associations are
     known, trains a model on it, and shows whether the model took up the lean of its text.
-    With --corpus and --model but without --data, it makes a benchmark from fixed sentence frames
+    With only --corpus and --model, and no --data, it makes a benchmark from fixed sentence frames
     and words of the corpus. The commands it runs take further options from their own tables in the
     settings file.
 
