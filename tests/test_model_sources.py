@@ -1,7 +1,5 @@
 """What can be loaded and scored: adapters, quantised weights, models with code; what is refused."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Models, adapters and servers of somebody else × what reads or asks them: nothing of them runs."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import pickle
@@ -19,14 +17,13 @@ from tests.backend_contract import changed
 from tests.chat_server import Say, serving
 from tests.hostile import peak_mb
 from tests.test_model_sources import TARGETS, lora, refused, scored
-from tests.tiny_models import save
 
 # Models
 
 
-@pytest.fixture(scope="module")
-def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save("gpt2", tmp_path_factory.mktemp("models") / "gpt2")
+@pytest.fixture
+def base(saved: dict[str, Path]) -> Path:
+    return saved["gpt2"]
 
 
 class _Touch:

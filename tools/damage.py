@@ -2,9 +2,10 @@
 
 A developer's tool, see docs/warehouse.md. Each trial copies an undamaged warehouse, damages one of
 its files (data, commit, entry of the Delta Lake log; of the newest or an earlier version; size and
-time kept or not) and runs one command in a child process. The command may refuse in one line, or
-end as on the undamaged warehouse: with the same output, and the same rows once the file is
-repaired. `plumbline warehouse check` must name the file. The status is 1 if anything else happens.
+time kept or not) and runs one command in a child process. The command may refuse in one line,
+before or after it has published its rows, or end as on the undamaged warehouse. Then the output is
+the same, and once the file is repaired, so are the rows. `plumbline warehouse check` must name the
+file. The status is 1 if anything else happens.
 
     python tools/damage.py --trials 300 --seed 1
 """
@@ -168,7 +169,7 @@ def trial(world: Path, here: Path, sound: dict[str, tuple[Ended, Path]], rng: ra
         path.write_bytes(whole)
     try:
         now = Store.open(store.root)
-        same = [world / "out/warehouse"] if is_refused else [after]
+        same = [after, *([world / "out/warehouse"] if is_refused else [])]
         if all(differences(now, Store.open(other)) for other in same):
             return f"FOUND {about}, other rows"
     except PlumblineError as e:
