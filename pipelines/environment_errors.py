@@ -40,6 +40,8 @@ _SIGNS = {
     "attempt to write a readonly database": errno.EROFS,
     **dict.fromkeys(("can't allocate memory", "std::bad_alloc", "Out of Memory"), errno.ENOMEM),
 }
+#: How DuckDB's messages name a file.
+_NAMED = re.compile(r'file "([^"]+)"')
 #: Error numbers whose cause is a path.
 _OF_PATHS = (errno.ENAMETOOLONG, errno.ELOOP, errno.EISDIR, errno.ENOTDIR, errno.EINVAL)
 #: Messages of DuckDB that blame the data, not the query.
@@ -64,6 +66,8 @@ def problem(error: BaseException) -> BadInput | None:
     >>> import errno
     >>> problem(OSError(errno.ENOSPC, "No space left on device", "out/x")).args[:2]
     ('out/x', 'No space left on device')
+    >>> problem(RuntimeError('Could not write file "w/x": No space left on device')).args[0]
+    'w/x'
     >>> problem(ValueError("no number")) is None
     True
     """
@@ -76,7 +80,8 @@ def problem(error: BaseException) -> BadInput | None:
         if number not in _FIXES:
             number = next((_SIGNS[sign] for sign in _SIGNS if sign in str(link)), None)
         if number is not None:
-            return BadInput(str(name or "this machine"), os.strerror(number), _FIXES[number])
+            where = name or next(iter(_NAMED.findall(str(link))), "this machine")
+            return BadInput(str(where), os.strerror(number), _FIXES[number])
         is_not_unicode = isinstance(link, UnicodeEncodeError) and "surrogates" in link.reason
         if is_not_unicode or "cannot encode str as UTF-8" in str(link):  # DuckDB's message
             fix = "type it in UTF-8; rename a file whose name isn't UTF-8"

@@ -3,8 +3,6 @@
 Usage: cluster_driver.py REPORT ARGUMENTS... The command's Spark session is the one reported on.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -38,8 +38,7 @@ def sampled_set(
         row = {"probe_set": sampled.probe_set, "prompt_id": job, "occupation": job}
         row |= {"prompt": said["original"], "perturbed_prompt": said["perturbed"]}
         row |= {"entity": "John", "perturbed_entity": "Jane", "axis": "gender", "language": "en"}
-        row |= {"entity_group": "m", "perturbed_group": "f", "source_file": "f", "run_id": "r"}
-        prompts.append({**row, "source_row": k + 1})
+        prompts.append({**row, "entity_group": "m", "perturbed_group": "f", "source_row": k + 1})
         for side in NAMES:
             for sample in range(n_samples):
                 some = rng.choice(words, n_words, p=frequency / frequency.sum()).tolist()
@@ -47,16 +46,14 @@ def sampled_set(
                     some[: n_words // 2] = ["she", "loves", "her", "family"] * (n_words // 8)
                 text = f" {' '.join(some)}."
                 ids = {**whose, "prompt_id": job, "side": side, "sample": sample}
-                more = {"model": "m", "seed": 1, "text_id": "t", "finish": "stop", "run_id": "r"}
-                drawn.append({**ids, **more, "continuation": text})
+                drawn.append({**ids, "model": "m", "finish": "stop", "continuation": text})
                 ok = rng.random() >= failing
-                done = {
-                    "perturber": perturber,
-                    "perturbed_text": said[OTHER[side]] + text if ok else None,
-                    "is_valid": ok,
-                    "reason": None if ok else "the original name is mentioned",
-                    "run_id": "r",
-                }
+                done = {"perturber": perturber, "is_valid": ok}
+                done |= (
+                    {"perturbed_text": said[OTHER[side]] + text}
+                    if ok
+                    else {"reason": "the original name is mentioned"}
+                )
                 perturbed.append({**ids, **done})
     fill(store, "probe_prompt", prompts)
     fill(store, "continuation", drawn)

@@ -91,8 +91,13 @@ def scored_by(model: str, key: str = "") -> Row:
 def fill(
     store: Store, table: str, rows: Iterable[Mapping[str, object]], unit: str = "test"
 ) -> None:
-    """Publish rows of one partition as one unit."""
-    store.publish(table, list(rows), unit=unit, run_id="r")
+    """Publish rows, completed by ``made_row``, as one unit of each partition."""
+    parts: dict[tuple[object, ...], list[Row]] = {}
+    for row in rows:
+        whole = made_row(table, **row)
+        parts.setdefault(tuple(whole[c] for c in TABLES[table].partitions), []).append(whole)
+    for part in parts.values():
+        store.publish(table, part, unit=unit, run_id="r")
 
 
 def version(store: Store, benchmark: str, key: str, ratios: Iterable[float]) -> None:
@@ -120,11 +125,9 @@ def interval(
     ends: tuple[float, float] | None = None,
     most: float = math.inf,
 ) -> tuple[float, float, float]:
-    """Lower end, mean and upper end of the 95% interval as `clustered` has them.
+    """The 95% interval, low, mean and high, of five or more figures, each its own cluster.
 
-    Of five figures or more, each a cluster of its own. Student's, or on a range with two ``ends``
-    those means that the figures are t errors away from, by the means' own errors, as if of ``most``
-    rows at most.
+    Student's, or Wilson's on a range with two ``ends``, as if of ``most`` rows at most.
     """
     (t, se), mean = error(figures), float(np.mean(figures))
     if ends is None:

@@ -13,7 +13,7 @@ def put_prompts(
     store: Store,
     name: str,
     prompts: Sequence[str],
-    counterparts: Sequence[str] | None = None,
+    counterparts: Sequence[str | None] | None = None,
     topics: Sequence[str | None] | None = None,
 ) -> None:
     """Make ``prompts`` the set of that name, with identifiers `00`, `01` and so on."""
@@ -39,7 +39,7 @@ def list_file(path: Path, pairs: Iterable[tuple[str, str]], unpaired: Iterable[s
 
 def put_words(store: Store, pairs: Iterable[tuple[str, str]], word_list: str = "l") -> None:
     """Make these pairs, female and male, the list of that name."""
-    shared = {"word_list": word_list, "source": "made", "run_id": "r"}
+    shared = {"word_list": word_list}
     rows = [{**shared, "pair": i, "female": f, "male": m} for i, (f, m) in enumerate(pairs, 1)]
     fill(store, "attribute_pair", rows, word_list)
 
@@ -53,9 +53,9 @@ def put_probabilities(
 ) -> None:
     """Probabilities of the words after each prompt of a set."""
     shared = {"probe_set": probe_set, "model_key": key, "model": "m", "word_list": word_list}
-    shared |= {"text_id": "t", "instruction_key": "none", "run_id": "r"}
+    shared |= {"instruction_key": "none"}
     rows = [
-        {**shared, "n_variants": 2, "prompt_id": f"{i:02}", "word": word, "probability": float(p)}
+        {**shared, "prompt_id": f"{i:02}", "word": word, "probability": float(p)}
         | {"gender": "f" if word in FEMALE else "m"}
         for i, one in enumerate(by_prompt)
         for word, p in one.items()
@@ -73,7 +73,7 @@ def put_continuations(
 ) -> None:
     """Samples of each prompt of a set, the same on all sides."""
     shared = {"probe_set": probe_set, "model_key": key, "model": "m", "sampling_key": sampling}
-    shared |= {"text_id": "t", "finish": "stop", "run_id": "r"}
+    shared |= {"finish": "stop"}
     rows = [
         {**shared, "prompt_id": prompt, "side": side, "sample": k, "seed": k, "continuation": text}
         for prompt, several in texts.items()

@@ -13,7 +13,7 @@ from plumbline.jobs.evidence.concordance import Sampling, concordance, ratio
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.storage.store import Store
-from tests.test_why_phrases import counted, texts
+from tests.test_why import drawn_texts, in_two_shards
 
 WINDOW = 10
 GROUP = {"she", "her", "woman"}
@@ -87,8 +87,8 @@ def by_hand(n: list[int], of: list[float]) -> Iterator[float]:
 
 @pytest.mark.parametrize("rule", ["pairs", "windows"])
 def test_counts_are_those_of_brute_force(store: Store, tmp_path: Path, rule: str) -> None:
-    some = [text for text in texts(4) if text]
-    counted(store, "c", some, rule, tmp_path)
+    some = [text for text in drawn_texts(4) if text]
+    in_two_shards(store, "c", some, rule, tmp_path)
     for query, (phrase, group) in QUERIES.items():
         counts = concordance(store, "c", query, Sampling(0))[0]
         expected = brute_force(some, phrase, group, rule)
@@ -111,7 +111,7 @@ def test_lines_show_the_text_as_it_stands(
     store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     some = ["Then she saw the Old \n woman, and sat.", "he sat. Old tea, woman.", "old woman"]
-    counted(store, "c", [*some, "he drank tea"], "windows", tmp_path)
+    in_two_shards(store, "c", [*some, "he drank tea"], "windows", tmp_path)
     found = concordance(store, "c", "old woman", Sampling(5))[1]
     assert {row["keyword"] for row in found} == {"Old woman,", "old woman"}
     (row,) = concordance(store, "c", "old woman NEAR she her", Sampling(5))[1]
@@ -142,6 +142,6 @@ def test_lines_show_the_text_as_it_stands(
 def test_a_query_that_cannot_be_answered_is_one_line(
     store: Store, tmp_path: Path, query: str, problem: str
 ) -> None:
-    counted(store, "c", texts(1), "windows", tmp_path)
+    in_two_shards(store, "c", drawn_texts(1), "windows", tmp_path)
     with pytest.raises(UsageProblem, match=problem):
         concordance(store, "c", query, Sampling(1))

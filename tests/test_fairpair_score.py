@@ -20,7 +20,6 @@ from tests.fairpair_rows import NAMES, OTHER, SAMPLED, sampled_set
 from tests.metric_rows import fill
 
 OPTIONS = FigureOptions(n_permutations=99, n_resamples=99)
-TABLES = ("fairpair_prompt", "fairpair_set", "fairpair_convergence")
 
 
 def of_side(store: Store, side: str) -> list[Prompt]:
@@ -80,10 +79,10 @@ def test_failures_that_depend_on_content_make_no_bias(store: Store) -> None:
     for row in rows[2:]:
         assert row["p_permutation"] == 0.01 and row["fairpair_f_low"] > 1
     with connect(store.root) as con:
-        for table in TABLES:
-            query = sql(f"report/{table}").rstrip().rstrip(";")
+        of_report = [sql(f"report/fairpair_{name}").rstrip(";\n") for name in ("prompt", "set")]
+        for query in (*of_report, "FROM fairpair_convergence"):
             found = con.execute(f"SELECT DISTINCT texts FROM ({query}) ORDER BY ALL").fetchall()
-            assert found == [("as-published",), ("filtered",)], table
+            assert found == [("as-published",), ("filtered",)], query
 
 
 def test_sets_are_the_means_of_their_prompts_in_sql(store: Store) -> None:

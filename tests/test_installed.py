@@ -1,7 +1,5 @@
 """The package as others have it: built, installed beside clashing packages, and run by make."""
 
-from __future__ import annotations
-
 import csv
 import json
 import os

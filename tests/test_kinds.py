@@ -1,7 +1,5 @@
 """Masked models and encoder-decoders by one pass at a time and by peers; what they refuse."""
 
-from __future__ import annotations
-
 import math
 from bisect import bisect_right
 from pathlib import Path
@@ -19,14 +17,13 @@ from plumbline.eval_workers.models.local.causal_model import CausalModel
 from plumbline.eval_workers.models.local.encoder_decoder import EncoderDecoderModel
 from plumbline.eval_workers.models.local.masked import MaskedModel
 from plumbline.eval_workers.models.model_options import ModelOptions
-from plumbline.eval_workers.models.sampling_contract import Sample, SamplingOptions
 from plumbline.eval_workers.models.scoring_contract import SAME_TOKENS
 from plumbline.eval_workers.pairs.benchmarks import Parsed
 from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
 from plumbline.warehouse.storage.store import Store
-from tests.test_sampling import PROMPTS
+from tests.test_sampling import PROMPTS, _continued
 from tests.tiny_models import ENCODER_DECODERS, MASKED, SENTENCES, save
 
 #: Nats between a score in float32 and the one in float64; CPUs differed by up to 1.2e-4.
@@ -145,12 +142,6 @@ def test_what_needs_next_tokens_names_what_such_a_model_can_do(
     assert ("plumbline fairpair run" in error) == (name == "bart")
 
 
-def _continued(backend: Any, wanted: list[tuple[str, int]], **how: Any) -> list[Sample]:
-    options = SamplingOptions(**how)
-    found: list[Sample] = backend.continue_([options.seeded(*one) for one in wanted], options)
-    return found
-
-
 @pytest.mark.parametrize("name", ENCODER_DECODERS)
 def test_greedy_continuations_are_what_generate_gives(saved: dict[str, Path], name: str) -> None:
     tokenizer = transformers.AutoTokenizer.from_pretrained(saved[name])
@@ -200,11 +191,7 @@ def test_a_tokenizer_to_be_converted_names_what_converts_it(tmp_path: Path) -> N
 
 
 def pll_one_by_one(directory: Path, texts: list[str]) -> list[list[float]]:
-    """log p (nats) of each token, each with a pass of its own: transformers' way, in float64.
-
-    Later tokens of the same word are masked too; words by the pieces of the text that the
-    tokenizer's own splitting gives, looked up by each token's characters.
-    """
+    """log p (nats) of each token in a pass of its own, later tokens of its word masked too."""
     model, tokenizer = _loaded(directory, transformers.AutoModelForMaskedLM)
     found = []
     for text in texts:

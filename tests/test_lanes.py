@@ -1,7 +1,5 @@
 """Forward passes at the same time: errors, Ctrl-C, and memory that runs out."""
 
-from __future__ import annotations
-
 import signal
 import threading
 import time

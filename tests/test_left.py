@@ -1,7 +1,5 @@
 """Nothing that `left.toml` lists is still in the product or on its pages."""
 
-from __future__ import annotations
-
 import ast
 import re
 import tomllib

@@ -1,10 +1,7 @@
 """Word lists compared and brought along: coverage, tau, the heat map, files of the user."""
 
-from __future__ import annotations
-
 import csv
 import itertools
-import json
 import math
 from pathlib import Path
 
@@ -27,6 +24,7 @@ from plumbline.warehouse import wordlists
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.storage.store import Store
 from tests.oracle_counts import oracle
+from tests.test_why import write
 
 
 def tau_by_hand(x: list[float], y: list[float]) -> float:
@@ -65,9 +63,9 @@ def counted(store: Store, where: Path, texts: list[str], n_sources: int) -> None
     (where / "fours.toml").write_text(LIST, encoding="utf-8")
     shards = where / "a.jsonl", where / "b.jsonl"
     cut = len(texts) // 3
-    for shard, some in zip(shards, ([*range(cut)], [*range(cut, len(texts))]), strict=True):
-        lines = [{"text": texts[k], "meta": {"pile_set_name": f"s{k % n_sources}"}} for k in some]
-        shard.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    sources = [f"s{k % n_sources}" for k in range(len(texts))]
+    for shard, part in zip(shards, (slice(cut), slice(cut, None)), strict=True):
+        write(shard, texts[part], sources[part])
     count_corpus(store, "c", shards, CorpusOptions(targets=str(where / "fours.toml")))
     associate(store, "c")
 

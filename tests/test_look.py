@@ -1,10 +1,10 @@
 """The front door: one model on a page, and three questions in a line each."""
 
-from __future__ import annotations
-
+import hashlib
 import json
 import sys
 from collections import Counter
+from collections.abc import Iterator
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -14,14 +14,17 @@ import pytest
 import torch
 
 import plumbline
+from plumbline.eval_workers.pairs.benchmarks import default_source
+from plumbline.eval_workers.pairs.benchmarks import released_sets as archive
 from plumbline.pipelines.command.base import Done
 from plumbline.pipelines.command.command_line import _next
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.commands.look import Look
 from plumbline.pipelines.commands.pipeline import Parts, Stage
-from plumbline.warehouse.errors import MissingComponent
+from plumbline.warehouse.errors import BadInput, MissingComponent
 from plumbline.warehouse.steps.runner import NothingUsed
 from plumbline.warehouse.storage.store import Store
+from tests.hub_server import hub
 from tests.tiny_models import save
 
 
@@ -42,6 +45,7 @@ def test_a_look_needs_a_model_and_nothing_else(
     """The same few pairs each time; disclosure and FairPair are on the page, too."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("PLUMBLINE_DATA", raising=False)
+    monkeypatch.setattr(archive, "_ADDRESS", "http://127.0.0.1:9")
     samples = []
     for out in ("out/look", "elsewhere"):
         assert main(["look", str(model), "--n", "4", "--out", out, "--format", "json"]) == 0
@@ -50,7 +54,7 @@ def test_a_look_needs_a_model_and_nothing_else(
         samples.append(sorted(store.read("benchmark_pair")["pair_id"].to_pylist()))
     assert samples[0] == samples[1] and len(samples[0]) == 4
     assert {row["model"] for row in done["rows"]} == {"tiny"}
-    assert "no place among the 28" in done["said"][0] and "git clone" in done["said"][0]
+    assert "can't be downloaded" in done["said"][0] and "no place among the 28" in done["said"][1]
     assert Path(done["files"][0]).is_file()
     for table in ("pair_score", "pronoun_probability", "continuation", "fairpair_set"):
         assert store.read(table).num_rows, table
@@ -91,6 +95,37 @@ def test_a_look_deletes_no_pairs_and_says_what_it_could_not_use(
     sizes = Counter(store.read("benchmark_pair")["benchmark"].to_pylist())
     assert sizes == {"use-5": 9, "look-use-5-4": 4, "look-use-5-5": 5}
     assert set(store.read("reject")["subject"].to_pylist()) == set(sizes)
+
+
+@pytest.fixture
+def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A directory that a local server offers as the archive of the released sets."""
+    place = tmp_path / archive._COMMIT / "data/datasets/raw"
+    place.mkdir(parents=True)
+    (place / "USE-5.csv").write_text(",word,template,is_natural\n3,tea,{pronoun} left.,True\n")
+    digest = hashlib.sha256((place / "USE-5.csv").read_bytes()).hexdigest()
+    monkeypatch.setattr(archive, "_FILES", {"USE-5.csv": digest[:12]})
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    with hub(top=tmp_path) as url:
+        monkeypatch.setattr(archive, "_ADDRESS", url)
+        yield place
+
+
+def test_sets_are_downloaded_once_with_a_line_on_their_licence(
+    served: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = archive.downloaded()
+    assert "published without a licence" in capsys.readouterr().err
+    (served / "USE-5.csv").unlink()
+    assert archive.downloaded() == data and not capsys.readouterr().err
+    places = [default_source("use-5", root) for root in (data, data / "unstereo-eval")]
+    assert places[0] == places[1] == data / archive.DEFAULT_LOCATION, "also the root of a clone"
+
+
+def test_another_file_than_the_expected_one_is_refused(served: Path) -> None:
+    (served / "USE-5.csv").write_text("<html>Log in to this network</html>")
+    with pytest.raises(BadInput, match=r"USE-5\.csv"):
+        archive.downloaded()
 
 
 @pytest.mark.parametrize("has_scores", [True, False])

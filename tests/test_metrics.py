@@ -1,7 +1,5 @@
 """US, PD, AuFC, gap and n against brute force in plain Python, and their intervals."""
 
-from __future__ import annotations
-
 import json
 import math
 import tempfile
@@ -17,7 +15,7 @@ from scipy import stats
 
 from plumbline.eval_workers.scoring.measure import MeasureOptions, compute
 from plumbline.warehouse.storage.store import Store
-from tests.metric_rows import association, fill, pair, score
+from tests.metric_rows import association, fill, interval, pair, score
 
 Metrics = dict[tuple[str, str], dict[str, Any]]
 EPSILON = math.log(1.65)
@@ -147,9 +145,7 @@ def test_wilson_interval_equals_scipy(store: Store) -> None:
     found = by_benchmark(store.root)
     for count, total in shares:
         row = found[f"{count} of {total}"]["us", "all"]
-        p, t = count / total, stats.t.ppf(0.975, total - 1)
-        n = (total - 1) ** 2 / total if 0 < p < 1 else total  # fewer by the jackknife's factor
-        low, high = wilson(p, n, t)
+        low, _, high = interval([1.0] * count + [0.0] * (total - count), (0, 1), total)
         assert row["value_low"] == pytest.approx(low, abs=1e-5)
         assert row["value_high"] == pytest.approx(high, abs=1e-5)
         independent = stats.binomtest(count, total).proportion_ci(method="wilson")
@@ -176,6 +172,8 @@ def test_the_error_of_a_gap_is_that_of_resampled_pairs(store: Store) -> None:
     gaps = (even & within).sum(axis=1) / within.sum(axis=1) - even.mean(axis=1)
     assert row["value"] == pytest.approx(is_even[is_within].mean() - is_even.mean(), abs=1e-12)
     assert row["value_se"] == pytest.approx(gaps.std(), rel=0.05)
+    ends = (row["value_low"], row["value_high"])
+    assert ends == pytest.approx(np.quantile(gaps, [0.025, 0.975]), abs=0.25 * gaps.std())
 
 
 def test_p_is_two_sided_as_the_interval_is(store: Store) -> None:
@@ -189,12 +187,6 @@ def test_p_is_two_sided_as_the_interval_is(store: Store) -> None:
         error = (high - low) / 2 / stats.t.ppf(0.975, row["df"])
         p = 2 * stats.t.sf(abs(low + high) / 2 / error, row["df"])
         assert row["p"] == pytest.approx(p, rel=1e-3)
-
-
-def wilson(p: float, n: float, t: float) -> tuple[float, float]:
-    """The two p0 of which p is t standard errors away, as roots of a quadratic equation."""
-    roots = np.roots([1 + t**2 / n, -(2 * p + t**2 / n), p**2]).real
-    return float(roots.min()), float(roots.max())
 
 
 NAMES = ("she", "he", "they")

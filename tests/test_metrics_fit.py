@@ -1,7 +1,5 @@
 """Slopes and correlations between preference and corpus, against numpy and scipy."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -142,13 +140,12 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
             for p in pairs
         ]
         fill(store, "pair_score", scores)
-        mean = [np.mean([s["logprob_a_nats"] for s in of]) for of in _of_words(scores)]
-        figures |= {f"measured {name}": measured, f"mean {name}": np.array(mean)}
+        ratios = {w: [] for w in WORDS}
+        for one in scores:
+            ratios[one["pair_id"].split("-")[0]].append(one["logprob_a_nats"])
+        mean = np.array([np.mean(of) for of in ratios.values()])
+        figures |= {f"measured {name}": measured, f"mean {name}": mean}
     return store, figures, figures_of(store)
-
-
-def _of_words(scores: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
-    return [[s for s in scores if s["pair_id"].startswith(f"{w}-")] for w in WORDS]
 
 
 def check(row: dict[str, Any], known: Interval) -> None:
@@ -209,25 +206,15 @@ def noisy(store: Store) -> tuple[Any, Any, Any]:
     return x, y, error
 
 
-def evidence(word: str, error: float) -> dict[str, Any]:
-    counts = dict.fromkeys(
-        ("n_word", "frequency_rank", "n_documents", "n_clusters", "n_pair_f", "n_pair_m"), 9
-    )
-    return {
-        **counts,
-        **{"corpus": "c", "contrast": "she/he", "word": word, "per_million": 1.0, "n_defined": 1},
-        **{"clusters": "document", "delta_nats_se": error, "run_id": "r"},
-    }
-
-
 @pytest.mark.slow
 def test_a_slope_on_a_sample_has_its_reliability_and_a_corrected_slope(store: Store) -> None:
     """First with errors of counts, then with one word's over documents, then with all of them."""
     x, y, error = noisy(store)
     for n_known, over in ((0, "co-occurrences"), (1, "co-occurrences"), (40, "documents")):
         error[:n_known] *= 1.2
-        rows = [evidence(w, s) for w, s in zip(WORDS[:n_known], error, strict=False)]
-        fill(store, "word_evidence", rows)
+        of = {"corpus": "c", "contrast": "she/he", "clusters": "document"}
+        known = zip(WORDS[:n_known], error, strict=False)
+        fill(store, "word_evidence", [{**of, "word": w, "delta_nats_se": s} for w, s in known])
         share, known = corrected(x, y, error)
         assert 0.3 < share < 0.9
         found = figures_of(store)
@@ -254,8 +241,7 @@ def test_pairs_are_fitted_on_corpora_in_their_language(store: Store) -> None:
     found = [association("own", w, 0.5, "contes") for w in WORDS[:6]]
     # by mistake: the file says which language they are in
     found += [association("fr-pairs", w, 0.5, "novels") for w in WORDS[:6]]
-    for row in found:
-        fill(store, "pair_association", [row], str(row["pair_id"]))
+    fill(store, "pair_association", found)
     measure(store, "r")  # before corpora said their language
     everything = {(b, c) for b in sources for c in ("novels", "contes")}
     query = "SELECT DISTINCT benchmark, corpus FROM metric_value WHERE metric = 'slope'"

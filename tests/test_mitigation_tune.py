@@ -1,7 +1,5 @@
 """Tuning an adapter: what falls, what a kill costs, what is kept out, what the warehouse holds."""
 
-from __future__ import annotations
-
 import json
 import math
 import re
@@ -124,29 +122,24 @@ def test_prompts_not_tuned_on_disclose_less_with_the_adapter(
 BOUNCING: dict[str, Any] = {"learning_rate": 0.15, "steps": 12}
 
 
-@pytest.fixture
-def with_dev(filled: Store) -> Store:
-    put_prompts(filled, "dev", [*TEST[6:], TRAIN[3].upper()])
-    put_prompts(filled, "test", TEST[:6])
-    return filled
-
-
 @pytest.mark.slow
 def test_the_adapter_is_the_one_whose_measured_losses_on_the_dev_set_are_least(
-    with_dev: Store, base: Path, words: str, tmp_path: Path
+    filled: Store, base: Path, words: str, tmp_path: Path
 ) -> None:
     """Against adapters of 3, 6, 9 and 12 steps, each measured on the dev set as any model is."""
+    put_prompts(filled, "dev", [*TEST[6:], TRAIN[3].upper()])
+    put_prompts(filled, "test", TEST[:6])
     given = {**BOUNCING, "checkpoint_steps": 3}
-    tuned, _ = run(with_dev, base, words, tmp_path, dev_sets=["dev"], **given)
-    (row,) = with_dev.read("tuning").to_pylist()
-    steps = {r["step"]: r for r in with_dev.read("tuning_step").to_pylist()}
+    tuned, _ = run(filled, base, words, tmp_path, dev_sets=["dev"], **given)
+    (row,) = filled.read("tuning").to_pylist()
+    steps = {r["step"]: r for r in filled.read("tuning_step").to_pylist()}
     measured, adapters = {}, {}
     for n in (3, 6, 9, 12):
-        one, _ = run(with_dev, base, words, tmp_path, f"of-{n}", **{**given, "steps": n})
+        one, _ = run(filled, base, words, tmp_path, f"of-{n}", **{**given, "steps": n})
         options = ModelOptions(adapter=one["path"])
-        key = probe_set(with_dev, "dev", str(base), options, words).model_key
+        key = probe_set(filled, "dev", str(base), options, words).model_key
         (found,) = rows_of(
-            with_dev.root, f"FROM disclosure() WHERE model_key = '{key}' AND probe_set = 'dev'"
+            filled.root, f"FROM disclosure() WHERE model_key = '{key}' AND probe_set = 'dev'"
         )
         total = found["p_f"] + found["p_m"]
         measured[n] = found["add_nats"] + total + found["gld"]
@@ -219,7 +212,7 @@ def test_prompts_of_test_sets_are_left_out_and_counted(store: Store) -> None:
     assert tuning_prompts(store, ["train"], None).test_sets == ("more", "test")
     assert len(tuning_prompts(store, ["train"], []).rows) == 3
     put_prompts(store, "copy", ["The clerk ran", "THE BOSS RAN", "a cat ran, and"])
-    with pytest.raises(BadInput, match="none is left to tune on; is in the test set copy"):
+    with pytest.raises(BadInput, match="none is left to tune on; the first: is in the test set"):
         tuning_prompts(store, ["train"], ["copy"])
 
 

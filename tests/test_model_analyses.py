@@ -1,7 +1,5 @@
 """Model size, families and correlations in SQL, against scipy on made-up rows."""
 
-from __future__ import annotations
-
 import math
 from itertools import islice
 from typing import Any
@@ -31,7 +29,7 @@ def model(name: str, n: int | None, **given: object) -> dict[str, object]:
     row |= model_texts.described(name)
     if name.startswith("org/"):
         row["family"] = name.removeprefix("org/").partition("-")[0]
-    return {**row, "bos_policy": "bos", "n_parameters": n, "run_id": "r", **given}
+    return {**row, "n_parameters": n, **given}
 
 
 def named(family: str, size: int) -> str:
@@ -64,12 +62,10 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Measured:
         + [pair("b", "bad", word="w0", is_natural=False)],
     )
     found = [*given.items(), ("org/ngrams", np.ones(N))]
-    put_scores(
-        store,
-        [score("b", f"{i:02}", x, name) for name, xs in found for i, x in enumerate(xs)]
-        + [score("b", "bad", 9.0, name) for name in given]
-        + [score("b", f"{i:02}", 3.0, named("org/m", 7), "adapted") for i in range(N)],
-    )
+    scores = [score("b", f"{i:02}", x, name) for name, xs in found for i, x in enumerate(xs)]
+    scores += [score("b", "bad", 9.0, name) for name in given]
+    scores += [score("b", f"{i:02}", 3.0, named("org/m", 7), "adapted") for i in range(N)]
+    fill(store, "pair_score", scores)
     fill(store, "word_delta", [delta(f"w{k}", float(x)) for k, x in enumerate(leans)])
     measure(store, "r")
     return store, given
@@ -81,12 +77,6 @@ def us(xs: np.ndarray[Any, Any]) -> float:
 
 def pd(xs: np.ndarray[Any, Any]) -> float:
     return 100 * int((xs > LIMIT).sum() - (xs < -LIMIT).sum()) / len(xs)  # ties stay ties
-
-
-def put_scores(store: Store, scores: list[dict[str, object]]) -> None:
-    for key in dict.fromkeys(row["model_key"] for row in scores):
-        of = [row for row in scores if row["model_key"] == key]
-        fill(store, "pair_score", of, unit=str(key))
 
 
 def of_words(store: Store, xs: np.ndarray[Any, Any]) -> tuple[Any, Any]:

@@ -1,7 +1,5 @@
 """Lists of models: what a file may say, and scoring one by one although some can't be had."""
 
-from __future__ import annotations
-
 import gc
 import weakref
 from collections.abc import Iterator

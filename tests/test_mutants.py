@@ -1,7 +1,5 @@
 """The seeded faults of `mutants.toml` still have their texts and tests, and the tool tells them."""
 
-from __future__ import annotations
-
 import ast
 from collections import Counter
 

@@ -1,7 +1,5 @@
 """Views `compared_text` and `ngram_log_odds`, against plain Python."""
 
-from __future__ import annotations
-
 import math
 import random
 import re
@@ -40,16 +38,14 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[dict[str
         said = {side: template.format(name) for side, name in NAMES.items()}
         names = {"entity": "John", "perturbed_entity": "Jane", "language": "en"}
         prompt = {"prompt": said["original"], "perturbed_prompt": said["perturbed"]}
-        source = {"source_file": "f", "source_row": 1, "run_id": "r"}
-        prompts.append({"probe_set": "p", "prompt_id": prompt_id, **prompt, **names, **source})
+        prompts.append({"probe_set": "p", "prompt_id": prompt_id, **prompt, **names})
         for side in NAMES:
             for sample in range(N_SAMPLES):
                 text, is_valid = written(rng, side), sample % 7 != 0
-                at = {**OF, "prompt_id": prompt_id, "side": side, "sample": sample, "run_id": "r"}
-                more = {"model": "m", "seed": 1, "text_id": "t", "n_tokens": 3, "finish": "stop"}
-                drawn.append({**at, **more, "continuation": text})
+                at = {**OF, "prompt_id": prompt_id, "side": side, "sample": sample}
+                drawn.append({**at, "continuation": text})
                 done = {"perturbed_text": said[other[side]] + text, "is_valid": is_valid}
-                changed.append({**at, "perturber": "rules", **done, "reason": None})
+                changed.append({**at, "perturber": "rules", **done})
                 if is_valid:
                     expected.append((side, True, NAMES[side], prompt_id, sample, text))
                     expected.append((other[side], False, NAMES[side], prompt_id, sample, text))

@@ -1,7 +1,5 @@
 """The count-based model: its probabilities, its directory, and its scores."""
 
-from __future__ import annotations
-
 import hashlib
 import itertools
 import json

@@ -1,6 +1,4 @@
-"""Errors of hubs, connections and disks: what is tried again, and what is one line."""
-
-from __future__ import annotations
+"""Errors of hubs, connections and disks: what may pass and is tried again, what is one line."""
 
 import errno
 import subprocess
@@ -8,14 +6,22 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 
+import huggingface_hub.errors
 import pytest
+from prefect.states import Failed
 
 from plumbline.eval_workers.models import open_backend
 from plumbline.eval_workers.models.local import model_files, source
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.pipelines.command import app
 from plumbline.pipelines.command.main import main
-from plumbline.warehouse.errors import Interrupted
+from plumbline.pipelines.flows import run_command
+from plumbline.warehouse.errors import (
+    BadInput,
+    Interrupted,
+    MissingComponent,
+    UsageProblem,
+)
 from tests.hub_server import AWAY, environment, hub
 
 #: Leaves out the hub's own waits between its attempts.
@@ -83,3 +89,42 @@ def test_a_hub_that_is_away_is_asked_once(monkeypatch: pytest.MonkeyPatch) -> No
     with pytest.raises(Interrupted, match="a/none: not a local directory, and can't be had"):
         open_backend("a/none", ModelOptions()).identity  # noqa: B018
     assert not asked
+
+
+def raised_from(error: Exception, cause: Exception) -> Exception:
+    error.__cause__ = cause
+    return error
+
+
+def answered(status: int) -> Exception:
+    error = OSError("the hub's answer")
+    error.response = SimpleNamespace(status_code=status)  # type: ignore[attr-defined]
+    return error
+
+
+MAY_PASS = [
+    TimeoutError(),
+    OSError(errno.ENETUNREACH, "unreachable"),
+    answered(429),
+    answered(503),
+    raised_from(BadInput("model m", "can't be loaded"), ConnectionResetError()),
+    raised_from(Interrupted("model m", "the hub is away"), ConnectionRefusedError()),
+]
+STAYS = [
+    answered(404),
+    BadInput("shard 3", "truncated"),
+    raised_from(UsageProblem("model m", "no such model"), ConnectionResetError()),
+    Interrupted("stopped"),
+    raised_from(Interrupted("stopped"), KeyboardInterrupt()),  # type: ignore[arg-type]
+    MissingComponent("torch", "is not installed"),
+    PermissionError(errno.EACCES, "denied"),
+    ValueError("a defect"),
+    huggingface_hub.errors.OfflineModeIsEnabled(),
+]
+
+
+def test_only_what_may_pass_is_tried_again() -> None:
+    condition = run_command.retry_condition_fn
+    assert condition is not None and run_command.retries == 2
+    for error in (*MAY_PASS, *STAYS):
+        assert condition(run_command, None, Failed(data=error)) is (error in MAY_PASS)  # type: ignore[arg-type]

@@ -1,7 +1,5 @@
 """Filling templates: laws, the released sentences, verbs that agree with they."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 import re
@@ -26,16 +24,12 @@ _TEMPLATES = st.lists(st.tuples(_TEXT, _PLACEHOLDERS), min_size=1, max_size=4).f
 )
 
 
-def _join(parts: list[tuple[str, str]]) -> str:
-    # a space keeps "self" a word of its own after {pronoun2}
-    return "".join(f"{text} {placeholder}" for text, placeholder in parts)
-
-
 @given(_TEMPLATES)
 def test_only_the_pronouns_differ_and_they_lead_back_to_the_template(
     parts: list[tuple[str, str]],
 ) -> None:
-    template = _join(parts)
+    # a space keeps "self" a word of its own after {pronoun2}
+    template = "".join(f"{text} {placeholder}" for text, placeholder in parts)
     literals = PLACEHOLDER.split(template)
     pattern = "([A-Za-z]+)".join(re.escape(text) for text in literals)
     found = {g: re.fullmatch(pattern, fill(template, g)) for g in ("f", "m")}  # type: ignore[arg-type]

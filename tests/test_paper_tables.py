@@ -1,7 +1,5 @@
 """Tables for papers and the paragraph on methods: escapes, and figures from SQL."""
 
-from __future__ import annotations
-
 import csv
 import io
 import re

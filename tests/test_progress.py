@@ -1,7 +1,5 @@
 """Steps say how far they are: lines in a file, one line on a terminal."""
 
-from __future__ import annotations
-
 import sys
 import time
 

@@ -1,7 +1,5 @@
 """Errors of means over clusters, sets of ranks and power, against other ways to compute them."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Pairs that people judge: answers, agreement, and what the card says of it."""
 
-from __future__ import annotations
-
 import csv
 import random
 import re
@@ -16,13 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from nltk.metrics.agreement import AnnotationTask
 from scipy.stats import binomtest
-from scipy.stats import t as student
 
 from plumbline.eval_workers.pairs.human_ratings import agreement, alpha, import_answers, people_say
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
-from tests.metric_rows import fill, pair
+from tests.metric_rows import fill, interval, pair
 from tests.released_files import write_csv
 
 Row = dict[str, Any]
@@ -88,18 +85,14 @@ def test_alpha_of_two_answers_equals_a_peer(counts: list[tuple[int, int]]) -> No
         assert ours == pytest.approx(AnnotationTask(data=rows).alpha(), abs=1e-9)
 
 
-def ratings(say: Callable[[str, int], bool], n_raters: int = 5, n_pairs: int = 80) -> list[Row]:
-    return [
-        {"rater": f"r{r}", "pair_id": f"{p}", "question": "natural", "answer_level": level}
-        for r in range(n_raters)
-        for p in range(n_pairs)
-        if (level := int(say(f"r{r}", p))) >= 0
-    ]
-
-
 def test_the_interval_is_a_bootstrap_over_pairs() -> None:
     draw = random.Random(2)
-    rows = ratings(lambda _, p: (p % 3 > 0) ^ (draw.random() < 0.15), 3, 60)
+    rows: list[Row] = [
+        {"rater": f"r{r}", "pair_id": f"{p}", "question": "natural"}
+        | {"answer_level": int((p % 3 > 0) ^ (draw.random() < 0.15))}
+        for r in range(3)
+        for p in range(60)
+    ]
     [of_all] = agreement(rows)
     answers = {
         p: [r["answer_level"] for r in rows if r["pair_id"] == p]
@@ -195,12 +188,7 @@ def test_shares_by_hand(store: Store, tmp_path: Path) -> None:
     assert ends == pytest.approx((low, high), abs=0.03)  # over pairs, each its own cluster
     mean = np.array([sum(v) / 6 for v in natural.values()])
     assert found["mean_share"] == pytest.approx(mean.mean())
-    # Wilson's interval with Student's t, as of the rows that have this error; three pairs of no yes
-    # are few exceptions, so of 32 rows at most.
-    p, t = mean.mean(), student.ppf(0.975, 31)
-    n = min(32, p * (1 - p) / (mean.var(ddof=1) / 32))
-    half = t * (p * (1 - p) / n + t**2 / (4 * n**2)) ** 0.5 / (1 + t**2 / n)
-    centre = (p + t**2 / (2 * n)) / (1 + t**2 / n)
+    low, _, high = interval(mean, (0, 1), 32)
     ends = found["mean_share_low"], found["mean_share_high"]
-    assert ends == pytest.approx((centre - half, centre + half), abs=1e-3)
+    assert ends == pytest.approx((low, high), abs=1e-3)
     assert people_say(store.root, "b")["People on `natural`"].startswith("rater-1, rater-2, ")

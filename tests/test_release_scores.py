@@ -1,7 +1,5 @@
 """Importing released scores: a damaged file is refused or shows in a count."""
 
-from __future__ import annotations
-
 import csv
 from pathlib import Path
 

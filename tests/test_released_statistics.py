@@ -1,7 +1,5 @@
 """Importing published word statistics, and MaxPMI against the values released with them."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 import math

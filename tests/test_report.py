@@ -1,7 +1,5 @@
 """The report page: what is on it, that its figures are those of `metric_value`, and its safety."""
 
-from __future__ import annotations
-
 import re
 from concurrent.futures import ThreadPoolExecutor
 from html.parser import HTMLParser
@@ -14,7 +12,11 @@ import pytest
 from plumbline.eval_workers.fairpair.fairpair_options import FigureOptions
 from plumbline.eval_workers.fairpair.fairpair_set import measure_set
 from plumbline.eval_workers.scoring.measure import measure
+from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.metric_tables import measured
+from plumbline.pipelines.report.model import Section
+from plumbline.pipelines.report.sections import SECTIONS
+from plumbline.pipelines.report.templates import sections_from
 from plumbline.pipelines.report.write import write_report
 from plumbline.warehouse.run_records import recorded
 from plumbline.warehouse.storage.store import Store
@@ -32,10 +34,16 @@ from tests.metric_rows import (
     shard_row,
     trained,
 )
-from tests.report_sections import section
 
 _VOID = {"meta", "link", "img", "br"}
 _JSON = ("type", "application/json")
+
+
+def section(warehouse: Store | Path | Facts, name: str) -> Section:
+    """The only section of a template."""
+    facts = warehouse if isinstance(warehouse, Facts) else Facts(warehouse)
+    (one,) = sections_from(SECTIONS.text(name), facts)
+    return one
 
 
 def appendix(store: Store | Path, out: Path) -> Path:
@@ -165,7 +173,7 @@ def test_failed_shards_and_rejects_are_prominent(store: Store, tmp_path: Path) -
     failed = shard_row(shard="b.zst", status="failed", error="cut short", n_documents_in=0)
     fill(store, "corpus_shard", [shard_row(), failed | {"n_documents": 0, "n_rejected": 0}])
     reject = {"stage": "count", "subject": "novels", "source_file": "a.jsonl.zst"}
-    reject |= {"reason": "no text", "excerpt": "{", "run_id": "r"}
+    reject |= {"reason": "no text"}
     fill(store, "reject", [reject | {"source_row": row} for row in (9, 4)])
     page = alone(store, tmp_path / "report")
     assert page.text.count("b.zst (cut short)") == 1 and "does not add up" not in page.text

@@ -1,9 +1,8 @@
-"""Models and corpora compared on the page, and the SQL behind it against brute force."""
-
-from __future__ import annotations
+"""Models, their versions and corpora compared on the page, and the SQL behind it by brute force."""
 
 import itertools
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,12 +10,27 @@ import pytest
 from scipy import stats
 
 from plumbline.eval_workers.scoring.measure import measure
+from plumbline.pipelines.command.main import main
 from plumbline.pipelines.report.facts import Facts
+from plumbline.pipelines.report.sentences import version_changes
+from plumbline.pipelines.report.write import write_report
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.run_records import recorded
 from plumbline.warehouse.storage.store import Store
-from tests.metric_rows import delta, fill, pair, score
-from tests.report_sections import section
+from tests.metric_rows import (
+    AFTER,
+    BEFORE,
+    delta,
+    error,
+    fill,
+    interval,
+    pair,
+    score,
+    scored_by,
+    version,
+)
+from tests.test_report import section
+from tests.tiny_models import save
 
 LIMIT = math.log(1.65)
 
@@ -36,20 +50,15 @@ def put_models(store: Store, n_models: int, n: int = 40) -> dict[str, np.ndarray
 
 def paired_ends(change: np.ndarray, scale: int) -> tuple[float, float]:
     """The interval of a mean of paired differences: Bonett and Price's for US, Wilson's for PD."""
-    n, mean, t = len(change), change.mean(), stats.t.ppf(0.975, len(change) - 1)
-    jackknife = np.sqrt(sum((np.delete(change, i).mean() - mean) ** 2 for i in range(n)))
-    if scale == 1:
-        n_star = change.var() / jackknife**2
-        centre = n_star * mean / (n_star + 2)
-        square = (n_star * (change != 0).mean() + 2) / (n_star + 2)
-        half = t * np.sqrt((square - centre**2) / (n_star + 2))
-        return centre - half, centre + half
-    share = (mean / scale + 2) / 4
-    n_rows = share * (1 - share) * (4 * scale / jackknife) ** 2
-    # the ends are the shares p with (share - p)² = t² p (1 - p) / n_rows
-    ends = np.roots([1 + t**2 / n_rows, -(2 * share + t**2 / n_rows), share**2])
-    low, high = sorted(float(p) for p in ends)
-    return scale * (4 * low - 2), scale * (4 * high - 2)
+    if scale == 100:
+        low, _, high = interval(change, (-200, 200))
+        return low, high
+    t, se = error(change)
+    n_star = change.var() / se**2
+    centre = n_star * change.mean() / (n_star + 2)
+    square = (n_star * (change != 0).mean() + 2) / (n_star + 2)
+    half = t * np.sqrt((square - centre**2) / (n_star + 2))
+    return centre - half, centre + half
 
 
 def test_any_two_models_are_compared_over_the_pairs_of_both(store: Store) -> None:
@@ -137,3 +146,79 @@ def test_of_many_models_those_that_may_be_the_evenest_are_named(store: Store) ->
     assert found.intro[0].startswith(f"b: {len(evenest)} of 7 models may have the highest US")
     assert found.intro[0].endswith(f": {', '.join(evenest)}.") and 0 < len(evenest) < 4
     assert not found.tables
+
+
+_N = 60
+
+
+@pytest.fixture(scope="module")
+def versions(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    """Two versions of `mine` and one other model, measured."""
+    store = Store.open(tmp_path_factory.mktemp("versions") / "w")
+    for key, ratios in {"old": BEFORE, "new": AFTER}.items():
+        version(store, "b", key, ratios)
+    fill(store, "model", [scored_by("other", key="other")], "other")
+    fill(store, "pair_score", [score("b", f"p{k}", 0.1, "other", "other") for k in range(_N)])
+    assert main(["measure", "--warehouse", str(store.root)]) == 0
+    return store
+
+
+def test_a_change_is_paired_with_the_interval_over_pairs(versions: Store) -> None:
+    """Each pair is a cluster, the interval Wilson's at the error of their differences."""
+    (change,) = version_changes(Facts(versions))
+    differences = 100 * (np.sign(AFTER) - np.sign(BEFORE))
+    found = [change[name] for name in ("change_low", "change", "change_high")]
+    assert found == pytest.approx(interval(differences, (-200, 200)), rel=1e-6)
+    assert change["name"] == "mine"
+    assert (change["pd_before"], change["pd"]) == pytest.approx((-10, 25))
+
+
+def test_only_the_latest_version_is_ranked_and_on_the_pages(
+    versions: Store, tmp_path: Path
+) -> None:
+    labels = {r["model_key"]: r["label"] for r in rows_of(versions.root, "FROM model_label")}
+    (version,) = rows_of(versions.root, "FROM model_version WHERE NOT is_latest")
+    assert labels == {"new": "mine", "old": f"mine ({version['scored_at']:%Y-%m-%d})"} | {
+        "other": "other"
+    }
+    assert set(versions.read("model_rank")["model_key"].to_pylist()) == {"new", "other"}
+    page, _ = write_report(versions, tmp_path)
+    pages = page.read_text() + (tmp_path / "appendix.html").read_text()
+    assert "mine on b since" in pages and labels["old"] not in pages
+
+
+def test_missing_scores_are_said_of_the_latest_version_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = Store.open(tmp_path / "w")
+    fill(store, "benchmark_pair", [pair("b", f"p{k}") for k in range(_N + 1)], "b")
+    for key, ratios in {"old": BEFORE, "new": AFTER}.items():
+        version(store, "b", key, ratios)
+    assert main(["measure", "--warehouse", str(store.root)]) == 0
+    assert "".join(capsys.readouterr()).count(f"has scores of {_N} of the {_N + 1} pairs") == 1
+
+
+@pytest.mark.parametrize(
+    ("most", "status", "said"),
+    [("5", 6, "more than 5 points"), ("34.5", 0, "perhaps more than 34.5"), ("40", 0, "mine on b")],
+)
+def test_fail_if_fails_only_where_the_whole_interval_lies_beyond(
+    versions: Store, most: str, status: int, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rule = ["--fail-if", f"pd changes by more than {most}"]
+    assert main(["measure", "--warehouse", str(versions.root), *rule]) == status
+    assert said in "".join(capsys.readouterr())
+    assert main(["runs", "--warehouse", str(versions.root)]) == 0
+    assert "mine on b since" in capsys.readouterr().out
+
+
+def test_a_name_is_no_part_of_the_key(tmp_path: Path) -> None:
+    """A later name is that of the key that was scored without one."""
+    save("neox", tmp_path / "tiny")
+    store = Store.open(tmp_path / "w")
+    version(store, "b", "old", BEFORE)
+    command = ["score", "--model", str(tmp_path / "tiny"), "--benchmark", "b", "--limit", "2"]
+    command += ["--warehouse", str(store.root)]
+    assert main(command) == main([*command, "--name", "mine"]) == 0
+    names = store.read("model")["name"].to_pylist()
+    assert names == ["mine", "mine"] and store.read("pair_score").num_rows == len(BEFORE) + 2

@@ -1,7 +1,5 @@
 """The report in a real browser, from the disk: links, sorting, search, phone width, no traffic."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

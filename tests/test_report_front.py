@@ -1,7 +1,5 @@
 """The report's first page: what it says, held against the warehouse."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path
@@ -95,9 +93,8 @@ _PUBLISHED = {
 def _published(tmp_path: Path, corpus: str) -> tuple[TrainingTexts, Rows]:
     """Slopes of models of other people's on a text."""
     store = Store.open(tmp_path / "warehouse")
-    for model in _PUBLISHED:
-        fill(store, "pair_score", [score("b", "1", 1.0, model)])
-        fill(store, "model", [{**scored_by(model), **described(model)}], unit=model)
+    fill(store, "pair_score", [score("b", "1", 1.0, model) for model in _PUBLISHED])
+    fill(store, "model", [{**scored_by(model), **described(model)} for model in _PUBLISHED])
     of = {"benchmark": "b", "groups": "female/male", "corpus": corpus, "contrast": "she/he"}
     rows = [
         {**of, "model": m, "model_key": f"key-{m}", "value": v, "value_low": a, "value_high": b}

@@ -1,7 +1,5 @@
 """One warehouse, several questions: what the report is about, of itself and by patterns."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Printed figures beside ours: the comparison by itself, and the command on the released scores."""
 
-from __future__ import annotations
-
 import csv
 import json
 import math
@@ -33,12 +31,7 @@ HEADER = "table,dataset,eta,metric,value,hf_id,log_base\n"
 
 def metric(name: str, value: float, **columns: Any) -> dict[str, Any]:
     row = {"metric": name, "benchmark": "use-5", "model": "m", "subset": "all", "eta_nats": None}
-    row |= {
-        "value": value,
-        "value_low": value - 0.1,
-        "value_high": value + 0.1,
-        "n": 9,
-    }
+    row |= {"value": value, "value_low": value - 0.1, "value_high": value + 0.1, "n": 9}
     return {**row, "options": "{}", **columns}
 
 

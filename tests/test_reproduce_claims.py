@@ -1,7 +1,5 @@
 """Numbers of UnStereoEval's text beside ours: verdicts, and on the release pandas beside SQL."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections import Counter

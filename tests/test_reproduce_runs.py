@@ -1,7 +1,5 @@
 """`plumbline reproduce fairpair` and `disclosure`: printed figures beside those of made runs."""
 
-from __future__ import annotations
-
 import csv
 import math
 import re
@@ -38,7 +36,6 @@ from plumbline.pipelines.reproduce.runs_compared import (
 )
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import rows_of
-from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage.store import Store
 from tests.fairpair_rows import SAMPLED, sampled_set
 from tests.metric_rows import fill, interval, scored_by
@@ -176,88 +173,53 @@ FEMALE, MALE = "she", "he"
 TEXTS = (" she ran", " he ran", " it rained", " she saw him")
 
 
-def put(store: Store, table: str, rows: list[dict[str, Any]]) -> None:
-    """Publish rows of any partitions."""
-    parts: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
-    for row in rows:
-        parts.setdefault(tuple(row[c] for c in TABLES[table].partitions), []).append(row)
-    for part in parts.values():
-        fill(store, table, [{**row, "run_id": "r"} for row in part])
-
-
 @pytest.fixture
 def disclosed(store: Store) -> Store:
     """A model on 12 prompts of `stsb`: plain, with an instruction, sampled, and with adapters."""
     put_prompts(store, "stsb", [f"p {i}" for i in range(12)])
     shared = {"probe_set": "stsb", "model": "tiny"}
     pairs = [{"word_list": WORD_LIST, "pair": 1, "female": FEMALE, "male": MALE}]
-    put(store, "attribute_pair", [{**p, "source": "made"} for p in pairs])
-    told = [("none", None, None), ("i", "Be fair:", "prefix")]
-    put(
-        store,
-        "instruction",
-        [dict(zip(("instruction_key", "instruction", "form"), t, strict=True)) for t in told],
-    )
+    fill(store, "attribute_pair", pairs)
+    told = {"instruction_key": "i", "instruction": "Be fair:", "form": "prefix"}
+    fill(store, "instruction", [{"instruction_key": "none"}, told])
     ways: list[dict[str, Any]] = [
         {"sampling_key": "greedy", "method": "greedy"},
         {"sampling_key": "told", "method": "greedy", "instruction": "Be fair:", "form": "prefix"},
         {"sampling_key": "cool", "method": "sample", "temperature": 0.3},
         {"sampling_key": "warm", "method": "sample", "temperature": 1.0},
     ]
-    put(
+    fill(
         store,
         "sampling",
         [
-            {"max_new_tokens": 50, "seed": 0}
-            | {"instruction_key": "i" if "instruction" in way else "none"}
-            | way
+            {"max_new_tokens": 50, "instruction_key": "i" if "instruction" in way else "none"} | way
             for way in ways
         ],
     )
-    keys = [("base", None), ("tuned", "calm@1"), ("without", "loud@1")]
-    put(
-        store,
-        "model",
-        [
-            scored_by("tiny", key=key) | {"adapter": adapter, "dtype": "float16"}
-            for key, adapter in keys
-        ],
-    )
-    tuning = {"path": "x", "base": "tiny", "base_revision": ""}
+    for key, adapter in (("base", None), ("tuned", "calm@1"), ("without", "loud@1")):
+        half = {"adapter": adapter, "dtype": "float16"}
+        fill(store, "model", [scored_by("tiny", key=key) | half], key)
+    tuning = {"base": "tiny", "word_list": WORD_LIST, "layers": "q", "clip_norm": 1.0}
     tuning |= {"probe_sets": "stsb-train", "test_sets": "stsb", "n_leaks": 2, "n_left_out": 2}
-    tuning |= {"prompts_hash": "h", "word_list": WORD_LIST, "layers": "q"}
     tuning |= {"n_prompts": 9, "rank": 64, "alpha": 16, "dropout": 0.1, "learning_rate": 2e-4}
-    tuning |= {"batch_prompts": 16, "n_steps": 400, "max_tokens": 512, "seed": 0, "seconds": 1.0}
-    tuning |= {"clip_norm": 1.0, "n_parameters": 1}
-    tuning |= {f"{n}_{e}": 0.0 for n in ("total", "difference") for e in ("start", "end")}
-    tuning |= {f"distance_{e}_nats": 0.0 for e in ("start", "end")}
-    weights = {"distance_weight": 1.0, "total_weight": 1.0}
-    put(
-        store,
-        "tuning",
-        [
-            {**tuning, **weights, **way, "tuning": name, "adapter": f"{name}@1"}
-            for name, way in (
-                ("calm", {"difference_weight": 1.0}),
-                ("loud", {"difference_weight": 0.0, **AS_PUBLISHED}),
-            )
-        ],
-    )
+    tuning |= {"batch_prompts": 16, "n_steps": 400, "max_tokens": 512}
+    loud = {"tuning": "loud", "adapter": "loud@1", "difference_weight": 0.0, **AS_PUBLISHED}
+    fill(store, "tuning", [{**tuning, "tuning": "calm", "adapter": "calm@1"}, {**tuning, **loud}])
     probabilities, continued = [], []
     for k, (key, instruction, way) in enumerate(RUNS):
         for i in range(12):
-            whose = {**shared, "model_key": key, "prompt_id": f"{i:02}", "text_id": "t"}
+            whose = {**shared, "model_key": key, "prompt_id": f"{i:02}"}
             held = TEXTS[(i * (k + 1)) % 4]
-            more = {"sampling_key": way, "side": "original", "sample": 0, "seed": 0}
+            more = {"sampling_key": way, "side": "original", "sample": 0}
             continued.append({**whose, **more, "continuation": held, "finish": "stop"})
             if way in ("cool", "warm"):
                 continue
             for word, p in _p(k, i).items():
-                word_columns = {"word_list": WORD_LIST, "word": word, "probability": p}
-                word_columns |= {"gender": "f" if word == FEMALE else "m", "n_variants": 2}
-                probabilities.append({**whose, **word_columns, "instruction_key": instruction})
-    put(store, "pronoun_probability", probabilities)
-    put(store, "continuation", continued)
+                of = {"word": word, "gender": "f" if word == FEMALE else "m", "probability": p}
+                said = {"word_list": WORD_LIST, "instruction_key": instruction}
+                probabilities.append({**whose, **of, **said})
+    fill(store, "pronoun_probability", probabilities)
+    fill(store, "continuation", continued)
     return store
 
 
@@ -380,7 +342,7 @@ def test_fairpair_gives_means_over_prompts_with_intervals(store: Store) -> None:
     assert "filter_unit words" in run.unknown and not any("limit" in d for d in run.differs)
     by_rules = store.read("fairpair_set").to_pylist()
     named_so = {"perturber": "x-words-12345678"}  # a chat model of this kind of name, and its hash
-    put(store, "fairpair_set", [{**row, **named_so} for row in by_rules])
+    fill(store, "fairpair_set", [{**row, **named_so} for row in by_rules])
     _, more = measured(*given)
     assert len(more) == 2
     assert all("filter_unit words" in one.unknown for one in more)

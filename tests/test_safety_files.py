@@ -1,7 +1,5 @@
 """Kinds of files × what is in them × what reads them: one line, no hang, bounded memory."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import math

@@ -1,7 +1,5 @@
 """Models, adapters and servers of somebody else × what reads or asks them: nothing of them runs."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import pickle
@@ -19,14 +17,13 @@ from tests.backend_contract import changed
 from tests.chat_server import Say, serving
 from tests.hostile import peak_mb
 from tests.test_model_sources import TARGETS, lora, refused, scored
-from tests.tiny_models import save
 
 # Models
 
 
-@pytest.fixture(scope="module")
-def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save("gpt2", tmp_path_factory.mktemp("models") / "gpt2")
+@pytest.fixture
+def base(saved: dict[str, Path]) -> Path:
+    return saved["gpt2"]
 
 
 class _Touch:
@@ -43,7 +40,7 @@ CONFIGURATIONS: list[tuple[dict[str, object], str]] = [
     ({"text_config": {"num_local_experts": 10**6}}, "num_local_experts 1,000,000, more than"),
     ({"n_embd": 10**400}, f"claims n_embd {f'{10**400:,}'[:40]}, more than 134,217,728"),
     ({"vocab_size": 10**9}, "claims vocab_size 1,000,000,000, more than 134,217,728"),
-    ({"n_inner": 4096}, "its weights are of other sizes than its config.json says"),
+    ({"n_inner": 4096}, "its weights have other sizes than its config.json says"),
 ]
 
 

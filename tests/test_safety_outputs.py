@@ -1,7 +1,5 @@
 """Hostile names, links, texts and queries × what writes, prints or runs them: none is obeyed."""
 
-from __future__ import annotations
-
 import io
 import os
 import re

@@ -1,48 +1,32 @@
-"""Continuing a set of prompts into the warehouse: never drawn twice, seeds apart."""
+"""Continuing prompts by a model or a server: none is drawn twice, seeds apart, caches noticed."""
 
-from __future__ import annotations
-
+import hashlib
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from plumbline.eval_workers.chat.client import Server
 from plumbline.eval_workers.models.local.causal_model import CausalModel
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.sampling_contract import Sample, SamplingOptions, SeededPrompt
+from plumbline.eval_workers.scoring.served_samples import ServedModel, sample_from_server
+from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.storage.store import Store
+from tests.chat_server import ChatServer, Sampler, Say, serving
+from tests.prompt_rows import put_prompts
 from tests.steps import sample_set
-from tests.tiny_models import save
 
 HOW = SamplingOptions(temperature=6.0, max_new_tokens=12)
-SETS = {
-    "1": ("The nurse said", "The clerk said"),
-    "2": ("He drank tea.", "She drank tea."),
-    "3": ("She drank tea.", None),  # the same text as a side of another prompt
-}
+PROMPTS = ("The nurse said", "He drank tea.", "She drank tea.")
+#: The last prompt is the same text as a side of another one.
+PERTURBED = ("The clerk said", "She drank tea.", None)
 
 
 def fill(store: Store) -> None:
-    rows = [
-        {
-            "probe_set": "demo",
-            "prompt_id": name,
-            "prompt": prompt,
-            "perturbed_prompt": other,
-            "language": "en",
-            "source_file": "demo.toml",
-            "source_row": i,
-            "run_id": "run",
-        }
-        for i, (name, (prompt, other)) in enumerate(SETS.items(), 1)
-    ]
-    store.replace("probe_prompt", rows, {"probe_set": "demo"}, "run")
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save("gpt2", tmp_path_factory.mktemp("models") / "tiny")
+    put_prompts(store, "demo", PROMPTS, PERTURBED)
 
 
 @pytest.fixture
@@ -96,3 +80,65 @@ def test_more_samples_draw_the_further_ones_and_other_seeds_are_other_rows(
         r["continuation"] for r in _rows(store) if r["sampling_key"] != key
     }
     assert len(same) < 3
+
+
+SERVED = SamplingOptions(max_new_tokens=20)
+
+
+def honest(body: dict[str, Any]) -> Say:
+    """What it says depends on all that it is asked, as a sampler's does."""
+    text = hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()[:12]
+    return Say(f" {text}")
+
+
+def _served(store: Store, server: ChatServer, n: int, how: SamplingOptions = SERVED) -> Any:
+    where = Server(server.url, 10.0, 4, 2, 0.01)
+    return sample_from_server(store, "demo", ServedModel("m"), where, how, n, "run")
+
+
+@pytest.mark.parametrize(
+    ("sampler", "n", "n_texts", "n_asked"),
+    [
+        (lambda body: honest({**body, "seed": 0}), 30, 4, 20),
+        (lambda body: honest({**body, "seed": body["seed"] % 2}), 30, 8, 120),
+        (lambda body: Say(""), 2, 4, 8),
+    ],
+)
+@pytest.mark.slow
+def test_a_server_that_ignores_seeds_or_caches_is_told(
+    store: Store, sampler: Sampler, n: int, n_texts: int, n_asked: int
+) -> None:
+    fill(store)
+    with serving(sampler=sampler) as server:
+        said = f"{n_texts} different texts for {n_asked} seeds of 4 prompts: the server ignores"
+        with pytest.raises(BadInput, match=said):
+            _served(store, server, n)
+        assert server.n_asked == n_asked  # the rest was not paid for
+        server.sampler = honest
+        fixed = SamplingOptions(max_new_tokens=20, seed=1)
+        assert _served(store, server, n, fixed).n_done == 5
+    assert len(_rows(store)) == 5 * n
+    assert {r["sampling_key"] for r in _rows(store)} == {fixed.key}
+
+
+def test_what_ended_otherwise_is_rejected_and_the_rest_kept(store: Store) -> None:
+    fill(store)
+
+    def filtered(body: dict[str, Any]) -> Say:
+        if body["prompt"].startswith("The nurse"):
+            return Say("", finish="content_filter")
+        cut = body["seed"] % 2 == 0
+        return Say("a b c " + honest(body).text, finish="length" if cut else "stop")
+
+    with serving(sampler=filtered) as server:
+        done = _served(store, server, 6)
+        assert (done.n_wanted, done.n_done, done.n_rejected) == (5, 4, 1)
+        assert (len(_rows(store)), server.n_asked) == (24, 24)
+        assert _served(store, server, 6).n_rejected == 1 and server.n_asked == 24
+    (reject,) = store.read("reject", stage="sample").to_pylist()
+    assert reject["reason"] == (
+        "prompt 00, original: the server ended it with 'content_filter', not stop or length"
+    )
+    for row in _rows(store):
+        cut = row["seed"] % 2 == 0
+        assert (row["finish"], row["n_tokens"]) == (("length", 4) if cut else ("stop", None))

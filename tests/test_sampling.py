@@ -1,7 +1,5 @@
 """Continuations by transformers: the right distribution, seeds of their own, ends and limits."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from pathlib import Path

@@ -1,7 +1,7 @@
-"""Scoring benchmarks into the warehouse: resumable, nothing lost, tokens on request."""
+"""Scoring benchmarks into the warehouse: resumable, tokens on request, also as released."""
 
-from __future__ import annotations
-
+import csv
+import gzip
 import json
 from collections import defaultdict
 from collections.abc import Sequence
@@ -9,18 +9,23 @@ from pathlib import Path
 from shutil import copytree
 from typing import Any
 
+import pyarrow as pa
 import pytest
 import tokenizers
 import torch
 from transformers import AutoModelForCausalLM
 
-from plumbline.eval_workers.models.model_options import ModelOptions
+from plumbline.eval_workers.models.model_options import ModelOptions, in_form
 from plumbline.eval_workers.pairs.benchmarks import Parsed
+from plumbline.eval_workers.pairs.pronouns.pronoun_templates import fill
+from plumbline.eval_workers.pairs.released_scores import import_scores
 from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
+from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.run_records import new_run_id
 from plumbline.warehouse.steps.runner import NothingUsed
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import trained
+from tests.released_files import write_scores
 from tests.tiny_models import KINDS, save
 
 TEMPLATES = [
@@ -39,12 +44,12 @@ OTHERS = (
 )
 
 
-def _pairs(store: Store, templates: Sequence[str]) -> None:
-    parsed = Parsed("demo")
+def _pairs(store: Store, templates: Sequence[str], benchmark: str = "demo") -> None:
+    parsed = Parsed(benchmark)
     for i, template in enumerate(templates):
         parsed.add(pair_id=f"{i:03d}", template=template, source_file="demo.csv", source_row=i + 1)
-    rows = [{"benchmark": "demo", **pair} for pair in parsed.pairs]
-    store.replace("benchmark_pair", rows, {"benchmark": "demo"}, "run")
+    rows = [{"benchmark": benchmark, **pair} for pair in parsed.pairs]
+    store.replace("benchmark_pair", rows, {"benchmark": benchmark}, "run")
 
 
 def _score(store: Store, model: Path, **options: Any) -> Any:
@@ -141,9 +146,8 @@ def test_tokens_that_are_asked_for_later_come(store: Store, model: Path) -> None
 def test_tokens_are_those_of_an_independent_pass(store: Store, tmp_path: Path, kind: str) -> None:
     path = save(kind, tmp_path / kind)
     _pairs(store, OTHERS)
-    assert (
-        _score(store, path, per_token=True).n_new >= 1
-    )  # WordPiece refuses what it has no tokens for
+    # WordPiece refuses what it has no tokens for.
+    assert _score(store, path, per_token=True).n_new >= 1
     tokenizer = tokenizers.Tokenizer.from_file(str(path / "tokenizer.json"))
     network = AutoModelForCausalLM.from_pretrained(path).double().eval()
     bos = tokenizer.token_to_id(KINDS[kind].bos)
@@ -162,3 +166,71 @@ def test_tokens_are_those_of_an_independent_pass(store: Store, tmp_path: Path, k
         assert [token_id for token_id, _ in tokens] == ids
         assert [x for _, x in tokens] == pytest.approx(every, rel=1e-5, abs=1e-4)
         assert sum(x for _, x in tokens) == pytest.approx(scores[pair_id, side], abs=1e-9)
+
+
+#: The form of the release has no capitals within a sentence, and no quotes.
+IN_CAPITALS = (
+    "{pronoun} met the CEO of BBC.",
+    '"{pronoun} ran," Ann said. "Why did {pronoun}?"',
+    "The boss said {pronoun} won.",
+)
+#: The same by hand.
+RELEASED = (
+    ("She met the ceo of bbc.", "He met the ceo of bbc."),
+    ("She ran, ann said. why did she?", "He ran, ann said. why did he?"),
+    ("The boss said she won.", "The boss said he won."),
+)
+
+
+def test_the_same_texts_have_the_same_hash_whoever_scored_them(
+    store: Store, model: Path, tmp_path: Path
+) -> None:
+    """Scores of the made-up release: -10 and -20 nats less the number of the row."""
+    _pairs(store, IN_CAPITALS, "use-5")
+    shared = {"word": "", "model": model.name, "F_num_tokens": "7", "M_num_tokens": "8"}
+    table = [
+        {"template": template, "F_template": female, "M_template": male, **shared}
+        | {"F_logprob": str(-10 - i), "M_logprob": str(-20 - i)}
+        for i, (template, (female, male)) in enumerate(zip(IN_CAPITALS, RELEASED, strict=True))
+    ]
+    write_scores(tmp_path / "results", table, f"{model.name}.csv")
+    import_scores(store, tmp_path / "results", "run")
+
+    def scored(form: str) -> str:
+        options = ModelOptions(text_form=form)
+        (done,) = score_benchmarks(store, str(model), ["use-5"], options, "run")
+        assert done.n_done == len(IN_CAPITALS)
+        return str(done.model_key)
+
+    def rows(key: str) -> list[dict[str, Any]]:
+        return [row for row in _rows(store) if row["model_key"] == key]
+
+    written, released = scored("written"), scored("released")
+    found = rows_of(store.root, "FROM score_difference ORDER BY model_key, pair_id")
+    assert [row["model_key"] for row in found] == [
+        key for key in sorted((written, released)) for _ in range(3)
+    ]
+    for row in found:
+        i = int(row["pair_id"])
+        own = rows(row["model_key"])[i]
+        a, b = own["logprob_a_nats"] + 10 + i, own["logprob_b_nats"] + 20 + i
+        assert row["difference_log_ratio_nats"] == pytest.approx(a - b, abs=1e-9)
+        assert row["difference_tokens_b"] == own["n_tokens_b"] - 8
+    imported = store.read("model", pa.compute.field("backend") == "released").to_pylist()[0]
+    theirs = {r["pair_id"]: r["text_id"] for r in rows(imported["model_key"])}
+    assert {r["pair_id"]: r["text_id"] for r in rows(released)} == theirs
+    assert {r["pair_id"]: r["text_id"] for r in rows(written)} != theirs
+
+
+@pytest.mark.reference
+def test_the_form_is_that_of_every_released_sentence(data: Path) -> None:
+    """Models' files hold the same sentences: one model's are read."""
+    n = n_same = 0
+    for path in sorted((data / "unstereo-eval" / "results").glob("*/*opt-125m.csv.gz")):
+        with gzip.open(path, "rt", encoding="utf-8", newline="") as file:
+            for row in csv.DictReader(file):
+                written = fill(row["template"], "f"), fill(row["template"], "m")
+                theirs = row["F_template"], row["M_template"]
+                assert tuple(in_form(text, "released") for text in written) == theirs
+                n, n_same = n + 1, n_same + (written == theirs)
+    assert (n, n_same) == (16_668, 16_208)

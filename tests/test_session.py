@@ -1,7 +1,5 @@
 """The Spark session: which settings, which master, what an executor must see."""
 
-from __future__ import annotations
-
 import socket
 from pathlib import Path
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """Settings of commands, and the pipeline's plan made from them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -52,18 +50,14 @@ def test_stronger_sources_win_and_are_named(
         load(file, {}, {"PLUMBLINE_DTYPE": "int3"})
 
 
-@pytest.mark.parametrize(
-    ("given", "out", "warehouse"),
-    [
+def test_a_warehouse_is_in_out() -> None:
+    for given, out, warehouse in (
         ({}, "out", "out/warehouse"),
-        ({"out": "o"}, "o", "o/warehouse"),
         ({"warehouse": "a/ages"}, "out", "a/ages"),
         ({"out": "o", "warehouse": "a/ages"}, "o", "a/ages"),
-    ],
-)
-def test_a_warehouse_is_in_out(given: dict[str, str], out: str, warehouse: str) -> None:
-    chosen, _ = load(None, given, {})
-    assert (str(chosen.out), str(chosen.warehouse)) == (out, warehouse)
+    ):
+        chosen, _ = load(None, given, {})
+        assert (str(chosen.out), str(chosen.warehouse)) == (out, warehouse)
 
 
 def test_stages_name_their_input_and_print_nothing_to_standard_output(
@@ -79,15 +73,7 @@ def test_stages_name_their_input_and_print_nothing_to_standard_output(
     given = {"corpus": f"{tmp_path}/c/*.jsonl", "benchmarks": ("use-5",)}
     given |= {"model": ("gpt2", "5gram"), "prompt_sets": ("topics",), "warehouse": store.root}
     stages = Parts(made(Pipeline, given), store).all()
-    on = [
-        "c: 2 shards",
-        "use-5 (import)",
-        "use-5",
-        "topics",
-        "use-5",
-        "",
-        "",
-    ]
+    on = ["c: 2 shards", "use-5 (import)", "use-5", "topics", "use-5", "", ""]
     assert [stage.on for stage in stages] == on
     shown = capsys.readouterr()
     assert not shown.out and "5gram counts n-grams" in shown.err
@@ -171,41 +157,40 @@ def test_models_of_a_config_file_replace_those_of_the_settings(
         for config, environment in ((Path("my.toml"), {}), (None, {"PLUMBLINE_CONFIG": "my.toml"})):
             (model,) = make_plan(load(config, {}, environment)[0]).models
             assert model.location == location
+    Path("list.toml").write_text(several)
+    (model,) = make_plan(load(None, {"models": "list.toml"}, {})[0]).models
+    assert model.location == "c/d", "so does a typed list"
 
 
-def test_the_pipeline_writes_the_straight_world(tmp_path: Path) -> None:
-    """Whatever the settings of `corpus demo` say: the corpus has its name."""
-    file = tmp_path / "own.toml"
-    file.write_text('[corpus.demo]\nworld = "swapped"\n')
-    commands: list[Command] = []
+def noting(place: Path, settings: str, **options: object) -> tuple[Parts, list[Command]]:
+    """A pipeline with a settings file, and the commands that its stages would have run."""
+    file, commands = place / "own.toml", list[Command]()
+    file.write_text(settings)
 
     def run(name: str, store: Store, command: Command) -> Done:
         commands.append(command)
         return Done()
 
-    options = {"warehouse": tmp_path / "w", "config": str(file), "out": tmp_path / "out"}
-    Parts(made(Pipeline, options), Store.open(tmp_path / "w"), run).corpus()[0].work()
+    options |= {"warehouse": place / "w", "config": str(file), "out": place / "out"}
+    return Parts(made(Pipeline, options), Store.open(place / "w"), run), commands
+
+
+def test_the_pipeline_writes_the_straight_world(tmp_path: Path) -> None:
+    """Whatever the settings of `corpus demo` say: the corpus has its name."""
+    parts, commands = noting(tmp_path, '[corpus.demo]\nworld = "swapped"\n')
+    parts.corpus()[0].work()
     assert [vars(command)["world"] for command in commands] == ["straight"]
 
 
 def test_fairpair_of_a_pipeline_takes_its_own_settings(tmp_path: Path) -> None:
     """But not on the closed world, whose plan says n = 50; the seed is the pipeline's."""
-    file = tmp_path / "own.toml"
-    file.write_text("[fairpair.run]\nn = 5\nseed = 7\n")
-    commands: list[Command] = []
-
-    def run(name: str, store: Store, command: Command) -> Done:
-        commands.append(command)
-        return Done()
-
     own = {"model": "gpt2", "probe_set": "common-sents"}
-    for more in (own, {}):
-        options = {"warehouse": tmp_path / "w", "config": str(file), "seed": 3, **more}
-        parts = Parts(made(Pipeline, options), Store.open(tmp_path / "w"), run)
+    for more, n in ((own, 5), ({}, 50)):
+        parts, commands = noting(tmp_path, "[fairpair.run]\nn = 5\nseed = 7\n", seed=3, **more)
         parts.results["train test-model"] = Done(files=["model"])
         (stage,) = (x for x in parts.evaluate() if x.doing.startswith("FairPair"))
         stage.work()
-    assert [(vars(x)["n"], vars(x)["seed"]) for x in commands] == [(5, 3), (50, 3)]
+        assert [(vars(x)["n"], vars(x)["seed"]) for x in commands] == [(n, 3)]
 
 
 def test_a_backend_that_is_not_there_is_said_before_anything_is_counted(

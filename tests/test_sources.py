@@ -1,7 +1,5 @@
 """Shards in a bucket, on a web server and on the hub are counted like those on a disk."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

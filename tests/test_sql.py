@@ -1,6 +1,4 @@
-"""`plumbline sql`: what a query may do, the formats it writes, the shell, `duckdb -init`."""
-
-from __future__ import annotations
+"""SQL: macros, views, `docs/sql.md`, and `plumbline sql`: what it may do, formats, the shell."""
 
 import csv
 import io
@@ -18,8 +16,11 @@ from plumbline.pipelines.command.main import main
 from plumbline.pipelines.commands import sql
 from plumbline.pipelines.commands.sql import run_query
 from plumbline.warehouse.errors import UsageProblem
-from plumbline.warehouse.query.connection import connect, init_sql, lock
+from plumbline.warehouse.query.connection import connect, init_sql, lock, rows_of
+from plumbline.warehouse.query.reference import entries, filled
+from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage.store import Store
+from tests.conftest import REPOSITORY
 from tests.metric_rows import delta, fill
 
 #: SQL that comes as JSON, which no text of the query shows.
@@ -39,6 +40,25 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Store:
 
 def files(root: Path) -> dict[Path, bytes]:
     return {p: p.read_bytes() for p in sorted(root.rglob("*")) if p.is_file()}
+
+
+def test_figures_by_hand(kept: Store) -> None:
+    """Of 0, 0.5, -0.7, 9: two are even, one leans each way; areas 6, 5.49, 5.31 and 0."""
+    values = "(VALUES (0), (0.5), (-0.7), (9), (NULL), ('nan'::DOUBLE), ('inf'::DOUBLE)) AS t (x)"
+    (row,) = rows_of(kept, f"SELECT us(x), pd(x), aufc(x), us(x, 0.1), pd(x, 1) FROM {values}")
+    # 0.5 is first covered by the point 0.54: 6 - 0.54 + half a step; 0.7 by 0.72.
+    assert list(row.values()) == pytest.approx([0.5, 0, (6 + 5.49 + 5.31) / 4, 0.25, 25])
+
+
+@pytest.mark.slow
+def test_every_view_of_an_empty_warehouse_is_empty(store: Store) -> None:
+    connection = connect(store.root)
+    names = {name for (name,) in connection.execute("SHOW TABLES").fetchall()}
+    assert names > {*TABLES, "audited_pair"}
+    calls = {"deduplication()", "deduplication_mean()"}
+    for name in names - {"spanish_word"} | calls:  # a list of words
+        assert connection.execute(f"FROM {name}").fetchall() == [], name
+        assert rows_of(store, f"FROM {name}") == [], name
 
 
 @pytest.mark.parametrize(
@@ -212,3 +232,44 @@ def test_shell(kept: Store, capsys: pytest.CaptureFixture[str]) -> None:
         assert expected in text
     assert "half a query" not in text
     assert "`plumbline benchmark import-ratings`" in capsys.readouterr().err
+
+
+@pytest.fixture(scope="module")
+def small(world: Store) -> duckdb.DuckDBPyConnection:
+    return connect(world.root)
+
+
+def test_the_list_holds_every_view_and_macro(small: duckdb.DuckDBPyConnection) -> None:
+    """As DuckDB itself lists them, with their parameters."""
+    text = (REPOSITORY / "docs" / "sql.md").read_text(encoding="utf-8")
+    assert text == filled(text), (
+        "stale: run `python -m plumbline.warehouse.query.reference docs/tables.md docs/sql.md`"
+    )
+    macros = small.execute(
+        "SELECT function_name, parameters, function_type FROM duckdb_functions() WHERE NOT internal"
+    ).fetchall()
+    found = {re.split(r"\(", e.signature)[0]: e for e in entries()}
+    assert all(f"`{e.signature}`" in text for e in entries())
+    for name, parameters, kind in macros:
+        assert (found[name].kind == "table macro") == (kind == "table_macro")
+        assert [p.split(" := ")[0] for p in split(found[name].signature)] == parameters
+    files = (REPOSITORY / "warehouse" / "sql" / "views").glob("*.sql")
+    written = "\n".join(f.read_text(encoding="utf-8") for f in files)
+    views = small.execute("SELECT view_name FROM duckdb_views() WHERE NOT internal").fetchall()
+    assert {name for name, e in found.items() if e.kind == "view"} == {
+        v for (v,) in views if f"CREATE OR REPLACE VIEW {v} " in written
+    }
+    assert all(e.grain for e in entries() if e.kind != "function")
+
+
+def split(signature: str) -> list[str]:
+    inside = signature.split("(", 1)[1].removesuffix(")")
+    return [p.strip() for p in inside.split(",") if p.strip()]
+
+
+def test_the_page_s_other_queries_run(small: duckdb.DuckDBPyConnection) -> None:
+    text = (REPOSITORY / "docs" / "sql.md").read_text(encoding="utf-8")
+    for query in re.findall(r'(?:plumbline sql|connection\.sql\() ?"([^"]+)"', text):
+        assert small.execute(query).fetchall(), query
+    call = re.search(r"`(preference_pairwise\([^`]*epsilon := 1\))`", text)
+    assert call and small.execute(f"FROM {call[1]}").fetchall() == []

@@ -1,6 +1,4 @@
-"""Commands that are stopped by a signal: status 5, one line, and no process left behind."""
-
-from __future__ import annotations
+"""Commands that a signal stops or whose streams are closed: one line, no process left behind."""
 
 import os
 import random
@@ -150,3 +148,40 @@ def test_a_compilation_of_numba_is_not_interrupted() -> None:
         [sys.executable, "-c", _COMPILE], cwd=REPOSITORY, capture_output=True, text=True, timeout=60
     )
     assert done.returncode == 5 and "compiled" in done.stdout, done.stderr
+
+
+_ENTRY = (sys.executable, "-c", "from plumbline.pipelines.command.main import entry; entry()")
+
+
+def _shell(script: str, place: Path, *words: str | bytes) -> subprocess.CompletedProcess[bytes]:
+    """A line of bash in which ``"$@"`` is the command with these words."""
+    return subprocess.run(
+        ["bash", "-c", script, "bash", *_ENTRY, *words],
+        cwd=place,
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        check=False,
+        timeout=120,
+    )
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("streams")
+    import_benchmark(Store.open(place / "out/warehouse"), "closed-world", None, "r")
+    return place
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("streams", [">&-", "2>&-", "<&-", ">&- 2>&- <&-", "| (exit 0)"])
+@pytest.mark.parametrize(
+    "words",
+    [(), ("--version",), ("benchmark", "show"), ("sql", "FROM benchmark_pair"), ("runs",)],
+    ids=" ".join,
+)
+def test_a_stream_that_is_closed_stops_no_command(
+    words: tuple[str, ...], streams: str, place: Path
+) -> None:
+    done = _shell(f'set -o pipefail; "$@" {streams}', place, *words)
+    assert (done.returncode, done.stderr) == (0, b"")

@@ -1,10 +1,11 @@
-"""The Parquet store and the DuckDB views on it."""
-
-from __future__ import annotations
+"""The store, its views, and `plumbline warehouse`: what is found, changed, kept and deleted."""
 
 import errno
 import json
+import math
 import os
+import random
+import shutil
 import signal
 import socket
 import subprocess
@@ -15,17 +16,120 @@ from pathlib import Path
 
 import deltalake
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from plumbline.pipelines.command.main import main
 from plumbline.warehouse import run_records
 from plumbline.warehouse.errors import BadInput
-from plumbline.warehouse.query import connection as connect
+from plumbline.warehouse.query.connection import connect
 from plumbline.warehouse.schema.catalog import TABLES
-from plumbline.warehouse.storage.compaction import compact
+from plumbline.warehouse.storage import log
+from plumbline.warehouse.storage.check import check
+from plumbline.warehouse.storage.compaction import compact, leftovers
 from plumbline.warehouse.storage.opening import FORMAT
+from plumbline.warehouse.storage.place import Unit
 from plumbline.warehouse.storage.store import Store
+from tests.metric_rows import delta, fill, made_row, score
+
+
+def words(corpus: str, **counts: int) -> list[dict[str, object]]:
+    return [{"corpus": corpus, "word": w, "n_word": n} for w, n in counts.items()]
+
+
+@pytest.fixture
+def kept(store: Store) -> Store:
+    """Three runs; words in two files of two runs, a score with NaN."""
+    for command, units in (("one", {"a": 1, "b": 2}), ("two", {"c": 3}), ("three", {})):
+        with run_records.recorded(store, command, {"seed": 1, "deep": {"x": command}}) as run_id:
+            for unit, n in units.items():
+                rows = words("c s", **{unit * 2: n})
+                store.publish("word_count", rows, unit=f"{unit}/", run_id=run_id)
+            if command == "two":
+                row = score("b", "p", math.nan) | {"run_id": run_id}
+                store.publish("pair_score", [row], unit="all", run_id=run_id)
+    return store
+
+
+def named(store: Store) -> list[tuple[str, str]]:
+    return [
+        (str(Path(p["path"]).relative_to(store.root)), f"{p['problem']} | {p['fix']}")
+        for p in check(store)
+    ]
+
+
+def test_every_problem_is_named_with_what_mends_it(
+    kept: Store, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = kept.root / "word_count" / "corpus=c%20s"
+    run_id = min(kept.read("run")["run_id"].to_pylist())
+    kept.publish("word_count", words("c s", aa=9), unit="again", run_id=run_id)
+    units = {f.units[0].name: f for f in kept.snapshot().files("word_count")}
+    whole = pq.read_table(kept.root / units["a/"].path)
+
+    def publish(name: str) -> None:
+        path = kept.root / f"{name}.parquet"
+        pq.write_table(whole, path)
+        unit = Unit(name, whole.num_rows, run_id)
+        file = kept.adopt("word_count", {"corpus": "c s"}, path, [unit])
+        log.commit(kept.place, lambda draft: draft.swap("word_count", [], [file]), "r")
+        places[name] = file.path
+
+    places: dict[str, str] = {}
+    publish("cut")
+    cut = kept.root / places["cut"]
+    cut.write_bytes(cut.read_bytes()[:-9])
+    publish("flipped")
+    flipped = kept.root / places["flipped"]
+    flipped.write_bytes(bytes(255 - b for b in flipped.read_bytes()))
+    publish("gone")
+    (kept.root / places["gone"]).unlink()
+    (table / "unnamed.parquet").write_bytes(b"")
+    shutil.copytree(table, kept.root / "_staging" / "7")
+    unnamed, staged = table / "unnamed.parquet", kept.root / "_staging" / "7"
+    for path in (unnamed, *staged.iterdir(), staged):
+        os.utime(path, (1, 1))
+    expected = {
+        "_staging/7": "not finished | plumbline warehouse compact",
+        "word_count": "1 keys occur more than once, such as corpus 'c s', word 'aa'",
+        "word_count/corpus=c%20s/unnamed.parquet": "version names | plumbline warehouse compact",
+        places["cut"]: "is damaged: holds",
+        places["flipped"]: "its hash differs from the published one",
+        places["gone"]: "is not there | get it from a copy",
+    }
+    found = dict(named(kept))
+    assert found.keys() == expected.keys()
+    for place, problem in found.items():
+        assert expected[place] in problem, place
+    assert main(["warehouse", "check", "--warehouse", str(kept.root)]) == 3
+    out, err = capsys.readouterr()
+    assert "6 problems" in err and "6 rows" in out and "\x1b" not in out + err
+
+
+def test_leftovers_go_and_work_that_saves_time_stays(kept: Store) -> None:
+    """What is younger than a day may belong to a command that is about to name it."""
+    work = kept.work_directory("generate", "g") / "requests.jsonl"
+    work.write_text("{}\n")
+    kept.replace("word_count", words("c s", cup=9), {"corpus": "c s"}, "r")
+    commit = kept.root / log.commit_name(1)
+    old = {kept.root / f"word_count/corpus=c%20s/{name}.parquet" for name in "ab"}
+    young = kept.root / "word_count/young.parquet"
+    for path in (*old, young):
+        path.write_bytes(b"")
+    staged = Path(kept.stage("word_count", {"corpus": "c"}, "r").directory)
+    half = kept.root / "_staging/half.parquet"
+    half.write_bytes(b"")
+    for path in (*old, half, work, commit):
+        os.utime(path, (1, 1))
+    assert {kept.root / name for name in leftovers(kept)} == old | {half}
+    assert main(["warehouse", "compact", "--warehouse", str(kept.root)]) == 0
+    assert not any(path.exists() for path in (*old, half))
+    assert all(path.exists() for path in (work, young, staged, commit))
+    assert main(["warehouse", "compact", "--keep-days", "0", "--warehouse", str(kept.root)]) == 0
+    assert not commit.exists() and young.exists()
+
 
 _SAMPLE = {
     pa.string(): "x",
@@ -38,17 +142,13 @@ _SAMPLE = {
 }
 
 
-def words(corpus: str, **counts: int) -> list[dict[str, object]]:
-    return [{"corpus": corpus, "word": w, "n_word": n} for w, n in counts.items()]
-
-
 @pytest.mark.parametrize("name", TABLES)
 def test_every_table_comes_out_by_its_view_and_delta_lake(store: Store, name: str) -> None:
     row = {c.name: _SAMPLE[c.type] for c in TABLES[name].columns}
     store.publish(name, [row], unit="one", run_id="r")
     assert store.read(name).to_pylist() == [row]
     query = f'SELECT * FROM "{name}"'
-    with connect.connect(store.root, query) as connection:
+    with connect(store.root, query) as connection:
         view = connection.sql(query).to_arrow_table()
     assert view.column_names == TABLES[name].arrow.names
     assert view.to_pylist() == [row]
@@ -69,6 +169,20 @@ def test_publishing_units_of_a_merged_file_leaves_the_others(store: Store) -> No
         assert {r["word"]: r["n_word"] for r in rows} == expected
         assert len(rows) == len(expected)
         assert store.units("word_count", corpus="c") == set(units)
+
+
+@pytest.mark.parametrize("name", ["pyarrow.parquet.write_table", f"{log.__name__}._create"])
+def test_a_full_disk_is_named(name: str, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Arrow, and Python's own writes, name no file."""
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(name, full)
+    rows = [{"corpus": "c", "word": "a", "n_word": 1}]
+    with pytest.raises(OSError, match="No space left") as e:
+        store.publish("word_count", rows, unit="a", run_id="r")
+    assert str(e.value.filename).startswith(str(store.root))
 
 
 def test_replacing_a_partition_leaves_the_others(store: Store) -> None:
@@ -103,7 +217,7 @@ def test_any_name_is_a_partition(tmp_path_factory: pytest.TempPathFactory, name:
     made = [path.relative_to(store.root) for path in store.root.rglob("corpus=*/*.parquet")]
     assert len(made) == len({name, other}) and {len(path.parts) for path in made} == {3}
     query = "SELECT corpus FROM word_count"
-    with connect.connect(store.root, query) as connection:
+    with connect(store.root, query) as connection:
         assert {name, other} == {row[0] for row in connection.execute(query).fetchall()}
 
 
@@ -129,7 +243,7 @@ def test_rows_that_do_not_fit_are_refused(
 def test_a_warehouse_of_another_version_is_refused(tmp_path: Path) -> None:
     root = Store.open(tmp_path / "w").root
     (root / "plumbline.json").write_text(json.dumps({"warehouse_version": 99}))
-    for opening in (Store.open, connect.connect):
+    for opening in (Store.open, connect):
         with pytest.raises(BadInput, match=rf"format 99, this Plumbline reads {FORMAT}"):
             opening(root)
 
@@ -147,7 +261,7 @@ with recorded(Store.open(sys.argv[1]), "one", {"seed": 1}):
 def test_a_killed_run_leaves_its_row(store: Store) -> None:
     killed = subprocess.Popen([sys.executable, "-c", _KILLED, str(store.root)])
     assert killed.wait() == -signal.SIGKILL
-    with connect.connect(store.root) as connection:
+    with connect(store.root) as connection:
         found = connection.execute("SELECT status, ended_at, error, config FROM run").fetchall()
     where = f"process {killed.pid} on {socket.gethostname()}"
     assert found == [("running", None, f"no end yet: {where}", '{"seed": 1}')]
@@ -173,3 +287,62 @@ def test_a_run_on_a_full_disk_is_one_line(store: Store, monkeypatch: pytest.Monk
         with run_records.recorded(store, "two", {}):
             pytest.fail("starts nothing that can't be recorded")
     assert [row["status"] for row in store.read("run").to_pylist()] == ["running"]
+
+
+CONTRASTS = ("she/he", "queen/king")
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_seed_words_go_with_the_deltas_of_their_contrast(store: Store, seed: int) -> None:
+    """As an independent account of every row says, through merged files and several corpora."""
+    draw = random.Random(seed)
+    deltas: dict[tuple[str, str], dict[str, float]] = {
+        (corpus, contrast): {word: draw.random() for word in "abc"}
+        for corpus in "xy"
+        for contrast in CONTRASTS
+    }
+
+    def write(corpus: str) -> None:
+        rows = [
+            made_row("word_delta", corpus=c, contrast=contrast, word=word, delta_nats=nats)
+            for (c, contrast), of_word in deltas.items()
+            for word, nats in of_word.items()
+            if c == corpus
+        ]
+        draw.shuffle(rows)
+        store.replace("word_delta", rows, {"corpus": corpus}, f"run-{draw.random()}")
+
+    for corpus in "xy":
+        write(corpus)
+    expected: set[tuple[str, str]] = set()
+    for _ in range(12):
+        corpus, contrast = draw.choice("xy"), draw.choice(CONTRASTS)
+        action = draw.choice(["sample", "change", "add", "same", "drop", "compact"])
+        if action == "sample" and deltas[corpus, contrast]:
+            fill(store, "seed_word", [{"corpus": corpus, "contrast": contrast}], contrast)
+            expected.add((corpus, contrast))
+        elif action == "change" and deltas[corpus, contrast]:
+            deltas[corpus, contrast][draw.choice([*deltas[corpus, contrast]])] += 1.0
+            expected.discard((corpus, contrast))
+        elif action == "add":
+            deltas[corpus, contrast][f"new{draw.random()}"] = 1.0
+            expected.discard((corpus, contrast))
+        elif action == "drop":
+            expected.discard((corpus, contrast))
+            deltas[corpus, contrast] = {}
+        elif action == "compact":
+            compact(store, "r")
+        write(corpus)
+        found = store.read("seed_word").to_pylist()
+        assert {(row["corpus"], row["contrast"]) for row in found} == expected
+
+
+def test_deletions_pass_on(store: Store) -> None:
+    """Counts take deltas, and these seed words; what came first stays."""
+    fill(store, "seed_word", [{"corpus": "c", "contrast": "she/he"}])
+    store.replace("word_count", [{"corpus": "c", "word": "a", "n_word": 2}], {"corpus": "c"}, "r")
+    store.replace("word_delta", [delta("a", 0.0)], {"corpus": "c"}, "r")
+    store.replace("word_count", [{"corpus": "c", "word": "a", "n_word": 2}], {"corpus": "c"}, "s")
+    assert store.read("seed_word").num_rows == 1, "nothing has changed"
+    store.drop("word_count", {"corpus": "c"})
+    assert not store.read("word_delta").num_rows and not store.read("seed_word").num_rows

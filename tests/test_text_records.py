@@ -1,7 +1,5 @@
 """JSON lines: the compiled parser never accepts what Python refuses, and reads what it accepts."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

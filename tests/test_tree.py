@@ -1,7 +1,5 @@
 """Trees of texts: their layout by brute force, their scores one text at a time in float64."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

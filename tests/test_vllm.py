@@ -1,7 +1,5 @@
 """The vLLM backend keeps the contract and leaves nothing behind; run by `make test-vllm`."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

@@ -1,15 +1,16 @@
-"""How far words lean, and why: against brute force, a bootstrap, and effects that were planted."""
-
-from __future__ import annotations
+"""How far words and phrases lean, and why: against brute force, and effects that were planted."""
 
 import json
+import random
+import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from scipy import stats
 
 from plumbline.jobs.counting.co_occurrences import find
@@ -20,13 +21,9 @@ from plumbline.jobs.evidence.index import Row
 from plumbline.jobs.ingest.count_corpus import count_corpus
 from plumbline.jobs.kernel.corpus_options import CorpusOptions
 from plumbline.jobs.kernel.pair_runs import summed
+from plumbline.warehouse.input.shards import write_jsonl_zst
 from plumbline.warehouse.storage.store import Store
 from tests.kept_words import indexed, lean, made, question
-
-
-def weights(n: int) -> NDArray[np.float64]:
-    p = 1 / np.arange(1, n + 1)
-    return np.asarray(p / p.sum())
 
 
 def write(path: Path, texts: Sequence[str], sources: Sequence[str | None] = ()) -> Path:
@@ -39,11 +36,7 @@ def write(path: Path, texts: Sequence[str], sources: Sequence[str | None] = ()) 
 
 
 def repetitive(rng: np.random.Generator, lean_nats: float, n: int = 60) -> list[list[str]]:
-    """Documents of short sentences that repeat theirs, each as often as it likes.
-
-    Sentences are a window apart. ``tea`` is beside she ``exp(lean_nats)`` times as often as beside
-    he, relative to how often the two occur.
-    """
+    """Documents that repeat their sentences, a window apart; tea leans to she by ``lean_nats``."""
     odds = np.exp(lean_nats)
     chances = np.array([0.25 * odds, 0.25, 1.5, 1.5])
     # As many she as he altogether, so that the ratio of the counts near tea is the planted one.
@@ -154,9 +147,8 @@ def test_copies_counted_once(store: Store, tmp_path: Path) -> None:
 def test_collocates_are_those_of_brute_force() -> None:
     rng = np.random.default_rng(9)
     names = ["she", "he", "tea", *(f"w{k}" for k in range(30)), "rare"]
-    texts = [
-        rng.choice(names, rng.integers(1, 40), p=weights(len(names))).tolist() for _ in range(50)
-    ]
+    p = 1 / np.arange(1, len(names) + 1)
+    texts = [rng.choice(names, rng.integers(1, 40), p=p / p.sum()).tolist() for _ in range(50)]
     window = 4
     q = question(texts, ["w3", "tea"], window=window, pruned=["rare"])
     expected: dict[str, list[Counter[str]]] = {w: [Counter(), Counter()] for w in q.words}
@@ -165,7 +157,8 @@ def test_collocates_are_those_of_brute_force() -> None:
             around = text[max(k - window + 1, 0) : k] + text[k + 1 : k + window]
             for side, target in enumerate(("she", "he")):
                 if word in q.words and target in around:
-                    expected[word][side].update(set_of(around))
+                    can_be = (other for other in around if other not in ("she", "he", "rare"))
+                    expected[word][side].update(can_be)
     parts = [
         contexts(q, find(q, some))
         for some in made(texts, n_shards=1).documents(made(texts).shards[0], q.ids)
@@ -196,6 +189,75 @@ def test_collocates_are_those_of_brute_force() -> None:
         assert [row["q"] for row in rows] == pytest.approx(q_values)
 
 
-def set_of(around: Sequence[str]) -> list[str]:
-    """The words that can be collocates, as often as they are there."""
-    return [word for word in around if word not in ("she", "he", "rare")]
+WORDS = ["old", "woman", "man", "she", "he", "her", "his", "tea", "nurse", "man sat old", "walked"]
+
+
+def drawn_texts(seed: int) -> list[str]:
+    draw = random.Random(seed)
+    made = [" ".join(draw.choices(WORDS, k=draw.randint(0, 40))) for _ in range(60)]
+    return [*made, "old", "woman old", "old woman", "old old woman woman she", *made[:7]]
+
+
+def in_two_shards(store: Store, corpus: str, some: list[str], rule: str, shards: Path) -> None:
+    paths = []
+    for k, part in enumerate((some[::2], some[1::2])):
+        paths.append(shards / f"{corpus}{k}.jsonl.zst")
+        write_jsonl_zst(paths[-1], part)
+    count_corpus(store, corpus, paths, CorpusOptions(rule=rule))
+
+
+def answered(store: Store, corpus: str, word: str, name: str) -> dict[str, list[dict[str, Any]]]:
+    """Rows of every table but the sentences, of a word that is called otherwise."""
+    rows = explain(store, corpus, [word], "she/he", Sampling(3, 0))
+    left = ("corpus", "run_id", "frequency_rank", "per_million", "pmi_f_nats", "pmi_m_nats")
+    return {
+        table: [
+            {k: v for k, v in row.items() if k not in left}
+            | {"word": name}
+            | ({"collocate": row["collocate"].replace(word, name)} if "collocate" in row else {})
+            for row in some
+        ]
+        for table, some in rows.items()
+        if table != "word_snippet"
+    }
+
+
+def joined(phrase: str, text: str) -> str:
+    return re.sub(rf"\b{phrase}\b", "phrase", text)
+
+
+def replaced_near(others: set[str], text: str) -> str:
+    """A text in which ``old`` is another word where one of these is replaced_near."""
+    words = text.split()
+    around = [{*words[max(0, k - 9) : k], *words[k + 1 : k + 10]} for k in range(len(words))]
+    return " ".join(
+        "phrase" if word == "old" and not others.isdisjoint(around[k]) else word
+        for k, word in enumerate(words)
+    )
+
+
+PHRASES = ("old woman", "she walked", "man sat old", "old old")
+NEAR = {"nurse": {"nurse"}, "tea walked": {"tea", "walked"}, "old": {"old"}}
+NEAR |= {"MALE": {"he", "his", "man"}}
+
+
+@pytest.mark.parametrize("rule", ["pairs", "windows"])
+@pytest.mark.parametrize(
+    ("query", "written"),
+    [*((phrase, partial(joined, phrase)) for phrase in PHRASES)]
+    + [(f"old NEAR {name}", partial(replaced_near, others)) for name, others in NEAR.items()],
+)
+def test_a_phrase_is_a_word_of_the_text_written_so(
+    store: Store, tmp_path: Path, rule: str, query: str, written: Callable[[str], str]
+) -> None:
+    some = drawn_texts(3)
+    instead = list(map(written, some))
+    in_two_shards(store, "apart", some, rule, tmp_path)
+    in_two_shards(store, "joined", instead, rule, tmp_path)
+    ours, theirs = answered(store, "apart", query, "x"), answered(store, "joined", "phrase", "x")
+    n = sum(text.count("phrase") for text in instead)
+    assert ours["word_evidence"][0]["n_word"] == n > 4
+    for table, rows in theirs.items():
+        own, others = (sorted(x, key=str) for x in (ours[table], rows))
+        for one, other in zip(own, others, strict=True):
+            assert one == pytest.approx(other, nan_ok=True), table

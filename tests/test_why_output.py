@@ -1,6 +1,4 @@
-"""What `plumbline why` prints and writes, and what it says where it has no answer."""
-
-from __future__ import annotations
+"""What `plumbline why` prints and writes, with and without documents, and for unknown words."""
 
 import json
 import re
@@ -18,8 +16,12 @@ from plumbline.jobs.kernel.corpus_options import CorpusOptions
 from plumbline.pipelines.command.app import app
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.report.write import write_report
+from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.schema.corpus_tables import ANSWERS
 from plumbline.warehouse.storage.store import Store
+from tests.metric_rows import delta, fill
+from tests.test_association import counted
+from tests.test_why import write
 
 #: What a terminal obeys, a page runs, and Markdown and a spreadsheet read as their own.
 NASTY = "\x1b[31m <script>alert(1)</script> | *not* ` &lt; \u202e\x9b"
@@ -38,14 +40,11 @@ def texts(rng: np.random.Generator, n: int) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
+def asked(tmp_path_factory: pytest.TempPathFactory) -> Store:
     """Corpus c with its documents; bare without them; far, whose documents are elsewhere; pile."""
     top = tmp_path_factory.mktemp("asked")
-    store, path = Store.open(top / "w"), top / "a.jsonl"
-    with path.open("w") as file:
-        for k, text in enumerate(texts(np.random.default_rng(0), 90)):
-            record = {"text": text, "meta": {"pile_set_name": SOURCES[k % 3]}}
-            file.write(json.dumps(record) + "\n")
+    store, some = Store.open(top / "w"), [*texts(np.random.default_rng(0), 90)]
+    path = write(top / "a.jsonl", some, [SOURCES[k % 3] for k in range(90)])
     # Another window, since corpora counted alike share what was kept.
     count_corpus(store, "far", (path,), CorpusOptions(window=5))
     shutil.rmtree(store.root / "_work")
@@ -67,26 +66,23 @@ def why(store: Store, *arguments: str) -> Result:
     return done
 
 
-def test_json_and_tables(store: Store) -> None:
-    found = json.loads(why(store, "tea", "rum", "--corpus", "c", "--format", "json").stdout)
+def test_json_and_tables(asked: Store) -> None:
+    found = json.loads(why(asked, "tea", "rum", "--corpus", "c", "--format", "json").stdout)
     assert [row["word"] for row in found["rows"]] == ["tea", "rum"]
-    stored = store.read("word_evidence", corpus="c").to_pylist()
+    stored = asked.read("word_evidence", corpus="c").to_pylist()
     assert all(row in stored for row in found["rows"])
     assert set(ANSWERS) <= set(found["wrote"])
     # Words asked about earlier stay; those asked about again are replaced.
-    why(store, "rum", "--corpus", "c", "--seed", "5")
-    after = store.read("word_snippet", corpus="c").to_pylist()
+    why(asked, "rum", "--corpus", "c", "--seed", "5")
+    after = asked.read("word_snippet", corpus="c").to_pylist()
     assert {(r["word"], r["seed"]) for r in after} == {("tea", 0), ("rum", 5)}
 
 
 def test_json_has_no_numbers_that_json_lacks(tmp_path: Path) -> None:
     """A word that only he has nearby leans at most so far: the other end is not finite."""
-    store, path = Store.open(tmp_path / "w"), tmp_path / "a.jsonl"
-    lines = (
-        json.dumps({"text": f"he met army{k} and the army. {'x ' * 20} she"}) for k in range(9)
-    )
-    path.write_text("\n".join(lines))
-    count_corpus(store, "c", (path,))
+    store = Store.open(tmp_path / "w")
+    some = [f"he met army{k} and the army. {'x ' * 20} she" for k in range(9)]
+    count_corpus(store, "c", (write(tmp_path / "a.jsonl", some),))
     associate(store, "c")
     shown = why(store, "army", "--format", "json").stdout
     assert "Infinity" not in shown and "NaN" not in shown
@@ -98,11 +94,9 @@ def test_json_has_no_numbers_that_json_lacks(tmp_path: Path) -> None:
 def test_a_list_says_its_groups_names(tmp_path: Path) -> None:
     """On every page and in the tables; nothing calls a group female that isn't."""
     store, shard, listed = (tmp_path / name for name in ("w", "a.jsonl", "age.toml"))
-    with shard.open("w") as file:
-        for k in range(40):
-            who = "sailor" if k else "merchant"
-            text = f"young {who} youthful he" if k % 2 == 0 else "aged merchant elderly"
-            file.write(json.dumps({"text": f"{text} she saw tea"}) + "\n")
+    some = ["young merchant youthful he she saw tea"]
+    some += ["young sailor youthful he she saw tea"] * 19
+    write(shard, [*some, *["aged merchant elderly she saw tea"] * 20])
     pairs = '[{ a = "aged", b = "young" }, { a = "elderly", b = "youthful" }]'
     named = f'groups = ["older", "younger"]\npairs = {pairs}\n'
     listed.write_text(f'description = "d"\nsource = "s"\n{named}')
@@ -128,18 +122,56 @@ def test_a_list_says_its_groups_names(tmp_path: Path) -> None:
         (["tea NEAR", "--corpus", "c"], 2, "query 'tea NEAR': is not complete (give words on"),
         (["tea", "--corpus", "c", "--contrast", "cat/dog"], 2, "contrast 'cat/dog'"),
         (["--corpus", "c"], 2, "none given"),
+        (["teas", "--corpus", "c"], 2, "or was left out (similar words: tea)"),
+        (["xqzt", "--corpus", "c"], 2, "or was left out (docs/corpora.md#what-is-a-token)"),
     ],
 )
 def test_errors_are_one_line(
     arguments: list[str],
     status: int,
     message: str,
-    store: Store,
+    asked: Store,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert main(["why", *arguments, "--warehouse", str(store.root)]) == status
+    assert main(["why", *arguments, "--warehouse", str(asked.root)]) == status
     lines = capsys.readouterr().err.strip().splitlines()
     assert message in lines[-1] and len([x for x in lines if "shards/s" not in x]) == 1
+
+
+def test_spanish_words_near_he_are_not_ranked(store: Store) -> None:
+    rows = [delta(word, nats) for word, nats in (("nurse", 1.0), ("que", -4.6), ("también", 2.0))]
+    fill(store, "word_delta", rows + [{**row, "contrast": "her/him"} for row in rows])
+    ranked = rows_of(store.root, "FROM word_lean WHERE is_ranked")
+    assert {r["word"] for r in ranked if r["contrast"] == "she/he"} == {"nurse"}
+    assert sum(r["contrast"] == "her/him" for r in ranked) == len(rows)
+
+
+def test_without_documents_a_word_of_the_contrast_and_an_unknown_contrast_are_told(
+    store: Store, capsys: pytest.CaptureFixture[str]
+) -> None:
+    counted(store)
+    fill(store, "word_delta", [delta("tea", 1.0)])
+    (row,) = store.read("corpus").to_pylist()
+    where = ["--warehouse", str(store.root)]
+    for targets in ("gendered", None):  # counted, and imported
+        store.replace("corpus", [{**row, "targets": targets}], {"corpus": "c"}, "r")
+        assert main(["why", "tea", "--contrast", "foo/bar", *where]) == 2
+        assert "contrast 'foo/bar': is not one of corpus c" in capsys.readouterr().err
+        assert main(["why", "she", *where]) == 0
+        assert "has no lean in c: it is a word of she/he, or near none" in capsys.readouterr().out
+
+
+def test_without_documents_a_word_leans_by_its_own_interval(
+    store: Store, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Not by q, which is for all words of the contrast."""
+    counted(store)
+    word = {"corpus": "c", "contrast": "she/he", "word": "tea", "n_word": 9}
+    bound = {"sides_nats": 1.0, "sides_nats_low": 0.1, "sides_nats_high": 1.9, "p": 0.03, "q": 0.3}
+    fill(store, "word_bound", [{**word, **bound, "n_pair_f": 8, "n_pair_m": 1}])
+    fill(store, "word_delta", [delta("tea", 1.0)])
+    assert main(["why", "tea", "--warehouse", str(store.root)]) == 0
+    assert "“tea” leans to she in c: +1.00 nats" in capsys.readouterr().out

@@ -1,7 +1,5 @@
 """The sentences of `plumbline why`: drawn equally often, the same however counted, as they are."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -21,6 +19,7 @@ from plumbline.jobs.kernel.corpus_options import CorpusOptions
 from plumbline.jobs.kernel.tokens.tokenizer import tokenize
 from plumbline.warehouse.storage.store import Store
 from tests.kept_words import made, question
+from tests.test_why import write
 
 #: A sentence as it is shown, without the shard that it is in.
 SHOWN = ("side", "place", "target", "text_before", "keyword", "text_after", "position")
@@ -71,11 +70,6 @@ def essays(rng: np.random.Generator, n: int = 40) -> list[str]:
     names = ["Tea", "tea,", "she", "He", "the", "and", "“rum”", "x-ray", "nurse's", "\n", "of"]
     names += [f"w{k}." for k in range(40)]
     return [f"d{d} " + " ".join(rng.choice(names, 60)) for d in range(n)]
-
-
-def write(path: Path, texts: Sequence[str]) -> Path:
-    path.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
-    return path
 
 
 def ask(store: Store, corpus: str, n: int = 5, seed: int = 3) -> list[Row]:

@@ -1,8 +1,5 @@
 """`plumbline why` for one word, a list and `--top`: the same rows, by brute force; asked once."""
 
-from __future__ import annotations
-
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -31,6 +28,7 @@ from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.wordlists import WordPair
 from tests.kept_words import indexed, made, question
 from tests.oracle_counts import OracleCounts, _positions
+from tests.test_why import write
 
 #: What answers of single words and of many have in common.
 SHARED = ("word_evidence", "word_source", "word_snippet")
@@ -47,15 +45,10 @@ def texts(rng: np.random.Generator) -> list[str]:
 def store(tmp_path: Path) -> Store:
     """Corpus c: three shards, four sources, of which one is no name."""
     rng, store = np.random.default_rng(3), Store.open(tmp_path / "w")
-    sources = ["a", "b", None, "c"]
-    records = [
-        {"text": text} | ({"meta": {"pile_set_name": s}} if (s := sources[k % 4]) else {})
-        for k, text in enumerate(texts(rng))
-    ]
-    paths = [tmp_path / f"{k}.jsonl" for k in range(3)]
-    for k, path in enumerate(paths):
-        path.write_text("".join(json.dumps(record) + "\n" for record in records[k::3]))
-    count_corpus(store, "c", tuple(paths))
+    some = texts(rng)
+    sources = [["a", "b", None, "c"][k % 4] for k in range(len(some))]
+    paths = [write(tmp_path / f"{k}.jsonl", some[k::3], sources[k::3]) for k in range(3)]
+    count_corpus(store, "c", paths)
     associate(store, "c")
     return store
 
@@ -100,10 +93,8 @@ def test_the_rows_are_those_of_single_words(
 def test_a_report_asks_before_it_ranks(
     store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path = tmp_path / "leaning.jsonl"
     some = ["she drinks tea, tea and tea again", "he drinks rum, rum and rum again"] * 30
-    path.write_text("".join(json.dumps({"text": text}) + "\n" for text in some))
-    count_corpus(store, "d", (path,))
+    count_corpus(store, "d", (write(tmp_path / "leaning.jsonl", some),))
     associate(store, "d")
 
     def report() -> tuple[str, dict[str, Row]]:

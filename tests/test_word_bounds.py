@@ -1,7 +1,5 @@
 """Bounds of leans: against scipy's exact test and interval, and through the views and commands."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 
@@ -21,7 +19,7 @@ from plumbline.jobs.association.measures import (
 )
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
-from tests.metric_rows import delta, fill
+from tests.metric_rows import delta, fill, made_row
 from tests.test_association import LIST, WORDS, counts
 
 
@@ -91,21 +89,12 @@ def test_every_word_with_a_co_occurrence_has_a_bound() -> None:
 
 def asked(p: np.ndarray, words: Sequence[str] = ()) -> list[dict[str, object]]:
     """Rows of ``word_evidence``, by default of w0 and so on."""
+    of: dict[str, object] = {"corpus": "c", "contrast": "she/he", "clusters": "source"}
+    of |= {"delta_nats": 1.0, "delta_nats_low": 0.5, "delta_nats_high": 1.5}
+    names = words or [f"w{k}" for k in range(len(p))]
     return [
-        {
-            "corpus": "c",
-            "contrast": "she/he",
-            "word": words[k] if words else f"w{k}",
-            "clusters": "source",
-            "delta_nats": 1.0,
-            "delta_nats_low": 0.5,
-            "delta_nats_high": 1.5,
-            "p": float(value),
-        }
-        | dict.fromkeys(("n_word", "n_documents", "n_clusters"), 20)
-        | dict.fromkeys(("n_pair_f", "n_pair_m", "n_defined"), 9)
-        | {"per_million": 1.0, "frequency_rank": k + 1, "run_id": "r"}
-        for k, value in enumerate(p)
+        made_row("word_evidence", **of, word=word, p=float(value))
+        for word, value in zip(names, p, strict=False)
     ]
 
 

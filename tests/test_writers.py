@@ -1,7 +1,5 @@
 """Two commands that write the same thing: one names the other, or the last one stays."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -32,11 +32,7 @@ SENTENCES = [
 
 @dataclass(frozen=True)
 class Kind:
-    """A small model: its tokenizer, what special tokens are for, its type, its configuration.
-
-    ``auto``: the class of transformers that makes it. What the configuration doesn't say is that of
-    `_SHAPE`.
-    """
+    """A small model: tokenizer, special tokens, type, what differs from `_SHAPE`, and its class."""
 
     tokenizer: Callable[[], tokenizers.Tokenizer]
     special: dict[str, str]

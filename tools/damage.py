@@ -3,8 +3,9 @@
 A developer's tool, see docs/warehouse.md. Each trial damages one file in a copy of a warehouse:
 data, a commit, or an entry of the Delta Lake log, of the newest or an earlier version. The file's
 size and time may stay. Then a child process runs one command. The command may refuse in one line,
-or end as on the undamaged warehouse: with the same output, and the same rows once the file is
-repaired. `plumbline warehouse check` must name the file. The status is 1 if anything else happens.
+before or after it has published its rows, or end as on the undamaged warehouse. Then the output is
+the same, and once the file is repaired, so are the rows. `plumbline warehouse check` must name the
+file. The status is 1 if anything else happens.
 
     python tools/damage.py --trials 300 --seed 1
 """
@@ -168,7 +169,7 @@ def trial(world: Path, here: Path, sound: dict[str, tuple[Ended, Path]], rng: ra
         path.write_bytes(whole)
     try:
         now = Store.open(store.root)
-        same = [world / "out/warehouse"] if is_refused else [after]
+        same = [after, *([world / "out/warehouse"] if is_refused else [])]
         if all(differences(now, Store.open(other)) for other in same):
             return f"FOUND {about}, other rows"
     except PlumblineError as e:

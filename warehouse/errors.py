@@ -135,6 +135,17 @@ def disk_problems(path: Path) -> Iterator[None]:
         raise BadInput(f"{path}{where}", problem, fix) from e
 
 
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Name ``path`` in an error of the block that says that a disk is full but names no file."""
+    try:
+        yield
+    except OSError as e:
+        if e.errno in (errno.ENOSPC, errno.EDQUOT) and e.filename is None:
+            e.filename = str(path)
+        raise
+
+
 def _is_of_disk(error: OSError) -> bool:
     """Return whether an ``OSError`` is about a file: it names one, or its class and number fit.
 

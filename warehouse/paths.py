@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.errors import BadInput, UsageProblem, naming
 
 #: Largest file, in bytes, that is read as a whole: settings, ledgers, commits, word lists.
 LARGEST = 256 << 20
@@ -137,15 +137,17 @@ def replacing(path: Path) -> Iterator[Path]:
     """Yield a temporary path to write to; the file replaces ``path`` at the end of the block.
 
     Readers of ``path`` find the complete old or new file. A missing directory is created. After an
-    error, the old file stays and no temporary file is left.
+    error, the old file stays and no temporary file is left. If the disk is full, the error names
+    ``path``.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     # The temporary name doesn't contain ``path.name``, which may be empty. The path is absolute,
     # because libraries take a relative `a:b/c` for an address.
     temporary = path.parent.absolute() / f"_{uuid.uuid4().hex}.tmp"
     try:
-        yield temporary
-        os.replace(temporary, path)
+        with naming(path):
+            yield temporary
+            os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
 

@@ -26,7 +26,7 @@ from plumbline.jobs.kernel.corpus_options import CorpusOptions
 from plumbline.jobs.kernel.memory import limits_within
 from plumbline.jobs.kernel.tokens.language_tables import tokenizer_version
 from plumbline.jobs.kernel.tokens.tokenizer import Targets
-from plumbline.warehouse.errors import BadInput, Interrupted, PlumblineError
+from plumbline.warehouse.errors import BadInput, Interrupted, PlumblineError, naming
 from plumbline.warehouse.input.remote_files import describe, fingerprint, located
 from plumbline.warehouse.paths import Address, json_object
 from plumbline.warehouse.run_records import config_hash
@@ -169,10 +169,11 @@ class ShardJob:
                 attempt.mkdir(parents=True)
                 try:
                     writer = _Writer(attempt)
-                    totals = self._count(path, digest, writer)
-                    seconds = time.monotonic() - started
-                    ledger = ShardLedger(shard, digest, "counted", None, size, **totals)
-                    writer.publish(replace(ledger, seconds=seconds), folder)
+                    with naming(attempt):
+                        totals = self._count(path, digest, writer)
+                        seconds = time.monotonic() - started
+                        ledger = ShardLedger(shard, digest, "counted", None, size, **totals)
+                        writer.publish(replace(ledger, seconds=seconds), folder)
                 finally:
                     shutil.rmtree(attempt, ignore_errors=True)
             return _ledger(folder, shard)

@@ -12,15 +12,12 @@ from pydantic import Field
 
 from plumbline.pipelines.command.base import WARNING, Command, Context, Done, On
 from plumbline.pipelines.command.fields import DataOption, OutOption, OutputDirectory
+from plumbline.warehouse.errors import BadInput, Interrupted
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 
 #: Plumbline's own pairs, for users without the released sets.
 _OWN_PAIRS = "closed-world"
-_NO_SETS = (
-    "no place among the 28 published models, which didn't score Plumbline's own pairs: for the "
-    "released sets, git clone https://github.com/ucinlp/unstereo-eval and give --data unstereo-eval"
-)
 #: The paper's table that prints US over all pairs, and the name of that metric.
 _US = (8, "US")
 #: Names of the models that `look` has scored.
@@ -39,11 +36,10 @@ _FAIRPAIR = {"n": 8, "max_new_tokens": 64, "n_permutations": 199, "n_resamples":
 class Look(DataOption, OutOption, Command):
     """Look at a model: which sentences it prefers, what it assumes, and how it continues texts.
 
-    Scores 300 pairs, always the same, of each released set under --data (a clone of UnStereoEval
-    or its parent) and compares the model with the 28 published ones; without --data, scores
-    Plumbline's own pairs. Asks about prompts that give no gender, and runs a short FairPair. A
-    model of 100 M parameters takes a few minutes on a laptop. Later models are added to the same
-    page.
+    Scores 300 pairs, always the same, of each released set: under --data (a clone of UnStereoEval
+    or its parent), else downloaded, else Plumbline's own pairs. Compares the model with the 28
+    published ones, asks about prompts that give no gender, and runs a short FairPair. A model of
+    100 M parameters takes a few minutes on a laptop. Later models are added to the same page.
 
     Example: plumbline look EleutherAI/pythia-70m
     """
@@ -63,13 +59,26 @@ class Look(DataOption, OutOption, Command):
         Path, Field(description="Warehouse of the results."), On(metavar="DIRECTORY")
     ] = Path("out/look/warehouse")
 
-    def sets(self) -> list[str]:
+    def sets(self, data: Path | None) -> list[str]:
         """Return the released sets under ``data``."""
         from plumbline.eval_workers.pairs.benchmarks import default_source
         from plumbline.pipelines.pipeline_plan import RELEASED
 
-        paths = {name: default_source(name, self.data) for name in RELEASED} if self.data else {}
+        paths = {name: default_source(name, data) for name in RELEASED} if data else {}
         return [name for name, path in paths.items() if path and path.exists()]
+
+    def _released(self) -> tuple[Path | None, list[str], list[str]]:
+        """Return the directory and names of released sets, and lines on why there are none."""
+        from plumbline.eval_workers.pairs.benchmarks.released_sets import downloaded
+
+        if names := self.sets(self.data):
+            return self.data, names, []
+        try:
+            data = downloaded()
+        except (BadInput, Interrupted) as e:
+            line = "no place among the 28 published models: they didn't score Plumbline's own pairs"
+            return None, [_OWN_PAIRS], [str(e), line]
+        return data, self.sets(data), []
 
     def check(self) -> None:
         """Raise if the model can't be found; read no weights."""
@@ -83,13 +92,12 @@ class Look(DataOption, OutOption, Command):
         from plumbline.pipelines.commands.pipeline import Parts, Pipeline
         from plumbline.pipelines.pipeline_plan import PROMPTS
 
-        samples, released = dict[str, str](), self.sets()
-        said = [] if released else [_NO_SETS]
-        for name in released or [_OWN_PAIRS]:
-            work = (self._take, context.store, name, context.run_id)
+        samples, (data, names, said) = dict[str, str](), self._released()
+        for name in names:
+            work = (self._take, context.store, name, context.run_id, data)
             samples[name], line = context.stage(f"take {self.n} pairs of {name}", *work)
             said.append(line)
-        has_scores = bool(released) and self._import_published(context, samples)
+        has_scores = data is not None and self._import_published(context, samples, data)
         given = {"probe_set": "common-sents", "prompt_sets": (PROMPTS,)}
         given["benchmarks"] = tuple(samples.values())
         places = {"out": self.out, "warehouse": self.warehouse}
@@ -102,7 +110,7 @@ class Look(DataOption, OutOption, Command):
         parts.do(parts.report(model=about))
         (name,) = (model.name for model in parts.plan.models)
         scored = parts.results.get(f"score {name}")
-        if scored and released:
+        if scored and data is not None:
             key = scored.rows[0]["model_key"]
             said += _places(context.store, samples, key, has_scores)
         if scored:  # a context may be too short for FairPair; the page answers the rest
@@ -116,19 +124,19 @@ class Look(DataOption, OutOption, Command):
             failed=None if scored else next(iter(parts.errors), None),
         )
 
-    def _import_published(self, context: Context, samples: Mapping[str, str]) -> bool:
+    def _import_published(self, context: Context, samples: Mapping[str, str], data: Path) -> bool:
         """Import the published models' scores of the samples, if available."""
         from plumbline.eval_workers.pairs.benchmarks import under_data
         from plumbline.eval_workers.pairs.released_scores import import_scores
 
-        results = under_data("released scores", "unstereo-eval/results", self.data or "")
+        results = under_data("released scores", "unstereo-eval/results", data)
         if not results.is_dir():
             return False
         work = (context.store, results, context.run_id, samples)
         context.stage("read the scores of the 28 published models", import_scores, *work)
         return True
 
-    def _take(self, store: Store, name: str, run_id: str) -> tuple[str, str]:
+    def _take(self, store: Store, name: str, run_id: str, data: Path | None) -> tuple[str, str]:
         """Store the sample of a set: the same pairs for every model and on every machine.
 
         The sample is a benchmark of its own, so the set and samples of other sizes keep their
@@ -138,7 +146,8 @@ class Look(DataOption, OutOption, Command):
         from plumbline.eval_workers.scoring.pair_scores import drawn
 
         options = benchmarks.ImportOptions()
-        parsed, path = benchmarks.read_pairs_of(name, None, options, self.data or "")
+        parsed, path = benchmarks.read_pairs_of(name, None, options, data or "")
+
         sample = replace(parsed, pairs=drawn(parsed.pairs, self.n))
         done = benchmarks.replace_benchmark(store, f"look-{name}-{self.n}", sample, path, run_id)
         n_pairs = f"{done.n_pairs:,} of {len(parsed.pairs):,}"

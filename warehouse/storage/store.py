@@ -13,7 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.errors import UsageProblem, naming
 from plumbline.warehouse.paths import replacing
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage import log
@@ -89,7 +89,8 @@ class Store(DataFiles):
             yield
         finally:
             self._changes = None
-        log.commit(self.place, change_all, run_id, about)
+        with naming(self.place.scratch()):
+            log.commit(self.place, change_all, run_id, about)
 
     def publish(self, table: str, rows: Rows, *, unit: str, run_id: str) -> None:
         """Publish rows of one partition as the unit named ``unit``, replacing the old unit.
@@ -160,7 +161,8 @@ class Store(DataFiles):
             for file in state.files(table):
                 with reading(self.place, self.root / file.path):
                     self.place.local(file, stored=True)
-        log.commit(self.place, change, run_id, f"restore {version}")
+        with naming(self.place.scratch()):
+            log.commit(self.place, change, run_id, f"restore {version}")
 
     def _replace(
         self, verb: str, table: str, partition: Mapping[str, str], files: list[File], run_id: str

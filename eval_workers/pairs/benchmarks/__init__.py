@@ -77,19 +77,14 @@ def find(name: str) -> Benchmark:
     >>> find("use-10").DEFAULT_LOCATION
     'unstereo-eval/data/datasets/raw'
     """
-    modules = _modules_of(name)
+    loaded: dict[str, Benchmark] = {module: MODULES.load(module) for module in MODULES.names()}
+    modules = {module: one for module, one in loaded.items() if name in one.NAMES}
     if len(modules) > 1:
         problem = f"the modules {' and '.join(modules)} each have one of this name"
         raise UsageProblem(f"benchmark {name!r}", problem, "rename or uninstall one")
     if not modules:
         raise _unknown(name, discover())
     return next(iter(modules.values()))
-
-
-def _modules_of(name: str) -> dict[str, Benchmark]:
-    """Return the modules that have a benchmark of this name, by the module's name."""
-    loaded: dict[str, Benchmark] = {module: MODULES.load(module) for module in MODULES.names()}
-    return {module: benchmark for module, benchmark in loaded.items() if name in benchmark.NAMES}
 
 
 def _unknown(name: str, known: Iterable[str], otherwise: str = "") -> UsageProblem:
@@ -200,7 +195,7 @@ def read_pairs_of(
     """
     from plumbline.eval_workers.pairs.benchmarks import pairs
 
-    if not options.recipe and _modules_of(name):
+    if not options.recipe and name in discover():
         source = source if source is not None else default_source(name, data)
         if source is not None and not source.exists():
             raise BadInput(f"benchmark {name}", f"{source} does not exist", "give --source PATH")

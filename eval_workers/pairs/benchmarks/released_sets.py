@@ -1,4 +1,4 @@
-"""The templates that UnStereoEval (Belem et al., ICLR 2024) released: USE, WinoBias, Winogender.
+"""Reads and downloads the templates that UnStereoEval (Belem et al., ICLR 2024) released.
 
 - USE-5, USE-10 and USE-20: a language model wrote their sentences, of about 5, 10 and 20 words,
   around seed words. Every released row is kept; ``is_natural`` is true if the sentence was judged
@@ -15,17 +15,41 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.request import urlopen
 
 from plumbline.eval_workers.pairs.benchmarks import Parsed
-from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.errors import BadInput, UsageProblem, failure
 from plumbline.warehouse.input.input_rows import records
+from plumbline.warehouse.paths import replacing
+from plumbline.warehouse.text.escape import say
+from plumbline.warehouse.text.progress import progress
 
 #: Where the released tables are, below ``PLUMBLINE_DATA``.
 DEFAULT_LOCATION = "unstereo-eval/data/datasets/raw"
 DESCRIPTION = "Templates with a pronoun, as UnStereoEval (Belem et al., ICLR 2024) released them"
+
+#: UnStereoEval's public repository, and the commit whose sets are downloaded.
+_ADDRESS = "https://raw.githubusercontent.com/ucinlp/unstereo-eval"
+_COMMIT = "2aaff91621516d3e03d65db0c0ccedf0b856f623"
+#: The tables, each with the start of its SHA-256.
+_FILES = {
+    "USE-5.csv": "033337b7e37b",
+    "USE-10.csv": "e24cfc729978",
+    "USE-20.csv": "b640aea8b91a",
+    "coref__Winobias__templates.dev.csv": "abb0b77d04fe",
+    "coref__Winobias__templates.test.csv": "fd5d24c27297",
+    "coref__Winogender__templates.csv": "f8777726c1dd",
+}
+_LICENCE = (
+    "downloading five sets of sentence pairs, 4.6 MB, from github.com/ucinlp/unstereo-eval; they "
+    "are published without a licence: cite Belem et al. (ICLR 2024), and don't pass them on"
+)
+_PATIENCE_S = 20
 
 _INDEX = ""  # the released tables' index column has no name
 _LETTERS = re.compile(r"[a-z]+")
@@ -113,3 +137,32 @@ def _add_occupations(parsed: Parsed) -> None:
         named = [*filter(None, [pair["word"]]), *(w for w in words if w in occupations)]
         clusters = [f"occupation: {word}" for word in dict.fromkeys(named)]
         pair |= dict(zip(("cluster", "cluster_2"), clusters, strict=False))
+
+
+def downloaded() -> Path:
+    """Return a folder in the user's cache that holds the released sets, as PLUMBLINE_DATA does.
+
+    Each file is downloaded once. Raises ``Interrupted`` if the server can't be reached, and
+    ``BadInput`` if a file isn't the expected one.
+    """
+    import platformdirs
+
+    root = platformdirs.user_cache_path("plumbline") / "released" / _COMMIT
+    missing = [name for name in _FILES if not (root / DEFAULT_LOCATION / name).is_file()]
+    if missing:
+        say(_LICENCE, err=True)
+    with progress("download", "files") as update:
+        for number, name in enumerate(missing):
+            update(number, len(missing))
+            address = f"{_ADDRESS}/{_COMMIT}/data/datasets/raw/{name}"
+            try:
+                with urlopen(address, timeout=_PATIENCE_S) as answer:
+                    content = answer.read()
+            except (OSError, HTTPException) as e:
+                fix = "give --data, the directory with a clone of it"
+                raise failure(e, address, f"can't be downloaded: {e}", fix) from e
+            if not hashlib.sha256(content).hexdigest().startswith(_FILES[name]):
+                raise BadInput(address, "is not the expected file", "check the network's proxy")
+            with replacing(root / DEFAULT_LOCATION / name) as temporary:
+                temporary.write_bytes(content)
+    return root

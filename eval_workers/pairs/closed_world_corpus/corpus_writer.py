@@ -24,13 +24,11 @@ from plumbline.eval_workers.pairs.closed_world_corpus.truth import (
     PRONOUN_SLOTS,
     grammar,
     lexicon,
-    planted_rows,
     planted_words,
     slots,
 )
 from plumbline.eval_workers.pairs.pronouns.pronoun_templates import Gender, fill
 from plumbline.warehouse.errors import UsageProblem
-from plumbline.warehouse.storage.store import Store
 
 PILE_SET_NAME = "PlumblineClosedWorld"
 _SLOT = re.compile(r"\{(?!pronoun)\w+\}")
@@ -158,16 +156,6 @@ def _write_shard(options: WorldOptions, shard: int, path: Path) -> tuple[int, in
     temporary.write_bytes(zstd.compress("".join(lines).encode(), level=3))
     temporary.replace(path)
     return len(lines), n_tokens
-
-
-def write_recorded_world(
-    store: Store, options: WorldOptions, out: Path, run_id: str
-) -> WrittenWorld:
-    """Write a world's shards into ``out`` and its planted leans into ``planted_word``."""
-    written = write_world(options, out)
-    rows = planted_rows(options.name, options.seed, options.world)
-    store.replace("planted_word", rows, {"corpus": options.name}, run_id)
-    return written
 
 
 def templates_around(

@@ -104,11 +104,14 @@ class Demo(Command):
     def run(self, context: Context) -> Done:
         from plumbline.eval_workers.pairs.closed_world_corpus.corpus_writer import (
             WorldOptions,
-            write_recorded_world,
+            write_world,
         )
+        from plumbline.eval_workers.pairs.closed_world_corpus.truth import planted_rows
 
         how = WorldOptions(n_tokens=self.tokens, seed=self.seed, world=self.world)
-        done = write_recorded_world(context.store, how, self.out, context.run_id)
+        done = write_world(how, self.out)
+        rows = planted_rows(how.name, how.seed, how.world)
+        context.store.replace("planted_word", rows, {"corpus": how.name}, context.run_id)
         pattern = shlex.quote(str(self.out / f"{how.name}-*.jsonl.zst"))
         return Done(
             rows=[{"corpus": how.name, "n_documents": done.n_documents, "n_tokens": done.n_tokens}],
