@@ -68,7 +68,7 @@ class DataOption:
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class OutOption:
-    """The option for the directory of everything that is written, by default also the warehouse."""
+    """The option for the directory of all output; the warehouse is inside it by default."""
 
     out: Annotated[
         OutputDirectory, Field(description="Directory for everything that is written.")
