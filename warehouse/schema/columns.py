@@ -172,7 +172,7 @@ model_key: text -- scoring identity, see table `model`
 n_folds: int -- folds that each group was divided into; 0: single samples
 n_word: int [tokens] -- occurrences of the word
 pair_id: text -- pair
-perturber: text -- see `perturbed_continuation`
+perturber: text -- perturber, see `perturbed_continuation`
 phi: text -- scoring function, such as `jaccard`
 probe_set: text -- set of prompts
 prompt_id: text -- prompt

@@ -61,7 +61,7 @@ key: / sampling_key
 continuation: Continuations of prompts by models, one row per sample.
 by: disclosure probe
 key: probe_set model_key sampling_key / prompt_id side sample
-    model: text -- hub id, name of a local model, or model as the server names it
+    model: text -- hub id, name of a local model, or name of the model on the server
     sampling_key prompt_id
     side: text -- `original`: it continues `prompt`; `perturbed`: it continues `perturbed_prompt`
     sample: int -- number from 0; drawing more samples leaves the first ones unchanged
@@ -98,7 +98,7 @@ key: {_KEY} prompt_id
     fairpair_f: float? -- F; 1: the groups differ as much as samples within a group
     reason: text? -- why F is NULL
     fairpair_f_low, fairpair_f_high: float? -- its bootstrap interval; NULL below 4 samples or folds
-    p_permutation: float? [probability] -- of such a gap B - mean V if texts change groups at random
+    p_permutation: float? [probability] -- p-value of the gap B - mean V, by exchanging texts
     q_permutation: float? [probability] -- p_permutation corrected for the side's prompts (BH)
     options: text -- level, draws, seed and filter, as JSON
     run_id
@@ -116,9 +116,9 @@ key: {_KEY} subset
     fairpair_f: float? -- F of the three means; NULL where a mean V is 0
     fairpair_f_low, fairpair_f_high: float? -- its bootstrap interval over clusters; NULL below five
     gap: float? -- mean of B - (V_pg + V_gp) / 2, which the permutation test tests
-    t_statistic: float? -- of B - V_pg over clusters (occupations, topics); NULL below five
+    t_statistic: float? -- t of B - V_pg over clusters (occupations, topics); NULL below five
     p_t: float? [probability] -- two-sided p-value of `t_statistic`
-    p_permutation: float? [probability] -- of such a gap if texts change groups within prompts
+    p_permutation: float? [probability] -- p-value of `gap`, by exchanging texts within prompts
     options: text -- level, draws, seed and filter, as JSON
     run_id
 
@@ -155,7 +155,7 @@ key: probe_set model_key word_list instruction_key / prompt_id word
     prompt_id
     word: text -- the word as in the list
     gender: text -- `f` or `m`
-    probability: float [probability] -- that the word, or its capital form, comes next
+    probability: float [probability] -- probability that the word, or its capital form, comes next
     n_variants: int -- number of these two forms that the model's vocabulary can spell
     text_id: text -- hash of the prompt as sent and of all forms of the list's words
     run_id
@@ -164,7 +164,7 @@ tuning: Adapters tuned to disclose gender less, with the data and options of eac
 by: disclosure tune
 key: tuning /
     tuning: text -- name of the adapter
-    adapter: text -- the adapter as in `model`, with the hash of its content
+    adapter: text -- adapter as in table `model`, with the hash of its content
     path: text -- directory of the adapter
     base: text -- the frozen model: hub id, or the name of a local model
     base_revision: text -- commit of the base, or hash of its content

@@ -145,7 +145,7 @@ key: corpus / word
     n_word
     is_kept: bool -- the word is a candidate
     reason: text -- `not a-z`, `not English` or `rare` if left out; else the check that kept it
-    language_score: float? [probability] -- that fastText gives English; NULL if not checked
+    language_score: float? [probability] -- probability of English, by fastText; NULL if not checked
     has_synset: bool? -- the word or a base form is in WordNet; NULL if not checked
     checks: text -- the checks: `fastText`, `WordNet` or both; `any language` if there were none
     run_id: text -- run that wrote it; its `config` has the limits and the missing checks

@@ -21,7 +21,7 @@ key: benchmark / request_id
     reply: text? -- the reply as it came; empty when refused, NULL when failed
     finish_reason: text? -- the server's reason why the reply ended or was refused
     n_attempts: int -- attempts, including earlier runs
-    n_input_tokens, n_output_tokens: int? [tokens] -- of prompt and reply, as the server counts them
+    n_input_tokens, n_output_tokens: int? [tokens] -- tokens of prompt and reply, by the server
     n_tokens_most: int [tokens] -- tokens of all attempts; an upper bound if the server doesn't say
     seconds: float [s] -- wall time of all attempts, without the waits between them
     error: text? -- error of each attempt without a reply
@@ -51,7 +51,7 @@ key: benchmark / pair_id
 benchmark_fact: Facts on a benchmark for its card: source, licence, how its pairs were made.
 by: benchmark build, benchmark import --recipe FILE
 key: benchmark / position
-    position: int -- from 1, in the order of the card
+    position: int -- position on the card, from 1
     fact: text -- what the fact is about, such as `Licence` or `Written by`
     said: text -- the fact
     run_id: text -- run that made the pairs that the fact is about
@@ -165,7 +165,7 @@ key: benchmark / metric model_key groups corpus contrast subset options
     model: text -- model name; empty when no model is involved
     benchmark
     groups: text -- groups of the pairs, such as `female/male`; empty when no pair is involved
-    corpus, contrast: text -- of the constraint; empty for unconstrained metrics
+    corpus, contrast: text -- corpus and contrast of the constraint; empty without one
     subset: text -- the pairs, such as `all`, `|max_pmi| <= 0.5`, `pronoun first`
     eta_nats: float? [nats] -- constraint on |MaxPMI|, NULL without one
     epsilon_nats: float? [nats] -- threshold on |log ratio|, NULL where none applies
@@ -226,9 +226,9 @@ key: benchmark / subset model_key groups corpus contrast ngram_key predictor
     n_pairs, n_words: int -- pairs of the regression, and the words that they are clustered by
     n_frames: int -- frames within which pairs are compared; frames of few words are pooled
     coefficient, coefficient_low, coefficient_high: float? -- nats of log ratio per unit
-    correlation, correlation_low, correlation_high: float? -- of this predictor alone
+    correlation, correlation_low, correlation_high: float? -- correlation of this predictor alone
     partial_correlation, partial_correlation_low, partial_correlation_high: float? -- others fixed
-    r2: float? [share] -- of all predictors, on pairs whose word was left out of the fit
+    r2: float? [share] -- R^2 of all predictors, on pairs whose word was left out of the fit
     gain, gain_low, gain_high: float? [share] -- part of r2 that is lost without this predictor
     verdict: text -- `predicts`, `does not` or `cannot be told`, see docs/models.md
     run_id
