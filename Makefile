@@ -1,4 +1,4 @@
-# Plumbline. `make` alone lists what there is.
+# Plumbline. `make` lists the targets.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
@@ -17,7 +17,7 @@ VLLM := .venv-vllm
 VLLM_STAMP := $(VLLM)/.installed
 # Another interpreter: make setup PYTHON=/path/to/python
 PYTHON ?=
-# Reference data for tests and released benchmarks, where a checkout has it beside it.
+# Released benchmarks, and reference data for tests, if they are next to the checkout.
 PLUMBLINE_DATA ?= $(wildcard ../shared/data)
 export PLUMBLINE_DATA CORPUS BENCHMARKS MODEL OUT CONF Q
 
@@ -28,7 +28,7 @@ help: ## list the targets
 	@echo
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@echo
-	@echo "  make pipeline                      closed world, no data or network needed"
+	@echo "  make pipeline                      a made-up text; needs no data and no network"
 	@echo "  make pipeline CORPUS=my-texts.jsonl.zst MODEL=train:small   your own text, no other data"
 	@echo "  make pipeline CORPUS='shards/*.jsonl.zst' BENCHMARKS=winobias,use-5 MODEL=train:small"
 	@echo "  PLUMBLINE_MASTER=spark://host:7077 make pipeline ...        on Spark, see docs/cluster.md"
@@ -54,8 +54,8 @@ pipeline: $(STAMP) ## count, associate, constrain, score, measure, report
 	@$(BIN)/plumbline pipeline $${CORPUS:+--corpus "$$CORPUS"} $${BENCHMARKS:+--benchmarks "$$BENCHMARKS"} \
 		$${MODEL:+--model "$$MODEL"} $${GIVEN:+--out "$$GIVEN"} $${CONF:+--config "$$CONF"}
 
-# Each test process takes a whole file, the next one whenever it is free. There are three also on
-# two cores: tests wait for servers and for other processes.
+# Each test process runs whole files, one after the other. Three processes make sense even on two
+# cores, because tests wait for servers and for other processes.
 PYTEST := $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 test: $(STAMP) ## run the tests that take seconds (real Spark, DuckDB, Prefect and models)
@@ -75,14 +75,14 @@ lint: $(STAMP) ## ruff and mypy
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-mutants: $(STAMP) ## for 8 minutes, seed faults where the last commit changed files: a test must notice each
+mutants: $(STAMP) ## seed faults in folders of the last commit, for 8 minutes; a test must notice each
 	$(BIN)/python -m tools.mutants --changed --minutes 8
 
 docs: $(STAMP) ## write the pages of docs/ as a site, build/docs/index.html
 	@$(BIN)/python -m sphinx -E -W --keep-going -q -d build/doctrees docs build/docs
 	@echo "wrote build/docs/index.html"
 
-site: $(STAMP) ## write the pages with the report of the released models beside them, build/site
+site: $(STAMP) ## write the pages and, next to them, the report of the released models, build/site
 	@test -n "$$PLUMBLINE_DATA" || { echo "error: set PLUMBLINE_DATA, see docs/reproduce.md"; exit 2; }
 	@$(BIN)/python -m sphinx -E -W --keep-going -q -t released -d build/doctrees docs build/site
 	@$(BIN)/plumbline reproduce unstereoeval --data "$$PLUMBLINE_DATA/unstereo-eval" \
@@ -96,7 +96,7 @@ report: $(STAMP) ## write the report again from the warehouse
 sql: $(STAMP) ## a SQL shell on the warehouse, or one query with Q="..."
 	@$(BIN)/plumbline sql $${Q:+"$$Q"} --warehouse "$$OUT/warehouse"
 
-bench: $(VENV)/.bench ## timings side by side with peers
+bench: $(VENV)/.bench ## time Plumbline and comparable libraries
 	$(BIN)/python -m benchmarks
 
 $(VENV)/.bench: $(STAMP) requirements-bench.lock

@@ -1,4 +1,4 @@
-"""Write what other machines need: files for spark-submit, and a Prefect run's directory.
+"""Write the files for spark-submit, and enter the directory of a Prefect worker.
 
 ``python -m plumbline.pipelines.deployment DIRECTORY`` writes:
 
@@ -17,7 +17,7 @@ from pathlib import Path
 from plumbline.jobs.spark.archive import NAME, write_archive
 from plumbline.warehouse.errors import BadInput, UsageProblem
 
-#: Environment variable that names the directory; a service needs it, since it has no PWD.
+#: Environment variable with a worker's directory; services need it, since they have no PWD.
 VARIABLE = "PLUMBLINE_DIRECTORY"
 
 

@@ -1,7 +1,7 @@
 """Turn errors of the machine or the data, not of the program, into one line, not a traceback.
 
-A full disk, a wrong path, too little memory or file handles, damaged data, text not in UTF-8, an
-optional package that isn't installed.
+Examples: a full disk, a wrong path, too little memory or file handles, damaged data, text not in
+UTF-8, an optional package that isn't installed.
 """
 
 from __future__ import annotations

@@ -33,8 +33,8 @@ from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem,
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.escape import terminal
 
-#: Names of run states: all done but unreadable shards, all done but unusable benchmarks, and
-#: all done but a model changed too much.
+#: Names of run states: some shards can't be read, some benchmarks or models can't be used, and a
+#: model changed too much. Everything else was done.
 SHARDS_FAILED, SCORES_FAILED, MODEL_CHANGED = "Shards failed", "Scores failed", "Model changed"
 _POLL_S = 2.0
 Names = list[str] | None
@@ -71,14 +71,15 @@ def count(
     Args:
         corpus: shards, as paths or globs separated by spaces.
         benchmarks: names of benchmarks; empty: those of the settings.
-        model: the models that `score` takes; empty: those of the settings.
+        model: the models that the flow `score` gets; empty: those of the settings.
         out: directory of everything that is written.
         config: settings file; empty: only plumbline.toml, if there is one.
     """
-    with _parts(_pipeline(config, corpus, benchmarks, model, out)) as parts:
+    pipeline = _pipeline(config, corpus=corpus, benchmarks=benchmarks, model=model, out=out)
+    with _parts(pipeline) as parts:
         parts.do(parts.corpus())
     if parts.errors:
-        message = f"{'; '.join(map(str, parts.errors))}; repair it, then run this again"
+        message = f"{'; '.join(map(str, parts.errors))}; repair them, then run this again"
         return Failed(name=SHARDS_FAILED, message=message)
     counted = parts.plan.corpus
     return Completed(message=f"counted {counted.name if counted else 'nothing'}")
@@ -109,11 +110,11 @@ def score(
     Args:
         corpus: the counted shards, for models that are trained on them.
         benchmarks: names of benchmarks; empty: those of the settings.
-        model: hub ids, paths or train:small, by commas; empty: those of the settings.
+        model: hub ids, paths or train:small, separated by commas; empty: those of the settings.
         out: directory of everything that is written.
         config: settings file; empty: only plumbline.toml, if there is one.
     """
-    pipeline = _pipeline(config, corpus, benchmarks, model, out)
+    pipeline = _pipeline(config, corpus=corpus, benchmarks=benchmarks, model=model, out=out)
     pipeline.check()
     with _parts(pipeline) as parts:
         parts.do(parts.evaluate())
@@ -160,12 +161,12 @@ def audit(
 ) -> State[None]:
     """Count, score and report: the whole audit.
 
-    Unreadable shards and unusable benchmarks don't stop the rest; the run fails at the end.
+    An unusable shard, benchmark or one of several models stops no other; the run fails at the end.
 
     Args:
         corpus: shards, as paths or globs separated by spaces.
         benchmarks: names of benchmarks; empty: those of the settings.
-        model: hub ids, paths or train:small, by commas; empty: those of the settings.
+        model: hub ids, paths or train:small, separated by commas; empty: those of the settings.
         out: directory of everything that is written.
         config: settings file; empty: only plumbline.toml, if there is one.
         score_here: false to run the deployment `score` on a worker of its own pool. Both machines
@@ -199,13 +200,10 @@ def _given(values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value not in (None, "", [])}
 
 
-def _pipeline(
-    config: str, corpus: str = "", benchmarks: Names = None, model: str = "", out: str = ""
-) -> Pipeline:
+def _pipeline(config: str, **options: Any) -> Pipeline:
     """Return the pipeline for a flow's parameters and this worker's settings, or raise."""
-    given: dict[str, Any] = {"corpus": corpus, "benchmarks": benchmarks, "model": model}
-    given |= {"out": out, "config": config}
-    pipeline = made(Pipeline, _given(given), here(Pipeline, config))
+    given = _given({**options, "config": config})
+    pipeline = made(Pipeline, given, here(Pipeline, config))
     pipeline.check_inputs()
     return pipeline
 

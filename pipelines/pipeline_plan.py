@@ -14,15 +14,15 @@ from plumbline.eval_workers.fairpair.fairpair_options import CLOSED_WORLD
 from plumbline.eval_workers.models.model_lists import ListedModel, load
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.pipelines.command.base import Command
-from plumbline.pipelines.command.fields import ContrastOption, DataOption, OutOption, Seed
+from plumbline.pipelines.command.fields import ContrastOption, DataOption, OutOption
 from plumbline.warehouse.errors import UsageProblem
-from plumbline.warehouse.options import MOST, part
+from plumbline.warehouse.options import MOST, Seed, part
 
 #: Options that name inputs. If none is set, the pipeline runs on the closed world (made-up text).
 WORK = ("corpus", "benchmarks", "model", "models")
 #: Value of `model`, instead of a hub id or path, for a small model trained on the corpus itself.
 TRAIN_SMALL = "train:small"
-#: Plumbline's own prompts, on which disclosure is measured if nothing else is.
+#: Plumbline's own prompts, for disclosure if no benchmark or set of prompts is named.
 PROMPTS = "topics"
 #: Benchmarks to score if `data` is configured and nothing to measure is named.
 RELEASED = ("winobias", "winogender", "use-5", "use-10", "use-20")
@@ -39,17 +39,19 @@ class PipelineOptions(ModelOptions, ContrastOption, DataOption, OutOption, Comma
     ] = ""
     benchmarks: Annotated[
         tuple[str, ...],
-        Field(description="Benchmarks, by commas; default: five of `data`, or our own."),
+        Field(description="Benchmarks, separated by commas; default: five of `data`, or our own."),
     ] = ()
     model: Annotated[
-        tuple[str, ...], Field(description="Models: hub ids, paths or train:small, by commas.")
+        tuple[str, ...],
+        Field(description="Models, separated by commas: hub ids, paths or train:small."),
     ] = ()
     models: Annotated[
         str, Field(description="List of models, instead of `model`: a TOML file, or unstereoeval.")
     ] = ""
     probe_set: Annotated[str, Field(description="Set of prompts that FairPair continues.")] = ""
     prompt_sets: Annotated[
-        tuple[str, ...], Field(description="Sets of prompts to measure disclosure on, by commas.")
+        tuple[str, ...],
+        Field(description="Sets of prompts for disclosure, separated by commas."),
     ] = ()
     seed: Annotated[Seed, Field(description="Seed of the made-up text, training and samples.")] = 0
     demo_tokens: Annotated[
@@ -60,7 +62,7 @@ class PipelineOptions(ModelOptions, ContrastOption, DataOption, OutOption, Comma
 
 @dataclass(frozen=True)
 class CorpusPlan:
-    """A corpus to count: its name, and patterns of shards; without any, it is first made up."""
+    """A corpus to count: its name and patterns of shards. Without patterns, it is written first."""
 
     name: str
     patterns: tuple[str, ...] = ()
@@ -70,7 +72,7 @@ class CorpusPlan:
 class ModelPlan:
     """A model to score: a hub id or path (``location``), or a model to train on the corpus first.
 
-    ``options`` load it. ``given_name`` is the name that it is a version of.
+    ``options`` load it. Models with the same ``given_name`` are versions of one model.
     """
 
     name: str
@@ -107,9 +109,9 @@ class PipelinePlan:
 def make_plan(options: PipelineOptions) -> PipelinePlan:
     """Turn options into a plan, for the closed world if none of ``WORK`` is set.
 
-    Models are scored on ``RELEASED`` if `data` is configured and nothing to measure is named.
-    Without any benchmark, disclosure is measured, by default on ``PROMPTS``; if there is also a
-    corpus, our own grammar writes a benchmark around its words.
+    If no benchmark or set of prompts is named, models are scored on ``RELEASED`` if `data` is
+    configured; otherwise, disclosure is measured on ``PROMPTS``. If there is a corpus but no
+    benchmark, our own grammar writes one around the corpus's words.
 
     Raises ``UsageProblem`` for options that don't fit together, such as a model to train without a
     corpus, and the errors of reading a list of models.

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from plumbline.pipelines.command.base import Done
 
 Frames = Literal["pandas", "polars", "arrow"]
-#: A frame of pandas or polars, or a table of arrow, as the warehouse was opened for.
+#: A data frame of pandas or polars, or an Arrow table; see the argument ``frames`` of `open`.
 Frame: TypeAlias = Any
 
 # a warning of tqdm, which model libraries import; Plumbline doesn't need ipywidgets
@@ -114,7 +114,7 @@ class Warehouse:
         from plumbline.pipelines.command.settings import made
 
         if "warehouse" in options:
-            raise UsageProblem("warehouse", "is the open one", "open the other one")
+            raise UsageProblem("warehouse", "is no option here", "use plumbline.open")
         with _as_commands():
             one = made(class_of(command), {**options, "warehouse": self.store.root})
             done = execute(one, self.store)
@@ -172,7 +172,7 @@ class Warehouse:
         given = {"corpus": corpus, "shards": listed(shards), **options}
         (row,) = self._done("corpus count", given).rows
         if row["changed"] or not self.store.units("word_delta", corpus=corpus):
-            # drops rows made from older deltas
+            # removes rows that were made from older deltas
             self._done("corpus associate", {"corpus": corpus})
         return self.sql("FROM corpus WHERE corpus = $corpus", {"corpus": corpus})
 
@@ -186,18 +186,18 @@ class Warehouse:
         """Return how far words lean in the corpora: rows of `word_lean`.
 
         ``delta_nats`` is PMI(word, she) - PMI(word, he), between ``delta_nats_low`` and
-        ``delta_nats_high`` with 95% confidence. ``q`` is the p-value of no lean, corrected for all
+        ``delta_nats_high`` with 95% confidence. ``q`` is its p-value, corrected for testing all
         words of the corpus. A word that is near only one side has no delta, and its interval is
-        infinite at one end. ``lean_bound_nats``, the end nearer 0, says how far it leans at least.
-        Imported statistics have no interval. ``over`` is an interval's sampling unit: documents or
-        sources for words that ``why`` or the report explained, else co-occurrences, which make
-        most intervals too narrow.
+        infinite at one end. ``lean_bound_nats`` is the end nearer 0: the word leans at least so
+        far. Imported statistics have no interval. ``over`` is an interval's sampling unit:
+        documents or sources for words that ``why`` or the report explained, else co-occurrences,
+        which make most intervals too narrow.
 
         Args:
             words: in any case. The result keeps their order and, like pandas' `reindex`, has a row
                 of missing values for a word that is near neither side. By default all words that
                 are near a side, the surest leans first.
-            corpus: by default all corpora, with a row for each that has the word.
+            corpus: one or several names; by default all corpora. Each that has the word has a row.
 
         Raises ``UsageProblem`` for an unknown corpus, or if these corpora lack the contrast.
         """
@@ -340,7 +340,7 @@ def table_of(source: Any) -> pa.Table:
 
 @contextmanager
 def file_of(name: str, source: Any) -> Iterator[Path | None]:
-    """Yield the path of a source; a frame is written to a temporary file with the name ``name``."""
+    """Yield the path of a source; a frame is written to a temporary file called ``name``."""
     if source is None or isinstance(source, (str, Path)):
         yield None if source is None else Path(source)
         return

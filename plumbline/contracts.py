@@ -35,7 +35,7 @@ def check_backend(
 
     Args:
         texts: two or more different texts that the model can score.
-        tolerance_nats: how much a score may change with the texts scored along with it.
+        tolerance_nats: how much a text's score may change if other texts are scored with it.
         options: fields of ``ModelOptions``.
     """
     how = ModelOptions(backend=backend, **options)
@@ -43,10 +43,10 @@ def check_backend(
     identity = opened.identity
     assert identity.backend == backend, f"the identity names the backend {identity.backend}"
     same = open_backend(model, how).identity == identity
-    assert same, "a model has two identities when it's opened twice"
-    assert opened.score([]) == [], "no texts have no scores"
+    assert same, "opening a model twice gives two identities"
+    assert opened.score([]) == [], "score([]) is empty"
     n_parameters = opened.n_parameters
-    assert n_parameters is None or n_parameters > 0, "a model has parameters"
+    assert n_parameters is None or n_parameters > 0, "n_parameters is None or above 0"
     scores = opened.score(texts)
     for text, score in zip(texts, scores, strict=True):
         values = score.token_logprobs_nats
@@ -67,7 +67,7 @@ def check_backend(
         assert difference <= tolerance_nats, f"a score depends on the others: {difference} nats"
     (empty,) = opened.score([""])
     assert empty.problem and math.isnan(empty.logprob_nats), (
-        "an empty text has no score but a problem"
+        "an empty text has the score NaN and a problem"
     )
     ids = {token for score in scores for token in score.token_ids}
     assert set(opened.pieces(ids)) == ids, "pieces() has the text of every token"

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from plumbline.api import Warehouse, open
-from plumbline.warehouse.errors import MissingComponent
+from plumbline.warehouse.errors import MissingComponent, UsageProblem
 
 if TYPE_CHECKING:
     import altair as alt
@@ -77,10 +77,10 @@ def _warehouse() -> Warehouse:
 def lean(texts: Iterable[str], words: Sequence[str] | None = None) -> Answer:
     """Return how far words lean to *she* or *he* in the texts: rows of ``word_lean``.
 
-    ``delta_nats`` is above 0 for words that lean to *she*. By default all words, surest first.
-    ``over`` is the sampling unit of an interval: texts for the words you name (by default words
-    with a clear lean over co-occurrences, at most 200 a side), else co-occurrences, which make most
-    intervals too narrow.
+    ``delta_nats`` is above 0 for words that lean to *she*. By default the rows are all words, the
+    surest leans first. ``over`` is the sampling unit of an interval: texts for the words you name,
+    or else for up to 200 clearly leaning words a side. For other words it is co-occurrences, which
+    make most intervals too narrow.
     """
     from plumbline.jobs.evidence.explanation import explain_candidates
 
@@ -109,6 +109,8 @@ def prefer(model: Any, pairs: Any) -> Answer:
     if hasattr(pairs, "to_pandas"):  # a data set
         pairs = pairs.to_pandas()
     if isinstance(pairs, Sequence) and not all(isinstance(pair, Mapping) for pair in pairs):
+        if isinstance(pairs, str) or any(len(pair) != 2 for pair in pairs):
+            raise UsageProblem("pairs", "are not tuples of two sentences", "give [(a, b), ...]")
         pairs = [{"sentence_a": a, "sentence_b": b} for a, b in pairs]
     wh = _warehouse()
     with warnings.catch_warnings():

@@ -173,7 +173,7 @@ class BackendContract:
             tmp_path / "empty": "no config.json",
             "two words": "neither a directory nor a hub id",
             "s3://bucket/m": "bucket/m: does not exist",
-            "nobody/plumbline-test-model": "can't be had from the hub",
+            "nobody/plumbline-test-model": "can't be loaded from the hub",
             broken: "can't be loaded",
             cut: "can't be loaded",
             partial: "1 weights are missing",

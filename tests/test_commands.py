@@ -185,7 +185,7 @@ def test_it_is_a_method_in_python(shelf: Path) -> None:
         wh.shelf_tidy(words=["tea"], times=10)
     with pytest.raises(UsageProblem, match="key 'tims': is unknown"):
         wh.shelf_tidy(words=["tea"], tims=1)
-    with pytest.raises(UsageProblem, match="warehouse: is the open one"):
+    with pytest.raises(UsageProblem, match="warehouse: is no option here"):
         wh.shelf_tidy(words=["tea"], warehouse="other")
     with pytest.raises(AttributeError, match="no 'shelf_mess'"):
         wh.shelf_mess()

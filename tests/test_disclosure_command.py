@@ -215,7 +215,7 @@ def test_tune_says_which_step_the_dev_set_chose(
     assert main(command) == 0
     said = capsys.readouterr().out
     (row,) = ran.store.read("tuning", tuning="chosen").to_pylist()
-    assert f"the adapter is that of step {row['chosen_step']}: " in said and row["dev_loss"] > 0
+    assert f"the adapter is from step {row['chosen_step']}, " in said and row["dev_loss"] > 0
     assert "3 prompts of dev" in said
     assert (row["test_sets"], row["n_dev_prompts"]) == ("mine, test", 3)
     ran.store.replace("probe_prompt", [], {"probe_set": "dev"}, "r")

@@ -223,13 +223,13 @@ def test_a_name_means_one_thing() -> None:
 def test_the_way_of_a_document_and_of_a_pair(handled: str, most_files: int) -> None:
     """docs/design.md lists the files that a newcomer opens to follow one; they exist."""
     text = (REPOSITORY / "docs" / "design.md").read_text(encoding="utf-8")
-    way = text.partition("## The way of a document, and of a pair")[2].partition("\n## ")[0]
+    way = text.partition("## How a document and a pair are processed")[2].partition("\n## ")[0]
     tables = way.split("| where | files |")
     rows = re.findall(r"(?m)^\| `(.+)` \| (.+) \|$", tables[{"document": 1, "pair": 2}[handled]])
     files = [
-        REPOSITORY / folder / f"{name or '__init__'}.py"
+        REPOSITORY / folder / f"{name}.py"
         for folder, cell in rows
-        for name in re.findall(r"`([\w/]+)`|the folder's own", re.sub(r"\(.*?\)|;.*", "", cell))
+        for name in re.findall(r"`([\w/]+)`", re.sub(r"\(.*?\)|;.*", "", cell))
     ]
     assert not [file for file in files if not file.is_file()]
     assert 15 < len(files) <= most_files, len(files)

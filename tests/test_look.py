@@ -21,7 +21,7 @@ from plumbline.pipelines.command.command_line import _next
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.commands.look import Look
 from plumbline.pipelines.commands.pipeline import Parts, Stage
-from plumbline.warehouse.errors import BadInput, MissingComponent
+from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
 from plumbline.warehouse.steps.runner import NothingUsed
 from plumbline.warehouse.storage.store import Store
 from tests.hub_server import hub
@@ -54,7 +54,7 @@ def test_a_look_needs_a_model_and_nothing_else(
         samples.append(sorted(store.read("benchmark_pair")["pair_id"].to_pylist()))
     assert samples[0] == samples[1] and len(samples[0]) == 4
     assert {row["model"] for row in done["rows"]} == {"tiny"}
-    assert "can't be downloaded" in done["said"][0] and "no place among the 28" in done["said"][1]
+    assert "can't be downloaded" in done["said"][0] and "no rank among the 28" in done["said"][1]
     assert Path(done["files"][0]).is_file()
     for table in ("pair_score", "pronoun_probability", "continuation", "fairpair_set"):
         assert store.read(table).num_rows, table
@@ -193,6 +193,9 @@ def test_pairs_come_as_tuples_or_as_a_frame(model: Path) -> None:
     assert list(found["metric"]) == ["pd", "us"] and set(found["n"]) == {2}
     frame = pd.DataFrame(pairs, columns=["sentence_a", "sentence_b"])
     pd.testing.assert_frame_equal(plumbline.prefer(str(model), frame), found)
+    for wrong in ("demo", [("She ran.",)]):
+        with pytest.raises(UsageProblem, match="pairs: are not tuples of two sentences"):
+            plumbline.prefer(str(model), wrong)
 
 
 def test_a_loaded_model_is_scored_as_it_is_now(model: Path) -> None:

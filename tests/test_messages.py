@@ -151,6 +151,9 @@ COMMAND_LINES = [
     Typed("pipeline --benchmarks winobias", 2, "setting model: ..."),
     # a shell's variable that isn't set: it would be the working directory
     Typed("corpus list --warehouse ''", 2, "warehouse: is empty ..."),
+    Typed("disclosure sweep topics --model '' --by decoding", 2, "model: is empty ..."),
+    Typed("disclosure tune topics --model '' --name a", 2, "model: is empty ..."),
+    Typed("disclosure prompts topics --max-requests 0", 2, "--max-requests: is for --write ..."),
     # corpus
     Typed("corpus pack nowhere --out a.jsonl.zst", 3, "texts nowhere: ...", is_recorded=True),
     Typed("corpus count a.txt --corpus c", 3, "shard a.txt: ...", {"a.txt": "Tea."}),

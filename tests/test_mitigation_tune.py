@@ -212,7 +212,7 @@ def test_prompts_of_test_sets_are_left_out_and_counted(store: Store) -> None:
     assert tuning_prompts(store, ["train"], None).test_sets == ("more", "test")
     assert len(tuning_prompts(store, ["train"], []).rows) == 3
     put_prompts(store, "copy", ["The clerk ran", "THE BOSS RAN", "a cat ran, and"])
-    with pytest.raises(BadInput, match="none is left to tune on; is in the test set copy"):
+    with pytest.raises(BadInput, match="none is left to tune on; the first: is in the test set"):
         tuning_prompts(store, ["train"], ["copy"])
 
 

@@ -14,9 +14,9 @@ from plumbline.eval_workers.models.local.causal_model import CausalModel
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.pairs.released_scores import HUB_IDS
 from plumbline.pipelines.command.settings import here, made
-from plumbline.pipelines.commands.pipeline import Parts, Pipeline
+from plumbline.pipelines.commands.pipeline import Parts, Pipeline, Stage
 from plumbline.pipelines.pipeline_plan import make_plan
-from plumbline.warehouse.errors import BadInput
+from plumbline.warehouse.errors import BadInput, Interrupted, PlumblineError, UsageProblem
 from plumbline.warehouse.storage.store import Store
 from tests.test_score import TEMPLATES, _pairs
 
@@ -58,6 +58,9 @@ def test_a_settings_file_holds_a_list_too(tmp_path: Path) -> None:
     assert values["models"].source == str(path)
     with pytest.raises(BadInput, match="key 'dtype': is unknown"):
         model_lists.load(str(path))
+    path.write_text("model = []")
+    with pytest.raises(BadInput, match="model: is empty"):
+        model_lists.load(str(path))
 
 
 def evaluated(store: Store, models: Path) -> Parts:
@@ -85,6 +88,25 @@ def test_one_model_that_fails_stops_no_other(
     ]
     rows = store.read("pair_score").to_pylist()
     assert len({row["model_key"] for row in rows}) == 2 and len(rows) == 12
+
+
+def test_what_one_of_several_models_cannot_do_stops_no_other_but_an_outage_does(
+    store: Store,
+) -> None:
+    """A masked model can't sample, which is a wrong use; a network that is down is down for all."""
+
+    def tried(error: PlumblineError) -> list[Exception]:
+        def work() -> None:
+            raise error
+
+        parts = Parts(made(Pipeline, {}), store)
+        parts.do([Stage("Trying", work, may_fail=True), Stage("Going on", lambda: None)])
+        return parts.errors
+
+    wrong = UsageProblem("model m", "predicts no next tokens")
+    assert tried(wrong) == [wrong]
+    with pytest.raises(Interrupted, match="no network"):
+        tried(Interrupted("hub", "no network"))
 
 
 def test_an_only_model_that_fails_ends_the_pipeline(store: Store, tmp_path: Path) -> None:

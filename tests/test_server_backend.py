@@ -200,7 +200,7 @@ FAULTS: dict[str, tuple[Fault, str]] = {
     ),
     "fewer values": (_values(lambda v: v[:-2]), "log-probabilities"),
     "never the same": (_never_the_same, "another score each time"),
-    "conditioned on what?": (_values(lambda v: [-3.0, *v[1:]]), "given nothing"),
+    "conditioned on what?": (_values(lambda v: [-3.0, *v[1:]]), "gives the first token"),
 }
 
 
@@ -263,11 +263,11 @@ def _scaled(by: float) -> Fault:
 #: What gives finite log-probabilities that depend on the text and yet are others: the attribute of
 #: the served model, its value, and what the refusal says.
 LIES: dict[str, tuple[str, Any, str]] = {
-    "given itself": ("place", _including_itself, "given nothing"),
+    "given itself": ("place", _including_itself, "gives the first token"),
     "given itself, none first": ("place", _hidden_shift, "in the same place of a text"),
-    "of the next token": ("place", _of_the_next, "if a later word is another"),
-    "of the likeliest": ("place", _likeliest, "any other word in its place"),
-    "temperature": ("adjust", _warmth, "at temperature 1 and"),
+    "of the next token": ("place", _of_the_next, "if a later word changes"),
+    "of the likeliest": ("place", _likeliest, "every word in a place the same"),
+    "temperature": ("adjust", _warmth, "at temperatures 1 and"),
     "penalty": ("adjust", _penalty, "in the same place of a text"),
     "base 10": ("fault", _scaled(math.log(10)), "may be of base 10"),
 }

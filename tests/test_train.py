@@ -314,7 +314,7 @@ def test_a_pair_goes_with_the_word_that_can_t_be_spelled() -> None:
     assert list(found.words) == ["she", "he", "her", "his"] and found.pairs == PAIRS[:2]
     for prompt, pairs, problem in (
         ("So", PAIRS[2:], "no pair of words can be spelled after it; 'him': no letter"),
-        ("So ", PAIRS, "ends with white space, which its next word brings along"),
+        ("So ", PAIRS, "ends with white space, but the next word brings its own"),
         ("him", PAIRS, "no letter"),
     ):
         assert target(prompt, pairs, encode, 99) == problem

@@ -93,7 +93,7 @@ class MissingComponent(PlumblineError):
 
 
 class Interrupted(PlumblineError):
-    """A command stopped early; run again unchanged, it resumes or may succeed (status 5).
+    """A command stopped early; the same command may resume or succeed (status 5).
 
     The user stopped it, one of its processes was killed, or a network or server was unreachable. If
     the user must change something first, the error is ``BadInput`` instead.

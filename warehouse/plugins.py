@@ -37,7 +37,7 @@ class Registry:
         suffix: suffix of these files, such as ``.py`` or ``.sql``.
         group: group of entry points; if empty, other packages can't add parts.
         contract: a protocol; parts of other packages must have all its public members.
-        made: names of those of Plumbline's parts that code makes, without a file.
+        made: names of Plumbline's parts that have no file of their own.
         instead: advice that follows the known names in the message about an unknown name.
     """
 

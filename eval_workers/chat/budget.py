@@ -84,7 +84,7 @@ class BudgetMeter:
         """Set an amount aside. Raises ``Interrupted`` if it could exceed the budget."""
         if limit := sum(self._aside, self.spent + amount).excess(self._budget):
             problem = f"the next request could exceed {limit}"
-            fix = "with a larger one run the same command again to resume"
+            fix = "raise it and run the same command again to resume"
             raise Interrupted("the budget", problem, fix)
         self._aside.append(amount)
 

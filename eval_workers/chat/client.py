@@ -41,7 +41,7 @@ _RESUME = "run the same command again to resume"
 _Outcome = TypeVar("_Outcome")
 
 
-#: A reply that states more bytes isn't read; chat models' longest have a few hundred thousand.
+#: A reply that states more bytes isn't read. Chat models write a few hundred thousand at most.
 LARGEST = 16 << 20
 
 #: Sends a request with the client of the package openai and returns the body of the answer.
@@ -229,7 +229,7 @@ def find_key(base_url: str, environment: Mapping[str, str] = os.environ) -> str:
         problem = "isn't a key: it holds a character that no key has, such as a typographic one"
         raise UsageProblem(name, problem, "copy it again")
     if not key and urlsplit(base_url).hostname == urlsplit(DEFAULT_URL).hostname:
-        raise UsageProblem(f"server {base_url}", "wants a key", f"set {KEYS[0]}")
+        raise UsageProblem(f"server {base_url}", "needs a key", f"set {KEYS[0]}")
     return key
 
 

@@ -1,7 +1,7 @@
 """The ledger of a build: a file with every attempt, reply and error.
 
 Each line is a row of ``generation_request`` in JSON, and the last line about a request counts.
-Before an attempt, a line records it as failed, at the most that it can cost. After the attempt,
+Before an attempt, a line records it as failed, with the most it can cost. After the attempt,
 another line records the outcome; a reply is on disk (fsync) before it is used. A killed process
 leaves at most a torn last line, which is dropped. In a copied warehouse, which has only the table,
 a new file begins with the table's rows.
@@ -50,7 +50,7 @@ class Ledger:
         return sum(costs, Spent())
 
     def begin(self, request: Request, most: Spent, run_id: str) -> Row:
-        """Record an attempt before it is made, at the most that it can cost; return its row."""
+        """Record an attempt before it is made, with the most it can cost; return its row."""
         row: Row = dict.fromkeys(TABLES[_TABLE].arrow.names) | _NEW
         row |= {name: value for name, value in vars(request).items() if name in row}
         row["request_id"] = request.request_id

@@ -168,7 +168,7 @@ def verdict(reply: str) -> bool | None:
     return None
 
 
-#: A choice at the start of a reply. Of longer answers, only those to our questions are clear.
+#: A choice at the start of a reply, alone or with the answer to a question of ours.
 _CHOICE = re.compile(
     r"(?:sentence\s+|answer:\W*)?([12])\b[*_`)]*"
     r"(?:[ \t]+(?:is|sounds) (?:the )?more (?:likely|natural)(?: one| sentence)?\b)?"
@@ -180,9 +180,8 @@ _CHOICE = re.compile(
 def chosen(reply: str) -> int | None:
     """Return the sentence that a reply chooses, 1 or 2; ``None`` if the choice isn't clear.
 
-    A clear reply begins with the number (after `Sentence` or `Answer:`, if it has these), on a
-    line or in a clause of its own, or says that it is more likely or natural. It has no other
-    number.
+    A clear reply begins with the number, perhaps after `Sentence` or `Answer:`. Then its line or
+    clause ends, or says that this sentence is more likely or natural. It has no other number.
 
     >>> chosen("2"), chosen("**Sentence 1** - it reads well."), chosen("**Answer:** 2.")
     (2, 1, 2)

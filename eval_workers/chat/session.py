@@ -1,4 +1,4 @@
-"""Sends the requests that plans need to a server, within a budget. The ledger records each attempt.
+"""Sends the requests of plans to a server, within a budget. The ledger records each attempt.
 
 A request whose reply is in the ledger is never sent again, so a stopped build can be run again.
 After an error (budget spent, no answer from the server, key refused) no new request is sent, but
@@ -47,7 +47,7 @@ class Build:
     def run(self, plans: Sequence[Plan[_Result]], kind: str) -> list[_Result]:
         """Carry out plans and publish the ledger as ``generation_request``; return their results.
 
-        Plans start in order, as many at a time as requests. ``kind`` names the plans in errors and
+        Plans start in order, ``concurrency`` at a time. ``kind`` names the plans in errors and
         in the progress bar. Replies before an error are kept. Raises ``Interrupted`` when the
         budget allows no further request or the server doesn't answer. Raises ``BadInput`` when the
         server refuses a request, a replay lacks a reply, or the disk can't be written to. Raises
@@ -81,7 +81,7 @@ class Build:
         return [results[position] for position in range(len(plans))]
 
     def replies(self, requests: Sequence[Request], kind: str) -> list[Reply]:
-        """Return each request's reply, in order. Sends equal requests once; raises as ``run``."""
+        """Return each request's reply, in order; send equal requests once. Raises as ``run``."""
         unique = {request.request_id: request for request in requests}
         plans = [partial(_reply, request) for request in unique.values()]
         found = dict(zip(unique, self.run(plans, kind), strict=True))
@@ -108,7 +108,7 @@ class _Asker:
         self.stop: PlumblineError | None = None
 
     async def run(self, work: Callable[[], Awaitable[None]]) -> None:
-        """Run as many copies of ``work`` as there may be requests at a time; wait for all."""
+        """Run ``concurrency`` copies of ``work`` at the same time; wait for all."""
         n = self._server.concurrency
         async with nullcontext() if self._is_replay else ChatClient(self._server) as self._client:
             await asyncio.gather(*(work() for _ in range(n)))
@@ -132,7 +132,7 @@ class _Asker:
         if self._client is None:
             text = f"{request.purpose}, word {request.word!r}, {request.pronoun}"
             problem = f"the ledger has no reply to request {request.request_id} ({text})"
-            fix = "build it with the server, or with the options it was recorded with"
+            fix = "build it with a server, or with the options of the recorded build"
             raise BadInput("replay", problem, fix)
         if self.stop is not None:  # set while this request waited for a slot, or to be retried
             raise _Stopped

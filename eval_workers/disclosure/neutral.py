@@ -75,7 +75,7 @@ def derive(sentence: str, *, allow_gendered: bool = False) -> Derived:
     if rest is None:
         return Derived(None, "does not start with someone or a person")
     if _starts_with(rest, _settings()["not_after"]) is not None:
-        return Derived(None, "does not speak of a person alone")
+        return Derived(None, "is not about the person alone")
     if text.endswith("?"):
         return Derived(None, "is a question")
     if _SEVERAL.search(text):

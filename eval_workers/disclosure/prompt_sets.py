@@ -169,13 +169,13 @@ def derive_probe(
     column: str | None = None,
     allow_gendered: bool = False,
 ) -> ImportedProbe:
-    """Make a set from those sentences of a file that are about some person; see ``derive``.
+    """Make a set from the sentences of a file that are about some person; see ``derive``.
 
     All other sentences become rows of ``reject``, with the reason. ``column`` names the column of a
     table, or the key of JSON lines, that has the sentences. Without ``column``, the file has to be
     plain text with one sentence per line, or CSV or TSV without a header whose rows have one field.
     Raises ``BadInput`` for a file that can't be read, or in which no sentence gives a prompt;
-    ``UsageProblem`` for the name of a set that is imported, and for a file that needs a ``column``.
+    ``UsageProblem`` for the name of a set to import, and for a file that needs a ``column``.
     """
     check_name(name)
     if not source.is_file():
@@ -186,10 +186,10 @@ def derive_probe(
 
 
 def check_name(name: str) -> None:
-    """Raise ``UsageProblem`` for the name of a set that is imported."""
+    """Raise ``UsageProblem`` for the name of a set that can be imported."""
     if name in PROBE_SETS.names():
         fix = "choose another name"
-        raise UsageProblem(f"prompts {name!r}", "is the name of a set that is imported", fix)
+        raise UsageProblem(f"prompts {name!r}", "is the name of a set to import", fix)
 
 
 def _sentences(path: Path, column: str | None = None) -> Iterator[Sentence]:
@@ -203,8 +203,8 @@ def _sentences(path: Path, column: str | None = None) -> Iterator[Sentence]:
         return
     kind = Path(path.name.removesuffix(".gz")).suffix.lower()
     if kind not in _BARE:
-        fix = "name it with --column"
-        raise UsageProblem(f"{path}", "has columns, and none is named", fix)
+        fix = "give --column NAME"
+        raise UsageProblem(f"{path}", "has columns, but none is chosen", fix)
     content = read_text(path)
     if kind == ".txt":
         lines = [line for line in content.split("\n") if line.strip()]
@@ -287,7 +287,7 @@ class _Topics(BaseModel):
 
 
 def _topics(name: str, allow_gendered: bool) -> PromptRows:
-    """Return the prompts of a file of topics, numbered through; identifiers are `topic-word`."""
+    """Return the prompts of a file of topics, numbered from 1; identifiers are `topic-word`."""
     file = f"{name}.toml"
     prompts = PromptRows(name, file, allow_gendered)
     topics = load(_Topics, PROBE_SETS.text(name), file).model_extra or {}

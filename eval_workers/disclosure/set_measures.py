@@ -51,7 +51,7 @@ class ProbeOptions:
     word_list: Annotated[
         str, Field(description="Pairs of gendered words: name, or path of a TOML file.")
     ] = WORD_LIST
-    smoothing: Annotated[float, Field(ge=0, le=1, description="e in the printed ADD.")] = 0.0
+    smoothing: Annotated[float, Field(ge=0, le=1, description="Term e of the printed ADD.")] = 0.0
     max_new_tokens: Annotated[
         int, Field(gt=0, le=100_000, description="Maximum tokens of a continuation.")
     ] = 50
@@ -77,13 +77,13 @@ class Grid:
 
     def __post_init__(self) -> None:
         if not (self.temperatures or self.top_ps or self.top_ks):
-            raise UsageProblem("sweep", "has no value of any parameter", "give some")
+            raise UsageProblem("sweep", "has no value of any parameter", "give at least one")
         _ = self.decodings()
 
     def decodings(self) -> list[SamplingOptions]:
         """Return greedy decoding, then each distinct way to sample.
 
-        Temperature 1 and a nucleus of 1 are the same way.
+        Temperature 1 and top-p 1 are the same way to sample.
 
         >>> [o.row()["method"] for o in Grid((1.0,), (1.0,), ()).decodings()]
         ['greedy', 'sample']

@@ -81,8 +81,8 @@ def added_tokens(
 ) -> dict[Tokens, str] | str:
     """Return a dict from the tokens that each form of the word adds, to the prompt plus the form.
 
-    If the form as listed has a problem, return the problem. A capitalised form with a problem (its
-    letter is not in the vocabulary) is left out. ``encoded`` is as in ``spelled``; in it, the
+    If the form as listed has a problem, return the problem. A capitalised form with a problem (say,
+    its letter is not in the vocabulary) is left out. ``encoded`` is as in ``spelled``; in it, the
     prompt must have tokens.
 
     >>> encoded = {"It was": (1, 2), "It was hers": (1, 2, 3, 4), "It was Hers": "no letter"}
@@ -111,7 +111,7 @@ def spelled(
     ``encoded`` maps each text of ``texts_to_score`` to its tokens, or to its problem.
     """
     if prompt[-1:].isspace():
-        return "ends with white space, which its next word brings along"
+        return "ends with white space, but the next word brings its own"
     if isinstance(problem := encoded[prompt], str):
         return problem
     forms: dict[str, dict[Tokens, str]] = {}

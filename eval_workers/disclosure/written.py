@@ -100,7 +100,7 @@ def load_wording(path: Path | None = None) -> PromptWording:
 
 
 def ledger_name(probe_set: str) -> str:
-    """Return the ``Build.benchmark`` for writing a probe set, apart from benchmarks' budgets."""
+    """Return the value of ``Build.benchmark`` for writing a probe set, which has its own budget."""
     return f"probe/{probe_set}"
 
 

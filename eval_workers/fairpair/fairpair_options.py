@@ -50,7 +50,7 @@ class FigureOptions:
     """
 
     folds: Annotated[
-        int, Field(ge=0, le=100_000, description="Folds per side's samples; 0 means none.")
+        int, Field(ge=0, le=100_000, description="Folds to divide a side's samples into; 0: none.")
     ] = 0
     level: Annotated[float, Field(gt=0, lt=1, description="Level of the intervals.")] = 0.95
     n_permutations: Annotated[_Many, Field(description="Permutations per test.")] = 999
@@ -60,7 +60,7 @@ class FigureOptions:
         bool, Field(description="Filter only perturbations, as the paper does.")
     ] = False
     filter_limit: Annotated[
-        _Share, Field(description="Largest valid Jaccard dissimilarity to the original.")
+        _Share, Field(description="Largest Jaccard dissimilarity to the original that is valid.")
     ] = TextFilter.limit
     filter_unit: Annotated[
         Unit, Field(description="Count different words or different characters.")
@@ -148,8 +148,8 @@ class FairPairSpec(ModelOptions, FairPairOptions, ServerOptions):
             return replace(super().sampling(), instruction=Instruction(INSTRUCTION))
         return super().sampling()
 
-    def how(self, model: str) -> ModelOptions | ServedModel:
-        """Return the options to load a model here, or its name and endpoint on the server."""
+    def target(self, model: str) -> ModelOptions | ServedModel:
+        """Return the options that load a model here, or its name and endpoint on the server."""
         if self.base_url:
             return ServedModel(model, self.endpoint, self.token_limit)
         return options.part(ModelOptions, self)

@@ -114,11 +114,11 @@ _OF_PROMPT = (
     *("n_pg", "n_gp", *_QUANTITIES, "reason"),
     *("fairpair_f_low", "fairpair_f_high", "p_permutation"),
 )
-#: Numbers of samples and of folds to try for convergence. One that no prompt has enough samples
-#: for is left out; the smallest and the largest number of samples of any prompt are added.
+#: Numbers of samples and of folds to try for convergence. Numbers for which no prompt has enough
+#: samples are left out; the smallest and the largest number of samples of any prompt are added.
 _SIZES = (2, 5, 10, 20, 50, 100, 200, 500)
 _FOLDS = (2, 5, 10, 20, 50, 100, 200)
-#: Random draws of each; divisions into folds take far longer than subsets.
+#: Random draws for each number; dividing into folds takes far longer than drawing a subset.
 _N_DRAWS, _N_FOLD_DRAWS = 50, 4
 
 
@@ -133,7 +133,7 @@ def measure_set(
     phi, texts, seed = find(phi_name), texts_of(options.as_published), options.seed
     groups = read_groups(store, sampled, options.as_published)
     prompts, sets, converged = list[Row](), list[Row](), list[Row]()
-    for _, of_one in groupby(groups, lambda group: group.side):  # one side's items in memory
+    for _, of_one in groupby(groups, lambda group: group.side):  # one side in memory
         of_side = [(group, (phi.items(group.pg), phi.items(group.gp))) for group in of_one]
         measured = [
             (group, measure(phi, *items, options, prompt_rng(seed, group)))

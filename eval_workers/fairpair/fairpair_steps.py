@@ -40,7 +40,7 @@ _PAPER = ("jaccard", "vader")
 def prompt_rows(store: Store | None, probe_set: str, spec: FairPairSpec) -> list[Row]:
     """Return a set's prompts, from the spec's file, else the warehouse, else ``PROBE_SETS``.
 
-    Raises ``UsageProblem`` for an unknown set or an invalid name, and as ``probe_prompts.load``.
+    Raises ``UsageProblem`` for an invalid name, and what ``probe_prompts.load`` raises.
 
     >>> len(prompt_rows(None, "common-sents", FairPairSpec()))
     60
@@ -90,7 +90,7 @@ def scoring_functions(spec: FairPairSpec, rows: Sequence[Row]) -> tuple[str, ...
 
 
 def write_prompts(store: Store, probe_set: str, rows: Sequence[Row], run_id: str) -> None:
-    """Publish a set's prompts, unless the warehouse already has the same prompts."""
+    """Write a set's prompts, unless the warehouse already has the same prompts."""
     if _contents(store.read("probe_prompt", probe_set=probe_set).to_pylist()) != _contents(rows):
         new = [{**row, "run_id": run_id} for row in rows]
         store.replace("probe_prompt", new, {"probe_set": probe_set}, run_id)
@@ -106,13 +106,13 @@ def draw(store: Store, probe_set: str, model: str, spec: FairPairSpec, run_id: s
 
     Raises ``BadInput`` if no prompt could be continued, and what the sampler raises.
     """
-    sampling, how = spec.sampling(), spec.how(model)
-    if isinstance(how, ServedModel):
+    sampling, target = spec.sampling(), spec.target(model)
+    if isinstance(target, ServedModel):
         drawn = sampling, spec.n, run_id, spec.budget()
-        done = sample_from_server(store, probe_set, how, spec.server(), *drawn)
+        done = sample_from_server(store, probe_set, target, spec.server(), *drawn)
     else:
         step = Continuations(probe_set, sampling, spec.n)
-        (done,) = run_on_model(store, model, how, [step], run_id)
+        (done,) = run_on_model(store, model, target, [step], run_id)
     if not done.n_done:
         subject = "/".join(done.partition.values())
         rejects = store.read("reject", stage="sample", subject=subject).to_pylist()
@@ -123,7 +123,7 @@ def draw(store: Store, probe_set: str, model: str, spec: FairPairSpec, run_id: s
 
 
 def continued(store: Store, probe_set: str) -> list[tuple[str, str]]:
-    """Return keys of the models and decodings that have samples of a set, sorted by model name.
+    """Return the keys of each model and decoding with samples of a set, sorted by model name.
 
     Raises ``UsageProblem`` if the set has no samples.
     """

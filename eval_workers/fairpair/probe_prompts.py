@@ -78,16 +78,16 @@ class PromptFile:
     def __post_init__(self) -> None:
         for name, pairs in {"groups": [self.groups], "names": self.names}.items():
             if same := next((a for a, b in pairs if a == b), None):
-                raise ValueError(f"{name}: {same} is there twice")
+                raise ValueError(f"{name}: {same} is listed twice")
         for word in (*self.occupations, *chain.from_iterable(self.descriptors)):
             if set(word) not in ({""}, set(self.groups)):
                 forms = ", ".join(f'{group} = "..."' for group in self.groups)
                 raise ValueError(f"{dict(word)} needs {{ {forms} }}")
         if any(self.descriptors) and not self.templates.described:
-            raise ValueError("templates.described is missing: descriptors have a template")
+            raise ValueError("templates.described is missing: descriptors need it")
 
     def with_article(self, word: str) -> str:
-        """Add the article that the file has for the word's beginning, if it has one.
+        """Put the article before a word that the file lists for the word's beginning, if any.
 
         >>> file = load()
         >>> [file.with_article(w) for w in ("clerk", "editor", "unit manager", "Uninvited one")]

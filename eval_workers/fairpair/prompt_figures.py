@@ -115,9 +115,9 @@ def folds(
 ) -> tuple[list[Any], list[int]]:
     """Divide ``n_samples`` random items into folds; return each fold's combined item and size.
 
-    Sizes differ by at most one; larger folds come first. Two groups need the same ``n_samples``,
-    since a larger fold, whose item joins more token sets, is closer to other folds. Raises
-    ``ValueError`` if there are fewer samples than folds, or fewer items than samples.
+    Sizes differ by at most one; larger folds come first. Give two groups the same ``n_samples``:
+    larger folds join more token sets, so they are closer to each other. Raises ``ValueError`` if
+    there are fewer samples than folds, or fewer items than samples.
 
     >>> from plumbline.eval_workers.fairpair.phi import find
     >>> folds(find("vader"), [0.5, 0.5, 0.5], 2, 3, np.random.default_rng(0))

@@ -181,7 +181,7 @@ def _cluster_ids(clusters: Sequence[str]) -> Ints:
 def interval_over_prompts(
     figures: Floats, level: float, n_draws: int, rng: np.random.Generator
 ) -> tuple[float | None, float | None]:
-    """Return the interval for a set's F from resamples of prompts; ``None`` if they are too few.
+    """Return the interval for a set's F from resamples of prompts; ``None`` for too few prompts.
 
     ``figures`` has B, V_pg and V_gp of each prompt, shape (prompts, 3), or the sums of
     ``by_cluster``. Samples aren't resampled too: the prompts' figures already contain their noise.
@@ -204,7 +204,7 @@ def t_test(differences: Floats, clusters: Sequence[str]) -> tuple[float | None, 
 
     The test is paired and two-sided; ``docs/methods.md`` says why. ``differences`` has B - V_pg of
     each prompt. t is their mean divided by its jackknife error over ``clusters``, with
-    Satterthwaite's degrees of freedom; if all prompts are in one cluster, each is one by itself.
+    Satterthwaite's degrees of freedom; if all prompts are in one cluster, each prompt becomes one.
     Both are ``None`` for fewer than ``LEAST_CLUSTERS``, or if all cluster means are equal.
 
     >>> [round(figure, 4) for figure in t_test(np.arange(1.0, 6), [*"abcde"])]

@@ -69,9 +69,9 @@ def memory_problems(model: str) -> Iterator[None]:
     """Raise ``BadInput`` if memory runs out inside the block."""
     try:
         yield
-    except (MemoryError, RuntimeError) as e:  # torch's ``RuntimeError`` has it in its text only
-        words = ("out of memory", "can't allocate memory")
-        if not isinstance(e, MemoryError) and not any(said in str(e) for said in words):
+    except (MemoryError, RuntimeError) as e:  # only the text of torch's ``RuntimeError`` says so
+        phrases = ("out of memory", "can't allocate memory")
+        if not isinstance(e, MemoryError) and not any(phrase in str(e) for phrase in phrases):
             raise
         fix = "see `--dry-run`; try a smaller batch_tokens (option or setting) or another --dtype"
         raise BadInput(f"model {model}", "takes more memory than there is", fix) from e

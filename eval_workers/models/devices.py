@@ -1,9 +1,9 @@
 """The CUDA devices, threads and free memory that this process can use.
 
-Lanes are forward passes that run at the same time on one copy of the weights. On a CPU, threads
-that share a matrix product wait for each other at every small kernel; if another program uses one
-core, all these threads are delayed. So each lane is a thread that computes one whole pass after
-another. Lanes don't wait for each other, so one lane per core also works well on a busy machine.
+A lane is a thread that computes one whole forward pass after another. All lanes share one copy of
+the weights. If instead several threads shared each matrix product, they would wait for each other
+all the time, and a program that keeps one core busy would delay them all. Lanes don't wait for each
+other, so one lane per core works well even on a busy machine.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ import torch
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.warehouse.cores import n_cores
 
-#: Tokens per forward pass. Larger passes aren't faster on a CPU: there a causal model reads a pass
-#: as one tree of texts, and the cost of attention is quadratic in the length of the tree.
+#: Tokens per forward pass. Larger passes aren't faster on a CPU, where a pass is one tree of texts:
+#: the cost of attention grows with the square of the tree's size.
 _BATCH_TOKENS = {"cpu": 512, "cuda": 4096}
-#: In a lane's thread, the attribute ``stop`` is the event that ends all lanes of the same call.
+#: In a lane, the attribute ``stop`` is the event that ends all lanes of the same call.
 _lane = threading.local()
 Part = TypeVar("Part")
 
@@ -40,7 +40,7 @@ def batch_tokens(options: ModelOptions, device: str) -> int:
 
 
 def n_threads() -> int:
-    """Return the number of threads for matrix products: torch's, but at most one per core."""
+    """Return torch's number of threads for matrix products, but at most one per usable core."""
     return min(torch.get_num_threads(), n_cores())
 
 
@@ -49,7 +49,7 @@ class Stopped(Exception):
 
 
 def in_lanes(work: Callable[[Part], object], items: Sequence[Part], n_threads: int) -> None:
-    """Call ``work`` on each item, in lanes that share ``n_threads``; items are started in order.
+    """Call ``work`` on each item in lanes, which share ``n_threads``. Items start in order.
 
     A single lane runs in the calling thread. After the first error, or Ctrl-C, no further pass is
     started. The error is raised once the running passes end or stop at ``raise_if_stopped``.
@@ -71,7 +71,7 @@ def in_lanes(work: Callable[[Part], object], items: Sequence[Part], n_threads: i
 
 
 def _start_lane(n_threads: int, stop: threading.Event) -> None:
-    torch.set_num_threads(n_threads)  # of this thread, and of those started later
+    torch.set_num_threads(n_threads)  # for this thread, and for threads started later
     _lane.stop = stop
 
 
@@ -93,8 +93,8 @@ def free_bytes(device: str) -> int:
     if device != "cpu":
         return int(torch.cuda.mem_get_info()[0])
     free = int(psutil.virtual_memory().available)
-    of_container = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory.current"))
-    with suppress(OSError, ValueError):  # the container (cgroup 2) has no memory limit
-        limit, used = (int(path.read_text()) for path in of_container)
+    container = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory.current"))
+    with suppress(OSError, ValueError):  # not in a container (cgroup 2) with a memory limit
+        limit, used = (int(path.read_text()) for path in container)
         free = min(free, limit - used)
     return free

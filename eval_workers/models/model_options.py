@@ -15,7 +15,7 @@ Dtype = Literal["float32", "bfloat16", "float16"]
 Device = Literal["auto", "cpu", "cuda"]
 Quantisation = Literal["nf4"]
 TextForm = Literal["written", "released"]
-#: Options that apply only when whole sentences are scored.
+#: Options that only `plumbline score` has.
 OF_SCORES = ("text_form", "per_token")
 
 
@@ -34,7 +34,7 @@ class ModelOptions:
     device: Annotated[Device, Field(description="auto uses a GPU if there is one.")] = "auto"
     batch_tokens: Annotated[
         int | None,
-        Field(gt=0, le=10**9, description="Tokens per forward pass; default: by device."),
+        Field(gt=0, le=10**9, description="Tokens per forward pass; default depends on device."),
     ] = None
     bos: Annotated[str | None, Field(description="Start token (BOS), if not the model's own.")] = (
         None
@@ -85,7 +85,7 @@ def refuse_options(options: ModelOptions, names: Iterable[str], problem: str) ->
 def in_form(text: str, form: TextForm) -> str:
     """Return a sentence in a text form: `written` (unchanged) or `released`.
 
-    UnStereoEval's released scores (Belem et al., ICLR 2024) are of sentences in the second form:
+    UnStereoEval's released scores (Belem et al., ICLR 2024) are for sentences in form `released`:
     without straight double quotes, and in lower case except for the first letter.
 
     >>> in_form('"She met the CEO of BBC," Ann said.', "released")

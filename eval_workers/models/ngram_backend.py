@@ -1,4 +1,4 @@
-"""Score with a count-based n-gram model of words, made by ``plumbline train --preset 5gram``.
+"""Score texts with an n-gram model, which ``plumbline train --preset 5gram`` makes by counting.
 
 The model also gives unknown words a probability. It can't continue prompts.
 """
@@ -44,7 +44,7 @@ class NgramBackend(CausalModel):
         self.identity = replace(self.identity, dtype="float64")
 
     def versions(self) -> dict[str, str]:
-        """Return the versions of everything that decides the scores, by name."""
+        """Return the versions of everything that can change a score, by name."""
         return {"n-grams": str(VERSION), "tokenizers": tokenizers.__version__}
 
     @cached_property
@@ -54,7 +54,7 @@ class NgramBackend(CausalModel):
 
     def continue_(self, *_: object) -> NoReturn:
         """Raise ``UsageProblem``: an n-gram model only scores."""
-        problem = "counts n-grams: it scores sentences, but can't continue a text"
+        problem = "is an n-gram model: it scores sentences, but can't continue a text"
         fix = "give a neural model: a hub id, or one from plumbline train with another preset"
         raise UsageProblem(f"model {self.source.name}", problem, fix)
 

@@ -1,14 +1,14 @@
-"""A count-based n-gram model of words: interpolated Kneser-Ney.
+"""An n-gram model of words, from counts: interpolated Kneser-Ney.
 
     P(w | c) = max(a(cw) - D, 0) / a(c.) + D t(c) / a(c.) P(w | c')
 
-where a(c.) is the sum of a(cw) over all words w, t(c) is the number of distinct words after the
-context c, and c' is the context without its first word (Chen and Goodman, 1999,
-doi:10.1006/csla.1999.0128). For the longest n-grams, and for n-grams that begin a sentence, a is
-the number of occurrences; for all others it is the number of distinct words before the n-gram.
-Single words back off to a uniform distribution over words, including the unknown word. Each length
-has its own D = n1 / (n1 + 2 n2) (Ney, Essen and Kneser, 1994), where n1 and n2 count the n-grams
-with a = 1 and a = 2.
+where w is a word, c its context (the words before it) and c' the context without its first word
+(Chen and Goodman, 1999, doi:10.1006/csla.1999.0128). a(c.) is the sum of a(cw) over all words w,
+and t(c) is the number of distinct words after c. For the longest n-grams, and for n-grams that
+begin a sentence, a is the number of occurrences; for others, the number of distinct words before
+the n-gram. The empty context backs off to equal probabilities of all words, with the unknown word.
+Each length has its own discount D = n1 / (n1 + 2 n2) (Ney, Essen and Kneser, 1994), where n1 and n2
+are the numbers of n-grams with a = 1 and with a = 2.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ ORDER = 5
 BOS, UNKNOWN = 0, 1
 Ints = np.ndarray[Any, np.dtype[np.integer[Any]]]
 WEIGHTS = "model.safetensors"
-#: Discount for a text that is too small to estimate one.
+#: Discount if the text is too small to estimate one.
 _USUAL_DISCOUNT = 0.5
 
 #: A sentence, as the numbers of its words.
@@ -50,8 +50,8 @@ class NgramModel:
         discounts: D of each length.
         words: the last word of each n-gram.
         counts: a of each n-gram.
-        children: the first child of each node except the longest n-grams, then the number of nodes.
-        totals: a(c.) of each node except the longest n-grams.
+        children: first child of each node that isn't a longest n-gram, then the number of nodes.
+        totals: a(c.) of each node that isn't a longest n-gram.
     """
 
     levels: Ints
@@ -118,9 +118,9 @@ class NgramModel:
 
 
 def save(arrays: Mapping[str, Any], path: Path) -> None:
-    """Write a safetensors file of arrays, wide types first; equal arrays give equal bytes.
+    """Write arrays to a safetensors file, in the given order. Equal arrays give equal bytes.
 
-    The library sorts arrays by name, which would change the hash of models that exist.
+    The library would sort arrays by name, and so change the hashes of models that exist.
     """
     header, end = {}, 0
     for name, array in arrays.items():
@@ -151,7 +151,7 @@ def laid_out(sentences: Sequence[Sentence]) -> tuple[Ints, Ints]:
 
 
 def estimated_discount(adjusted: Ints) -> float:
-    """Estimate D by Ney, Essen and Kneser, from ``a`` of all n-grams of one length.
+    """Estimate the discount D (Ney, Essen and Kneser) from ``a`` of all n-grams of one length.
 
     The result is 0.5 if no n-gram has a = 1, or none has a = 2.
 

@@ -1,4 +1,4 @@
-"""Train an n-gram model: number the words of a text, count their n-grams with DuckDB."""
+"""Train an n-gram model: number the words of a text and count their n-grams with DuckDB."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ def train(
     """Write the model to the directory ``work`` and return its columns of ``trained_model``.
 
     Words are split at white space and put in lower case; each punctuation mark is also a word.
-    Sentences end at ``SENTENCE_END``. The start loss is the loss if all words were equally likely;
-    the end loss is the model's loss on the first sentences. The caller adds the missing columns.
+    Sentences end at ``SENTENCE_END``. The start loss is the loss if all words are equally likely.
+    The end loss is the model's, on the first sentences. The caller adds the missing columns.
     """
     from transformers import PreTrainedTokenizerFast
 
@@ -100,14 +100,14 @@ def tokenizer_of(words: Sequence[str]) -> Tokenizer:
 
 
 def numbered(texts: Any) -> tuple[list[str], Ints]:
-    """Return the sorted vocabulary, and the words of the texts as numbers, with ``BOS``.
+    """Return the sorted vocabulary, and the words of the texts as numbers.
 
     ``BOS`` precedes each sentence. ``texts`` is a function that yields the texts; it is called
     twice.
     """
     tokenizer = tokenizer_of([])
     every = trainers.WordLevelTrainer(vocab_size=1 << 62, show_progress=False)
-    tokenizer.train_from_iterator(_sentences(texts()), every)  # a sentence's end can end a word
+    tokenizer.train_from_iterator(_sentences(texts()), every)  # its end can end a word
     counted = tokenizer.get_vocab()
     parts = [np.empty(0, np.uint32)]
     left = _sentences(texts())
@@ -134,8 +134,8 @@ def _sentences(texts: Iterable[str]) -> Iterator[str]:
 def count_ngrams(words: Ints, n_words: int, order: int, database: Path) -> dict[str, Any]:
     """Count the n-grams of all lengths; return the arrays of an ``NgramModel``.
 
-    ``words`` are numbers below ``n_words``, with ``BOS`` before every sentence. ``database`` is a
-    file for the data that doesn't fit into memory.
+    ``words`` are numbers below ``n_words``, with ``BOS`` before every sentence. ``database`` is the
+    path of a new file for data that doesn't fit into memory.
     """
     names = [f"w{k}" for k in range(order)]
     with duckdb.connect(str(database)) as db:

@@ -1,7 +1,7 @@
-"""The contract of sampling: how a prompt and a seed give new text.
+"""What sampling means for every backend: how a prompt and a seed give new text.
 
 Each sample has its own seed, made from the options' seed, the prompt as sent and the sample's
-number. So the first n samples don't depend on how many are drawn, nor on the batch.
+number. So a sample depends neither on the number of samples nor on the batch.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ Finish = Literal["stop", "length"]
 class SamplingOptions:
     """Options for drawing new tokens; the defaults are FairPair's.
 
-    Logits are divided by ``temperature``. Then the ``top_k`` most likely tokens are kept, and of
-    these the nucleus: the smallest set of likely tokens whose shares add up to ``top_p`` or more.
-    ``None`` keeps all tokens. ``greedy`` takes the most likely token instead, and ignores these
-    options and the seed. A sample ends with the model's end token, or is cut at ``max_new_tokens``.
-    Raises ``UsageProblem`` for values out of range.
+    Logits are divided by ``temperature``. Then the ``top_k`` most likely tokens are kept. Of these,
+    the smallest set of likely tokens whose shares add up to ``top_p`` or more is kept. ``None``
+    keeps all tokens. ``greedy`` takes the most likely token and ignores these options and the seed.
+    A sample ends with the model's end token, or is cut at ``max_new_tokens``. Raises
+    ``UsageProblem`` for values out of range.
     """
 
     temperature: float = 1.0

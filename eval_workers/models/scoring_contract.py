@@ -1,10 +1,10 @@
-"""The contract of a scoring backend: its input, output and identity.
+"""What every scoring backend takes and returns, and what identifies its scores.
 
 A backend turns texts into log-probabilities in nats: log p(text | BOS) is the sum over the text's
-tokens of log p(token | BOS, earlier tokens). The context is exactly one BOS. BOS and EOS aren't
-scored. The softmax is computed in float32, the sum in float64. A text's score does not depend on
-the other texts, their order or the batch size. A text that can't be scored exactly gets a problem
-and no number. Some models give another sum over tokens, which ``Identity.measure`` names.
+tokens of log p(token | BOS, earlier tokens). The context is exactly one BOS (start token). BOS and
+EOS (end token) aren't scored. The softmax is computed in float32, the sum in float64. A score
+doesn't depend on other texts, their order or the batch size. A text that can't be scored exactly
+gets a problem, no number. Some models return another sum, which ``Identity.measure`` names.
 """
 
 from __future__ import annotations
@@ -61,9 +61,9 @@ class Identity:
 
     @property
     def key(self) -> str:
-        """Hash of all fields except ``step`` (16 hex digits); it is unique to an identity.
+        """Hash of all fields except ``step`` (16 hex digits).
 
-        The default measure is left out, so that keys from before there were others don't change.
+        The default measure is left out, so that keys made before there were others stay valid.
 
         >>> one = Identity("m", "r1", "transformers", "5", "float32", "tokenizer.bos_token", 0)
         >>> two = Identity("m", "r2", "transformers", "5", "float32", "tokenizer.bos_token", 0)
@@ -110,7 +110,7 @@ FORMS = ("prefix", "chat")
 
 @dataclass(frozen=True)
 class Instruction:
-    """An instruction before a prompt, which the model continues. ``None``: no instruction.
+    """An instruction to put before a prompt; if ``text`` is ``None``, there is no instruction.
 
     In the form `prefix`, the instruction, a space and the prompt are one text. In the form `chat`,
     the instruction is a user's message in the model's chat template, and the assistant's turn
@@ -150,7 +150,7 @@ class Instruction:
         if self.text is None:
             return ""
         if self.form != "prefix":
-            problem = "needs a model that is loaded here, because it needs the chat template"
+            problem = "needs the chat template of a model that is loaded here"
             raise UsageProblem(f"form {self.form!r}", problem, "use the form prefix")
         return f"{self.text} "
 

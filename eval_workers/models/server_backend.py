@@ -28,13 +28,13 @@ _OF_LOADED_MODELS = (
 
 
 class ServerBackend:
-    """A model known by its name at a server; see ``scoring_contract.Backend``.
+    """A model behind a server, known only by its name there; see ``scoring_contract.Backend``.
 
     Opening it sends the server a few short texts. ``options.revision`` can't be checked.
 
     Raises ``UsageProblem`` if no address is given, for options that a server can't apply, and if
-    ``--bos`` is missing or wrong; ``BadInput`` for a server that gives no log-probabilities of
-    texts; ``Interrupted`` for a server that doesn't answer.
+    ``--bos`` is missing or wrong. Raises ``BadInput`` for a server that doesn't return correct
+    log-probabilities of texts, and ``Interrupted`` for a server that doesn't answer.
     """
 
     n_parameters = None
@@ -80,7 +80,7 @@ class ServerBackend:
         return {number: self._pieces[number] for number in token_ids}
 
     def continue_(self, *_: object) -> NoReturn:
-        """Raise ``UsageProblem``: samples from servers are requested by ``served_samples``."""
+        """Raise ``UsageProblem``: ``served_samples`` requests the samples of servers."""
         fix = "for samples of a server: plumbline fairpair run --base-url"
         raise UsageProblem("--backend server", "scores texts, but does not continue them", fix)
 

@@ -1,4 +1,4 @@
-"""Score and continue with vLLM, which runs as a process in an environment of its own.
+"""Score texts and continue prompts with vLLM, which runs as a process in its own environment.
 
 Texts are encoded here, as in every backend. The process (``vllm_engine``) gets token ids and
 returns log-probabilities or new token ids.
@@ -31,7 +31,7 @@ _CPU_CACHE_BYTES = 1 << 30
 
 
 class VllmBackend(CausalModel):
-    """A causal language model run by vLLM; see ``TextReader`` for further errors.
+    """A causal language model that vLLM runs; see ``TextReader`` for further errors.
 
     ``options.batch_tokens`` limits the tokens per pass; a longer text takes several passes.
     ``options.device`` has to match the installed build of vLLM.
@@ -59,7 +59,7 @@ class VllmBackend(CausalModel):
 
     @cached_property
     def _n_positions(self) -> int:
-        """Number of positions that fit in memory. Frees unused models and loads the weights."""
+        """Length in tokens of the longest text that fits in memory. Loads the weights."""
         devices.release()
         _ = self._skeleton  # checks for missing weights, which vLLM would leave uninitialised
         device = self._ask("device")
@@ -91,13 +91,13 @@ class VllmBackend(CausalModel):
         if "root cause" in str(error):
             reasons = re.findall(r"\b\w+(?:Error|Exception): (.*)", printed)
         if "died unexpectedly" in printed or not reasons:
-            return killed(name, "lost a worker without an error, as if it was killed")
+            return killed(name, "lost a worker without an error, as if the worker was killed")
         reason = re.split(r" \[type=|\. ", reasons[0])[0]  # a list of all architectures may follow
         return BadInput(name, f"vLLM can't run it: {reason}", "try --backend transformers")
 
     @cached_property
     def _skeleton(self) -> Any:
-        """The model without weights, for its shapes. (vLLM itself pads and merges weights.)
+        """The model without weights, for their shapes: vLLM itself pads and merges weights.
 
         Raises ``BadInput`` if weights are missing in the files.
         """
@@ -139,7 +139,7 @@ class VllmBackend(CausalModel):
         options: SamplingOptions,
         ends: Collection[int],
     ) -> list[Tokens]:
-        """Return new tokens after each prompt, up to and including one of ``ends``."""
+        """Return the new tokens after each prompt. A token in ``ends`` is the last."""
         _ = self._n_positions
         settings = {
             "temperature": 0.0 if options.greedy else options.temperature,

@@ -39,7 +39,7 @@ _COLUMNS = (
 )
 #: Columns of `pair_association` that are shared if there is a constraint.
 MAX_PMI = ("max_pmi_nats", "max_pmi_word")
-#: File of the words that count as gendered, by gender; it has more words than the word lists.
+#: File with the words that count as gendered, by gender; it has more words than the word lists.
 GENDERED = "gendered_words.toml"
 #: Name of the file that holds the pairs.
 DATA = "data.parquet"
@@ -91,7 +91,7 @@ class Shared:
     paths: tuple[Path, ...] = ()
 
     def by_groups(self) -> dict[str, pa.Table]:
-        """Return the two groups compared, as `female/male` -> their pairs; sorted by that name."""
+        """Map each two groups compared, such as `female/male`, to their pairs; sorted by name."""
         groups = pc.binary_join_element_wise(self.data["group_a"], self.data["group_b"], "/")
         names = sorted(pc.unique(groups).to_pylist())
         return {name: self.data.filter(pc.equal(groups, name)) for name in names}
@@ -190,7 +190,7 @@ def shared_pairs(store: Store, benchmark: str, constraint: Constraint | None = N
     kept = natural.filter(natural["is_within"])
     if not kept.num_rows:
         fix = f"a larger --eta of `plumbline benchmark export {benchmark}` keeps more pairs"
-        fix += "; with a smaller `plumbline benchmark constrain --least-count` more MaxPMI is known"
+        fix += "; a smaller `plumbline benchmark constrain --least-count` makes more MaxPMI known"
         raise BadInput(f"benchmark {benchmark}", f"no pair is {constraint}", fix)
     filled = [c for c in _COLUMNS if natural[c].null_count < natural.num_rows]
     columns = kept.select([*filled, "pronoun_first", *(MAX_PMI if constraint else ())])
@@ -206,10 +206,10 @@ def _no_pairs(benchmark: str) -> UsageProblem:
 def statistics(
     root: Path, benchmark: str, pair_ids: Sequence[str] | None = None
 ) -> dict[str, object]:
-    """Return the figures of `statistics.sql` in `sql/benchmarks`; `seed_delta` has more rows.
+    """Return the row of `benchmarks/statistics.sql`; `seed_delta` has the rows of `seed_delta.sql`.
 
-    They are about the pairs ``pair_ids``, by default all natural pairs; `seed_delta` has the rows
-    of `seed_delta.sql`. Raises ``UsageProblem`` if the warehouse has no such pairs.
+    They describe the pairs ``pair_ids``, by default all natural pairs. Raises ``UsageProblem`` if
+    the warehouse has no such pairs.
     """
     names = ("benchmarks/statistics", "benchmarks/seed_delta")
     listed = toml_file.load(dict[str, Words], resources.files(__package__) / GENDERED, GENDERED)

@@ -22,7 +22,7 @@ _ABOUT_FILES = ("dataset_info.json", "dataset_infos.json")
 
 
 def files_of(source: Path) -> list[Path]:
-    """Return the files that a path, an address or a file name pattern stands for, sorted.
+    """Return the files of a path, an address or a pattern of file names, sorted.
 
     A directory means all files in it and below it whose type is one of ``KINDS``, except the
     description files of Hugging Face's ``datasets``. Raises ``BadInput`` if there is no file, or if
@@ -35,7 +35,7 @@ def files_of(source: Path) -> list[Path]:
             files = {p for p in inside if _kind(p) and p.name not in _ABOUT_FILES}
             if len(folders := sorted({str(p.parent.relative_to(path)) for p in files})) > 1:
                 problem = f"its files are in several folders: {', '.join(folders)}"
-                raise BadInput(str(path), problem, "name one, or all by a pattern of file names")
+                raise BadInput(str(path), problem, "name one of them, or give a file name pattern")
             paths |= files
         elif about:
             paths.add(path)
@@ -100,9 +100,9 @@ def value_at(row: Mapping[str, Any], path: str) -> Any:
 def _open_quote(fields: Mapping[str, str], delimiter: str) -> str | None:
     """Return the problem if an open quote pulled later rows into one of the fields, or ``None``.
 
-    A field may contain line breaks. It has a problem if its first line completes the row, or if
-    another line has as many fields as a row; a delimiter before a blank counts as prose.
-    ``records_of`` checks the last field.
+    A field may contain line breaks. Its quote is taken for open if its first line completes the
+    row, or if another line has as many fields as a row. A delimiter before a blank doesn't
+    separate fields here. ``records_of`` checks the last field.
 
     >>> _open_quote({"a": "Old.,Young.\\nOlder.,Younger.\\nOld", "b": "New"}, ",")
     'a quote left open takes 3 lines into one field: close it, or write a quote in a text twice'
@@ -145,6 +145,6 @@ def _document(path: Path, at: str) -> list[Any]:
         raise BadInput(str(path), f"is not JSON: {e}", "JSON lines are read from .jsonl") from e
     rows = value_at(content, at) if at and isinstance(content, dict) else content
     if not isinstance(rows, list):
-        problem = f"{f'at {at}' if at else 'as a whole'} is not a list of rows"
-        raise BadInput(str(path), problem, "name its place in a recipe: rows")
+        problem = f"{at or 'its JSON document'} is not a list of rows"
+        raise BadInput(str(path), problem, "say where the list is: `rows` in a recipe")
     return rows

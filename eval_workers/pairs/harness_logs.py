@@ -118,7 +118,7 @@ def _identity(model: str, results: Mapping[str, Any]) -> Row:
 
 
 def _import(store: Store, logs: Sequence[_Log], directory: Path, run_id: str) -> ImportedScores:
-    """Import the logs of one benchmark and model; rows of a pair with several are rejected."""
+    """Import the logs of one benchmark and model; if a pair has several rows, all are rejected."""
     benchmark, model_row = logs[0].benchmark, {**logs[0].identity, "run_id": run_id}
     model, key = model_row["model"], model_row["model_key"]
     pairs = {p["pair_id"]: p for p in store.read("benchmark_pair", benchmark=benchmark).to_pylist()}

@@ -26,7 +26,7 @@ Row = dict[str, Any]
 
 #: Stage of the rejects; a reject's subject is BENCHMARK/RATER.
 STAGE = "ratings"
-#: The answers to every question, from least to most.
+#: The possible answers to every question, in ascending order.
 ANSWERS = ("no", "yes")
 #: Columns that every file needs; any column not named here or in ``_FURTHER`` is a question.
 NEEDED = ("benchmark", "pair_id")
@@ -36,7 +36,7 @@ _QUESTION = re.compile("[a-z][a-z0-9_]{0,29}")
 _RATER = re.compile(r"[\w. -]{1,40}")
 
 _N_RESAMPLES = 2_000
-#: An interval needs at least this many pairs with two answers; resamples of fewer say too little.
+#: An interval needs at least this many pairs with two answers.
 _FEWEST_PAIRS = 10
 #: An interval needs a defined alpha in at least this share of the resamples.
 _LEAST_DEFINED = 0.95
@@ -117,10 +117,10 @@ def _read(store: Store, path: Path) -> Answered:
     pairs = store.read("benchmark_pair", benchmark=benchmark).to_pylist()
     if not pairs:
         problem = f"no pairs of benchmark '{printable(benchmark)}' are in this warehouse"
-        raise BadInput(str(path), problem, "import it first, or mend the column benchmark")
+        raise BadInput(str(path), problem, "import it first, or correct the column benchmark")
     rater = first.get("rater", "").strip() or path.stem
     if not _RATER.fullmatch(rater):
-        raise BadInput(str(path), f"'{printable(rater)}' can't name a rater", "expected ana")
+        raise BadInput(str(path), f"'{printable(rater)}' can't name a rater", "such as ana")
     by_id = {pair["pair_id"]: pair for pair in pairs}
     answered, seen = Answered(path, benchmark, rater), dict[str, int]()
     for record in rows:
@@ -163,7 +163,7 @@ def _row_problem(
         return f"pair {pair_id} was answered in row {seen[pair_id]} already"
     shown = {fields[name] for name in _SENTENCES if name in fields}
     if not shown <= {pair["sentence_a"].strip(), pair["sentence_b"].strip()}:
-        return f"the sentences of pair {pair_id} are others today"
+        return f"the sentences of pair {pair_id} have changed"
     return None
 
 
@@ -171,8 +171,8 @@ def alpha(counts: npt.ArrayLike) -> float:
     """Return Krippendorff's alpha of ordered answers, 1 for full agreement and 0 for chance.
 
     This is the ordinal form of Krippendorff, *Content Analysis* (2004), chapter 11.
-    ``counts[pair, answer]`` is the number of raters, answers in their order; pairs with fewer than
-    two answers are ignored. Alpha is NaN if all answers that count are the same.
+    ``counts[pair, answer]`` is the number of raters who gave the answer, with answers in ascending
+    order. Pairs with fewer than two answers are ignored. Alpha is NaN if all others are the same.
 
     >>> round(alpha([[2, 0], [0, 2], [1, 1]]), 3)  # 1 - 2 * 5 / (2 * 3 * 3)
     0.444

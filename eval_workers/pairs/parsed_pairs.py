@@ -61,7 +61,7 @@ def checked_groups(groups: Sequence[str]) -> tuple[str, ...]:
 def filled(
     template: str, identifier: str, groups: Sequence[str] = USUAL, **columns: object
 ) -> list[Row]:
-    """Fill a template for groups; return a pair for every two groups, which are one item.
+    """Fill a template for groups; return a pair for every two groups, all of one item.
 
     If the template can't be filled for every group, raises ``ValueError`` with the reason.
 
@@ -166,8 +166,8 @@ class Parsed:
 def shared_template(a: str, b: str) -> str:
     """Return the words and marks that both sentences share in the same order, as written in a.
 
-    Case is ignored. One ``{differs}`` stands wherever either sentence has something else. Braces in
-    the sentences are dropped.
+    Case is ignored. ``{differs}`` marks each place where the sentences differ. Braces in the
+    sentences are dropped.
 
     >>> shared_template("Old men can't code.", "Young women can't code.")
     "{differs} can't code."

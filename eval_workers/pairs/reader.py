@@ -92,7 +92,7 @@ def _pairs(
     for column, taken in recipe.only.items():
         value = _text(value_at(fields, column))
         if not any(_matches(value, one) for one in taken):
-            raise ValueError(f"{column} is {value!r}, the recipe takes {', '.join(taken)}")
+            raise ValueError(f"{column} is {value!r}, the recipe accepts {', '.join(taken)}")
     column_of = {name: recipe.columns.get(name, name) for name in COLUMNS}
     found = {name: value_at(fields, column) for name, column in column_of.items()}
     for name in ("template", *(() if recipe.choices else ("sentence_a", "sentence_b"))):

@@ -47,7 +47,7 @@ from plumbline.warehouse.plugins import Registry
 from plumbline.warehouse.text import toml_file
 from plumbline.warehouse.text.toml_file import Stripped, Text, Texts, one_of, toml_table
 
-#: Columns of ours that a recipe maps to a column of the file, or sets for every row.
+#: Our columns. A recipe maps each to a column of the file, or sets one value for every row.
 COLUMNS = (
     *("id", "item", "sentence_a", "sentence_b", "template", "group_a", "group_b"),
     *("category", "direction", "weight", "word", "cluster", "cluster_2"),
@@ -135,7 +135,7 @@ class Recipe:
 def facts_in(source: Path) -> dict[str, str]:
     """Return the facts in a file that `benchmark export` wrote; none for other files.
 
-    Raises ``BadInput`` for facts that a recipe could not state.
+    Raises ``BadInput`` for facts that are not valid in a recipe.
     """
     path, *others = files_of(source)
     if others or path.suffix != ".parquet":

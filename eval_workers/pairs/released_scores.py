@@ -70,8 +70,8 @@ class ImportedScores:
     """The outcome for one model and benchmark: ``n_pairs = n_scored + n_missing``.
 
     ``n_pairs`` counts the benchmark's pairs, ``n_missing`` the pairs without a score, and
-    ``n_rejected`` the unused rows. Imports of harness logs (``harness_logs``) have such outcomes
-    too; there, an unnatural pair counts only if it has a score.
+    ``n_rejected`` the unused rows. Imports of harness logs (``harness_logs``) return these too, and
+    count an unnatural pair only if it has a score.
     """
 
     model: str
@@ -89,7 +89,7 @@ def import_scores(
     """Read every score file under a directory, replacing earlier imports.
 
     ``samples`` maps the name of a benchmark to the name of a sample of it. If given, only scores of
-    the samples' pairs are read, unless they were read before, and other lines don't become rejects.
+    the samples' pairs are imported, unused rows aren't rejects, and earlier imports stay.
     Writes ``model``, ``pair_score`` and ``reject`` (stage `import`), each benchmark in one commit;
     after an error, benchmarks that were already imported stay.
 
@@ -181,14 +181,14 @@ def score_files(directory: Path) -> list[ScoreFile]:
 
 
 def _benchmark(path: Path, stem: str) -> tuple[str, str | None]:
-    """Return a file's benchmark and part, by its stem or else the nearest folder that names one."""
+    """Return a file's benchmark and part, named by its stem or else by the nearest folder."""
     if stem.lower() in _STEMS:
         return _STEMS[stem.lower()]
     for folder in reversed(path.resolve().parent.parts):
         if folder.lower() in _FOLDERS:
             return _FOLDERS[folder.lower()], None
-    names = f"{', '.join(_FOLDERS)}; {', '.join(_STEMS)}"
-    raise BadInput(f"{path}", f"neither its folder nor its name tells its benchmark ({names})")
+    fix = f"put it into a folder {', '.join(_FOLDERS)}, or begin its name with {', '.join(_STEMS)}"
+    raise BadInput(f"{path}", "neither its folder nor its name tells its benchmark", fix)
 
 
 #: The 28 models of UnStereoEval (Belem et al., ICLR 2024): hub id -> number of parameters.
@@ -226,12 +226,12 @@ def model_id(name: str) -> str:
 
 
 def _scores(file: ScoreFile, row: Record) -> tuple[Any, ...] | str:
-    """Return the row's ``_SCORES``, or its problem; ``BadInput`` if it names another model."""
+    """Return the row's ``_SCORES`` or its problem; ``BadInput`` if it names another model."""
     fields = row.fields
     name = fields.get("model")
     if name is not None and model_id(name).lower() != file.model.lower():
         difference = f"its model is {name!r}, its file name says {file.model}"
-        fix = "rename the file or mend the row"
+        fix = "rename the file or correct the row"
         raise BadInput(f"{file.path}, row {row.number}", difference, fix)
     logprobs = []
     for column in _LOGPROBS:
@@ -280,7 +280,7 @@ def _is_filled(template: str, sentence: str, gender: Gender) -> bool:
 def _gather(
     files: Iterable[ScoreFile], pairs: Sequence[Mapping[str, Any]], subject: str, run_id: str
 ) -> tuple[dict[str, tuple[Any, ...]], list[Row]]:
-    """Return each pair's ``_SCORES`` in the files, by pair id, and a reject for each unused line.
+    """Return each pair's ``_SCORES`` in the files, by pair id, and a reject for each unused row.
 
     ``files`` are the parts of one benchmark and ``pairs`` its rows; ``subject`` and ``run_id`` go
     into the rejects. Raises ``BadInput`` if a file can't be read to its end or lacks a column, and
@@ -316,7 +316,7 @@ def _gather(
             places = ids.get(wanted, ())
             used, reason = _used_lines(group, len(places))
             if not places:
-                reason = "no pair of the benchmark has this template, word and verdict"
+                reason = "no pair of the benchmark has this template, word and is_natural"
             by_pair.update(zip(places, (values for _, values in used), strict=False))
             unused += [(number, reason, wanted[0]) for number, _ in group[len(used) :]]
         for number, reason, template in unused:
@@ -328,8 +328,8 @@ def _gather(
 def _used_lines(lines: list[_Line], n_places: int) -> tuple[list[_Line], str]:
     """Return the lines to use for ``n_places`` equal pairs, and why the other lines are unused.
 
-    If there are more lines than pairs, the surplus is unused; if the lines' figures also differ,
-    all lines are unused.
+    If there are more lines than pairs, the surplus is unused. If these lines also differ in their
+    scores, none of them is used.
 
     >>> _used_lines([(1, (-1,)), (2, (-1,))], 1)
     ([(1, (-1,))], 'repeats row 1, and the benchmark holds such a pair 1 time(s)')
@@ -338,7 +338,7 @@ def _used_lines(lines: list[_Line], n_places: int) -> tuple[list[_Line], str]:
     if len(lines) <= n_places or len({values for _, values in lines}) == 1:
         return lines[:n_places], f"repeats row {lines[0][0]}, and {holds}"
     rows = ", ".join(str(number) for number, _ in lines[:5])
-    return [], f"rows {rows} are of one pair with different figures, and {holds}"
+    return [], f"rows {rows} have different scores for one pair, and {holds}"
 
 
 def finite(text: str) -> float | None:

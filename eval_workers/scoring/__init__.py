@@ -1,1 +1,1 @@
-"""Scores of sentence pairs, forced choices, continuations, and statistics."""
+"""Score sentence pairs, ask for choices, sample continuations, and compute statistics."""

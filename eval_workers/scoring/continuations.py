@@ -1,4 +1,4 @@
-"""Sampled continuations of a prompt set."""
+"""Sample continuations of the prompts in a set."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ CHUNK_DRAWS = 250
 
 @dataclass(frozen=True)
 class Continuations(ModelStep):
-    """The step that draws the missing samples of a set, up to ``n`` for each side of a prompt.
+    """The step that draws a set's missing samples, so that each side of a prompt has ``n``.
 
-    Reads ``probe_prompt``; writes ``continuation``, ``sampling`` and ``instruction``. If a prompt
-    has changed, it is continued again and its old rows are removed. Rows beyond ``n`` are kept. A
-    prompt that can't be continued gets a row in ``reject``, and the next run tries it again.
+    A side is the prompt or its perturbed version. Reads ``probe_prompt``; writes ``continuation``,
+    ``sampling`` and ``instruction``. A prompt that has changed is continued again without its old
+    rows. Rows beyond ``n`` are kept. A failed side has a row in ``reject`` until a run succeeds.
     """
 
     probe_set: str
@@ -67,7 +67,7 @@ class Continuations(ModelStep):
         }
 
     def state(self, store: Store, model: Any) -> State:
-        """Return the prompts' sides as sent, their existing rows, and the distinct draws to do."""
+        """Return the sides as sent, their existing rows, and the distinct samples to draw."""
         prompts = store.read("probe_prompt", probe_set=self.probe_set).to_pylist()
         rows = store.read(self.table, **self.partition(model)).to_pylist()
         return self.state_of(prompts, rows, model.lead(self.sampling.instruction))
@@ -75,12 +75,12 @@ class Continuations(ModelStep):
     def state_of(
         self, prompts: Sequence[Mapping[str, Any]], rows: Sequence[Row], lead: str
     ) -> State:
-        """Return ``state`` for these prompts, existing rows and text before each prompt."""
+        """Return ``state`` for these prompts and rows; ``lead`` is the text before each prompt."""
         state = state_of(sides_of(prompts, lead), rows, *self.key)
         return replace(state, missing=sorted({draw for _, draw in self._draws(state)}))
 
     def _draws(self, state: State) -> Iterator[tuple[Row, SeededPrompt]]:
-        """Yield (side, draw) for each draw without a row; it continues that side of the prompt."""
+        """Yield each side together with each of its samples that has no row yet."""
         drawn = {(row["prompt_id"], row["side"], row["sample"]) for row in state.kept}
         for side in state.wanted:
             for k in range(self.n):
@@ -88,7 +88,7 @@ class Continuations(ModelStep):
                     yield side, self.sampling.seeded(side["text"], k)
 
     def chunks(self, missing: Sequence[SeededPrompt]) -> Iterator[Chunk]:
-        """Yield chunks of draws in the given order, so draws of one text stay together."""
+        """Yield chunks of draws in the given order, which keeps draws of a text together."""
         for start in range(0, len(missing), CHUNK_DRAWS):
             part = missing[start : start + CHUNK_DRAWS]
             yield Chunk(part, len(part))
@@ -153,5 +153,5 @@ def sides_of(prompts: Iterable[Mapping[str, Any]], lead: str = "") -> list[Row]:
 def check_prompts(store: Store, probe_set: str) -> None:
     """Raise ``UsageProblem`` if the warehouse has no prompts of the set."""
     if not store.units("probe_prompt", probe_set=probe_set):
-        fix = "plumbline disclosure prompts and plumbline fairpair run make them"
+        fix = "make them with plumbline disclosure prompts or plumbline fairpair run"
         raise UsageProblem(f"prompts {probe_set!r}", "are not in the warehouse", fix)

@@ -1,13 +1,13 @@
 """Regress log ratios on a word's association in a text, its frequency, n-grams and length.
 
 The linear regression is over pairs (view ``control_point``). Pairs that share a word are not
-independent, so everything is computed again without each word in turn. Errors come from this
-jackknife (CR3 of MacKinnon, Nielsen and Webb, 2023, doi:10.1016/j.jeconom.2022.04.001). Intervals
-use Student's t with one degree of freedom fewer than there are words. The explained variance is
-measured on each word's pairs, with the fit to all other words.
+independent, so errors come from a jackknife over words: everything is computed again without each
+word in turn (CR3 of MacKinnon, Nielsen and Webb, 2023, doi:10.1016/j.jeconom.2022.04.001). For n
+words, intervals use Student's t with n - 1 degrees of freedom. The explained variance is measured
+on each word's pairs, with the fit to all other words.
 
-If many words occur in the same sentences, an effect of these sentences would be mistaken for an
-effect of n-grams or length. So such pairs are compared within their sentence frame.
+If many words occur in the same sentence frame, the frame's effect could be mistaken for an effect
+of n-grams or length. So the pairs of such a frame are only compared with each other.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ PREDICTORS = {
     "ngram_log_ratio_nats": "n-gram log ratio",
     "length_words": "length",
 }
-#: Smallest number of words for reliable intervals, and for giving a frame a mean of its own.
+#: Smallest number of words for reliable intervals, and for a frame to have its own mean.
 LEAST_WORDS = 20
-#: A partial correlation counts as none if its interval is within +-0.1 (Cohen's small effect).
+#: A partial correlation counts as 0 if its interval is within +-0.1 (Cohen's small effect).
 SMALL = 0.1
 _GROUP = ("subset", "model_key", "model", "benchmark", "groups", "corpus", "contrast", "ngram_key")
 #: A spread or variance below this counts as 0; a smaller eigenvalue means collinear predictors.
@@ -49,8 +49,8 @@ Estimate = tuple[float, float, float]
 class Effect:
     """The effect of a predictor, given the others. ``correlation`` ignores the other predictors.
 
-    ``r2`` is the share of variance that all predictors explain together. ``gain`` is how much of
-    it is lost without this predictor. Figures are ``None`` if there are fewer words than
+    ``r2`` is the share of variance that all predictors explain together. ``gain`` is how much
+    ``r2`` falls without this predictor. Figures are ``None`` if there are fewer words than
     ``LEAST_WORDS``, if predictors are collinear, or if the predictor varies in at most one word.
     """
 
@@ -88,7 +88,7 @@ class Effect:
 
 
 def effects(x: Floats, y: Floats, words: Any) -> list[Effect]:
-    """Return the effect on ``y`` of each column of ``x`` [pair, predictor], clustered by words.
+    """Return the effect of each column of ``x`` [pair, predictor] on ``y``, clustered by words.
 
     >>> x = np.array([[k % 5] for k in range(60)], float)
     >>> [effect] = effects(x, 2 * x[:, 0] + np.arange(60) % 2, np.arange(60) // 2)
@@ -114,7 +114,7 @@ def effects(x: Floats, y: Floats, words: Any) -> list[Effect]:
     if least[-1] <= _ROUNDING or not len(columns):
         return result
     if np.linalg.eigvalsh(_covariance(without)[:, :-1, :-1]).min() <= _ROUNDING:
-        return result  # predictors are collinear if some word is left out
+        return result  # without some word, predictors are collinear
     whole = _figures(by_word.sum(axis=0)[None])
     ends = [_jackknifed(a[0], b) for a, b in zip(whole, _figures(without), strict=True)]
     coefficients = ends[0] * scale[-1] / scale[columns]
@@ -127,9 +127,9 @@ def effects(x: Floats, y: Floats, words: Any) -> list[Effect]:
 
 
 def within(frames: Any, words: Any, columns: Floats) -> tuple[Floats, int]:
-    """Subtract each frame's mean from the columns [pair, column]; also return the number of frames.
+    """Subtract each frame's mean from the columns [pair, column]; also return how many frames.
 
-    All frames with fewer words than ``LEAST_WORDS`` count as one frame.
+    All frames with fewer words than ``LEAST_WORDS`` count as one frame together.
 
     >>> within(["_ ran", "_ sat"], ["she", "he"], np.array([[1.0], [3.0]]))[0].tolist()
     [[-1.0], [1.0]]
@@ -167,7 +167,7 @@ def _figures(moments: Floats) -> list[Floats]:
 
 
 def _jackknifed(value: Floats, without: Floats) -> Floats:
-    """Return value, low and high [3, predictor], from the values without each word in turn."""
+    """Return value, low and high end [3, predictor], from the values without each word in turn."""
     n = len(without)
     error = np.sqrt((n - 1) / n * ((without - value) ** 2).sum(axis=0))
     half = stdtrit(n - 1, 0.975) * error
@@ -177,7 +177,7 @@ def _jackknifed(value: Floats, without: Floats) -> Floats:
 def _out_of_sample(by_word: Floats, without: Floats) -> tuple[float, list[Estimate]]:
     """Return R^2 on words left out of the fit, and how much R^2 loses without each predictor.
 
-    The interval of a loss is computed as for a ratio of sums over words.
+    A loss is a ratio of sums over words; its interval comes from the words' influences.
     """
     every = list(range(by_word.shape[1] - 1))
     total = _squares(by_word, without, [0])
@@ -194,7 +194,7 @@ def _out_of_sample(by_word: Floats, without: Floats) -> tuple[float, list[Estima
 
 
 def _squares(by_word: Floats, without: Floats, columns: list[int]) -> Floats:
-    """Return each word's squared error under the fit to all other words; column 0 is a constant."""
+    """Return each word's sum of squared errors, with the fit to all other words."""
     pick = np.ix_(range(len(by_word)), columns, columns)
     slopes = np.linalg.solve(without[pick], without[:, columns, -1:])[..., 0]
     errors = np.concatenate([-slopes, np.ones((len(slopes), 1))], axis=1)

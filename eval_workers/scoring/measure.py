@@ -26,7 +26,7 @@ _OF_PAIRS = "FROM metric_of_pairs('pair')"
 
 
 def _rule(text: str) -> str:
-    """Return the rule of ``--fail-if`` as it is. Raises ``ValueError`` for any other text."""
+    """Return ``text``; raise ``ValueError`` unless it is empty or a rule for ``--fail-if``."""
     if not re.fullmatch(r"(pd changes by more than \d+(\.\d+)?)?", text):
         raise ValueError("should be a rule such as 'pd changes by more than 5'")
     return text
@@ -34,11 +34,11 @@ def _rule(text: str) -> str:
 
 @dataclass(frozen=True, config=STRICT)
 class MeasureOptions:
-    """Values for the parameters (``$name``) of the metrics' SQL.
+    """Values for the parameters (``$name``) of the metrics' SQL, and the rule of ``--fail-if``.
 
-    ln 1.65 is UnStereoEval's epsilon. Each ``eta`` gives a subset of pairs; one more subset has all
-    pairs with a defined MaxPMI. In the paper, Table 19 has AuFC with logarithms to base 10, and
-    Tables 8-11 compute all standard deviations of US with one benchmark's number of pairs.
+    The default ``epsilon`` is UnStereoEval's, ln 1.65. Each ``eta`` gives a subset of pairs; one
+    more subset has all pairs with a defined MaxPMI. The paper's Table 19 computes AuFC with
+    logarithms to base 10.
 
     >>> round(MeasureOptions().epsilon, 4)
     0.5008
@@ -65,13 +65,13 @@ class MeasureOptions:
         AfterValidator(_rule),
         Field(
             description="'pd changes by more than 5': fail if PD of a named model has changed by "
-            "more than 5 points since its previous version (whole 95% interval).",
+            "over 5 points since its previous version, in the whole 95% interval.",
         ),
     ] = ""
 
     @property
     def most_change(self) -> float | None:
-        """By how many points ``fail_if`` lets PD change; ``None`` if it isn't set."""
+        """Largest change of PD, in points, that ``fail_if`` allows; ``None`` without a rule."""
         return float(self.fail_if.rpartition(" ")[2]) if self.fail_if else None
 
     def params(self) -> dict[str, object]:
@@ -105,7 +105,7 @@ def compute(
         for n_done, name in enumerate(names):
             update(n_done, len(names))
             rows = query(connection, name, options.params())
-            if "pair_id" in rows.column_names:  # there is one row per pair: summarise the rows
+            if "pair_id" in rows.column_names:  # one row per pair: summarise the rows
                 connection.register("pair", rows)
                 rows = arrow_rows(connection, _OF_PAIRS)
             rows = _with_p(rows).append_column("run_id", pa.array([run_id] * len(rows)))
@@ -115,7 +115,7 @@ def compute(
 
 
 def _with_p(rows: pa.Table) -> pa.Table:
-    """Replace ``statistic``, if there is one, by its two-sided p under Student's t with ``df``."""
+    """Replace column ``statistic``, if any, with its two-sided p (Student's t with ``df``)."""
     if "statistic" not in rows.column_names:
         return rows
     from scipy.special import stdtr
@@ -143,7 +143,7 @@ def measure(store: Store, run_id: str, options: MeasureOptions | None = None) ->
     warehouse = store.pinned()
     rows = compute(warehouse, options, run_id)
     scored_pairs = list(scored(warehouse, options.epsilon))
-    # Cheaper than queries that find nothing to join.
+    # This check is cheaper than queries that would find nothing.
     has_ngrams = "ngram" in warehouse.read("model")["backend"].to_pylist()
     others = {
         "model_rank": model_ranks(scored_pairs, options.epsilon),

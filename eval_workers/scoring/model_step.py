@@ -1,4 +1,4 @@
-"""Steps that compute with a model: run them, and record the model in table ``model``."""
+"""Run steps that compute with a model, and record the model in table ``model``."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from plumbline.warehouse.storage.store import Store
 class ModelStep(Step):
     """A step on one model, whose ``identity`` is known before its weights are loaded."""
 
-    #: The measures that a model may have to run the step; if empty, any. Most steps need log p of
-    #: next tokens.
+    #: The step runs on models with one of these measures; if empty, on any model. Most steps need
+    #: log p of next tokens.
     measures: ClassVar[tuple[str, ...]] = (LOG_LIKELIHOOD,)
 
     def check(self, store: Store, options: ModelOptions) -> None:
@@ -37,9 +37,9 @@ class ModelStep(Step):
         """Raise ``UsageProblem`` for a model whose measure isn't in ``measures``."""
         identity = model.identity
         if self.measures and identity.measure not in self.measures:
-            problem = f"gives a sentence's {identity.measure}, and {self.stage} needs a model that "
+            problem = f"has the measure {identity.measure}, but {self.stage} needs a model that "
             also = " and `plumbline fairpair run`" if identity.measure == GIVEN_EMPTY else ""
-            fix = f"give a causal model; what this one can do is `plumbline score`{also}"
+            fix = f"give a causal model; this model works only with `plumbline score`{also}"
             raise UsageProblem(self.name(model), f"{problem}predicts next tokens", fix)
 
     def name(self, model: Model) -> str:
@@ -81,11 +81,11 @@ def run_on_model(
     steps: Sequence[ModelStep],
     run_id: str,
 ) -> list[StepCounts]:
-    """Run steps on a model, which is loaded once, and only if something is missing.
+    """Run steps on a model. It is loaded at most once, and only if something is missing.
 
     Publishes each step's rows, ``model`` and ``reject``. Raises ``BadInput`` for a disk that can't
-    be written or too little memory, and the errors of each ``check``, of loading the model and of
-    ``run_steps``.
+    be written or too little memory. Also raises the errors of each ``check``, of loading the model
+    and of ``run_steps``.
     """
     for step in steps:
         step.check(store, options)
@@ -94,14 +94,14 @@ def run_on_model(
 
 
 def give_name(store: Store, key: str, run_id: str, name: str) -> None:
-    """Record the name that the user gives a model that was scored."""
+    """Record the name that the user has given a scored model."""
     for row in store.read("model", pc.field("model_key") == key).to_pylist():
         if row["name"] != name:
             store.publish("model", [{**row, "name": name}], unit=key, run_id=run_id)
 
 
 def publish_instruction(store: Store, instruction: Instruction, run_id: str) -> None:
-    """Write the instruction to table ``instruction`` if it isn't there; this includes ``NONE``."""
+    """Write the instruction, which may be ``NONE``, to table ``instruction`` if it isn't there."""
     key = instruction.key
     if key not in store.units("instruction"):
         form = instruction.form if instruction.text is not None else None

@@ -1,7 +1,7 @@
 """Forced choice between the sentences of a pair, for models that give no log-probabilities.
 
-Each pair is asked equally often in both orders, so that a preference for the sentence shown first
-cancels out in the mean (views ``forced_choice_pair`` and ``forced_choice``).
+The model is asked about each pair equally often in both orders, so that a preference for the
+sentence shown first cancels out in the mean (views ``forced_choice_pair`` and ``forced_choice``).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from plumbline.warehouse.storage.store import Store
 
 Side = Literal["a", "b"]
-#: Number of replies to check before the other questions are sent.
+#: Number of replies to check before the remaining questions are sent.
 _FIRST = 20
 _OTHER: Mapping[Side, Side] = {"a": "b", "b": "a"}
 _EXCERPT = 80
@@ -57,16 +57,16 @@ class _Wordings:
 
 @options_class(frozen=True, config=STRICT)
 class ChoiceOptions(AskingOptions):
-    """The number and wording of the questions. Raises ``UsageProblem`` if no model is given."""
+    """Options of `score choose`. Raises ``UsageProblem`` if no model is given."""
 
-    n: Annotated[int, Field(gt=0, le=1_000, description="Questions per pair and order.")] = 4
+    n: Annotated[int, Field(gt=0, le=1_000, description="Questions per pair in each order.")] = 4
     temperature: Annotated[float, Field(ge=0, le=10, description="Temperature of the replies.")] = (
         1.0
     )
     max_new_tokens: Annotated[
         int, Field(gt=0, le=100_000, description="Maximum tokens per reply.")
     ] = 16
-    prompts: Annotated[str, Field(description="Your own wordings (TOML file).")] = ""
+    prompts: Annotated[str, Field(description="TOML file with your own wordings.")] = ""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -84,7 +84,7 @@ class ChoiceOptions(AskingOptions):
         return load(_Wordings, file, f"prompts {self.prompts}".rstrip()).choose
 
     def key(self) -> str:
-        """Return a hash of all settings, apart from model and pair, that define a choice.
+        """Return a hash of the settings that can change a choice, apart from model and pair.
 
         >>> one, two = ChoiceOptions(model="m"), ChoiceOptions(model="m", n=9)
         >>> one.key() == two.key(), one.key() == ChoiceOptions(model="m", temperature=0.0).key()
@@ -95,7 +95,7 @@ class ChoiceOptions(AskingOptions):
 
 @dataclass(frozen=True)
 class Ask:
-    """One question: a pair, the side to show first, and the number of the question, from 0."""
+    """One question: a pair, the side to show first, and the question's number, from 0 (``ask``)."""
 
     pair_id: str
     sentence_a: str
@@ -137,10 +137,10 @@ class Ask:
 
 @dataclass(frozen=True)
 class PairChoices(ModelStep):
-    """The step that asks for missing choices on a benchmark's pairs, except unnatural pairs.
+    """The step that asks the missing questions about a benchmark's pairs, except unnatural pairs.
 
     If a pair's sentences have changed, its questions are asked again and its old rows are removed.
-    If ``n`` is smaller than before, the rows of later questions are kept.
+    If ``n`` is smaller than before, rows of the additional questions are kept.
     """
 
     benchmark: str
@@ -162,7 +162,7 @@ class PairChoices(ModelStep):
         return {"benchmark": self.benchmark, "model_key": model.identity.key, "setting": setting}
 
     def state(self, store: Store, model: ServedModel) -> State:
-        """Return the natural pairs, their rows, and the missing asks, sorted by ask, then pair."""
+        """Return the natural pairs, their rows, and the missing questions, sorted by number."""
         pairs = store.read("benchmark_pair", benchmark=self.benchmark).to_pylist()
         natural = [{**p, "text_id": text_id(p)} for p in pairs if p["is_natural"] is not False]
         rows = store.read(self.table, **self.partition(model)).to_pylist()
@@ -178,15 +178,15 @@ class PairChoices(ModelStep):
         return replace(state, missing=missing)
 
     def chunks(self, missing: Sequence[Ask]) -> Iterator[Chunk]:
-        """Yield all asks as one chunk, because the ledger can resume within a chunk."""
+        """Yield all questions as one chunk, because the ledger can resume within a chunk."""
         if missing:
             yield Chunk(missing, len(missing))
 
     def compute(self, model: ServedModel, items: Sequence[Ask]) -> list[Reply]:
-        """Return the reply to each ask; only asks without a reply in the ledger are sent.
+        """Return the reply to each question; send only questions without a reply in the ledger.
 
-        Raises ``BadInput`` if none of the first replies names a sentence, and what ``Build.run``
-        raises.
+        Raises ``BadInput`` if none of the first replies names a sentence, and the errors of
+        ``Build.replies``.
         """
         assert model.build is not None, "a model that is asked has a ledger"
         wordings = self.options.wordings()
@@ -199,7 +199,7 @@ class PairChoices(ModelStep):
         return model.build.replies(requests, "asks")
 
     def new_rows(self, model: ServedModel, state: State, results: Mapping[Ask, Reply]) -> NewRows:
-        """Return a row for each ask; if a reply names neither sentence, ``choice`` is ``None``."""
+        """Return a row per question; ``choice`` is ``None`` if a reply names neither sentence."""
         text_ids = {pair["pair_id"]: pair["text_id"] for pair in state.wanted}
         rows = [
             {
@@ -226,7 +226,7 @@ def ledger_name(benchmark: str, model_key: str) -> str:
 
 
 def served(options: ChoiceOptions, build: Build | None = None) -> ServedModel:
-    """Return the model that the options name."""
+    """Return the served model that the options name."""
     return ServedModel(options.model, "chat", options.token_limit, build)
 
 
@@ -235,8 +235,8 @@ def choose(
 ) -> None:
     """Request a benchmark's missing choices; without a ``server``, replies come from the ledger.
 
-    Writes ``pair_choice``, ``model`` and, like ``Build.run``, ``generation_request``. Raises what
-    ``PairChoices`` and ``Build.run`` raise; replies that have already come are kept.
+    Writes ``pair_choice``, ``model`` and, like ``Build.run``, ``generation_request``. Raises the
+    errors of ``PairChoices`` and ``Build.run``; replies that were received before are kept.
     """
     ledger = ledger_name(benchmark, served(options).identity.key)
     build = Build(store, ledger, run_id, server, options.budget())

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from plumbline.eval_workers.models.model_options import ModelOptions
     from plumbline.eval_workers.models.scoring_contract import Backend
 
-#: Texts per chunk. On a CPU a chunk takes a few seconds with a model of 70 million parameters, and
-#: a minute or two with a billion. Its overhead (claim, file, last pass not full) is milliseconds.
+#: Texts per chunk. On a CPU, a chunk takes a few seconds with 70 million parameters, and a minute
+#: or two with a billion. Its overhead (claim, file, last pass not full) is milliseconds.
 CHUNK_TEXTS = 512
 SIDES = ("sentence_a", "sentence_b")
 _TOKENS, _PAIR = "token_logprob", ["pair_id", "text_id"]
@@ -53,8 +53,8 @@ def score_benchmarks(
     With ``limit``, score only that many pairs of each benchmark, the same for all models; see
     ``drawn``. Writes ``model``, ``pair_score`` and ``reject`` (stage `score`). With
     ``options.per_token``, also writes ``token_logprob`` and scores pairs again if their tokens
-    aren't stored. Raises ``UsageProblem`` for a benchmark that is not in the warehouse, and what
-    ``run_on_model`` raises.
+    aren't stored. Raises ``UsageProblem`` for a benchmark that is not in the warehouse, and the
+    errors of ``run_on_model``.
     """
     steps = [PairScores(name, options.per_token, limit) for name in dict.fromkeys(benchmarks)]
     return run_on_model(store, model, options, steps, run_id)
@@ -86,7 +86,7 @@ def texts_of(pair: Row) -> list[str]:
 
 
 def drawn(pairs: Iterable[_Pair], n: int | None) -> list[_Pair]:
-    """Draw ``n`` of a benchmark's pairs as if at random, but the same on every machine.
+    """Choose ``n`` of a benchmark's pairs as if at random, but the same pairs on every machine.
 
     >>> [pair["pair_id"] for pair in drawn([{"pair_id": str(k)} for k in range(9)], 3)]
     ['8', '4', '3']
@@ -127,7 +127,7 @@ class PairScores(ModelStep):
         return {"model_key": model.identity.key, "benchmark": self.benchmark}
 
     def state(self, store: Store, model: Any) -> State:
-        """Return the pairs in the model's text form, and their rows; use only its ``identity``."""
+        """Return the pairs in the model's text form, and their rows. Uses only ``identity``."""
         wanted = store.read("benchmark_pair", benchmark=self.benchmark).to_pylist()
         for pair in wanted:
             pair.update({side: in_form(pair[side], model.identity.text_form) for side in SIDES})
@@ -144,7 +144,7 @@ class PairScores(ModelStep):
         return replace(state, found=rows.to_pylist())
 
     def chunks(self, missing: Sequence[Row]) -> Iterator[Chunk]:
-        """Yield distinct sentences in alphabetical order, so that a chunk shares beginnings.
+        """Yield distinct sentences in alphabetical order, so that a chunk's texts begin alike.
 
         >>> pair = {"sentence_a": "I saw her.", "sentence_b": "I saw him."}
         >>> [(chunk.items, chunk.n_units) for chunk in PairScores("demo").chunks([pair, pair])]
@@ -182,7 +182,7 @@ class PairScores(ModelStep):
         return NewRows(rows, rejects)
 
     def _problem(self, model: Backend, a: TextScore, b: TextScore) -> tuple[str, str] | None:
-        """Return the side, `a` or `b`, that has no score of its own, and why; ``None`` if none."""
+        """Return the side (`a` or `b`) that has no usable score, and why; ``None`` if both have."""
         for side, score in (("a", a), ("b", b)):
             if score.problem:
                 return side, score.problem
@@ -190,7 +190,7 @@ class PairScores(ModelStep):
         return ("a", SAME_TOKENS) if same and getattr(model, "knows_all_words", True) else None
 
     def publish_before(self, done: ComputedStep) -> None:
-        """Also publish the tokens of newly scored pairs, and delete the tokens of deleted rows."""
+        """Also publish the tokens of new scores, and delete the tokens of deleted scores."""
         super().publish_before(done)
         partition, schema = self.partition(done.resource), TABLES[_TOKENS]
         old = done.store.read(_TOKENS, **partition)

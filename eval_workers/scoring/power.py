@@ -1,4 +1,4 @@
-"""Statistical power of a benchmark: the smallest effect that it finds in four of five cases."""
+"""Statistical power of a benchmark: the smallest effect that it finds with probability 80%."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from plumbline.eval_workers.scoring.scored_pairs import (
 )
 from plumbline.warehouse.finding import LEAST_CLUSTERS
 
-#: Chance of finding the smallest effect, and the level of the two-sided test that finds it.
+#: Probability of finding the smallest effect, and the level of the two-sided test that finds it.
 POWER, LEVEL = 0.8, 0.05
 #: Measure -> its unit, and the largest possible effect.
 MEASURES = {
@@ -35,7 +35,7 @@ MEASURES = {
 
 @dataclass(frozen=True)
 class Spread:
-    """How a figure varies over pairs: its standard deviation, and its correlation in a cluster."""
+    """How a figure varies over pairs: its standard deviation, and its correlation in clusters."""
 
     sd: float
     icc: float
@@ -71,7 +71,7 @@ class PairDesign:
     def smallest(self, spread: Spread) -> float | None:
         """Return the smallest effect that the benchmark can find, in the unit of ``spread.sd``.
 
-        It is (t at 97.5% + t at 80%) standard errors (Bloom 1995). The standard error for
+        The effect is (t at 97.5% + t at 80%) standard errors (Bloom 1995). The standard error for
         independent pairs is multiplied by the root of the design effect, 1 + icc times ``n_alike``
         (Kish 1965). The result is ``None`` if there are fewer clusters than ``LEAST_CLUSTERS``.
 
@@ -93,12 +93,12 @@ def _squares(ids: Ints) -> int:
 
 
 def measured(pairs: ScoredPairs) -> dict[str, Spread]:
-    """Return how PD (in points), US and two models' differences in both vary over the pairs.
+    """Return the spread of PD (in points), of US, and of two models' difference in each.
 
     The ``sd`` of PD assumes that PD is 0; the ``sd`` of US assumes that US is a half. The other
     figures are medians over models, or over pairs of models. A measure is left out if its figures
-    don't vary or are unknown: a single model, or models that agree on every pair, don't show how
-    far two other models would differ. ``icc`` is 0 if no pairs share a cluster.
+    don't vary or are unknown. For example, models that agree on every pair don't show how much two
+    other models would differ. ``icc`` is 0 if no pairs share a cluster.
     """
     clusters, n_pairs = pairs.clusters, len(pairs.lean)
     n_alike, alone = PairDesign.of(clusters).n_alike, np.arange(n_pairs)[:, None]
@@ -119,7 +119,7 @@ def measured(pairs: ScoredPairs) -> dict[str, Spread]:
 
 
 def _icc(alike: Floats, apart: Floats, n_alike: float) -> float:
-    """Return the ICC (0 to 1) that explains by how much clustering increases the variances."""
+    """Return the ICC (0 to 1) that explains how much clustering increases the variances."""
     is_known = apart > ROUNDING
     if not n_alike or not is_known.any():
         return 0.0

@@ -21,13 +21,13 @@ from plumbline.eval_workers.scoring.scored_pairs import (
 )
 from plumbline.warehouse.finding import LEAST_CLUSTERS
 
-#: Largest chance that any model's set of ranks is wrong.
+#: Largest probability that any model's set of ranks is wrong.
 ALPHA = 0.05
 
 
 @dataclass(frozen=True)
 class Board:
-    """Figures of models, their ranks, and the sets of ranks that they may have."""
+    """Models' figures and ranks, and the lowest and highest rank that each may have."""
 
     values: Floats
     ranks: Ints
@@ -71,12 +71,12 @@ def _rows(pairs: ScoredPairs, epsilon_nats: float) -> Iterator[dict[str, object]
 def board(figures: Floats, clusters: Ints, strata: Ints | None = None) -> Board:
     """Rank models (columns) by the mean of a figure over pairs (rows), the largest first.
 
-    Equal means share the first of their ranks. Student's t tests of every two models, corrected by
-    Holm at ``ALPHA``, give the sets of ranks (Mogstad, Romano, Shaikh and Wilhelm 2024): with a
-    probability of 95%, every set contains its model's true rank. Two models are never told apart if
-    their difference is the same in all pairs, or if there are fewer clusters than
-    ``LEAST_CLUSTERS``. ``figures`` are NaN where a pair has no figure. ``clusters`` are as in
-    ``clustered_variance``, ``strata`` as in ``influences``.
+    Equal means share the first of their ranks. Every two models are compared by Student's t test,
+    and p is corrected by Holm's method. The tests at ``ALPHA`` give the sets of ranks (Mogstad,
+    Romano, Shaikh and Wilhelm 2024): with a probability of 95%, every set contains its model's true
+    rank. Two models count as equal if their difference is the same in all pairs, or if there are
+    fewer clusters than ``LEAST_CLUSTERS``. ``figures`` are NaN where a pair has no figure. For
+    ``clusters`` see ``clustered_variance``, for ``strata`` see ``influences``.
 
     >>> figures = np.repeat(np.random.default_rng(1).random((40, 3)) < [0.9, 0.5, 0.5], 2, axis=0)
     >>> ranked = board(figures.astype(float), np.arange(80)[:, None] // 2)
@@ -97,7 +97,7 @@ def board(figures: Floats, clusters: Ints, strata: Ints | None = None) -> Board:
 
 
 def holm(p_values: Floats) -> Floats:
-    """Adjust p-values by Holm (1979), to bound the chance of any false discovery.
+    """Adjust p-values by Holm's method (1979), which bounds the chance of any false discovery.
 
     >>> holm(np.array([0.01, 0.04, 0.03])).tolist()
     [0.03, 0.06, 0.06]

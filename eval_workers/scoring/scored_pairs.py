@@ -1,7 +1,7 @@
-"""Scored pairs as arrays, and the errors of means over clustered pairs.
+"""Read scored pairs as arrays, and compute the errors of means over clustered pairs.
 
-A cluster is a word, a frame or an occupation. The intervals of the metrics are computed in SQL, in
-``warehouse/sql/views/07_clustered_interval.sql``.
+A cluster is the pairs of a word, a frame or an occupation. SQL computes the intervals of the
+metrics by the same rule, in ``warehouse/sql/views/07_clustered_interval.sql``.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ _CELL, _LEAN = "benchmarks/cell", "benchmarks/lean"
 
 @dataclass(frozen=True)
 class ScoredPairs:
-    """The natural pairs of one benchmark and pair of groups that a model scored, by identifier.
+    """The natural pairs of a benchmark and two groups that any model scored, sorted by pair id.
 
-    ``models`` has the key and name of each model. ``lean`` and ``area`` are figures of pairs (rows)
-    under models (columns), from the SQL macros ``lean`` and ``aufc``; NaN if there is no score.
-    ``clusters`` are as in ``clustered_variance``, ``strata`` as in ``influences``.
+    ``models`` has the key and name of each model. ``lean`` and ``area`` have a row per pair and a
+    column per model, from the SQL macros ``lean`` and ``aufc``; NaN if there is no score. For
+    ``clusters`` see ``clustered_variance``, for ``strata`` see ``influences``.
     """
 
     benchmark: str
@@ -54,7 +54,7 @@ class ScoredPairs:
 
 
 def scored(root: str | Path | OpenWarehouse, epsilon_nats: float) -> Iterator[ScoredPairs]:
-    """Yield the scored pairs of each benchmark and pair of groups, sorted by both names."""
+    """Yield the scored pairs of each benchmark and each two groups, sorted by these names."""
     with connect(root, sql(_CELL) + sql(_LEAN)) as connection:
         pairs = query(connection, _CELL)
         for benchmark in sorted(pairs["benchmark"].unique().to_pylist()):
@@ -72,8 +72,8 @@ def scored(root: str | Path | OpenWarehouse, epsilon_nats: float) -> Iterator[Sc
 def numbered_clusters(rows: pa.Table) -> tuple[list[pa.ChunkedArray], Ints]:
     """Return the dimensions used for clusters, and each pair's cluster number in each of them.
 
-    The dimensions are ``cluster_1`` and ``cluster_2``. One with a single cluster is dropped; if
-    both have a single cluster, the first is kept.
+    The dimensions are ``cluster_1`` and ``cluster_2``. A dimension with a single cluster is
+    dropped; if both have a single cluster, the first is kept.
     """
     every = [rows[f"cluster_{place}"] for place in (1, 2)]
     used = [column for column in every if pc.count_distinct(column).as_py() > 1] or every[:1]
@@ -104,9 +104,9 @@ def _scored(benchmark: str, groups: str, pairs: pa.Table, rows: pa.Table) -> Sco
 def influences(figures: Floats, strata: Ints | None = None) -> Floats:
     """Return each pair's influence on a mean: its distance from the mean, over the number of pairs.
 
-    ``figures`` is [pair, column], and each column has its own mean; NaN where a pair has no figure.
-    If a benchmark has parts of fixed sizes, ``strata`` has the number of each pair's part, and
-    distances are measured from the part's mean.
+    ``figures`` is [pair, column], NaN where a pair has no figure. Each column has its own mean. If
+    a benchmark has parts of fixed sizes, ``strata`` has the number of each pair's part. The
+    distance is then measured from the part's mean.
 
     >>> influences(np.array([[1.0], [0.0], [np.nan], [2.0]])).T
     array([[ 0.        , -0.33333333,         nan,  0.33333333]])
@@ -121,10 +121,10 @@ def influences(figures: Floats, strata: Ints | None = None) -> Floats:
 def clustered_variance(of_pair: Floats, clusters: Ints) -> Floats:
     """Return the covariances of means over clustered pairs, for each way to cluster them.
 
-    The term of a cluster is the sum of its pairs' influences, divided by 1 minus the cluster's
-    share of the pairs (CR3). A covariance is the sum of products of terms. With two dimensions
-    there are three ways to cluster: by the first, by the second, and by both (``docs/methods.md``).
-    The variance of a mean, or of a difference of means, is the largest over the ways.
+    A cluster's term is the sum of its pairs' influences, divided by 1 minus the cluster's share of
+    the pairs (CR3). A covariance is the sum over clusters of products of two means' terms. With two
+    dimensions there are three ways to cluster: by the first, by the second, and by both
+    (``docs/methods.md``). The variance of a mean or difference is the largest of the three.
 
     ``of_pair`` has the ``influences`` of pairs (rows) on means (columns). ``clusters`` has the
     number, from 0, of each pair's cluster in each dimension (column), or ``NO_CLUSTER``. The result
@@ -153,7 +153,7 @@ def variances(products: Floats) -> Floats:
 
 
 def difference_variances(products: Floats) -> Floats:
-    """Return the variances of row mean minus column mean, from ``clustered_variance``'s result."""
+    """Return the variance of each row's mean minus each column's, from ``clustered_variance``."""
     squares = np.diagonal(products, axis1=1, axis2=2)
     return np.asarray((squares[:, :, None] + squares[:, None, :] - 2 * products).max(axis=0))
 
@@ -164,7 +164,7 @@ def degrees_of_freedom(clusters: Ints) -> float:
     Satterthwaite's approximation uses the clusters' shares (Bell and McCaffrey 2002). It gives the
     number of clusters minus one if all have the same size, otherwise a smaller number. With two
     dimensions, the smaller result is used; it is halved if a cluster occurs in both, because terms
-    then share pairs. A dimension with only one cluster is ignored. If no dimension is left, the
+    then share pairs. A dimension with only one cluster is ignored. Without any other dimension, the
     result is 0.
 
     >>> [round(degrees_of_freedom(np.array([ids]).T), 2) for ids in ([0, 1, 2], [0, 0, 0, 0, 1, 2])]
@@ -176,7 +176,7 @@ def degrees_of_freedom(clusters: Ints) -> float:
 
 
 def n_clusters(clusters: Ints) -> int:
-    """Return the number of clusters in the dimension with fewer; ignore one with a single cluster.
+    """Return the smaller number of clusters, without dimensions that have a single cluster.
 
     >>> n_clusters(np.array([[0, 3], [0, 4], [1, NO_CLUSTER], [2, 3]]))
     2
@@ -198,7 +198,7 @@ def _df(ids: Ints) -> float:
 
 
 def _products(of_pair: Floats, pairs: Ints, ids: Ints) -> Floats:
-    """Sum the products of two means' terms over clusters; ``ids`` are the clusters of ``pairs``."""
+    """Sum the products of every two means' terms over clusters; ``ids`` has each pair's cluster."""
     pairs, ids = pairs[ids != NO_CLUSTER], ids[ids != NO_CLUSTER]
     _, ids = np.unique(ids, return_inverse=True)
     is_known = ~np.isnan(of_pair)

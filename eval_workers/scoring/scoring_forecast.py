@@ -47,8 +47,8 @@ def forecast(
 ) -> Iterator[Row]:
     """Yield rows on a model's missing pairs, their tokens, and the memory for its weights.
 
-    Only the tokenizer and the configuration are read. The models of other backends, such as n-gram
-    models and servers, have rows on missing pairs alone. Rows have the keys ``subject``, ``what``,
+    Only the tokenizer and the configuration are read. For backends other than transformers and
+    vllm, there are only rows on missing pairs. Rows have the keys ``subject``, ``what``,
     ``amount``, ``unit`` and ``note``.
     """
     from plumbline.eval_workers.scoring.pair_scores import SIDES, PairScores

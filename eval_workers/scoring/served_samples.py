@@ -1,8 +1,8 @@
 """Continue the prompts of a set with a model behind an OpenAI-compatible server.
 
 Each sample is a request with its own seed and its own row in the ledger. So a reply is never used
-for two samples, and a request that was answered is never sent again. If the first few replies are
-nearly the same for different seeds, an error is raised before you pay for the other samples.
+for two samples, and an answered request is never sent again. If the first few replies are nearly
+the same for different seeds, an error ends the command before you pay for the other samples.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from plumbline.warehouse.steps.runner import run_at_once
 from plumbline.warehouse.steps.step import StepCounts
 from plumbline.warehouse.storage.store import Store
 
-#: Number of texts, and of samples per text, to check before the rest is requested.
+#: Number of texts, and of samples per text, to check before the other samples are requested.
 _FIRST = 5
 #: Samples with fewer tokens than this may well be the same by chance.
 _LONG = 8
@@ -51,10 +51,10 @@ class ServedIdentity:
 class ServedModel:
     """A model that is known only by its name at the server.
 
-    The endpoint ``completions`` continues the prompt itself, as base models expect. ``chat`` sends
-    the prompt as a user's message, so ``SamplingOptions.instruction`` should give the task. For
-    ``token_limit`` see ``ChatModel``. ``build`` has the ledger, budget and server for requests; it
-    has to be set before the model is asked.
+    The endpoint ``completions`` continues the prompt itself, which suits base models. ``chat``
+    sends the prompt as a user's message, so ``SamplingOptions.instruction`` should give the task.
+    For ``token_limit`` see ``ChatModel``. ``build`` has the ledger, budget and server for requests;
+    it has to be set before requests are sent.
     """
 
     name: str
@@ -134,10 +134,10 @@ def sample_from_server(
 ) -> StepCounts:
     """Run the step ``Continuations`` on a server: request the samples that have no row yet.
 
-    The requests become rows of ``generation_request`` under the set and the model's key. Without a
-    ``server``, replies come only from the ledger. A reply is rejected if the server's filter
-    refused it, or if it ended neither with the model's end token nor at the limit. It isn't
-    requested again.
+    Requests become rows of ``generation_request``; ``ledger_name`` is their benchmark. Without a
+    ``server``, replies come only from the ledger. A reply is rejected if it ended neither with the
+    model's end token nor at the limit, for example because the server filtered it. A rejected
+    sample isn't requested again.
 
     Raises ``UsageProblem`` for an instruction in the form `chat`, ``BadInput`` for a server that
     ignores seeds, and the errors of ``Continuations.check`` and ``Build.run``.
@@ -156,7 +156,7 @@ def _first(draws: Sequence[SeededPrompt]) -> list[SeededPrompt]:
 
 
 def _sample(reply: Reply) -> Sample:
-    """Return a reply as a sample; for `stop`, without ``n_tokens``: it may count the end token."""
+    """Return a reply as a sample; after `stop`, the server's count may include the end token."""
     if reply.finish_reason == "stop":
         return Sample(reply.text, "stop")
     if reply.finish_reason == "length":
@@ -165,7 +165,7 @@ def _sample(reply: Reply) -> Sample:
 
 
 def _check_seeds(samples: Mapping[SeededPrompt, Sample], options: SamplingOptions) -> None:
-    """Raise ``BadInput`` if each prompt has at most one distinct text per ten samples.
+    """Raise ``BadInput`` if every prompt has at most one distinct text per ten samples.
 
     Skip the check if the options leave little to chance, such as a low temperature.
     """
@@ -183,5 +183,5 @@ def _check_seeds(samples: Mapping[SeededPrompt, Sample], options: SamplingOption
             f"{n_texts} different texts for {n_seeds} seeds of {len(several)} prompts: the server "
             "ignores seeds or caches"
         )
-        fix = "check its seeds and cache, then draw with another seed: these replies are kept"
+        fix = "check how it uses seeds and caches, then use another seed: these replies are kept"
         raise BadInput("the server", problem, fix)

@@ -1,1 +1,1 @@
-"""Train models on a corpus: a new model, an existing one, or an adapter."""
+"""Train new models on a corpus, and tune adapters on prompts."""

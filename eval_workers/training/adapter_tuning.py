@@ -50,9 +50,9 @@ Row = dict[str, Any]
 
 #: Increment this when the same options would give another adapter.
 TUNER_VERSION = 1
-#: What errors call the tuning.
+#: The name of the tuning in errors.
 _WHAT = "tuning"
-#: The reported start and end losses are means over this many steps, or half of a run's if fewer.
+#: The reported start and end losses are means over this many steps, but at most half of all steps.
 _END_STEPS = 10
 #: Options that are columns of ``tuning``.
 _COLUMNS = ("rank", "learning_rate", "batch_prompts", "seed", "as_published")
@@ -78,10 +78,10 @@ def tune(
 
     Also return whether the adapter existed; then it is only recorded again. Reads ``probe_prompt``;
     writes ``tuning``, ``tuning_step`` and ``reject`` (stage `tune`, subject ``name``). ``how`` says
-    how to load the base. For the sets see ``tuning_prompts``.
+    how to load the base model. For the sets see ``tuning_prompts``.
 
-    Raises ``BadInput`` if no prompt is left, for a loss that is not finite, for a disk that can't
-    be written and for too little memory, and what ``made_once`` and loading words or model raise.
+    Raises ``BadInput`` if no prompt is left, for a loss that is not finite, and for too little
+    memory. Also raises the errors of ``made_once``, and of loading the words or the model.
     """
     path = Path(out) / plain_name(name)
     prompts = tuning_prompts(store, sets, test_sets, dev_sets, options.as_published)
@@ -89,7 +89,7 @@ def tune(
     backend = CausalModel(model, how)
 
     def make(work: Path) -> Row:
-        say("an interrupted tuning starts again from the beginning", err=True)
+        say("if the tuning is interrupted, it starts again from the beginning", err=True)
         return train_adapter(backend, targets, options, work, progress, dev)
 
     with memory_problems(model):
@@ -145,7 +145,7 @@ def _targets(
 def _identity(
     backend: CausalModel, options: TuneOptions, prompts: TuningPrompts, words: WordList
 ) -> Row:
-    """Return everything that determines the weights, in the form that older adapters record."""
+    """Return everything that determines the weights, in the same form as for older adapters."""
     of_options = asdict(options) | {"alpha": ALPHA, "dropout": DROPOUT, "max_tokens": MAX_TOKENS}
     of_options |= {"clip_norm": CLIP_NORM, "distance_smoothing": 0.0, "targets": None}
     if not options.as_published:
@@ -164,7 +164,7 @@ def _identity(
 def _facts(
     backend: CausalModel, options: TuneOptions, prompts: TuningPrompts, words: WordList
 ) -> Row:
-    """Return the columns of ``tuning`` that describe base, prompts, words and options."""
+    """Return the columns of ``tuning`` that describe base model, prompts, words and options."""
     identity = backend.identity
     return {
         "base": identity.model,
@@ -207,8 +207,8 @@ def train_adapter(
     """Train an adapter, save it in the directory ``work`` and return its figures.
 
     ``log`` has the columns of ``tuning_step`` for each step, without units. ``outcome`` has columns
-    of ``tuning``. With ``dev``, the adapter is from the first step that has the lowest loss on
-    them. Don't use the backend afterwards, because its model then contains the adapter.
+    of ``tuning``. With ``dev``, the saved weights are those with the lowest loss on ``dev``; of
+    equal ones, the first. Don't use the backend afterwards: its model then contains the adapter.
     """
     with torch.random.fork_rng():
         model = adapted(backend, options.seed, options.rank, ALPHA, DROPOUT)
@@ -225,7 +225,7 @@ def train_adapter(
             is_measured = step == options.steps or step % options.checkpoint_steps == 0
             if dev and is_measured:
                 figures |= dev_losses(model, reader, dev, options)
-                check_finite(figures, _WHAT, step + 1)  # the next step's losses would fail too
+                check_finite(figures, _WHAT, step + 1)  # the next step's losses would not be finite
                 if chosen is None or figures["dev_loss"] < log[chosen - 1]["dev_loss"]:
                     chosen, best = step, [weight.detach().clone() for weight in weights]
             if progress:
@@ -257,7 +257,7 @@ def take_steps(
     options: TuneOptions,
     after: Callable[[int, Figures], None],
 ) -> None:
-    """Take a tuning's steps; ``after`` gets mean losses, the minimised loss and gradient norm."""
+    """Take all steps of a tuning; ``after`` gets each step's number and figures, as in ``fit``."""
     weights = trainable(model)
     optimizer = torch.optim.AdamW(weights, lr=options.learning_rate, weight_decay=0.0)
     numbers = shuffled(len(targets), options.batch_prompts, options.seed)
@@ -275,9 +275,9 @@ def take_steps(
 def _loss(
     reader: WordReader, part: Sequence[TuningTarget], options: TuneOptions, n_prompts: int
 ) -> tuple[torch.Tensor, Figures]:
-    """Return what a part adds to the loss, and to the mean losses, of a step on ``n_prompts``."""
+    """Return a part's contributions to a step's loss and figures; the step has ``n_prompts``."""
     loss, figures = _weighted(reader.losses(part).sum(dim=0) / n_prompts, options)
-    if options.as_published:  # the sum over prompts
+    if options.as_published:  # minimise the sum over prompts
         loss = loss * n_prompts
     return loss, figures | {"loss": loss.item()}
 
@@ -320,7 +320,7 @@ def adapted(backend: CausalModel, seed: int, rank: int, alpha: int, dropout: flo
         revision=backend.source.revision,
     )
     try:
-        with warnings.catch_warnings(action="ignore"):  # about adjusted layers, deprecated names
+        with warnings.catch_warnings(action="ignore"):  # adjusted layers, deprecated names
             model = peft.get_peft_model(backend.weights.model, config)
     except ValueError as e:
         problem = f"PEFT can't put an adapter on it: {first_line(e)}"

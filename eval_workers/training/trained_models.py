@@ -1,8 +1,8 @@
-"""Trained models on disk: train a model once, reuse it, record it. No torch here.
+"""Train models once, keep them on disk, reuse them, and record them. No torch here.
 
-A model is written to a temporary directory next to its own, which is renamed when complete. Its
-``plumbline.json`` records what it was trained from. The same request reuses the model, a different
-one trains it again. Adapters of `disclosure tune` are made the same way.
+A model is first written to a temporary directory, which is renamed when the model is complete. Its
+``plumbline.json`` records text and options. The same command then reuses the model. With another
+text or other options, the model is trained again. Adapters of `disclosure tune` are made likewise.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ TRAINER_VERSION = 2
 
 @dataclass(frozen=True)
 class TrainedModel:
-    """A trained model on disk, ``reused`` if it existed, with columns of ``trained_model``."""
+    """A trained model on disk, with columns of ``trained_model``; ``reused`` if it existed."""
 
     model: str
     path: Path
@@ -57,10 +57,10 @@ def train_model(
 ) -> TrainedModel:
     """Train a model on shards into ``<out>/<name>``, or return it if it exists.
 
-    ``options`` are ``None`` for a count-based n-gram model. If a model of this name was trained
-    with other options, it is replaced once the new one is complete. Raises ``BadInput`` for shards
-    that can't be read or hold no text, a loss that is not finite, and a disk that can't be written,
-    and what ``made_once`` raises.
+    For an n-gram model, ``options`` is ``None``. If a model of this name was trained with other
+    options, it is replaced once the new one is complete. Raises ``BadInput`` for shards that can't
+    be read or hold no text, and for a loss that is not finite. Also raises the errors of
+    ``made_once``.
     """
     path = Path(out) / plain_name(name)
     identity: dict[str, Any] = {
@@ -81,7 +81,7 @@ def train_model(
             return count(shards, name, corpus, work, text_field)
         from plumbline.eval_workers.training.trainer import train
 
-        say("an interrupted training starts again from the beginning", err=True)
+        say("if the training is interrupted, it starts again from the beginning", err=True)
         return train(shards, name, corpus, options, work, progress, text_field)
 
     figures, reused = made_once(path, identity, "model", make)
@@ -94,12 +94,12 @@ def made_once(
     kind: str,
     make: Callable[[Path], dict[str, Any]],
 ) -> tuple[dict[str, Any], bool]:
-    """Return the figures of the model in ``path``, made if needed, and whether it existed.
+    """Make the model in ``path`` if it doesn't exist; return its figures, and whether it existed.
 
-    If ``path`` has no model with this ``identity``, ``make`` is called with a new directory, where
-    it writes the model; then the new model replaces any model in ``path``. Identity and figures
-    have to be JSON. ``kind`` names the model in errors. Raises ``UsageProblem`` if Plumbline did
-    not make the directory or another command is training in it.
+    If ``path`` has no model with this ``identity``, ``make`` writes a model to a new directory,
+    which then replaces ``path``. Identity and figures have to be JSON. ``kind`` names the model in
+    errors. Raises ``UsageProblem`` if Plumbline did not make the directory or another command is
+    training in it, and ``BadInput`` for a disk that can't be written.
     """
     key = config_hash(identity)
     work = path.with_name(f".{path.name}.partial")
@@ -116,7 +116,7 @@ def made_once(
 
 
 def plain_name(name: str) -> str:
-    """Return the name of a new model; raise ``UsageProblem`` if it isn't a plain file name."""
+    """Return ``name``; raise ``UsageProblem`` if it isn't a plain name of a directory."""
     if Path(name).name != name or name.startswith(".") or not (name and name.isprintable()):
         fix = "such as my-model: without / and no dot in front"
         raise UsageProblem(f"model name {name!r}", "has to be a plain directory name", fix)
@@ -124,7 +124,7 @@ def plain_name(name: str) -> str:
 
 
 def record_model(store: Store, trained: TrainedModel, run_id: str) -> None:
-    """Write the model's row of ``trained_model``, replacing an earlier row of this name."""
+    """Write the model's row of ``trained_model``; replace an earlier row of this name."""
     from plumbline.eval_workers.models.local.source import content_hash
 
     row = asdict(trained) | {"path": str(trained.path), "run_id": run_id}

@@ -1,14 +1,14 @@
 """Train a small GPT-NeoX on shards, from random weights.
 
 The model has the architecture of Pythia (Biderman et al., 2023, arXiv:2304.01373) with rotary
-positions and parallel residuals, but is much smaller. Documents are joined, each after the BOS
-token, and cut into rows as long as the model's context. Each row is read once per epoch, in an
-order drawn with the seed.
+positions and parallel residuals, but is much smaller. Documents are joined, with a BOS token before
+each, and cut into rows as long as the model's context. Each epoch reads every row once, in a random
+order that the seed decides.
 
 Training uses AdamW, a linear warm-up, and a cosine decay to a tenth of the peak rate. Weights, loss
 and softmax are float32; matrix products are bfloat16 if the processor has hardware for it. On one
-CPU, equal options and shards give equal weights. The presets take minutes on two cores, so an
-interrupted training starts again. `disclosure tune` uses the loop ``fit``, too.
+CPU, equal options and shards give equal weights. The presets take only minutes on two cores, so an
+interrupted training starts from the beginning. `disclosure tune` also uses the loop ``fit``.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ Part: TypeAlias = Callable[[], tuple[torch.Tensor, Figures]]
 
 #: Token 0: BOS and EOS.
 END_OF_TEXT = "<|endoftext|>"
-#: Characters to read per token of the budget. An English token has fewer: 4 to 5.
+#: Characters to read per token of ``max_tokens``. An English token has fewer: 4 to 5.
 _CHARACTERS_PER_TOKEN = 6
 _TEXTS_AT_ONCE = 10_000
-#: CPU capabilities that mean bfloat16 products are computed in hardware.
+#: A CPU with one of these capabilities computes bfloat16 products in hardware.
 _BFLOAT16 = ("amx_bf16", "avx512_bf16")
 #: Number of parts of a batch, and of lanes that compute them.
 _N_PARTS = 2
@@ -119,8 +119,8 @@ def new_model(texts: Sequence[str], options: TrainOptions) -> tuple[Any, Any]:
 def _texts(shards: Sequence[Path], n_characters: int, text_field: str) -> Iterator[str]:
     """Yield documents that have at most ``n_characters`` in all.
 
-    Each shard gets an equal share; later shards also get what earlier shards leave. The last text
-    of a shard may be cut.
+    Each shard gets an equal share. If a shard has less text, later shards get the difference. The
+    last text of a shard may be cut.
     """
     left = n_characters
     for number, shard in enumerate(shards):
@@ -192,7 +192,7 @@ def _run(
 
 
 def _parts(model: Any, batch: np.ndarray) -> list[Part]:
-    """Split a batch of rows into parts, whose ``loss`` adds up to the mean per token, in nats."""
+    """Split a batch of rows into parts. Their losses add up to the mean per token, in nats."""
     rows = torch.from_numpy(batch.astype(np.int64))
     parts = rows.tensor_split(min(_N_PARTS, len(rows)))
     return [partial(_loss, model, part, len(part) / len(rows)) for part in parts]
@@ -252,9 +252,9 @@ def fit(
 
     Figures include the ``gradient_norm`` before clipping. ``clip_norm`` may be infinite.
     ``n_lanes`` parts of a batch are computed at the same time, each on one core: for small models,
-    that is twice as fast. Gradients are added in the order of the parts, so the number of lanes
-    doesn't change the weights. Raises ``BadInput`` about ``what`` for a loss or gradient that is
-    not finite; the weights then stay as they were before the step.
+    two lanes are twice as fast. Gradients are added in the order of the parts, so the number of
+    lanes doesn't change the weights. Raises ``BadInput`` about ``what`` for a loss or gradient that
+    is not finite; that step then doesn't change the weights.
     """
 
     def gradients_of(part: Part) -> tuple[list[torch.Tensor], Figures]:
@@ -269,7 +269,7 @@ def fit(
         with ThreadPoolExecutor(n_lanes) as pool:
             for step, parts in enumerate(batches, 1):
                 sums, figures = list[torch.Tensor](), Counter[str]()
-                for found, of_part in pool.map(gradients_of, parts):  # holds few parts in memory
+                for found, of_part in pool.map(gradients_of, parts):  # keeps few parts in memory
                     figures.update(of_part)
                     sums = list(map(torch.add, sums, found)) if sums else found
                 for weight, gradient in zip(weights, sums, strict=True):

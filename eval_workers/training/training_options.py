@@ -1,4 +1,4 @@
-"""Options for training and for debias tuning, with the presets. No torch here."""
+"""Options for training and for debias tuning, and the presets. No torch here."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ StepProgress: TypeAlias = Callable[..., None]
 class TrainOptions:
     """Model size and training settings.
 
-    ``vocabulary`` is an upper limit (a small text may not have that many merges). ``max_tokens``
-    and ``max_epochs`` limit the tokens read; a small text is repeated. ``learning_rate`` is the
-    peak rate. With ``one_embedding``, input and output share one embedding. The closed world's
-    leans are then learned from half as many tokens, but real text is learned less well.
+    ``vocabulary`` is an upper limit (a small text may give fewer tokens). ``max_tokens`` and
+    ``max_epochs`` limit the tokens read; a small text is read several times. ``learning_rate`` is
+    the peak rate. With ``one_embedding``, input and output share one embedding. A model then learns
+    the leans of the closed world from half as many tokens, but learns real text less well.
     """
 
     vocabulary: int
@@ -44,10 +44,10 @@ class TrainOptions:
     one_embedding: bool = False
 
 
-#: The preset for a count-based n-gram model, which has no ``TrainOptions``.
+#: The preset for an n-gram model, which has no ``TrainOptions``.
 FIVE_GRAM = "5gram"
 
-#: `closed` is for the closed world, where a vocabulary of 2,560 holds every word whole. Its heads
+#: `closed` is for the closed world: with a vocabulary of 2,560, every word is one token. Its heads
 #: are 32 wide, the smallest width that vLLM runs on a CPU. It takes about 100 s on two cores.
 #: `small` is for real text and takes about four minutes on one CPU core.
 PRESETS = {
@@ -57,7 +57,7 @@ PRESETS = {
 
 
 def preset(name: str, seed: int = 0, max_tokens: int | None = None) -> TrainOptions:
-    """Return a preset's options with this seed and limit (``None`` keeps the preset's).
+    """Return a preset's options with this seed and this limit (``None``: the preset's limit).
 
     >>> preset("small", max_tokens=1000).max_tokens
     1000
@@ -79,7 +79,7 @@ CLIP_NORM = 1.0
 
 @options_class(frozen=True, config=STRICT)
 class TuneOptions:
-    """The settings of Dong et al. (2024, section 5.3 and appendix A.3), where the paper gives any.
+    """Options of tuning. Defaults are those of Dong et al. (2024, 5.3 and A.3), if given there.
 
     A loss (``word_losses``) with weight 0 is logged but not minimised. The learning rate is
     constant. By default, losses are means over a step's prompts, and the gradient's norm is clipped
@@ -87,14 +87,14 @@ class TuneOptions:
     left out because of its words or because it is in a test set.
     """
 
-    distance: Annotated[float, Field(ge=0, le=1_000_000, description="Weight of L_d, as ADD.")] = (
-        1.0
-    )
-    total: Annotated[float, Field(ge=0, le=1_000_000, description="Weight of L_g, all words.")] = (
+    distance: Annotated[
+        float, Field(ge=0, le=1_000_000, description="Weight of loss L_d (ADD).")
+    ] = 1.0
+    total: Annotated[float, Field(ge=0, le=1_000_000, description="Weight of loss L_g (sum).")] = (
         1.0
     )
     difference: Annotated[
-        float, Field(ge=0, le=1_000_000, description="Weight of L_l, as GLD.")
+        float, Field(ge=0, le=1_000_000, description="Weight of loss L_l (GLD).")
     ] = 1.0
     rank: Annotated[int, Field(gt=0, le=65_536, description="Rank of the adapter.")] = 64
     learning_rate: Annotated[float, Field(gt=0, le=100, description="Learning rate.")] = 2e-4
@@ -108,13 +108,13 @@ class TuneOptions:
     ] = 0
     checkpoint_steps: Annotated[
         int,
-        Field(gt=0, le=10_000_000, description="Measure --dev-sets after every so many steps."),
+        Field(gt=0, le=10_000_000, description="Steps between measurements on --dev-sets."),
     ] = 50
     as_published: Annotated[
         bool,
         Field(
-            description="As the paper: the base in 4 bits (nf4), losses as sums, gradients not "
-            "clipped, gendered and test prompts kept."
+            description="As in the paper: base model in 4 bits (nf4), losses are sums, gradients "
+            "aren't clipped, gendered and test prompts are kept."
         ),
     ] = False
 

@@ -1,4 +1,4 @@
-"""Choose prompts for tuning and dev sets: neutral ones in no test set, or all as published."""
+"""Choose the prompts to tune on: neutral prompts that are in no test set, or all as published."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _TAIL = re.compile(r"(?<![\s.,;:!?…])[\s.,;:!?…]*(?:\band)?[\s.,;:!?…]*$")
 class TuningPrompts:
     """Rows of ``probe_prompt`` to tune on, and rows of ``reject`` for prompts that are left out.
 
-    ``dev`` has the dev sets' rows, which decide which adapter is kept. ``n_leaks`` prompts
-    were rejected because they are in a test or dev set; ``n_leaks_kept`` of the prompts to tune on
-    are in a test set. Rejects have no stage, subject or run yet.
+    ``dev`` has the rows of the dev sets; the loss on them decides which weights are kept.
+    ``n_leaks`` prompts were rejected because they are in a test or dev set. ``n_leaks_kept`` of the
+    prompts to tune on are in a test set. Rejects have no stage, subject or run yet.
     """
 
     rows: list[Row]
@@ -62,10 +62,10 @@ def tuning_prompts(
 ) -> TuningPrompts:
     """Return the prompts of ``sets`` that hold no gendered word and are in no test or dev set.
 
-    ``test_sets`` are by default all other sets of the warehouse; their ``perturbed_prompt`` counts
-    too. Prompts are equal if ``plain`` gives the same text; duplicates are taken once. Dev prompts
-    also may not be in a test set or hold a gendered word. With ``keep_all``, every prompt of the
-    warehouse is taken. Raises ``BadInput`` if no prompt is left.
+    By default, all other sets of the warehouse are ``test_sets``; their ``perturbed_prompt`` counts
+    too. Prompts are equal if ``plain`` gives the same text; duplicates are used once. Dev prompts
+    also must not be in a test set or hold a gendered word. With ``keep_all``, every prompt of
+    ``sets`` and ``dev_sets`` is used. Raises ``BadInput`` if no prompt is left.
     """
     rows_of: dict[str, list[Row]] = {}
     for row in store.read("probe_prompt").sort_by("prompt_id").to_pylist():
@@ -114,6 +114,6 @@ def _neutral(
             kept[text] = row
     if rows and not kept:
         names = ", ".join(dict.fromkeys(row["probe_set"] for row in rows))
-        problem = f"none is left to {use}; {rejects[0]['reason']}"
-        raise BadInput(f"prompts {names}", problem, "name other sets, or the test sets")
+        problem = f"none is left to {use}; the first: {rejects[0]['reason']}"
+        raise BadInput(f"prompts {names}", problem, "name other sets, or other test sets")
     return list(kept.values()), rejects

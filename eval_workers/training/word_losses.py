@@ -1,4 +1,4 @@
-"""The losses of debias tuning: log-probabilities of words after prompts, with gradients."""
+"""The losses of debias tuning, from log-probabilities of words after prompts, with gradients."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TuningTarget:
-    """A prompt's tokens and, for each word, the tokens that each of its forms adds; without BOS.
+    """A prompt's tokens, and the tokens that each form of each word adds to them, without BOS.
 
     The forms of a word are the word as listed and the word with a capital. ``pairs`` has the pairs
     of these words.
@@ -36,7 +36,7 @@ class TuningTarget:
 
     @property
     def texts(self) -> set[Tokens]:
-        """The texts that a model reads: the prompt and each form, without the form's last token.
+        """The texts that a model reads: the prompt with each form, without the form's last token.
 
         The last token is only predicted.
         """
@@ -75,7 +75,7 @@ def target(
 
 @dataclass(frozen=True)
 class WordReader:
-    """A causal ``transformers`` model that reads texts after the token ``bos``.
+    """A causal ``transformers`` model that reads texts, each after the token ``bos``.
 
     A pass reads one prompt, or several if their texts have at most ``n_tokens`` tokens in all,
     including padding.
@@ -118,7 +118,7 @@ class WordReader:
         logits = output.logits.to(torch.promote_types(output.logits.dtype, torch.float32))
         of_words = [(target.prompt, word) for target in targets for word in target.words.values()]
         forms = [(prompt, added) for prompt, word in of_words for added in word]
-        # For each added token: where the token before it is, in the text without the last token.
+        # For each added token: its form, its text's row, the place that predicts it, and its id.
         places = [
             (form, row_of[prompt + added[:-1]], len(prompt) + i, token)
             for form, (prompt, added) in enumerate(forms)

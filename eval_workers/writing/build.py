@@ -96,7 +96,7 @@ def check_benchmark_name(name: str) -> None:
     check_name(f"benchmark {name!r}", name)
     if name in discover() or name in RECIPES.names():
         problem = "is the name of a benchmark to import"
-        raise UsageProblem(f"benchmark {name!r}", problem, "take another name")
+        raise UsageProblem(f"benchmark {name!r}", problem, "choose another name")
 
 
 def seed_words(store: Store | None, spec: BuildSpec) -> tuple[str, ...]:

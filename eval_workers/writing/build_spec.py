@@ -19,7 +19,7 @@ from plumbline.warehouse.options import MOST, STRICT, Seed
 #: How often each wording may be used to revise a sentence: UnStereoEval's released pipeline drops a
 #: sentence after 40 tries, with four wordings in turn (`src/run_pipeline_revision.py`).
 TRIES_A_WORDING = 10
-#: Tokens allowed in a reply: per word, per sentence in addition, for other text, and for a verdict.
+#: Tokens allowed in a reply: per word, extra per sentence, for other text, and for a verdict.
 _TOKENS_A_WORD, _TOKENS_A_SENTENCE, _TOKENS_OF_TALK, _TOKENS_OF_VERDICT = 4, 16, 64, 64
 
 _Few: TypeAlias = Annotated[int, Field(gt=0, le=1_000)]
@@ -64,7 +64,7 @@ class BuildSpec(AskingOptions):
 
     @property
     def n_revisions(self) -> int:
-        """How often a sentence is sent back at most.
+        """The maximum number of times that a sentence is sent back.
 
         >>> BuildSpec(model="m").n_revisions  # ten with each of four wordings
         40

@@ -24,7 +24,7 @@ from plumbline.warehouse.text.placeholders import holding
 from plumbline.warehouse.text.toml_file import OneOrMore, Stripped, read_text, toml_table
 
 #: Pronoun -> its forms, as in UnStereoEval's wordings (App. C): subject, possessive, object and
-#: reflexive. They fill ``{forms}`` in requests about the pronoun, ``{from}`` if about the other.
+#: reflexive. They fill ``{forms}`` in requests about it, and ``{from}`` in those about the other.
 _FORMS = {"she": "/".join(PRONOUNS["f"].values()), "he": "/".join(PRONOUNS["m"].values())}
 _GENERATE = AfterValidator(holding(["word", "pronoun|forms", "n", "max_words"]))
 _REVISE = AfterValidator(holding(["word", "pronoun|forms", "sentence"], ["max_words"]))
@@ -119,7 +119,7 @@ def load_released(folder: Path) -> Wordings:
 
 
 def _prompts(file: Path, target: str, key: str) -> list[str]:
-    """Return the wordings under a key with our placeholders; ``target`` is that of the pronoun."""
+    """Return the wordings under a key, with our placeholders: ``target`` is the pronoun's."""
     import yaml
 
     path = file.parent.resolve() / file.name

@@ -1,1 +1,1 @@
-"""How classes become commands: declaration, names, command line. See `docs/design.md`."""
+"""The frame that makes commands from classes. See `docs/design.md`."""

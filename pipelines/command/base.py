@@ -135,7 +135,7 @@ class Command:
     reads: ClassVar[str] = ""
     #: True to record its runs; False if it writes no table.
     records: ClassVar[bool] = True
-    #: True if a settings file may have its options at the top, and ``PLUMBLINE_NAME`` sets them.
+    #: True if its options may be at the top of a settings file, or variables ``PLUMBLINE_OPTION``.
     at_top: ClassVar[bool] = False
     #: Inherited fields that few or no users of this command need. Settings files may set them, but
     #: they are not command-line options.
@@ -159,10 +159,10 @@ class Command:
         """Raise the errors that can be detected before the run; write and record nothing."""
 
     def ready(self) -> None:
-        """Raise the errors that prevent a run but not a plan, such as a missing key."""
+        """Raise the errors that prevent a run but not a plan, such as a missing API key."""
 
     def plan(self, store: Store | None) -> Iterator[Row]:
-        """Yield the rows that `--dry-run` prints, from ``planned``; none if nothing is left.
+        """Yield the rows that `--dry-run` prints (see ``planned``); none if nothing is left to do.
 
         Writes nothing. ``store`` is ``None`` if the command opens no warehouse, or none exists.
         """
@@ -190,7 +190,7 @@ class Parameter:
 
     @property
     def is_list(self) -> bool:
-        """True if each value is typed by itself, not all in one text with commas."""
+        """True if each value is a word of its own; False if commas separate them in one word."""
         repeats = self.on.repeated or self.on.positional or get_args(self.kind)[:1] != (str,)
         return get_origin(self.kind) is tuple and repeats
 
@@ -200,7 +200,7 @@ class Parameter:
         return Path in (self.kind, *get_args(self.kind))
 
     def value(self, given: Any) -> Any:
-        """Convert a value to the field's type, whether typed, from a file or from Python."""
+        """Convert a value from the command line, a file or Python to the field's type."""
         if get_origin(self.kind) is not tuple:
             return self._converted(given)
         if isinstance(given, str | Path):
@@ -229,7 +229,7 @@ _FIELDS: dict[type, tuple[Parameter, ...]] = {}
 
 
 def all_fields(kind: type[Command]) -> tuple[Parameter, ...]:
-    """Return ``parameters`` and the fields in ``without``, which are no command-line options."""
+    """Return ``parameters`` and also the fields in ``without``, in the same order."""
     if kind in _FIELDS:
         return _FIELDS[kind]
     own, last = inspect.get_annotations(kind), inspect.get_annotations(Command)
@@ -291,13 +291,12 @@ def execute(command: Command, store: Store | None = None) -> Done:
     command.ready()
     command.check()
     if store is None and command.opens_warehouse:
-        made = command.makes_warehouse
-        store = Store.open(command.warehouse, create=made, reads=command.reads)
+        store = Store.open(command.warehouse, create=command.makes_warehouse, reads=command.reads)
     return execute_on(store, command)
 
 
 def execute_on(store: Store | None, command: Command) -> Done:
-    """Run like ``execute``, without checks, on an open store (``None`` if it opens none)."""
+    """Run a command that was checked, on an open store; ``None`` if it opens no warehouse."""
     if store is None or not command.records:
         return command.run(Context(store, ""))
     from plumbline.warehouse.run_records import is_open, recorded
@@ -345,7 +344,7 @@ def _rejected(store: Store, run_id: str) -> Iterator[str]:
 
 
 def values_of(command: Command) -> dict[str, object]:
-    """Return the fields to record: all but ``warehouse`` and fields of ``without`` at defaults."""
+    """Return the fields to record: all but ``warehouse`` and unchanged fields of ``without``."""
     values = {f.name: getattr(command, f.name) for f in fields(command) if f.name != "warehouse"}
     hidden = {name for name in command.without if values[name] == getattr(type(command), name, ...)}
     return {name: value for name, value in values.items() if name not in hidden}

@@ -34,7 +34,7 @@ from plumbline.warehouse.text.escape import say
 #: Options of every command: type, default and help. A command may define its own instead.
 _GENERAL: dict[str, tuple[Any, Any, str]] = {
     "dry_run": (bool, False, "Show what would be done and what it would cost; write nothing."),
-    "config": (Path | None, None, "Settings file (TOML); its values override variables."),
+    "config": (Path | None, None, "Settings file (TOML); it overrides environment variables."),
     "format": (Literal["table", "json", "csv"], "table", "Format of the result."),
 }
 
@@ -42,7 +42,7 @@ _GENERAL: dict[str, tuple[Any, Any, str]] = {
 def _declared(parameter: Parameter) -> inspect.Parameter:
     """Return the function parameter from which Typer makes the argument or option.
 
-    To Typer all are optional, since settings may give them; ``made`` raises if one is missing.
+    All are optional for Typer, since settings may give them; ``made`` raises if one is missing.
     """
     kind, default, on = parameter.kind, parameter.default, parameter.on
     if get_origin(kind) is tuple:
@@ -162,7 +162,7 @@ def _lines(done: Done, command: Command) -> Iterator[str]:
 
 
 def _next(done: Done, command: Command) -> str:
-    """Return ``done.next``; add ``--warehouse`` to each command unless given or the default."""
+    """Return ``done.next``; add ``--warehouse`` to each command if it isn't the default."""
     if command.warehouse == DEFAULT_WAREHOUSE:
         return done.next
     own = f"plumbline {name_of(type(command))} "

@@ -38,7 +38,6 @@ InputPath: TypeAlias = Annotated[Path, AfterValidator(partial(_read, directory=T
 OutputFile: TypeAlias = Annotated[Path, AfterValidator(_written)]
 #: A directory to write to; created if missing.
 OutputDirectory: TypeAlias = Annotated[Path, AfterValidator(partial(_written, directory=True))]
-Seed: TypeAlias = Annotated[int, Field(ge=0, le=(1 << 32) - 1)]
 #: Patterns for names of benchmarks.
 Benchmarks: TypeAlias = Annotated[
     tuple[str, ...],
@@ -68,7 +67,7 @@ class DataOption:
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class OutOption:
-    """The option for the directory of everything that is written, by default also the warehouse."""
+    """The option for the directory of all output; the warehouse is inside it by default."""
 
     out: Annotated[
         OutputDirectory, Field(description="Directory for everything that is written.")

@@ -27,15 +27,15 @@ A first report in minutes, from a made-up text whose leans are known:
 Your own texts, models and sentence pairs:
   plumbline corpus pack texts --out my-texts.jsonl.zst                 a folder of .txt files
   plumbline pipeline --corpus my-texts.jsonl.zst --model train:small   count, train, score, report
-  plumbline benchmark import my-pairs --source pairs.csv               sentence_a, sentence_b
+  plumbline benchmark import my-pairs --source pairs.csv               with sentence_a, sentence_b
   plumbline score --model EleutherAI/pythia-70m --benchmark my-pairs   then: measure, report
 
 Then ask:
   plumbline why nurse captain                                          why do these words lean?
-  plumbline sql                                                        all of it, with examples
+  plumbline sql                                                        query all results in SQL
 
 Every command: plumbline --help. Is something missing here? plumbline doctor
-From Python: import plumbline. Pages: docs/index.md"""
+From Python: import plumbline. Documentation: docs/index.md"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -68,7 +68,7 @@ def _status(given: list[str]) -> int:
     from plumbline.pipelines.command.app import app
 
     result = app(given, prog_name="plumbline", standalone_mode=False, obj=given)
-    if result == 130:  # how the command line library reports an interrupt
+    if result == 130:  # how Typer reports an interrupt
         raise KeyboardInterrupt
     return result if isinstance(result, int) else 0
 

@@ -87,7 +87,7 @@ def here(
 
 
 def over(weaker: Values, stronger: Values) -> dict[str, Value]:
-    """Return the values of both; `model` and `models` exclude and replace each other.
+    """Return all values; ``stronger`` ones win, and `model` and `models` replace each other.
 
     >>> over({"model": Value("gpt2"), "seed": Value(1)}, {"models": Value("unstereoeval")}).keys()
     dict_keys(['seed', 'models'])
@@ -99,7 +99,7 @@ def over(weaker: Values, stronger: Values) -> dict[str, Value]:
 
 
 def _of_file(kind: type[Command], file: str) -> Iterator[tuple[str, Value]]:
-    """Yield a command's values in a settings file; its top sets `data` and `warehouse` for all."""
+    """Yield a command's values in a settings file. `data` and `warehouse` may be at its top."""
     content = read(Path(file), f"settings file {file}")
     _check(content, file)
     table = _table(kind, content, file)

@@ -46,7 +46,8 @@ def _stop(_number: int, _frame: object) -> None:
     if received():  # a second signal: end at once, which loses no stored results
         _end()
     _received.set()
-    # While Numba compiles, an exception in an LLVM callback could abort Python. The thread ends it.
+    # While Numba compiles, an exception in an LLVM callback could abort Python; the thread then
+    # ends the process.
     lock = getattr(sys.modules.get("numba.core.compiler_lock"), "global_compiler_lock", None)
     if lock is None or not lock.is_locked():
         raise KeyboardInterrupt
@@ -74,7 +75,7 @@ def _end_in_time(signals: int) -> None:
 
 
 def _end(status: int = STATUS) -> NoReturn:
-    """End at once; kill multiprocessing's children. Others end when their pipes close."""
+    """End this process and multiprocessing's children at once. Others end when pipes close."""
     if status:
         complain()
     if library := sys.modules.get("multiprocessing.process"):

@@ -34,8 +34,8 @@ _RELEASED = ("unstereo-eval", "crows-pairs", "debias-llms")
 class Doctor(DataOption, Command):
     """Check Java, memory, disk, GPU, models, data and keys; say how to get what is missing.
 
-    Installs, fetches and writes nothing, and never shows a key's value. Only what a line names is
-    limited if it is `absent`. If anything is `missing`, the pipeline can't run: status 4.
+    Installs, fetches and writes nothing, and never shows a key's value. The pipeline runs without
+    what is `absent`. If anything is `missing`, it can't run: status 4.
 
     Example: plumbline doctor
     """
@@ -164,7 +164,7 @@ def _models(_: Doctor) -> tuple[bool, str]:
 def _data(options: Doctor) -> tuple[bool, str]:
     there = [name for name in _RELEASED if options.data and (options.data / name).is_dir()]
     without = ", ".join(name for name in _RELEASED if name not in there)
-    where = options.data or "no directory"
+    where = options.data or "PLUMBLINE_DATA, which isn't set"
     return bool(there), f"{', '.join(there) or 'none'} in {where}; without {without or 'none'}"
 
 
@@ -183,8 +183,8 @@ def _english(_: Doctor) -> tuple[bool, str]:
     return True, f"WordNet {load_wordnet().version}{f', and {lid}' if Path(lid).is_file() else ''}"
 
 
-#: The checks by name: a function that says if the thing is there and describes it, or raises; if
-#: `plumbline pipeline` needs it; and how to get it.
+#: For each check: its function, whether `plumbline pipeline` needs the thing, and how to get it.
+#: The function returns whether the thing is there and a description, or raises.
 PROBES: dict[str, tuple[Callable[[Doctor], tuple[bool, str]], bool, str]] = {
     "Packages": (_packages, True, "make setup"),
     "Java": (_java, False, "only for counting on Spark"),
@@ -194,8 +194,8 @@ PROBES: dict[str, tuple[Callable[[Doctor], tuple[bool, str]], bool, str]] = {
     "Warehouse": (_warehouse, True, "plumbline warehouse check"),
     "GPU": (_gpu, False, "with an NVIDIA GPU: install a CUDA build of torch"),
     "vLLM": (_vllm, False, ""),
-    "Models": (_models, False, "fetched when first named, or give a directory as --model"),
-    "Data": (_data, False, "set PLUMBLINE_DATA, or `data` of plumbline.toml, to their directory"),
+    "Models": (_models, False, "downloaded when first used, or give a directory as --model"),
+    "Data": (_data, False, "set PLUMBLINE_DATA, or `data` in plumbline.toml, to their directory"),
     "Keys": (_keys, False, "export PLUMBLINE_API_KEY=..."),
     "English": (_english, False, "docs/generation.md"),
 }

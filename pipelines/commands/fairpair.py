@@ -81,8 +81,8 @@ class FairpairRun(FairPairSpec, Command):
 
     def opened(self) -> Backend | ServedModel:
         """Return the model, without its weights."""
-        how = self.how(self.model)
-        return how if isinstance(how, ServedModel) else open_backend(self.model, how)
+        target = self.target(self.model)
+        return target if isinstance(target, ServedModel) else open_backend(self.model, target)
 
     def ready(self) -> None:
         """Raise if the key of a server that will be asked is missing."""
@@ -106,7 +106,7 @@ class FairpairRun(FairPairSpec, Command):
         """Return how many new words a text needs at least, and if samples are long enough."""
         text_filter = self.text_filter()
         n_new = min(text_filter.n_missing(row) for row in rows)
-        note = f"besides the prompt's: a shorter text fails --filter-limit {text_filter.limit:g}"
+        note = f"after the prompt; shorter texts exceed --filter-limit {text_filter.limit:g}"
         if n_new > self.max_new_tokens * _NEW_UNITS_A_TOKEN:
             note = (
                 f"WARNING: nearly all perturbations would fail, as {self.max_new_tokens:,} tokens "
@@ -212,8 +212,8 @@ def measured(
 def _drawn_line(drawn: StepCounts) -> str:
     return (
         f"{drawn.partition['probe_set']} by {drawn.model}, key {drawn.model_key}: "
-        f"{drawn.n_done:,} of {drawn.n_wanted:,} sides of prompts have samples, {drawn.n_new:,} "
-        "of them new ones"
+        f"{drawn.n_done:,} of {drawn.n_wanted:,} sides of prompts have samples; {drawn.n_new:,} "
+        "got new ones"
     )
 
 

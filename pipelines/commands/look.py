@@ -76,7 +76,7 @@ class Look(DataOption, OutOption, Command):
         try:
             data = downloaded()
         except (BadInput, Interrupted) as e:
-            line = "no place among the 28 published models: they didn't score Plumbline's own pairs"
+            line = "no rank among the 28 published models: they didn't score Plumbline's own pairs"
             return None, [_OWN_PAIRS], [str(e), line]
         return data, self.sets(data), []
 
@@ -171,6 +171,6 @@ def _places(store: Store, samples: Mapping[str, str], key: str, has_scores: bool
         of_others = [one["value"] for one in printed if one["benchmark"] == name and one["model"]]
         n_higher = sum(value > 100 * row["value"] for value in of_others)
         yield (
-            f"{start}; on all its pairs, {n_higher} of the {len(of_others)} published models have "
-            f"more, by the printed figures ({min(of_others):.1f} to {max(of_others):.1f}%)"
+            f"{start}; the paper prints a higher US, on all pairs, for {n_higher} of the "
+            f"{len(of_others)} published models ({min(of_others):.1f} to {max(of_others):.1f}%)"
         )

@@ -66,14 +66,14 @@ class Measure(MeasureOptions, Command):
 
 def _lines(store: Store) -> Iterator[str]:
     yield (
-        "in brackets: 95% intervals; for ranks, the ranks that a model may have, right for all "
-        "models of a benchmark at once with 95% confidence"
+        "in brackets: 95% intervals; those of ranks hold with 95% confidence for all models of a "
+        "benchmark at once"
     )
     earlier = {row["model_key"] for row in rows_of(store, _EARLIER)}
     for row in rows_of(store, sql("report/score")):
         if row["model_key"] not in earlier and row["n_missing"]:
             yield (
                 f"{WARNING}{row['model']} has scores of {row['n_usable'] - row['n_missing']:,} of "
-                f"the {row['n_usable']:,} pairs of {row['benchmark']}; figures are of these. "
+                f"the {row['n_usable']:,} pairs of {row['benchmark']}; its figures use only these. "
                 f"{unscored(row)}"
             )

@@ -27,6 +27,7 @@ from plumbline.pipelines.commands.corpus.counting_corpora import Count
 from plumbline.pipelines.pipeline_plan import CorpusPlan, ModelPlan, PipelineOptions, make_plan
 from plumbline.warehouse.errors import (
     BadInput,
+    Interrupted,
     ModelChanged,
     PlumblineError,
     UsageProblem,
@@ -57,8 +58,9 @@ class Pipeline(PipelineOptions, Command):
 
     Without options it needs no data and no network: it writes a corpus whose associations are
     known, trains a model on it, and shows whether the model took up the lean of its text.
-    With only --corpus and --model it makes a benchmark from fixed frames around words of the
-    corpus. Each command it runs takes further options from its own table in the settings file.
+    With only --corpus and --model, and no --data, it makes a benchmark from fixed sentence frames
+    and words of the corpus. The commands it runs take further options from their own tables in the
+    settings file.
 
     Example: plumbline pipeline --corpus 'shards/*.jsonl.zst' --benchmarks winobias,use-5
     --model train:small
@@ -123,7 +125,7 @@ class Pipeline(PipelineOptions, Command):
             raise errors[0]
 
     def run(self, context: Context) -> Done:
-        """Run the stages in order; some failures stop no other stage: see ``Parts.errors``."""
+        """Run the stages in order. Errors that stop no other stage are in ``Parts.errors``."""
         with self.sole() as store:
             parts = Parts(self, store)
             parts.do(parts.all())
@@ -197,8 +199,9 @@ class Parts:
             say(f"{number}/{len(stages)} {stage.doing} ...", err=True)
             try:
                 stage.work()
-            except (NothingUsed, ModelChanged, BadInput) as e:
-                if not (stage.may_fail or isinstance(e, NothingUsed | ModelChanged)):
+            except PlumblineError as e:
+                may_fail = stage.may_fail and not isinstance(e, Interrupted)
+                if not (may_fail or isinstance(e, NothingUsed | ModelChanged)):
                     raise
                 say(f"failed: {e}", err=True)
                 self.errors.append(e.with_traceback(None))  # its frames would keep the model
@@ -259,7 +262,7 @@ class Parts:
         return stages
 
     def report(self, **about: tuple[str, ...]) -> list[Stage]:
-        """Return the stages that compute metrics and write the report (``about`` some names)."""
+        """Return the stages that measure and report; ``about`` limits what the report shows."""
         write = partial(self._do, "report", out=self.options.out / "report", **about)
         return [
             Stage("Computing the figures with their intervals", partial(self._do, "measure")),
@@ -267,7 +270,7 @@ class Parts:
         ]
 
     def _do(self, name: str, about: str = "", /, **given: object) -> Done:
-        """Run a command on ``about``; keep its result. Raises ``Done.failed``."""
+        """Run a command; keep its result as ``name`` and ``about``. Raises ``Done.failed``."""
         return self._done(f"{name} {about}".rstrip(), self._made(class_of(name), **given))
 
     def _made(self, kind: type[Command], **given: object) -> Command:
@@ -319,7 +322,7 @@ class Parts:
         fields = {"contrast": options.contrast, "seed": options.seed, "max_words": 12}
         fields |= {"warehouse": options.warehouse, "name": name, "corpus": corpus.name}
         fields |= {"n_words": n_words, "offline": True}
-        write = made(class_of("benchmark build"), fields)  # its settings are for chat models
+        write = made(class_of("benchmark build"), fields)  # settings of `build` are for chat models
         write.check()
         self._done(f"benchmark build {name}", write)
 

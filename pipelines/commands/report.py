@@ -14,7 +14,7 @@ from plumbline.pipelines.command.fields import Benchmarks, OutputDirectory, Outp
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
 from plumbline.warehouse.text.escape import say
 
-#: Texts whose words must be explained by `why` before they are ranked.
+#: Corpora and contrasts with words that `why` must explain before they are ranked.
 _TO_ASK = """
 SELECT DISTINCT corpus, contrast
 FROM lean_candidate SEMI JOIN shown_contrast USING (corpus, contrast)

@@ -34,8 +34,8 @@ class Reproduce(Command):
 
     `unstereoeval` computes Tables 1-3 and 8-22 from the released scores in --data and counts the
     figures that agree. The status is 1 if one differs by more than 0.011 or scores are incomplete.
-    `anatomy` splits the lean of the same 28 models into parts: a constant, pronoun first, number
-    and form of pronouns, the text's delta, length, word and pair. --eta limits the lean.
+    `anatomy` splits the log ratios of the same 28 models into parts, such as the sentence's length
+    and the word's delta in the text. --eta leaves out pairs with a larger |MaxPMI|.
 
     `fairpair` and `disclosure` compare the printed tables with the runs in a warehouse: intervals,
     how each run differs from the paper, and which of the paper's claims its figures support. These
@@ -104,7 +104,7 @@ class Reproduce(Command):
         if self.data is not None:
             of_release = self._anatomy if self.paper == "anatomy" else self._unstereoeval
             return of_release(context, self.data)
-        return self._beside_runs()
+        return self._compare_runs()
 
     def _unstereoeval(self, context: Context, data: Path) -> Done:
         from plumbline.pipelines.reproduce import claims, unstereoeval
@@ -150,7 +150,7 @@ class Reproduce(Command):
         eta = math.inf if self.eta is None else self.eta
         found = list(anatomy.anatomies(store, _CORPUS, eta))
         if not found:
-            problem = "holds no pairs with a MaxPMI of that size and scores of all of them"
+            problem = "has no benchmark that a model scored whole, or none with pairs within --eta"
             raise BadInput(f"{data}", problem, "give a larger --eta, or the whole release")
         rows = [row for one in found for row in anatomy.share_rows(one)]
         return Done(
@@ -161,7 +161,7 @@ class Reproduce(Command):
             next="read what the parts are and how far to trust them: docs/reproduce.md",
         )
 
-    def _beside_runs(self) -> Done:
+    def _compare_runs(self) -> Done:
         """Compare the printed figures with the runs, if there are any; write nothing."""
         from plumbline.pipelines.reproduce import claims, runs_compared
 
@@ -218,8 +218,8 @@ class Lists(Command):
         with progress("draw documents again", "resamples") as update:
             rows, said = compare_list(context.store, self.corpus, self.word_list, update)
         about = (
-            "Words with a delta co-occur with both words of a pair; percent is of all words, in "
-            "the Pile of its 120,339 English words (Table 4, App. B)"
+            "A word with a delta co-occurs with both words of a pair. Percent is of all words; for "
+            "the Pile, of its 120,339 English words (Table 4, App. B)"
         )
         why = f"plumbline why WORD --corpus {self.corpus}"
         return Done(rows=rows, most=_MOST, said=[about, *said], next=why)

@@ -38,7 +38,7 @@ class Score(ModelOptions, Command):
         str | None,
         Field(
             min_length=1,
-            description="Name to show; models of one name are versions, as after retraining.",
+            description="Name to show; models of the same name are versions of one model.",
         ),
     ] = None
     limit: Annotated[

@@ -38,8 +38,8 @@ from plumbline.warehouse.storage.out_of_date import table_of, to_make_again
 from plumbline.warehouse.text.escape import say
 
 _HELP = (
-    "SHOW TABLES; lists tables and views, DESCRIBE name; the columns of one. Ctrl-D ends.\n"
-    "End a query with ; or an empty line. Questions with their queries: docs/sql.md"
+    "`SHOW TABLES;` lists tables and views, `DESCRIBE name;` lists the columns of one.\n"
+    "End a query with ; or an empty line, the shell with Ctrl-D. Example queries: docs/sql.md"
 )
 _Form = Literal["table", "csv", "json"]
 

@@ -119,7 +119,7 @@ class Restore(Command):
         if self.version is None:
             return self._versions(context.store)
         context.store.restore(self.version, context.run_id)
-        again = f"{self.warehouse}: as of version {self.version} again"
+        again = f"{self.warehouse}: restored to version {self.version}"
         return Done(said=[*context.store.snapshot().kept, again], next=_CHECK)
 
     def _versions(self, store: Store) -> Done:

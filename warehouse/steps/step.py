@@ -52,7 +52,7 @@ class Chunk:
 
 @dataclass(frozen=True)
 class ChunkPlan:
-    """Chunks by the file for their results; for ``result_type`` see ``Step``."""
+    """Chunks by the path of the file for their results; ``result_type`` is as in ``Step``."""
 
     directory: Path
     chunks: Mapping[Path, Chunk]

@@ -1,1 +1,1 @@
-"""Foreign text: escaping, printing, progress, CSV and placeholders."""
+"""Text for people: escaping, printing, progress, columns, TOML files and placeholders."""

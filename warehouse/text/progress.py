@@ -1,4 +1,4 @@
-"""Show the progress of a long step: one line that a terminal updates; elsewhere, one each 30 s."""
+"""Show the progress of a long step: a terminal updates one line; elsewhere, a line every 30 s."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ Row: TypeAlias = Mapping[str, Any]
 PROMPT = "does not start with the perturbed prompt"
 NAME = "mentions the original name"
 DISSIMILAR = "differs in too many {} from the original"
-SHORT = "is so short that a changed name, for gender also a pronoun, exceeds the limit"
+SHORT = "is so short that changing only the name (for gender, also a pronoun) exceeds the limit"
 
 
 #: What the filter counts: different words, or different characters.
@@ -28,17 +28,17 @@ Unit = Literal["words", "characters"]
 
 @dataclass(frozen=True)
 class TextFilter:
-    """How much a perturbation may differ from its original: at most ``limit`` of the two's units.
+    """How much a perturbation may differ: in at most the share ``limit`` of both texts' units.
 
-    Units are different words (see ``jaccard.tokens``) or characters, case-sensitive and without
-    blanks: of the definitions we tried, only this gives a figure in the paper (Table 2: 96.9).
+    Units are different words (``jaccard.tokens``), or different characters other than blanks. Case
+    counts in characters: of the definitions tried, only this gives a figure in Table 2 (96.9).
     """
 
     limit: float = 0.15
     unit: Unit = "words"
 
     def named(self, perturber: str) -> str:
-        """Return the value of column ``perturber``, which also names a filter unless the default.
+        """Return the value of column ``perturber``, which names any filter but the default.
 
         >>> TextFilter().named("rules"), TextFilter(0.3).named("rules")
         ('rules', 'rules-words-0.3')
@@ -66,7 +66,7 @@ class TextFilter:
     def n_missing(self, prompt: Mapping[str, Any], text: str = "") -> int:
         """Return how many more different words (or characters) a text needs to be valid.
 
-        With enough, changing only the name, and for gender one pronoun, stays within the limit.
+        With these, changing only the name (for gender, also one pronoun) stays within the limit.
 
         >>> row = {"prompt": "John is", "perturbed_prompt": "Jane is", "axis": "gender"}
         >>> TextFilter().n_missing(row), TextFilter().n_missing(row, "John is so tired that he sat")
@@ -172,8 +172,8 @@ def check(
     """Check a perturbation of ``original``; return columns of ``perturbed_continuation``.
 
     The reason is the first check that fails. The text must start with the perturbed ``prompt``. It
-    must not mention ``name``, the original person's, as written or in capitals. Its dissimilarity
-    must not exceed the filter's limit. If ``row``, the prompt's, is given, texts too short to pass
+    must not mention the original person's ``name``, as written or in capitals. Its dissimilarity
+    must not exceed the filter's limit. If the prompt's ``row`` is given, texts too short to pass
     get the reason ``SHORT``. The dissimilarity is ``None`` if there is no text.
 
     >>> check(Perturbed("Jane is a clerk."), "John is a clerk.", "Jane is", "John")["reason"]

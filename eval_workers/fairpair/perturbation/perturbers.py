@@ -99,13 +99,13 @@ class RulePerturber:
 
 
 _PLACES = holding(("text", "name", "counterpart"), ("group", "counterpart_group"))
-#: Tokens allowed in a reply besides the text, whose tokens are at most as many as its characters.
+#: Tokens allowed in a reply beyond those of the text, which has at most a token per character.
 _TOKENS_OF_TALK = 64
 
 
 @toml_table
 class PerturbWording:
-    """The template of a request, and its words for groups; a group without one keeps its name."""
+    """The template of a request, and what it calls each group, by default the group's name."""
 
     perturb: Annotated[Stripped, AfterValidator(_PLACES)]
     groups: Mapping[str, Text] = field(default_factory=dict)

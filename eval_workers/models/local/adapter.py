@@ -1,4 +1,4 @@
-"""PEFT adapters: find and name one before weights are loaded, then put it on a base model.
+"""PEFT adapters: find an adapter before weights are loaded, then put it on its base model.
 
 An adapter isn't merged into its base: merging would round its weights to the base's dtype, and a
 quantised base doesn't allow it. Adapter weights are read from safetensors only.
@@ -37,8 +37,8 @@ _HASH = re.compile(r"[0-9a-f]{16}|[0-9a-f]{40}")
 class Adapter:
     """A PEFT adapter, whose files are in ``directory``.
 
-    ``name`` is the directory's name or the hub id, then `@` and the content's hash or the commit.
-    ``base`` and ``base_revision`` say which model the adapter was trained on, according to its
+    ``name`` is `DIRECTORY@HASH`, with a hash of the content, or `HUB_ID@COMMIT`. ``base`` and
+    ``base_revision`` are the model that the adapter was trained on, according to its
     configuration.
     """
 
@@ -48,16 +48,16 @@ class Adapter:
     base_revision: str
 
     def check_base(self, source: Source) -> None:
-        """Raise ``BadInput`` if the base has another revision than the adapter was trained on.
+        """Raise ``BadInput`` if the adapter was trained on another revision of the base.
 
-        Commits are compared with commits, and content hashes with content hashes. Branch names are
-        not compared.
+        Revisions are compared only if both are commits or both are content hashes. A branch name is
+        not compared with anything.
         """
         trained, actual = self.base_revision, str(source.revision)
         comparable = len(trained) == len(actual) and _HASH.fullmatch(trained)
         if comparable and trained != actual:
-            problem = f"was trained on {self.base} of revision {trained}, {source.name} is {actual}"
-            raise BadInput(f"adapter {self.name}", problem, "give that base as --model")
+            problem = f"was trained on revision {trained} of {self.base}, {source.name} is {actual}"
+            raise BadInput(f"adapter {self.name}", problem, "give --model in that revision")
 
 
 def find_adapter(adapter: str) -> Adapter:
@@ -87,8 +87,8 @@ def find_adapter(adapter: str) -> Adapter:
 def _checked(what: str, path: Path) -> dict[str, Any]:
     """Return the adapter's configuration.
 
-    Raises ``BadInput`` if it can't be read or uses another method than LoRA and similar ones, is
-    for a task other than predicting the next token, or has a Megatron configuration.
+    Raises ``BadInput`` if it can't be read, if its method isn't similar to LoRA, if its task isn't
+    to predict the next token, or if it has a Megatron configuration.
     """
     from peft.mapping import PEFT_TYPE_TO_TUNER_MAPPING
 
@@ -113,11 +113,11 @@ def put_on(model: Any, adapter: Adapter) -> Any:
     """
     import peft
 
-    what, fix = f"adapter {adapter.name}", "give the base it was trained on as --model"
+    what, fix = f"adapter {adapter.name}", "give the model it was trained on as --model"
     config = peft.PeftConfig.from_pretrained(str(adapter.directory))
     config.inference_mode = True
     try:
-        with warnings.catch_warnings(action="ignore"):  # about adjusted layers, deprecated names
+        with warnings.catch_warnings(action="ignore"):  # adjusted layers, deprecated names
             adapted = peft.PeftModelForCausalLM(model, config)
             loaded = adapted.load_adapter(str(adapter.directory), "default")
     except SafetensorError as e:
@@ -126,6 +126,6 @@ def put_on(model: Any, adapter: Adapter) -> Any:
     except (RuntimeError, ValueError, KeyError) as e:
         raise BadInput(what, f"does not fit the model: {first_line(e)}", fix) from e
     if others := [*loaded.missing_keys, *loaded.unexpected_keys]:
-        problem = f"does not fit the model: {len(others)} weights differ, {min(others)} first"
+        problem = f"does not fit the model: {len(others)} weights differ, such as {min(others)}"
         raise BadInput(what, problem, fix)
     return adapted.get_base_model()

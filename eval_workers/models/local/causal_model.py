@@ -1,8 +1,8 @@
 """A causal model: it scores texts from left to right and continues prompts.
 
-``text_reader.TextReader`` turns a text into token ids, ``local.weights.Weights`` computes with
-them, and ``CausalModel`` turns the results into scores and samples. ``scoring_contract`` defines a
-score, ``sampling_contract`` a sample. A prompt is encoded like a scored text.
+``text_reader.TextReader`` turns a text into token ids. ``local.weights.Weights`` computes with the
+ids, and ``CausalModel`` turns the results into scores and samples. ``scoring_contract`` defines
+scores, and ``sampling_contract`` defines samples. A prompt is encoded like a text to score.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from plumbline.warehouse.errors import BadInput
 
 
 class CausalModel(TextReader):
-    """A causal language model; by default ``transformers`` loads its weights.
+    """A causal language model. ``transformers`` loads its weights, unless a subclass does.
 
-    Raises the errors of ``TextReader``; ``MissingComponent`` for a missing GPU.
+    Raises the errors of ``TextReader``, and ``MissingComponent`` for a missing GPU.
     """
 
     supports = frozenset({"adapter", "quantisation"})
@@ -83,7 +83,7 @@ class CausalModel(TextReader):
         return Sample(self._text_after(prompt, tokens), finish, len(tokens))
 
     def _text_after(self, prompt: Tokens, new: Tokens) -> str:
-        """Return the text of new tokens; decoded without the prompt, it might lose a space."""
+        """Return the text of new tokens. Decoded without the prompt, it might lose a space."""
         return self.text_of((*prompt, *new))[len(self.text_of(prompt)) :]
 
     @cached_property
@@ -96,7 +96,7 @@ class CausalModel(TextReader):
 
     @cached_property
     def ends(self) -> frozenset[int]:
-        """End token ids: the generation settings', else the configuration's or tokenizer's."""
+        """End token ids, from the generation settings, the configuration or the tokenizer."""
         settings = self._generation_settings or GenerationConfig.from_model_config(self.config)
         for ids in (settings.eos_token_id, self.config.eos_token_id, self.tokenizer.eos_token_id):
             if ids is not None:

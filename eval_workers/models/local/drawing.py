@@ -1,9 +1,9 @@
-"""Drawing tokens with a transformers model: one random stream per sample.
+"""Draw tokens with a transformers model. Each sample has its own stream of random numbers.
 
 Equal prompts in a pass are read once, and their keys and values are copied for each sample.
-Shorter prompts are padded on the left, and no token attends to padding. To draw a sample's k-th
-token, its k-th uniform number is used as a quantile of the distribution after transformers' own
-filters. So a sample doesn't depend on the other samples of its pass.
+Shorter prompts are padded on the left, and no token attends to padding. A sample's k-th token is
+the quantile of the filtered distribution at the k-th uniform number of the sample's stream. The
+filters are those of transformers. So a sample doesn't depend on the other samples of its pass.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def draw(
     options: SamplingOptions,
     ends: Collection[int],
 ) -> list[Tokens | str]:
-    """Return new tokens after each prompt, up to and including one of ``ends``, or a problem.
+    """Return the new tokens after each prompt, or a problem. A token in ``ends`` is the last.
 
     ``seeds`` has one seed per prompt. ``read`` runs the model on the distinct prompts.
     """
@@ -94,7 +94,7 @@ def chosen(
     scores = _filters(options)(None, logits)
     sums = scores.softmax(dim=-1).double().cumsum(dim=-1)
     totals = sums[:, -1]
-    # Stay below the total despite rounding, so that a token without mass is never drawn.
+    # Stay below the total despite rounding, so that a token of probability 0 is never drawn.
     target = torch.minimum(chance * totals, torch.nextafter(totals, torch.zeros_like(totals)))
     return torch.searchsorted(sums, target[:, None], right=True)[:, 0]
 
@@ -112,10 +112,10 @@ def _filters(options: SamplingOptions) -> LogitsProcessorList:
 
 
 class _TopP(TopPLogitsWarper):
-    """The library's top-p filter, computed from only the likeliest tokens where that is safe.
+    """The top-p filter of transformers, which here sorts only the likeliest tokens if it can.
 
-    With a small model, sorting the whole vocabulary would take a third of the time. A row is still
-    sorted if rounding, or equal logits at the edge of the nucleus, could change the nucleus.
+    With a small model, sorting the whole vocabulary would take a third of the time. If rounding or
+    equal logits could change which tokens of a row are kept (the nucleus), the whole row is sorted.
     """
 
     def __call__(self, input_ids: Any, scores: torch.Tensor) -> torch.Tensor:
@@ -127,7 +127,7 @@ class _TopP(TopPLogitsWarper):
         in_nucleus = before < self.top_p
         last = (in_nucleus.sum(dim=-1, keepdim=True) - 1).clamp(min=0)
         edge = values.gather(1, torch.cat([last, (last + 1).clamp(max=_LIKELY - 1)], dim=1))
-        # If all ``_LIKELY`` are in the nucleus, the last equals itself, so the row is in doubt.
+        # If all ``_LIKELY`` tokens are in the nucleus, both values of ``edge`` are equal: in doubt.
         doubt = (edge[:, 0] == edge[:, 1]) | ((before - self.top_p).abs() < _ROUNDING).any(dim=-1)
         kept_values = values.masked_fill(~in_nucleus, self.filter_value)
         filtered = torch.full_like(scores, self.filter_value).scatter(1, places, kept_values)
@@ -140,7 +140,7 @@ class _TopP(TopPLogitsWarper):
 class Read:
     """Sequences that a model has read, and its float32 logits after each sequence.
 
-    Sequences of different lengths are padded on the left; the model must then accept positions.
+    Sequences of different lengths are padded on the left. The model must then accept position ids.
     """
 
     def __init__(self, model: Any, sequences: Sequence[Tokens]) -> None:
@@ -154,7 +154,7 @@ class Read:
         self._keeps_last = "logits_to_keep" in signature(model.forward).parameters
         rotary = getattr(model.config, "rope_parameters", None) or {}
         is_longrope = rotary.get("rope_type") == "longrope"
-        #: Number of tokens up to which LongRoPE (Phi-3) reads a text with its short factors.
+        #: Length in tokens of the longest text that LongRoPE (Phi-3) reads with short factors.
         self._n_short = rotary["original_max_position_embeddings"] if is_longrope else math.inf
         self._cache: Any = None
         self.logits = torch.empty(0)
@@ -172,7 +172,7 @@ class Read:
         self._ids = torch.cat([self._ids, tokens[:, None]], dim=1)
         self._mask = torch.cat([self._mask, torch.ones_like(tokens)[:, None]], dim=1)
         if self._ids.shape[1] == self._n_short + 1:
-            self._cache = None  # keys with the short factors: read all again, as ``generate`` does
+            self._cache = None  # its keys have short factors: read all again, as ``generate`` does
         self._advance(self._ids if self._cache is None else tokens[:, None])
 
     def _advance(self, ids: torch.Tensor) -> None:
@@ -197,6 +197,6 @@ class Read:
 
 
 def _has_rows(cache: Any) -> bool:
-    """Return True if a cache's rows can be selected; if not, each step rereads all tokens."""
+    """Return True if rows of the cache can be selected. Otherwise each step rereads all tokens."""
     parts = [cache, *getattr(cache, "layers", ())]
     return all(hasattr(part, "batch_select_indices") for part in parts)

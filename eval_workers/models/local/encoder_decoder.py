@@ -1,7 +1,7 @@
-"""Encoder-decoders (T5, BART, ...): scores, which are log p(text | empty input), and continuations.
+"""Encoder-decoders (T5, BART, ...): score texts by log p(text | empty input), continue prompts.
 
 The decoder starts from its start token and the special tokens that the tokenizer puts before texts
-(BART's `<s>`). Neither these tokens nor EOS are scored.
+(BART's `<s>`). These tokens and EOS are not scored.
 
 **Scores.** The encoder reads only the special tokens of an empty input; only the decoder sees the
 text. Empty inputs were rare in training, so compare only the two sentences of a pair, or models of
@@ -31,7 +31,7 @@ from plumbline.warehouse.errors import UsageProblem
 class EncoderDecoderModel(CausalModel):
     """An encoder-decoder loaded with transformers; see ``TextReader`` for its errors.
 
-    ``options.bos`` is the decoder's start token, even if the files name one.
+    ``options.bos``, if given, replaces the decoder's start token that the model's files name.
     """
 
     kind = "encoder-decoder"
@@ -74,12 +74,12 @@ class EncoderDecoderModel(CausalModel):
         return next((int(n) for name in names if (n := getattr(self.config, name, None))), None)
 
     def ids(self, texts: list[str]) -> list[list[int]]:
-        """Return the token ids of texts as the decoder's output; as its input, they may differ."""
+        """Return the token ids of texts as output. For the encoder's input, they may differ."""
         encoded = self.tokenizer(text_target=texts, add_special_tokens=False, verbose=False)
         return list(encoded["input_ids"])
 
     def _prompts(self, texts: Sequence[str], n_new: int) -> list[Tokens | str]:
-        """Return each prompt's token ids for the encoder, without special ones, or its problem."""
+        """Return each prompt's token ids for the encoder, not the special ones, or its problem."""
 
         def checked(ids: Tokens) -> Tokens | str:
             limit = self._limit("max_encoder_position_embeddings")
@@ -94,19 +94,19 @@ class EncoderDecoderModel(CausalModel):
         return [ids if isinstance(ids, str) else checked(ids) for ids in encoded]
 
     def _text_after(self, prompt: Tokens, new: Tokens) -> str:
-        """Return the text of new tokens, with a space in front unless it has one or is empty."""
+        """Return the text of new tokens. Unless it is empty, it starts with white space."""
         text = self.text_of(new)
         return text if not text or text[0].isspace() else f" {text}"
 
 
 class _Weights(Weights):
-    """The weights of an encoder-decoder. ``start`` has the decoder's tokens before a text."""
+    """The weights of an encoder-decoder. ``start`` has the tokens before a text in the decoder."""
 
     def __init__(self, model: EncoderDecoderModel, start: Tokens) -> None:
         super().__init__(model.files, model.options, start[0])
         self._start, self._around = start, model.special_around()
         eos = model.tokenizer.eos_token_id
-        #: Input if an empty text has no special tokens: an encoder needs at least one token.
+        #: The empty input of a model without special tokens: an encoder needs at least one token.
         self._filler = start[0] if eos is None else eos
 
     @cached_property
@@ -133,7 +133,7 @@ class _Weights(Weights):
 
 
 class _Written(Read):
-    """The decoder's sequences, one for each input of the encoder. All inputs have one length."""
+    """The decoder's sequences, one per input of the encoder. All inputs have the same length."""
 
     def __init__(self, model: Any, inputs: Sequence[Tokens], start: Tokens) -> None:
         self._encoded = _encoded(model, inputs)
@@ -148,7 +148,7 @@ class _Written(Read):
 
 
 def _encoded(model: Any, inputs: Sequence[Tokens]) -> torch.Tensor:
-    """Return the encoder's states for inputs of one length."""
+    """Return the encoder's states for inputs of equal length."""
     ids = torch.tensor(inputs, device=model.device)
     hidden: torch.Tensor = model.get_encoder()(ids, torch.ones_like(ids)).last_hidden_state
     return hidden

@@ -2,13 +2,13 @@
 
 A masked model gives p(token | the tokens on both sides), not p(text). The pseudo-log-likelihood
 (PLL) of a text is the sum of log p(token), in nats, over its tokens. Each token is masked in turn,
-together with the later tokens of the same word (`within-word-l2r`; Kauf & Ivanova, ACL 2023). So a
-word is read from left to right, as a causal model reads it.
+together with the later tokens of the same word (`within-word-l2r`; Kauf & Ivanova, ACL 2023). So
+the tokens of a word are predicted from left to right, as in a causal model.
 
 The tokenizer defines words (``word_ids``). Special tokens around the text are read but never
 scored. For each scored token, the model reads a copy of the text that has the masks for that token.
-All copies in a forward pass have the same length, so there is no padding. If two texts have equal
-copies, such as a pair's sentences with the pronoun masked, the copy is computed once.
+All copies in a forward pass have the same length, so there is no padding. If two texts have the
+same copy, such as a pair's sentences with the pronoun masked, the copy is computed once.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ class MaskedModel(TextReader):
     measure = "PLL within-word-l2r"
 
     def _context(self) -> tuple[str, int]:
-        """Return a phrase that shows the special tokens around a text, and the id of the first.
+        """Return a phrase that shows the special tokens around a text, and a token id.
 
-        If no special token comes before the text, the id is the mask token's.
+        The token is the first special token before the text; without any, the mask token.
         """
         name, tokenizer = f"model {self.source.name}", self.tokenizer
         if self.options.bos is not None:
@@ -57,7 +57,7 @@ class MaskedModel(TextReader):
             problem = "is a masked model whose tokenizer names no mask token"
             raise BadInput(name, problem, "save it with its own tokenizer")
         if not tokenizer.is_fast:
-            problem = "has a tokenizer that does not say which tokens are a word"
+            problem = "has a tokenizer that does not say which tokens form a word"
             raise BadInput(name, problem, "save it with a fast tokenizer")
         before, after = self._around
         tokens = tokenizer.convert_ids_to_tokens([*before, *after])
@@ -70,7 +70,7 @@ class MaskedModel(TextReader):
 
     @property
     def n_context(self) -> int | None:
-        """Length of the longest text in tokens, without special ones; ``None`` if unknown."""
+        """Length of the longest text, without special tokens; ``None`` if unknown."""
         limit = getattr(self.config, "max_position_embeddings", None)
         if limit is None or int(limit) < 1:
             return None
@@ -97,7 +97,7 @@ class MaskedModel(TextReader):
         return [scores[text] for text in texts]
 
     def _copies(self, text: str, ids: Tokens | str) -> list[tuple[_Copy, int]] | str:
-        """Return a masked copy of the text and the token, for each token; or the text's problem."""
+        """Return each token of the text with its masked copy of the text; or the text's problem."""
         if isinstance(ids, str):
             return ids
         words = self.tokenizer(text, add_special_tokens=False).word_ids()

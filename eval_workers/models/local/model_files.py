@@ -1,4 +1,4 @@
-"""Read a model's files: first its configuration, which gives its kind, then its weights."""
+"""Read a model's files: first the configuration, which decides its kind, then the weights."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ from plumbline.warehouse.paths import json_object
 #: (``masked``), or from an input and the earlier tokens of the output (``encoder-decoder``).
 Kind = Literal["causal", "masked", "encoder-decoder"]
 
-#: For each kind: its class in transformers, the name of its mappings without prefix and suffix, and
-#: the endings of architecture names that are accepted besides the names in the mapping.
+#: Kind -> its class in transformers, the part of a mapping's name that differs between kinds, and
+#: endings. An architecture is accepted if its name is in the mapping or has one of the endings.
 _CLASSES: dict[Kind, tuple[str, str, tuple[str, ...]]] = {
     "causal": ("AutoModelForCausalLM", "CAUSAL_LM", ("ForCausalLM", "LMHeadModel")),
     "masked": ("AutoModelForMaskedLM", "MASKED_LM", ("ForMaskedLM", "ForPreTraining")),
@@ -47,8 +47,8 @@ _CLASSES: dict[Kind, tuple[str, str, tuple[str, ...]]] = {
         ("ForConditionalGeneration", "LMHeadModel", "MTModel"),
     ),
 }
-#: Configuration keys that count layers or experts, then keys that give sizes. After each pattern
-#: comes the largest number that is accepted.
+#: Configuration keys for numbers of layers or experts, then keys for sizes; each pattern with the
+#: largest number that is accepted.
 _LIMITS = (
     (re.compile(r"(num|n)_(\w+_)?(layers?|experts|blocks)|(\w+_)?(layers|depth)"), 4096),
     (
@@ -76,9 +76,9 @@ def read_files(model: str, options: ModelOptions) -> Files:
 
     A hub revision is pinned to its commit, because a branch can move, even during a run.
 
-    Raises ``BadInput`` if the model can't be loaded, isn't a language model or is an adapter; if
-    the adapter is for another base; and if the configuration asks for third-party code or claims
-    an impossible size.
+    Raises ``BadInput`` if the model can't be loaded, isn't a language model or is an adapter. Also
+    raises it if the adapter is for another base, or if the configuration asks for third-party code
+    or claims an impossible size.
     """
     adapter = find_adapter(options.adapter) if options.adapter is not None else None
     silence()
@@ -96,15 +96,15 @@ def read_files(model: str, options: ModelOptions) -> Files:
         for key in ("_attn_implementation", "_experts_implementation"):
             chosen = getattr(part, key, None)
             if isinstance(chosen, str) and "/" in chosen:  # a third party's compiled code
-                problem = f"its configuration asks for foreign code: {key[1:]} {chosen}"
-                raise BadInput(name, problem, "take the line out of its config.json")
+                problem = f"its configuration asks for third-party code: {key[1:]} {chosen}"
+                raise BadInput(name, problem, "remove the line from its config.json")
     if adapter is not None:
         adapter.check_base(source)
     return Files(source, config, adapter, _kind_of(name, config))
 
 
 def _check_configuration(source: Source) -> None:
-    """Raise ``BadInput`` for a configuration that claims an impossible number of layers, or size.
+    """Raise ``BadInput`` if a configuration claims an impossible number of layers or size.
 
     Without this check, transformers would build all layers before it notices missing weights.
     """
@@ -121,7 +121,7 @@ def _check_configuration(source: Source) -> None:
             most = next((most for keys, most in _LIMITS if keys.fullmatch(key)), None)
             if most is not None and isinstance(value, int) and value > most:
                 problem = f"its config.json claims {key} {f'{value:,}'[:40]}, more than {most:,}"
-                raise BadInput(name, problem, "check where it comes from")
+                raise BadInput(name, problem, "check where the model comes from")
 
 
 def auto_class(kind: Kind) -> Any:
@@ -155,7 +155,7 @@ def _kind_of(name: str, config: Any) -> Kind:
         raise BadInput(name, problem, fix)
     listed = getattr(auto, f"MODEL_FOR_{mapping}_MAPPING_NAMES").get(config.model_type)
     if architectures and not any(a == listed or a.endswith(endings) for a in architectures):
-        problem = f"{what}, of the kind {kind}, was saved without the head of a language model"
+        problem = f"{what} ({kind}) was saved without the head of a language model"
         raise BadInput(name, problem, fix)
     return kind
 
@@ -164,7 +164,7 @@ def load_model(files: Files, options: ModelOptions) -> Any:
     """Load the language model onto its device, after freeing the memory of unused models.
 
     Raises ``BadInput`` for weights that are missing or can't be read, and for an adapter that does
-    not fit; ``MissingComponent`` if there is no GPU but one was asked for.
+    not fit. Raises ``MissingComponent`` if the options ask for a GPU and there is none.
     """
     devices.release()
     has_gpu = torch.cuda.is_available()
@@ -210,9 +210,9 @@ def n_embedded(model: Any) -> int:
 def _attention(config: Any, device: str) -> str | None:
     """Return `eager` if PyTorch's default attention would give wrong results, else ``None``.
 
-    If all heads share one key, PyTorch's fused kernel with a mask leaves out a last position
-    (PyTorch issue 191937, fixed in August 2026). With torch 2.11 on an H100, scores were off by
-    5 nats.
+    If all heads share one key and there is a mask, PyTorch's fused kernel can leave out the last
+    position (PyTorch issue 191937, fixed in August 2026). With torch 2.11 on an H100, scores were
+    wrong by 5 nats.
     """
     text = config.get_text_config()
     shares = getattr(text, "num_key_value_heads", None) == 1 or getattr(text, "multi_query", False)
@@ -230,13 +230,13 @@ def saved_quantisation(config: Any) -> str | None:
 def quantisation(name: str, config: Any, options: ModelOptions) -> str | None:
     """Return the quantisation for a score's identity, from the checkpoint or the options.
 
-    Raises ``BadInput`` for a checkpoint in int8, ``UsageProblem`` if the checkpoint is quantised
-    and the options quantise it again, ``MissingComponent`` if bitsandbytes isn't installed.
+    Raises ``BadInput`` for a checkpoint in int8, and ``UsageProblem`` if the options quantise a
+    quantised checkpoint again. Raises ``MissingComponent`` if bitsandbytes isn't installed.
     """
     saved, method = saved_quantisation(config), options.quantisation
     if saved and "'load_in_8bit': True" in str(config.quantization_config):
         problem = "was saved in int8, where a score depends on the other texts of the forward pass"
-        raise BadInput(f"model {name}", problem, "give the model as it was before")
+        raise BadInput(f"model {name}", problem, "give the model that isn't quantised")
     if method is None:
         return saved
     if saved is not None:

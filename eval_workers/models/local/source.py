@@ -46,10 +46,10 @@ HUB_ID = re.compile(r"(?=.{1,96}$)[\w.-]+(/[\w.-]+)?", re.ASCII)
 
 @dataclass(frozen=True)
 class Source:
-    """A model's source. ``location`` is passed to transformers, ``name`` is written to tables.
+    """Where a model comes from. transformers gets ``location``, tables get ``name``.
 
     ``revision`` is the content hash of a local model, or a revision on the hub. ``step`` is the
-    training step that the revision is named after, if any.
+    training step in the revision's name, if any.
     """
 
     name: str
@@ -91,7 +91,7 @@ def find_source(model: str, revision: str | None) -> Source:
         return Source(model, model, revision, False, int(step[1]) if step else None)
     _check_saved_model(path)
     if revision is not None:
-        problem = "a local directory has no revisions, its content is its revision"
+        problem = "a local directory has no revisions: a hash of its content is used instead"
         raise UsageProblem(f"model {model}", problem, "leave out --revision")
     return Source(path.resolve().name, str(path), content_hash(path), True)
 
@@ -142,7 +142,7 @@ def silence() -> None:
 def check_reachable(source: Source) -> None:
     """Raise ``Interrupted`` if a model is only on the hub and the hub can't be reached.
 
-    Otherwise the hub's client would try again for half a minute, for each file.
+    Without this check, the hub's client would try for half a minute to get each file.
     """
     at = source.revision or "main"
     if not isinstance(try_to_load_from_cache(source.location, "config.json", revision=at), str):
@@ -159,7 +159,7 @@ def pinned(source: Source, filename: str, what: str) -> Source:
 
 
 def load_part(source: Source, loader: Callable[..., Any], **options: Any) -> Any:
-    """Load a part with ``loader``. Errors have one line; an unreachable hub is ``Interrupted``."""
+    """Load a part with ``loader``. Raise one-line errors, such as ``Interrupted`` for an outage."""
     if not source.is_local:
         options["revision"] = source.revision or "main"
     options["local_files_only"] = source.is_local
@@ -180,12 +180,12 @@ def load_part(source: Source, loader: Callable[..., Any], **options: Any) -> Any
             problem, fix = "its tokenizer has to be converted", "pip install sentencepiece protobuf"
             raise MissingComponent(what, problem, fix) from e
         if "ignore_mismatched_sizes" in str(e):
-            problem = "its weights are of other sizes than its config.json says"
+            problem = "its weights have other sizes than its config.json says"
             raise BadInput(what, problem, "download or save it again") from e
         if source.is_local:
             raise BadInput(what, f"can't be loaded: {first_line(e)}") from e
-        problem = f"not a local directory, and can't be had from the hub: {first_line(e)}"
-        fix = "check name and network; a gated model needs HF_TOKEN; or a directory: docs/models.md"
+        problem = f"isn't a local directory, and can't be loaded from the hub: {first_line(e)}"
+        fix = "check name and network; a gated model needs HF_TOKEN (docs/models.md)"
         raise failure(e, what, problem, fix) from e
 
 

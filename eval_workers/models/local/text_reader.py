@@ -1,12 +1,12 @@
-"""Turn text into token ids and back: the tokenizer, the choice of BOS, and which texts are refused.
+"""Turn text into token ids and back, choose the BOS, and refuse texts that can't be scored.
 
-Every text is encoded as the start of a document: some tokenizers put a space before its first word,
+Every text is encoded as the start of a document: some tokenizers put a space before the first word,
 others (GPT-2, GPT-NeoX) don't. The context token (BOS) is not part of the ids.
 
-A chat's frame is what a model's own template puts before the assistant's words. A text after it may
-hold no special tokens other than the frame's. Frame and text are encoded together, as in a chat,
-because some frames end with a space that belongs to the next word. The template's BOS is dropped,
-because every backend adds one.
+A chat's frame is the text that a model's template puts before the assistant's words. Frame and text
+are encoded together, as in a chat, because some frames end with a space that belongs to the next
+word. Only the frame may contain special tokens. The template's BOS is dropped, because every
+backend adds a BOS itself.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ from plumbline.warehouse.errors import BadInput, UsageProblem
 _NOT_EVERYWHERE = ("adapter", "quantisation", "tensor_parallel")
 #: The conventional BOS of a model type, for tokenizers that don't name a BOS.
 _BOS_CONVENTIONS = {"gpt_neox": "<|endoftext|>"}
-#: Placeholders for the assistant's words, and for the instruction, to check whether a template
-#: changes it. They are all letters, so no template changes them.
+#: Placeholders for the assistant's words, and for an instruction, to check if a template changes
+#: instructions. They have only letters, so no template changes them.
 _WORDS, _MESSAGE = "Plumblinewords", "Plumblineuser"
-#: Macro that replaces the templates' function for today's date. It writes the date that Llama 3's
-#: templates fall back to, in their format, or in digits if the format has `%m`.
+#: Macro that replaces the templates' function for today's date. It always writes the date that is
+#: the default in Llama 3's templates: in their format, or in digits if the format has `%m`.
 _TODAY = (
     "{%- macro strftime_now(format) -%}"
     "{{ '2024-07-26' if '%m' in format else '26 Jul 2024' }}"
@@ -54,8 +54,8 @@ _TODAY = (
 class TextReader:
     """A model's files, tokenizer, identity, and weights, which are loaded when first needed.
 
-    Raises ``BadInput`` for a model that can't be loaded or isn't a language model of this ``kind``,
-    ``UsageProblem`` for contradictory options or a model without a start token.
+    Raises ``BadInput`` for a model that can't be loaded or isn't a language model of this ``kind``.
+    Raises ``UsageProblem`` for contradictory options or a model without a start token.
     """
 
     kind: ClassVar[Kind] = "causal"
@@ -63,7 +63,7 @@ class TextReader:
     measure: ClassVar[str] = LOG_LIKELIHOOD
     #: Options in ``_NOT_EVERYWHERE`` that this class supports.
     supports: ClassVar[frozenset[str]] = frozenset()
-    #: True if the vocabulary covers every word. Then a text is refused if its decoded words differ.
+    #: True if the vocabulary covers every word. A text whose decoded words differ is then refused.
     knows_all_words = True
 
     def __init__(self, model: str, options: ModelOptions, files: Files | None = None) -> None:
@@ -77,7 +77,7 @@ class TextReader:
         if self.files.kind != self.kind:
             problem = f"{self.config.model_type} is not a {self.kind} language model but"
             problem += f" of the kind {self.files.kind}"
-            fix = "what this kind can do, with --backend transformers, is in docs/models.md"
+            fix = "see docs/models.md for what this kind can do with --backend transformers"
             raise BadInput(f"model {self.source.name}", problem, fix)
         self.tokenizer = load_part(self.source, AutoTokenizer.from_pretrained)
         ids, tokens = self.tokenizer.all_special_ids, self.tokenizer.all_special_tokens
@@ -115,9 +115,9 @@ class TextReader:
         """Return where the BOS comes from, and its id.
 
         It comes from ``--bos``, the tokenizer, the configuration or a convention, in this order.
-        The configuration's BOS counts only if it is a special token of the tokenizer: the default
-        of several model types is an ordinary token in other vocabularies. Raises ``UsageProblem``
-        if no BOS is found, or if ``--bos`` isn't a token.
+        The configuration's BOS counts only if it is a special token of the tokenizer. (It may be a
+        model type's default, which is an ordinary token in another vocabulary.) Raises
+        ``UsageProblem`` if no BOS is found, or if ``--bos`` isn't a token.
         """
         what, tokenizer = f"model {self.source.name}", self.tokenizer
         bos, vocabulary = self.options.bos, tokenizer.get_vocab()
@@ -141,8 +141,8 @@ class TextReader:
     def weights(self) -> Any:
         """The object that computes with token ids; it loads the weights when first needed.
 
-        In other backends it is another object that has ``n_parameters``, ``n_embedded``,
-        ``logprobs`` and, if the backend continues texts, ``new_tokens``.
+        A subclass may return another object with ``n_parameters``, ``n_embedded``, ``logprobs``
+        and, if it continues texts, ``new_tokens``.
         """
         return Weights(self.files, self.options, self._bos)
 
@@ -185,7 +185,7 @@ class TextReader:
             special = self._special_of(self.ids([instruction.text])[0])
             unknown = self.tokenizer.unk_token_id
             if not special and unknown in ids and self.tokenizer.unk_token not in frame:
-                special = (unknown,)  # the vocabulary may lack the template's own characters
+                special = (unknown,)  # unless the template's own characters are unknown
             if special:
                 problem = f"the tokenizer gives the special token {self._special[special[0]]}"
                 what = f"instruction {instruction.text!r}"
@@ -208,7 +208,7 @@ class TextReader:
         return pieces
 
     def encoded(self, texts: Sequence[str]) -> list[Tokens | str]:
-        """Return each text's token ids as ``score`` encodes it, or its problem. Load no weights.
+        """Return each text's token ids, or its problem, like ``known_ids`` but without the weights.
 
         ``score`` refuses more texts if the weights cover fewer tokens than the configuration says.
         """
@@ -226,7 +226,7 @@ class TextReader:
         """
         n_embedded = self.weights.n_embedded
         if self._bos >= n_embedded:
-            problem = f"BOS is token {self._bos}, the vocabulary ends before it"
+            problem = f"BOS is token {self._bos}, but the model has only {n_embedded} tokens"
             fix = "choose another with bos (option or setting)"
             raise BadInput(f"model {self.source.name}", problem, fix)
         return self._encoded(texts, n_embedded, ids_of or self.ids)
@@ -296,7 +296,7 @@ class TextReader:
 
 
 def _letters(text: str) -> str:
-    """Return the text's letters and digits, without case and accents: many tokenizers drop them.
+    """Return the text's letters and digits, without case and accents, which many tokenizers drop.
 
     >>> _letters("She's na\u00efve.") == _letters("she ' s naive"), _letters("Yes, she ran.")
     (True, 'yessheran')
@@ -306,7 +306,7 @@ def _letters(text: str) -> str:
 
 
 def _rendered(tokenizer: Any, instruction: str, model: str) -> str:
-    """Return a chat's frame: the template's text for an instruction before the assistant's words.
+    """Return a chat's frame: what the template writes before the assistant's words.
 
     Raises ``UsageProblem`` if the model has no chat template, or if the template refuses the
     instruction, leaves it out, or changes more than its white space.
@@ -328,7 +328,7 @@ def _rendered(tokenizer: Any, instruction: str, model: str) -> str:
 
 
 def _before(tokenizer: Any, instruction: str) -> str | None:
-    """Return the template's text before the assistant's words; ``None`` if it drops the words."""
+    """Return the template's text up to the assistant's words; ``None`` if it drops these words."""
     chat = [{"role": "user", "content": instruction}, {"role": "assistant", "content": _WORDS}]
     template = _TODAY + tokenizer.get_chat_template()
     text = str(tokenizer.apply_chat_template(chat, chat_template=template, tokenize=False))

@@ -1,10 +1,10 @@
 """Lay out token sequences as a tree, so that shared beginnings are computed once.
 
-In a causal model a token's log-probability depends only on the tokens before it. So sequences with
+In a causal model, a token's log-probability depends only on the tokens before it. So sequences with
 the same beginning can share that part of the computation. A tree lists its nodes in depth-first
 order. BOS is the root. A node attends to itself and its ancestors, and its position is its depth.
 The subtree of node ``k`` consists of the nodes ``k`` to ``ends[k] - 1``, so node ``j`` attends to
-``k`` if and only if ``k <= j < ends[k]``. A sequence's last token predicts nothing: it is no node.
+``k`` if and only if ``k <= j < ends[k]``. A sequence's last token has no node: it predicts nothing.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ import torch
 
 from plumbline.eval_workers.models.scoring_contract import Tokens
 
-#: Row widths are multiples of this, because a GPU's attention has a start-up cost per new shape.
+#: Row widths are multiples of this, because a GPU needs extra time for each new shape.
 _STEP = {"cpu": 1, "cuda": 64}
 
 
 @dataclass(frozen=True)
 class Tree:
-    """The nodes of one forward pass, and for each sequence the nodes that predict its tokens.
+    """The nodes of a tree, and for each sequence the nodes that predict its tokens.
 
-    ``tokens``, ``depths`` and ``ends`` have one entry per node. ``paths`` has one list per
-    sequence, which is as long as the sequence and goes from the root down.
+    ``tokens``, ``depths`` and ``ends`` have one entry per node. ``paths`` has one list of nodes per
+    sequence, from the root down; it is as long as the sequence.
     """
 
     tokens: list[int]
@@ -49,9 +49,9 @@ def n_shared(first: Tokens, second: Tokens) -> int:
 
 
 def of_trees(sequences: Iterable[Tokens], n_nodes: int) -> Iterator[list[Tokens]]:
-    """Yield sorted sequences in parts, each as long as its tree has at most ``n_nodes`` nodes.
+    """Split sorted sequences into parts. The tree of a part has at most ``n_nodes`` nodes.
 
-    A tree of a single sequence may exceed the limit.
+    Each part is as long as possible. The tree of a single sequence may exceed the limit.
 
     >>> list(of_trees([(1, 2, 3), (1, 2, 4), (1, 5, 6), (7, 8)], 4))
     [[(1, 2, 3), (1, 2, 4), (1, 5, 6)], [(7, 8)]]

@@ -1,8 +1,8 @@
-"""The loaded weights of a causal model: compute log-probabilities of given tokens, and new tokens.
+"""A causal model's weights: compute the log-probabilities of given tokens, and draw new tokens.
 
 If the architecture accepts any mask and positions, a forward pass reads trees of texts (see
-``local.tree``); otherwise it reads texts of equal token length. On a CPU, neither needs padding.
-The output layer, which is most of a small model's work, computes each node once.
+``local.tree``). Otherwise it reads texts with equal numbers of tokens. On a CPU, neither needs
+padding. The output layer takes most of the time in a small model, so it computes each node once.
 """
 
 from __future__ import annotations
@@ -32,25 +32,25 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 #: Architectures that accept any mask and positions, and whose logits are the output layer applied
-#: to the last hidden state. Tests compare each with one text at a time, computed in float64.
+#: to the last hidden state. Tests compare the scores of each with those of single texts in float64.
 TREE_TYPES = (
     *("gpt2", "gpt_neox", "gptj", "llama", "mistral", "mixtral", "olmo", "olmo2", "opt"),
     *("phi", "phi3", "qwen2", "qwen3"),
 )
-#: Number of logits (rows times vocabulary) to compute at once. On a CPU they are 1 MiB of float32,
-#: which fits into a core's cache; on a GPU, 1 GiB.
+#: Number of logits (rows times vocabulary) to compute at once. In float32 that is 1 MiB on a CPU,
+#: which fits into a core's cache, and 1 GiB on a GPU.
 _LOGITS = {"cpu": 1 << 18, "cuda": 1 << 28}
 
-#: Size limit of a tree in nodes; longer texts aren't put in trees. On a CPU a pass is a single
-#: tree. On a GPU the mask of one large tree is too big: on an H100 such passes took 2.6 times as
-#: long as trees of 256 nodes. Trees of 128 nodes took 4% longer, trees of 512 the same time.
+#: Size limit of a tree in nodes; longer texts aren't put in trees. On a CPU, a pass is a single
+#: tree. On a GPU, the mask of one large tree is too big: on an H100, passes with one tree took 2.6
+#: times as long as passes with trees of 256 nodes. 128 nodes took 4% longer, 512 the same time.
 _TREE_NODES = {"cpu": sys.maxsize, "cuda": 256}
 
-#: Types of rotary position embeddings whose frequencies a pass's texts change permanently.
+#: Types of rotary position embeddings whose frequencies change with the texts that are read.
 _ROTARY_STATE = ("dynamic", "longrope")
 
-#: How many tokens may have keys and values in memory while drawing, as a multiple of the tokens per
-#: forward pass. (It can be larger than 1, because only a sequence's last token gets logits.)
+#: While drawing, this many times the tokens per forward pass may have keys and values in memory.
+#: (It can be more than 1, because only the last token of a sequence gets logits.)
 _HELD = 16
 
 #: A prompt, including its special tokens, and its index among the prompts.
@@ -74,7 +74,7 @@ class Weights:
 
     @property
     def n_parameters(self) -> int:
-        """Number of parameters with an adapter's. Tied ones count once, quantised ones unpacked."""
+        """Number of parameters, with an adapter's. Tied weights count once, 4-bit ones unpacked."""
         return int(self.model.num_parameters())
 
     @cached_property
@@ -100,8 +100,8 @@ class Weights:
     def n_lanes(self) -> int:
         """Largest number of passes that may run at the same time.
 
-        A single pass keeps a GPU busy. Length-dependent rotary positions change their frequencies
-        during a pass.
+        It is 1 on a GPU, which a single pass keeps busy, for quantised models, and for models
+        without trees. In some of these, a pass changes the rotary frequencies of other passes.
         """
         is_quantised = self.options.quantisation or saved_quantisation(self.config)
         is_plain = not is_quantised and self.longest_in_tree > 0
@@ -121,7 +121,7 @@ class Weights:
 
     @torch.inference_mode()
     def _tree_pass(self, sequences: list[Tokens]) -> _LogProbs:
-        """Return the log-probabilities (nats) of the tokens of sorted sequences, by trees."""
+        """Return the tokens' log-probabilities (nats) of sorted sequences, computed with trees."""
         device = self.model.device
         trees = [tree(part, self.bos) for part in of_trees(sequences, _TREE_NODES[device.type])]
         hidden = hidden_of_trees(self.model, trees)
@@ -135,7 +135,7 @@ class Weights:
     def _predicted(
         self, hidden: torch.Tensor, nodes: torch.Tensor, tokens: torch.Tensor
     ) -> torch.Tensor:
-        """Return log p (nats, float32) of each of ``tokens``, predicted at its entry of ``nodes``.
+        """Return log p (nats, float32) of each of ``tokens``, as its node in ``nodes`` predicts it.
 
         A plain output layer is computed for one part of the vocabulary at a time, so that the
         logits fit into the processor's cache.
@@ -177,7 +177,7 @@ class Weights:
         options: SamplingOptions,
         ends: Collection[int],
     ) -> list[Tokens | str]:
-        """Return new tokens after each prompt, up to and including one of ``ends``, or a problem.
+        """Return the new tokens after each prompt, or a problem. A token in ``ends`` is the last.
 
         Prompts come without BOS, and must leave room in the context for ``options.max_new_tokens``.
         """
@@ -191,8 +191,8 @@ class Weights:
         return [new[item] for item in draws]
 
     def _drawn_together(self, draws: Sequence[_Draw], n_new: int) -> Iterator[list[_Draw]]:
-        """Yield the draws of each pass, which have one length unless the model takes trees."""
-        # Each lane gets an equal share of the draws, because a few more rows hardly slow a step.
+        """Yield the draws of each pass. Without trees, all prompts of a pass have one length."""
+        # Each lane gets an equal share of the draws: a step with a few more rows is hardly slower.
         most = min(-(-len(draws) // self.n_lanes), self.batch_tokens)
         part: list[_Draw] = []
         for item in sorted(draws, key=lambda item: (len(item[0]), item)):
@@ -217,7 +217,7 @@ class Weights:
     def in_passes(
         self, batches: Iterable[list[Item]], run: Callable[[list[Item]], Sequence[Result]]
     ) -> dict[Item, Result]:
-        """Return the results of ``run`` by item; each batch is a pass."""
+        """Call ``run`` on each batch, as one pass, and return the results by item."""
         results: dict[Item, Result] = {}
 
         def run_pass(batch: list[Item]) -> None:
@@ -230,9 +230,9 @@ class Weights:
 def of_equal_length(
     items: Iterable[Item], n_tokens: int, length: Callable[[Any], int] = len
 ) -> Iterator[list[Item]]:
-    """Yield sorted items in parts of equal length, with at most ``n_tokens`` tokens in all.
+    """Sort and split items into parts. A part has items of equal length, and ``n_tokens`` at most.
 
-    ``length`` gives an item's number of tokens. A single item may have more.
+    ``length`` gives an item's number of tokens. A part with a single item may have more tokens.
 
     >>> list(of_equal_length(["ef", "ab", "ghi", "cd"], 4))
     [['ab', 'cd'], ['ef'], ['ghi']]
@@ -252,7 +252,7 @@ def logprobs_of(logits: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
 def _logits_of(output: Any, hidden: torch.Tensor, n_logits: int) -> Iterator[torch.Tensor]:
     """Yield float32 logits for consecutive parts of the vocabulary, about ``n_logits`` at a time.
 
-    A quantised layer, or one with an adapter, can't be split, so it yields all logits at once.
+    A layer that is quantised or has an adapter can't be split, so all logits come at once.
     """
     if type(output) is not torch.nn.Linear:
         yield output(hidden).float()

@@ -6,8 +6,8 @@ command line::
     [[model]]
     id = "EleutherAI/pythia-70m"  # hub id or directory
     dtype = "bfloat16"
-    name = "Pythia 70M"           # optional: name in tables; entries of one name are versions
-    n_parameters = 70_426_624     # optional: for released scores, which don't include the size
+    name = "Pythia 70M"           # optional: models with the same name are versions of one model
+    n_parameters = 70_426_624     # optional: for released scores, which don't say the model's size
 
 ``FILE#model`` names the list in a file that also has other content, such as the settings.
 """
@@ -31,10 +31,10 @@ from plumbline.warehouse.text.toml_file import Text, checked, parsed, read_text,
 
 @dataclasses.dataclass(frozen=True)
 class ListedModel:
-    """A model to score: its hub id or directory, and what an entry of a list says about it.
+    """A model to score: its hub id or directory (``id``), and the rest of its entry in a list.
 
-    ``name`` is its name in tables, of which it is a version. ``n_parameters`` is the number of the
-    model's weights. Both are ``None`` if the entry doesn't say. ``overrides`` has the fields of
+    Models with the same ``name`` are versions of one model. ``n_parameters`` is the number of
+    weights. Both are ``None`` if the entry doesn't have them. ``overrides`` has the fields of
     ``ModelOptions`` that the entry sets.
     """
 
@@ -67,7 +67,7 @@ class _Entry(ModelOptions):
 
 @toml_table
 class _List:
-    model: tuple[_Entry, ...]
+    model: Annotated[tuple[_Entry, ...], Field(min_length=1)]
 
 
 def load(name: str) -> list[ListedModel]:

@@ -44,9 +44,9 @@ NOT_OPENAI = ("repetition_penalty", "repeat_penalty")
 ROUNDING_NATS = 1e-6
 #: The value that servers send instead of minus infinity, which JSON can't express.
 LEAST_NATS = -9999.0
-#: HTTP statuses that refuse one prompt, such as one that is too long; others may be accepted.
+#: HTTP statuses that refuse a single prompt, such as a prompt that is too long.
 _OF_THE_PROMPT = (400, 413, 422)
-#: How tokens show a part of a character and, with some tokenizers, the space before a word.
+#: In tokens: a part of a character and, with some tokenizers, the space before a word.
 _PARTIAL, _SPACE = "\ufffd", "\u2581"
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
 _EXCERPT = 60
@@ -86,9 +86,9 @@ class Echo:
         context: tokens before the text: BOS, added by the server or by Plumbline.
         pieces: tokens of the text.
         logprobs_nats: log p of each of the ``pieces``.
-        after: tokens after the text, and log p of each: EOS if the server adds it, the new token.
+        after: tokens after the text (EOS if the server adds it, the new token), and log p of each.
         first_nats: log p of the first of all tokens.
-        tops_nats: for each token, log p of the likeliest tokens at its place, if sent.
+        tops_nats: for each token, log p of the likeliest tokens at its place, if requested.
         written: the generated text.
     """
 
@@ -111,9 +111,9 @@ class Echo:
 
 
 def read_echo(body: str | Failure, text: str) -> Echo | str:
-    """Return the echo of ``text`` in an answer, perhaps after BOS; white space is not compared.
+    """Return the echo of ``text`` from a server's answer; white space is not compared.
 
-    If the answer is no echo, such as log-probabilities of generated text, return what is wrong.
+    If the answer has no echo of the text, return what is wrong.
 
     >>> echo = read_echo('{"choices": [{"text": "She ran off", "logprobs": {"tokens": ["<s>", '
     ...     '"She", "ran", "off"], "token_logprobs": [null, -2, -5, -1]}}]}', "She ran")
@@ -129,9 +129,9 @@ def read_echo(body: str | Failure, text: str) -> Echo | str:
     logprobs = reply.choices[0].logprobs
     tokens, values = tuple(logprobs.tokens), tuple(logprobs.token_logprobs)
     if len(tokens) != len(values):
-        return f"gives {len(tokens)} tokens, and {len(values)} log-probabilities"
-    # A server that adds BOS may add EOS too; then one more token follows the text. A server that
-    # generates EOS may count it without showing it; then one token fewer follows.
+        return f"gives {len(tokens)} tokens but {len(values)} log-probabilities"
+    # Usually one token, the generated one, follows the text. If the server adds EOS to the text,
+    # two follow. If it generates EOS without showing it, none follows.
     is_unwritten = (reply.usage or {}).get("completion_tokens") == 0
     for n_after in (0, 1) if is_unwritten else (1, 2, 0):
         end = len(tokens) - n_after
@@ -157,7 +157,7 @@ def spells(pieces: Sequence[str], text: str) -> bool:
     """Return True if tokens make up a text. White space is ignored: decoders drop and add it.
 
     If a token is only part of a character (U+FFFD), only ASCII characters are compared. A run of
-    other characters then may not have more characters than the tokens have parts.
+    other characters in the text then may not be longer than the run of parts in the tokens.
 
     >>> spells(["The", "\u2581nurse"], "The nurse"), spells(["The"], "The nurse")
     (True, False)
@@ -190,10 +190,10 @@ class EchoServer:
     def bodies(self, texts: Sequence[str], **changes: object) -> list[str | Failure]:
         """Return the answer to each text, in the order given; ``Failure`` for a refused text.
 
-        ``changes`` replaces values of ``parameters``. ``server`` sets concurrency and retries.
+        ``changes`` replace values of ``parameters``. ``server`` sets concurrency and retries.
 
-        Raises ``BadInput`` if a request is refused for a reason other than its prompt,
-        ``Interrupted`` if the server doesn't answer, and the errors of ``ChatClient``
+        Raises ``BadInput`` if a request is refused for a reason other than its prompt, and
+        ``Interrupted`` if the server doesn't answer. Also raises the errors of ``ChatClient``
         (``UsageProblem``, ``MissingComponent``).
         """
         return asyncio.run(self._bodies(texts, self.parameters | changes)) if texts else []

@@ -1,7 +1,7 @@
 """Check a server's log-probabilities before anything is scored.
 
-Some servers are known to return nothing, zeros, or log-probabilities of the generated text, of the
-next position, or of the sampler's distribution. Evaluations have mistaken these for scores.
+Some servers return nothing or zeros. Others return log-probabilities of the generated text, of the
+next token, or of the sampler's distribution. Evaluations have mistaken such values for scores.
 """
 
 from __future__ import annotations
@@ -37,22 +37,22 @@ CHANGED = (
     "The person in the seven asked when she would be home.",
 )
 #: Largest accepted difference between two scores of one text. Scores may differ a little, because
-#: other users' requests in a batch can change the rounding. For comparison, a preference is counted
-#: above ln 1.65 = 0.5 nats.
+#: other users' requests in a batch can change the rounding. (A difference of ln 1.65 = 0.5 nats
+#: between the sentences of a pair counts as a preference.)
 SAME_NATS = 0.05
-#: Largest accepted difference between a token's values in two requests that are not the same. Half
-#: precision (bfloat16) rounds logits above 16 to eighths.
+#: Largest accepted difference between a token's values in two different requests. It is larger,
+#: because bfloat16 rounds logits above 16 to eighths.
 OTHER_NATS = 0.5
-#: Largest accepted sum of probabilities at one place, and how many likely tokens are requested.
+#: Largest accepted sum of probabilities at one place, and the number of likely tokens to request.
 _MOST, _TOPS = 1.001, 5
 
 
 def probe(server: EchoServer, bos: str | None) -> tuple[EchoServer, str, str]:
     """Check a server's scores of a few texts. ``bos`` is the value of ``--bos``.
 
-    Return the server with the parameters that it accepts and the BOS that it needs, the token that
-    it shows before a text, and a hash of the tokens of the probe's texts (8 hex digits). Raises
-    ``BadInput`` for invalid scores, ``UsageProblem`` for a missing or wrong BOS.
+    Return three things: the server, with the parameters that it accepts and the BOS that it needs;
+    the token that it shows before a text; a hash of the tokens of ``TEXTS`` (8 hex digits). Raises
+    ``BadInput`` for invalid scores, and ``UsageProblem`` for a missing or wrong BOS.
     """
     server = _with_context(server, bos)
     texts = _echoes(server, TEXTS)
@@ -62,7 +62,7 @@ def probe(server: EchoServer, bos: str | None) -> tuple[EchoServer, str, str]:
         if echo.context != texts[0].context:
             _refuse(server, f"puts different tokens before texts: {echo.context}")
         if echo.first_nats is not None:
-            _refuse(server, "gives the first token a log-probability, given nothing")
+            _refuse(server, "gives the first token a log-probability, though nothing precedes it")
         if echo.problem:
             _refuse(server, echo.problem)
     _check_dependence(server, texts)
@@ -71,7 +71,7 @@ def probe(server: EchoServer, bos: str | None) -> tuple[EchoServer, str, str]:
     _check_change(server, texts, changed)
     (colder,) = _echoes(server, TEXTS[:1], temperature=0.5)
     if max(_differences(texts[0], colder)) > OTHER_NATS:  # values are from the sampler
-        problem = "gives a text other log-probabilities at temperature 1 and 0.5"
+        problem = "gives a text different log-probabilities at temperatures 1 and 0.5"
         _refuse(server, f"{problem}: they must not depend on how tokens are drawn")
     _check_written(server)
     pieces = json.dumps([[*echo.context, *echo.pieces] for echo in texts])
@@ -100,7 +100,7 @@ def _with_context(server: EchoServer, bos: str | None) -> EchoServer:
             raise UsageProblem(f"--bos {bos}", problem, "leave it out")
         return server
     if plain.first_nats is not None:
-        _refuse(server, "gives the first token a log-probability, given nothing that it shows")
+        _refuse(server, "gives the first token a log-probability, but shows no token before it")
     if bos is None:
         problem = f"puts no BOS before a text, so {plain.pieces[0]!r} has no log-probability"
         fix = "give the model's BOS with bos (option or setting)"
@@ -110,7 +110,7 @@ def _with_context(server: EchoServer, bos: str | None) -> EchoServer:
     if isinstance(with_bos, str):
         raise UsageProblem(f"--bos {bos}", f"with it the server {with_bos}", fix)
     if [piece.strip() for piece in with_bos.context] != [bos]:
-        raise UsageProblem(f"--bos {bos}", f"is {with_bos.context} at the server", fix)
+        raise UsageProblem(f"--bos {bos}", f"the server reads it as {with_bos.context}", fix)
     return server
 
 
@@ -125,7 +125,7 @@ def _echoes(server: EchoServer, texts: Sequence[str], **changes: object) -> list
 
 
 def _check_dependence(server: EchoServer, echoes: Sequence[Echo]) -> None:
-    """Refuse values that don't depend on the token, on the text, or on the words before."""
+    """Refuse values that don't depend on the token, on the text, or on the words before it."""
     if any(len(set(echo.logprobs_nats)) == 1 for echo in echoes):
         _refuse(server, "gives every token of a text the same log-probability")
     if any(not any(_differences(*pair)) for pair in combinations(echoes, 2)):
@@ -138,7 +138,7 @@ def _check_dependence(server: EchoServer, echoes: Sequence[Echo]) -> None:
 
 
 def _check_same(server: EchoServer, echoes: Sequence[Echo]) -> None:
-    """Refuse different tokens or scores of the same text."""
+    """Refuse a server that gives the same text different tokens or scores."""
     sums = [math.fsum(v for v in echo.logprobs_nats if v is not None) for echo in echoes]
     is_cut_alike = len({echo.pieces for echo in echoes}) == 1
     if not is_cut_alike or max(sums) - min(sums) > SAME_NATS:
@@ -149,7 +149,7 @@ def _check_same(server: EchoServer, echoes: Sequence[Echo]) -> None:
 def _check_sum(server: EchoServer) -> None:
     """Refuse a server if the likeliest tokens at a place have probabilities that sum to over 1.
 
-    A server that sends no likeliest tokens, or refuses to send as many, isn't checked.
+    A server that sends no likeliest tokens, or refuses to send so many, isn't checked.
     """
     echoes = server.echoes(TEXTS, logprobs=_TOPS)
     tops = [top for echo in echoes if isinstance(echo, Echo) for top in echo.tops_nats]
@@ -169,10 +169,10 @@ def _check_change(server: EchoServer, echoes: Sequence[Echo], changed: Sequence[
                 own.append(nats)
                 break
             if nats > OTHER_NATS:
-                problem = f"gives {piece!r} another log-probability if a later word is another"
+                problem = f"gives {piece!r} another log-probability if a later word changes"
                 _refuse(server, f"{problem}: values may belong to the next token")
     if max(own) <= SAME_NATS:
-        _refuse(server, "gives a word the log-probability of any other word in its place")
+        _refuse(server, "gives every word in a place the same log-probability")
 
 
 def _differences(one: Echo, other: Echo) -> list[float]:
@@ -182,29 +182,29 @@ def _differences(one: Echo, other: Echo) -> list[float]:
 
 
 def _check_written(server: EchoServer) -> None:
-    """Refuse a server if a token that it generates has another value when it is sent as text.
+    """Refuse a server that gives a token one value when generated, and another in a text.
 
-    The value of a generated token belongs to its own place. Values of the prompt may be shifted.
+    A generated token always has its own value. In the text, values may belong to other tokens.
     """
     prompts = [text.rsplit(" ", n)[0] for text in TEXTS for n in (1, 3)]
     echoes = _echoes(server, prompts, temperature=0.0)
     pairs = (_written_and_sent(server, *both) for both in zip(prompts, echoes, strict=True))
     compared = [pair for pair in pairs if pair is not None]
     if not compared:
-        problem = "gives no log-probability of a generated token that can be compared"
-        _refuse(server, f"{problem} with its own of the same token in a text")
+        problem = "gives no generated token a log-probability that can be compared"
+        _refuse(server, f"{problem} with the same token's in a text")
     for one, two in compared:
         if abs(one - two) > OTHER_NATS:
-            problem = f"gives a token log-probability {one:g} as it generates it"
+            problem = f"gives a token log-probability {one:g} when it generates the token"
             _refuse(server, f"{problem}, and {two:g} in the same place of a text")
 
 
 def _written_and_sent(server: EchoServer, text: str, echo: Echo) -> tuple[float, float] | None:
     """Return the value of the token generated after ``text``, and its value when sent as text.
 
-    Return ``None`` if the text has other tokens, or if the first value is 0: then the token is
-    certain, or the sampler has no choice. Tokens with and without a space before them may look
-    alike, so both are tried, and the nearer value is returned.
+    Return ``None`` if the text then has other tokens, or if the first value is 0. (A value of 0
+    means that the token is certain, or that the sampler has no choice.) Tokens with and without a
+    space before them may look alike, so both are tried, and the nearer value is returned.
     """
     *between, (piece, one) = echo.after or (("", None),)
     if one is None or one > -ROUNDING_NATS:

@@ -49,9 +49,9 @@ def killed(what: str, event: str) -> Interrupted:
 
 
 def interpreter(environment: Mapping[str, str] = os.environ) -> Path:
-    """Return the Python that has vLLM: by ``PLUMBLINE_VLLM``, or as `make setup-vllm` installs it.
+    """Return the Python that has vLLM; raise ``MissingComponent`` if it isn't found.
 
-    Raises ``MissingComponent`` if it isn't found.
+    ``PLUMBLINE_VLLM`` says where it is; by default, in `.venv-vllm` next to this environment.
     """
     if named := environment.get(VARIABLE):
         path = Path(named) / "bin" / "python" if Path(named).is_dir() else Path(named)
@@ -69,8 +69,8 @@ class RemoteEngine:
     """A process that scores and continues token ids; it ends when nothing refers to this object.
 
     ``what`` names the process in the error if it ends too early. ``versions`` maps the process's
-    packages to their versions. The process and its workers have their own temporary directory. It
-    has a log of their output, which is copied if the process dies.
+    packages to their versions. The process and its workers have a temporary directory with a log of
+    their output. If the process dies, the log is copied to another place.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class RemoteEngine:
         try:
             with self._log.open("wb") as log:
                 self._process = subprocess.Popen(
-                    [str(python), "-I", vllm_engine.__file__],  # -I: imports nothing from here
+                    [str(python), "-I", vllm_engine.__file__],  # -I: don't import our modules
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=log,
@@ -133,7 +133,7 @@ class RemoteEngine:
         shutil.copyfile(self._log, log)
         self.close()
         if status >= 0:
-            problem = f"vLLM's process ended with {status}, see {log}"
+            problem = f"vLLM's process ended with status {status}, see {log}"
             return BadInput(self._what, problem, "its last lines say why")
         return killed(self._what, f"was killed by {signal.Signals(-status).name}, see {log}")
 

@@ -1,4 +1,4 @@
-"""vLLM's side of ``vllm_backend``: a program that the Python with vLLM runs.
+"""The program behind ``vllm_backend``, which runs in the environment that has vLLM.
 
 The program imports nothing of Plumbline, because its environment has only vLLM. A request is a line
 of JSON on standard input, ``[name, arguments]``. The answer is a line of JSON on the original
@@ -6,7 +6,7 @@ standard output, ``{"found": ...}`` or ``{"error": ...}``. The first line lists 
 vLLM's own output goes to standard error, which is the log. When standard input ends, the program
 and its workers end, so nothing outlives the command that started them.
 
-Models run eagerly: compilation would speed up only generation, and need minutes and a compiler.
+Models run eagerly: compilation would take minutes, need a compiler, and speed up only generation.
 Prefix caching is off, because vLLM has no log-probabilities for a cached prefix.
 """
 
@@ -35,7 +35,7 @@ ENVIRONMENT = {
 }
 #: Prefix of the process's own temporary directory, which is removed with it.
 PLACE = "plumbline-vllm-"
-#: Limit on texts in flight. vLLM refuses a limit above the number of tokens per pass.
+#: Limit on texts in progress. vLLM refuses a limit above the number of tokens per pass.
 MAX_TEXTS = 256
 
 
@@ -59,7 +59,7 @@ class VllmEngine:
         return "cpu" if self._is_cpu else "cuda"
 
     def load(self, n_tokens: int, **arguments: Any) -> int:
-        """Load a model, and return the number of positions that fit in memory.
+        """Load a model, and return the length in tokens of the longest text that fits in memory.
 
         A pass has up to ``n_tokens`` tokens; ``arguments`` go to ``vllm.LLM``.
         """
@@ -105,8 +105,8 @@ class VllmEngine:
     ) -> list[list[int]]:
         """Return new tokens after each sequence.
 
-        Each sample is a request: with several samples per request, only the first would have its
-        own seed. ``how`` has vLLM's sampling parameters. Only ``stop_token_ids`` end a text.
+        Each sample is a request of its own, because vLLM gives only the first sample of a request
+        the seed. ``how`` has vLLM's sampling parameters. Only ``stop_token_ids`` end a text.
         """
         import vllm
 
@@ -124,7 +124,7 @@ class VllmEngine:
         """Return the ranges of prompts to send together.
 
         On a CPU, vLLM uses up some of a seed's random numbers if it reads a prompt in several
-        passes. So a range has no more prompts than one pass holds.
+        passes. So the prompts of a range fit into one pass, if possible.
         """
         if not self._is_cpu:
             return [(0, len(sequences))]

@@ -173,7 +173,7 @@ def replace_benchmark(
 def caveats(parsed: Parsed) -> tuple[str, ...]:
     """Return a line about PD, unless the groups of all pairs are the usual ones."""
     usual = all((pair["group_a"], pair["group_b"]) == USUAL for pair in parsed.pairs)
-    line = f"{parsed.name}: PD also tells how frequent the words are in which the groups differ"
+    line = f"{parsed.name}: PD also depends on how frequent the differing words are"
     return () if usual else (f"{line}: docs/pairs.md",)
 
 

@@ -3,11 +3,11 @@
 - USE-5, USE-10 and USE-20: a language model wrote their sentences, of about 5, 10 and 20 words,
   around seed words. Every released row is kept; ``is_natural`` is true if the sentence was judged
   likely with both pronouns. Metrics use only these rows: 4,405, 4,740 and 4,839 of them.
-- WinoBias (Zhao et al., NAACL 2018): 1,586 templates with two occupations and pronouns, those of
-  the development and test parts together, like the published figures. In 41 templates a second
-  pronoun for the same person is in square brackets; they stay, since the published scores were
-  computed with them. ``direction`` names the sentence that follows the stereotype, ``stereotype``
-  is `pro` or `anti` for the masculine sentence, and the clusters are the occupations.
+- WinoBias (Zhao et al., NAACL 2018): 1,586 templates with two occupations and a pronoun, from the
+  development and test parts together, as in the published figures. In 41 templates a second
+  pronoun for the same person is in square brackets. We keep the brackets, since the published
+  scores were computed with them. ``direction`` names the sentence that follows the stereotype.
+  ``stereotype`` is `pro` or `anti` for the masculine sentence. Clusters are the occupations.
 - Winogender (Rudinger et al., NAACL 2018): 240 templates about 60 occupations; one kind names the
   participant, the other says "someone" instead. ``word`` is the occupation or the participant,
   whichever the pronoun refers to. The clusters are this word and the schema's occupation.
@@ -56,7 +56,7 @@ _LETTERS = re.compile(r"[a-z]+")
 
 
 class _Tables(NamedTuple):
-    """A set's tables, each file's stem with the prefix of its ids, and columns with a meaning.
+    """A set's tables: ``prefixes`` maps each file's stem to the prefix of its ids.
 
     ``verdict`` is a column that holds True or False; ``key`` is the column of the ids.
     """
@@ -130,7 +130,7 @@ def _table(source: Path, stem: str) -> Path:
 
 
 def _add_occupations(parsed: Parsed) -> None:
-    """Add up to two clusters: a pair's ``word``, and words of its template that some pair has."""
+    """Add up to two clusters to each pair: its ``word``, and words in its template of any pair."""
     occupations = {str(pair["word"]).lower() for pair in parsed.pairs if pair["word"]}
     for pair in parsed.pairs:
         words = _LETTERS.findall(str(pair["template"]).lower())
@@ -140,7 +140,7 @@ def _add_occupations(parsed: Parsed) -> None:
 
 
 def downloaded() -> Path:
-    """Return a folder in the user's cache that holds the released sets, as PLUMBLINE_DATA does.
+    """Return a folder in the user's cache that holds the released sets, laid out as PLUMBLINE_DATA.
 
     Each file is downloaded once. Raises ``Interrupted`` if the server can't be reached, and
     ``BadInput`` if a file isn't the expected one.
@@ -159,7 +159,7 @@ def downloaded() -> Path:
                 with urlopen(address, timeout=_PATIENCE_S) as answer:
                     content = answer.read()
             except (OSError, HTTPException) as e:
-                fix = "give --data, the directory with a clone of it"
+                fix = "give --data, the directory with a clone of the repository"
                 raise failure(e, address, f"can't be downloaded: {e}", fix) from e
             if not hashlib.sha256(content).hexdigest().startswith(_FILES[name]):
                 raise BadInput(address, "is not the expected file", "check the network's proxy")

@@ -1,7 +1,7 @@
 """Converts a sentence to a pronoun template.
 
 Only she, her, herself and he, him, his, himself are replaced, as whole words or before a
-contraction (he's, she'd've). A woman stays a woman, and ``she-wolf`` doesn't count as a pronoun.
+contraction (he's, she'd've). Nouns such as ``woman`` stay, and so does ``she-wolf``.
 The rules of ``her_as_his_or_him`` decide whether a "her" is his or him, or leave it undecided. A
 sentence is rejected with a reason if it mixes genders, says "s/he", or has a pronoun that no
 placeholder stands for: hers, or a his without a noun ("a friend of his, Ann").
@@ -166,7 +166,7 @@ def to_template(sentence: str) -> Conversion:
 
 
 def sentence_problem(sentence: str) -> str | None:
-    """Return a reason to reject a sentence, or ``None``; doesn't judge single "her", "his" or hers.
+    """Return a reason to reject a sentence, or ``None``; doesn't check each "her", "his" or "hers".
 
     >>> sentence_problem("A key was lost.")
     'holds no pronoun, expected she, her, herself or he, him, his, himself'

@@ -24,7 +24,7 @@ _CONTRACTED = re.compile(r"['’](?:s|re|ll|d|ve|m)$")
 _ADJECTIVE = re.compile(r"\w{2,}(?:less|ous|able|ible|ish|ful|esque|[^e]ed)$")
 _ROLE = re.compile(r"\w{3}(?:or|er|ist|ess|ent|ant|man|woman|person)$")
 _CLOSED = ("determiners", "pronouns", "conjunctions", "prepositions", "auxiliaries", "adverbs")
-#: After these follow a word in -ing, both his and him are possible: "heard her singing and".
+#: If one of these follows a word in -ing, both his and him are possible: "heard her singing and".
 _OPEN_ENDS = frozenset(["", ".", ",", "of", "in", "and", "is", "was"])
 
 
@@ -142,7 +142,7 @@ def _ends_phrase(verb: str, word: str, next_word: str) -> bool:
 
 
 def _ends(word: str) -> bool:
-    """Return True for a mark, an empty text or a function word: "her" can't own what it begins."""
+    """Return True for a mark, an empty text or a function word, which "her" can't own."""
     return not _WORD.match(word) or _is(_CONTRACTED.sub("", word), *_CLOSED)
 
 

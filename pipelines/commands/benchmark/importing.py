@@ -10,8 +10,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from plumbline.eval_workers.pairs import benchmarks as room
-from plumbline.eval_workers.pairs import recipe
+from plumbline.eval_workers.pairs import benchmarks, recipe
 from plumbline.pipelines.command.base import Command, Context, Done, On, Row, planned
 from plumbline.pipelines.command.fields import DataOption
 from plumbline.warehouse.errors import UsageProblem
@@ -55,17 +54,17 @@ class BenchmarkImport(DataOption, Command):
         """Return the names and their source."""
         return tuple(dict.fromkeys(self.names)), located(self.source) if self.source else None
 
-    def options(self) -> room.ImportOptions:
+    def options(self) -> benchmarks.ImportOptions:
         """Return the options for reading a source as pairs."""
-        return room.ImportOptions(self.groups, self.recipe)
+        return benchmarks.ImportOptions(self.groups, self.recipe)
 
     def plan(self, store: Store | None) -> Iterator[Row]:
         """Yield the pairs and rejected rows of each source; print problems on standard error."""
         names, source = self.chosen()
         for name in names:
-            parsed, path = room.read_pairs_of(name, source, self.options(), self.data or "")
-            room.check_has_pairs(name, parsed, path)
-            for line in room.caveats(parsed):
+            parsed, path = benchmarks.read_pairs_of(name, source, self.options(), self.data or "")
+            benchmarks.check_has_pairs(name, parsed, path)
+            for line in benchmarks.caveats(parsed):
                 say(line, err=True)
             groups = Counter(f"{pair['group_a']}/{pair['group_b']}" for pair in parsed.pairs)
             kinds = ", ".join(f"{kind} {n:,}" for kind, n in groups.most_common())
@@ -76,11 +75,10 @@ class BenchmarkImport(DataOption, Command):
     def run(self, context: Context) -> Done:
         """Import each benchmark; if one fails, those before it stay imported."""
         names, source = self.chosen()
-        done = list[room.Imported]()
+        done = list[benchmarks.Imported]()
         for name in names:
-            arguments = (name, source, context.run_id, self.options(), self.data or "")
-            work = room.import_benchmark
-            done.append(context.stage(f"import {name}", work, context.store, *arguments))
+            work = (benchmarks.import_benchmark, context.store, name, source, context.run_id)
+            done.append(context.stage(f"import {name}", *work, self.options(), self.data or ""))
         return Done(
             rows=[
                 {"benchmark": one.benchmark, "n_pairs": one.n_pairs, "n_rejected": one.n_rejects}
@@ -127,7 +125,7 @@ class BenchmarkShow(Command):
 
     def _list(self) -> Done:
         recipes = {name: recipe.load(name).about for name in recipe.RECIPES.names()}
-        known = {**room.discover(), **recipes}
+        known = {**benchmarks.discover(), **recipes}
         store = Store.existing(self.warehouse)
         held = {row["benchmark"]: row for row in rows_of(store.root, _HELD)} if store else {}
         blank = {"n_pairs": None, "n_natural": None}

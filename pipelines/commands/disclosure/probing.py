@@ -84,8 +84,8 @@ def _counts(one: Disclosed) -> str:
     probed, continued = one.probed, one.sampled
     return (
         f"{probed.partition['probe_set']} by {probed.model}, key {probed.model_key}: "
-        f"{probed.n_wanted:,} prompts, {probed.n_new:,} probed and "
-        f"{continued.n_new:,} continued now"
+        f"{probed.n_wanted:,} prompts; in this run {probed.n_new:,} were probed and "
+        f"{continued.n_new:,} continued"
     )
 
 
@@ -113,7 +113,7 @@ class Probe(ProbeOptions, ModelOptions, DataOption, Command):
         _ = open_backend(self.model, part(ModelOptions, self)).identity
 
     def run(self, context: Context) -> Done:
-        """Measure what is missing of the sets' probabilities and continuations."""
+        """Measure the sets' missing probabilities and continuations."""
         import_missing(context, self.sets, self.data)
         adapter = f" with {self.adapter}" if self.adapter else ""
         name = f"measure {', '.join(self.sets)} by {self.model}{adapter}"

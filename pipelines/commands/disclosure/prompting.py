@@ -32,7 +32,7 @@ class Prompts(DataOption, Command):
     makes_warehouse = True
 
     probe_set: Annotated[
-        str, Field(description="topics, stsb, ... or new."), On(positional=True, metavar="SET")
+        str, Field(description="topics, stsb or a new name."), On(positional=True, metavar="SET")
     ]
     source: Annotated[
         InputPath | None, Field(description="Released file or directory; default: under --data.")
@@ -70,7 +70,8 @@ class Prompts(DataOption, Command):
             raise UsageProblem("--write", "needs a chat model", "give --model NAME")
 
     def _given(self, *names: str) -> list[str]:
-        return [f"--{name.replace('_', '-')}" for name in names if getattr(self, name)]
+        given = (name for name in names if getattr(self, name) not in (None, "", ()))
+        return [f"--{name.replace('_', '-')}" for name in given]
 
     def check(self) -> None:
         """Raise for unknown sets, and missing released files and wordings."""
@@ -96,7 +97,7 @@ class Prompts(DataOption, Command):
     def plan(self, store: Store | None) -> Iterator[Row]:
         """Yield the source of the prompts; with --write, how many prompts are left to write."""
         if not self.write:
-            yield planned(self.probe_set, "prompts of", str(self.derive or self.source or "itself"))
+            yield planned(self.probe_set, "source", str(self.derive or self.source or "default"))
             return
         spec, replies = self.spec(), read_ledger(store, written.ledger_name(self.probe_set)).replies
         requests = -(-self.n // spec.wording.at_once)

@@ -22,9 +22,9 @@ from plumbline.eval_workers.models.model_options import OF_SCORES, ModelOptions
 from plumbline.eval_workers.models.scoring_contract import Instruction
 from plumbline.eval_workers.scoring.model_step import run_on_model
 from plumbline.pipelines.command.base import Command, Context, Done, On
-from plumbline.pipelines.command.fields import InputFile, Seed
+from plumbline.pipelines.command.fields import InputFile
 from plumbline.warehouse.errors import UsageProblem
-from plumbline.warehouse.options import part
+from plumbline.warehouse.options import Seed, part
 from plumbline.warehouse.query.connection import rows_of
 
 
@@ -47,15 +47,15 @@ class Sweep(ProbeOptions, ModelOptions, Command):
     probe_set: Annotated[
         str, Field(description="Set of prompts in the warehouse."), On(positional=True)
     ]
-    model: Annotated[str, Field(description="Hub id, or directory of a saved model.")]
+    model: Annotated[str, Field(min_length=1, description="Hub id, or directory of a saved model.")]
     by: Annotated[Literal["decoding", "instruction"], Field(description="What to vary.")]
-    temperature: Annotated[tuple[str, ...], Field(description="Temperatures, by commas.")] = (
+    temperature: Annotated[tuple[str, ...], Field(description="Temperatures, comma-separated.")] = (
         *("0.3", "0.5", "0.7", "1"),
     )
     top_p: Annotated[
-        tuple[str, ...], Field(description="Values of top-p, by commas; 0 is greedy.")
+        tuple[str, ...], Field(description="Values of top-p, comma-separated; 0 is greedy.")
     ] = ("0.3", "0.5", "0.7", "1")
-    top_k: Annotated[tuple[str, ...], Field(description="Values of top-k, by commas.")] = (
+    top_k: Annotated[tuple[str, ...], Field(description="Values of top-k, comma-separated.")] = (
         *("10", "50", "100", "150", "200"),
     )
     n: Annotated[int, Field(ge=1, le=10_000, description="Samples per prompt and setting.")] = 1
@@ -160,5 +160,5 @@ def _numbers(option: str, texts: Sequence[str], kind: Callable[[str], Any]) -> l
     try:
         return [kind(text) for text in texts]
     except ValueError:
-        kinds = "whole numbers" if kind is int else "numbers"
-        raise UsageProblem(f"{option} {','.join(texts)}", f"expected {kinds} by commas") from None
+        expected = f"expected {'whole numbers' if kind is int else 'numbers'}, comma-separated"
+        raise UsageProblem(f"{option} {','.join(texts)}", expected) from None

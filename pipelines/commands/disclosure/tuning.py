@@ -41,14 +41,14 @@ class Tune(TuneOptions, ModelOptions, DataOption, Command):
     )
 
     sets: Sets
-    model: Annotated[str, Field(description="Base model: hub id or directory.")]
+    model: Annotated[str, Field(min_length=1, description="Base model: hub id or directory.")]
     name: Annotated[str, Field(description="Name of the adapter.")]
     out: Annotated[OutputDirectory, Field(description="Directory for adapters.")] = Path("adapters")
     test_sets: Annotated[
-        tuple[str, ...], Field(description="Sets to leave out, by commas; default: all others.")
+        tuple[str, ...], Field(description="Comma-separated sets to leave out; default: others.")
     ] = ()
     dev_sets: Annotated[
-        tuple[str, ...], Field(description="Sets on which to choose the adapter, by commas.")
+        tuple[str, ...], Field(description="Sets that choose the adapter, comma-separated.")
     ] = ()
 
     def __post_init__(self) -> None:
@@ -58,7 +58,7 @@ class Tune(TuneOptions, ModelOptions, DataOption, Command):
             ("--dev-sets", self.dev_sets, (*self.sets, *self.test_sets), "tuned or tested on"),
         ):
             if both := set(sets) & set(others):
-                problem = f"is {' and '.join(sorted(both))} too, which is {what}"
+                problem = f"names {' and '.join(sorted(both))}, also {what}"
                 raise UsageProblem(option, problem, "name other sets")
 
     def base(self) -> ModelOptions:
@@ -135,12 +135,12 @@ _TUNING = (
 
 def _tuning(row: Row, reused: bool) -> Iterator[str]:
     """Yield lines about the tuning and the test sets."""
-    yield f"{row['tuning']}: {tuned_by(row)}{', was there already' if reused else ''}"
+    yield f"{row['tuning']}: {tuned_by(row)}{', already existed' if reused else ''}"
     if row["chosen_step"] is not None:
         yield (
-            f"  the adapter is that of step {row['chosen_step']:,}: its loss on "
-            f"{row['n_dev_prompts']:,} prompts of {row['dev_sets']} is the least"
+            f"  the adapter is from step {row['chosen_step']:,}, which has the lowest loss on "
+            f"{row['n_dev_prompts']:,} prompts of {row['dev_sets']}"
         )
-    yield f"  compared with {row['test_sets'] or 'no test set'}"
+    yield f"  test sets with which the prompts were compared: {row['test_sets'] or 'none'}"
     if n := row["n_leaks_kept"]:
-        yield f"  {n:,} of the prompts tuned on are in a test set: its figures show memory, too"
+        yield f"  {n:,} of the prompts tuned on are in a test set: its figures partly show memory"
