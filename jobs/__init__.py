@@ -1,1 +1,1 @@
-"""Corpus statistics: tokenise, count and associate, on Spark or embedded."""
+"""Corpus statistics: tokenise, count and associate, on this machine or on Spark."""

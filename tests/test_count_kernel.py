@@ -79,6 +79,12 @@ def test_counts_beyond_32_bits() -> None:
     assert handed_over == [{pair: n + int(more) for pair, n in once.items()}, once]
 
 
+def test_a_batch_counted_in_many_calls_is_handed_over_once() -> None:
+    text = " ".join(f"w{i} she" if i % 40 == 0 else f"w{i}" for i in range(1 << 15))
+    _, tables = count_texts([text], Targets(TARGETS), bare("pairs", 1000))
+    assert len(tables["words"]) == 1
+
+
 def test_emptied_chunk_cache_changes_nothing() -> None:
     texts = [" ".join(f"she's-a{i % 9000}" for i in range(k, k + 30_000)) for k in range(2)]
     tables = Tables()

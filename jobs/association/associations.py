@@ -48,7 +48,7 @@ from plumbline.warehouse.wordlists import WordList, WordPair
 
 
 def usable_lists(counted: Sequence[wordlists.WordList]) -> dict[str, wordlists.WordList]:
-    """Return word lists by name: ``counted``, and installed lists whose words are all in it.
+    """Return word lists by name: ``counted``, and installed lists whose words are all in these.
 
     >>> sorted(usable_lists([wordlists.load("gendered")]))
     ['gendered', 'pronouns', 'she-he']
@@ -92,12 +92,12 @@ def associate(
             targets (all were with ``CorpusOptions.targets`` "all").
         word_weights: file of the weights v(w) of Eq. 4 (:class:`WordWeights`). Each list then adds
             a weighted sum ``NAME-sum-STEM``, where STEM is the file's name without its suffix.
-            A word without a weight has no row of it.
+            A word without a weight has no row for this sum.
 
     Returns:
-        ``n_contrasts``; the number of rows in each table, ``n_associations``, ``n_deltas`` and
-        ``n_bounds``; ``n_weighted``, how many words of the corpus have a weight, or ``None``
-        without a file.
+        ``n_contrasts``; the number of rows in each table (``n_associations``, ``n_deltas``,
+        ``n_bounds``); and ``n_weighted``, how many words of the corpus have a weight (``None``
+        without a file of weights).
 
     Raises:
         UsageProblem: the corpus is unknown or was imported without counts, or the list can't
@@ -106,7 +106,7 @@ def associate(
     """
     row = corpus_row(store, corpus)
     if row["n_pairs"] is None:
-        raise UsageProblem(f"corpus {corpus!r}", "was imported without the counts this needs")
+        raise UsageProblem(f"corpus {corpus!r}", "was imported without counts, which PMI needs")
     weights = WordWeights.read(word_weights) if word_weights else None
     counted = with_list(store, row, targets) if targets else corpus_lists(store, row)
     lists, words = usable_lists(counted), targets_of(counted)

@@ -36,7 +36,7 @@ SUM = "-sum"
 
 
 class Bounds(NamedTuple):
-    """Ends of the 95% interval of a lean in nats, and the p-value under no lean."""
+    """Ends of the 95% interval of a lean in nats, and the p-value if there is no lean."""
 
     low_nats: Floats
     high_nats: Floats
@@ -190,7 +190,7 @@ class CorpusCounts:
         return out
 
     def side(self, targets: Iterable[str]) -> Side:
-        """Return every word's co-occurrences with the targets of a side, as if with one target."""
+        """Return the counts of a side's targets, taken together as one target."""
         own = [x for x in dict.fromkeys(targets) if self.n_target(x)]
         near = [self.n_pair(target) for target in own]
         n_target = sum(map(self.n_target, own))
@@ -213,7 +213,7 @@ class CorpusCounts:
 
 
 class Side(NamedTuple):
-    """A side's targets as one: each word's co-occurrences with it, its occurrences, dispersion."""
+    """A side's targets, taken together as one: counts with each word, occurrences, dispersion."""
 
     n_pair: Ints
     n_target: int
@@ -254,7 +254,7 @@ def contrasts(lists: Iterable[WordList]) -> dict[str, tuple[WordPair, ...]]:
     return single | {x.name: x.pairs for x in lists if x.has_mean}
 
 
-#: A target of a pair, the pair's weight (negative for male), bool[words]: both counts are above 0.
+#: A target, its pair's weight (negative for male), and bool[words]: the pair is defined for a word.
 _Term: TypeAlias = tuple[str, float, NDArray[np.bool_]]
 
 
@@ -326,9 +326,9 @@ def bound_rows(counts: CorpusCounts, contrast: str, pairs: Sequence[WordPair]) -
 
     The words of a side count as one target g with N_g occurrences and dispersion D_g. The lean is
     ln(c_f / c_m) - ln(N_f / N_m), which is delta for a single pair. The interval contains the lean;
-    :func:`~plumbline.jobs.association.measures.lean_bounds` computes it from the counts c_g / D_g
-    and takes N_g as exact. Pairs without a positive weight don't count. Words of any of the pairs
-    have no rows, and no word has a row if a side never occurs.
+    :func:`lean_bounds` computes it from the counts c_g / D_g and takes N_g as exact. Pairs without
+    a positive weight don't count. The words of the pairs have no rows. If a side never occurs, no
+    word has a row.
 
     Returns:
         contrast, word, n_word, n_pair_f and n_pair_m (all co-occurrences), sides_nats (NULL where

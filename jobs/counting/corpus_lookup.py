@@ -53,7 +53,7 @@ def corpus_language(row: dict[str, Any]) -> languages.Language:
 
 
 def corpus_contrast(store: Store, corpus: str, contrast: str) -> str:
-    """Return ``contrast``, but for she/he the first pair of a non-English corpus's word list."""
+    """Return ``contrast``; for she/he, the first pair of the word list of a non-English corpus."""
     row = corpus_row(store, corpus)
     if contrast != "she/he" or row["language"] is None:
         return contrast
@@ -112,7 +112,7 @@ def unknown_words(store: Store, corpus: str, words: Sequence[str]) -> dict[str, 
 
 @dataclass(frozen=True)
 class TableCheck:
-    """Outcome of a check: its name, which violation it finds, how many rows, and the first row."""
+    """Outcome of a check: its name, what it finds, how many such rows there are, and the first."""
 
     name: str
     violation: str

@@ -90,7 +90,7 @@ def _pieces(rows: pa.Table, value: NDArray[Any]) -> Documents:
 def _joined(
     a: Documents, a_number: NDArray[np.int64], b: Documents, b_number: NDArray[np.int64]
 ) -> tuple[Documents, NDArray[np.int64]]:
-    """Join documents and their numbers in the shard; b's first may continue a's last."""
+    """Join two batches of documents and numbers; the first of b may continue the last of a."""
     same = int(a_number[-1] == b_number[0])
     documents = Documents(
         np.concatenate([a.values, b.values]),

@@ -123,7 +123,7 @@ class LocalEngine:
         """Write the co-occurrences of each word and target; returns how many pairs.
 
         If all pairs are counted, each word of a pair is a target of the other. ``words`` is the
-        corpus's staged ``word_count``. Pairs of the rare words that it lacks are left out.
+        corpus's staged ``word_count``, which lacks rare words. Their pairs are left out.
         """
         column = pa.chunked_array(
             [x for file in words.parts() for x in pq.read_table(file)["word"].chunks], pa.string()

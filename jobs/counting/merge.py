@@ -37,7 +37,7 @@ WORDS = "SELECT word, CAST(sum(n_word) AS BIGINT) AS n_word FROM partials GROUP 
 
 @dataclass(frozen=True)
 class Output:
-    """A partition to write sums to. Picklable: Spark's tasks write its parts.
+    """A partition to write sums to. It can be pickled, since Spark's tasks write its parts.
 
     Attributes:
         constants: columns with one value for all rows, and that value.
@@ -53,7 +53,7 @@ class Output:
     targets: tuple[str, ...] = ()
 
     def write_part(self, name: str, batches: Iterable[pa.RecordBatch]) -> int:
-        """Write rows as a file of the partition. Return how many were given, with rare words."""
+        """Write rows as a file of the partition. Return their number, including rare words."""
         n_rows = 0
 
         def complete(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -77,7 +77,7 @@ class PairSum(NamedTuple):
     Attributes:
         files: Parquet files with word, target and n_pair; a file named twice counts twice.
         words: all words to keep, sorted; rows with any other word are left out.
-        both_ways: count a row of two different words also with word and target exchanged.
+        both_ways: count each row of two different words again with word and target exchanged.
         work: directory for the runs: at most 16 bytes per row of ``files``, 32 if ``both_ways``.
         memory_bytes: memory that sorting may use, besides the memory of ``words``.
     """
@@ -138,7 +138,7 @@ class PairSum(NamedTuple):
             update(n_done, n_all)
 
     def _parts(self, limit: int, update: Update) -> Iterator[list[Run]]:
-        """The rows in lists of at least ``limit`` rows, except the last list."""
+        """Yield the rows in lists of at least ``limit`` rows, except the last list."""
         parts: list[Run] = []
         for rows in self._rows(limit, update):
             parts.append(rows)
@@ -162,7 +162,7 @@ class PairSum(NamedTuple):
                     yield (target << 32 | word)[is_mixed], counts[is_mixed]
 
     def _batches(self, n_rows: int, update: Update) -> Iterator[pa.Table]:
-        """Yield the rows of all files; small files share a batch and so a look-up of words."""
+        """Yield the rows of all files. Small files share a batch, and so one look-up of words."""
         waiting: list[pa.RecordBatch] = []
         update(0, len(self.files))
         for n_read, path in enumerate(self.files, 1):
@@ -176,7 +176,7 @@ class PairSum(NamedTuple):
             yield _together(waiting)
 
     def _ranks(self, column: pa.ChunkedArray) -> Ints:
-        """Rank of each word, -1 for a word that is not in ``words``."""
+        """Return the rank of each word, -1 for a word that is not in ``words``."""
         (chunk,) = column.chunks
         dictionary = chunk.dictionary.cast(pa.large_string())
         ranks = pc.index_in(dictionary, self.words).fill_null(-1).to_numpy()
@@ -185,13 +185,13 @@ class PairSum(NamedTuple):
 
 
 def _together(batches: list[pa.RecordBatch]) -> pa.Table:
-    """The rows of all batches in one chunk; empties the list."""
+    """Return the rows of all batches in one chunk, and empty the list."""
     table = pa.Table.from_batches(batches)
     batches.clear()
     return table if table["word"].num_chunks == 1 else table.unify_dictionaries().combine_chunks()
 
 
 def _mapped(run: Path) -> Run:
-    """The keys and counts of a run, read as they are used."""
+    """Return the keys and counts of a run, which are read from disk when they are used."""
     keys, counts = np.memmap(run, np.int64, "r").reshape(2, -1)
     return keys, counts

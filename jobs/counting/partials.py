@@ -201,7 +201,7 @@ def _ledger(folder: Path, shard: str) -> ShardLedger:
         return ledger
     rejects = partial_files(folder.parent, folder.name, "rejects")
     first = pq.read_table(rejects[0])["reason"][0]
-    problem = f"no document of {ledger.n_rejected:,} can be used; the first: {first}"
+    problem = f"none of its {ledger.n_rejected:,} documents can be used; the first: {first}"
     error = BadInput(f"shard {Path(shard).name}", problem, "table `reject` lists all of them")
     return replace(ledger, status="failed", error=str(error))
 
@@ -209,7 +209,7 @@ def _ledger(folder: Path, shard: str) -> ShardLedger:
 def check_failed(
     ledgers: Sequence[ShardLedger], effect: str = "left out of the counts; the rest is counted"
 ) -> None:
-    """If a shard has failed, raise an error with the first failed shard and the ``effect``.
+    """If a shard failed, raise an error that names the first such shard and the ``effect``.
 
     The error is ``Interrupted`` if a failed shard's server could not be reached, else ``BadInput``.
     """

@@ -106,8 +106,8 @@ def line_blocks(
 ) -> Iterator[Block]:
     """Yield blocks of whole lines: a buffer, which the next block reuses, and the end of its lines.
 
-    At least SLACK bytes follow the lines. A line that is longer than ``long_line`` and the rest of
-    its block is a block of its own, mapped from a temporary file to save memory. With
+    At least SLACK bytes follow the lines. If more than ``long_line`` bytes are read without a
+    line's end, that line is a block of its own, mapped from a temporary file to save memory. With
     ``read_ahead``, a thread (on its own core) reads the next block while the caller uses this one.
 
     Raises ``BadInput`` as the stream does, ``UsageProblem`` if the temporary file can't be written.

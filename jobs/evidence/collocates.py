@@ -1,4 +1,4 @@
-"""Collocates: words that are more frequent around a word when one side of a contrast is near."""
+"""Collocates: words that are more frequent around a word when it is near one side's targets."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _neighbours(query: Query, found: Occurrences, occurrence: Ints) -> tuple[Int
 
 
 def collocates(query: Query, counted: Run, word: int, n_word: Ints) -> pa.Table:
-    """Return the words around a word, each with the log of its odds near side 1 to near side 2.
+    """Return the words around a word, each with its log odds ratio between side 1 and side 2.
 
     log_odds_nats(v) = ln((f_v + p_v) / (F + P - f_v - p_v)) - ln((m_v + p_v) / (M + P - m_v - p_v))
     where f_v and m_v are the counts of v on the two sides, F and M their sums over v, P is

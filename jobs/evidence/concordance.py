@@ -88,10 +88,11 @@ _Records = NDArray[np.void]
 
 
 class OccurrenceSample:
-    """The ``sampling.n`` occurrences of each word and side with the lowest ranks of all offered.
+    """A sample: of all occurrences offered, those with the lowest ranks for each word and side.
 
-    Each occurrence has the same chance, whatever the order of documents and shards, since its rank
-    depends on the text and the seed alone. Copies of a document have equal ranks and count as one.
+    There are ``sampling.n`` for each. Each occurrence has the same chance, whatever the order of
+    documents and shards, since its rank depends only on the text and the seed. Copies of a document
+    have equal ranks and count as one.
     """
 
     def __init__(self, query: Query, sampling: Sampling) -> None:
@@ -132,7 +133,7 @@ class OccurrenceSample:
 
 
 def _lowest(records: _Records, n: int) -> _Records:
-    """Return the ``n`` lowest ranks per word and side. Copies have equal ranks: keep the first."""
+    """Return each word and side's ``n`` records with the lowest ranks; of copies, the first."""
     keys = ("row", "shard", "rank", "side", "word")  # the last one decides first
     records = records[np.lexsort([records[key] for key in keys])]
     key, rank = records["word"] * 2 + records["side"], records["rank"]
@@ -150,7 +151,7 @@ def snippet_rows(
     """Return a sample's rows of ``word_snippet``, without corpus, contrast and run.
 
     An occurrence has no row if its shard can no longer be read or has changed; a warning says how
-    many have none. Each shard is read once, as far as needed.
+    many are left out. Each shard is read once, as far as needed.
     """
     hashes, n_copies = np.unique(index.text_hash, return_counts=True)
     copies = n_copies[np.searchsorted(hashes, np.array([o.text_hash for o in sample], np.uint64))]

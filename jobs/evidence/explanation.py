@@ -33,8 +33,6 @@ N_COLLOCATES = 20
 #: Most cells (source, word) and rows (document, word, target) that one pass keeps in memory.
 MOST_CELLS, MOST_ROWS = 4_000_000, 50_000_000
 _CANDIDATES = "SELECT word FROM lean_candidate WHERE corpus = $corpus AND contrast = $contrast"
-
-
 _DEFAULT = Sampling()
 
 
@@ -50,12 +48,12 @@ def explain(
 
     The tables are ``ANSWERS`` of ``warehouse/schema/corpus_tables.py``.
 
-    The sampling units of intervals are documents or, if the corpus has ten or more, whole sources,
-    since pieces of one book are not independent. Rows of other words stay. A word that doesn't
-    occur near the contrast has a row without a delta. An entry of several words (at most
-    ``LONGEST_PHRASE``) is a phrase. It gets its own pass over the documents, in which each of its
-    occurrences is one word. So does a word or phrase near other words, as in ``nurse NEAR doctor``
-    (``index.parsed``).
+    Intervals are over documents or, if the corpus has ten sources or more, over sources, since
+    pieces of one book are not independent. Rows of other words stay. A word that doesn't occur near
+    the contrast's words has a row without a delta. An entry of several words (at most
+    ``LONGEST_PHRASE``) is a phrase. Each phrase gets its own pass over the documents, in which each
+    of its occurrences is one word. An entry such as ``nurse NEAR doctor`` (``index.parsed``) also
+    gets its own pass.
 
     Raises:
         UsageProblem: the corpus or contrast is unknown, or the corpus has no words; a phrase is too
@@ -82,7 +80,7 @@ def explain_top(
     contrast: str = "she/he",
     sampling: Sampling = _DEFAULT,
 ) -> int:
-    """Write leans and sentences for a corpus's ``top`` most frequent words. Return how many words.
+    """Write leans and sentences for a corpus's ``top`` most frequent words. Return their number.
 
     The rows of ``word_evidence``, ``word_source`` and ``word_snippet`` are the same as from
     ``explain``; ``word_copies`` and ``word_collocate`` get no rows. Equally frequent words are
@@ -130,7 +128,7 @@ def _answer(
 ) -> dict[str, list[Row]]:
     """Write the answers about words, from one pass for each query. Return the rows by table.
 
-    ``asked`` is the question, as recorded with the run.
+    ``asked`` is recorded with the run: the words, or how many there are.
     """
     key = {"corpus": inquiry.corpus, "contrast": inquiry.contrast, "word": ""}
     rows: dict[str, list[Row]] = {table: [] for table in tables}
@@ -184,7 +182,7 @@ def _inquiry(store: Store, corpus: str, contrast: str, sampling: Sampling) -> _I
     contrast = corpus_contrast(store, corpus, contrast)
     by_name = contrasts_of(store, evidence.corpus)
     if contrast not in by_name:
-        problem, fix = f"is not one of corpus {corpus}", f"one of {', '.join(by_name)}"
+        problem, fix = f"is not a contrast of corpus {corpus}", f"one of {', '.join(by_name)}"
         raise UsageProblem(f"contrast {contrast!r}", problem, fix)
     pairs = by_name[contrast]
     counts = store.read("word_count", corpus=corpus)
@@ -261,7 +259,7 @@ def _collocates(inquiry: _Inquiry, index: Index, around: Run) -> Iterator[Row]:
 
 
 def _add_association(store: Store, inquiry: _Inquiry, rows: Sequence[Row]) -> None:
-    """Add to rows: the word's frequency, its results of ``corpus associate``, the sides' names."""
+    """Add to each row the word's frequency and PMI, and the names of the sides."""
     corpus, contrast, n_word = inquiry.corpus, inquiry.contrast, np.sort(inquiry.n_word)
     row_of_corpus, targets = inquiry.evidence.corpus, contrast.split("/")
     sides = sides_of(store, row_of_corpus, contrast)

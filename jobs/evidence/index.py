@@ -270,7 +270,7 @@ def parsed(store: Store, corpus: Row, query: str) -> tuple[str, tuple[str, ...]]
     """Split a query into its word or phrase and the words after ``NEAR``, if any.
 
     A group's name in capitals (``nurse NEAR FEMALE``) stands for its listed words. Raises
-    ``UsageProblem`` if a side of ``NEAR`` is empty, or a word after it wasn't kept by counting.
+    ``UsageProblem`` if a side of ``NEAR`` is empty, or the corpus lacks a word after ``NEAR``.
     """
     left, near, right = f" {normalised(query)} ".partition(f" {NEAR} ")
     text, others = left.strip(), right.split()
@@ -284,8 +284,8 @@ def parsed(store: Store, corpus: Row, query: str) -> tuple[str, tuple[str, ...]]
         for name, side in zip(words.groups or (), "ab", strict=False):
             groups.setdefault(name.upper(), []).extend(getattr(p, side) for p in words.pairs)
     if unknown := [x for x in others if x not in groups and x.lower() not in kept]:
-        problem = f"corpus {corpus['corpus']!r} kept no word {unknown[0]!r}"
-        fix = ", ".join(["give kept words", *(f"or {name}" for name in groups)])
+        problem = f"{unknown[0]!r} is not a counted word of {corpus['corpus']}"
+        fix = ", ".join(["give counted words", *(f"or {name}" for name in groups)])
         raise UsageProblem(f"query {query!r}", problem, fix)
     expanded = (word for x in others for word in groups.get(x, [x.lower()]))
     return text, tuple(dict.fromkeys(expanded))
@@ -304,7 +304,7 @@ def normalised(query: str) -> str:
 def of_phrase(
     query: Query, corpus: str, text: str, context: tuple[str, ...] = (), name: str = ""
 ) -> Query:
-    """Return the query for a phrase or word, only near the words of ``context`` if there are any.
+    """Return the query for a phrase or word. With ``context``, only occurrences near it count.
 
     ``name`` stands for the phrase in results (default: ``text``).
 
@@ -317,7 +317,7 @@ def of_phrase(
     if (ids < 0).any():
         word = phrase[int(np.argmin(ids))]
         what = "phrase" if phrase[1:] else "word"
-        raise UsageProblem(f"{what} {text!r}", f"corpus {corpus!r} kept no word {word!r}")
+        raise UsageProblem(f"{what} {text!r}", f"{word!r} is not a counted word of {corpus}")
     if not phrase[1:] and not context:
         return replace(query, words=phrase)
     name = name or text

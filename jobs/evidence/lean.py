@@ -43,7 +43,7 @@ class Leans(NamedTuple):
         delta_nats_se: standard error of delta over clusters; NaN with fewer than two clusters.
         delta_nats_low, delta_nats_high: 95% interval; NaN below ``LEAST_CLUSTERS``. A word without
             a defined pair has the interval of ``cluster_bounds``, whose ends may be infinite.
-        p: p-value under no lean; NaN if there is no interval or the standard error is 0.
+        p: p-value if there is no lean; NaN without an interval, or if the standard error is 0.
     """
 
     n_documents: Ints

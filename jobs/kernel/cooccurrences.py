@@ -272,7 +272,7 @@ class TargetPairs:
         self._targets = targets
         self._count = count_pairs if rule == "pairs" else count_windows
         self._dense = np.zeros((len(targets), _CELLS), np.uint32)
-        self._most_in_a_cell = 0
+        self._most_in_a_cell, self._is_done = 0, True
         n_rows = _ROWS + (2 * window if rule == "pairs" else window * window)
         self._rows = np.empty(n_rows + _AHEAD, np.int64)
         # At least twice the rows, so that doubling a table without room is enough.
@@ -308,11 +308,12 @@ class TargetPairs:
 
     def count(self, words: WordState, ids: IdState) -> bool:
         """Count ids. Return False if it must be called again, with room for more pairs."""
-        # Each id makes fewer than `window` pairs with earlier ids, and ends at most one window.
-        self._most_in_a_cell += self.state.window * int(ids.n)
-        is_done = self._count(self.state, words, ids)
+        if self._is_done:  # these ids are new
+            # Each id makes fewer than `window` pairs with earlier ids, and ends at most one window.
+            self._most_in_a_cell += self.state.window * int(ids.n)
+        self._is_done = bool(self._count(self.state, words, ids))
         _add_rows(self.state)
-        return bool(is_done)
+        return self._is_done
 
     def take_tables(self, vocabulary: pa.Array) -> Iterator[pa.Table]:
         """Yield all pairs as one table (see :func:`pair_table`), and forget them."""

@@ -1,4 +1,4 @@
-"""`plumbline why`: how words lean and how sure that is, with sources, copies and sentences."""
+"""`plumbline why`: how words lean and how certain that is, with sources, copies and sentences."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import Field
 
 from plumbline.pipelines.command.base import Command, Context, Done, On
-from plumbline.pipelines.command.fields import ContrastOption, Seed, Several
+from plumbline.pipelines.command.fields import ContrastOption, Several
 from plumbline.pipelines.report.model import counted
 from plumbline.pipelines.report.rows import Rows
 from plumbline.pipelines.report.word_answers import QUERIES, headline, plain
@@ -18,6 +18,7 @@ from plumbline.warehouse.errors import (
     PlumblineError,
     UsageProblem,
 )
+from plumbline.warehouse.options import Seed
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 
@@ -40,7 +41,7 @@ class WordAnswers:
 
 
 class Why(ContrastOption, Command):
-    """Show why words lean: how far, how surely, in which sources and copies, with sentences.
+    """Show how far words lean, how certain that is, and the sources and sentences behind the lean.
 
     Counts come from the documents that `corpus count --evidence` kept; only sentences are read from
     the shards. The answers are also stored in the tables word_evidence, word_source, word_copies,
@@ -72,7 +73,7 @@ class Why(ContrastOption, Command):
 
     def __post_init__(self) -> None:
         if self.top and self.words:
-            raise UsageProblem("--top", "prints no answers", "give it without words")
+            raise UsageProblem("--top", "explains the most frequent words", "give no other words")
         if not self.top and not any(map(str.strip, self.words)):
             raise UsageProblem("words", "none given", "plumbline why nurse captain")
 
@@ -151,7 +152,7 @@ class Why(ContrastOption, Command):
                 problems.append(problem)
                 continue
             n_words = explain_top(store, name, top, self.contrast, self._sampling())
-            yield f"{name}: leans of {n_words:,} words"
+            yield f"{name}: explained the leans of {n_words:,} words"
         if len(problems) == len(names):
             raise problems[0]
         yield from map(str, problems)
@@ -187,7 +188,7 @@ def _leans_by_counts(
     has_delta = set(store.read("word_delta", corpus=corpus)["contrast"].to_pylist())
     known = sorted(has_delta.union(contrasts_of(store, row) if row["targets"] else ()))
     if contrast not in known:
-        problem = f"is not one of corpus {corpus}"
+        problem = f"is not a contrast of corpus {corpus}"
         raise UsageProblem(f"contrast {contrast!r}", problem, f"one of {', '.join(known)}")
     side_a, side_b = sides_of(store, row, contrast)
     fixed = {"n_clusters": None, "clusters": None, "side_a": side_a, "side_b": side_b}
@@ -197,9 +198,9 @@ def _leans_by_counts(
         if lean := leans.get(word):
             yield f"{headline(lean)} It occurs {counted(lean['n_word'], 'time')}."
         else:
-            why = f"it is a word of {contrast}, or near none of them"
-            fix = f"or run plumbline corpus associate --corpus {corpus}"
-            yield f"“{word}” has no lean in {corpus}: {why}; {fix}."
+            why = f"it is a word of {contrast}, or doesn't occur near one"
+            fix = f"plumbline corpus associate --corpus {corpus}"
+            yield f"“{word}” has no lean in {corpus}: {why}, or you have yet to run {fix}."
 
 
 def rendered(word_answers: WordAnswers) -> Iterator[str]:

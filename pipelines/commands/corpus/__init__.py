@@ -1,1 +1,1 @@
-"""Commands on texts and their words."""
+"""Commands that count texts and show their words."""

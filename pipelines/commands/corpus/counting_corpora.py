@@ -30,8 +30,6 @@ _LISTED = (
 _OF_SHARD = ("shard", "status", "n_documents", "n_rejected", "error")
 #: Most shards to print in a terminal.
 _MOST = 100
-
-
 #: How a plan describes a shard without partial counts.
 _TO_COUNT = "to count"
 
@@ -53,8 +51,8 @@ def _shard_row(path: Path, partials: Path | None) -> Row:
 class Count(CorpusName, CorpusOptions, Command):
     """Count words and their co-occurrences with target words.
 
-    Counts are exact with any --memory-gb: a process that reaches it writes partial counts and
-    empties its tables. Shards are counted in parallel, one process per core, or on Spark with
+    Counts are exact with any --memory-gb: a process that reaches this limit writes partial counts
+    and empties its tables. Shards are counted in parallel, one process per core, or on Spark with
     --master.
 
     Reads JSON lines and Parquet on a disk or at s3://, gs://, az://, https:// and hf://datasets/
@@ -101,7 +99,7 @@ class Count(CorpusName, CorpusOptions, Command):
         yield planned(self.corpus, "shards to count", len(left), f"of {len(shards)}")
         yield planned(self.corpus, "bytes to count", sum(row["amount"] for row in left), "bytes")
         if on_spark(self.master):
-            yield planned("Spark", "counts", None, "", self.master or "as its settings say")
+            yield planned("Spark", "counts", None, "", self.master or "master from its settings")
         else:
             n = n_processes([row["subject"] for row in left])
             yield planned("this machine", "processes", n, "", f"up to {self.memory_gb:g} GB each")
@@ -133,7 +131,7 @@ class Associate(CorpusName, Command):
     --word-weights, weighted sums from an earlier run are dropped.
 
     If deltas change, results made from them (MaxPMI of benchmarks, samples of seed words) are
-    dropped; the command lists them and how to make them again. Adding a list drops none.
+    deleted; the command says how many, and how to make them again. Adding a list deletes none.
 
     Example: plumbline corpus associate --corpus novels
     """
@@ -143,7 +141,7 @@ class Associate(CorpusName, Command):
     ] = ""
     word_weights: Annotated[
         InputFile | None,
-        Field(description="CSV word,weight: also multiply the lists' sums by these weights."),
+        Field(description="CSV file word,weight: also compute each sum times the word's weight."),
     ] = None
 
     def run(self, context: Context) -> Done:
@@ -160,8 +158,8 @@ class Associate(CorpusName, Command):
 class CorpusList(Command):
     """List the corpora and their totals, or the shards of a named corpus.
 
-    The status is 3 if a shard of the named corpus failed, so the counts lack it. To see which
-    shards have changed since they were counted, run `corpus count SHARDS... --dry-run`.
+    The exit status is 3 if a shard of the named corpus failed and is not in the counts. To see
+    which shards have changed since they were counted, run `corpus count SHARDS... --dry-run`.
 
     Example: plumbline corpus list novels
     """
@@ -193,7 +191,7 @@ class CorpusList(Command):
         rows.sort(key=lambda row: row["status"] == "counted")
         failed = None
         if n_failed := len(rows) - n_shards:
-            problem = f"{n_failed:,} of {len(rows):,} shards failed, not in the counts"
+            problem = f"{n_failed:,} of {len(rows):,} shards failed and are not in the counts"
             fix = "repair them, or leave them out, and count the corpus again"
             failed = BadInput(f"corpus {self.corpus!r}", problem, fix)
         next_command = "plumbline warehouse check"

@@ -1,4 +1,4 @@
-"""Make texts to count: packed files, published statistics, a closed world."""
+"""Make corpora: pack text files, import published statistics, or write a closed world."""
 
 from __future__ import annotations
 
@@ -10,20 +10,15 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from plumbline.pipelines.command.base import Command, Context, Done, On
-from plumbline.pipelines.command.fields import (
-    CorpusName,
-    InputPath,
-    OutputDirectory,
-    OutputFile,
-    Seed,
-)
+from plumbline.pipelines.command.fields import CorpusName, InputPath, OutputDirectory, OutputFile
+from plumbline.warehouse.options import Seed
 
 
 class Pack(Command):
     """Pack text files into one shard; each file becomes a document.
 
     A document's source is its folder, or its file if all files (up to 100) are in one folder. To
-    use the file in any case: `corpus count --source-field meta.file`.
+    always use the file: `corpus count --source-field meta.file`.
 
     Files must be UTF-8. Unusable files are left out; table `reject` says why.
 
@@ -56,8 +51,8 @@ class Pack(Command):
 class CorpusImport(CorpusName, Command):
     """Import published word statistics (counts and she/he deltas) as a corpus without text.
 
-    `why`, `benchmark constrain` and `corpus words` work on such a corpus. Like a
-    counted corpus, it has co-occurrences if pmi_by_gendered_expressions.csv is in the same folder.
+    `why`, `benchmark constrain` and `corpus words` work on such a corpus. If the folder also has
+    pmi_by_gendered_expressions.csv, the corpus gets co-occurrences, as if it had been counted.
 
     Example: plumbline corpus import pmi_file_w_counts.csv --corpus pile
     """

@@ -8,16 +8,10 @@ from pydantic import Field
 
 from plumbline.jobs.kernel.corpus_options import VocabularyOptions
 from plumbline.pipelines.command.base import Command, Context, Done, On, Row
-from plumbline.pipelines.command.fields import (
-    ContrastOption,
-    CorpusName,
-    InputFile,
-    Seed,
-    Several,
-)
+from plumbline.pipelines.command.fields import ContrastOption, CorpusName, InputFile, Several
 from plumbline.warehouse import wordlists
 from plumbline.warehouse.errors import UsageProblem
-from plumbline.warehouse.options import part
+from plumbline.warehouse.options import Seed, part
 
 if TYPE_CHECKING:
     from plumbline.warehouse.storage.store import Store
@@ -38,7 +32,7 @@ class Concordance(CorpusName, Command):
 
     queries: Annotated[
         tuple[str, ...],
-        Field(min_length=1, description="Words, phrases of up to five, or 'WORD NEAR OTHER...'."),
+        Field(min_length=1, description="Words, phrases (up to 5 words), or 'WORD NEAR OTHER...'."),
         On(positional=True, metavar="QUERY"),
     ]
     n: Annotated[int, Field(ge=0, le=10**6, description="Lines to draw for each query.")] = 10
@@ -76,8 +70,8 @@ class CorpusWords(CorpusName, ContrastOption, VocabularyOptions, Command):
     """Sample seed words that hardly lean: from the middle of 19 equal intervals of delta.
 
     The first sample of a corpus decides which words are candidates: a-z, English (fastText or
-    WordNet) and not rare. To decide again, give the options for that decision. In a closed world
-    every word is a candidate.
+    WordNet) and not rare. To decide again, give --quantile, --any-language or --language-model. In
+    a closed world every word is a candidate.
 
     --accept and --reject record your verdicts instead; later samples leave rejected words out.
 
@@ -95,13 +89,13 @@ class CorpusWords(CorpusName, ContrastOption, VocabularyOptions, Command):
         Field(description="Path of fastText's lid.176.ftz or lid.176.bin."),
         On(variable="PLUMBLINE_LID"),
     ] = None
-    accept: Annotated[tuple[str, ...], Field(description="Words to accept, by commas.")] = ()
-    reject: Annotated[tuple[str, ...], Field(description="Words to reject, by commas.")] = ()
-    why: Annotated[str, Field(description="The reason, for all these words.")] = ""
+    accept: Annotated[tuple[str, ...], Field(description="Words to accept, as w1,w2.")] = ()
+    reject: Annotated[tuple[str, ...], Field(description="Words to reject, as w1,w2.")] = ()
+    why: Annotated[str, Field(description="Reason for the verdict on all these words.")] = ""
 
     def __post_init__(self) -> None:
         if self.why and not (self.accept or self.reject):
-            raise UsageProblem("--why", "is the reason for a verdict", "add --accept or --reject")
+            raise UsageProblem("--why", "is for verdicts only", "add --accept or --reject")
 
     def run(self, context: Context) -> Done:
         if self.accept or self.reject:
@@ -109,7 +103,7 @@ class CorpusWords(CorpusName, ContrastOption, VocabularyOptions, Command):
         return self._sampled(context.store, self._decided(context.store))
 
     def _decided(self, store: Store) -> list[str]:
-        """Decide which words are candidates, unless already decided; return lines about it."""
+        """Decide which words are candidates, unless already decided. Return lines to print."""
         from plumbline.jobs.seed_words.vocabulary import build_vocabulary
 
         rules = part(VocabularyOptions, self)
