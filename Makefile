@@ -75,7 +75,7 @@ lint: $(STAMP) ## ruff and mypy
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-mutants: $(STAMP) ## for 8 minutes, seed faults where the last commit changed files: a test must notice each
+mutants: $(STAMP) ## seed faults in folders of the last commit, for 8 minutes; a test must notice each
 	$(BIN)/python -m tools.mutants --changed --minutes 8
 
 docs: $(STAMP) ## write the pages of docs/ as a site, build/docs/index.html

@@ -110,7 +110,7 @@ def score(
     Args:
         corpus: the counted shards, for models that are trained on them.
         benchmarks: names of benchmarks; empty: those of the settings.
-        model: hub ids, paths or train:small, by commas; empty: those of the settings.
+        model: hub ids, paths or train:small, separated by commas; empty: those of the settings.
         out: directory of everything that is written.
         config: settings file; empty: only plumbline.toml, if there is one.
     """
@@ -166,7 +166,7 @@ def audit(
     Args:
         corpus: shards, as paths or globs separated by spaces.
         benchmarks: names of benchmarks; empty: those of the settings.
-        model: hub ids, paths or train:small, by commas; empty: those of the settings.
+        model: hub ids, paths or train:small, separated by commas; empty: those of the settings.
         out: directory of everything that is written.
         config: settings file; empty: only plumbline.toml, if there is one.
         score_here: false to run the deployment `score` on a worker of its own pool. Both machines

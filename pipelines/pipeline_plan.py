@@ -14,9 +14,9 @@ from plumbline.eval_workers.fairpair.fairpair_options import CLOSED_WORLD
 from plumbline.eval_workers.models.model_lists import ListedModel, load
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.pipelines.command.base import Command
-from plumbline.pipelines.command.fields import ContrastOption, DataOption, OutOption, Seed
+from plumbline.pipelines.command.fields import ContrastOption, DataOption, OutOption
 from plumbline.warehouse.errors import UsageProblem
-from plumbline.warehouse.options import MOST, part
+from plumbline.warehouse.options import MOST, Seed, part
 
 #: Options that name inputs. If none is set, the pipeline runs on the closed world (made-up text).
 WORK = ("corpus", "benchmarks", "model", "models")

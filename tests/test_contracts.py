@@ -75,7 +75,7 @@ def test_a_part_of_another_package_passes(
             *("-len(text) * self.calls, (1,) * len(text), (-1.0 * self.calls,)",),
             "depends on the others",
         ),
-        ("backends", "if not text", "if text is None", "an empty text has no score"),
+        ("backends", "if not text", "if text is None", "an empty text has the score NaN"),
         ("backends", '"mine"', '"other"', "names the backend other"),
         ("backends", "for i in ids", "for i in ()", "the text of every token"),
     ],

@@ -38,7 +38,6 @@ InputPath: TypeAlias = Annotated[Path, AfterValidator(partial(_read, directory=T
 OutputFile: TypeAlias = Annotated[Path, AfterValidator(_written)]
 #: A directory to write to; created if missing.
 OutputDirectory: TypeAlias = Annotated[Path, AfterValidator(partial(_written, directory=True))]
-Seed: TypeAlias = Annotated[int, Field(ge=0, le=(1 << 32) - 1)]
 #: Patterns for names of benchmarks.
 Benchmarks: TypeAlias = Annotated[
     tuple[str, ...],

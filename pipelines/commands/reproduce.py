@@ -104,7 +104,7 @@ class Reproduce(Command):
         if self.data is not None:
             of_release = self._anatomy if self.paper == "anatomy" else self._unstereoeval
             return of_release(context, self.data)
-        return self._beside_runs()
+        return self._compare_runs()
 
     def _unstereoeval(self, context: Context, data: Path) -> Done:
         from plumbline.pipelines.reproduce import claims, unstereoeval
@@ -161,7 +161,7 @@ class Reproduce(Command):
             next="read what the parts are and how far to trust them: docs/reproduce.md",
         )
 
-    def _beside_runs(self) -> Done:
+    def _compare_runs(self) -> Done:
         """Compare the printed figures with the runs, if there are any; write nothing."""
         from plumbline.pipelines.reproduce import claims, runs_compared
 

@@ -12,9 +12,10 @@ from plumbline.eval_workers.training import trained_models
 from plumbline.eval_workers.training.training_options import FIVE_GRAM, TrainOptions, preset
 from plumbline.jobs.kernel.corpus_options import RecordOptions
 from plumbline.pipelines.command.base import Command, Context, Done
-from plumbline.pipelines.command.fields import OutputDirectory, Seed, Shards
+from plumbline.pipelines.command.fields import OutputDirectory, Shards
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.input.shards import expand_shards
+from plumbline.warehouse.options import Seed
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.progress import progress
 

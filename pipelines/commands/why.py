@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import Field
 
 from plumbline.pipelines.command.base import Command, Context, Done, On
-from plumbline.pipelines.command.fields import ContrastOption, Seed, Several
+from plumbline.pipelines.command.fields import ContrastOption, Several
 from plumbline.pipelines.report.model import counted
 from plumbline.pipelines.report.rows import Rows
 from plumbline.pipelines.report.word_answers import QUERIES, headline, plain
@@ -18,6 +18,7 @@ from plumbline.warehouse.errors import (
     PlumblineError,
     UsageProblem,
 )
+from plumbline.warehouse.options import Seed
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 

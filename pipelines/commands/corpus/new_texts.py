@@ -10,13 +10,8 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from plumbline.pipelines.command.base import Command, Context, Done, On
-from plumbline.pipelines.command.fields import (
-    CorpusName,
-    InputPath,
-    OutputDirectory,
-    OutputFile,
-    Seed,
-)
+from plumbline.pipelines.command.fields import CorpusName, InputPath, OutputDirectory, OutputFile
+from plumbline.warehouse.options import Seed
 
 
 class Pack(Command):

@@ -8,16 +8,10 @@ from pydantic import Field
 
 from plumbline.jobs.kernel.corpus_options import VocabularyOptions
 from plumbline.pipelines.command.base import Command, Context, Done, On, Row
-from plumbline.pipelines.command.fields import (
-    ContrastOption,
-    CorpusName,
-    InputFile,
-    Seed,
-    Several,
-)
+from plumbline.pipelines.command.fields import ContrastOption, CorpusName, InputFile, Several
 from plumbline.warehouse import wordlists
 from plumbline.warehouse.errors import UsageProblem
-from plumbline.warehouse.options import part
+from plumbline.warehouse.options import Seed, part
 
 if TYPE_CHECKING:
     from plumbline.warehouse.storage.store import Store

@@ -22,9 +22,9 @@ from plumbline.eval_workers.models.model_options import OF_SCORES, ModelOptions
 from plumbline.eval_workers.models.scoring_contract import Instruction
 from plumbline.eval_workers.scoring.model_step import run_on_model
 from plumbline.pipelines.command.base import Command, Context, Done, On
-from plumbline.pipelines.command.fields import InputFile, Seed
+from plumbline.pipelines.command.fields import InputFile
 from plumbline.warehouse.errors import UsageProblem
-from plumbline.warehouse.options import part
+from plumbline.warehouse.options import Seed, part
 from plumbline.warehouse.query.connection import rows_of
 
 
