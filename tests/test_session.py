@@ -1,6 +1,7 @@
 """The Spark session: which settings, which master, what an executor must see."""
 
 import socket
+import threading
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -10,6 +11,7 @@ from pyspark.errors import PythonException
 
 from plumbline.jobs.ingest import count_corpus as count
 from plumbline.jobs.ingest.count_corpus import count_corpus
+from plumbline.jobs.spark import engine
 from plumbline.jobs.spark.spark_session import (
     one_line_losses,
     read_conf,
@@ -89,6 +91,29 @@ RAISED = [
 def test_only_a_loss_is_called_one(error: Exception, said: str | None) -> None:
     with pytest.raises(Interrupted if said else type(error), match=said), one_line_losses():
         raise error
+
+
+def test_a_job_that_gets_no_resources_ends_with_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One whose tasks run, or have run, is waited for."""
+    monkeypatch.setattr(engine, "PATIENCE_S", 0.3)
+    cancelled, stage = threading.Event(), SimpleNamespace(numCompletedTasks=0, numTasks=4)
+    tracker = SimpleNamespace(getActiveStageIds=lambda: [1], getStageInfo=lambda _: stage)
+    context = SimpleNamespace(
+        statusTracker=lambda: tracker, setLogLevel=lambda _: None, cancelAllJobs=cancelled.set
+    )
+    spark = object.__new__(engine.SparkEngine)
+    spark._spark = SimpleNamespace(sparkContext=context)  # type: ignore[assignment]
+
+    def work() -> bool:
+        if cancelled.wait(1.5):
+            raise RuntimeError("Job 1 cancelled")
+        return True
+
+    stage.numActiveTasks = 1
+    assert spark._run(work, lambda *_: None)
+    stage.numActiveTasks = 0
+    with pytest.raises(Interrupted, match="started no task for 0 s"):
+        spark._run(work, lambda *_: None)
 
 
 @pytest.mark.spark

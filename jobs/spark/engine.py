@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import socket
+import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
 
@@ -15,12 +16,13 @@ from plumbline.jobs.counting.merge import WORDS, Output
 from plumbline.jobs.counting.partials import ShardJob, ShardLedger
 from plumbline.jobs.kernel.corpus_options import CorpusOptions
 from plumbline.jobs.spark.spark_session import (
-    interruptible,
     one_line_losses,
+    running_tasks,
     spark_session,
     stop_jobs,
+    watched,
 )
-from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.errors import Interrupted, UsageProblem
 from plumbline.warehouse.storage.store import Staged
 from plumbline.warehouse.text.progress import Update, progress
 
@@ -42,6 +44,10 @@ UNION ALL
 SELECT other AS word, one AS target, n_pair FROM sums WHERE one <> other
 """
 
+#: Seconds without a running task after which a job ends.
+PATIENCE_S = 300.0
+_Result = TypeVar("_Result")
+
 
 class SparkEngine:
     """Counts and sums on Spark. See docs/cluster.md for what each machine needs.
@@ -52,7 +58,6 @@ class SparkEngine:
     def __init__(self, master: str | None = None) -> None:
         with one_line_losses():  # raises Interrupted if Spark loses a process
             self._spark = spark_session(master)
-        self._cancel = partial(stop_jobs, self._spark)
 
     def count(self, shards: Sequence[str], job: ShardJob, update: Update) -> list[ShardLedger]:
         """Count the shards. Return their ledgers in any order.
@@ -63,7 +68,7 @@ class SparkEngine:
         ledgers = tasks.map(lambda shard: _count_on_executor(shard, job))
 
         with one_line_losses():
-            outcomes = interruptible(ledgers.collect, self._cancel)
+            outcomes = self._run(ledgers.collect, lambda n, _: update(n, len(shards)))
         update(len(shards), len(shards))
         if hosts := sorted({x for x in outcomes if isinstance(x, str)}):
             fix = "it must lie on a file system that every executor sees under the same path"
@@ -113,8 +118,34 @@ class SparkEngine:
             rows = self._spark.sql(query).sortWithinPartitions(order)
             return sum(row["n"] for row in rows.mapInArrow(write, "n long").collect())
 
-        with one_line_losses(), progress(f"merge {what} of {output.constants['corpus']}"):
-            return interruptible(written, self._cancel)
+        name = f"merge {what} of {output.constants['corpus']}"
+        with one_line_losses(), progress(name, "tasks of the stage") as update:
+            return self._run(written, update)
+
+    def _run(self, work: Callable[[], _Result], update: Callable[[int, int], None]) -> _Result:
+        """Run Spark's jobs in a thread; ``update`` gets how many tasks are done and how many exist.
+
+        Raises ``Interrupted`` if no task starts for ``PATIENCE_S``: no machine has the resources.
+        """
+        since, is_idle = time.monotonic(), False
+
+        def report() -> None:
+            nonlocal since, is_idle
+            n_done, n_all, n_active = running_tasks(self._spark)
+            update(n_done, n_all)
+            if n_done or n_active or not n_all:
+                since = time.monotonic()
+            elif time.monotonic() - since > PATIENCE_S:
+                is_idle = True
+                stop_jobs(self._spark)
+
+        try:
+            return watched(work, report=report, cancel=partial(stop_jobs, self._spark))
+        except Exception as e:
+            if not is_idle:
+                raise
+            fix = "is a worker free and as large as an executor? See docs/cluster.md"
+            raise Interrupted("Spark", f"started no task for {PATIENCE_S:.0f} s", fix) from e
 
     def _read(self, files: Sequence[Path]) -> DataFrame:
         """Read the rows of files. A file listed twice counts twice, though Spark reads it once."""

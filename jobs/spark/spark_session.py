@@ -27,27 +27,48 @@ from plumbline.jobs.spark.archive import write_archive
 from plumbline.jobs.spark.java import INSTALL, find_java_home
 from plumbline.warehouse.errors import Interrupted, MissingComponent, UsageProblem
 
+
+def running_tasks(session: SparkSession) -> tuple[int, int, int]:
+    """Return how many tasks of the running stages are done, how many there are, how many run now.
+
+    How many stages will follow is unknown: Spark plans each stage by the size of the last output.
+    """
+    tracker = session.sparkContext.statusTracker()
+    stages = list(filter(None, map(tracker.getStageInfo, tracker.getActiveStageIds())))
+    n_done, n_active = (sum(getattr(s, n) for s in stages) for n in _OF_TASKS)
+    return n_done, sum(s.numTasks for s in stages), n_active
+
+
+_OF_TASKS = ("numCompletedTasks", "numActiveTasks")
 T = TypeVar("T")
 
 
-def interruptible(work: Callable[[], T], cancel: Callable[[], None] | None = None) -> T:
-    """Run ``work``, which calls Java, in a thread. Return its result or raise its error.
+def watched(
+    work: Callable[[], T],
+    *,
+    report: Callable[[], None] | None = None,
+    cancel: Callable[[], None] | None = None,
+) -> T:
+    """Run ``work`` in a thread. Return its result or raise its error.
 
-    After Ctrl-C, ``cancel`` is called repeatedly until ``work`` has ended. Without ``cancel``,
-    ``work`` continues to its end.
+    Args:
+        report: called about five times a second while ``work`` runs.
+        cancel: called repeatedly after Ctrl-C until ``work`` has ended; without it ``work``
+            continues to its end.
 
     Raises:
         Interrupted: Ctrl-C was pressed.
 
-    >>> interruptible(lambda: 1 + 1)
+    >>> watched(lambda: 1 + 1)
     2
     """
     with ThreadPoolExecutor(1) as pool, _interrupts() as pressed:
         outcome = pool.submit(work)
         while not outcome.done():
             wait([outcome], 0.2)
-            if cancel and pressed.is_set():
-                cancel()
+            step = cancel if pressed.is_set() else report
+            if step:
+                step()
         if pressed.is_set():
             raise Interrupted("interrupted; run the same command again to resume")
     return outcome.result()
@@ -132,7 +153,7 @@ def spark_session(master: str | None = None, conf: Mapping[str, str] | None = No
     """
     if SparkContext._active_spark_context is None:
         # An interrupt in the middle of this would leave a JVM behind.
-        interruptible(lambda: _start(master, conf or {}))
+        watched(lambda: _start(master, conf or {}))
     session = SparkSession.builder.getOrCreate()
     _check_master(master, str(session.sparkContext.master))
     return session

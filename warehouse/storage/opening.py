@@ -20,7 +20,7 @@ from plumbline.warehouse.storage.place import Bucket, Damaged, Disk, File, Place
 MARKER = "plumbline.json"
 #: The version of the format that this Plumbline reads and writes; others are refused. A new table,
 #: or a new column that may be NULL, doesn't change the version. Any other change increases it.
-FORMAT = 9
+FORMAT = 10
 _GLOB_CHARACTERS = frozenset("*?[]{}")
 #: Errors for too few file handles, or too little memory or disk space; the file isn't at fault.
 _TOO_LITTLE = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOSPC))
