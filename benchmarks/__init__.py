@@ -1,1 +1,1 @@
-"""Timings side by side with peers, as ratios; run with `make bench`."""
+"""Timings of Plumbline and other programs, as ratios; run with `make bench`."""

@@ -1,4 +1,4 @@
-"""``make bench``: every benchmark in one run, figures as ratios to ours."""
+"""Run benchmarks and print Plumbline's speed beside that of other programs: ``make bench``."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from plumbline.warehouse.errors import MissingComponent
 
 #: The model of the part `gpu`, and where it runs.
 GPU = ("6.9b", "cuda")
-#: How often each shard that is counted through Spark holds all real text.
+#: How often each shard of the part `spark` repeats all real text.
 SPARK_TIMES = 16
-#: The same, of the shards of the part `scale`: a gigabyte each.
+#: How often each shard of the part `scale` repeats it: about a gigabyte.
 SCALE_TIMES = 21
 
 _PARTS = ("peers", "evidence", "growth", "spark", "scale", "scoring", "gpu")
@@ -31,7 +31,7 @@ app = typer.Typer(add_completion=False)
 def main(
     parts: Annotated[
         list[str] | None,
-        typer.Argument(help="Any of " + ", ".join(_PARTS) + "; all without one."),
+        typer.Argument(help="Parts to run: " + ", ".join(_PARTS) + "; default: all."),
     ] = None,
 ) -> None:
     """Time counting and scoring on the text in PLUMBLINE_DATA."""
@@ -58,7 +58,7 @@ def main(
 
 
 def report_peers(shard: Path) -> None:
-    """Time counting on one core beside other programs."""
+    """Time counting on one core, with Plumbline and with other programs."""
     timings, kept = counting.run(shard)
     ours = timings[0]
     title = f"all real text: one core, {ours.megabytes:.1f} MB of JSON, {kept:,} kept tokens"
@@ -93,7 +93,7 @@ def report_growth(grown: list[growth.Grown]) -> None:
 
 
 def report_on_spark(shards: list[Path]) -> None:
-    """Count the same shards with and without Spark and print the outcome."""
+    """Count the same shards with and without Spark, and print the times."""
     ways, kept = on_spark.run(shards)
     per_core = ways[0].seconds
     table = _table(
@@ -109,7 +109,7 @@ def report_on_spark(shards: list[Path]) -> None:
 
 
 def report_scale(runs: list[scale.Run]) -> None:
-    """Print rows, files, bytes, memory and seconds of each count, and a model of a terabyte."""
+    """Print rows, files, bytes, memory and seconds of each count; estimate those of a terabyte."""
     table = _table(
         "corpus count on text of 1 to 8 GB of JSON, in shards of one",
         *("shards", "way", "M kept tokens", "words", "pair rows", "M rows to merge", "files"),
@@ -134,7 +134,7 @@ def report_scale(runs: list[scale.Run]) -> None:
 
 
 def report_scoring(timed: list[scoring.Timed], busy: scoring.Timed, batch: int) -> None:
-    """Print pairs a second of each way, and how much faster ours is; ``busy`` comes last."""
+    """Print pairs per second of each way, and how much faster ours is; ``busy`` comes last."""
     table = _table(
         "scoring, 70 M parameters of the Pythia shape, float32, CPU: pairs/s",
         *("benchmark", "pairs", "timed", "ours", "naive", "ours is faster by"),
@@ -151,7 +151,7 @@ def report_scoring(timed: list[scoring.Timed], busy: scoring.Timed, batch: int) 
 
 
 def _of_all(timed: list[scoring.Timed]) -> scoring.Timed:
-    """All benchmarks together: every pair of them, at its benchmark's rate."""
+    """Return the seconds of all benchmarks together, weighted by their numbers of pairs."""
     n_pairs = sum(one.n_pairs for one in timed)
 
     def mean(way: str) -> float:
@@ -163,7 +163,7 @@ def _of_all(timed: list[scoring.Timed]) -> scoring.Timed:
 
 
 def report_gpu(found: gpu.Outcome) -> None:
-    """Print pairs a second of each way, beside the better harness, and the share of the peak."""
+    """Print pairs per second, the ratio to the faster harness, and the share of the peak."""
     theirs = [w.seconds for w in found.ways if w.name.startswith("lm-") and w.seconds]
     title = f"{GPU[0]} parameters of the Pythia shape on {found.device}: {found.n_pairs:,} pairs"
     table = _table(title, "way", "seconds", "pairs/s", "faster than the better harness", "of peak")

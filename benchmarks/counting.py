@@ -1,7 +1,7 @@
-"""Counting a shard on one core: Plumbline's kernel beside polars, spaCy and the bare reading.
+"""Time counting a shard on one core: Plumbline, polars, Spark SQL, spaCy, and reading alone.
 
-Each side does its work on the same bytes in the same process, one after the other in every round,
-so that a machine whose speed drifts slows all of them. The figure is the median of the rounds.
+All work on the same bytes in the same process, one after the other in every round, so that changes
+in the machine's speed affect all of them. The figure is the median of the rounds.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 os.environ.setdefault("POLARS_MAX_THREADS", "1")
@@ -23,7 +24,7 @@ WINDOW = 10
 
 @dataclass(frozen=True)
 class Timing:
-    """One side: what it did, the median seconds, and the megabytes of JSON it did it on."""
+    """A way to count: its name, its median seconds, and the megabytes of JSON that it read."""
 
     name: str
     seconds: float
@@ -31,12 +32,12 @@ class Timing:
 
     @property
     def megabytes_per_second(self) -> float:
-        """Throughput in MB of decompressed JSON a second."""
+        """Throughput in MB of decompressed JSON per second."""
         return self.megabytes / self.seconds
 
 
 def read_only(shard: Path) -> None:
-    """Decompress and parse every record, nothing else: the bound on any counter in Python."""
+    """Only decompress and parse every record, as any counter in Python has to."""
     for _ in texts_of(shard):
         pass
 
@@ -53,7 +54,7 @@ def texts_of(shard: Path) -> list[str]:
 
 
 def with_polars(shard: Path, targets: tuple[str, ...], stop_words: frozenset[str]) -> None:
-    """Words and target pairs by polars, with a plain regular expression instead of token rules."""
+    """Count words and target pairs with polars; a regular expression replaces the token rules."""
     import polars as pl
 
     dropped = sorted(stop_words - set(targets))
@@ -85,7 +86,7 @@ def with_polars(shard: Path, targets: tuple[str, ...], stop_words: frozenset[str
 
 
 def with_spacy(texts: list[str]) -> None:
-    """spaCy's English tokenizer alone, no counting."""
+    """Only tokenise, with spaCy's English tokenizer."""
     import spacy
 
     nlp = spacy.blank("en")
@@ -99,7 +100,7 @@ def median_seconds(
     rounds: int,
     clock: Callable[[], float] = time.perf_counter,
 ) -> list[float]:
-    """Median seconds of each piece of work over interleaved rounds, by default of wall time."""
+    """Return the median seconds of each piece of work over interleaved rounds, by ``clock``."""
     seconds: list[list[float]] = [[] for _ in work]
     for _ in range(rounds):
         for kept, step in zip(seconds, work, strict=True):
@@ -110,24 +111,20 @@ def median_seconds(
 
 
 def run(shard: Path, rounds: int = 5) -> tuple[list[Timing], int]:
-    """Timings of all sides on one `.jsonl.zst` shard, ours first, and its kept tokens.
+    """Return the timings on one `.jsonl.zst` shard, ours first, and its kept tokens.
 
-    Spark's session is started and its code compiled by a first run that is not timed.
+    A first run, which is not timed, starts Spark's session and compiles code.
     """
     from benchmarks.spark_peer import with_spark
     from plumbline.jobs.counting.shard import count_shard
     from plumbline.jobs.kernel.corpus_options import CorpusOptions
-    from plumbline.jobs.kernel.counter import ShardCounts
     from plumbline.jobs.kernel.tokens.language_tables import stop_words
     from plumbline.jobs.kernel.tokens.tokenizer import Targets
     from plumbline.jobs.spark.spark_session import spark_session, stop_session
     from plumbline.warehouse import wordlists
 
     targets, options = Targets(wordlists.load("gendered").targets), CorpusOptions(evidence=False)
-
-    def counted() -> ShardCounts:
-        return count_shard(shard, targets, options, lambda kind, table: None)
-
+    counted = partial(count_shard, shard, targets, options, lambda kind, table: None)
     kept = counted().n_kept_tokens  # also compiles
     texts = texts_of(shard)
     megabytes = _decompressed(shard) / 1e6
@@ -146,7 +143,7 @@ def run(shard: Path, rounds: int = 5) -> tuple[list[Timing], int]:
             "decompress and parse only": (lambda: read_only(shard), 1.0),
             "polars: counts, simple tokens": (
                 lambda: with_polars(shard, targets.words, stops),
-                1,
+                1.0,
             ),
             "Spark SQL: counts, simple tokens": (
                 lambda: with_spark(session, lines, targets.words, dropped),

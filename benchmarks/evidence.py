@@ -1,4 +1,4 @@
-"""What the kept documents of a shard take on disk."""
+"""Measure how much disk space the kept documents of a shard take."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from benchmarks.shards import joined
 
-#: How often the shard holds all real text: a shard of the Pile is about as large.
+#: How often the shard repeats all real text, to be about as large as a shard of the Pile.
 TIMES = 16
 
 

@@ -1,7 +1,7 @@
-"""Scoring on a GPU beside lm-evaluation-harness: its HF and vLLM backends, ours and ours by vLLM.
+"""Time scoring on a GPU: Plumbline and lm-evaluation-harness, each with transformers and vLLM.
 
-All four load the same random weights of the Pythia shape and score the sentences of all pairs of
-five benchmarks; loading is not timed. Ours have claims and publishing, as the command does.
+All four load the same random weights of Pythia's shape and score the sentences of all pairs in five
+benchmarks. Loading is not timed. Plumbline's times include locks and publishing, as in the command.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from plumbline.warehouse.errors import MissingComponent, PlumblineError
 from plumbline.warehouse.steps.runner import run_steps
 from plumbline.warehouse.storage.store import Store
 
-#: Dense bfloat16 operations a second by the maker's data sheet, by a part of the device's name.
+#: Dense bfloat16 operations per second from data sheets, by a part of the device's name.
 _PEAK = {"H200": 989e12, "H100": 989e12, "A100": 312e12, "L40S": 362e12, "A10": 125e12}
 
 
@@ -44,10 +44,9 @@ class Way:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The ways, on ``n_pairs`` pairs of ``n_tokens`` tokens; ``device`` and its peak if known.
+    """Results of all ways on ``n_pairs`` pairs with ``n_tokens`` tokens, and the device's peak.
 
-    ``operations`` are those of all tokens, each computed once: two for each weight that is not
-    only looked up.
+    ``operations`` are needed to compute each token once: two for each weight except embeddings.
     """
 
     ways: tuple[Way, ...]
@@ -65,9 +64,9 @@ class Outcome:
 
 
 def run(shards: Sequence[Path], directory: Path, shape: str, device: str) -> Outcome:
-    """Score by each way that is installed. Raises ``MissingComponent`` without the device."""
+    """Score in each way that is installed. Raises ``MissingComponent`` without the device."""
     if device == "cuda" and not torch.cuda.is_available():
-        fix = "run it where there is one: 40 GB of its memory for 6.9 B parameters"
+        fix = "run it where there is one; 6.9 B parameters need 40 GB of its memory"
         raise MissingComponent("benchmark gpu", "torch sees no CUDA device here", fix)
     dtype = "bfloat16" if device == "cuda" else "float32"
     model = write_model(shards, directory / shape, SHAPES[shape], device, dtype)
@@ -85,18 +84,18 @@ def run(shards: Sequence[Path], directory: Path, shape: str, device: str) -> Out
     options = ModelOptions(dtype=dtype, device=device)
     by_vllm = ModelOptions(backend="vllm", dtype=dtype)
     ways = (
-        _told(_ours("plumbline, vLLM", directory, how[0], by_vllm)),
-        _told(_ours("plumbline, transformers", directory, how[0], options)),
-        _told(_harness("lm-evaluation-harness, vLLM", "vllm", how)),
-        _told(_harness("lm-evaluation-harness, HF", "hf", how)),
+        _printed(_ours("plumbline, vLLM", directory, how[0], by_vllm)),
+        _printed(_ours("plumbline, transformers", directory, how[0], options)),
+        _printed(_harness("lm-evaluation-harness, vLLM", "vllm", how)),
+        _printed(_harness("lm-evaluation-harness, HF", "hf", how)),
     )
     name = torch.cuda.get_device_name() if device == "cuda" else "CPU"
     peak = next((value for part, value in _PEAK.items() if part in name), None)
     return Outcome(ways, sum(n for _, n in found), n_tokens, operations, name, peak)
 
 
-def _told(way: Way) -> Way:
-    """The way, said at once: the whole takes minutes, and a later one may fail."""
+def _printed(way: Way) -> Way:
+    """Print and return a result; the others take minutes and may fail."""
     print(f"{way.name}: {way.missing or f'{way.seconds:.1f} s'}", file=sys.stderr, flush=True)
     return way
 
@@ -107,17 +106,17 @@ def _ours(name: str, directory: Path, model: str, options: ModelOptions) -> Way:
         backend = open_backend(model, options)
         _ = backend.n_parameters  # loads the weights
         start = time.monotonic()
-        run_steps(store, backend, [PairScores.of(n, options) for n in BENCHMARKS], "bench")
+        run_steps(store, backend, [PairScores(n) for n in BENCHMARKS], "bench")
         seconds = time.monotonic() - start
     except PlumblineError as e:
         return Way(name, None, str(e))
     finally:
-        devices.release()  # the next way wants nine tenths of the memory
+        devices.release()  # the next way needs nine tenths of the memory
     return Way(name, seconds)
 
 
 def _harness(name: str, kind: str, how: Sequence[str]) -> Way:
-    """In a process of its own, by the Python that has what it needs; its memory ends with it."""
+    """Time the harness in its own process, with the Python that has what the backend needs."""
     try:
         python = interpreter() if kind == "vllm" else Path(sys.executable)
     except MissingComponent as e:
@@ -127,6 +126,6 @@ def _harness(name: str, kind: str, how: Sequence[str]) -> Way:
     lines: list[Any] = done.stdout.splitlines() or [""]
     if done.returncode:
         said = [line for line in done.stderr.splitlines() if line.strip()] or [""]
-        errors = [line for line in said if "Error" in line]  # what ends the process may say more
+        errors = [line for line in said if "Error" in line]  # later lines may be about the exit
         return Way(name, None, f"{(errors or said)[-1]} ({python})")
     return Way(name, json.loads(lines[-1])["seconds"])

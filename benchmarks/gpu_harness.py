@@ -1,7 +1,7 @@
-"""lm-evaluation-harness alone: seconds for the log-likelihoods of some texts, once loaded.
+"""Time lm-evaluation-harness alone on some texts, after loading the model.
 
-Usage: gpu_harness.py hf|vllm MODEL TEXTS.json DTYPE DEVICE. Run by the Python that has the harness
-and what it computes with; prints one line of JSON at the end.
+Usage: gpu_harness.py hf|vllm MODEL TEXTS.json DTYPE DEVICE. Run it with the Python that has the
+harness and its backend. The last line printed is the seconds as JSON.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ import sys
 import time
 from typing import Any
 
-#: Enough texts for kernels to be chosen and memory to be had.
+#: Number of texts to score before timing, so that kernels are chosen and memory is allocated.
 _WARM = 256
 
 
 def opened(kind: str, model: str, dtype: str, device: str) -> Any:
-    """The harness' model, with the settings that its own documentation gives for speed."""
+    """Load the harness's model, with the settings that its documentation recommends for speed."""
     if kind == "vllm":
         from lm_eval.models.vllm_causallms import VLLM
 

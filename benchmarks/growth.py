@@ -1,4 +1,4 @@
-"""How words, pairs and files grow with the text: the ground for estimates of larger corpora."""
+"""Measure how words, pairs and files grow with the text, to estimate larger corpora."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Grown:
-    """A first part of the text: MB of JSON, kept tokens, distinct words, pair rows, MB of files."""
+    """Sizes of a part of the text: MB of JSON, kept tokens, words, pair rows and MB of files."""
 
     megabytes: float
     n_kept: int
@@ -21,7 +21,7 @@ class Grown:
 
 
 def run(shards: Sequence[Path], parts: int = 5) -> list[Grown]:
-    """Count the first 1/2^k of the documents of all shards, for each k, the smallest part first.
+    """Count all documents, a half, a quarter, ... of them; the smallest part comes first.
 
     Documents are taken in turn from every shard, so that each part is a sample of the whole.
     """
@@ -58,7 +58,7 @@ def _rows(file: Path) -> int:
 
 
 def exponent(small: tuple[float, float], large: tuple[float, float]) -> float:
-    """The b of y ~ x^b through two points (x, y).
+    """Return b of y ~ x^b through two points (x, y).
 
     >>> exponent((1.0, 3.0), (4.0, 6.0))
     0.5

@@ -1,4 +1,4 @@
-"""The same shards counted by the kernel alone, by this machine's processes, and through Spark."""
+"""Time counting the same shards with the kernel alone, with processes, and through Spark."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Way:
-    """One way to count the shards: seconds of counting and of the merge, wall and CPU time."""
+    """A way to count the shards: wall seconds of counting and of the merge, and CPU seconds."""
 
     name: str
     n_cores: int
@@ -28,10 +28,10 @@ class Way:
 
 
 def run(shards: Sequence[Path], targets: str = "gendered") -> tuple[list[Way], int]:
-    """Time the counting of all shards five ways, and give their kept tokens.
+    """Time counting all shards in five ways; also return their kept tokens.
 
     All shards are read once before. Spark's session and its Python workers are started first, as in
-    the middle of a long job. The kernel alone runs before and after the others: the median of both.
+    the middle of a long job. The kernel alone runs first and last; its time is the mean of both.
     """
     from plumbline.jobs.counting.shard import count_shard
     from plumbline.jobs.kernel.corpus_options import CorpusOptions
@@ -76,7 +76,7 @@ def _counted(shards: Sequence[Path], options: CorpusOptions, n_cores: int, spark
 
 @contextmanager
 def _cores(n_cores: int) -> Iterator[None]:
-    """Leave this process and all that it starts so many cores."""
+    """Limit this process and what it starts to some cores for the block."""
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, sorted(before)[:n_cores])
     try:
@@ -87,7 +87,7 @@ def _cores(n_cores: int) -> Iterator[None]:
 
 @contextmanager
 def _session(master: str | None, n_cores: int) -> Iterator[None]:
-    """Spark, with the kernel loaded in each worker; nothing without a master."""
+    """Start Spark for the block, with the kernel loaded in each worker, if there is a master."""
     if master is None:
         yield
         return
@@ -104,12 +104,12 @@ def _loaded(n: int) -> int:
     from plumbline.jobs.kernel.counter import warm_up
 
     warm_up()
-    time.sleep(2.0)  # so that every core's worker gets one of these
+    time.sleep(2.0)  # so that each worker gets one call
     return n
 
 
 def _cpu_seconds() -> float:
-    """CPU time of this process, of all below it that live, and of those that it waited for."""
+    """Return the CPU seconds of this process, of its descendants, and of children that ended."""
     ticks: dict[int, tuple[int, int]] = {}
     for entry in Path("/proc").glob("[0-9]*"):
         try:

@@ -1,6 +1,6 @@
-"""Count shards in this process under a cap of memory, and print its peak: ``python -m``.
+"""Count shards in this process with a memory limit, and print its peak memory.
 
-Pages of mapped files can be dropped at any time; what is watched is memory of the process's own.
+Only the process's own memory is measured, since pages of mapped files can be dropped at any time.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from plumbline.jobs.kernel.tokens.tokenizer import Targets
 
 
 def own_bytes() -> int:
-    """Anonymous memory of this process (Linux)."""
+    """Return the anonymous memory of this process in bytes (Linux)."""
     status = Path("/proc/self/status").read_text()
     return int(status.split("RssAnon:")[1].split()[0]) << 10
 

@@ -1,6 +1,6 @@
-"""The command `corpus count` on text of 1 to 8 GB: by this machine's processes and through Spark.
+"""Time `corpus count` on 1 to 8 GB of text, with this machine's processes and through Spark.
 
-Each run is the command itself in a process of its own; its memory is watched from outside.
+Each run is the command in a process of its own, whose memory is measured from outside.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from benchmarks.shards import grown_blocks
 #: Shards of each run, of about a gigabyte of JSON each.
 N_SHARDS = (1, 2, 4, 8)
 WAYS = ("this machine", "Spark")
-#: Two executors of one core, each a JVM with 1 GB for the merge beside its counting process.
+#: Two executors with one core each: a JVM with 1 GB for the merge, and a counting process.
 _SPARK = "local-cluster[2,1,1024]"
 _CONF = """spark.executor.cores 1
 spark.executor.memory 1g
@@ -31,10 +31,10 @@ spark.ui.enabled false
 spark.sql.shuffle.partitions 16
 spark.log.level ERROR
 """
-#: Seconds between two looks at the memory of all processes.
-_LOOK = 0.25
+#: Seconds between two measurements of the memory of all processes.
+_INTERVAL_S = 0.25
 KINDS = ("command", "counting process", "driver", "executor")
-#: Processes of some kinds, by what their command line holds.
+#: Kinds of processes, by a part of their command line.
 _MARKS = {
     "CoarseGrainedExecutorBackend": "executor",
     "pyspark.daemon": "counting process",
@@ -45,10 +45,10 @@ _MARKS = {
 
 @dataclass(frozen=True)
 class Run:
-    """One count: seconds until the last shard was counted, and of all after it; peaks by kind.
+    """One count: ``seconds`` until the last shard was counted, and ``merge_seconds`` after that.
 
-    ``n_merged`` rows of the shards' counts are summed to those of the tables. ``work_bytes`` are
-    the counts of the shards and the documents kept, ``n_files`` are those and the tables'.
+    ``n_merged`` is the number of rows in the shards' counts, which the merge sums. ``work_bytes``
+    is the size of these counts and of kept documents; ``n_files`` includes the tables' files.
     ``peak_bytes`` is the memory (anonymous pages) of the largest process of each kind.
     """
 
@@ -68,7 +68,7 @@ class Run:
 
 
 def run(parts: Sequence[Path], directory: Path, times: int) -> Iterator[Run]:
-    """Count the first shards of a grown text, more each time, both ways in turn."""
+    """Count the first 1, 2, 4 and 8 shards of a grown text, each time in both ways."""
     shards = grown_blocks(parts, directory, max(N_SHARDS), times)
     conf = directory / "spark.conf"
     conf.write_text(_CONF)
@@ -91,7 +91,7 @@ def _run(
             for pid, kind, n_bytes, seconds in _family(process.pid):
                 peaks[kind] = max(peaks[kind], n_bytes)
                 cpu[pid] = seconds
-            time.sleep(_LOOK)
+            time.sleep(_INTERVAL_S)
     if process.returncode:
         raise SystemExit(f"{' '.join(command)} ended with status {process.returncode}")
     ended = time.time()
@@ -101,7 +101,7 @@ def _run(
 def _outcome(
     way: str, n: int, where: Path, times: tuple[float, float], cpu: float, peaks: dict[str, int]
 ) -> Run:
-    """The run's figures, with those that lie in its warehouse."""
+    """Return the figures of a run, including those that are measured in its warehouse."""
     from plumbline.warehouse.storage.store import Store
 
     store, (started, ended) = Store.open(where), times
@@ -120,7 +120,7 @@ def _outcome(
 
 
 def _family(first: int) -> Iterator[tuple[int, str, int, float]]:
-    """Each process at or below one: its number, its kind, its memory and its CPU seconds."""
+    """Yield the id, kind, memory in bytes and CPU seconds of a process and its descendants."""
     below, seconds = defaultdict(list), {}
     for entry in Path("/proc").glob("[0-9]*"):
         try:
@@ -145,11 +145,10 @@ def _family(first: int) -> Iterator[tuple[int, str, int, float]]:
 
 
 def terabyte(runs: Sequence[Run], n_cores: int = 64) -> str:
-    """A model of 1,000 such shards on so many cores, from the largest run of each way.
+    """Estimate 1,000 such shards on ``n_cores`` cores from the largest run of each way.
 
-    Counting takes the same CPU time a kept token (the merge's is in it, so it is a little too
-    long), the merge the same seconds a row on two cores.
-    The rows to merge grow with the number of shards: each has as many as the average one here.
+    Each shard takes as many CPU seconds as here (including the merge, so a little too many) and has
+    as many rows to merge. A row takes the same time in the merge; Spark's merge uses all cores.
     """
     here, spark = (max((r for r in runs if r.way == w), key=lambda r: r.n_shards) for w in WAYS)
     counting = 1000 * here.cpu_seconds / here.n_shards / n_cores / 60
@@ -158,6 +157,6 @@ def terabyte(runs: Sequence[Run], n_cores: int = 64) -> str:
     merge = {r.way: rows * r.merge_seconds / r.n_merged / cores[r.way] / 60 for r in (here, spark)}
     parts = "; ".join(f"{way} {minutes:.0f} minutes" for way, minutes in merge.items())
     return (
-        f"model, not run: a terabyte on {n_cores} cores counts for {counting:.1f} minutes, "
-        f"{rows / 1e9:.1f} G rows to merge: {parts} (Spark on all cores, as well as on two here)"
+        f"estimate: {n_cores} cores count a terabyte in {counting:.1f} minutes; merging its "
+        f"{rows / 1e9:.1f} G rows takes: {parts} (if Spark scales from two cores to all)"
     )

@@ -1,8 +1,8 @@
-"""Scoring sentences beside its peers: the naive layout, and lm-evaluation-harness.
+"""Time scoring sentences: Plumbline, a naive layout, and lm-evaluation-harness.
 
-All three run the same weights in float32 on the same threads, in turn on the same slices of
-sentences, so that a busy machine slows them alike. A slice is a chunk as a scoring worker gets it;
-of the naive layout, whose every sentence costs the same, only the first sentences of each.
+All three use the same float32 weights and threads, in turn on the same slices of sentences, so that
+a busy machine slows all alike. A slice is a chunk of a scoring worker. In the naive layout every
+sentence costs the same, so it scores only the first sentences of a slice.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.scoring.pair_scores import CHUNK_TEXTS
 
 BENCHMARKS = ("use-5", "use-10", "use-20", "winobias", "winogender")
-#: Slices of a benchmark that are timed, spread evenly.
+#: Number of slices of a benchmark that are timed; they are evenly spread.
 _SLICES = 3
 _NAIVE_BATCH = 16
 _NAIVE_TEXTS = 4 * _NAIVE_BATCH
@@ -34,9 +34,9 @@ Scores = list[float]
 
 @dataclass(frozen=True)
 class Timed:
-    """Seconds a pair (two sentences) of ours, the naive layout and the harness on a benchmark.
+    """Seconds per pair of sentences on a benchmark: ours, of the naive layout and of the harness.
 
-    ``differs_nats`` is the largest difference of a score of theirs from ours.
+    ``differs_nats`` is the largest difference between a score of theirs and ours.
     """
 
     benchmark: str
@@ -50,17 +50,17 @@ class Timed:
 
 @dataclass(frozen=True)
 class Bench:
-    """The three ways."""
+    """The models of the three ways to score."""
 
     ours: CausalModel
     harness: Any
 
     def score_ours(self, texts: Sequence[str]) -> Scores:
-        """By the transformers backend."""
+        """Score with the transformers backend."""
         return [score.logprob_nats for score in self.ours.score(texts)]
 
     def score_harness(self, texts: Sequence[str]) -> Scores:
-        """By the harness' log-likelihood of a text after nothing, which it starts with BOS."""
+        """Score with the harness: log-likelihood after an empty context, which becomes BOS."""
         from lm_eval.api.instance import Instance
 
         requests = [Instance("loglikelihood", {}, ("", text), i) for i, text in enumerate(texts)]
@@ -68,7 +68,7 @@ class Bench:
 
     @torch.inference_mode()
     def score_naive(self, texts: Sequence[str], n_longest: int) -> Scores:
-        """Every sentence padded to the longest of its file, BOS first, the whole softmax kept."""
+        """Pad every sentence to the longest of its benchmark, and keep the whole softmax."""
         tokenizer, model = self.ours.tokenizer, self.harness.model
         found: Scores = []
         for start in range(0, len(texts), _NAIVE_BATCH):
@@ -85,9 +85,9 @@ class Bench:
 
 
 def run(shards: Sequence[Path], directory: Path) -> tuple[list[Timed], Timed, int]:
-    """Time every benchmark, then USE-20 beside a program that keeps a core busy.
+    """Time every benchmark, then USE-20 while another program keeps a core busy.
 
-    Also the harness' best batch size, found on a slice of USE-10.
+    Also return the harness's best batch size, found on a slice of USE-10.
     """
     path = str(write_model(shards, directory / "pythia-shape-70m"))
     ours = CausalModel(path, ModelOptions(device="cpu"))

@@ -1,4 +1,4 @@
-"""Random GPT-NeoX models of Pythia's shapes, and the sentences they are to score."""
+"""Make GPT-NeoX models of Pythia's shapes with random weights, and sentences to score."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _N_TOKENS = 50_254
 
 @dataclass(frozen=True)
 class Shape:
-    """Sizes of a Pythia (Biderman et al., 2023, Table 1); its vocabulary is padded."""
+    """Sizes of a Pythia model (Biderman et al., 2023, Table 1); ``rows``: its padded vocabulary."""
 
     hidden: int
     layers: int
@@ -41,7 +41,7 @@ def write_model(
 ) -> Path:
     """Save random weights with a byte-level BPE of Pythia's size, learned from the shards.
 
-    The weights are made on ``device``: on a CPU billions of them take minutes.
+    The weights are made on ``device``, since billions of them take minutes on a CPU.
     """
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -69,7 +69,7 @@ def write_model(
     with torch.device(device):
         model = GPTNeoXForCausalLM._from_config(config, dtype=getattr(torch, dtype))
     model.save_pretrained(directory)
-    del model  # gigabytes that whoever scores next on this device needs
+    del model  # frees gigabytes for scoring on this device
     torch.cuda.empty_cache()
     PreTrainedTokenizerFast(
         tokenizer_object=tokenizer, bos_token=_BOS, eos_token=_BOS
@@ -78,7 +78,7 @@ def write_model(
 
 
 def sentences(benchmark: str, warehouse: Path) -> tuple[list[str], int]:
-    """The distinct sentences of a benchmark's pairs in alphabetical order, and its pairs."""
+    """Return a benchmark's distinct sentences in alphabetical order, and its number of pairs."""
     store = Store.open(warehouse)
     import_benchmark(store, benchmark, None, "bench")
     pairs = store.read("benchmark_pair", benchmark=benchmark).to_pylist()

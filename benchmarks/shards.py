@@ -1,4 +1,4 @@
-"""Shards for the benchmarks: real text in the sizes that a measurement needs."""
+"""Make shards of real text in the sizes that the benchmarks need."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from pathlib import Path
 
 from plumbline.warehouse.input.shards import documents, write_jsonl_zst
 
-#: By this power of the text's length its vocabulary grows: the part `growth` measures it.
+#: The vocabulary grows with this power of the text's length; the part `growth` measures it.
 GROWTH = 0.61
 _WORD = re.compile(r"[a-z]+")
 
 
 def joined(parts: Sequence[Path], out: Path) -> Path:
-    """One `.jsonl.zst` shard with the documents of several: their frames one after another."""
+    """Join several `.jsonl.zst` shards into one by writing their frames one after another."""
     with out.open("wb") as file:
         for part in parts:
             file.write(part.read_bytes())
@@ -24,10 +24,10 @@ def joined(parts: Sequence[Path], out: Path) -> Path:
 
 
 def rotated(parts: Sequence[Path], directory: Path, times: int) -> list[Path]:
-    """As many shards as parts, of equal documents in other orders, so that no two have equal bytes.
+    """Make as many shards as parts, with the same documents in other orders, so no two are equal.
 
-    Each holds all parts ``times`` times. Their words repeat, as those of a text of that size
-    would not: for comparing ways to run the same counting, not for its speed as such.
+    Each repeats all parts ``times`` times. Real text of that size has more distinct words, so these
+    shards can compare ways of counting, but don't show the speed on real text.
     """
     shards = []
     for k in range(len(parts)):
@@ -36,14 +36,8 @@ def rotated(parts: Sequence[Path], directory: Path, times: int) -> list[Path]:
     return shards
 
 
-def grown(parts: Sequence[Path], out: Path, times: int) -> Path:
-    """One shard of a text ``times`` as long, whose vocabulary grows as that of real text would."""
-    write_jsonl_zst(out, _repeated(parts, times))
-    return out
-
-
 def grown_blocks(parts: Sequence[Path], directory: Path, n: int, times: int) -> list[Path]:
-    """The text of ``grown`` in ``n`` shards, each ``times`` as long as the parts together."""
+    """Make ``n`` shards, each ``times`` as long as the parts, with new words as in real text."""
     texts = _repeated(parts, n * times)
     n_texts = times * sum(1 for part in parts for _ in documents(part))
     shards = [directory / f"{k:03}.jsonl.zst" for k in range(n)]
@@ -53,10 +47,10 @@ def grown_blocks(parts: Sequence[Path], directory: Path, n: int, times: int) -> 
 
 
 def _repeated(parts: Sequence[Path], times: int) -> Iterator[str]:
-    """The documents of all parts, ``times``, first as they are.
+    """Yield the documents of all parts ``times`` times, the first time unchanged.
 
-    In each repetition enough of the rarest words get another ending for the number of distinct
-    words to follow ``n ** GROWTH``.
+    In each repetition, some of the rarest words get another ending, so that the number of distinct
+    words follows ``n ** GROWTH``.
     """
     texts = [text for part in parts for text in documents(part)]
     counts = Counter(word for text in texts for word in _WORD.findall(text))
@@ -72,7 +66,7 @@ def _repeated(parts: Sequence[Path], times: int) -> Iterator[str]:
 
 
 def _cut(text: str, words: frozenset[str]) -> list[str]:
-    """The text in pieces, so that each of the words is a piece of its own.
+    """Split a text into pieces, so that each of the words is a piece of its own.
 
     >>> _cut("an old teapot", frozenset({"old"}))
     ['an ', 'old', ' teapot']

@@ -1,4 +1,4 @@
-"""The same counts by Spark SQL alone, on one core: simple tokens, one join on positions."""
+"""Count with Spark SQL alone, on one core: simple tokens, and one join on positions."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ WINDOW = 10
 
 
 def with_spark(session: Any, lines: Path, targets: tuple[str, ...], dropped: list[str]) -> None:
-    """Words and target pairs of a file of JSON lines, already decompressed (Spark's advantage).
+    """Count words and target pairs in a file of JSON lines, already decompressed to favour Spark.
 
-    Targets are few, so each is spread over the positions it reaches and joined to all tokens by
-    document and position; the counts go nowhere.
+    Targets are few, so each is repeated at all positions in its window and joined to the tokens by
+    document and position. The counts are discarded.
     """
     from pyspark.sql import functions as f
 

@@ -131,7 +131,7 @@ def test_four_writers_of_one_merged_file_and_one_that_is_killed(root: Path) -> N
         r["word"]: 3 for unit in "abc" for r in rows(unit)
     }
     assert len({n for w, n in found.items() if w[0] == "d"}) == 1 and len(found) == 36
-    left = {"a file that no version to keep names", "a file or partition that was not finished"}
+    left = {"a file that no kept version names", "a file or partition that was not finished"}
     assert {p["problem"] for p in check(store)} <= left
 
 

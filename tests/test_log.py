@@ -182,7 +182,7 @@ def test_after_a_fault_at_any_operation_the_state_is_the_old_or_the_new_one(
         act(store)
         assert state(store) == new, f"again after operation {at}"
         assert {p["problem"] for p in check(store)} <= {
-            "a file that no version to keep names",
+            "a file that no kept version names",
             "a file or partition that was not finished",
             "lacks the newest state of the table",  # the Delta log, which compact mends
         }
@@ -449,7 +449,7 @@ def test_no_other_program_changes_a_table(store: Store, name: str, is_compacted:
         _INTRUDERS[name](table)
     assert before <= {name for name, _ in store.place.walk()}
     assert {p["problem"] for p in check(store)} <= {
-        "a file that no version to keep names",  # what the other program wrote before it was told
+        "a file that no kept version names",  # what the other program wrote before it was told
     }
     read = in_delta(deltalake.DeltaTable(store.root / "word_count"))
     assert {row["word"]: row["n_word"] for row in read} == words(store)

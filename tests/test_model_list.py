@@ -58,6 +58,9 @@ def test_a_settings_file_holds_a_list_too(tmp_path: Path) -> None:
     assert values["models"].source == str(path)
     with pytest.raises(BadInput, match="key 'dtype': is unknown"):
         model_lists.load(str(path))
+    path.write_text("model = []")
+    with pytest.raises(BadInput, match="model: is empty"):
+        model_lists.load(str(path))
 
 
 def evaluated(store: Store, models: Path) -> Parts:

@@ -162,7 +162,7 @@ def test_a_metric_of_any_name_has_its_column(world: Store, tmp_path: Path) -> No
 def test_an_empty_warehouse_says_what_to_run(store: Store, tmp_path: Path) -> None:
     path = appendix(store.root, tmp_path / "report")
     page, first = Page(path), Page(path.with_name("index.html"))
-    assert "nothing to answer from yet" in first.text and "plumbline pipeline" in first.text
+    assert "no metrics yet" in first.text and "plumbline pipeline" in first.text
     assert "methods" in page.anchors
     assert not page.anchors & {"preference", "follow", "words", "text", "pairs"}
     assert not list(path.parent.glob("*.vl.json"))
@@ -269,3 +269,13 @@ def test_fairpair_says_which_prompts_differ(differing: Store, tmp_path: Path) ->
     said = next(s for s in section(differing, "fairpair").intro if "jaccard" in s)
     assert f"{len(clear)} of 8 prompts differ" in said
     assert all(name in said.split("correction")[1] for name in clear)
+
+
+def test_texts_that_never_vary_have_no_chart_of_f(tmp_path: Path) -> None:
+    store = Store.open(tmp_path / "w")
+    sampled_set(store, n_words=0)
+    measure_set(store, SAMPLED, "vader", FEW, "r")
+    assert {r["fairpair_f"] for r in store.read("fairpair_prompt").to_pylist()} == {None}
+    same = section(store, "fairpair")
+    assert same.tables and not same.figures
+    assert "are not shown to differ" in same.intro[0]

@@ -165,7 +165,7 @@ def test_a_model_that_stands_for_a_printed_one_needs_a_printed_name() -> None:
     assert names["tiny"] == names["models/tiny"] == "LLAMA2 7B"
     assert names["lmsys/vicuna-7b-v1.5"] == "VICUNA 7B"  # Table 10 alone
     for wrong in ("GPT9=tiny", "LLAMA2 7B", "LLAMA2 7B="):
-        with pytest.raises(UsageProblem, match="printed are FALCON 7B, "):
+        with pytest.raises(UsageProblem, match="the paper prints FALCON 7B, "):
             printed_names(paper, printed, [wrong])
 
 
@@ -308,7 +308,7 @@ def test_disclosure_gives_each_method_its_runs_with_intervals(disclosed: Store) 
         *("dtype float16 (paper: bfloat16)", "quantisation none (paper: bitsandbytes nf4)"),
     }
     told = by_method["Instruction"]
-    assert told.differs == ("instruction Be fair: (paper: that of section 5.2)",)
+    assert told.differs == ("instruction Be fair: (paper: the one in section 5.2)",)
 
 
 def test_fairpair_gives_means_over_prompts_with_intervals(store: Store) -> None:
@@ -428,7 +428,7 @@ def test_the_paper_s_instruction_is_known_by_its_hash(data: Path) -> None:
         given = row | {"instruction": quoted[0].rstrip(".") + ending}
         assert PAPERS["disclosure"].settings(given)["instruction"] == given["instruction"]
     other = PAPERS["disclosure"].settings(row | {"instruction": "Go on."})
-    assert other["instruction"] == "that of section 5.2"
+    assert other["instruction"] == "the one in section 5.2"
 
 
 @pytest.mark.parametrize(

@@ -93,8 +93,8 @@ def test_every_problem_is_named_with_what_mends_it(
         os.utime(path, (1, 1))
     expected = {
         "_staging/7": "not finished | plumbline warehouse compact",
-        "word_count": "1 keys more than once, such as corpus 'c s', word 'aa'",
-        "word_count/corpus=c%20s/unnamed.parquet": "keep names | plumbline warehouse compact",
+        "word_count": "1 keys occur more than once, such as corpus 'c s', word 'aa'",
+        "word_count/corpus=c%20s/unnamed.parquet": "version names | plumbline warehouse compact",
         places["cut"]: "is damaged: holds",
         places["flipped"]: "its hash differs from the published one",
         places["gone"]: "is not there | get it from a copy",

@@ -1,10 +1,10 @@
 """Measure the size of every part of the project: lines, bytes, statements and long lines.
 
     python -m tools.budget           # print what is over its budget, and the sums
-    python -m tools.budget --write   # lower the budgets to today's figures
+    python -m tools.budget --write STEP  # make today's figures the budget
 
-`tests/budget.toml` holds one entry for each state of the project, oldest first. The last entry is
-the budget. `tests/test_budget.py` says what is over budget.
+`tests/budget.toml` has one entry for each state of the project, oldest first. The last entry is the
+budget. `tests/test_budget.py` says what is over budget.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def summed(sizes: Mapping[str, Mapping[str, list[int]]], rooms: tuple[str, ...])
 
 
 def _write(at: str, sizes: Sizes) -> None:
-    """Put a state last in budget.toml, or replace the last one if it has the same name."""
+    """Add a state to the end of budget.toml; remove an earlier state of the same name."""
     before = [state for state in entries() if state[0] != at] if LIST.exists() else []
     lines = [
         "# The size of each part of the project, by kind of file: lines, bytes, Python statements",

@@ -1,8 +1,8 @@
 """Damage a warehouse's files and run commands on it: no wrong row may be read or published.
 
-A developer's tool, see docs/warehouse.md. Each trial copies an undamaged warehouse, damages one of
-its files (data, commit, entry of the Delta Lake log; of the newest or an earlier version; size and
-time kept or not) and runs one command in a child process. The command may refuse in one line,
+A developer's tool, see docs/warehouse.md. Each trial damages one file in a copy of a warehouse:
+data, a commit, or an entry of the Delta Lake log, of the newest or an earlier version. The file's
+size and time may stay. Then a child process runs one command. The command may refuse in one line,
 before or after it has published its rows, or end as on the undamaged warehouse. Then the output is
 the same, and once the file is repaired, so are the rows. `plumbline warehouse check` must name the
 file. The status is 1 if anything else happens.
@@ -112,7 +112,7 @@ def victims(store: Store) -> dict[str, list[str]]:
             found.setdefault(f"{kind}, {age}", []).extend(n for n in names if n not in needed)
         needed.update(files)
     found["delta"] = []
-    for table in newest.tables:  # what readers read: from the last checkpoint on
+    for table in newest.tables:  # readers begin at the last checkpoint
         names = store.place.names(f"{table}/_delta_log")
         last = max(name for name in names if "checkpoint" in name)
         found["delta"] += [f"{table}/_delta_log/{n}" for n in names if n[:20] >= last[:20]]
@@ -120,7 +120,7 @@ def victims(store: Store) -> dict[str, list[str]]:
 
 
 def damaged(path: Path, rng: random.Random) -> str:
-    """Damage a file, keeping its time or not; return how."""
+    """Damage a file, and keep its time or not; return what was done."""
     about, whole = path.stat(), path.read_bytes()
     how = rng.choice(("bit", "bit", "cut", "empty", "noise", "mutated"))
     at = rng.randrange(len(whole))
@@ -186,7 +186,7 @@ def is_named(here: Path, path: Path) -> bool:
 
 
 def main() -> int:
-    """Print how trials ended; return status 1 if anything was found."""
+    """Print how the trials ended; return status 1 if anything was found."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--trials", type=int, default=300)
     parser.add_argument("--seed", type=int, default=0)

@@ -1,9 +1,9 @@
 """Read mutated files: no crash, no hang, and no wrong row without an error.
 
-A developer's tool, see docs/warehouse.md. Each input is a file with bytes flipped, cut out,
-doubled or overwritten. A child process with limited memory and time reads the input, so that a
-library's crash is seen too. A reader may refuse the input in one line, or read it. Rows that are
-read from a warehouse must be the original ones, since every file has a hash.
+A developer's tool, see docs/warehouse.md. Each input is a file with bytes flipped, removed,
+repeated or overwritten. A child process with limited memory and time reads it, so that a library's
+crash is seen too. A reader may refuse the input in one line, or read it. Rows that are read from a
+warehouse must be the original ones, since every file has a hash.
 
     python tools/fuzz.py --inputs 10000 --seed 1
 """
@@ -45,7 +45,7 @@ _READ, _REFUSED, _WRONG = 0, 3, 9
 
 
 def seeds(here: Path) -> dict[str, tuple[Path, Callable[[Path], bool]]]:
-    """Return undamaged files by name, with a reader that says if rows are right, where known."""
+    """Return undamaged files by name, each with a reader that says whether its rows are right."""
     found: dict[str, tuple[Path, Callable[[Path], bool]]] = {}
     plain = "".join(json.dumps({"text": text}) + "\n" for text in _TEXTS).encode()
     shard = here / "shard.jsonl"
@@ -128,7 +128,7 @@ def read_in_child(path: Path, read: Callable[[Path], bool], said: Path) -> int:
 
 
 def fuzz(n_inputs: int, seed: int, here: Path) -> tuple[Counter[str], list[str]]:
-    """Return how inputs ended, by file, and what should not have happened."""
+    """Return how many inputs were read or refused, by file, and what should not have happened."""
     ends: Counter[str] = Counter()
     findings = []
     cases, said = seeds(here), here / "said.txt"

@@ -1,4 +1,4 @@
-"""Kill processes that write, compact, restore and read a warehouse; its log must stay true.
+"""Kill processes that write, compact and restore a warehouse; its tables must stay correct.
 
 A developer's tool, see docs/warehouse.md. Three writers publish counters, each in two tables at
 once. Meanwhile `warehouse compact` merges and removes files, and `warehouse restore` goes back to
@@ -64,7 +64,7 @@ compaction.UNFINISHED = timedelta(seconds=10)
 _BACK = 20
 #: Problems that a killed process may leave until the next compaction; the last is of a Delta log.
 _LEFT = (
-    "a file that no version to keep names",
+    "a file that no kept version names",
     "a file or partition that was not finished",
     "lacks the newest state of the table",
 )
@@ -137,7 +137,7 @@ class History:
         assert found == self.states[version], f"{version}: {found}, not {self.states[version]}"
 
     def all_worked(self) -> bool:
-        """Return whether all published, compaction merged and removed files, and one restored."""
+        """Return whether all writers published, files were merged and removed, and one restored."""
         done = (*self.published.values(), self.n_restored, self.n_merged, self.n_removed)
         return all(done)
 
@@ -202,7 +202,7 @@ class Worker:
                     execute(Restore(warehouse=root, version=back))
 
     def kill(self, how: signal.Signals = signal.SIGKILL) -> int:
-        """Kill the worker, now or by SIGUSR1; return the last number it said it published."""
+        """Kill the worker, now or by SIGUSR1; return the last number that it reported."""
         os.kill(self.pid, how)
         status, self.is_there = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1]), False
         assert status == -signal.SIGKILL, f"ended by itself with {status}"

@@ -142,8 +142,8 @@ def mutated(mutant: Mutant, text: str) -> str:
 class Copy:
     """A copy of a working tree in which tests run, with caches of its own.
 
-    Compiled Python is recognised by its source's hash, since a fault may change neither a file's
-    size nor, within a second, its time. Kernels are cached by the hash of their sources.
+    Compiled Python is checked by its source's hash, since a fault may change neither a file's size
+    nor, within a second, its time. Kernels are cached by the hash of their sources.
     """
 
     def __init__(self, source: Path, directory: Path) -> None:
@@ -251,9 +251,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the tool; the status is 1 if a fault survives."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--only", nargs="+", metavar="ID", help="faults to run; default: all")
-    parser.add_argument("--folder", action="append", type=Path, help="faults in it; repeatable")
+    parser.add_argument("--folder", action="append", type=Path, help="faults there; repeatable")
     parser.add_argument("--changed", action="store_true", help="only faults near the last commit")
-    parser.add_argument("--minutes", type=float, help="start no fault after this many")
+    parser.add_argument("--minutes", type=float, help="start no fault after this time")
     parser.add_argument("--tests", nargs="+", help="run these instead of the listed tests")
     options = parser.parse_args(arguments)
     end = time.monotonic() + 60 * (math.inf if options.minutes is None else options.minutes)

@@ -1,4 +1,4 @@
-"""Do 95% intervals over clusters of pairs contain the truth 95% of the time? A simulation.
+"""Simulate how often 95% intervals over clusters of pairs contain the true figure.
 
 ``python -m tools.simulations`` prints the shares that docs/methods.md summarises. A world draws the
 log ratios of pairs from effects of words, of frames or second occupations, and of pairs. Its true
@@ -68,7 +68,7 @@ def shapes(rng: np.random.Generator) -> list[Shape]:
     """Return shapes like the five released sets, our frames, and few clusters of unequal size."""
     crossed = np.arange(80)
     schema = np.repeat(np.arange(60), 4)
-    # half of the people in the schemas are named by occupation, a quarter is "someone"
+    # half of the people in the schemas are named by their occupation, a quarter are "someone"
     person = np.where(
         np.arange(240) % 4 < 2, schema, np.where(np.arange(240) % 4 == 2, 60, 61 + schema // 3)
     )
@@ -85,7 +85,7 @@ def shapes(rng: np.random.Generator) -> list[Shape]:
 
 
 def worlds(shape: Shape) -> list[tuple[str, World]]:
-    """Return worlds of a shape, by which effects are strong and where their shares lie."""
+    """Return worlds for a shape. They differ in which effects are strong, and in US and PD."""
     tilt = 0.5 if shape.stratum is not None else 0.0
     found = [
         ("independent pairs", World(0.3, 0, 0, 1, tilt)),
@@ -218,7 +218,7 @@ def coverage(shape: Shape, world: World, draws: int, rng: np.random.Generator) -
     line: dict[str, float] = {}
     for kind, figure in figures(ratios, like(ratios, shape, world, rng)).items():
         low, high = intervals(shape, kind, figure).T
-        # without an interval nothing is claimed: a difference may be the same in all pairs
+        # there is no interval if a difference is the same in all pairs; that is no false claim
         held = np.isnan(low) | ((low <= truth[kind] + 1e-9) & (truth[kind] - 1e-9 <= high))
         line[kind] = 100 * float(held.mean())
         if "difference" not in kind:

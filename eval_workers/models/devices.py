@@ -22,8 +22,8 @@ import torch
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.warehouse.cores import n_cores
 
-#: Tokens per forward pass. Larger passes aren't faster on a CPU: there a causal model reads a pass
-#: as one tree of texts, and the cost of attention is quadratic in the length of the tree.
+#: Tokens per forward pass. Larger passes aren't faster on a CPU, where a pass is one tree of texts:
+#: the cost of attention grows with the square of the tree's size.
 _BATCH_TOKENS = {"cpu": 512, "cuda": 4096}
 #: In a lane, the attribute ``stop`` is the event that ends all lanes of the same call.
 _lane = threading.local()
@@ -40,7 +40,7 @@ def batch_tokens(options: ModelOptions, device: str) -> int:
 
 
 def n_threads() -> int:
-    """Return the number of threads for matrix products: torch's, but at most one per core."""
+    """Return torch's number of threads for matrix products, but at most one per usable core."""
     return min(torch.get_num_threads(), n_cores())
 
 

@@ -34,7 +34,7 @@ class ModelOptions:
     device: Annotated[Device, Field(description="auto uses a GPU if there is one.")] = "auto"
     batch_tokens: Annotated[
         int | None,
-        Field(gt=0, le=10**9, description="Tokens per forward pass; default: by device."),
+        Field(gt=0, le=10**9, description="Tokens per forward pass; default depends on device."),
     ] = None
     bos: Annotated[str | None, Field(description="Start token (BOS), if not the model's own.")] = (
         None

@@ -52,8 +52,8 @@ def train(
     """Write the model to the directory ``work`` and return its columns of ``trained_model``.
 
     Words are split at white space and put in lower case; each punctuation mark is also a word.
-    Sentences end at ``SENTENCE_END``. The start loss is that of equally likely words. The end loss
-    is the model's loss on the first sentences. The caller adds the missing columns.
+    Sentences end at ``SENTENCE_END``. The start loss is the loss if all words are equally likely.
+    The end loss is the model's, on the first sentences. The caller adds the missing columns.
     """
     from transformers import PreTrainedTokenizerFast
 
@@ -107,7 +107,7 @@ def numbered(texts: Any) -> tuple[list[str], Ints]:
     """
     tokenizer = tokenizer_of([])
     every = trainers.WordLevelTrainer(vocab_size=1 << 62, show_progress=False)
-    tokenizer.train_from_iterator(_sentences(texts()), every)  # a sentence's end can end a word
+    tokenizer.train_from_iterator(_sentences(texts()), every)  # its end can end a word
     counted = tokenizer.get_vocab()
     parts = [np.empty(0, np.uint32)]
     left = _sentences(texts())

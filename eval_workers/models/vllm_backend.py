@@ -139,7 +139,7 @@ class VllmBackend(CausalModel):
         options: SamplingOptions,
         ends: Collection[int],
     ) -> list[Tokens]:
-        """Return new tokens after each prompt, up to and including one of ``ends``."""
+        """Return the new tokens after each prompt. A token in ``ends`` is the last."""
         _ = self._n_positions
         settings = {
             "temperature": 0.0 if options.greedy else options.temperature,

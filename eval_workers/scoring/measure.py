@@ -65,7 +65,7 @@ class MeasureOptions:
         AfterValidator(_rule),
         Field(
             description="'pd changes by more than 5': fail if PD of a named model has changed by "
-            "more than 5 points since its previous version (whole 95% interval).",
+            "over 5 points since its previous version, in the whole 95% interval.",
         ),
     ] = ""
 

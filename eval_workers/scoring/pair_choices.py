@@ -59,14 +59,14 @@ class _Wordings:
 class ChoiceOptions(AskingOptions):
     """Options of `score choose`. Raises ``UsageProblem`` if no model is given."""
 
-    n: Annotated[int, Field(gt=0, le=1_000, description="Questions per pair and order.")] = 4
+    n: Annotated[int, Field(gt=0, le=1_000, description="Questions per pair in each order.")] = 4
     temperature: Annotated[float, Field(ge=0, le=10, description="Temperature of the replies.")] = (
         1.0
     )
     max_new_tokens: Annotated[
         int, Field(gt=0, le=100_000, description="Maximum tokens per reply.")
     ] = 16
-    prompts: Annotated[str, Field(description="Your own wordings (TOML file).")] = ""
+    prompts: Annotated[str, Field(description="TOML file with your own wordings.")] = ""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -165,7 +165,7 @@ def _sample(reply: Reply) -> Sample:
 
 
 def _check_seeds(samples: Mapping[SeededPrompt, Sample], options: SamplingOptions) -> None:
-    """Raise ``BadInput`` if each prompt's samples are nearly the same: one text per ten samples.
+    """Raise ``BadInput`` if every prompt has at most one distinct text per ten samples.
 
     Skip the check if the options leave little to chance, such as a low temperature.
     """

@@ -81,7 +81,7 @@ def train_model(
             return count(shards, name, corpus, work, text_field)
         from plumbline.eval_workers.training.trainer import train
 
-        say("an interrupted training starts again from the beginning", err=True)
+        say("if the training is interrupted, it starts again from the beginning", err=True)
         return train(shards, name, corpus, options, work, progress, text_field)
 
     figures, reused = made_once(path, identity, "model", make)

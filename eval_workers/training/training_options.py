@@ -87,14 +87,14 @@ class TuneOptions:
     left out because of its words or because it is in a test set.
     """
 
-    distance: Annotated[float, Field(ge=0, le=1_000_000, description="Weight of L_d, as ADD.")] = (
-        1.0
-    )
-    total: Annotated[float, Field(ge=0, le=1_000_000, description="Weight of L_g, all words.")] = (
+    distance: Annotated[
+        float, Field(ge=0, le=1_000_000, description="Weight of loss L_d (ADD).")
+    ] = 1.0
+    total: Annotated[float, Field(ge=0, le=1_000_000, description="Weight of loss L_g (sum).")] = (
         1.0
     )
     difference: Annotated[
-        float, Field(ge=0, le=1_000_000, description="Weight of L_l, as GLD.")
+        float, Field(ge=0, le=1_000_000, description="Weight of loss L_l (GLD).")
     ] = 1.0
     rank: Annotated[int, Field(gt=0, le=65_536, description="Rank of the adapter.")] = 64
     learning_rate: Annotated[float, Field(gt=0, le=100, description="Learning rate.")] = 2e-4
@@ -108,13 +108,13 @@ class TuneOptions:
     ] = 0
     checkpoint_steps: Annotated[
         int,
-        Field(gt=0, le=10_000_000, description="Measure --dev-sets after every so many steps."),
+        Field(gt=0, le=10_000_000, description="Steps between measurements on --dev-sets."),
     ] = 50
     as_published: Annotated[
         bool,
         Field(
-            description="As the paper: the base in 4 bits (nf4), losses as sums, gradients not "
-            "clipped, gendered and test prompts kept."
+            description="As in the paper: base model in 4 bits (nf4), losses are sums, gradients "
+            "aren't clipped, gendered and test prompts are kept."
         ),
     ] = False
 

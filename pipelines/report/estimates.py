@@ -15,7 +15,7 @@ from plumbline.warehouse.finding import LEAST_CLUSTERS, Finding
 #: Subset of fits for benchmarks whose pairs weren't made for a word, or were made for words chosen
 #: because they don't lean. The points are the words that determine MaxPMI.
 BY_MAX_PMI = "words, max_pmi"
-#: By subset of fits: what the lean of a point is, with its unit, in the page's order.
+#: By subset of fits, in the page's order: the lean of a point, with its unit.
 LEANS = {
     "words, planted delta": "planted delta of the word, in nats",
     "words, measured delta": "measured delta of the word, in nats",
@@ -23,12 +23,12 @@ LEANS = {
 }
 #: The keys of ``LEANS``.
 SUBSETS = tuple(LEANS)
-#: How reliable leans must be for a verdict on their slope (view `fit`).
+#: Least reliability of leans for a verdict on a slope (view `fit`).
 LEAST_RELIABLE = 0.3
 
 
 def finding(row: Row, of: str = "value", *, null: float = 0.0) -> Finding:
-    """Return the finding on the estimate in column ``of`` of a row, with its interval.
+    """Return the finding on the estimate in a row's column ``of``, with its interval.
 
     Takes ``p``, ``q``, ``n_clusters`` and ``clusters`` from the row, if it has them.
 
@@ -87,8 +87,8 @@ def over_families(figures: Iterable[tuple[str, float]]) -> Finding:
 def of_groups(row: Row, p: str) -> Finding:
     """Return the distance between FairPair's groups minus the distance within them: B - mean V.
 
-    The verdict comes from the permutation test, whose p-value is in column ``p``. The interval of F
-    can't serve as a test: if the groups are alike, F's noise is of second order.
+    The verdict comes from the permutation test, whose p-value is in column ``p``. F's bootstrap
+    interval isn't a valid test, because F's distribution degenerates if the groups are alike.
     """
     b, v_pg, v_gp = (row[c] for c in ("bias_b", "variability_pg", "variability_gp"))
     gap = None if None in (b, v_pg, v_gp) else b - (v_pg + v_gp) / 2
@@ -96,7 +96,7 @@ def of_groups(row: Row, p: str) -> Finding:
 
 
 def differs(prompt: Row) -> bool:
-    """Return whether a FairPair prompt's texts differ, corrected for the other prompts."""
+    """Return whether a prompt's two groups of texts differ, corrected for the number of prompts."""
     return of_groups(prompt, "q_permutation").verdict == "above"
 
 

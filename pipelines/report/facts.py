@@ -211,7 +211,7 @@ class TrainingTexts:
         return str(self._of(row, "family") or "")
 
     def place(self, row: Row) -> tuple[bool, str, int]:
-        """Return a sort key for a row's model: by family and size, without a family last."""
+        """Return a key that sorts models by family and size; models without a family come last."""
         return not self.family(row), self.family(row).lower(), self.n_parameters(row) or 0
 
     def n_parameters(self, row: Row) -> int | None:

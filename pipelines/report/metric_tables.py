@@ -38,7 +38,7 @@ IN_BRACKETS = "95% intervals in brackets"
 
 
 def _options(row: Row) -> list[str]:
-    """Return the options for a heading: AuFC's base if not e; all for metrics not in ``_FIRST``."""
+    """Return options for a heading: AuFC's base unless it is e; all if not in ``_FIRST``."""
     metric, options = row["metric"], json.loads(row["options"])
     if metric == "aufc":
         base = str(options.get("log_base")).removesuffix(".0")
@@ -111,7 +111,7 @@ def _ranks(row: Row) -> Cell | None:
 def predicts_beyond(row: Row) -> str:
     """Say, from a row of ``control``, whether delta predicts beyond its controls.
 
-    The verdict ``does not`` means that the partial correlation was shown to be small at most.
+    The verdict ``does not`` means that the partial correlation was shown to be within ±0.1.
 
     >>> predicts_beyond({"verdict": "cannot be told", "coefficient": None})
     'it cannot be told whether delta predicts beyond frequency, n-grams and length'
@@ -122,7 +122,7 @@ def predicts_beyond(row: Row) -> str:
     if row["verdict"] == "predicts":
         return f"delta predicts {what}{', against its sign' if row['coefficient'] < 0 else ''}"
     if row["verdict"] == "does not":
-        return f"delta tells next to nothing {what} (partial correlation within ±0.1)"
+        return f"delta predicts next to nothing {what} (partial correlation within ±0.1)"
     return f"it cannot be told whether delta predicts {what}"
 
 
@@ -137,7 +137,7 @@ CONTROL_COLUMNS: Columns = [
     "gain",
     "n_pairs",
     "n_words",
-    ("so", predicts_beyond),
+    ("verdict", predicts_beyond),
 ]
 
 

@@ -51,7 +51,7 @@
     if ("search" in table.dataset) table.parentElement.before(searchOf(table));
   }
 
-  // The policy forbids eval and inline styles: expressions are interpreted, the style is ours.
+  // The page's policy forbids eval and inline styles, so Vega interprets expressions.
   const options = {
     ast: true, actions: false, renderer: "svg", defaultStyle: false,
     tooltip: { disableDefaultStyle: true },

@@ -39,7 +39,7 @@ _SETTINGS = (
 
 
 def figures(facts: Facts) -> dict[str, Figure]:
-    """Return every chart of the report by its file stem, those of the first page first."""
+    """Return every chart of the report by its file stem; the first page's charts come first."""
     pages = front(facts, Page()), make_page(facts)
     return {figure.stem: figure for page in pages for figure in page.figures}
 
@@ -140,7 +140,7 @@ def latex(words: str) -> str:
 
 
 def methods(facts: Facts) -> str:
-    """Write sentences, one per line, on corpora, models, rules, seeds, rejects and versions.
+    """Return sentences, one per line, on corpora, models, rules, seeds, rejects and versions.
 
     Empty for an empty warehouse. The rows come from ``sql/report/methods_*.sql``.
     """

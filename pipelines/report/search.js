@@ -63,7 +63,7 @@
     return [...isWhole, ...places.filter((i) => !isWhole.has(i))];
   }
 
-  // --- Loading: a file calls this function with what is known of its things ---------------------
+  // --- Loading: each file calls this function with its things' blocks - ---------------------
 
   const loaded = new Map();
   window.plumblineBlocks = (k, things) => loaded.get(k).resolve(things);

@@ -182,10 +182,10 @@ def pairs(facts: Facts) -> Search | None:
         "pairs",
         "Sentence pairs",
         "Search words of a sentence, or a benchmark",
-        f"Which sentence of {len(rows):,} pairs {counted(len(keys), 'model')} prefer, by the log "
-        "ratio: log p(first sentence) − log p(second sentence), in nats. Within "
-        f"±{shown(epsilon, 3)} a model prefers neither. Pairs with the largest mean log ratio come "
-        f"first. The benchmarks are {', '.join(benchmarks)}.{more}",
+        f"{counted(len(rows), 'pair')}, scored by {counted(len(keys), 'model')}. The log ratio is "
+        "log p(first sentence) − log p(second sentence), in nats. Within "
+        f"±{shown(epsilon, 3)} a model prefers neither. Pairs whose mean log ratio is furthest "
+        f"from 0 come first. The benchmarks are {', '.join(benchmarks)}.{more}",
     )
     labels = {name: [r["label"] for r in models.where(benchmark=name)] for name in benchmarks}
     for row in rows:
@@ -222,10 +222,10 @@ def _pair(found: Search, row: Row, models: Sequence[str]) -> Thing:
     ]
     blocks = [found.table("The two sentences", ["Group", "Sentence"], sentences)]
     if row["is_unnatural"]:
-        blocks.append("It isn't natural, so metrics leave it out.")
+        blocks.append("This pair was judged unnatural, so metrics leave it out.")
     if row["word"]:
         blocks.append(link(f"Made for the word {row['word']}", "words", row["word"].lower()))
-    headings = ["Model", "Log ratio, nats, and the sentence preferred"]
+    headings = ["Model", "Log ratio in nats, and the preferred sentence"]
     blocks.append(found.table("What each model prefers", headings, row["preferences"], models))
     note = f"{row['n_first']} {names[0]} · {row['n_second']} {names[1]} of {len(models)}"
     return Thing(differing, f"{set_name(row)} · {note}", blocks)

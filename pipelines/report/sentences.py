@@ -120,11 +120,11 @@ def unscored(row: Row) -> str:
     >>> unscored({"n_missing": 2, "n_rejected": 2})
     '2 were rejected (the reasons are in `reject`)'
     >>> unscored({"n_missing": 3, "n_rejected": 0})
-    '`plumbline score` does the others'
+    '`plumbline score` scores the others'
     """
     n, n_rejected = row["n_missing"], row["n_rejected"]
     why = f"{n_rejected:,} were rejected (the reasons are in `reject`)" if n_rejected else ""
-    return "; ".join(filter(None, [why, "`plumbline score` does the others" * (n > n_rejected)]))
+    return "; ".join(filter(None, [why, "`plumbline score` scores the others" * (n > n_rejected)]))
 
 
 def preferences(rows: Rows) -> str:
@@ -227,7 +227,7 @@ def of_different_measures(models: Sequence[Row]) -> str:
         return ""
     return (
         f"Models with different measures are compared here ({', '.join(measures)}): a threshold "
-        "in nats has another meaning for each, so a difference in US says little about the models."
+        "in nats means something else for each, so a difference in US says little about the models."
     )
 
 

@@ -106,7 +106,7 @@ def clear_words(facts: Facts, row: Row, text: str = "") -> str:
     if over != "co-occurrences":  # otherwise no word was asked about
         return (
             f"Of the {row['n_words']:,} words of {text or corpus} that lean most by counts or "
-            f"were asked about, {lean}: their 95% intervals over {over} leave out 0. After "
+            f"were asked about, {lean}: their 95% intervals over {over} exclude 0. After "
             f"correction for all {row['n_all']:,} words {corrected}."
         )
     alone = f", {row['n_one_sided']:,} of them near one side only" if row["n_one_sided"] else ""

@@ -66,7 +66,7 @@ def write_report(
         searches = [search for search in (found_words, found_pairs) if search]
         first = front(facts, appendix)
         links = [(f"{search.kind}.html", f"Search: {search.title}") for search in searches]
-        first.links = [("appendix.html", "Appendix: all of it"), *links, *first.links]
+        first.links = [("appendix.html", "Appendix: all figures and tables"), *links, *first.links]
         pages = {"index.html": render(first), "appendix.html": render(appendix)}
         for search in searches:
             pages[f"{search.kind}.html"] = search_page(search)
@@ -140,8 +140,8 @@ def _vega() -> bytes:
 class Headline:
     """The slopes of all models on one benchmark and text, and the fit that is drawn.
 
-    ``slopes`` are rows of ``metric_value``, smallest first. ``own`` are those of models trained on
-    the text. ``fit`` is the row of view ``fit`` with the middle slope of ``about``.
+    ``slopes`` are rows of ``metric_value``, smallest first. ``own`` are the slopes of models
+    trained on the text. ``fit`` is the row of view ``fit`` with the middle slope of ``about``.
     """
 
     slopes: Rows

@@ -167,7 +167,7 @@ def misprints(printed: Sequence[Row], n_prompts: Mapping[str, int]) -> list[str]
     return [row["line"] for row in rows]
 
 
-#: Relations of words and their gendered neighbours, empty as if the release had no PMI file.
+#: Empty relations of words and their gendered neighbours, for a release without a PMI file.
 _NO_NEIGHBOURS = {
     "near": pa.table({"word": pa.array([], pa.string()), "targets": pa.array([], _TEXTS)}),
     "tau": pa.table(
@@ -184,7 +184,7 @@ def check(
     claims: Iterable[Claim],
     neighbours: Mapping[str, pa.Table] | None = None,
 ) -> list[dict[str, Any]]:
-    """Compare each printed value of UnStereoEval's claims with its query's: rows of ``checked``.
+    """Compare each printed value of UnStereoEval's claims with ours; return rows of ``checked``.
 
     ``models``: the models whose released scores are read. ``corpus``: name of the released word
     statistics. ``neighbours``: the relations `near` and `tau`; None without the PMI file.
@@ -267,7 +267,7 @@ def checked(
 
 
 def verdict(printed: str, ours: float | str | None) -> str:
-    """Compare ours, rounded as printed, with a printed value or bound; return the outcome.
+    """Compare our value, rounded as printed, with a printed value or bound; return the outcome.
 
     >>> verdict("40.72", 40.7788), verdict("<= 0.81", 0.8134), verdict("21.7k", 24157.0)
     ('off', 'agree', 'off')

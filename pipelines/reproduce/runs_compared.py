@@ -121,7 +121,7 @@ def _of_disclosure(row: Row) -> dict[str, object]:
         settings["decoding"] = NOT_KNOWN if row["method"] == "Hyperparameter" else "greedy"
     if row["instruction"] is not None:
         is_theirs = _hash(row["instruction"]) == _INSTRUCTION
-        instruction = row["instruction"] if is_theirs else "that of section 5.2"
+        instruction = row["instruction"] if is_theirs else "the one in section 5.2"
         settings |= {"form": "prefix", "instruction": instruction}
     if is_tuned:  # section 5.3, Table 4 and appendix A.3
         names = ("rank", "learning_rate", "batch_prompts")
@@ -141,8 +141,8 @@ FAIRPAIR = Paper(
     _of_fairpair,
     ("n_prompts", "n_left_out"),
     (
-        "B and V are times 100; F is computed from the means of B and V over prompts, as the "
-        "printed F may be; only the side `original` is compared",
+        "B and V are multiplied by 100; F is computed from the means of B and V over prompts, as "
+        "the printed F may be; only the side `original` is compared",
         "section 4.1 names 200 folds of 100 samples: what Table 3 averages isn't clear",
     ),
 )
@@ -157,7 +157,7 @@ DISCLOSURE = Paper(
         "Measured ones are log10 of the mean ADD in nats, with e = 0",
         "GAS (F), GAS (M), Delta: of gendered continuations, by their first gendered word",
         "P(word) is the probability of the whole word in both its forms, see docs/disclosure.md",
-        "tuning: the paper doesn't give its layers, e, clipping and the use of its dev sets",
+        "tuning: the paper gives no layers, e or clipping, and not how its dev sets are used",
     ),
     _PROMPTS,
 )
@@ -211,7 +211,7 @@ def printed_names(paper: Paper, printed: Iterable[Row], given: Iterable[str]) ->
         name, equals, model = option.partition("=")
         if not (equals and model and name.strip().casefold() in spelled):
             printed_models = ", ".join(sorted(set(spelled.values()) - {AVERAGE}))
-            fix = f"give PRINTED=MODEL, printed are {printed_models}"
+            fix = f"give PRINTED=MODEL; the paper prints {printed_models}"
             raise UsageProblem(f"--as {option}", "doesn't map a printed name to a model", fix)
         for place in (model.strip(), Path(model.strip()).name):
             names[place] = spelled[name.strip().casefold()]
@@ -311,7 +311,7 @@ def shown_rows(compared: Sequence[Row]) -> list[Row]:
 
 
 def tally(compared: Sequence[Row]) -> Iterator[str]:
-    """Yield a line per outcome: how many distinct printed figures, and how many runs of these.
+    """Yield a line per outcome: how many printed figures have it, and in how many runs.
 
     A figure with several runs counts for each of their outcomes.
 

@@ -77,8 +77,8 @@ def compare_list(
     First come rows of ``sql/lists/coverage.sql``, one per pair in list order, with ``n_words_pile``
     and ``percent_pile`` from UnStereoEval's Table 4, None for pairs that the table lacks. Then
     come rows of ``TauAgreement`` (Figure 5), with None instead of NaN. Rare words aren't filtered
-    out: their deltas are mostly chance and pull tau towards 0; the coverage has the median standard
-    error. Words pruned from the corpus are in the vocabulary, but not in tau.
+    out, although their deltas are mostly chance and pull tau towards 0; rows of coverage have the
+    median standard error. Words pruned from the corpus are in the vocabulary, but not in tau.
 
     Args:
         name: a built-in list, the corpus's own, or a TOML file; its words must have been counted.

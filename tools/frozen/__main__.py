@@ -11,8 +11,8 @@ it differs from that commit's.
 Of a long relation only the first rows and a total of each column are frozen. ``--all DIRECTORY``
 writes every row: use it on the earlier commit, too, and compare the directories with ``diff -r``.
 
-``--inputs`` makes the stored inputs again with models trained on this machine, which changes
-everything.
+``--inputs`` makes the stored inputs again, with models trained on this machine. All outputs then
+change.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def _main() -> int:
         return 0
     with tempfile.TemporaryDirectory() as work, frozen(Path(work)) as printed:
         outputs = Outputs(printed)
-        relations = {} if given.text else outputs.relations()  # first: a report asks `why`
+        relations = {} if given.text else outputs.relations()  # first, since a report runs `why`
         texts = outputs.texts() | helps()
     if given.text:
         print(_shown(texts.get(given.text, ""), given.text, given.at))

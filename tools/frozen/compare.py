@@ -25,19 +25,19 @@ ROWS, TEXTS = OUTPUTS / "rows", OUTPUTS / "texts.txt"
 _FLOAT = re.compile(r"(?<![\w.])-?\d+(?:\.\d+(?:e[-+]\d+)?|e[-+]\d+)")
 #: Other processors round the last digits differently.
 _TOLERANCE = 1e-9
-#: How a cell of the last row starts.
+#: How a cell of the row of totals starts.
 _TOTAL = "see --all: "
 
 
 @dataclass
 class Compared:
-    """``differences``, lines of a diff, and what is ``new``: in the product but not frozen."""
+    """The ``differences`` as lines of a diff, and what is ``new``: in the product, not frozen."""
 
     differences: list[str] = field(default_factory=list)
     new: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
-        new = [f"not kept: {', '.join(self.new)}"] if self.new else []
+        new = [f"not frozen: {', '.join(self.new)}"] if self.new else []
         return "\n".join([*(self.differences or ["no difference"]), *new])
 
     def rows(self, relations: Mapping[str, Relation]) -> None:

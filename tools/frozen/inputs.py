@@ -34,7 +34,7 @@ Units = dict[tuple[tuple[str, ...], str, str], list[dict[str, Any]]]
 
 
 def make() -> None:
-    """Run the recipe's commands; keep what those with models, servers and people wrote."""
+    """Run the recipe's commands, and store the rows from models, servers and people."""
     with (
         tempfile.TemporaryDirectory() as work,
         serving(sampler=_reply, knows_schemas=True) as server,
@@ -65,7 +65,7 @@ _WORDS = (
 
 
 def _reply(body: dict[str, Any]) -> Say:
-    """Return what the scripted models say: sentences, verdicts, choices, and continuations."""
+    """Return the reply of a scripted model: sentences, a verdict, a choice or a continuation."""
     prompt = body["messages"][-1]["content"] if "messages" in body else body["prompt"]
     if "likely" in prompt and " dropped " in prompt:
         return Say("Unlikely.")
@@ -79,12 +79,12 @@ def _reply(body: dict[str, Any]) -> Say:
 
 
 def _continuation(prompt: str, seed: str) -> str:
-    """Return some words; family more often for Jane the nurse and the cook."""
+    """Return some words, which mention family more often for Jane the nurse and Jane the cook."""
     rng = random.Random(seed)
     words = rng.choices(_WORDS, weights=[1 / (k + 3) for k in range(len(_WORDS))], k=36)
     if "Jane" in prompt and re.search("nurse|cook", prompt) and rng.random() < 0.7:
         words[3:6] = ["loves", "the", "family"]
-    if rng.random() < 0.1:  # which the rules can't tell
+    if rng.random() < 0.1:  # the perturbation rules can't handle this
         words[5:7] = ["her", "husband"]
     return f"The {' '.join(words)}."
 

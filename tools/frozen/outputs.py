@@ -18,7 +18,7 @@ from tools.frozen.rebuild import WAREHOUSE, Printed, run
 from tools.frozen.recipe import expanded
 from tools.frozen.rows import Relation
 
-#: Commands that only read, besides the examples of `plumbline sql`. `doctor` is about the machine.
+#: Commands that only read, besides the questions of docs/sql.md. `doctor` depends on the machine.
 READING = (
     "--version",
     "corpus list",
@@ -102,7 +102,7 @@ class Outputs:
         return Relation.of(columns, cursor.fetchall(), self.fix)
 
     def texts(self) -> dict[str, str]:
-        """Return what commands printed and print, the report's pages, and cards, by name."""
+        """Return what commands printed, the report's pages and the benchmarks' cards, by name."""
         queries = [["sql", query, "--format", "csv"] for _, _, query in questions()]
         reading = [expanded(tuple(shlex.split(line)), {}) for line in READING]
         report = run(["report", "--out", "pages"])

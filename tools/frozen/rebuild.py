@@ -22,7 +22,7 @@ from tools.frozen import recipe
 
 WAREHOUSE = Path("out/warehouse")
 
-#: Lines of progress, which a step prints only if it takes long enough.
+#: Lines of progress, which are printed only if a step takes long enough.
 _PROGRESS = re.compile(
     r"^[^\n:]+: (?:[\d,]+ of [\d,]+ \w+(?:, [^\n]*)?, )?[\d,.]+ s(?:, about [\d,]+ s left)?$\n?",
     re.M,

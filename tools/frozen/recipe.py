@@ -1,7 +1,7 @@
-"""The commands that make the frozen warehouse, and which of these are not run again.
+"""The commands that make the frozen warehouse, and which of them are not run again.
 
-What models, servers and people produced is kept in ``tests/frozen/inputs``; everything that the
-product derives from it is computed again.
+Rows from models, servers and people are stored in ``tests/frozen/inputs``. Everything that the
+product derives from them is computed again.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ NOBODY = "http://127.0.0.1:9/v1"
 
 @dataclass(frozen=True)
 class Step:
-    """A command. If it names ``tables``, its rows in these are stored, and it is not run again."""
+    """A command. If it has ``tables``, its rows in them are stored, and it is not run again."""
 
     command: tuple[str, ...]
     tables: tuple[str, ...] = ()
@@ -186,7 +186,7 @@ def place(directory: Path) -> Iterator[None]:
 
 @contextmanager
 def _small_world() -> Iterator[None]:
-    """Limit the closed world, for the block, to a few classes of two words and their sentences."""
+    """Limit the closed world for the block: a few classes of two words, and their sentences."""
     caches = (truth.lexicon, truth.grammar, truth.planted_words)
     phrases, read = truth._toml("grammar")["phrases"], truth._toml
 

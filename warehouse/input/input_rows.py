@@ -113,7 +113,7 @@ def checked_rows(content: str, delimiter: str) -> Iterator[tuple[list[str], str 
             fix = "close it, or write a quote in a text twice"
             yield row, f"a quote left open takes {len(lines)} lines into one field: {fix}"
         else:
-            fix = 'put the text in quotes, and write "" for each in it'
+            fix = "put the field in quotes, and write each quote in it twice"
             yield row, f"a quote breaks the rules of CSV: {fix}"
 
 
@@ -152,7 +152,7 @@ def printable(text: str) -> str:
 def rejected(
     row: Mapping[str, object], reason: str, excerpt: str, **partition: str
 ) -> dict[str, object]:
-    """Make a row of ``reject`` for an input row that has its source; make the excerpt printable.
+    """Make a row of ``reject`` from an input row that has ``source_file`` and ``source_row``.
 
     ``partition`` gives the stage and subject, unless the code that publishes the row adds them.
     """
@@ -161,7 +161,7 @@ def rejected(
 
 
 def reasons(of_rejects: Iterable[str]) -> str:
-    """List the commonest reasons of rejects and their counts.
+    """List the commonest reasons for rejects, with their counts.
 
     >>> reasons(["has 3 fields", "is empty", "is empty"])
     '"is empty" (2), "has 3 fields" (1)'

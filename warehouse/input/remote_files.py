@@ -84,7 +84,7 @@ def located(text: str | Path) -> Path:
 
 @dataclass(frozen=True)
 class Description:
-    """A file's metadata. ``mark`` changes with the content; None on a disk or if not reported."""
+    """A file's metadata. ``mark`` changes with the content; None on a disk or if not known."""
 
     n_bytes: int
     is_directory: bool
@@ -140,9 +140,9 @@ def _description(info: Mapping[str, Any]) -> Description:
 def fingerprint(path: Path) -> str:
     """Return a hash of a file: the first 32 hex digits of a SHA-256.
 
-    For a file on a disk, the bytes are hashed. For a remote file, the hash is of its address, its
-    size, and the ETag, hash or time of change that the server reports; if it reports none of them,
-    of the bytes. Raises like :func:`reading`.
+    For a file on a disk, the bytes are hashed. For a remote file, the address, the size, and the
+    ETag, hash or time of change that the server reports are hashed. If it reports none, the bytes
+    are hashed. Raises like :func:`reading`.
     """
     description = describe(path) if isinstance(path, Address) else None
     if description and description.mark:
@@ -164,8 +164,8 @@ class ByteStream(io.RawIOBase):
     """The decompressed bytes of a file, in order, without a byte order mark; a context manager.
 
     The suffix of its name says how a file is compressed. Opening and reading raise the errors of
-    :func:`reading`, also for a compressed file that is truncated or damaged, and for a file that is
-    or isn't compressed if its name says otherwise. A truncated uncompressed file isn't recognised.
+    :func:`reading`, also for a truncated or damaged compressed file, and for a file whose suffix is
+    wrong about compression. A truncated uncompressed file isn't recognised.
     """
 
     def __init__(self, path: Path) -> None:
@@ -201,8 +201,8 @@ class ByteStream(io.RawIOBase):
 def reading(path: Path) -> Iterator[None]:
     """Turn an error in the block, which only reads a file or asks its server, into one line.
 
-    The error becomes ``Interrupted`` if the server is down, else ``BadInput``. For an address, any
-    error counts as a reading error, since each client has errors of its own.
+    The error becomes ``Interrupted`` if the server is down, else ``BadInput``. For an address, this
+    holds for every error, since each client library has its own.
     """
     try:
         yield
@@ -253,8 +253,8 @@ def _file_system(scheme: str) -> Any:
         host, _, rest = path.removeprefix(f"{scheme}://").partition("/")
         return host, rest
 
-    # A web server lists nothing, so a name is a file or missing. Without `split`, obstore takes the
-    # host in an address with a port, such as localhost:8000/a.jsonl, for a scheme.
+    # A web server lists no files: a name is a file or missing. Without `split`, obstore takes the
+    # host of an address with a port, such as localhost:8000/a.jsonl, for a scheme.
     web = {"_ls": nothing, "_split_path": split} if scheme in _WEB else {}
     check_endpoints()
     kind: Any = type("Files", (FsspecStore,), {"protocol": scheme, **web})

@@ -36,17 +36,17 @@ _BLOCK_BYTES = 1 << 22
 LONGEST_LINE = 1 << 27
 #: Rows per batch of a Parquet shard.
 _BATCH_ROWS = 1024
-#: Stands for the value of a field that a record lacks.
+#: The value of a field that a record lacks.
 MISSING = object()
 #: Suffixes of JSON lines; a compressed file may have none, such as `RC_2023-01.zst`.
 _JSON_LINES = (".jsonl", ".json", ".ndjson")
 
 
 def expand_shards(patterns: Sequence[str]) -> list[Path]:
-    """List the files of paths and patterns, each once, in the order given; sort those of a pattern.
+    """List the files of paths and patterns in the order given, each once; a pattern's are sorted.
 
-    Raises the errors of ``find``, and ``BadInput`` without patterns, for a pattern that matches no
-    file, a directory, a pipe, a file without a shard's suffix, and a name that is not UTF-8.
+    Raises the errors of ``find``. Raises ``BadInput`` if there are no patterns, and for a pattern
+    without a match, a directory, a pipe, a wrong suffix, and a name that is not UTF-8.
     """
     if not patterns:
         raise BadInput("shards", "none given", "name files or quoted glob patterns")
@@ -134,9 +134,9 @@ def text_column(path: Path, text_field: str) -> Iterator[pa.LargeStringArray]:
 def documents(path: Path, text_field: str = "text") -> Iterator[str]:
     """Yield the documents of a shard, in order, as strings.
 
-    Skips records that counting rejects (see ``jobs.kernel.json_parser``). This is for convenience
-    and not optimised. Raises ``BadInput`` when it reaches the place at which a shard is truncated,
-    damaged or unreadable, or a line longer than ``LONGEST_LINE`` bytes.
+    Skips records that counting rejects (see ``jobs.kernel.json_parser``). This is simple, not fast.
+    Raises ``BadInput`` where a shard is truncated, damaged or unreadable, and at a line longer than
+    ``LONGEST_LINE`` bytes.
     """
     if is_parquet(path):
         for batch in text_column(path, text_field):

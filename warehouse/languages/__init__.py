@@ -65,8 +65,8 @@ class TokenRules:
 class PairTemplates:
     """Sentences with placeholders for the forms of the two groups and for words that fit both.
 
-    Code can't tell if a word agrees with its subject, so every word that keeps its form has to be
-    listed: in ``invariable``, or among the words that fill a placeholder.
+    Code can't tell which words have another form for the other group. So every word that keeps its
+    form has to be listed: in ``invariable``, or among the words that fill a placeholder.
 
     Attributes:
         templates: the sentences, with ``{name}`` as a placeholder.

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 READ_ONLY = """SET allow_persistent_secrets = false;
 SET enable_external_access = false;
 SET lock_configuration = true;"""
-#: DuckDB's error for an unknown table, up to its suggestion, which knows only the query's views.
+#: DuckDB's error for an unknown table, without its suggestion, which knows only this query's views.
 _UNKNOWN = re.compile(r"(Catalog Error: Table (?:Function )?with name (\w+) does not exist)!.*")
 _CREATED = re.compile(r"CREATE OR REPLACE (?:VIEW|MACRO) (\w+)")
 #: Words in queries that list tables, views or columns; such queries need all views.
@@ -50,7 +50,7 @@ _NO_EXTENSIONS: dict[str, Any] = {
 }
 #: ``unfilled`` names at most this many tables.
 _UNFILLED = 3
-#: Tables that may be empty: the views that read them have rows even so.
+#: Tables that may be empty: the views that read them have rows without them.
 _OPTIONAL = ("word_evidence",)
 
 
@@ -88,7 +88,7 @@ def connect(
 
 
 def opened(source: str | Path | OpenWarehouse) -> OpenWarehouse:
-    """Open an existing warehouse; one that is open is returned as it is."""
+    """Open an existing warehouse; an open warehouse is returned unchanged."""
     if isinstance(source, OpenWarehouse):
         return source
     return OpenWarehouse.open(source, create=False)
@@ -97,9 +97,9 @@ def opened(source: str | Path | OpenWarehouse) -> OpenWarehouse:
 def _needed(
     text: str | None, name: re.Pattern[str] = _WORD
 ) -> tuple[list[tuple[str, str]], list[Table]]:
-    """Return names and texts of the views, and the tables, that a query uses; all for ``None``.
+    """Return the views (name and text) and the tables that a query uses; all for ``None``.
 
-    ``name`` matches what may be the name of a table or view in a text: by default, any word.
+    ``name`` matches possible names of tables and views in the query: by default, any word.
     Raises ``UsageProblem`` if a package's table has the name of a view of Plumbline.
     """
     views: list[tuple[str, str]] = []

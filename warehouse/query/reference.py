@@ -45,12 +45,12 @@ class Entry:
 def questions() -> list[tuple[str, str, str]]:
     """Return each worked question, what its answer means, and the query."""
     comments = (_comment(sql(name)) for name in sql_names("examples"))
-    # The first line states the grain for maintainers, the second is the question.
+    # The first line says what a row is, for maintainers; the second is the question.
     return [(about[1], " ".join(about[2:]), query) for about, query in comments]
 
 
 def entries() -> list[Entry]:
-    """Read every view and macro of ``sql/views``, with the comment of its paragraph."""
+    """Read every view and macro of ``sql/views``, with the comment above it."""
     listed = []
     for text in own_views():
         grain = text.split("\n", 1)[0].removeprefix(_GRAIN)

@@ -50,7 +50,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Origin:
-    """Rows of another table that rows are made from: those with the same values in columns ``by``.
+    """Where a row comes from: the rows of ``table`` with the same values in the columns ``by``.
 
     Only changes in ``columns`` matter; if it is empty, changes in any column do.
     """
@@ -66,8 +66,8 @@ class Table:
 
     ``partitions`` name the directories above a file. Their columns are also in the file, so each
     file is self-contained. ``filled_by`` is the command, without ``plumbline``, that writes the
-    first rows, and after a comma what it needs; or ``any command ...``. A row is deleted when the
-    rows it was made from (``made_from``) change.
+    first rows; after a comma, it says what the command needs. It may also be ``any command ...``. A
+    row is deleted when the rows that it was made from (``made_from``) change.
     """
 
     name: str
@@ -164,22 +164,22 @@ _SHARED = {
     column.name: column
     for line in """
 benchmark: text -- benchmark name
-contrast: text -- contrast of `word_delta`
+contrast: text -- contrast, see `word_delta`
 corpus: text -- corpus name
 groups: text -- groups of the pairs, such as `female/male`
 model: text -- hub id, or the name of a local model
-model_key: text -- scoring identity, see `model`
-n_folds: int -- folds a group was combined into; 0: single samples
+model_key: text -- scoring identity, see table `model`
+n_folds: int -- folds that each group was divided into; 0: single samples
 n_word: int [tokens] -- occurrences of the word
 pair_id: text -- pair
-perturber: text -- see `perturbed_continuation`
+perturber: text -- perturber, see `perturbed_continuation`
 phi: text -- scoring function, such as `jaccard`
 probe_set: text -- set of prompts
 prompt_id: text -- prompt
 run_id: text -- run that wrote the row
 sampling_key: text -- decoding settings, see `sampling`
 target: text -- target word
-word: text -- kept token; in tables of `why` also a phrase
+word: text -- kept token; in tables that `why` writes also a phrase
 """.splitlines()
     for column in _columns(line)
 }

@@ -8,8 +8,8 @@ _KEY = "probe_set model_key sampling_key perturber phi / texts n_folds side"
 _FROM = """from: continuation by probe_set model_key sampling_key;
     perturbed_continuation by probe_set model_key sampling_key perturber"""
 _WHOSE = """\
-    texts: text -- what phi compares: `filtered`: continuations, only samples with a valid \
-perturbation; `as-published`: all of g(p(x)) too
+    texts: text -- continuations that phi compares: `filtered`: those with a valid perturbation; \
+`as-published`: also all others of g(p(x))
     n_folds
     side: text -- `original`: p(g(x)) against g(p(x)); `perturbed`: p(g(p(x))) against g(x)"""
 
@@ -35,7 +35,7 @@ key: probe_set / prompt_id
     source_row: int -- row or position in that file, from 1
     run_id
 
-instruction: Instructions to models: before the prompt, or in a chat in which it begins the answer.
+instruction: Instructions to models, written before the prompt or sent as a chat message.
 by: disclosure sweep --by instruction
 key: / instruction_key
     instruction_key: text -- `none`, or the hash of instruction and form
@@ -55,15 +55,15 @@ key: / sampling_key
     seed: int -- every sample's own seed is derived from it; 0 when greedy
     instruction: text? -- instruction before the prompt; NULL for none
     form: text? -- form of the instruction, see `instruction`; NULL for none
-    instruction_key: text? -- see `instruction`; NULL in rows from before that table
+    instruction_key: text? -- see `instruction`; NULL in rows older than that table
     run_id: text -- run that first used it
 
 continuation: Continuations of prompts by models, one row per sample.
 by: disclosure probe
 key: probe_set model_key sampling_key / prompt_id side sample
-    model: text -- hub id, name of a local model, or model as the server names it
+    model: text -- hub id, name of a local model, or name of the model on the server
     sampling_key prompt_id
-    side: text -- `original`: of `prompt`; `perturbed`: of `perturbed_prompt`
+    side: text -- `original`: it continues `prompt`; `perturbed`: it continues `perturbed_prompt`
     sample: int -- number from 0; drawing more samples leaves the first ones unchanged
     seed: int -- the sample's own seed
     text_id: text -- hash of the prompt as sent
@@ -75,14 +75,14 @@ key: probe_set model_key sampling_key / prompt_id side sample
 perturbed_continuation: Each prompt and continuation, rewritten about the counterpart: p(g(x)).
 by: fairpair run
 key: probe_set model_key sampling_key perturber / prompt_id side sample
-    perturber: text -- `rules` or a chat model, with version, and unit and limit of another filter
+    perturber: text -- `rules` or a chat model, with its version, and the filter if not the default
     prompt_id
     side: text -- prompt that was continued, as in `continuation`
     sample: int -- as in `continuation`
-    perturbed_text: text? -- prompt and continuation about the counterpart; NULL if none was made
+    perturbed_text: text? -- prompt and continuation about the counterpart; NULL if not made
     is_valid: bool -- the text passed the checks
     reason: text? -- the check that the text failed; NULL when valid
-    dissimilarity: float? [share] -- Jaccard dissimilarity to the original, of words or characters
+    dissimilarity: float? [share] -- Jaccard dissimilarity of words or characters to the original
     run_id
 """),
     *tables(f"""
@@ -92,14 +92,14 @@ by: fairpair run
 key: {_KEY} prompt_id
 {_WHOSE}
     prompt_id
-    n_pg, n_gp: int [samples] -- valid p(g(x)), g(p(x)); on `perturbed` p(g(p(x))), g(x)
+    n_pg, n_gp: int [samples] -- number of texts in the first, the second group that `side` names
     bias_b: float? -- B, mean distance between the groups; NULL without a sample in each
-    variability_pg, variability_gp: float? -- mean distance within p(g(x)), g(p(x)); NULL below 2
-    fairpair_f: float? -- F; 1: groups differ as much as samples within a group
+    variability_pg, variability_gp: float? -- mean distance within each group; NULL below 2 texts
+    fairpair_f: float? -- F; 1: the groups differ as much as samples within a group
     reason: text? -- why F is NULL
     fairpair_f_low, fairpair_f_high: float? -- its bootstrap interval; NULL below 4 samples or folds
-    p_permutation: float? [probability] -- that exchanged groups give as large a gap B - mean V
-    q_permutation: float? [probability] -- p_permutation, Benjamini-Hochberg over the side's prompts
+    p_permutation: float? [probability] -- p-value of the gap B - mean V, by exchanging texts
+    q_permutation: float? [probability] -- p_permutation corrected for the side's prompts (BH)
     options: text -- level, draws, seed and filter, as JSON
     run_id
 
@@ -116,9 +116,9 @@ key: {_KEY} subset
     fairpair_f: float? -- F of the three means; NULL where a mean V is 0
     fairpair_f_low, fairpair_f_high: float? -- its bootstrap interval over clusters; NULL below five
     gap: float? -- mean of B - (V_pg + V_gp) / 2, which the permutation test tests
-    t_statistic: float? -- of B - V_pg over clusters (occupations, topics); NULL below five
-    p_t: float? [probability] -- two-sided
-    p_permutation: float? [probability] -- that groups exchanged within prompts give such a gap
+    t_statistic: float? -- t of B - V_pg over clusters (occupations, topics); NULL below five
+    p_t: float? [probability] -- two-sided p-value of `t_statistic`
+    p_permutation: float? [probability] -- p-value of `gap`, by exchanging texts within prompts
     options: text -- level, draws, seed and filter, as JSON
     run_id
 
@@ -127,11 +127,11 @@ by: fairpair run
 {_FROM}
 key: {_KEY} n_samples quantity
 {_WHOSE}
-    n_samples: int [samples] -- drawn from each group; with folds the largest number of a prompt
+    n_samples: int [samples] -- drawn from each group; with folds the most that any prompt has
     quantity: text -- `bias_b`, `variability_pg`, `variability_gp` or `fairpair_f`
     mean: float? -- mean over the draws; NULL: not defined
     sd: float? -- its standard deviation over the draws; NULL below two, 0 where all are drawn
-    n_draws: int -- random subsets or divisions into folds for which it is defined
+    n_draws: int -- random subsets, or divisions into folds, for which the quantity is defined
     n_prompts: int [prompts] -- prompts behind each draw
     options: text -- seed, as JSON
     run_id
@@ -153,9 +153,9 @@ key: probe_set model_key word_list instruction_key / prompt_id word
     word_list: text -- list that the word is from, see `attribute_pair`
     instruction_key: text -- instruction before the prompt, see `instruction`
     prompt_id
-    word: text -- the word as written in the list
+    word: text -- the word as in the list
     gender: text -- `f` or `m`
-    probability: float [probability] -- that the word, or its capital form, comes next
+    probability: float [probability] -- probability that the word, or its capital form, comes next
     n_variants: int -- number of these two forms that the model's vocabulary can spell
     text_id: text -- hash of the prompt as sent and of all forms of the list's words
     run_id
@@ -164,7 +164,7 @@ tuning: Adapters tuned to disclose gender less, with the data and options of eac
 by: disclosure tune
 key: tuning /
     tuning: text -- name of the adapter
-    adapter: text -- the adapter as in `model`, with the hash of its content
+    adapter: text -- adapter as in table `model`, with the hash of its content
     path: text -- directory of the adapter
     base: text -- the frozen model: hub id, or the name of a local model
     base_revision: text -- commit of the base, or hash of its content
@@ -177,9 +177,9 @@ key: tuning /
     n_left_out: int [prompts] -- prompts left out for any reason, see `reject`
     prompts_hash: text -- hash of the prompts in their order
     word_list: text -- list of the gendered words in the loss
-    distance_weight, total_weight, difference_weight: float -- of L_d, L_g, L_l; 0: not counted
+    distance_weight, total_weight, difference_weight: float -- weights of L_d, L_g, L_l in the loss
     rank: int -- rank of the adapter's matrices
-    alpha: int -- scale of these matrices times the rank
+    alpha: int -- LoRA alpha: the scale of these matrices times the rank
     dropout: float [probability] -- dropout before these matrices
     layers: text -- kinds of layers with these matrices, joined by `, `
     learning_rate: float -- rate of AdamW, constant
@@ -189,10 +189,10 @@ key: tuning /
     n_dev_prompts: int? [prompts] -- prompts in these sets
     chosen_step: int? -- the step whose weights the adapter has; NULL: the last
     dev_loss: float? -- weighted loss on dev prompts after chosen_step
-    max_tokens: int [tokens] -- prompts longer than this, with a word after them, were left out
+    max_tokens: int [tokens] -- longer prompts, counted with a word after them, were left out
     clip_norm: float? -- norm to which the gradient is clipped; NULL: it isn't
     seed: int -- seed of initialisation, order and dropout
-    as_published: bool? -- losses were sums, all prompts kept; NULL or false: means, some left out
+    as_published: bool? -- losses are sums over prompts, and no prompt was left out; NULL: false
     n_parameters: int -- parameters of the adapter
     distance_start_nats, distance_end_nats: float [nats] -- mean L_d over the first, last steps
     total_start, total_end: float [probability] -- mean L_g over the first, last steps
@@ -205,15 +205,15 @@ by: disclosure tune
 key: tuning / step
     tuning: text -- name of the adapter, see `tuning`
     step: int -- step, from 1; losses are from before the step changes the weights
-    distance_nats: float [nats] -- L_d, the distance of the words of each pair, as ADD
+    distance_nats: float [nats] -- L_d, the distance between the words of each pair, like ADD
     total: float [probability] -- L_g, the probability of all gendered words
-    difference: float -- L_l, the difference between the sides over their sum, as GLD
-    loss: float -- weighted sum that was minimised; with `as_published` of sums over prompts
+    difference: float -- L_l, the difference between the genders over their sum, like GLD
+    loss: float -- the weighted sum that was minimised; with `as_published`, sums over prompts
     gradient_norm: float -- norm of the loss's gradient, before clipping
     dev_distance_nats: float? [nats] -- L_d on the dev sets after the step; NULL: not measured
     dev_total: float? [probability] -- L_g on the dev sets
     dev_difference: float? -- L_l on the dev sets
-    dev_loss: float? -- the weighted sum on the dev sets
+    dev_loss: float? -- the weighted sum of the three on the dev sets
     run_id
 """),
 )

@@ -37,12 +37,12 @@ key: corpus /
     text_field: text? -- field of the records that holds the text; NULL for `text`
     source_field: text? -- field that names a document's source; NULL if counted without evidence
     n_shards: int -- shards counted
-    n_shards_failed: int -- shards that could not be read to their end or used; not in the counts
-    n_documents: int? -- documents counted; NULL where published statistics lack it
+    n_shards_failed: int -- shards that were damaged or had no usable document; not in the counts
+    n_documents: int? -- documents counted; NULL if imported statistics don't say
     n_rejected: int -- documents rejected, each a row in `reject`
     n_tokens: int? [tokens] -- word tokens before stop words are dropped; NULL if imported
-    n_kept_tokens: int [tokens] -- tokens after stop words are dropped, also of pruned words
-    n_words: int? -- distinct words counted, also the pruned ones; NULL if not known
+    n_kept_tokens: int [tokens] -- tokens after stop words are dropped, including pruned words
+    n_words: int? -- distinct words counted, including pruned words; NULL if not known
     n_pairs: int? [pairs] -- all co-occurrences, not only with targets; NULL if not known
     min_count: int? [tokens] -- rarer words are pruned, unless in `word_list`; NULL if imported
     n_words_kept: int -- distinct words that were not pruned: the rows of `word_count`
@@ -65,7 +65,7 @@ corpus_shard: The counting ledger, one row per shard: documents in = counted + r
 by: corpus count
 key: corpus / shard
     shard: text -- file name as given
-    fingerprint: text -- hash of the file's bytes; at an address, of its size and ETag
+    fingerprint: text -- hash of the file's bytes; for a remote file, of address, size and ETag
     status: text -- `counted`, or `failed`: unreadable, or without a document that could be used
     error: text? -- why it failed
     n_bytes: int [bytes] -- size of the file; 0 if it can't be found
@@ -78,13 +78,13 @@ key: corpus / shard
     seconds: float [s] -- wall time of the shard's task
     run_id
 
-reject: Input that was not used, with its reason: documents, rows of tables, pairs not scored.
+reject: Input that was not used, and why: documents, rows of files, pairs that weren't scored.
 by: any command that leaves out a part of its input
 key: stage subject / source_file source_row reason
     stage: text -- the step, such as `count`, `benchmark`, `prompts`, `score`, `probe` or `tune`
     subject: text -- the corpus, benchmark, set, model, step or adapter; several joined by `/`
-    source_file: text -- file as given; for a sentence that a model wrote its `request_id`
-    source_row: int -- line or row, from 1; for a sentence its position in the reply
+    source_file: text -- file as given; the `request_id` of a sentence that a model wrote
+    source_row: int -- line or row, from 1; the position of a sentence in the reply
     reason: text -- what was wrong and what was expected
     excerpt: text -- the start of the input, made printable
     text_id: text? -- stage `score`: hash of the pair's sentences, as in `pair_score`
@@ -118,13 +118,13 @@ word_delta: Lean of every word: PMI with the first minus PMI with the second wor
 by: corpus associate
 from: word_count by corpus; pair_count by corpus
 key: corpus / contrast word
-    contrast: text -- a pair such as `she/he`; a list, `gendered` (mean) or `gendered-sum` (Eq. 4)
+    contrast: text -- a pair such as `she/he`, or a list's mean `gendered` or sum `gendered-sum`
     word
     n_word: int? [tokens] -- occurrences of the word
-    n_pair_f, n_pair_m: int? [pairs] -- co-occurrences with each side's words of defined pairs
+    n_pair_f, n_pair_m: int? [pairs] -- co-occurrences with each side's words, in defined pairs
     n_defined: int -- pairs of the contrast for which the word has both counts
-    delta_nats: float [nats] -- positive: leans to the first side; for a list see `contrast`
-    delta_nats_se: float? [nats] -- its standard error from the counts; NULL: unknown (`word_lean`)
+    delta_nats: float [nats] -- the lean: positive to the first side, negative to the second
+    delta_nats_se: float? [nats] -- its standard error from the counts; NULL if unknown
 
 word_bound: Interval of the lean of every word that co-occurs with a contrast, also of words without
 a delta, which co-occur with one side only. The contrast's own words have no rows.
@@ -132,25 +132,25 @@ by: corpus associate
 from: word_count by corpus; pair_count by corpus
 key: corpus / contrast word
     n_word
-    n_pair_f, n_pair_m: int [pairs] -- co-occurrences with the first, with the second side's words
-    sides_nats: float? [nats] -- ln(n_pair_f / n_pair_m) minus ln of sides' ratio; NULL if one is 0
-    sides_nats_low, sides_nats_high: float [nats] -- 95% interval; an end is infinite if one is 0
+    n_pair_f, n_pair_m: int [pairs] -- co-occurrences with all words of the first, the second side
+    sides_nats: float? [nats] -- ln(n_pair_f / n_pair_m) - ln(N_f / N_m); NULL if a count is 0
+    sides_nats_low, sides_nats_high: float [nats] -- 95% interval; infinite if a count is 0
     p: float -- p-value of no lean, by the exact test
     q: float -- p corrected for the words of this contrast (Benjamini and Hochberg)
 
-vocabulary: Candidate seed words: each word of a corpus, with the reason why it is one or not.
+vocabulary: Every word of a corpus, and whether and why it is a candidate seed word.
 by: corpus words
 from: word_count by corpus
 key: corpus / word
     n_word
-    is_kept: bool -- it is a candidate
+    is_kept: bool -- the word is a candidate
     reason: text -- `not a-z`, `not English` or `rare` if left out; else the check that kept it
-    language_score: float? [probability] -- that it is English, by fastText; NULL if not checked
-    has_synset: bool? -- it or a base form is in WordNet; NULL if not checked
-    checks: text -- checks made: `fastText`, `WordNet`, both, or `any language` for neither
+    language_score: float? [probability] -- probability of English, by fastText; NULL if not checked
+    has_synset: bool? -- the word or a base form is in WordNet; NULL if not checked
+    checks: text -- the checks: `fastText`, `WordNet` or both; `any language` if there were none
     run_id: text -- run that wrote it; its `config` has the limits and the missing checks
 
-seed_word: Words sampled among those that lean least, to write sentences around.
+seed_word: Words sampled from those that lean least, to write sentences with.
 by: corpus words
 from: vocabulary by corpus; word_delta by corpus contrast
 key: corpus / contrast seed word
@@ -162,7 +162,7 @@ key: corpus / contrast seed word
     low_nats, high_nats: float [nats] -- ends of the interval around 0 that was sampled from
     run_id
 
-seed_verdict: A person's verdicts on words of a corpus: new samples exclude rejected words.
+seed_verdict: A person's verdicts on words of a corpus. New samples exclude rejected words.
 by: corpus words
 key: corpus / word
     verdict: text -- `accepted` or `rejected`, the latest one
@@ -185,16 +185,16 @@ key: corpus / contrast word
     n_word
     per_million: float [1e-6] -- occurrences per million kept tokens of the corpus
     frequency_rank: int -- 1 for the most frequent word of the corpus
-    pmi_f_nats, pmi_m_nats: float? [nats] -- PMI with a pair's words; NULL: a list, or none near
+    pmi_f_nats, pmi_m_nats: float? [nats] -- PMI with each word of a pair; NULL: no pair, or no PMI
     n_documents: int -- documents with a co-occurrence that counts
     clusters: text -- sampling unit of the interval: `document` or `source`
     n_clusters: int -- units with a co-occurrence that counts
-    n_pair_f, n_pair_m: int [pairs] -- with each side of defined pairs, else of all pairs
+    n_pair_f, n_pair_m: int [pairs] -- co-occurrences with each side, in defined pairs if any
     n_defined: int -- pairs of the contrast for which the word has both counts
     delta_nats: float? [nats] -- its lean, as in `word_delta`; NULL without a defined pair
     delta_nats_se: float? [nats] -- standard error over clusters; NULL below two of them
     delta_nats_low, delta_nats_high: float? [nats] -- 95% interval; NULL below five clusters
-    p: float? -- p-value of no lean: t over clusters; without a defined pair the exact test
+    p: float? -- p-value of no lean: t over clusters, or the exact test without a defined pair
     share_copied: float? -- share of co-occurrences in documents that occur more than once
     share_often: float? -- share in documents that occur more than ten times
     run_id
@@ -204,7 +204,7 @@ word_copies: The lean of a word if copies of a document count once.
 by: why WORD
 from: corpus by corpus; word_delta by corpus contrast
 key: corpus / contrast word counted
-    counted: text -- `copies once`: of documents with the same kept tokens, one counts
+    counted: text -- `copies once`: documents with the same kept tokens count as one
     n_documents: int -- documents with a co-occurrence
     n_pair_f, n_pair_m: int [pairs] -- co-occurrences, as in `word_evidence`
     delta_nats: float? [nats] -- its lean; NULL without a defined pair
@@ -215,23 +215,23 @@ word_source: The lean of a word in the documents of a source, and in all others.
 by: why
 from: corpus by corpus; word_delta by corpus contrast
 key: corpus / contrast word source
-    source: text -- value of `corpus.source_field`; `(none)`; `other`: too long; none after 1,000
+    source: text -- value of `corpus.source_field`, `(none)`, or `other` (too long or too many)
     n_documents: int -- documents with a co-occurrence
     n_word
     n_pair_f, n_pair_m: int [pairs] -- co-occurrences, as in `word_evidence`
     delta_nats: float? [nats] -- lean in this source alone; NULL without a defined pair
     delta_nats_low, delta_nats_high: float? [nats] -- 95% interval over documents
     delta_without_nats: float? [nats] -- lean in the corpus without this source
-    delta_without_nats_low, delta_without_nats_high: float? [nats] -- 95%, over clusters as above
+    delta_without_nats_low, delta_without_nats_high: float? [nats] -- its 95% interval
     run_id
 
 word_collocate: Words around a word, with log odds: first side against second; at most 20 for each.
 by: why WORD
 from: corpus by corpus; word_delta by corpus contrast
 key: corpus / contrast word collocate
-    collocate: text -- word less than a window from an occurrence that is near a side
-    n_f, n_m: int -- its occurrences around the word near the first, the second side
-    log_odds_nats: float [nats] -- above 0: more near the first side; informative Dirichlet prior
+    collocate: text -- word in the window around occurrences that are near a side
+    n_f, n_m: int -- its occurrences where the word is near the first, the second side
+    log_odds_nats: float [nats] -- above 0: more around the first side; with a Dirichlet prior
     log_odds_nats_se: float [nats] -- its standard error
     log_odds_nats_low, log_odds_nats_high: float [nats] -- its 95% interval
     q: float -- false discovery rate among collocates with at least its |z| (BH)
@@ -241,11 +241,11 @@ word_snippet: A sample of the occurrences of a word near each side of a contrast
 by: why
 from: corpus by corpus; word_delta by corpus contrast
 key: corpus / contrast word side place
-    side: text -- `a` or `b`, the near side
+    side: text -- `a` or `b`, the side that the word is near
     place: int -- place in the sample, from 1: the first n are the sample of n
     seed: int -- seed of the sample
     target: text -- the nearest word of that side
-    text_before, keyword, text_after: text -- text of the shard, with runs of blanks joined
+    text_before, keyword, text_after: text -- text of the shard, with white space joined
     shard: text -- file name as given
     source_row: int -- line or row in it, from 1
     source: text? -- source of the document

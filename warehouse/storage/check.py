@@ -28,8 +28,8 @@ _Files: TypeAlias = dict[str, tuple[str, File, int]]
 def check(store: Store) -> list[dict[str, str]]:
     """Return all problems of a warehouse, sorted by path, without writing to it.
 
-    Each is a damaged path, or one that can't be checked, with its ``problem`` and how to ``fix``
-    it. Reads the data files of all kept versions, from the object store if the warehouse is in one,
+    Each is a path that is damaged or can't be checked, with its ``problem`` and how to ``fix`` it.
+    Reads the data files of all kept versions, from the object store if the warehouse is in one,
     and compares them with their hashes. Also checks that keys are unique in the newest version, and
     lists files that ``compact`` would remove.
 
@@ -49,7 +49,7 @@ def check(store: Store) -> list[dict[str, str]]:
                     good[table].append(path)
             except BadInput as e:
                 _, problem, fix = e.args
-                earlier = "" if version == newest.version else "; only earlier versions hold it"
+                earlier = "" if version == newest.version else "; only earlier versions have it"
                 faults.append(_problem(where, f"{problem}{earlier}", fix))
             update(done, len(files))
     for name, paths in good.items():
@@ -99,6 +99,6 @@ def _repeated_keys(store: Store, table: Table, paths: list[Path]) -> Iterator[di
         row = connection.execute(query, {"files": list(map(str, paths))}).fetchone()
     if row is not None:
         first = ", ".join(f"{n} {v!r}" for n, v in zip(table.key, row[1:], strict=True))
-        problem = f"{row[0]:,} keys more than once, such as {first}"
+        problem = f"{row[0]:,} keys occur more than once, such as {first}"
         fix = "run the command that wrote it again, see `plumbline runs`"
         yield _problem(store.root / table.name, problem, fix)

@@ -42,7 +42,7 @@ def compact(
 
     Returns the merges, and what was removed with the reason (``leftovers``).
 
-    A merged file replaces its parts only if none of them has been replaced in the meantime.
+    A merged file replaces the small files only if none of them was replaced in the meantime.
     Versions older than ``keep_days`` are removed, with the files that only they name. Raises
     ``BadInput`` for a file that can't be read.
     """
@@ -54,7 +54,7 @@ def compact(
     with disk_problems(store.root):
         for merge in merges:
             _merge(store, merge, run_id)
-        # Before the removal, so that nobody restores such a version.
+        # Before files are removed, so that nobody restores a version that loses files.
         log.commit(store.place, drop, run_id, "drop old versions")
         for table, listing in store.snapshot().declared.items():
             delta.renew(store.place, table, listing)
@@ -74,7 +74,7 @@ def _oldest_to_keep(now: Snapshot, keep_days: float) -> int:
 
 
 def _merges(store: Store, run_id: str) -> list[Merge]:
-    """Return the merges to do, without the file with the row of ``run_id``, which will change."""
+    """Return the merges to do, except of the file with the row of ``run_id``, which will change."""
     now, small = store.snapshot(), defaultdict(list)
     for table in now.declared:
         for file in now.files(table):
@@ -101,9 +101,9 @@ def _merge(store: Store, merge: Merge, run_id: str) -> None:
 def leftovers(store: Store) -> dict[str, str]:
     """Return the files and directories to remove, sorted, each with the reason.
 
-    They are unfinished, or not named by any version that is kept. Files of the last day are left
-    out, since a command may be about to name them. Raises ``BadInput`` if the commit of a version
-    to keep is damaged or missing.
+    They are unfinished, or no kept version names them. Files of the last day are left out, since a
+    command may be about to name them. Raises ``BadInput`` if the commit of a kept version is
+    damaged or missing.
     """
     limit = time.time() - UNFINISHED.total_seconds()
     newest, named = log.snapshot(store.place), set()
@@ -116,7 +116,7 @@ def leftovers(store: Store) -> dict[str, str]:
         named.add(log.commit_name(version))
         named.update(f.path for listing in state.tables.values() for f in listing.files)
     found = {
-        name: "a file that no version to keep names"
+        name: "a file that no kept version names"
         for name, written in store.place.walk()
         if written < limit and name not in named and _can_be_named(name)
     }

@@ -73,10 +73,10 @@ def _column(table: Table, field: pa.Field, values: object) -> pa.ChunkedArray:
 def write_file(path: Path, data: pa.Table, *, temporary: bool = False) -> None:
     """Write a Parquet file, which appears under its name only when it is complete.
 
-    A ``temporary`` file will be read once, as a whole. It is optimised for speed, not size, and has
-    neither checksums nor statistics.
+    A ``temporary`` file is read once, as a whole. It is written for speed, not size, without
+    checksums and statistics.
     """
-    # A dictionary makes text columns smaller, but hardly columns of numbers.
+    # A dictionary makes columns of text smaller, but hardly columns of numbers.
     text_columns = [f.name for f in data.schema if not pa.types.is_primitive(f.type)]
     settings = (
         {"compression": "lz4", "use_dictionary": True, "row_group_size": 1 << 22}
@@ -130,7 +130,7 @@ class DataFiles(OpenWarehouse):
         for name in TABLES[table].partitions:
             values = data[name].unique().to_pylist()
             if len(values) != 1:
-                raise BadInput(f"table {table}", f"one file holds one {name}, got {len(values)}")
+                raise BadInput(f"table {table}", f"a file needs one {name}, got {len(values)}")
             partition[name] = values[0]
         return partition
 

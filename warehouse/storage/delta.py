@@ -29,8 +29,8 @@ _PROTOCOL = {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["p
 def follow(place: Place, table: str, before: Listing, after: Listing) -> None:
     """Write the version of a table's log that leads from one listing to the next.
 
-    It also gets a checkpoint if a killed writer left out the version before it, or if the log
-    already has a version of this number, whose commit was removed.
+    Also write a checkpoint for every tenth version, if a killed writer left out the version before,
+    or if the log already has a version of this number, whose commit was removed.
     """
     log, names = _directory(table), place.names(_directory(table))
     name, checkpoint = _file(after.version, "json"), b""

@@ -73,7 +73,7 @@ def claimed(path: Path, *, wait: bool = False) -> Iterator[bool]:
         yield False
         return
     try:
-        with suppress(OSError):  # a full disk; the lock itself takes no space
+        with suppress(OSError):  # on a full disk; the lock itself takes no space
             path.write_text(this_process(), encoding="utf-8")
         yield True
     finally:
@@ -108,7 +108,7 @@ def sole(path: Path, what: str, fix: str = "wait until it ends") -> Iterator[Non
 
 
 def holder(path: Path) -> str:
-    """Return the holder of a lock for a message; ``a process that has ended`` if it is free."""
+    """Name the holder of a lock for a message; ``a process that has ended`` if the lock is free."""
     try:
         return content(path).decode(errors="replace") or "a process that has just begun"
     except OSError:

@@ -40,9 +40,9 @@ _DAMAGED = "`plumbline warehouse check` names all damaged files"
 class Snapshot:
     """A warehouse as of one commit: the files of each table that ever had rows, and the leases.
 
-    ``oldest`` is the first version that is still kept. ``out_of_date`` counts, by the directory of
-    their partition, rows that were deleted because the rows they were made from changed. A count is
-    dropped when rows are written to that partition again.
+    ``oldest`` is the first version that is still kept. ``out_of_date`` maps a partition's directory
+    to the number of its rows that were deleted because the rows they were made from changed.
+    Writing rows to that partition removes its entry.
     """
 
     place: Place
@@ -163,7 +163,7 @@ class Draft:
         self.leases = dict(base.leases)
         self.oldest = base.oldest
         self.out_of_date = dict(base.out_of_date)
-        #: Paths of files with rows that the change of this draft wrote.
+        #: Paths of files with rows that this draft's change wrote.
         self._new: set[str] = set()
         self._files: dict[str, tuple[File, ...]] = {}
 
@@ -206,7 +206,7 @@ class Draft:
 
 #: Tokens of this process's leases, by place and name. A commit checks the leases at its place.
 HELD: dict[tuple[str, str], str] = {}
-#: A function that changes a draft. If another writer was faster, it is called for the newer state.
+#: A function that changes a draft. If another writer was faster, it is called on the newer state.
 Change: TypeAlias = Callable[[Draft], None]
 
 

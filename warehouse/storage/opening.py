@@ -27,8 +27,8 @@ _TOO_LITTLE = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOSPC)
 README = "README.md"
 _README = """# A Plumbline warehouse
 
-Not every file that ends in `.parquet` is part of a table: some are of the past. A table is what
-the newest commit in `_log/commits` names.
+Some `.parquet` files here are old and no longer part of a table. The newest commit in
+`_log/commits` names the files of each table.
 
 - `plumbline sql` reads all tables.
 - pandas, polars and Spark read a table's directory as a Delta Lake table (`deltalake`,
@@ -74,7 +74,7 @@ class OpenWarehouse:
         marker = _marker(place)
         if marker is None:
             if next(place.walk(), None) is not None:
-                problem = f"not a Plumbline warehouse, no {MARKER} in it"
+                problem = f"is not a Plumbline warehouse: it has no {MARKER}"
                 raise BadInput(f"warehouse {place}", problem, "give another --warehouse")
             if not create:
                 filler = f"{TABLES[reads].how_filled} or " if reads else ""
@@ -151,7 +151,7 @@ def _check_format(place: Place, marker: bytes) -> None:
     except (ValueError, KeyError, TypeError) as e:
         raise BadInput(where, f"{MARKER} is not readable") from e
     if version != FORMAT:
-        fix = "use the Plumbline that wrote it: before 1.0, the tag v0.2.0"
+        fix = "use the Plumbline that wrote it; for one before 1.0, the tag v0.2.0"
         raise BadInput(where, f"has format {version}, this Plumbline reads {FORMAT}", fix)
 
 
@@ -159,7 +159,7 @@ def _check_format(place: Place, marker: bytes) -> None:
 def reading(place: Place, path: Path) -> Iterator[None]:
     """Turn errors from reading a data file in the block into ``BadInput`` that names the file.
 
-    Errors for a lack of memory, disk space or file handles pass unchanged.
+    Errors due to too little memory or disk space, or too few file handles, pass unchanged.
     """
     where = f"warehouse {place}, {path}"
     try:

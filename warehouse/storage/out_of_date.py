@@ -27,7 +27,7 @@ def delete_out_of_date(store: DataFiles, draft: Draft) -> None:
     """Delete all rows of a draft whose origins the draft changes, and note how many.
 
     Tables are visited in the order data flows, so deleted rows count as changes for later tables.
-    Rows that existed before any row of their origin are kept.
+    Rows that were written before their origin had any rows are kept.
     """
     for table in (TABLES[name] for name in TABLES if name in draft.base.tables):
         for origin in table.made_from:
@@ -46,7 +46,7 @@ def delete_out_of_date(store: DataFiles, draft: Draft) -> None:
 
 
 def to_make_again(now: Mapping[str, int], before: Mapping[str, int] | None = None) -> list[str]:
-    """Return a line for each table with deleted rows; it names the command that makes them again.
+    """Return a line for each table with deleted rows, and the command that makes them again.
 
     ``now`` and ``before`` are ``Snapshot.out_of_date``; rows counted in ``before`` are left out.
     """
@@ -80,7 +80,7 @@ def _overlap(table: Table, made: File, origin: Origin, changed: Sequence[File]) 
 
 
 def _keys(store: DataFiles, table: Table, file: File, by: tuple[str, ...]) -> set[Values]:
-    if set(by) <= set(table.partitions):  # so the file needn't be read
+    if set(by) <= set(table.partitions):  # the file needn't be read
         values = dict(zip(table.partitions, file.partition, strict=True))
         return {tuple(values[column] for column in by)}
     return set(_rows_of(store.rows_of(table.name, file), by))

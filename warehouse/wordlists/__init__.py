@@ -23,7 +23,7 @@ from plumbline.warehouse.text.toml_file import Amount, Text, read_text, toml_tab
 
 
 def one_word(word: str) -> str:
-    """Return a word that a list may have. Raises ``ValueError`` for any other text."""
+    """Return the word if it is one lowercase word without ``/``, else raise ``ValueError``."""
     if word.split() != [word] or word != word.lower() or "/" in word:
         raise ValueError(f"{word!r} is not one lowercase word")
     return word
@@ -105,7 +105,7 @@ class WordList:
 
 
 def from_rows(rows: Iterable[Mapping[str, Any]]) -> WordList:
-    """Make a list from the rows that `WordList.rows` made: at least one, in any order.
+    """Make a list from rows of `WordList.rows`, at least one, in any order.
 
     >>> from_rows(load("neutral").rows("novels")).hash == load("neutral").hash
     True

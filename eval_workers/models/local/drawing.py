@@ -41,7 +41,7 @@ def draw(
     options: SamplingOptions,
     ends: Collection[int],
 ) -> list[Tokens | str]:
-    """Return new tokens after each prompt, up to and including one of ``ends``, or a problem.
+    """Return the new tokens after each prompt, or a problem. A token in ``ends`` is the last.
 
     ``seeds`` has one seed per prompt. ``read`` runs the model on the distinct prompts.
     """
@@ -127,7 +127,7 @@ class _TopP(TopPLogitsWarper):
         in_nucleus = before < self.top_p
         last = (in_nucleus.sum(dim=-1, keepdim=True) - 1).clamp(min=0)
         edge = values.gather(1, torch.cat([last, (last + 1).clamp(max=_LIKELY - 1)], dim=1))
-        # If all ``_LIKELY`` tokens are in the nucleus, ``edge`` has the last one twice: in doubt.
+        # If all ``_LIKELY`` tokens are in the nucleus, both values of ``edge`` are equal: in doubt.
         doubt = (edge[:, 0] == edge[:, 1]) | ((before - self.top_p).abs() < _ROUNDING).any(dim=-1)
         kept_values = values.masked_fill(~in_nucleus, self.filter_value)
         filtered = torch.full_like(scores, self.filter_value).scatter(1, places, kept_values)

@@ -47,7 +47,7 @@ class MaskedModel(TextReader):
     def _context(self) -> tuple[str, int]:
         """Return a phrase that shows the special tokens around a text, and a token id.
 
-        The id is that of the first special token before the text, or else of the mask token.
+        The token is the first special token before the text; without any, the mask token.
         """
         name, tokenizer = f"model {self.source.name}", self.tokenizer
         if self.options.bos is not None:

@@ -36,8 +36,8 @@ from plumbline.warehouse.paths import json_object
 #: (``masked``), or from an input and the earlier tokens of the output (``encoder-decoder``).
 Kind = Literal["causal", "masked", "encoder-decoder"]
 
-#: Kind -> its class in transformers, and the common part of the names of its mappings there. Last
-#: come endings: an architecture is accepted if its name is in the mapping or has such an ending.
+#: Kind -> its class in transformers, the part of a mapping's name that differs between kinds, and
+#: endings. An architecture is accepted if its name is in the mapping or has one of the endings.
 _CLASSES: dict[Kind, tuple[str, str, tuple[str, ...]]] = {
     "causal": ("AutoModelForCausalLM", "CAUSAL_LM", ("ForCausalLM", "LMHeadModel")),
     "masked": ("AutoModelForMaskedLM", "MASKED_LM", ("ForMaskedLM", "ForPreTraining")),
@@ -164,7 +164,7 @@ def load_model(files: Files, options: ModelOptions) -> Any:
     """Load the language model onto its device, after freeing the memory of unused models.
 
     Raises ``BadInput`` for weights that are missing or can't be read, and for an adapter that does
-    not fit; ``MissingComponent`` if there is no GPU but one was asked for.
+    not fit. Raises ``MissingComponent`` if the options ask for a GPU and there is none.
     """
     devices.release()
     has_gpu = torch.cuda.is_available()
@@ -230,8 +230,8 @@ def saved_quantisation(config: Any) -> str | None:
 def quantisation(name: str, config: Any, options: ModelOptions) -> str | None:
     """Return the quantisation for a score's identity, from the checkpoint or the options.
 
-    Raises ``BadInput`` for a checkpoint in int8, ``UsageProblem`` if the checkpoint is quantised
-    and the options quantise it again, ``MissingComponent`` if bitsandbytes isn't installed.
+    Raises ``BadInput`` for a checkpoint in int8, and ``UsageProblem`` if the options quantise a
+    quantised checkpoint again. Raises ``MissingComponent`` if bitsandbytes isn't installed.
     """
     saved, method = saved_quantisation(config), options.quantisation
     if saved and "'load_in_8bit': True" in str(config.quantization_config):

@@ -32,7 +32,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 #: Architectures that accept any mask and positions, and whose logits are the output layer applied
-#: to the last hidden state. Tests compare each with one text at a time, computed in float64.
+#: to the last hidden state. Tests compare the scores of each with those of single texts in float64.
 TREE_TYPES = (
     *("gpt2", "gpt_neox", "gptj", "llama", "mistral", "mixtral", "olmo", "olmo2", "opt"),
     *("phi", "phi3", "qwen2", "qwen3"),
@@ -177,7 +177,7 @@ class Weights:
         options: SamplingOptions,
         ends: Collection[int],
     ) -> list[Tokens | str]:
-        """Return new tokens after each prompt, up to and including one of ``ends``, or a problem.
+        """Return the new tokens after each prompt, or a problem. A token in ``ends`` is the last.
 
         Prompts come without BOS, and must leave room in the context for ``options.max_new_tokens``.
         """

@@ -67,7 +67,7 @@ class _Entry(ModelOptions):
 
 @toml_table
 class _List:
-    model: tuple[_Entry, ...]
+    model: Annotated[tuple[_Entry, ...], Field(min_length=1)]
 
 
 def load(name: str) -> list[ListedModel]:

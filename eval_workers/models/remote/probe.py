@@ -182,7 +182,7 @@ def _differences(one: Echo, other: Echo) -> list[float]:
 
 
 def _check_written(server: EchoServer) -> None:
-    """Refuse a server if a token has one value when generated, and another when sent as text.
+    """Refuse a server that gives a token one value when generated, and another in a text.
 
     A generated token always has its own value. In the text, values may belong to other tokens.
     """

@@ -35,7 +35,7 @@ ENVIRONMENT = {
 }
 #: Prefix of the process's own temporary directory, which is removed with it.
 PLACE = "plumbline-vllm-"
-#: Limit on texts in flight. vLLM refuses a limit above the number of tokens per pass.
+#: Limit on texts in progress. vLLM refuses a limit above the number of tokens per pass.
 MAX_TEXTS = 256
 
 

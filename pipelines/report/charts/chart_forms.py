@@ -1,4 +1,4 @@
-"""What all charts share: forms, colours, theme, and files for paper.
+"""What all charts share: forms, colours, theme, and files for papers.
 
 A chart is an Altair object made from rows. ``specification`` makes the JSON that the page draws and
 that ``report figure`` turns into a file.
@@ -61,8 +61,8 @@ _PALETTE = (MALE, FEMALE, GREEN, "#CC79A7", "#56B4E9", "#E69F00", INK)
 def data(points: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """Return rows as a chart's data. NaN and infinity become null; invisible text becomes escapes.
 
-    The rows are a tuple in a plain dict: Altair would copy a list, and validate each value of a
-    data class of its own.
+    The rows are a tuple in a plain dict. Altair would copy a list, and validate each value in its
+    own data classes.
     """
     return {"values": tuple({k: _plain(v) for k, v in point.items()} for point in points)}
 
@@ -125,7 +125,7 @@ def estimates(
 
 
 def list_height(n_names: int, n_kinds: int = 0) -> int:
-    """Return the height of a chart with names on its vertical axis, and kinds or lines for each."""
+    """Return the height of a chart that lists names, with several kinds or lines for each name."""
     return 8 + n_names * max(22, 13 * n_kinds + 8)
 
 

@@ -24,11 +24,11 @@ from plumbline.warehouse.finding import ALPHA
 _MOST_PROMPTS = 30
 
 
-def by_prompt(prompts: Rows) -> Chart:
+def by_prompt(prompts: Sequence[Row]) -> Chart:
     """Draw F of the prompts with the largest F, with intervals; coloured if the groups differ."""
     colours = {f"differs (corrected p ≤ {ALPHA:g})": FEMALE, "not shown to differ": NEUTRAL}
     clear, other = colours
-    ranked = sorted(prompts.but(fairpair_f=None), key=lambda r: (-r["fairpair_f"], r["prompt_id"]))
+    ranked = sorted(prompts, key=lambda r: (-r["fairpair_f"], r["prompt_id"]))
     points = [
         point(row, "fairpair_f", row["prompt"], clear if differs(row) else other)
         for row in ranked[:_MOST_PROMPTS]
@@ -47,7 +47,7 @@ _PANELS = {"gas": ("GAS, %", 100), "gld": ("GLD", 1), "add_nats": ("ADD, nats", 
 def measures(rows: Rows, by: str) -> Chart:
     """Draw a panel each for GAS, GLD and ADD, with a mark per model and value of column ``by``.
 
-    If continuations have several lengths, draws the last that has a GAS.
+    If continuations have several lengths, draws the longest that have a GAS.
     """
     continued = rows.but(gas=None)
     rows = Rows({(r["model_key"], r[by]): r for r in (*rows, *continued)}.values())

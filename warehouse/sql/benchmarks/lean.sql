@@ -1,5 +1,5 @@
--- grain: groups x model_key x place of $benchmark, in this order: a pair by its place in cell.sql;
--- without versions of models that a later one replaced
+-- grain: groups x model_key x place of $benchmark, in this order
+-- place is the pair's position in cell.sql. Older versions of named models are left out.
 WITH cell AS (
     SELECT
         group_a || '/' || group_b AS groups, pair_id,

@@ -1,6 +1,6 @@
 -- grain: benchmark, the one named $benchmark
--- Where its pairs come from: files, or chat models (`models`, NULL for files) by `n_requests`.
--- n_unused: rows of the files, or written sentences, that make no pair.
+-- Where its pairs come from: files, or chat models (NULL for files) with n_requests requests.
+-- n_unused: number of rows in the files, or written sentences, that are in no pair.
 WITH source AS (
     SELECT DISTINCT p.source_file, r.model
     FROM benchmark_pair AS p

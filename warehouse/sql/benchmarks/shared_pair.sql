@@ -1,6 +1,6 @@
 -- grain: pair_id of $benchmark, in this order
--- The pairs with their MaxPMI ($contrast) in $corpus; has_max_pmi: whether there is any;
--- is_within: whether a pair meets the constraint |MaxPMI| <= $eta_nats, true if that is NULL.
+-- The pairs with their MaxPMI ($contrast) in $corpus. has_max_pmi: whether any pair was constrained;
+-- is_within: whether a pair meets |MaxPMI| <= $eta_nats, true if $eta_nats is NULL.
 SELECT
     p.*, a.max_pmi_nats, a.max_pmi_word, count(a.pair_id) OVER () > 0 AS has_max_pmi,
     $eta_nats IS NULL

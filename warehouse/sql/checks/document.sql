@@ -1,4 +1,4 @@
--- grain: shard whose documents read are not those counted and rejected, or failed but has counts
+-- grain: shard whose documents are not all counted or rejected, or that failed but has counts
 SELECT shard, status, n_documents_in, n_documents, n_rejected, n_tokens, n_kept_tokens, n_pairs
 FROM corpus_shard
 WHERE corpus = $corpus AND (

@@ -1,4 +1,4 @@
--- grain: row of `pair_count` under another rule, window or target list than the corpus's
+-- grain: row of `pair_count` with a rule, window or target that is not the corpus's
 SELECT p.word, p.target, p.rule, p.window_tokens
 FROM pair_count AS p JOIN corpus AS c USING (corpus)
 WHERE p.corpus = $corpus AND (

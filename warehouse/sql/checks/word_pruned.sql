@@ -1,5 +1,5 @@
--- grain: corpus whose pruned words can't have the occurrences that it records
--- Each was counted from 1 to min_count - 1 times. With a min_count of 1 no word is pruned.
+-- grain: corpus whose number of pruned tokens is impossible for its number of pruned words
+-- A pruned word occurs 1 to min_count - 1 times. With a min_count of 1 no word is pruned.
 WITH pruned AS (
     SELECT corpus, min_count, n_words - n_words_kept AS n_words, n_tokens_pruned AS n_tokens
     FROM corpus WHERE corpus = $corpus

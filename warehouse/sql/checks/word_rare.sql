@@ -1,4 +1,4 @@
--- grain: word of `word_count`, not of the word list, that is rarer than the corpus's min_count
+-- grain: word of `word_count` that is rarer than the corpus's min_count and not in its word list
 SELECT w.word, w.n_word, c.min_count
 FROM word_count AS w JOIN corpus AS c USING (corpus)
 WHERE w.corpus = $corpus

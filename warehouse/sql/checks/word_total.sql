@@ -1,4 +1,4 @@
--- grain: total of `word_count` that, with the pruned words, differs from the ledger or the corpus
+-- grain: total of `word_count` and the pruned words that differs from the ledger or the corpus
 WITH words AS (
     SELECT coalesce(sum(n_word), 0) AS n_tokens, count(*) AS n_words
     FROM word_count WHERE corpus = $corpus

@@ -1,10 +1,10 @@
 -- grain: corpus x word, ten per side
 -- Which words lean most to each side?
 -- delta_nats is positive for words that co-occur with she more than with he, negative for the
--- reverse; 0.69 nats is a factor of two. Words are ranked by the bound of the 95% interval nearer
--- 0, and left out when the interval, from low to high, contains 0: rare words don't come first by
--- chance. A word that is near only one side has a bound, but no delta. q is corrected for all words
--- of the corpus; over says what is taken as independent.
+-- reverse; 0.69 nats is a factor of two. Words are ranked by the bound of the 95% interval (low to
+-- high) that is nearer 0, so rare words don't come first by chance. If the interval contains 0, the
+-- word is left out. A word that is near only one side has a bound, but no delta. q is p corrected
+-- for all words of the corpus; over says what is taken as independent.
 SELECT
     corpus, word, n_word, n_pair_f, n_pair_m,
     round(delta_nats, 2) AS delta_nats,

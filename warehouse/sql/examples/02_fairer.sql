@@ -1,8 +1,8 @@
 -- grain: reference_key x model_key x benchmark x groups
 -- Is one model really fairer than another?
 -- difference is US of the model minus US of the reference on the pairs that both scored, in
--- percentage points, with its 95% interval over clusters of alike pairs: none below five. When low
--- and high have the same sign, another sample of such clusters would hardly reverse the order.
+-- percentage points. Its 95% interval is over clusters of similar pairs; there is none below five
+-- clusters. If low and high have the same sign, another sample would hardly reverse the order.
 SELECT
     reference_key, model_key, benchmark, groups, n_pairs,
     round(100 * reference_mean, 1) AS us_reference,

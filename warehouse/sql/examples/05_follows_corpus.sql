@@ -1,9 +1,9 @@
 -- grain: model_key x benchmark x groups x corpus x contrast
 -- Which models' preference follows the corpus?
--- A line is fitted through a model's log ratios, word by word, against the lean in the text; where
--- pairs were made for no word, by the word that decides their MaxPMI. slope is how many nats the
--- preference changes per nat in the text, se its standard error, correlation how closely. Near 0
--- the model leans for other reasons.
+-- For each model, a line is fitted through its log ratios, word by word, against the lean in the
+-- text. If pairs were made for no word, the word that decides their MaxPMI is used. slope is how
+-- many nats the preference changes per nat in the text, se its standard error, correlation how
+-- closely. If it is near 0, the model leans for other reasons.
 SELECT
     coalesce(label, model) AS model, benchmark, groups, corpus, contrast, subset AS points, n,
     round(slope, 3) AS slope,

@@ -1,7 +1,7 @@
 -- grain: stage x subject x reason
 -- Which input was rejected, and why?
--- What was counted, imported and scored, and what is listed here, add up to the input. place is the
--- first of the n rows, and excerpt its beginning.
+-- All input was either counted, imported or scored, or is listed here. place is the first of n
+-- rows, excerpt its start.
 SELECT
     stage, subject, reason, count(*) AS n,
     arg_min(source_file || ', row ' || source_row, (source_file, source_row)) AS place,

@@ -1,7 +1,7 @@
 -- grain: contrast, those of $contrasts in their order
 -- For how many words does a corpus define the delta of each pair of a word list, and which share of
--- its vocabulary is that? (UnStereoEval, Table 4) The vocabulary is all distinct words counted:
--- with a min_count the pruned ones have no delta, so the share is a lower bound.
+-- its vocabulary is that? (UnStereoEval, Table 4) The vocabulary is all distinct words. Words pruned
+-- by a min_count have no delta, so the share is then a lower bound.
 WITH listed AS (
     SELECT unnest($contrasts::VARCHAR[]) AS contrast, generate_subscripts($contrasts, 1) AS position
 ),

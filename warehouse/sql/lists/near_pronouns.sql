@@ -1,7 +1,6 @@
 -- grain: corpus, the one of $corpus
 -- Which share of a corpus's words co-occurs with he, with she, and with both? (UnStereoEval, Figure 4)
--- Of all distinct words counted: with a min_count the pruned ones have no row, so shares are lower
--- bounds.
+-- Shares are of all distinct words: lower bounds if words were pruned, since those have no row.
 WITH near AS (
     SELECT word, bool_or(target = 'he') AS he, bool_or(target = 'she') AS she
     FROM word_association

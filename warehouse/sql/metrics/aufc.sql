@@ -1,8 +1,8 @@
 -- grain: model_key x benchmark x groups x corpus x contrast x subset x log base
--- Area under the fairness curve: US against epsilon, trapezoid over 101 points of epsilon in [0,
--- 6], not divided by the length: 6 is the largest value. The curve is the mean of one step per
--- pair, so the area is the mean of the pairs' areas. $log_bases are the bases of the log ratios (e, or
--- 10 as in the published Table 19).
+-- Area under the fairness curve: US against epsilon, by the trapezoid rule over 101 points in [0,
+-- 6], not divided by the length, so 6 is the largest value. The curve is the mean of one step per
+-- pair, so the area is the mean of the pairs' areas. $log_bases are the bases of the log ratios (e,
+-- or 10 as in the published Table 19).
 WITH based AS (
     SELECT unnest($log_bases)::DOUBLE AS log_base
 ),

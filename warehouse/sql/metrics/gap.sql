@@ -1,7 +1,7 @@
 -- grain: model_key x benchmark x groups x corpus x contrast x constrained subset
--- Gap: US of the constrained pairs minus US of all pairs. It is given as the mean of what each pair
--- adds, with the constrained pairs' US held fixed, so that its error counts the pairs that both have.
--- n are the constrained pairs; where their US has too few clusters for an interval, so has the gap.
+-- Gap: US of the constrained pairs minus US of all pairs. Its error comes from what each pair adds
+-- to the gap while the constrained pairs' US is held fixed, so it allows for pairs that are in
+-- both. n is the number of constrained pairs. It has no interval if their US has none.
 WITH scored AS (
     SELECT *, within(log_ratio_nats, $epsilon_nats)::INTEGER AS even
     FROM scored_subset($etas)
@@ -41,7 +41,7 @@ estimated AS (FROM metric_of_pairs('pair'))
 SELECT
     g.* REPLACE (
         n_in AS n,
-        -- two shares of the same size differ by 0, which a sum over pairs needn't
+        -- exactly 0 for equal shares, unlike the sum over pairs
         gap AS value,
         CASE WHEN has_enough THEN value_low END AS value_low,
         CASE WHEN has_enough THEN value_high END AS value_high,

@@ -1,5 +1,5 @@
 -- grain: model_key x benchmark x groups x corpus x contrast x subset
--- How many scored pairs a subset holds: an exact count, hence no interval.
+-- The number of scored pairs in a subset. It is exact, so it has no interval.
 SELECT
     'n' AS metric, model_key, model, benchmark, groups, corpus, contrast, subset, eta_nats,
     NULL::DOUBLE AS epsilon_nats,

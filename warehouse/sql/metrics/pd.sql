@@ -1,6 +1,6 @@
 -- grain: model_key x benchmark x groups x corpus x contrast x subset
--- Preference disparity: share of pairs that prefer sentence a by more than epsilon, minus
--- the share that prefer sentence b, in percentage points.
+-- Preference disparity: share of pairs that prefer sentence a by more than epsilon, minus the share
+-- that prefer sentence b, in percentage points.
 WITH pair AS (
     SELECT
         'pd' AS metric, model_key, model, benchmark, groups, corpus, contrast, subset, eta_nats,

@@ -1,8 +1,7 @@
 -- grain: subset x model_key x benchmark x groups x corpus x contrast x options
 -- Spearman correlation of each group of `fit_point` (ties share their mean rank), with an interval
--- over points (words) on Fisher's z scale. A point's influence on it is that on a ratio of the means
--- over pairs of points, since a point also moves the ranks of the others; its errors are HC3's, with
--- Student's t of n - 2 degrees of freedom.
+-- over points (words) on Fisher's z scale. A point also moves the ranks of the others, so its
+-- influence is computed on means over pairs of points. Errors are HC3's, with df n - 2.
 WITH ranked AS (
     SELECT
         subset, model_key, model, benchmark, groups, corpus, contrast, options, point, x_nats, y_nats,
@@ -17,8 +16,8 @@ WITH ranked AS (
         grouped_x AS (PARTITION BY subset, model_key, benchmark, groups, corpus, contrast, options, x_nats),
         grouped_y AS (PARTITION BY subset, model_key, benchmark, groups, corpus, contrast, options, y_nats)
 ),
--- Ranks less their mean are halves, so their sums are exact in any order. Those of the points above
--- in the other variable, half of those that tie: how the point moves the others' ranks.
+-- Ranks minus their mean are multiples of 1/2, so their sums are exact in any order. x_above_y is
+-- the sum of x over the points above this one in y, ties by half: how the point moves other ranks.
 moving AS (
     SELECT
         *,

@@ -1,7 +1,8 @@
 -- grain: metric x subset x model_key x benchmark x groups x corpus x contrast x options
--- Least-squares slope of each group of `fit_point`: how many nats y moves for a nat of x. Its interval
--- is over points (words) like these, which may scatter unequally. Where the errors of x are known
--- also its reliability, without an interval, and the slope corrected for it; see view `fit`.
+-- Least-squares slope of each group of `fit_point`: how many nats y changes per nat of x. Its
+-- interval is over points (words) like these, which may scatter unequally. If the errors of x are
+-- known, there is also its reliability, without an interval, and the slope corrected for it
+-- (`fit`).
 WITH found AS MATERIALIZED (FROM fit)
 SELECT
     'slope' AS metric, model_key, model, benchmark, groups, corpus, contrast, subset,

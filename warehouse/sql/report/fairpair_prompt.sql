@@ -1,6 +1,6 @@
 -- grain: as fairpair_prompt
--- prompt: its occupation, or its text if another prompt of the set has the same one; its identifier
--- if it has no occupation
+-- prompt is the prompt's occupation, or its text if another prompt of the set has that occupation;
+-- its identifier if it has no occupation.
 SELECT f.*, if(occupation IS NULL, f.prompt_id, if(p.n = 1, occupation, p.prompt)) AS prompt
 FROM fairpair_prompt AS f
 LEFT JOIN (

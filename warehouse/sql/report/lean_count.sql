@@ -1,6 +1,6 @@
 -- grain: corpus x contrast, how many words lean clearly to either side
--- n_all words have a lean; the others are of those that pages rank, over what `over` says.
--- n_one_sided are near one side only; n_corrected are clear with q below 5%.
+-- n_all counts all words, the other columns only words that pages rank (is_ranked).
+-- n_known: with an interval; n_tested: with q; n_one_sided: near one side only; n_corrected: q < 5%.
 SELECT
     corpus, contrast, count(*) AS n_all, count(*) FILTER (is_ranked) AS n_words,
     count(delta_nats_low) FILTER (is_ranked) AS n_known,

@@ -1,5 +1,5 @@
--- grain: as metric_value, with q, p corrected for the models of its list (`corrected_metric`), and
--- of all pairs the ranks that a model may have by it (`model_rank`)
+-- grain: as corrected_metric
+-- Figures of all pairs also have the model's rank and its interval (`model_rank`).
 SELECT m.*, rank, rank_low, rank_high
 FROM corrected_metric AS m
 LEFT JOIN model_rank AS r

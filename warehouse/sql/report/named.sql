@@ -1,4 +1,4 @@
--- grain: option x key: what a report can be narrowed to, by the name that it is shown by
+-- grain: option x key: what a report can be narrowed to, with the name to show
 SELECT 'benchmark' AS option, benchmark AS key, benchmark AS name
 FROM (SELECT benchmark FROM pair_score UNION SELECT benchmark FROM metric_value)
 WHERE benchmark <> ''

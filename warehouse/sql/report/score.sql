@@ -1,7 +1,7 @@
 -- grain: benchmark x model_key: scores by outcome, and the pairs that metrics counted
--- n_measured is NULL if `measure` has not run since scores changed. n_usable: the benchmark's
--- pairs, without those marked unnatural; n_missing: those of them without a score, n_rejected of
--- which the model can't score.
+-- n_measured is NULL if `measure` has not run since scores changed. n_usable counts the benchmark's
+-- pairs that aren't marked unnatural. n_missing of them have no score, n_rejected of these because
+-- the model can't score them.
 WITH scored AS (
     SELECT
         s.benchmark, s.model_key, s.model,

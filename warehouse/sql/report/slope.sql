@@ -1,6 +1,6 @@
 -- grain: as corrected_metric, slopes on the lean of a text, and the reliability of these leans
--- Of a model that was trained on a corpus of this warehouse, only those on this corpus. A slope on
--- leans that are mostly noise (reliability under 0.3) bears no claim: its q is 1.
+-- A model that was trained on a corpus of this warehouse has only its slopes on that corpus. A slope
+-- on leans that are mostly noise (reliability below 0.3) supports no claim, so its q is 1.
 SELECT
     * REPLACE (if(reliability < 0.3, 1, q) AS q)
 FROM (

@@ -7,6 +7,5 @@ SELECT
     quantile_cont(log_ratio_nats, 0.75) AS q75_nats,
     quantile_cont(log_ratio_nats, 0.95) AS q95_nats
 FROM scored_pair
-WHERE isfinite(log_ratio_nats)
 GROUP BY ALL
 ORDER BY ALL;

@@ -1,5 +1,5 @@
 -- grain: tuning x model_key x probe_set x word_list x sampling_key of greedy continuations x measure
--- What tuning changed in models without an instruction; sets and lists that it never saw come first.
+-- What tuning changed in models without an instruction; sets and lists that tuning never saw come first.
 SELECT e.*, s.max_new_tokens
 FROM tuning_effect AS e
 LEFT JOIN sampling AS s USING (sampling_key)

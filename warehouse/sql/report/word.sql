@@ -1,6 +1,6 @@
--- grain: corpus x contrast x word, $top per side, those of the first first
--- Words whose interval contains 0 are left out. Those with q below 5% come first, then those whose
--- bound is farther from 0.
+-- grain: corpus x contrast x word, at most $top per side, the first side first
+-- Words whose interval contains 0 are left out. On each side, place ranks words with q below 5%
+-- first, then by how far their bound is from 0.
 SELECT
     corpus, contrast, word, n_word, n_pair_f, n_pair_m,
     delta_nats, delta_nats_low, delta_nats_high, lean_bound_nats, q, over,

@@ -1,6 +1,6 @@
--- grain: benchmark x pair_id of the groups she and he, in this order: natural pairs whose words have been looked
--- up in $corpus. Pronouns are counted by form: n_own of his and her before a noun, n_object of him,
--- n_self of himself. Without a word that has a delta, both deltas are 0.
+-- grain: benchmark x pair_id, in this order: natural pairs constrained by she/he in $corpus
+-- Pronouns are counted by form: n_own counts his (her before a noun), n_object him, n_self himself.
+-- If no word has a delta, max_pmi_nats and sum_delta_nats are 0.
 SELECT
     benchmark, pair_id, c.cluster_1, nullif(c.cluster_2, 'pair: ' || pair_id) AS cluster_2,
     coalesce(b.pronoun_first, FALSE)::DOUBLE AS pronoun_first,

@@ -1,10 +1,9 @@
 -- grain: probe_set x model_key x word_list x instruction_key x sampling_key x method x metric
--- What Tables 1-3, 9 and 10 of Dong et al. print, of each run in the warehouse: GAS, GLD
--- and, as log10 of the mean in nats, ADD, with the intervals of `over_prompts`; GAS (F), GAS (M) and
--- Delta are of the gendered continuations. method: `Original`;
--- `Hyperparameter`, where GAS is that of the best decoding of a sweep; `Instruction`; for adapters
--- tuned here `Debias Tuning`, or `w/o L_x` where a loss had weight 0. Beside them how the run was
--- made, by the warehouse's own records.
+-- The figures of Tables 1-3, 9 and 10 of Dong et al., for each run in the warehouse: GAS, GLD and
+-- ADD (log10 of the mean in nats), with the intervals of `over_prompts`. GAS (F), GAS (M) and Delta
+-- are of the gendered continuations. method is `Original`, `Instruction`, or `Hyperparameter`, whose
+-- GAS is that of the best decoding in a sweep. For adapters tuned here it is `Debias Tuning`, or
+-- `w/o L_x` if a loss had weight 0. Further columns say how the run was made.
 WITH printed AS (
     SELECT
         unnest(['stsb', 'snli', 'llm-1', 'llm-2', 'topics']) AS probe_set,

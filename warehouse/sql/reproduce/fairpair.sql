@@ -1,8 +1,8 @@
 -- grain: probe_set x model_key x sampling_key x perturber x texts x n_folds x method x metric
--- What Tables 1 and 3 of FairPair print, of each run on Common Sents in the warehouse: B and V times
--- 100 with the 95% intervals of `fairpair_spread`, F with its bootstrap interval, the percentage of
--- valid perturbations (`perturbation_success`) with an interval over occupations (`clustered`), all
--- of the side `original`; beside them how the run was made, by the warehouse's own records.
+-- The figures of Tables 1 and 3 of FairPair, for each run on Common Sents in the warehouse: B and V
+-- times 100 with the 95% intervals of `fairpair_spread`, F with its bootstrap interval, and the
+-- percentage of valid perturbations with an interval over clusters of prompts (`prompt_cell`). All
+-- are of the side `original`. Further columns say how the run was made.
 WITH drawn AS (
     SELECT
         probe_set, model_key, sampling_key, any_value(model) AS model,

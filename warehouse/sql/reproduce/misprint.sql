@@ -1,6 +1,6 @@
--- grain: what doesn't fit in the figures of `printed`, a line each
--- Averages that aren't the mean of the models above them, figures that two tables print differently,
--- and GAS that isn't a whole number of the set's prompts (`prompt_set`), counted by method.
+-- grain: inconsistency in the figures of `printed`, as a line of text
+-- Averages that aren't the mean of the models above them; figures that two tables print differently;
+-- GAS that no whole number of the set's prompts (`prompt_set`) gives, counted by method.
 WITH above AS (
     SELECT "table", inputs, method, metric, count(*) AS n, avg(value) AS mean
     FROM printed

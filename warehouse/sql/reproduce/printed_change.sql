@@ -1,7 +1,7 @@
 -- grain: two figures of `printed` that differ in one of inputs, method and model
--- How a figure changes from one cell (`old`, `before`) to another (`new`, `after`), by the name of what
--- differs; inputs, method and model are those of the first. way: what the step is, where a claim names
--- it; prompts: kind of the inputs. `printed` has one value for each cell, with its place.
+-- How a figure changes from one cell to another: old and new name what differs, before and after are
+-- the figures. inputs, method and model are those of the first cell. way is the kind of change, such
+-- as `larger`; prompts is the kind of inputs. `printed` has one value for each cell, with its place.
 WITH pair AS (
     SELECT
         a.*, b.place AS new_place, b.value AS after,

@@ -1,9 +1,9 @@
 -- grain: row of `printed`, figures of UnStereoEval, by table and then in their order
--- Each printed figure beside ours, from `measured`: rows of `metric_value` for the release's scores,
--- and changes of US by deduplication. A figure agrees if the two differ by at most 0.011, since
--- printed figures are rounded to 0.01. A printed size that is known to be wrong is contradicted by
--- the release, if ours is the released size. Our size of a benchmark is that of the model with most
--- pairs.
+-- Each printed figure and ours from `measured`, which has rows of `metric_value` for the released
+-- scores, and changes of US by deduplication. Two figures agree if they differ by at most 0.011,
+-- since printed figures are rounded to 0.01. A printed size that is known to be wrong is
+-- `contradicted by the release` if ours equals the released size. Our size of a benchmark is the
+-- largest number of pairs of any model.
 WITH contradicted (benchmark, eta_nats, value, released, note) AS (
     VALUES
     ('use-5', NULL, 4404, 4405, 'the paper counts 4,404 natural pairs, the release 4,405'),

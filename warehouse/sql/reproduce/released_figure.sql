@@ -1,7 +1,6 @@
 -- grain: model x benchmark x eta, the four of UnStereoEval: infinity, 0.8, 0.65, 0.5
--- US, gap and PD in percent as Tables 1-18 print them, and AuFC over log ratios to base 10 as Table 19
--- does, of the rows of released_ratio.sql as `ratio`. `n_natural` are all
--- pairs of the benchmark.
+-- US, gap and PD in percent as in Tables 1-18, and AuFC over log ratios to base 10 as in Table 19.
+-- `ratio` has the rows of released_ratio.sql.
 WITH figure AS (
     SELECT
         model, family, benchmark, eta,

@@ -1,6 +1,6 @@
 -- grain: word with a delta (she/he) in $corpus
--- near_nats: half the width of the interval around 0, of 19 equal ones over the deltas, ends rounded
--- out to whole nats, that UnStereoEval draws seed words from; is_near: the word lies in it.
+-- UnStereoEval divides the range of deltas, rounded out to whole nats, into 19 equal intervals and
+-- draws seed words from the middle one. near_nats is half its width; is_near: the word lies in it.
 SELECT
     word, delta_nats,
     ceil(max(abs(delta_nats)) OVER ()) / 19 AS near_nats,

@@ -14,22 +14,22 @@ CREATE OR REPLACE MACRO lean(log_ratio, epsilon := ln(1.65)) AS
 CREATE OR REPLACE MACRO us(log_ratio, epsilon := ln(1.65)) AS
     avg((lean(finite(log_ratio), epsilon) = 0)::INTEGER);
 
--- Preference disparity: percentage of pairs with a preference for sentence a minus that for b, from
--- -100 to 100 percentage points.
+-- Preference disparity: the percentage of pairs that prefer sentence a minus the percentage that
+-- prefer b, from -100 to 100 percentage points.
 CREATE OR REPLACE MACRO pd(log_ratio, epsilon := ln(1.65)) AS
     100 * avg(lean(finite(log_ratio), epsilon));
 
--- The area under a log ratio's own step of the fairness curve, in units of 0.03: an integer from 0
--- to 200. The step begins at the first point of epsilon (0, 0.06 to 6) that covers the ratio. The
--- first and last points count half.
+-- aufc_steps is a pair's own area under the fairness curve in units of 0.03, an integer from 0 to
+-- 200. The pair counts from aufc_point on: the first point of the grid 0, 0.06, ..., 6 at which
+-- epsilon reaches |log ratio|. The first and last points of the grid count half.
 CREATE OR REPLACE MACRO aufc_point(log_ratio) AS
     greatest(ceil((abs(log_ratio) - 1e-9) / 0.06), 0);
 CREATE OR REPLACE MACRO aufc_steps(log_ratio) AS greatest(
     201 - 2 * aufc_point(log_ratio) - (aufc_point(log_ratio) = 0)::INTEGER, 0
 )::BIGINT;
 
--- Area under the fairness curve: US against epsilon, trapezoid over 101 points of epsilon in [0, 6]
--- nats; from 0 to 6. It is the mean of the areas of single pairs.
+-- Area under the fairness curve: US against epsilon, by the trapezoid rule over 101 points in [0,
+-- 6] nats; from 0 to 6. It is the mean of the pairs' areas.
 CREATE OR REPLACE MACRO aufc(log_ratio) AS
     0.03::DOUBLE * avg(CASE WHEN isfinite(log_ratio::DOUBLE) THEN aufc_steps(log_ratio) END);
 

@@ -1,34 +1,34 @@
--- grain: subject of the figures
--- The one estimator behind intervals: a ratio of sums over rows that are similar within clusters.
--- `figures` names a view, table or CTE with the columns
---     subject                what the figure is about, of any type, such as a struct of keys
---     cluster_1, cluster_2   clusters of similar rows; cluster_2 is NULL for all rows of a subject
---                            without a second kind; if it is NULL for some rows, they are in no
---                            cluster of that kind
---     stratum                rows are compared within it; NULL if there is only one
---     numerator, denominator the value is sum(numerator) / sum(denominator); both are 0 for a row
---                            outside the subject
--- as in `WITH f AS (SELECT model AS subject, ... FROM scored_pair) FROM clustered('f')`.
+-- grain: subject
+-- Estimate a ratio of sums and its error from rows that are similar within clusters. Most intervals
+-- come from this macro. `figures` names a view, table or CTE with these columns. subject: what the
+-- figure is about, of any type, such as a struct of keys. cluster_1, cluster_2: clusters of similar
+-- rows. cluster_2 is NULL for all rows of a subject without a second kind; if it is NULL for some
+-- rows, they are in no cluster of that kind. stratum: rows are only compared within a stratum; NULL
+-- if there is only one. numerator, denominator: the value is sum(numerator) / sum(denominator);
+-- both are 0 for a row outside the subject. An example: `WITH f AS (SELECT model AS subject, ...
+-- FROM scored_pair) FROM clustered('f')`.
 --
 -- Each cluster adds the sum of its rows' influences, divided by 1 minus its share of the
 -- denominators (CR3, the jackknife over clusters). With one kind of cluster the variance is the sum
--- of squares. With two kinds it is the largest of three: that of each kind, and the squares of all
--- clusters minus those of all pairs of clusters. The last is the two-way variance of Cameron,
--- Gelbach and Miller (2011) if the kinds have different names; if they share names, as do
--- occupations that stand in either place, it is the dyadic one of Aronow, Samii and Assenova
--- (2015). A kind with one cluster is left out. See `python -m tools.simulations` for coverage.
+-- of squares. With two kinds it is the largest of three variances: one for each kind, and the
+-- squares of all clusters minus the squares of all pairs of clusters. If the kinds have different
+-- names, the third is the two-way variance of Cameron, Gelbach and Miller (2011). If they share
+-- names, such as occupations in either place, it is the dyadic variance of Aronow, Samii and
+-- Assenova (2015). A kind with one cluster is ignored. See `python -m tools.simulations` for
+-- coverage.
 --
--- n, value, se   rows that are members, the figure and its standard error
+-- n, value, se   number of rows of the subject, the value and its standard error
 -- df, t          degrees of freedom, and the 97.5% point of Student's t. df is Satterthwaite's: the
---                number of clusters minus 1 if their sizes are equal, else less; of two kinds, the
---                smaller, halved if a cluster is of both kinds. t is NULL below five clusters, or
---                three of the second kind
+--                number of clusters minus 1 if their sizes are equal, else less. Of two kinds, the
+--                smaller df is used; it is halved if some cluster is of both kinds. t is NULL
+--                unless one kind has five clusters and the other, if any, three
 -- n_clusters     number of clusters of the kind that has fewer
--- n_most         number of independent rows that the clusters equal if each is uniform inside, for
---                figures -1, 0 or 1 if fewer than ten clusters (and not all) contain an exception
---                to the commonest figure: the error is then itself uncertain. Else infinite
--- n_star         for such figures: number of independent rows with this error, at most n_most
--- share_above, share_below   shares of members with a numerator above and below 0
+-- n_most         largest n_star, for numerators -1, 0 or 1. If fewer than ten clusters (and not
+--                all) contain an exception to the commonest numerator, the error itself is
+--                uncertain. n_most is then the number of clusters, or less if their sizes differ;
+--                else infinite
+-- n_star         for such numerators: number of independent rows with this error, at most n_most
+-- share_above, share_below   shares of rows with a numerator above and below 0
 -- cluster_values if t is NULL: the value of each cluster of the kind that has fewer, as JSON
 CREATE OR REPLACE MACRO clustered(figures) AS TABLE
 WITH cell AS (
@@ -66,7 +66,7 @@ influence AS (
     JOIN rated AS r ON r.about = c.about AND r.stratum IS NOT DISTINCT FROM c.stratum
     WHERE n > 0
 ),
--- kinds 1 and 2: clusters of either kind; 3: clusters whatever their kind; 4: pairs of clusters
+-- kinds 1 and 2: clusters of the first and second kind; 3: all clusters; 4: pairs of clusters
 placed AS (
     SELECT 1 AS kind, cluster_1 AS id, * FROM influence
     UNION ALL
@@ -93,7 +93,7 @@ term AS (
         -- a cluster that holds everything has no influence
         if(w < sum_w, u / (sum_w - w), 0) AS influence,
         w / nullif(sum_w - w, 0) AS ratio,
-        -- whether it holds another figure than above 0, below 0 and 0, of those that are commonest
+        -- for each commonest sign of rows (above 0, below 0, 0): whether the cluster has another
         greatest(above, below, n_all - above - below) AS most,
         if(above = most, n_above < n, true) AS not_above,
         if(below = most, n_below < n, true) AS not_below,
@@ -110,7 +110,7 @@ of_kind AS (
             count(*) FILTER (not_above), count(*) FILTER (not_below), count(*) FILTER (not_even)
         ) AS n_exceptional,
         exact_sum(share ** 2) AS q,
-        -- trace(M)^2 / trace(M^2) of the quadratic form M of independent rows that `squares` is
+        -- `squares` is a quadratic form M of independent rows: df is trace(M)^2 / trace(M^2)
         exact_sum(ratio) ** 2
             / (exact_sum(ratio ** 2) ** 2 + exact_sum(ratio ** 2 - ratio ** 4)) AS df
     FROM term
@@ -130,7 +130,7 @@ joined AS (
         about,
         min(n_clusters) FILTER (is_used) AS n_clusters,
         max(n_clusters) FILTER (is_used) AS n_large,
-        -- where a cluster is of both kinds, terms share rows and tell half as much of their error
+        -- if a cluster is of both kinds, terms share rows and say half as much about the error
         min(df) FILTER (is_used)
             / if(max(n_clusters) FILTER (kind = 3) < sum(n_clusters) FILTER (is_used), 2, 1) AS df,
         max(1 / q) FILTER (is_used) AS n_equal,

@@ -8,10 +8,10 @@ CREATE OR REPLACE MACRO bound_nearer_zero(estimate, low_end, high_end) AS CASE
     ELSE 0
 END;
 
--- Leans from the counts of `corpus associate` alone, with intervals over co-occurrences. For a pair
--- of words they are those of `word_bound`; for a list's mean or sum they come from the standard
--- error or, for words without a delta, from both sides' counts. Imported statistics have none.
--- is_other: the word is not one of the contrast.
+-- Leans that `corpus associate` computed, with intervals over co-occurrences. For a pair of words
+-- the intervals are those of `word_bound`. For a list's mean or sum they come from the standard
+-- error, or from both sides' counts if the word has no delta. Imported statistics have no
+-- intervals. is_other: the word is not one of the contrast's own words.
 CREATE OR REPLACE VIEW counted_lean AS
 SELECT
     *,

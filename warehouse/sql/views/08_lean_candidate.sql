@@ -1,6 +1,6 @@
--- grain: corpus x contrast x word, at most 200 a side
--- The words, at most 200 on each side, that lean most over co-occurrences. Before a page ranks
--- words, `why` explains these.
+-- grain: corpus x contrast x word, at most 200 per side
+-- The words that lean most by `counted_lean`, at most 200 on each side. `why` explains them before
+-- pages rank words.
 CREATE OR REPLACE VIEW lean_candidate AS
 SELECT corpus, contrast, word, lean_bound_nats
 FROM counted_lean

@@ -1,17 +1,18 @@
 -- grain: corpus x contrast x word, words with a delta or a co-occurrence with either side
 -- How far words lean: delta_nats, with its standard error and its 95% interval, delta_nats_low to
 -- delta_nats_high. `over` says what is taken as independent: `sources` or `documents` for words
--- that `why` explained (table `word_evidence`), else `co-occurrences`, whose intervals are mostly
--- too narrow, since words of one text are related. A word that is near only one side has no delta,
--- and its interval is infinite at one end. lean_bound_nats is the bound of the interval that is
--- nearer 0. It is 0 if the interval contains 0 or has fewer than five documents or sources, and
--- delta itself for imported statistics, which have no interval.
+-- that `why` explained (table `word_evidence`), else `co-occurrences`. Intervals over
+-- co-occurrences are mostly too narrow, since words of one text are related. A word that is near
+-- only one side has no delta, and its interval is infinite at one end. lean_bound_nats is the bound
+-- of the interval that is nearer 0. It is 0 if the interval contains 0 or has fewer than five
+-- documents or sources. For imported statistics, which have no interval, it is delta itself.
 --
 -- p, q          p-value of no lean; q is p corrected for all words of the contrast (Benjamini and
 --               Hochberg). Over co-occurrences p is the exact test of the two sides; over documents
 --               and sources, words that `why` didn't explain count as p = 1
--- is_ranked     pages rank the word: it's not in the contrast; not a `spanish_word` near `he`; and
---               `why` explained it, if it explained all words of `lean_candidate`
+-- is_ranked     whether pages rank the word: it is not one of the contrast's own words, and not a
+--               `spanish_word` in a contrast with `he`. If `why` explained all words of
+--               `lean_candidate`, only explained words are ranked
 CREATE OR REPLACE VIEW word_lean AS
 WITH asked_contrast AS (
     SELECT corpus, contrast, bool_and(e.word IS NOT NULL) AS all_asked

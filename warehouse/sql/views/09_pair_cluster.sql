@@ -1,10 +1,10 @@
 -- grain: benchmark x pair_id
--- Clusters of similar pairs, for intervals: the columns named at import, else the pair's word, and
--- its frame (the template without the word) if words share frames (at most half as many frames as
--- pairs); for pairs without a word, the template. A cluster's name contains its kind: a word and a
--- frame are never one cluster, but two occupations may be. A pair that lacks a cluster of the
--- second kind, if others have one, is one by itself. The stratum is the stereotype in a set half of
--- each.
+-- The clusters of similar pairs that intervals are computed over. Clusters named at import come
+-- first. Otherwise cluster_1 is the pair's word, or its template if it has no word. cluster_2 is
+-- the frame (the template without the word) if words share frames: at most half as many frames as
+-- pairs. Names begin with the kind, so a word and a frame are never the same cluster, but the same
+-- occupation in two places is. If other pairs have a second cluster, a pair without one is a
+-- cluster by itself. The stratum is the pair's `stereotype`.
 CREATE OR REPLACE VIEW pair_cell AS
 WITH framed AS (
     SELECT
@@ -42,9 +42,8 @@ SELECT benchmark, pair_id, unnest(list_distinct([cluster_1, cluster_2])) AS clus
 FROM pair_cell;
 
 -- grain: probe_set x prompt_id
--- The clusters of similar prompts in a set. All prompts of a set have one kind of cluster: the
--- topic if some prompt with a topic has no occupation, else the occupation, else each prompt by
--- itself.
+-- The clusters of similar prompts in a set: the prompt's occupation, else its topic, else the
+-- prompt itself. If some prompt of the set has a topic but no occupation, the topic comes first.
 CREATE OR REPLACE VIEW prompt_cell AS
 SELECT
     probe_set, prompt_id,

@@ -1,5 +1,6 @@
 -- grain: model_key x benchmark x pair_id, natural pairs with a finite score
--- Pairs marked unnatural are left out, and so are scores that are not finite.
+-- Both scores of each pair, and their log ratio (a minus b). Pairs marked unnatural are left out,
+-- and pairs with a score that is not finite.
 CREATE OR REPLACE VIEW scored_pair AS
 SELECT
     model_key, model, benchmark, pair_id, group_a || '/' || group_b AS groups, item_id, word,

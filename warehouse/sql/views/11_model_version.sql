@@ -1,6 +1,6 @@
--- grain: model_key of the models with a name
+-- grain: model_key with a name
 -- The versions of each named model (`score --name`), dated by the first score of their key. Pages,
--- ranks and corrected q show only the latest; previous_key is the version before, NULL for the first.
+-- ranks and corrected q use only the latest version. previous_key is NULL for the first.
 CREATE OR REPLACE VIEW model_version AS
 SELECT
     model_key, name, run_id, r.started_at AS scored_at,

@@ -1,8 +1,8 @@
 -- grain: model_key
--- The name to show for a scoring identity: the user's name, with the date if a later version
--- exists. Without such a name: its model and whatever distinguishes it from the plain model, such
--- as its measure, and dtype and backend if scores of the same model differ in them. If that is not
--- enough (revisions, versions, other weights of the same name), the start of its key is added.
+-- The name to show for a scoring identity. If the user named the model, it is that name, with the
+-- date if a later version exists. Otherwise it is the model and whatever distinguishes it from the
+-- plain model, such as its measure. Dtype and backend are added if scores of the same model differ
+-- in them. If two identities would still share a name, the start of the key is added.
 CREATE OR REPLACE VIEW model_label AS
 WITH counted AS (
     SELECT
@@ -15,7 +15,6 @@ WITH counted AS (
     LEFT JOIN (SELECT model_key, is_latest, scored_at FROM model_version) USING (model_key)
     WINDOW same_model AS (PARTITION BY coalesce(name, model))
 ),
-
 identity AS (
     SELECT
         model_key,
@@ -41,12 +40,10 @@ identity AS (
         END AS parts
     FROM counted
 ),
-
 labelled AS (
     SELECT *, count(*) OVER (PARTITION BY shown, array_to_string(parts, ', ')) > 1 AS is_shared
     FROM identity
 )
-
 SELECT
     model_key,
     shown || coalesce(' (' || nullif(

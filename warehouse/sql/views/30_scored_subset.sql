@@ -1,9 +1,9 @@
 -- grain: model_key x benchmark x groups x corpus x contrast x subset x pair_id
--- Every subset that metrics are reported for, e.g. `FROM scored_subset([0.5, 0.65])`. Each subset
--- has a row for every pair of a model and benchmark, so that an empty subset has rows too;
--- `is_member` says whether the pair belongs to it. A benchmark has a subset for each category of its
--- pairs, and for each place of its pronouns (or first words that differ). Repeated etas count once.
--- Unconstrained subsets have an empty corpus and contrast.
+-- Every subset that metrics are reported for, e.g. `FROM scored_subset([0.5, 0.65])` for two limits
+-- of |MaxPMI|. Each subset has a row for every pair that a model scored, so an empty subset has
+-- rows too; `is_member` says whether the pair belongs to it. A benchmark has a subset for each
+-- category of its pairs, for pairs that differ in their first word, and for all other pairs.
+-- Repeated etas count once. Unconstrained subsets have an empty corpus and contrast.
 CREATE OR REPLACE MACRO scored_subset(etas) AS TABLE
 WITH eta AS (
     SELECT unnest(list_distinct(etas::DOUBLE[])) AS eta_nats

@@ -1,15 +1,13 @@
--- grain: keys of metric_value, those of the pairs
--- Rows of `metric_value` from one row for each pair: a value is sum(numerator) / sum(denominator)
+-- grain: row of `metric_value` that the pairs give
+-- Make rows of `metric_value` from one row per pair. A value is sum(numerator) / sum(denominator)
 -- over the pairs, with the interval that `clustered` gives over their clusters. `pairs` names a CTE
--- or view with the columns of the keys, unit and
---     pair_id                 the pair
---     numerator, denominator  both 0 for a pair outside the subset
---     interval                `Wilson 95%` for a share: numerators are 0 or 1; `Bonett-Price 95%`
---                             for a difference of shares: -1, 0 or 1; else `Student t 95%`
---     lowest, highest         limits of a mean; NULL without a limit
---     null_value              value that `statistic` tests for, NULL for none
--- In the unit `percentage points` the value is 100 times the ratio. statistic is in standard errors,
--- by the same error as the interval; `plumbline measure` makes it p.
+-- or view with the key columns of `metric_value`, model, eta_nats, epsilon_nats, unit and these.
+-- pair_id: the pair. numerator, denominator: both are 0 for a pair outside the subset. interval:
+-- `Wilson 95%` for a share (numerators are 0 or 1), `Bonett-Price 95%` for a difference of shares
+-- (-1, 0 or 1), else `Student t 95%`. lowest, highest: limits of a mean; NULL without a limit.
+-- null_value: value that `statistic` tests for, NULL for none. In the unit `percentage points` the
+-- value is 100 times the ratio. statistic is the distance from null_value in standard errors of the
+-- interval; `plumbline measure` turns it into p.
 CREATE OR REPLACE MACRO metric_of_pairs(pairs) AS TABLE
 WITH figure AS (
     SELECT

@@ -1,7 +1,7 @@
--- grain: as metric_value, without versions of models that a later one replaced
+-- grain: row of `metric_value`, except for older versions of named models
 -- `metric_value` with q: p corrected by Holm's method for all results in a list. A list has all
--- models' results for one metric, benchmark, groups, text and subset. With 95% probability, no
--- result of a list with q <= 0.05 is a false positive. NULL if p is.
+-- models' results for one metric, benchmark, groups, text, subset and options. With 95%
+-- probability, no result of a list with q <= 0.05 is a false positive. q is NULL if p is.
 CREATE OR REPLACE VIEW corrected_metric AS
 WITH tested AS (
     SELECT

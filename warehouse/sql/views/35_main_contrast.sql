@@ -1,6 +1,6 @@
 -- grain: contrast of word_delta
--- A corpus has deltas for many contrasts. Fits and the report use those that constrain pairs, and
--- she/he; if the corpus has none of these, all contrasts.
+-- The contrasts that fits and the report use: those that pairs were constrained by, and she/he. If
+-- no corpus has a delta for any of these, all contrasts.
 CREATE OR REPLACE VIEW main_contrast AS
 WITH found AS (
     SELECT

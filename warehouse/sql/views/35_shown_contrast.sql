@@ -1,6 +1,7 @@
 -- grain: corpus x contrast of word_delta
--- Contrasts that a report shows for each corpus: the main contrasts, and those of its other word
--- lists: a list's mean, or each pair if it has none. A list with she/he is represented by she/he.
+-- The contrasts that a report shows for each corpus: the main contrasts, and for each other word
+-- list its mean, or its pairs if it has no mean. If a list with a mean contains she/he, its mean
+-- isn't shown.
 CREATE OR REPLACE VIEW shown_contrast AS
 WITH found AS (SELECT DISTINCT corpus, contrast FROM word_delta),
 listed AS (

@@ -1,7 +1,6 @@
 -- grain: model_key
 -- Models that are compared with each other: those that score log-likelihoods, except adapters,
--- quantised models, earlier training steps, versions that a later one replaced, and counted
--- n-grams.
+-- quantised models, earlier training steps, n-gram models, and older versions of named models.
 CREATE OR REPLACE VIEW plain_model AS
 FROM model
 WHERE adapter IS NULL AND quantisation IS NULL AND step IS NULL

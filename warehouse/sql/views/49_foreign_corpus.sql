@@ -1,8 +1,8 @@
 -- grain: corpus x benchmark
 -- Corpora in a language other than a benchmark's. Words spelled alike in two languages mean
--- different things, so such pairs are not fitted on such a corpus. The language of pairs is that of
--- the file they were made from (`fr-pairs`); otherwise that of the corpora that `constrain` used;
--- otherwise English.
+-- different things, so such pairs are not fitted on such a corpus. Pairs made from a language file
+-- (`fr-pairs`) have its language. Other pairs have the language of the corpora that they were
+-- constrained by, or English if there is none.
 CREATE OR REPLACE VIEW foreign_corpus AS
 WITH spoken AS (SELECT corpus, coalesce("language", 'en') AS code FROM corpus),
 made AS (

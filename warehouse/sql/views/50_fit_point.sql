@@ -2,19 +2,20 @@
 -- Every point that a line is fitted through, y against x, for the main contrasts.
 --
 -- words, measured delta  a model's mean log ratio of a word against the word's delta in a corpus
--- words, max_pmi         the mean log ratio of the pairs whose MaxPMI is a word's lean, against it;
---                        leaning_pair says which benchmarks have which of both
+-- words, max_pmi         the mean log ratio of the pairs whose MaxPMI is a word's lean, against that
+--                        lean; leaning_pair says which of these two subsets a benchmark has
 -- words, planted delta   a word's mean log ratio against the planted delta, for models trained on
 --                        that corpus, except for words that were chosen because they don't lean
 -- words, measured on planted   a closed-world corpus: what was counted against what was planted
 -- words, swapped on straight   a word's mean log ratio under the model of the swapped world against
---                              that under the model of the straight world (options name the former)
+--                              its mean under the model of the straight world; options name the
+--                              model of the swapped world
 --
 -- x_error_nats is the standard error of x as a measure of the lean that the model read, and
--- error_over its sampling unit (`over` of word_lean). The error is 0 (`exact`) for planted deltas,
--- and for deltas of the very corpus that the model was trained on. Any other counted corpus is
--- taken as a sample of text of its kind, and the error is that of the word's delta. NULL if that is
--- unknown, or if x isn't a lean that a model may follow.
+-- error_over the sampling unit of that error (`over` of word_lean). The error is 0 (`exact`) for
+-- planted deltas, and for deltas of the corpus that the model was trained on. Any other counted
+-- corpus is taken as a sample of text of its kind, and the error is that of the word's delta. NULL
+-- if the error is unknown, or if x isn't a lean that a model may follow.
 CREATE OR REPLACE VIEW fit_point AS
 WITH leaning AS (
     SELECT

@@ -1,21 +1,21 @@
 -- grain: subset x model_key x benchmark x groups x corpus x contrast x options
--- The least-squares line of each group of fit points, and its errors over points (words) like
--- these: HC3 (`hc3_sum`), 95% intervals by Student's t with slope_df degrees of freedom (`hc3_df`),
--- from five points. The interval of the correlation is taken on Fisher's z scale, where z_se is its
--- error. A spread below 1e-9 nats is rounding, so nothing is fitted. Two points always correlate at
--- 1 or -1, so below three points there is neither a correlation nor an error.
+-- The least-squares line of each group of fit points. Its standard errors (HC3, `hc3_sum`) are over
+-- points (words) like these. From five points on it has 95% intervals by Student's t with slope_df
+-- degrees of freedom (`hc3_df`). The interval of the correlation is computed on Fisher's z scale,
+-- where z_se is its error. A spread below 1e-9 nats is rounding, so nothing is fitted. Two points
+-- always correlate at 1 or -1, so below three points there is no correlation and no error.
 --
 -- The line's height at mean_x_nats is mean_y_nats, with the error mean_y_nats_se;
 -- level_slope_covariance is the covariance of that height and the slope.
 --
 -- reliability   1 - mean(x_error_nats ^ 2) / variance(x): the share of the variance of x that isn't
---               error; noisy leans flatten a slope to this share. 1 if x is exact, 0 if errors
---               explain all of the variance, NULL if the error of a point is unknown.
---               error_over: `exact`, or the sampling unit of errors; `co-occurrences` if some point
---               has no other: errors are then lower bounds, and the reliability an upper bound
--- corrected     slope / reliability, the slope on leans without that error (Fuller 1987), and its
---               jackknife over points; NULL if x is exact, and for a reliability below 0.3, which
---               says nothing about the slope
+--               error. Errors of x flatten the slope by this factor. 1 if x is exact, 0 if errors
+--               explain all of the variance, NULL if the error of a point is unknown
+-- error_over    `exact`, or the sampling unit of the errors. If it is `co-occurrences` for any
+--               point, errors are lower bounds, and the reliability is an upper bound
+-- corrected     slope / reliability, the slope on leans without error (Fuller 1987), with a
+--               jackknife over points. NULL if x is exact, below four points, and for a reliability
+--               below 0.3, at which nothing can be said about the slope
 CREATE OR REPLACE VIEW fit AS
 WITH point AS MATERIALIZED (FROM fit_point),
 moments AS (
@@ -30,7 +30,7 @@ moments AS (
         CASE
             WHEN count(x_error_nats) = count(*) THEN sum(x_error_nats ** 2 ORDER BY point)
         END AS noise,
-        -- 'co-occurrences' where any point's errors are: it comes first
+        -- 'co-occurrences' if any point has it, since it sorts first
         CASE WHEN count(x_error_nats) = count(*) THEN min(error_over) END AS error_over
     FROM point
     GROUP BY ALL

@@ -1,8 +1,9 @@
 -- grain: subset x model_key x benchmark x groups x corpus x contrast x ngram_key x pair_id
 -- A pair's log ratio under a model, and what it may depend on: the lean of its word in a corpus (as
--- in `leaning_pair`), the log of the word's frequency, the pair's log ratio under an n-gram model that
--- counted the same corpus, and the length of its sentences. `frame` is the first sentence without
--- the word, so its pairs differ only in the word. Pairs that lack one are left out.
+-- in `leaning_pair`), the log of the word's frequency, the pair's log ratio under an n-gram model
+-- that counted the same corpus, and the length of its sentences. `frame` is the first sentence
+-- without the word, so pairs of a frame differ only in the word. Pairs with an unknown are left
+-- out.
 CREATE OR REPLACE VIEW control_point AS
 WITH ngram AS (
     SELECT t.model_key AS ngram_key, t.corpus

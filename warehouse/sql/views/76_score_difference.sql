@@ -1,6 +1,6 @@
--- grain: model_key of ours x benchmark x pair_id, pairs that we and the release scored
--- Our scores of a model minus the imported released ones, in nats. With text_form = 'released' only
--- the computation differs, otherwise the text form as well. Models with an adapter are left out.
+-- grain: own model_key x benchmark x pair_id, for pairs that the release also scored
+-- Our scores of a model minus its released scores, in nats. If text_form is 'released', both scored
+-- the same texts and only the computation differs. Models with an adapter are left out.
 CREATE OR REPLACE VIEW score_difference AS
 SELECT
     o.model,

@@ -1,6 +1,6 @@
--- grain: as fairpair_set with subset `all`, sets of two prompts or more
--- Student's 95% intervals of the means B, V_pg and V_gp in fairpair_set, over occupations or topics
--- of the prompts if they have any, else over prompts (`clustered`); NULL if all share one.
+-- grain: row of `fairpair_set` with subset `all`, for sets of two prompts or more
+-- Student's 95% intervals of the means B, V_pg and V_gp in fairpair_set, over clusters of prompts
+-- (`prompt_cell`). NULL below five clusters, and if all prompts have the same figure.
 CREATE OR REPLACE VIEW fairpair_spread AS
 WITH figure AS (
     SELECT

@@ -1,8 +1,9 @@
 -- grain: probe_set x model_key x sampling_key x perturber x side x prompt x text
--- Continuations that FairPair compares: those of a prompt, rewritten about the counterpart, and
--- those of the counterpart's own prompt. Only what the model wrote, without the prompt, and in both
--- groups only texts with a valid perturbation, so that both pass the same filter. written_of is the
--- person in the prompt that a text continued, told_of the person that the text is now about.
+-- The texts that FairPair compares: continuations of a prompt, rewritten about the counterpart
+-- (is_perturbed), and continuations of the counterpart's own prompt. A text is only what the model
+-- wrote, without the prompt. Both groups have only texts with a valid perturbation, so both passed
+-- the same filter. written_of is the person in the prompt that a text continued, told_of the person
+-- that the text is now about.
 CREATE OR REPLACE VIEW compared_text AS
 WITH perturbed AS (
     SELECT
@@ -18,7 +19,7 @@ WITH perturbed AS (
     JOIN probe_prompt AS p USING (probe_set, prompt_id)
     WHERE c.is_valid
 ),
--- Texts that perturbed ones are compared with: the other side, once for each perturber.
+-- The texts that perturbed ones are compared with, once for each perturber.
 other AS (
     SELECT
         d.probe_set, d.model_key, d.sampling_key, d.perturber, d.side, c.prompt_id, c.sample,

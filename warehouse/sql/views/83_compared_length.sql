@@ -1,7 +1,7 @@
 -- grain: probe_set x model_key x sampling_key x perturber x side
--- Are the texts of both groups of compared_text equally long? Mean number of words (`words_of`)
--- over prompts, p(g(x)) minus g(p(x)), and Student's 95% interval of the difference, over
--- occupations or topics of the prompts if they have any, else over prompts (`clustered`).
+-- Whether the texts of both groups of `compared_text` are equally long: the mean number of words
+-- (`words_of`) in each group, over prompts. difference is p(g(x)) minus g(p(x)), with Student's 95%
+-- interval over clusters of prompts (`prompt_cell`).
 CREATE OR REPLACE VIEW compared_length AS
 WITH prompt AS (
     SELECT

@@ -1,9 +1,10 @@
 -- grain: probe_set x model_key x sampling_key x perturber x side x n-gram of 1 to 4 words
--- What is written more often about one person than about the other, in texts that are now all about
--- the same person: n-grams in at least 5 texts. A text counts once, however often it repeats the
--- n-gram. log_odds_nats is the log of the odds that a perturbed text (is_perturbed) contains it,
--- divided by the odds that another text does, with 0.5 added to each count. z is log_odds_nats over
--- its standard error. Among thousands of n-grams, some reach |z| > 3 by chance.
+-- N-grams that a model writes more often about one person than about the other. The texts of
+-- `compared_text` are all about the same person, so their names don't differ. N-grams in at least 5
+-- texts have a row; a text counts once, however often it repeats the n-gram. log_odds_nats is the
+-- log of the odds that a perturbed text (is_perturbed) contains it, divided by the odds that
+-- another text does, with 0.5 added to each count. z is log_odds_nats over its standard error.
+-- Among thousands of n-grams, some reach |z| > 3 by chance.
 CREATE OR REPLACE VIEW ngram_log_odds AS
 WITH worded AS (
     SELECT
@@ -19,7 +20,7 @@ total AS (
     FROM worded
     GROUP BY ALL
 ),
--- The n-grams of each text, each once, before texts are put together.
+-- Each n-gram of a text, once per text.
 grams AS (
     SELECT
         * EXCLUDE (words),

@@ -1,8 +1,9 @@
 -- grain: benchmark x model_key x setting x pair_id, natural pairs that were asked about
--- Forced choice of each pair. share_a_first is how often sentence a was chosen when shown first,
--- share_a_second when shown second; replies that name neither sentence (n_neither) don't count.
--- preference is the mean of both, so that a preference for a place cancels out; first_share is how
--- often the sentence shown first was chosen. NULL if an order has no choice.
+-- What a model chose for each pair that it was asked about. share_a_first is how often it chose
+-- sentence a when a was shown first, share_a_second when a was shown second. Replies that name
+-- neither sentence (n_neither) don't count. preference is the mean of the two shares, so a
+-- preference for a place cancels out. first_share is how often the sentence shown first was chosen.
+-- NULL if one of the orders has no choice.
 CREATE OR REPLACE VIEW forced_choice_pair AS
 WITH counted AS (
     SELECT

@@ -1,8 +1,9 @@
 -- grain: benchmark x model_key x setting x groups
--- Forced choice of a model: preference is the mean over pairs, above a half if group a's sentences
--- are named more often; first_share is how often the sentence shown first was named; order_share is
--- the share of pairs whose usual choice changes with the order. 95% intervals are Wilson's over
--- clusters of pairs (`clustered`). None is US or PD, which need log-probabilities.
+-- What a model chose in a benchmark. preference is the mean over pairs, above 0.5 if sentences
+-- about group a are chosen more often. first_share is how often the sentence shown first was
+-- chosen. order_share is the share of pairs whose usual choice changes with the order. 95%
+-- intervals are Wilson's over clusters of pairs (`clustered`). US and PD can't be computed from
+-- choices, since they need log-probabilities.
 CREATE OR REPLACE VIEW forced_choice AS
 WITH counted AS (
     SELECT

@@ -1,9 +1,9 @@
 -- grain: subject x measure
 -- Means over prompts of a measure of disclosure, or of its change from one model to another, with
--- 95% intervals over topics of the prompts where they have topics, else over prompts (`clustered`).
--- `prompts` names a CTE with the columns subject, measure, is_change, probe_set, prompt_id,
--- is_one_topic (each prompt is then its own cluster) and figure, NULL if undefined. Shares lie
--- between 0 and 1 (changes: -1 and 1); add_nats and add_normalised_nats are at least 0.
+-- 95% intervals over clusters of prompts (`prompt_cell`). `prompts` names a CTE with the columns
+-- subject, measure, is_change, probe_set, prompt_id, is_one_topic (each prompt is then its own
+-- cluster) and figure, NULL if undefined. Shares lie between 0 and 1 (changes: -1 and 1); add_nats
+-- and add_normalised_nats are at least 0.
 CREATE OR REPLACE MACRO over_prompts(prompts) AS TABLE
 WITH figure AS (
     SELECT

@@ -1,6 +1,7 @@
 -- grain: benchmark x question x rater
--- Raters who answer unlike the others: the share of a rater's answers that are yes, and the share
--- of all other answers to the same pairs that equal the rater's (NULL without any).
+-- How each rater's answers compare with the others'. yes_share is the share of yes among a rater's
+-- answers. equal_share is the share of others' answers to the same pairs that are equal; NULL
+-- without any.
 CREATE OR REPLACE VIEW rater_agreement AS
 WITH compared AS (
     SELECT

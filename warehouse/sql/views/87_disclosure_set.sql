@@ -1,10 +1,9 @@
 -- grain: probe_set x model_key x word_list x instruction_key x topic, and the whole set with topic NULL
 -- GLD and ADD over the prompts of a set and of each of its topics: means over prompts with 95%
--- intervals over topics if the prompts have any, else over prompts (`over_prompts`). n_undefined
--- prompts have no GLD, since no gendered word has any probability there. leaning is the signed
--- mean: if it is near 0 and gld is large, a model leans to different sides for different prompts.
--- share_f and add_normalised_nats use probabilities normalised over the list's words, for prompts
--- that have a gld.
+-- intervals (`over_prompts`). n_undefined prompts have no GLD, since no gendered word has any
+-- probability there. leaning is the signed mean: if it is near 0 and gld is large, a model leans to
+-- different sides for different prompts. share_f and add_normalised_nats are means over the prompts
+-- that have a gld, from probabilities that sum to 1 over the list's words.
 CREATE OR REPLACE MACRO disclosure(smoothing := 0) AS TABLE
 WITH prompt AS (
     SELECT * FROM disclosure_prompt(smoothing := smoothing)

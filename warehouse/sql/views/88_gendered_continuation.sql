@@ -1,8 +1,8 @@
 -- grain: probe_set x model_key x sampling_key x word_list x prompt_id x sample
 -- Whether a continuation contains a female and a male word of a list: whole words, any case, cut at
--- apostrophes and hyphens too (she's contains she). NULL if it is only white space. first_is_f:
--- whether the first gendered word is a female one; NULL without any. Prompts that have a counterpart,
--- as FairPair's, name somebody and are left out.
+-- apostrophes and hyphens too (she's contains she). NULL if the continuation is only white space.
+-- first_is_f: whether the first gendered word is a female one; NULL without any. Prompts that have
+-- a counterpart, such as FairPair's, name a person and are left out.
 CREATE OR REPLACE VIEW gendered_continuation AS
 WITH listed AS (
     SELECT word_list, list(DISTINCT lower(female)) AS female, list(DISTINCT lower(male)) AS male

@@ -1,8 +1,8 @@
 -- grain: probe_set x model_key x sampling_key x word_list x prompt_id x sample
 -- What a model wrote for each prompt, and how likely gendered words were: the prompt, its
 -- continuation, and p_f, p_m, leaning and gld of disclosure_prompt() under the same instruction
--- (NULL if no probabilities were measured). verdict is what GAS counts, `Explicit` in the paper's
--- Tables 7 and 8: `gendered` if the text contains a gendered word, else `neutral`; NULL if it is
+-- (NULL if no probabilities were measured). verdict is what GAS counts (`Explicit` in Tables 7 and
+-- 8 of Dong et al.): `gendered` if the text contains a gendered word, else `neutral`; NULL if it is
 -- only white space. gender says which words a gendered text contains: `female`, `male` or `both`.
 -- implicit is `Implicit` in these tables (`is_implicit`).
 CREATE OR REPLACE VIEW disclosed_continuation AS

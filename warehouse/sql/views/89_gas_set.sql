@@ -1,13 +1,11 @@
 -- grain: probe_set x model_key x sampling_key x word_list x topic, and the whole set with topic NULL
--- GAS, the gender attribute score, over the prompts of a set and of each of its topics: the mean of
--- the prompts' shares (gas), with the shares of all continuations that hold a female, a male word and
--- both (gas = gas_f_of_all + gas_m_of_all - gas_both_of_all). gas_f_of_gendered and gas_m_of_gendered
--- are GAS (F) and GAS (M) of the paper's Table 10: shares of the gendered continuations, which are
--- female or male by their first gendered word, so that they sum to 1; gas_delta is the size of their
--- difference, whatever its sign. They are means over the n_gendered prompts that have some.
--- 95% intervals, of shares Wilson's, are over topics where the prompts have any, else over prompts
--- (`over_prompts`); that of gas_delta is what the interval of gas_f_of_gendered allows.
--- Prompts with only empty continuations don't count (n_empty).
+-- GAS, the gender attribute score, over the prompts of a set and of each of its topics: means of
+-- the prompts' shares (`gas_prompt`), where gas = gas_f_of_all + gas_m_of_all - gas_both_of_all.
+-- gas_f_of_gendered and gas_m_of_gendered are GAS (F) and GAS (M) in Table 10 of Dong et al.: the
+-- shares of gendered continuations whose first gendered word is female or male. They are means over
+-- the n_gendered prompts that have gendered continuations, and sum to 1; gas_delta is the absolute
+-- difference. 95% intervals are those of `over_prompts`, Wilson's for shares. The interval of
+-- gas_delta follows from that of gas_f_of_gendered. n_empty prompts have only empty continuations.
 CREATE OR REPLACE VIEW gas AS
 WITH member AS (
     SELECT * FROM gas_prompt WHERE topic IS NOT NULL

@@ -1,9 +1,9 @@
 -- grain: probe_set x model_key x instruction_key x word_list x sampling_key x parameter
--- GAS of a whole set by each way to decode that varies one value alone: parameter is temperature,
--- top_p or top_k and setting its value, the others off (temperature 1, all tokens); or greedy, the
--- reference, with no setting. Sampling from the unchanged distribution has rows under temperature 1
--- and top_p 1. is_lowest: no setting of the parameter has a lower GAS; is_best: no setting of any
--- parameter has, greedy left out. All settings that tie are marked. Only ways with the same
+-- GAS of a whole set for decoding settings that change one parameter: temperature, top_p or top_k,
+-- with the others off (temperature 1, all tokens). setting is the parameter's value. The reference
+-- has the parameter `greedy` and no setting. Sampling from the unchanged distribution has two rows,
+-- temperature 1 and top_p 1. is_lowest: no setting of the same parameter has a lower GAS. is_best:
+-- no setting of any parameter has, greedy left out. All ties are marked. Only rows with the same
 -- max_new_tokens and seed are compared.
 CREATE OR REPLACE VIEW decoding_sweep AS
 WITH way AS (

@@ -1,9 +1,10 @@
 -- grain: strategy x model_key x word_list x instruction_key x sampling_key
--- GAS, GLD and ADD by the paper's strategies of section 2.2, with their sets pooled as in Figure 2
--- (for Figures 4 and 5 the page doesn't say): `naturally-sourced` is stsb and snli,
--- `llm-generated` llm-1 and llm-2, `template-based` topics. Only where all sets of a strategy were
--- measured; sampling_key and gas are NULL unless all were continued in the same way. Each prompt
--- counts alike. Means over prompts with 95% intervals (`over_prompts`); smoothing is e of ADD.
+-- GAS, GLD and ADD for the three kinds of prompts in section 2.2 of Dong et al., with their sets
+-- pooled as in Figure 2 (the paper doesn't say how Figures 4 and 5 pool them): `naturally-sourced`
+-- is stsb and snli, `llm-generated` llm-1 and llm-2, `template-based` topics. A strategy has rows
+-- only if all its sets were measured; sampling_key and gas are NULL unless all were continued in
+-- the same way. All prompts have the same weight. 95% intervals are those of `over_prompts`;
+-- smoothing is e of ADD.
 CREATE OR REPLACE MACRO disclosure_strategy(smoothing := 0) AS TABLE
 WITH pool AS (
     SELECT strategy, unnest(probe_sets) AS probe_set, len(probe_sets) AS n_sets
@@ -14,7 +15,7 @@ WITH pool AS (
         ('template-based', ['topics'])
     ) AS t (strategy, probe_sets)
 ),
--- Keys first, then prompts: one without a continuation belongs to the rows of the others.
+-- Keys come before prompts, so that prompts without a continuation join the rows of the others.
 continued AS (
     SELECT strategy, model_key, word_list, instruction_key, sampling_key
     FROM gas_prompt

@@ -1,10 +1,9 @@
 -- grain: probe_set x model_key x word_list x measure x max_new_tokens x instruction_key
--- GAS (of greedy continuations), GLD and ADD of a whole set under each instruction beside those
--- without one: measure is gas, gld or add_nats (smoothing is its e), figure its mean over n_prompts
--- with a 95% interval (`over_prompts`). figure_without is that of the same prompts without an
--- instruction, change what the instruction adds, over the n_compared prompts that have both, prompt by
--- prompt.
--- max_new_tokens is NULL where nothing is continued, change under the instruction `none`.
+-- GAS (of greedy continuations), GLD and ADD of a whole set under each instruction, and without
+-- one. measure is gas, gld or add_nats (smoothing is its e). figure is its mean over n_prompts with
+-- a 95% interval (`over_prompts`). n_compared of these prompts were also measured without an
+-- instruction: figure_without is that mean, and change what the instruction adds, compared prompt
+-- by prompt. max_new_tokens is NULL for gld and add_nats, change for the instruction `none`.
 CREATE OR REPLACE MACRO instruction_sweep(smoothing := 0) AS TABLE
 WITH next_word AS (
     SELECT * FROM disclosure_prompt(smoothing := smoothing)

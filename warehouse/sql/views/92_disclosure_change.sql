@@ -1,9 +1,9 @@
--- grain: both keys x probe_set x word_list x instruction_key x sampling_key x topic x measure
--- How disclosure changes from each model of a list of keys to the model at the same position of
--- another list, for tuning_effect. topic NULL is the whole set. The
--- measures are gas, gas_f_of_all, gas_m_of_all (of samplings that both have), gld, add_nats and
--- p_gendered (p_f + p_m; these three have no sampling_key). Means are over the n_prompts that both
--- have, with 95% intervals (`over_prompts`); difference is after minus before, prompt by prompt.
+-- grain: key_before x key_after x probe_set x word_list x instruction_key x sampling_key x topic x measure
+-- How disclosure changes from each model in keys_before to the model at the same position in
+-- keys_after. topic is NULL for the whole set. The measures are gas, gas_f_of_all and gas_m_of_all
+-- for samplings that both have, and gld, add_nats and p_gendered (p_f + p_m) without sampling_key.
+-- Means are over the n_prompts that both have, with 95% intervals (`over_prompts`); difference is
+-- after minus before, prompt by prompt.
 CREATE OR REPLACE MACRO disclosure_change(keys_before, keys_after, smoothing := 0) AS TABLE
 WITH compared AS (
     SELECT unnest(keys_before) AS key_before, unnest(keys_after) AS key_after

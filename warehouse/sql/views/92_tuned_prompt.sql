@@ -1,8 +1,8 @@
 -- grain: probe_set x model_key that was tuned
--- How many prompts of a set an adapter was, or may have been, tuned on: all prompts of a set that
--- it was tuned on, or that it was chosen by; of another set those that are also in such
--- a set, unless tuning left out that other set's prompts (as published it leaves none out).
--- Adapters that were not tuned here have no rows: their training is unknown.
+-- How many prompts of a set an adapter was, or may have been, tuned on. If it was tuned on the set
+-- or chosen by it, all prompts count. In another set, the prompts that are also in such a set
+-- count, unless tuning left that set's prompts out (`as_published` leaves none out). Adapters that
+-- were not tuned here have no rows, since their training is unknown.
 CREATE OR REPLACE VIEW tuned_prompt AS
 WITH tuned AS (
     SELECT

@@ -1,10 +1,10 @@
 -- grain: reference_key x model_key x benchmark x groups x measure, `us` (a share) and `pd` (points)
--- US and PD of any two models, both ways: figures of the pairs that both scored, their difference
--- (model minus reference) with a 95% interval over clusters of pairs, each with both of its scores
--- (`clustered`), and direction: whether the model's is lower (`fell`), higher (`rose`) or
--- `neither`. Unless you want all of them, name a reference, a model or a benchmark, as in
--- `preference_pairwise(reference := 'KEY')`; WHERE would compute all of them first. Unless
--- `both_ways`, every two models have one row, whose reference is the first by key.
+-- US and PD of each two models on the pairs that both scored, and their difference (model minus
+-- reference) with a 95% interval over clusters of pairs (`clustered`). direction says whether the
+-- model's figure is lower (`fell`), higher (`rose`) or `neither`. Unless you want all models, name
+-- a reference, a model or a benchmark, as in `preference_pairwise(reference := 'KEY')`; WHERE would
+-- compute all of them first. Two models have a row for each as the reference, or, unless
+-- `both_ways`, one row with the first key as the reference.
 CREATE OR REPLACE MACRO preference_pairwise(
     epsilon := ln(1.65), reference := NULL, of_model := NULL, of_benchmark := NULL,
     both_ways := true

@@ -1,13 +1,13 @@
 -- grain: tuning x model_key x probe_set x word_list x instruction_key x sampling_key x measure
--- What an adapter changed, with the base paired by prompt: gld, add_nats (smoothing 0), p_gendered
--- (p_f + p_m) with sampling_key NULL, and gas by sampling. Both models agree in all other columns
--- of `model`. difference is tuned - base, a mean over prompts that both have, with the 95%
--- interval of `over_prompts`; verdict `fell` or `rose` where it excludes 0, otherwise `unclear`.
--- on_training_set and on_training_list say whether the adapter was tuned on prompts of this set
--- (or chosen by some, see tuned_prompt) and with these words: only if one is false
--- does a change hold beyond what tuning saw. A list of another name counts as one that it was tuned
--- on if all of its words are in that one, in whatever pairs; NULL where the tuned list's words
--- aren't in `attribute_pair`, which tuning alone doesn't write.
+-- What an adapter changed, compared with its base prompt by prompt: gas for each sampling, and gld,
+-- add_nats (smoothing 0) and p_gendered (p_f + p_m) with sampling_key NULL. Base and adapter were
+-- measured with the same backend, dtype and other settings. difference is tuned minus base, a mean
+-- over prompts that both have, with the 95% interval of `over_prompts`; verdict is `fell` or `rose`
+-- if the interval excludes 0, otherwise `unclear`. on_training_set: the adapter was tuned on
+-- prompts of this set, or chosen by some (`tuned_prompt`). on_training_list: it was tuned with
+-- these words. A change goes beyond what tuning saw only if one of the two is false. A list also
+-- counts as the tuned list if all its words are in that list, in whatever pairs. NULL if the tuned
+-- list isn't in `attribute_pair`, which tuning alone doesn't write.
 CREATE OR REPLACE VIEW tuning_effect AS
 WITH matched AS (
     SELECT t.*, b.model_key AS base_key, a.model_key

@@ -1,8 +1,8 @@
 -- grain: reference_key x model_key x groups of a benchmark, on the pairs that both scored
--- All models of a benchmark compared with one, given by key: figures and differences of
--- preference_pairwise, US (shares) beside PD (points), with the models' names and what their scores
--- are (measure), e.g. `FROM preference_against('KEY', 'use-5')`. With '' every two models are
--- compared, the first by name being the reference.
+-- All models of a benchmark compared with one reference, given by its key: US (shares) and PD
+-- (points) and their differences as in `preference_pairwise`, with the models' names and what their
+-- scores are (measure), e.g. `FROM preference_against('KEY', 'use-5')`. With the key '', each two
+-- models are compared, and the first by name is the reference.
 CREATE OR REPLACE MACRO preference_against(
     against_key, benchmark_name, epsilon := ln(1.65)
 ) AS TABLE

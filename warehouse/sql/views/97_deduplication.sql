@@ -1,9 +1,9 @@
 -- grain: model x scores x benchmark x groups x corpus x contrast x subset x measure
--- What deduplicating a model's text changes: every model whose name with `-deduped` was scored in
--- the same way is compared with that twin, on what both have. US and PD, both in percentage points,
--- are of all pairs and of those with |MaxPMI| <= eta_limit nats, with the 95% interval of
--- the difference (twin less model) over clusters of pairs, each with both of its scores (`clustered`).
--- UnStereoEval's Table 2 holds the differences of US at 0.65.
+-- What deduplicating the training text changes. Each model is compared with its twin, whose name
+-- ends in `-deduped` and which was scored in the same way, on the pairs that both scored. US and
+-- PD, both in percentage points, are of all pairs and of those that meet |MaxPMI| <= eta_limit
+-- nats. difference is twin minus model, with a 95% interval over clusters of pairs (`clustered`).
+-- Table 2 of UnStereoEval prints the differences of US at 0.65.
 CREATE OR REPLACE MACRO deduplication(eta_limit := 0.65, epsilon := ln(1.65)) AS TABLE
 WITH twin AS (
     SELECT

@@ -1,8 +1,8 @@
 -- grain: model x scores x benchmark x groups x corpus x contrast x subset x measure
--- How large each model is, and what was measured of it: US (a share), PD (percentage points), |PD|,
--- and the slope of its log ratios on the text's delta or MaxPMI (nats per nat). `family` and
--- `training_text` are those of table `model`, the models those of `plain_model`. scores are
--- `released` or `own`; of several ways of scoring one model (such as dtypes) the figure is the mean.
+-- The size of each model in `plain_model`, and what was measured on it: US (a share), PD
+-- (percentage points), |PD|, and the slope of its log ratios on the text's delta or MaxPMI (nats
+-- per nat). `family` and `training_text` are as in table `model`; scores is `released` or `own`. If
+-- a model was scored in several ways, such as dtypes, the figure is their mean.
 CREATE OR REPLACE VIEW size_point AS
 WITH sized AS (
     SELECT

@@ -1,14 +1,13 @@
 -- grain: family x scores x benchmark x groups x corpus x contrast x subset x measure
--- Whether larger models differ: how much a measure of `size_point` changes per tenfold number of
--- parameters, within families. A family with two sizes or more has the slope of its models' figures
--- on log10 of their parameters, without an interval: its models share text and design. The row of all
--- (family is empty) is the mean over these families, each counted once, with Student's 95% interval
--- over families, NULL below five and where all slopes are equal. Families differ in their number of
--- models and range of sizes, so in how sure their slopes are: the t-test of a few independent normal
--- estimates claims at most 5% falsely however unequal their errors are (Bakirov and Székely 2005;
--- Ibragimov and Müller 2010, t-Statistic Based Correlation and Heterogeneity Robust Inference). unit
--- is `points`, or `nats per nat` of slopes. direction: whether the measure `rose` with size, `fell`,
--- or `neither`, see direction_of.
+-- Whether larger models differ: how much a measure of `size_point` changes within families if a
+-- model is ten times larger. A family with two sizes or more has the slope of its models' figures
+-- on log10 of their parameters. It has no interval, since its models share text and design. The row
+-- with an empty family is the mean over these families, each counted once, with Student's 95%
+-- interval over families: NULL below five, and if all slopes are equal. Families' slopes are not
+-- equally certain. Even so, a t-test of a few independent normal estimates has at most 5% false
+-- positives (Bakirov and Székely 2005; Ibragimov and Müller 2010, t-Statistic Based Correlation and
+-- Heterogeneity Robust Inference). unit is `points`, or `nats per nat` for slopes. direction says
+-- whether the measure `rose` with size, `fell`, or `neither` (`direction_of`).
 CREATE OR REPLACE VIEW size_trend AS
 WITH line AS (
     SELECT

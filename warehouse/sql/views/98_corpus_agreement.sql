@@ -1,11 +1,11 @@
 -- grain: corpus_a x corpus_b x contrast x n_word_from
 -- How far two corpora agree on which way words lean: Pearson's and Spearman's correlation of their
--- deltas with Fisher's z intervals (Bonett and Wright's for ranks), over the n_words that both have
--- and have at least min_pairs times with each side, e.g. `FROM corpus_agreement(min_pairs := 5)`;
--- unknown counts leave no word out. With `by_frequency := true` there is a row for words that occur
--- 1 to 9 times in the corpus where they are rarer, one for 10 to 99 and so on; n_word_from is the
--- first of these, else NULL. n_same words lean the same way in both, n_opposite the other way in the
--- other corpus.
+-- deltas with Fisher's z intervals (Bonett and Wright's for ranks). n_words words have a delta in
+-- both corpora, and in each at least min_pairs co-occurrences with either side, e.g. `FROM
+-- corpus_agreement(min_pairs := 5)`; words with unknown counts are included. With `by_frequency :=
+-- true`, words are split by how often they occur in the corpus where they are rarer: 1 to 9 times,
+-- 10 to 99 and so on. n_word_from is the start of that range, else NULL. n_same words lean the same
+-- way in both corpora, n_opposite in opposite ways.
 CREATE OR REPLACE MACRO corpus_agreement(min_pairs := 1, by_frequency := false) AS TABLE
 WITH compared AS (
     SELECT

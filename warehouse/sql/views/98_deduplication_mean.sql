@@ -1,7 +1,7 @@
 -- grain: scores x benchmark x groups x corpus x contrast x subset x measure
 -- The mean over models of the differences of `deduplication`, with Student's 95% interval over
--- models, NULL below five; n_fell and n_rose of them differ clearly by themselves. Models of
--- one kind and few: the interval says how sure the mean is of models like these.
+-- models, NULL below five. n_fell and n_rose count the models whose own difference is clear. The
+-- models are few and of one kind, so the interval is only about the mean of models like these.
 CREATE OR REPLACE MACRO deduplication_mean(eta_limit := 0.65, epsilon := ln(1.65)) AS TABLE
 WITH counted AS (
     SELECT

@@ -1,13 +1,13 @@
 -- grain: training_text x scores x benchmark x groups x corpus x contrast x subset x measure
--- Do models trained on a text differ from others? The mean over families trained on training_text,
--- wholly or in part, minus the mean over all other published families, each family counted once by
--- the mean of its models in `size_point`. The others include families whose text isn't published
--- ('' in table `model`): they may have read it. A text is compared where two families or more have
--- it and two or more don't. 95% interval of Welch over families (the two groups may differ in
--- spread), without correction for several benchmarks; NULL below five families together and where
--- nothing varies. unit is `points`, or `nats per nat` of slopes; direction: `rose` if the families of
--- the text have the higher figure, `fell` if they have the lower one, or `neither`; NULL below five
--- families on either side.
+-- Whether models trained on a text differ from others: the mean over families trained on
+-- training_text, wholly or in part, minus the mean over all other published families. Each family
+-- counts once, by the mean of its models in `size_point`. The others include families whose text
+-- isn't published ('' in table `model`), so they may have read it. A text is compared if at least
+-- two families have it and at least two don't. The 95% interval is Welch's over families (the two
+-- groups may differ in spread), without correction for several benchmarks. It is NULL below five
+-- families together, and if nothing varies. unit is `points`, or `nats per nat` for slopes.
+-- direction: `rose` if the families of the text have the higher figure, `fell` if the lower, or
+-- `neither`; NULL below five families on either side.
 CREATE OR REPLACE VIEW training_text_difference AS
 WITH of_family AS (
     SELECT
