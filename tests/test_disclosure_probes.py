@@ -217,7 +217,7 @@ def test_what_can_t_be_written_is_said_in_one_line(store: Store, tmp_path: Path)
     ):
         write_probe(build(store, server, ledger=LEDGER), "friends", [SEED], _spec())
     for problem, name, seeds in (
-        ("is imported", "topics", [SEED]),
+        ("a set to import", "topics", [SEED]),
         ("has to start with", "friends", ["Your friend"]),
         ("has to start with", "friends", []),
     ):

@@ -176,7 +176,7 @@ def test_a_full_disk_is_named(name: str, store: Store, monkeypatch: pytest.Monke
     """Arrow, and Python's own writes, name no file."""
 
     def full(*_: object, **__: object) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
+        raise OSError(errno.ENOSPC, "Error writing bytes to file")
 
     monkeypatch.setattr(name, full)
     rows = [{"corpus": "c", "word": "a", "n_word": 1}]

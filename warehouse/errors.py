@@ -142,7 +142,7 @@ def naming(path: Path) -> Iterator[None]:
         yield
     except OSError as e:
         if e.errno in (errno.ENOSPC, errno.EDQUOT) and e.filename is None:
-            e.filename = str(path)
+            e.filename, e.strerror = str(path), os.strerror(e.errno)
         raise
 
 

@@ -224,7 +224,7 @@ class ProbeStep(ModelStep):
         }
 
     def state(self, store: Store, model: Backend) -> State:
-        """Return the prompts, in ``sent`` with the instruction before them, and their rows."""
+        """Return the prompts and their rows; ``sent`` has the instruction before the prompt."""
         lead = model.lead(self.instruction)
         read = store.read("probe_prompt", probe_set=self.probe_set).to_pylist()
         prompts = [{**row, "sent": f"{lead}{row['prompt']}"} for row in read]
@@ -237,7 +237,7 @@ class ProbeStep(ModelStep):
         return texts_to_score(prompt["sent"], self.words.targets)
 
     def chunks(self, missing: Sequence[Row]) -> Iterator[Chunk]:
-        """Yield prompts in alphabetical order, so that a chunk shares beginnings."""
+        """Yield prompts in alphabetical order, so that those in a chunk share beginnings."""
         by_prompt = {row["prompt"]: row for row in missing}
         ordered = [by_prompt[prompt] for prompt in sorted(by_prompt)]
         for start in range(0, len(ordered), CHUNK_PROMPTS):

@@ -243,7 +243,7 @@ def people_say(root: Path, benchmark: str) -> dict[str, str]:
         if row["alpha_low"] is not None:
             alpha += f" ({row['alpha_low']:.2f} to {row['alpha_high']:.2f})"
         facts[f"People on `{row['question']}`"] = (
-            f"{row['raters']}: a mean share of {100 * row['mean_share']:.1f}% said yes, over "
+            f"{row['raters']}: on average {100 * row['mean_share']:.1f}% said yes, over "
             f"{row['n_pairs']:,} pairs; Krippendorff's alpha {alpha}"
         )
     return facts

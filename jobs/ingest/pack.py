@@ -17,7 +17,7 @@ from plumbline.warehouse.text.escape import terminal
 _FIX = "check them; to convert to UTF-8: iconv -f cp1252 -t utf-8 OLD > NEW"
 _SUFFIX = ".jsonl.zst"
 _EXCERPT_BYTES = 120
-#: If a folder has more files, they aren't sources of their own: tables have a row per source.
+#: If one folder has more files, the folder is their source, since tables have a row per source.
 _MOST_FILE_SOURCES = 100
 
 
@@ -36,9 +36,9 @@ class Packed:
 def text_files(sources: Sequence[Path]) -> dict[Path, str]:
     """Name each file given, and each ``.txt`` file in or below the directories given, sorted.
 
-    Files in directories may also end in ``.TXT``. Each file occurs once. Its name is its path from
-    the directory given (or the directory of a file given) on: ``letters/1850/anna.txt``. If the
-    directories given have different parents, names start further up.
+    Files in directories may also end in ``.TXT``. Each file occurs once. Its name is a path that
+    starts with the given directory, or the directory of a given file: ``letters/1850/anna.txt``. If
+    the directories have different parents, names start below the parents' common directory.
 
     Raises:
         BadInput: a path does not exist, or a directory has no ``.txt`` file.

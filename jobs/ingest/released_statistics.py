@@ -2,8 +2,8 @@
 
 The table that UnStereoEval released has the words of the Pile with their she/he delta (nats),
 occurrences and share of all kept tokens. The counts behind the deltas are in a second, larger
-file. If that file is in the same folder, the corpus has counts like one that was counted here.
-Without it, the corpus has no PMI, no standard errors and no total except the tokens.
+file. If that file is in the same folder, the corpus gets counts, as if it had been counted here.
+Without it, the corpus has no PMI and no standard errors, and its only total is the kept tokens.
 
 The second file, ``pmi_by_gendered_expressions.csv``, has a column ``pmi__WORD`` for each of 48
 gendered words. A value is ln(c / (K n_w n_g)) with six decimals or more, where c is the number of
@@ -49,9 +49,9 @@ FILE = "pmi_by_gendered_expressions.csv"
 _TABLE = "pmi_file_w_counts.csv"
 _INT64_MAX = 2**63 - 1
 _PREFIX = "pmi__"
-#: K to six digits, from fifteen rows of the release; it is the co-occurrences per kept token.
+#: K to six digits, from fifteen rows of the release: the number of co-occurrences per kept token.
 _K = 1.66432
-#: K is estimated from counts up to this: with ``_K`` they come out whole to within 0.03.
+#: K is estimated from counts up to this size, which ``_K`` gives with an error below 0.03.
 _SMALL = 10_000
 #: Largest relative error of a count, since values have six decimals and K is rounded.
 _ROUNDING = 1e-6
@@ -96,10 +96,10 @@ def import_statistics(store: Store, corpus: str, path: Path, run_id: str) -> Imp
     :func:`~plumbline.jobs.association.associations.associate` computes its tables. Words that have
     no counts in that file keep the released delta, without an error.
 
-    The file does not give the number of kept tokens. It is taken to be the value of
-    ``counts / freq``, rounded, that more than half of the usable rows share. Rows that imply
-    another total, or can't be used for another reason, are rejected. Importing the same file again
-    changes only the run.
+    The file does not give the number of kept tokens. It must be the rounded value of
+    ``counts / freq`` in more than half of the usable rows. Rows that imply another number, or
+    can't be used for another reason, are rejected. Importing the same file again changes only the
+    run.
 
     Args:
         path: the table, plain or gzipped, or a directory with the table in it or in its ``data/``.
@@ -248,9 +248,9 @@ class _Counts(NamedTuple):
 def _released_counts(file: Path, known: Mapping[str, ReleasedRow]) -> _Counts:
     """Turn the PMI of a file into counts; ``known`` has the usable rows of the table, by word.
 
-    A row is rejected as a whole if the word's occurrences aren't known, if a value doesn't come out
-    as a whole number of co-occurrences, or if she minus he isn't the released delta. A count above
-    a million is only as exact as the value's decimals: six leave an error of half a millionth.
+    A row is rejected as a whole if the word's occurrences aren't known, if a value doesn't give a
+    whole number of co-occurrences, or if she minus he isn't the released delta. A count above a
+    million is only as exact as the value's decimals: six leave an error of half a millionth.
 
     Raises:
         BadInput: the file can't be read, or has a column for a word without occurrences, or most

@@ -107,7 +107,7 @@ def _forget(p: PairState, ids: IdState) -> None:
 def count_pairs(p: PairState, words: WordState, ids: IdState) -> bool:
     """Count pairs by the rule ``pairs``: any two positions i < j with j - i < window, once.
 
-    Return False if the rows set aside must be counted and the function must then be called again.
+    Return False if there is no room for more rows: count them, then call the function again.
     """
     while True:
         end = _part_end(p, words, ids)
@@ -296,7 +296,7 @@ class TargetPairs:
         return bool(table_has_room and self._most_in_a_cell < _CELL_LIMIT)
 
     def growth(self, need: int) -> int:
-        """Return how many bytes :meth:`grow` takes; above any limit if the cells have no room."""
+        """Return how many bytes :meth:`grow` takes; more than any limit if a cell may be full."""
         return 2 * self._table.nbytes if self._most_in_a_cell < _CELL_LIMIT else Limits.n_bytes
 
     def grow(self, need: int) -> None:

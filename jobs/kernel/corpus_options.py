@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 Rule: TypeAlias = Literal["pairs", "windows"]
 #: Value of ``targets`` instead of a word list's name: every kept word is a target.
 ALL = "all"
-#: Options that don't change the partial counts of a shard. Targets and language are only names
-#: here: what matters is the content that they name.
+#: Options that don't change the partial counts of a shard. Targets and language are among them,
+#: since they are only names: counts depend on the words and rules behind the names.
 _NOT_COUNTED = ("targets", "language", "min_count", "memory_gb", "replace")
 #: MaxPMI uses a word's delta only with at least this many co-occurrences on each side. With fewer,
 #: simulated errors exceed the limits in ``docs/methods.md``.
@@ -71,7 +71,7 @@ class CorpusOptions(RecordOptions):
         Field(
             ge=1,
             le=(1 << 63) - 1,
-            description="Leave out words counted fewer times in the whole corpus, except listed "
+            description="Leave out words that occur fewer times in the whole corpus, except listed "
             "words. A new value needs no --replace: no text is counted again.",
         ),
     ] = 1
@@ -132,7 +132,7 @@ class CorpusOptions(RecordOptions):
         return Targets(self.word_list.targets, self.rules.token_rules).checked()
 
     def of_partials(self) -> dict[str, Any]:
-        """Return what a shard's partial counts depend on, besides its content and the targets."""
+        """Return the options that a shard's partial counts depend on, except the target words."""
         counted = {k: v for k, v in asdict(self).items() if k not in _NOT_COUNTED}
         source_field = self.kept_source_field or ""
         return counted | {"all_pairs": self.all_pairs, "source_field": source_field}

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 BATCH_BYTES = 1 << 18
 #: Most rejected documents held in memory.
 _MAX_REJECTS = 1 << 15
-
-
 #: A document that was not counted: its line or row (from 1), the reason, and how it begins.
 _REJECT = pa.schema([("source_row", pa.int64()), ("reason", pa.string()), ("excerpt", pa.string())])
 
@@ -62,7 +60,7 @@ Spill = Callable[[str, pa.Table], None]
 
 
 class Counter:
-    """Counts documents.
+    """Counts the words and pairs of documents.
 
     Args:
         targets: words whose pairs are counted. If all pairs are counted, targets only keep stop
@@ -269,7 +267,7 @@ class Counter:
         """Let Python decide on the line block[start:end]."""
         line = bytes(block[start : min(end, start + LONGEST_JUDGED)])
         if (n := end - start) > LONGEST_JUDGED:
-            why = f"not strict JSON with a `{self._field}`, and {n:,} bytes are too long to say why"
+            why = f"not strict JSON with a `{self._field}`; at {n:,} bytes, too long to say why"
             verdict = LineVerdict(reason=why)
         else:
             verdict = judge(line, self._field, self._source_field)

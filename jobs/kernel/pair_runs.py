@@ -23,7 +23,7 @@ Ints: TypeAlias = NDArray[np.int64]
 #: Keys and their counts; in a run the keys are distinct and sorted.
 Run: TypeAlias = tuple[Ints, Ints]
 
-#: How many rows of the runs are summed at a time, on average, and how many of them are sampled.
+#: Average number of rows that are summed at a time, and how many of these rows are sampled.
 RANGE_ROWS, _SAMPLES = 1 << 16, 1 << 8
 #: Minimum rows of a table, except for the last. Each table contains the whole vocabulary.
 _TABLE_ROWS = 1 << 21
@@ -89,9 +89,9 @@ class AllPairs:
         return bool(is_done)
 
     def take_tables(self, vocabulary: pa.Array) -> Iterator[pa.Table]:
-        """Yield tables like those of :class:`TargetPairs`, each pair in one, and forget the pairs.
+        """Yield tables like those of :class:`TargetPairs`, and forget the pairs.
 
-        Either word of a pair may be its target.
+        Each pair is in one table. Either of its words may be the target.
         """
         self._take_rows()
         step = max(RANGE_ROWS // _SAMPLES, 1)

@@ -34,9 +34,9 @@ def verdicts(store: Store, corpus: str) -> dict[str, dict[str, Any]]:
 def vet(
     store: Store, corpus: str, accept: Sequence[str], reject: Sequence[str], why: str, run_id: str
 ) -> Counter[str]:
-    """Record verdicts, all with the reason ``why``. Return how many of each the corpus then has.
+    """Record verdicts, all with the reason ``why``. Return the corpus's number of each verdict.
 
-    They replace old verdicts on the same words. Words are compared in lower case.
+    New verdicts replace old ones on the same words. Words are compared in lower case.
 
     Raises:
         UsageProblem: the corpus is unknown, no word is given, a word is both accepted and
@@ -138,10 +138,10 @@ def select_seed_words(
         exclude: words not to sample.
 
     Returns:
-        What the sample was drawn from: ``n_defined`` (words of the vocabulary with a delta),
-        ``n_within`` (those whose delta lies in ``low_nats`` to ``high_nats``), ``n_excluded`` (of
-        these, words to exclude or of sentence frames), ``n_rejected`` (of the rest). Then the rows
-        of ``seed_word`` in order, each with the word's ``verdict`` and ``why`` (or ``None``).
+        What the sample was drawn from: ``n_defined`` words of the vocabulary have a delta, and
+        ``n_within`` of them a delta from ``low_nats`` to ``high_nats``. Of these, ``n_excluded``
+        are in ``exclude`` or in sentence frames, and ``n_rejected`` others were rejected. Then the
+        rows of ``seed_word`` in order, with each word's ``verdict`` and ``why`` (or ``None``).
 
     Raises:
         UsageProblem: the corpus is unknown or has no delta for the contrast; no words of the

@@ -34,7 +34,7 @@ LEAST_SCORE = 0.5
 
 @dataclass(frozen=True)
 class VocabularySummary:
-    """Numbers of words, the count ``rarest`` that kept words exceed, checks made and missing."""
+    """Numbers of words, and checks made and missing. Kept words have a count above ``rarest``."""
 
     n_words: int
     n_kept: int
@@ -51,12 +51,12 @@ def classify(
     has_synset: Callable[[str], bool] | None = None,
     is_lettered: Callable[[str], object] = _LETTERS.fullmatch,
 ) -> tuple[list[dict[str, Any]], float]:
-    """Return a row of ``vocabulary`` for every word, in order, and the count kept words exceed.
+    """Return a row of ``vocabulary`` for every word, in order, and the count that is too rare.
 
-    The rows lack corpus, checks and run. That count is the ``rules.quantile`` (linearly
-    interpolated) of the counts of words that pass the other checks; it is 0 if the quantile is 0 or
-    no word passes. A check that is ``None`` is skipped. Without any check, a word passes if
-    ``is_lettered`` accepts it.
+    The rows lack corpus, checks and run. A kept word has a higher count. The count is the
+    ``rules.quantile`` (linearly interpolated) of the counts of words that pass the other checks; it
+    is 0 if the quantile is 0 or no word passes. A check that is ``None`` is skipped. Without any
+    check, a word passes if ``is_lettered`` accepts it.
 
     >>> counts = {"tea": 9, "rum": 5, "u.s.": 7, "ale": 2}
     >>> words, rarest = classify(counts, VocabularyOptions(quantile=0.5))

@@ -57,7 +57,7 @@ class SparkEngine:
     def count(self, shards: Sequence[str], job: ShardJob, update: Update) -> list[ShardLedger]:
         """Count the shards. Return their ledgers in any order.
 
-        Raises ``UsageProblem`` that names the machines where the warehouse is missing.
+        Raises a ``UsageProblem`` that names the machines where the warehouse is missing.
         """
         tasks = self._spark.sparkContext.parallelize(shards, len(shards))
         ledgers = tasks.map(lambda shard: _count_on_executor(shard, job))

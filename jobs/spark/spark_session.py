@@ -108,7 +108,7 @@ def read_conf(name: str) -> dict[str, str]:
 
 
 def is_local(master: str) -> bool:
-    """Return whether a master keeps everything in one JVM on this machine.
+    """Return whether Spark with this master runs in one JVM on this machine.
 
     >>> [is_local(m) for m in ("local", "local[*]", "local-cluster[2,1,2048]", "yarn")]
     [True, True, False, False]
@@ -230,8 +230,8 @@ def _prepare_environment(local: bool) -> None:
 def _ship(context: SparkContext) -> None:
     """Send this code to the executors, now and whenever one is added.
 
-    It is sent even if spark-submit was given the archive: not every master passes that archive on,
-    and no master does if the archive's path starts with ``local:``.
+    The code is sent even if spark-submit was given the archive. Not every master passes the archive
+    on, and none does if its path starts with ``local:``.
     """
     # `addPyFile` also changes this process's path, which must stay as it is.
     path = list(sys.path)

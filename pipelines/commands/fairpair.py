@@ -103,7 +103,7 @@ class FairpairRun(FairPairSpec, Command):
             yield planned(f"perturbed by {self.perturber}", "requests", n, "", note)
 
     def _least_new(self, rows: Sequence[Row]) -> Row:
-        """Return how many new words a text needs at least, and if samples are long enough."""
+        """Return the fewest new words that a text needs; warn if samples are too short for that."""
         text_filter = self.text_filter()
         n_new = min(text_filter.n_missing(row) for row in rows)
         note = f"after the prompt; shorter texts exceed --filter-limit {text_filter.limit:g}"

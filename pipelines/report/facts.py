@@ -174,7 +174,7 @@ def _named(option: str, patterns: Sequence[str], rows: Sequence[Row]) -> tuple[s
         if not matches:
             listed = f"there is {', '.join(names.values()) or 'none yet'}"
             fix = did_you_mean(pattern, names.values(), listed)
-            raise UsageProblem(f"--{option} {pattern}", "matches nothing here", fix)
+            raise UsageProblem(f"--{option} {pattern}", "matches nothing in this warehouse", fix)
         keys += matches
     return tuple(dict.fromkeys(keys))
 

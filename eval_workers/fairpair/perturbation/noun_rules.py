@@ -85,7 +85,7 @@ class NounRules:
         return "unsure" if is_own else "entity"
 
     def _phrase_start(self, i: int) -> tuple[int, bool]:
-        """Return the position before the noun phrase ending at ``i``; True if it is determined."""
+        """Return the place before the noun phrase ending at ``i``, and if it has a determiner."""
         j = i - 1
         while i - j <= _LONGEST_PHRASE and self._is_modifier(j):
             j -= 1

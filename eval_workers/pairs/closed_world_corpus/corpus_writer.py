@@ -2,7 +2,7 @@
 
 The documents of the shards depend only on the options and numpy's PCG64 stream; the compressed
 bytes also depend on the zstandard library. Sentences around a word also contain other lexicon
-words, which have leans of their own, like a chat model's sentences around a seed word.
+words, which have leans of their own, as in a chat model's sentences around a seed word.
 """
 
 from __future__ import annotations

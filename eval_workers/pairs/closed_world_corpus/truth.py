@@ -178,7 +178,7 @@ def _plant(name: str, words: tuple[str, ...], rng: np.random.Generator) -> list[
     quantiles = (np.arange(n_pairs) + rng.random(n_pairs)) / n_pairs
     leans = MAX_DELTA_NATS * quantiles**_SPREAD
     weights = (1.0 + rng.permutation(n_pairs)) ** -_ZIPF
-    # What p_she gains on a word it loses on the word's partner, so it sums to 1; so does p_he.
+    # p_she gains on a word what it loses on the word's partner, so it sums to 1, and so does p_he.
     plan = [(w, t) for w, d in zip(weights, np.tanh(leans / 2), strict=True) for t in (d, -d)]
     if len(order) % 2:
         plan.append((float(np.median(weights)), 0.0))

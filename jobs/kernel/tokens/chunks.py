@@ -34,7 +34,7 @@ _END_BYTE = 0xFF
 #: Longest cached chunk, in bytes. The last byte of a key is the chunk's length; for a longer chunk
 #: it is 24 or more.
 _MAX_CACHED = 23
-#: Longest chunk, in bytes, that spaCy splits; a longer one is cut first, since spaCy's time grows
+#: Longest chunk, in bytes, that spaCy splits. Longer chunks are cut first, since spaCy's time grows
 #: with the square of the length.
 MAX_ASKED = 1 << 10
 #: Bytes of text in a batch, whose chunks are looked up together, and most chunks in a batch.

@@ -36,7 +36,7 @@ MAX_SPECIAL, MAX_UNIT = 16, 5
 # One bit per property, in the table of flags indexed by code point.
 ALPHA, LOWER, UPPER, QUOTE, ICON, PREFIX, SUFFIX, CURRENCY = (1 << n for n in range(8))
 BEFORE_DOT, SPACE, ALNUM, MARK, DIGIT, CASED, IGNORABLE = (1 << n for n in range(8, 15))
-# OPENER and JOINER mark what the first and second piece of reassembled exceptions start with.
+# OPENER and JOINER mark the first characters of an exception's first and second piece.
 OPENER, JOINER = 1 << 15, 1 << 16
 
 #: ASCII letters, with single apostrophes between them.

@@ -183,7 +183,7 @@ class Tokenizer:
 
     @property
     def need(self) -> int:
-        """How many words (and bytes) the last scan had no room for; 0 if there was enough room."""
+        """Bytes of text whose words the last scan had no room for; 0 if there was enough room."""
         return int(self.cache.state.need)
 
     def scan(self, at: int, end: int) -> int:

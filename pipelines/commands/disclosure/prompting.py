@@ -39,9 +39,9 @@ class Prompts(DataOption, Command):
     ] = None
     derive: Annotated[
         InputFile | None,
-        Field(description="Derive prompts from this file's sentences about someone or a person."),
+        Field(description="File whose sentences about someone or a person become prompts."),
     ] = None
-    column: Annotated[str | None, Field(description="Column of the sentences in that file.")] = None
+    column: Annotated[str | None, Field(description="Column that has the sentences.")] = None
     write: Annotated[
         tuple[str, ...],
         Field(description="Seed sentence; a chat model writes others like it; repeatable."),

@@ -62,7 +62,7 @@ class Tune(TuneOptions, ModelOptions, DataOption, Command):
                 raise UsageProblem(option, problem, "name other sets")
 
     def base(self) -> ModelOptions:
-        """Return the options that load the base, which is in 4 bits as published (QLoRA)."""
+        """Return the options that load the base; with --as-published in 4 bits (QLoRA)."""
         how = part(ModelOptions, self)
         return replace(how, quantisation="nf4") if self.as_published else how
 
