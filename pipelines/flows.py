@@ -161,7 +161,7 @@ def audit(
 ) -> State[None]:
     """Count, score and report: the whole audit.
 
-    An unusable shard, benchmark or one of several models stops no other; the run fails at the end.
+    If a shard, benchmark or one of several models is unusable, the rest is done and the run fails.
 
     Args:
         corpus: shards, as paths or globs separated by spaces.

@@ -46,7 +46,8 @@ class PipelineOptions(ModelOptions, ContrastOption, DataOption, OutOption, Comma
         Field(description="Models, separated by commas: hub ids, paths or train:small."),
     ] = ()
     models: Annotated[
-        str, Field(description="List of models, instead of `model`: a TOML file, or unstereoeval.")
+        str,
+        Field(description="Instead of `model`: a TOML file, unstereoeval, fairpair or disclosure."),
     ] = ""
     probe_set: Annotated[str, Field(description="Set of prompts that FairPair continues.")] = ""
     prompt_sets: Annotated[

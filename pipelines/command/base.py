@@ -135,7 +135,7 @@ class Command:
     reads: ClassVar[str] = ""
     #: True to record its runs; False if it writes no table.
     records: ClassVar[bool] = True
-    #: True if its options may be at the top of a settings file, or variables ``PLUMBLINE_OPTION``.
+    #: True if the top of a settings file, and variables ``PLUMBLINE_OPTION``, set its options.
     at_top: ClassVar[bool] = False
     #: Inherited fields that few or no users of this command need. Settings files may set them, but
     #: they are not command-line options.
@@ -296,7 +296,7 @@ def execute(command: Command, store: Store | None = None) -> Done:
 
 
 def execute_on(store: Store | None, command: Command) -> Done:
-    """Run a command that was checked, on an open store; ``None`` if it opens no warehouse."""
+    """Run a checked command on its open store, which is ``None`` if it opens no warehouse."""
     if store is None or not command.records:
         return command.run(Context(store, ""))
     from plumbline.warehouse.run_records import is_open, recorded
