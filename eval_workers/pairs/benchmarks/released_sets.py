@@ -74,7 +74,7 @@ NAMES = tuple(_SETS)
 
 
 def read(name: str, source: Path | None) -> Parsed:
-    """Return the pairs of a set, and a reject for each row that gives none.
+    """Return the pairs of a set, and a reject for each row that gives no pair.
 
     ``source`` is the set's table, or a directory that holds it as CSV, plain or compressed;
     WinoBias needs the directory. Ids are those of the release; an index gets five digits, so that
