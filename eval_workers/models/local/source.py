@@ -145,7 +145,9 @@ def check_reachable(source: Source) -> None:
     Without this check, the hub's client would try for half a minute to get each file.
     """
     at = source.revision or "main"
-    if not isinstance(try_to_load_from_cache(source.location, "config.json", revision=at), str):
+    files = ("config.json", ADAPTER_CONFIG)
+    cached = [try_to_load_from_cache(source.location, file, revision=at) for file in files]
+    if not any(isinstance(path, str) for path in cached):
         load_part(source, lambda *_, **__: get_session().head(constants.ENDPOINT, timeout=5))
 
 
