@@ -64,7 +64,7 @@ def sources_hash() -> str:
 
 @cache
 def kernel_directory() -> Path:
-    """Return the cache directory of the current sources, in NUMBA_CACHE_DIR if that is set."""
+    """Return the cache directory for the current sources, in NUMBA_CACHE_DIR if that is set."""
     root = os.environ.get("NUMBA_CACHE_DIR")
     path = Path(root) / sources_hash() if root else user_cache("kernels", sources_hash())
     path.mkdir(parents=True, exist_ok=True)

@@ -243,7 +243,7 @@ class Counter:
         return int(pairs.n_kept + pairs.n_gone + pairs.tallied - pairs.start)
 
     def _make_room(self, table: Words | TargetPairs | AllPairs, need: int) -> None:
-        """Let a table grow; if that would exceed the limits, hand over all counts instead."""
+        """Let a table grow, or hand over all counts if growing would exceed the limits."""
         is_over = self._n_bytes + table.growth(need) > self._limits.n_bytes
         # If nothing was counted since the last drain, no table is small enough for the limits.
         if is_over and self._n_tallied > self._n_drained:

@@ -28,7 +28,7 @@ class DocumentLog:
 
     Args:
         reader: gets memory to write to, and the path to the source's field.
-        source_field: ``a.b`` means ``b`` in ``a``; empty for no sources.
+        source_field: ``a.b`` means ``b`` in ``a``. If empty, documents have no sources.
     """
 
     def __init__(self, reader: ReaderState, source_field: str) -> None:

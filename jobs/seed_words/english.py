@@ -36,7 +36,7 @@ class LanguageModel:
     _model: Any = field(repr=False)
 
     def english(self, words: Sequence[str]) -> list[float]:
-        """Return the probability that each word is English, from 0 to 1; 0 if below 1e-5."""
+        """Return the probability that each word is English. If below 1e-5, it is set to 0."""
         if not words:
             return []
         labels, shares = self._model.predict(list(words), k=-1)

@@ -223,7 +223,7 @@ def _start(master: str | None, conf: Mapping[str, str]) -> None:
 
 
 def _submitted() -> dict[str, str]:
-    """Return the settings of the spark-submit that started this process; empty if none did."""
+    """Return the settings of the spark-submit that started this process, or ``{}`` without one."""
     if "PYSPARK_GATEWAY_PORT" not in os.environ:
         return {}
     SparkContext._ensure_initialized()  # connects to the JVM of spark-submit
