@@ -30,6 +30,7 @@ from plumbline.eval_workers.models.ngram_model import (
 )
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.input.shards import documents
+from plumbline.warehouse.text.progress import Update
 
 #: End of an English sentence: a full stop, ! or ? (but no stop after a title such as Mr.), closing
 #: quotes or brackets, and white space.
@@ -48,6 +49,7 @@ def train(
     corpus: str,
     work: Path,
     text_field: str = "text",
+    progress: Update | None = None,
 ) -> dict[str, Any]:
     """Write the model to the directory ``work`` and return its columns of ``trained_model``.
 
@@ -57,13 +59,15 @@ def train(
     """
     from transformers import PreTrainedTokenizerFast
 
-    start = time.monotonic()
+    start, update = time.monotonic(), progress or (lambda *_, **__: None)
     work.mkdir(parents=True)
+    update(0, 0, "1 of 3: reading the words")
     vocabulary, words = numbered(lambda: chain(*(documents(x, text_field) for x in shards)))
     n_tokens = int(np.count_nonzero(words != BOS))
     if not n_tokens:
         raise BadInput(f"corpus {corpus}", "the shards hold no text", "check the shards")
     n_words = len(vocabulary) + UNKNOWN + 1
+    update(0, 0, "2 of 3: counting n-grams")
     database = work / "counts.duckdb"
     save(count_ngrams(words, n_words, ORDER, database), work / WEIGHTS)
     database.unlink()
@@ -72,6 +76,7 @@ def train(
     (work / "config.json").write_text(config, encoding="utf-8")
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=tokenizer_of(vocabulary), bos_token="<s>")
     tokenizer.save_pretrained(work)
+    update(0, 0, "3 of 3: computing the loss")
     model = NgramModel.load(work)
     first = words[:_WORDS_OF_LOSS]
     sentences = np.split(first, np.flatnonzero(first == BOS))[1 : _SENTENCES_OF_LOSS + 1]

@@ -78,7 +78,7 @@ def train_model(
         if options is None:
             from plumbline.eval_workers.models.ngram_training import train as count
 
-            return count(shards, name, corpus, work, text_field)
+            return count(shards, name, corpus, work, text_field, progress)
         from plumbline.eval_workers.training.trainer import train
 
         say("if the training is interrupted, it starts again from the beginning", err=True)

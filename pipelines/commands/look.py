@@ -12,6 +12,7 @@ from pydantic import Field
 
 from plumbline.pipelines.command.base import WARNING, Command, Context, Done, On
 from plumbline.pipelines.command.fields import DataOption, OutOption, OutputDirectory
+from plumbline.pipelines.pipeline_plan import PipelinePlan
 from plumbline.warehouse.errors import BadInput, Interrupted
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
@@ -103,7 +104,7 @@ class Look(DataOption, OutOption, Command):
         places = {"out": self.out, "warehouse": self.warehouse}
         pipeline = made(Pipeline, {**given, **places, "model": (self.model,)})
         parts = Parts(pipeline, context.store)
-        parts.plan = replace(parts.plan, fairpair=_FAIRPAIR)
+        parts.plan, skipped = self._possible(replace(parts.plan, fairpair=_FAIRPAIR))
         parts.do(parts.evaluate())
         shown = [row["label"] for row in rows_of(context.store, _LABELS)]
         about = tuple(map(glob.escape, shown)) if has_scores else ()
@@ -113,7 +114,8 @@ class Look(DataOption, OutOption, Command):
         if scored and data is not None:
             key = scored.rows[0]["model_key"]
             said += _places(context.store, samples, key, has_scores)
-        if scored:  # a context may be too short for FairPair; the page answers the rest
+        said += skipped
+        if scored:  # FairPair may be able to use nothing; the page answers the rest
             said += [f"{WARNING}{error}" for error in parts.errors]
         return Done(
             rows=[row for row in parts.results["measure"].rows if row["model"] in shown],
@@ -123,6 +125,26 @@ class Look(DataOption, OutOption, Command):
             query="FROM metric_value ORDER BY ALL",
             failed=None if scored else next(iter(parts.errors), None),
         )
+
+    def _possible(self, plan: PipelinePlan) -> tuple[PipelinePlan, list[str]]:
+        """Return the plan without what the model can't do, and a line that says what it lacks."""
+        from plumbline.eval_workers.models import open_backend
+        from plumbline.eval_workers.models.model_options import ModelOptions
+        from plumbline.eval_workers.models.scoring_contract import GIVEN_EMPTY, LOG_LIKELIHOOD
+
+        model = open_backend(self.model, ModelOptions())
+        name, measure = model.identity.model, model.identity.measure
+        if measure == GIVEN_EMPTY:
+            line = f"Disclosure skipped: {name} is an encoder-decoder"
+            return replace(plan, disclosure=()), [line]
+        if measure != LOG_LIKELIHOOD:
+            line = f"FairPair and disclosure skipped: {name} doesn't predict next tokens"
+            return replace(plan, probe_set="", disclosure=()), [line]
+        n_context = getattr(model, "n_context", None)
+        if n_context is not None and n_context <= _FAIRPAIR["max_new_tokens"]:
+            line = f"FairPair skipped: the model's context of {n_context} tokens is too short"
+            return replace(plan, probe_set=""), [line]
+        return plan, []
 
     def _import_published(self, context: Context, samples: Mapping[str, str], data: Path) -> bool:
         """Import the published models' scores of the samples, if available."""

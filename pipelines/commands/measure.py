@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from plumbline.eval_workers.scoring.measure import MeasureOptions, measure
 from plumbline.pipelines.command.base import WARNING, Command, Context, Done
-from plumbline.pipelines.report.facts import Facts
-from plumbline.pipelines.report.metric_tables import few_pairs, measured
+from plumbline.pipelines.report.facts import Facts, TrainingTexts
+from plumbline.pipelines.report.metric_tables import controlled, few_pairs, measured
 from plumbline.pipelines.report.rows import Rows
 from plumbline.pipelines.report.sentences import (
     check_changes,
@@ -42,7 +42,8 @@ class Measure(MeasureOptions, Command):
         connection = connect(store.root, "model_label " + sql("report/metric"))
         metrics = query(connection, "report/metric")
         of_all = Rows(metrics.to_pylist()).where(subset="all", metric="us")
-        changes = version_changes(Facts(store))
+        facts = Facts(store)
+        changes = version_changes(facts)
         warned, failed = list[str](), None
         if self.most_change is not None:
             try:
@@ -50,9 +51,10 @@ class Measure(MeasureOptions, Command):
             except ModelChanged as e:
                 failed = e
         return Done(
-            rows=measured(metrics, store.read("control"), model_labels(connection)),
+            rows=measured(metrics, model_labels(connection), TrainingTexts(facts)),
             said=[
                 *_lines(store),
+                *controlled(facts.rows("control")),
                 *map(version_changed, changes),
                 *(WARNING + line for line in warned),
                 *filter(None, [few_pairs(of_all)]),

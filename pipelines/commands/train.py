@@ -77,7 +77,9 @@ class Train(RecordOptions, Command):
             trained = trained_models.train_model(*given)
         trained_models.record_model(context.store, trained, context.run_id)
         line = shlex.join(["plumbline", "score", "--model", str(trained.path)])
-        names = ("n_parameters", "n_steps", "n_tokens", "loss_start_nats", "loss_end_nats")
+        names = ["n_parameters", "n_tokens"]
+        if options is not None:
+            names += ["n_steps", "loss_start_nats", "loss_end_nats"]
         row = {"model": self.name, **{name: getattr(trained, name) for name in names}}
         return Done(
             rows=[{**row, "seconds": trained.seconds, "trained_now": not trained.reused}],

@@ -19,6 +19,7 @@ from plumbline.eval_workers.models.local.source import (
     ADAPTER_CONFIG,
     HUB_ID,
     Source,
+    check_reachable,
     files_hash,
     first_line,
     load_part,
@@ -74,7 +75,9 @@ def find_adapter(adapter: str) -> Adapter:
         content = files_hash(path, [path / ADAPTER_CONFIG, path / _WEIGHTS])
         name = f"{path.resolve().name}@{content}"
     elif HUB_ID.fullmatch(adapter):
-        source = pinned(Source(adapter, adapter, None, False), ADAPTER_CONFIG, what)
+        source = Source(adapter, adapter, None, False)
+        check_reachable(source, ADAPTER_CONFIG)
+        source = pinned(source, ADAPTER_CONFIG, what)
         path = Path(load_part(source, cached_file, filename=_WEIGHTS)).parent
         name = f"{adapter}@{source.revision}"
     else:

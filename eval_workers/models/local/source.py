@@ -139,13 +139,13 @@ def silence() -> None:
     transformers.utils.logging.disable_progress_bar()
 
 
-def check_reachable(source: Source) -> None:
+def check_reachable(source: Source, filename: str = "config.json") -> None:
     """Raise ``Interrupted`` if a model is only on the hub and the hub can't be reached.
 
     Without this check, the hub's client would try for half a minute to get each file.
     """
     at = source.revision or "main"
-    if not isinstance(try_to_load_from_cache(source.location, "config.json", revision=at), str):
+    if not isinstance(try_to_load_from_cache(source.location, filename, revision=at), str):
         load_part(source, lambda *_, **__: get_session().head(constants.ENDPOINT, timeout=5))
 
 
