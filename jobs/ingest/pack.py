@@ -36,9 +36,10 @@ class Packed:
 def text_files(sources: Sequence[Path]) -> dict[Path, str]:
     """Return a name for each given file, and for each ``.txt`` file below a given directory.
 
-    A directory's files are sorted, and may also end in ``.TXT``. Each file occurs once. Its name is a path that
-    starts with the given directory, or the directory of a given file: ``letters/1850/anna.txt``. If
-    the directories have different parents, names start below the parents' common directory.
+    A directory's files are sorted, and may also end in ``.TXT``. Each file occurs once. Its name is
+    a path that starts with the given directory, or with the directory of a given file, such as
+    ``letters/1850/anna.txt``. If the directories have different parents, names start below the
+    parents' common directory.
 
     Raises:
         BadInput: a path does not exist, or a directory has no ``.txt`` file.

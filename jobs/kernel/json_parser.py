@@ -43,7 +43,7 @@ DONE, FULL, DOUBT = range(3)
 
 
 class ReaderState:
-    """The buffer of texts and the position in a block of lines; fields are addresses or numbers."""
+    """The buffer of texts and the position in a block of lines, as addresses and numbers."""
 
     texts: int
     n: int  # bytes in the buffer

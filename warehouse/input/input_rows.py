@@ -74,7 +74,7 @@ def delimiter_of(content: str) -> str:
 
 
 def checked_rows(content: str, delimiter: str) -> Iterator[tuple[list[str], str | None]]:
-    r"""Yield each row of a text, and its problem if it isn't valid CSV; skip blank lines.
+    r"""Yield each row of a text, and the row's problem if it isn't valid CSV. Skip blank lines.
 
     A field that contains a quote must be in quotes, with the quote written twice. Tab-separated
     fields may have quotes after their first letter.

@@ -165,7 +165,7 @@ class DataFiles(OpenWarehouse):
         return self.keep_rows(table, file, self.rows_of(table, file), is_kept)
 
     def keep_rows(self, table: str, file: File, rows: pa.Table, is_kept: Sequence[bool]) -> File:
-        """Write a new file with only ``rows``, which are some rows of ``file``, in their units."""
+        """Write a new file with the ``rows`` of ``file`` that ``is_kept`` selects, by units."""
         units, start = [], 0
         for unit in file.units:
             n_rows = sum(is_kept[start : start + unit.n_rows])
