@@ -122,7 +122,7 @@ def _own_files(directory: Path) -> Any:
             return io.StringIO(_LEXNAMES) if file == "lexnames" else super().open(file)
 
         def map_wn(self, version: str = "wordnet") -> None:
-            """Do nothing. Only look-ups by synset numbers of another WordNet version need this map."""
+            """Do nothing: only look-ups by synset numbers of another version need this map."""
 
     # nltk opens files only in these directories.
     if str(directory) not in nltk.data.path:
