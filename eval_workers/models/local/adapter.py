@@ -1,4 +1,4 @@
-"""PEFT adapters: find an adapter before weights are loaded, then put it on its base model.
+"""Find a PEFT adapter before weights are loaded, then put it on its base model.
 
 An adapter isn't merged into its base: merging would round its weights to the base's dtype, and a
 quantised base doesn't allow it. Adapter weights are read from safetensors only.
@@ -51,8 +51,8 @@ class Adapter:
     def check_base(self, source: Source) -> None:
         """Raise ``BadInput`` if the adapter was trained on another revision of the base.
 
-        Revisions are compared only if both are commits or both are content hashes. A branch name is
-        not compared with anything.
+        Two revisions are compared only if both are commits or both are content hashes. A branch
+        name isn't checked.
         """
         trained, actual = self.base_revision, str(source.revision)
         comparable = len(trained) == len(actual) and _HASH.fullmatch(trained)
