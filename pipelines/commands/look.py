@@ -37,10 +37,11 @@ _FAIRPAIR = {"n": 8, "max_new_tokens": 64, "n_permutations": 199, "n_resamples":
 class Look(DataOption, OutOption, Command):
     """Look at a model: which sentences it prefers, what it assumes, and how it continues texts.
 
-    Scores 300 pairs, always the same, of each released set: under --data (a clone of UnStereoEval
-    or its parent), else downloaded, else Plumbline's own pairs. Compares the model with the 28
-    published ones, asks about prompts that give no gender, and runs a short FairPair. A model of
-    100 M parameters takes a few minutes on a laptop. Later models are added to the same page.
+    Scores 300 pairs of each released set, always the same pairs. The sets are read from --data (a
+    clone of UnStereoEval or its parent), or downloaded. If neither works, Plumbline's own pairs are
+    used. Compares the model with the 28 published models, asks about prompts that give no gender,
+    and runs a short FairPair. A model of 100 M parameters takes a few minutes on a laptop. Later
+    models are added to the same page.
 
     Example: plumbline look EleutherAI/pythia-70m
     """
@@ -52,7 +53,7 @@ class Look(DataOption, OutOption, Command):
         Field(min_length=1, description="Hub id, or directory of a saved model."),
         On(positional=True),
     ]
-    n: Annotated[int, Field(ge=2, le=1_000_000, description="Pairs of each set.")] = 300
+    n: Annotated[int, Field(ge=2, le=1_000_000, description="Number of pairs of each set.")] = 300
     out: Annotated[OutputDirectory, Field(description="Directory for all output.")] = Path(
         "out/look"
     )
@@ -177,7 +178,10 @@ class Look(DataOption, OutOption, Command):
 
 
 def _places(store: Store, samples: Mapping[str, str], key: str, has_scores: bool) -> Iterator[str]:
-    """Yield lines on a model's rank by US: on the same pairs, or else by the printed figures."""
+    """Yield lines on a model's rank by US.
+
+    Ranks are on the same pairs. Without published scores, they are among the printed figures.
+    """
     from plumbline.pipelines.reproduce.claims import figures
 
     printed = [row for row in figures("unstereoeval") if (row["table"], row["metric"]) == _US]

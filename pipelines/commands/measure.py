@@ -34,7 +34,7 @@ class Measure(MeasureOptions, Command):
     reads = "pair_score"
 
     def run(self, context: Context) -> Done:
-        """Recompute all metrics, and remove those whose scores are gone."""
+        """Recompute all metrics, and remove metrics whose scores are gone."""
         store = context.store
         rows = measure(store, context.run_id, self)
         if not rows.num_rows:

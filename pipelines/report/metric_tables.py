@@ -185,7 +185,7 @@ def _millions(n: int | None) -> Cell:
 
 
 def few_pairs(rows: Rows) -> str:
-    """Return a warning that names the sets with fewer than ``LEAST_PAIRS`` pairs; empty if none.
+    """Return a warning that names sets with fewer than ``LEAST_PAIRS`` pairs, or an empty text.
 
     >>> few_pairs(Rows([{"benchmark": "b", "groups": "old/young", "n": 4}]))
     'Fewer than 10 pairs say little: 4 of b (old/young)'

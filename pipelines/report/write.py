@@ -208,7 +208,8 @@ def headline_pd(facts: Facts) -> Rows:
     """Return the rows of PD for the benchmark and groups that the page is about, if any.
 
     The page is about the benchmark on which the most models have a preference in at least one pair.
-    Ties go to the benchmark that comes first in ``_first_slopes``, then to the one with more pairs.
+    Ties go to the benchmark that comes first in ``_first_slopes``, then to the benchmark with more
+    pairs.
     """
     moved = facts.metrics("us", subset="all").only(lambda r: r["n"] and r["value"] < 1)
     n_models, fits = Counter(map(set_name, moved)), [*_first_slopes(facts)]
@@ -237,9 +238,9 @@ def headline(facts: Facts) -> Headline | None:
 def _first_slopes(facts: Facts) -> dict[str, Rows]:
     """Return, by benchmark, the slopes of all models on its first text, by ``rank``.
 
-    Slopes of models on their own training text come first, then planted before measured leans, then
-    single pairs of words such as she/he before lists. Ties go to the wider spread of leans, which
-    gives a slope a smaller error.
+    Slopes of models on their own training text come first. Next, planted leans come before measured
+    leans, and single pairs of words such as she/he before lists. Ties go to the wider spread of
+    leans, which gives a slope a smaller error.
     """
     fits = _fits(facts)
     trained_on = {(r["model"], r["trained_on"]) for r in facts.rows("model")}

@@ -109,7 +109,7 @@ class Language:
         return self.rules.text if self.rules else ""
 
     def word_list(self, name: str) -> WordList:
-        """Return the language's list ``name``; for a path or English, ``wordlists.load(name)``.
+        """Return the language's list ``name``. For a path or English, ``wordlists.load`` finds it.
 
         Raises the errors of ``load``, and ``UsageProblem`` for a list that the language lacks.
 

@@ -89,7 +89,7 @@ def connect(
 
 
 def opened(source: str | Path | OpenWarehouse) -> OpenWarehouse:
-    """Open an existing warehouse; an open warehouse is returned unchanged."""
+    """Open an existing warehouse, or return an open warehouse unchanged."""
     if isinstance(source, OpenWarehouse):
         return source
     return OpenWarehouse.open(source, create=False)
@@ -98,7 +98,7 @@ def opened(source: str | Path | OpenWarehouse) -> OpenWarehouse:
 def _needed(
     text: str | None, name: re.Pattern[str] = _WORD
 ) -> tuple[list[tuple[str, str]], list[Table]]:
-    """Return the views (name and text) and the tables that a query uses; all for ``None``.
+    """Return the views (name and text) and tables that a query uses, or all if ``text`` is None.
 
     ``name`` matches possible names of tables and views in the query: by default, any word.
     Raises ``UsageProblem`` if a package's table has the name of a view of Plumbline.
@@ -199,7 +199,7 @@ def _allow(paths: Sequence[str]) -> str:
 def rows_of(
     source: str | Path | OpenWarehouse, text: str, params: Mapping[str, object] | None = None
 ) -> list[dict[str, Any]]:
-    """Return the rows of one query over a warehouse; ``params`` are the values of its ``$params``.
+    """Return the rows of one query over a warehouse. ``params`` are the values of its ``$params``.
 
     Raises the errors of ``connect``, and DuckDB's errors for an invalid query.
     """

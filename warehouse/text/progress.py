@@ -1,4 +1,4 @@
-"""Show the progress of a long step: a terminal updates one line; elsewhere, a line every 30 s."""
+"""Show the progress of a long step: on a terminal in one line, elsewhere in a line every 30 s."""
 
 from __future__ import annotations
 

@@ -145,7 +145,11 @@ def check_reachable(source: Source, filename: str = "config.json") -> None:
     Without this check, the hub's client would try for half a minute to download each file.
     """
     at = source.revision or "main"
-    if not isinstance(try_to_load_from_cache(source.location, filename, revision=at), str):
+    cached = [
+        try_to_load_from_cache(source.location, name, revision=at)
+        for name in (filename, ADAPTER_CONFIG)
+    ]
+    if not any(isinstance(path, str) for path in cached):
         load_part(source, lambda *_, **__: get_session().head(constants.ENDPOINT, timeout=5))
 
 
