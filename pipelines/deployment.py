@@ -38,8 +38,8 @@ def write_dist(directory: Path) -> list[Path]:
 def worker_directory() -> dict[str, str]:
     """Enter the directory in ``PLUMBLINE_DIRECTORY``, or else in PWD, where the worker started.
 
-    This is the pull step of `prefect.yaml`. A variable there would give every worker the directory
-    of the deploying machine, since Prefect replaces variables at deployment. Raises
+    This is the pull step of `prefect.yaml`. A variable in that file would give every worker the
+    directory of the deploying machine, since Prefect replaces variables at deployment. Raises
     ``UsageProblem`` if neither variable is set, ``BadInput`` if the directory can't be entered.
     """
     directory = os.environ.get(VARIABLE) or os.environ.get("PWD")

@@ -210,7 +210,7 @@ def _pipeline(config: str, **options: Any) -> Pipeline:
 
 @contextmanager
 def _parts(pipeline: Pipeline) -> Iterator[Parts]:
-    """Yield a pipeline's parts; inside, no other pipeline writes to the same places."""
+    """Yield a pipeline's parts, and keep other pipelines from writing to the same places."""
     with pipeline.sole() as store:
         yield Parts(pipeline, store, run_command)
 
@@ -242,7 +242,7 @@ def _escaped(text: str) -> str:
 
 
 def _chart(store: Store) -> list[str]:
-    """Return the first chart as Markdown; nothing without a chart or the extra `figures`."""
+    """Return the first chart as Markdown; empty without a chart or the extra `figures`."""
     from plumbline.pipelines.report.facts import Facts
     from plumbline.pipelines.report.paper import figure_files, figures
 

@@ -32,7 +32,7 @@ class PipelineOptions(ModelOptions, ContrastOption, DataOption, OutOption, Comma
     """The options of `plumbline pipeline`."""
 
     config: Annotated[
-        str, Field(description="Settings file (TOML), also of the commands that this one runs.")
+        str, Field(description="Settings file (TOML) of this command and of those that it runs.")
     ] = ""
     corpus: Annotated[
         str, Field(description="Shards to count: paths or globs, separated by spaces.")
@@ -73,7 +73,8 @@ class CorpusPlan:
 class ModelPlan:
     """A model to score: a hub id or path (``location``), or a model to train on the corpus first.
 
-    ``options`` load it. Models with the same ``given_name`` are versions of one model.
+    The model is loaded with ``options``. Models with the same ``given_name`` are versions of one
+    model.
     """
 
     name: str
@@ -157,7 +158,7 @@ def _closed_world(options: PipelineOptions) -> PipelinePlan:
 
 
 def corpus_name(pattern: str) -> str:
-    """Return a corpus name from a shard pattern: its directory's name, or else its file's.
+    """Make a corpus name from a shard pattern: the directory's name or, without one, the file's.
 
     Characters other than a-z and 0-9 become dashes.
 

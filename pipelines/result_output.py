@@ -98,8 +98,8 @@ def write_result(
 ) -> int:
     """Run a query and write its rows; return their number.
 
-    ``kind`` is csv or json. A file gets its name once it is complete. Raises ``BadInput`` if it
-    can't be written.
+    ``kind`` is csv or json. A file gets its name once it is complete. Raises ``BadInput`` if the
+    file can't be written.
     """
     if out is None:
         return _write(connection.execute(query), kind, stdout)
@@ -113,7 +113,7 @@ def write_result(
 
 def _write(cursor: duckdb.DuckDBPyConnection, kind: str, file: IO[str]) -> int:
     names = _distinct([column[0] for column in cursor.description or []])
-    rows = iter(cursor.fetchone, None) if names else ()  # a statement without columns has none
+    rows = iter(cursor.fetchone, None) if names else ()  # a statement without columns has no rows
     return (write_csv if kind == "csv" else _write_json)(names, rows, file)
 
 
@@ -180,5 +180,5 @@ def _csv_value(value: object) -> object:
     if isinstance(value, list | tuple | dict):
         return json.dumps(json_value(value), ensure_ascii=False)
     if isinstance(value, Decimal):
-        return f"{value:f}"  # all digits
+        return f"{value:f}"  # writes all digits
     return "" if value is None else value if isinstance(value, str | float) else json_value(value)

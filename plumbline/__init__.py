@@ -1,7 +1,8 @@
 """Plumbline: measure gender preferences of language models, and trace them to their training text.
 
-The rooms are directories of the repository. This package links to them, so they are imported as
-``plumbline.jobs``, ``plumbline.warehouse``, ... and clash with no other package. From Python::
+``jobs``, ``warehouse`` and other packages are directories of the repository. This package links to
+them. They are imported as ``plumbline.jobs`` and so on, so they clash with no other package. From
+Python::
 
     import plumbline
 

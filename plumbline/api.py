@@ -76,7 +76,7 @@ def _as_commands() -> Iterator[None]:
 
 
 class Warehouse:
-    """An open warehouse; see :func:`open`, whose ``frames`` is the type of the results."""
+    """An open warehouse, made by :func:`open`. Its methods return frames or paths."""
 
     def __init__(self, store: Store, frame: Callable[[pa.Table], Frame]) -> None:
         self.store = store
@@ -291,7 +291,7 @@ def _method_name(command: str) -> str:
 
 
 def frame_maker(frames: Frames) -> Callable[[pa.Table], Frame]:
-    """Return the function that turns a table into a frame; import its package now, not later."""
+    """Import the package for ``frames``, and return a function that makes a frame of a table."""
     if frames == "arrow":
         return lambda table: table
     if frames not in ("pandas", "polars"):

@@ -75,7 +75,7 @@ def check_backend(
 
 
 def check_scoring_function(name: str, texts: Sequence[str] = _TEXTS) -> phi.Floats:
-    """Check that distances are symmetric and 0 on the diagonal; return them."""
+    """Check that distances are symmetric and 0 on the diagonal; return the distances."""
     function = phi.find(name)
     assert function.DESCRIPTION and "\n" not in function.DESCRIPTION, "DESCRIPTION is one line"
     assert function.LANGUAGES is None or all(function.LANGUAGES), "LANGUAGES is None or codes"

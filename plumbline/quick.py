@@ -78,9 +78,9 @@ def lean(texts: Iterable[str], words: Sequence[str] | None = None) -> Answer:
     """Return how far words lean to *she* or *he* in the texts: rows of ``word_lean``.
 
     ``delta_nats`` is above 0 for words that lean to *she*. By default the rows are all words, the
-    surest leans first. ``over`` is the sampling unit of an interval: texts for the words you name,
-    or else for up to 200 clearly leaning words a side. For other words it is co-occurrences, which
-    make most intervals too narrow.
+    surest leans first. ``over`` is the sampling unit of an interval. It is texts for the words that
+    you name or, if you name none, for up to 200 clearly leaning words on each side. For other words
+    it is co-occurrences, which make most intervals too narrow.
     """
     from plumbline.jobs.evidence.explanation import explain_candidates
 
@@ -106,7 +106,7 @@ def prefer(model: Any, pairs: Any) -> Answer:
         pairs: a data frame with ``sentence_a`` and ``sentence_b``, a list of tuples (a, b), or a
             ``datasets.Dataset``. PD is above 0 if the model prefers the first sentences.
     """
-    if hasattr(pairs, "to_pandas"):  # a data set
+    if hasattr(pairs, "to_pandas"):  # such as a `datasets.Dataset`
         pairs = pairs.to_pandas()
     if isinstance(pairs, Sequence) and not all(isinstance(pair, Mapping) for pair in pairs):
         if isinstance(pairs, str) or any(len(pair) != 2 for pair in pairs):
@@ -155,7 +155,7 @@ def _location(model: Any) -> str:
         return str(model)
     from transformers import AutoTokenizer
 
-    place = tempfile.mkdtemp(prefix="model-", dir=_directory())  # saved again: it may have changed
+    place = tempfile.mkdtemp(prefix="model-", dir=_directory())  # new: the model may have changed
     model.save_pretrained(place)
     AutoTokenizer.from_pretrained(model.name_or_path).save_pretrained(place)
     return place

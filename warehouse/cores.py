@@ -27,7 +27,8 @@ def quotas(cgroups: Path, listing: Path) -> list[float]:
     limits = []
     for group in (cgroups / name, *(cgroups / name).parents):
         quota, _, period = _text(group / "cpu.max").partition(" ")
-        limits += [int(quota) / int(period)] if quota.isdecimal() else []  # or "max"
+        # Without a quota, the file has "max" instead of a number.
+        limits += [int(quota) / int(period)] if quota.isdecimal() else []
     return limits
 
 

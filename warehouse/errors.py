@@ -137,7 +137,7 @@ def disk_problems(path: Path) -> Iterator[None]:
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """Name ``path`` in an error of the block that says that a disk is full but names no file."""
+    """If the block raises an error for a full disk that names no file, add ``path`` to it."""
     try:
         yield
     except OSError as e:
@@ -147,7 +147,7 @@ def naming(path: Path) -> Iterator[None]:
 
 
 def _is_of_disk(error: OSError) -> bool:
-    """Return whether an ``OSError`` is about a file: it names one, or its class and number fit.
+    """Return whether an ``OSError`` is about a file, by its file name, or its class and number.
 
     A library's subclass counts as a connection error even if it names a file, because `urllib`
     gives an address as the file's name.
@@ -160,7 +160,7 @@ def _is_of_disk(error: OSError) -> bool:
 def is_outage(error: BaseException | None) -> bool:
     """Return whether an error or one of its causes means that a network or server is down or busy.
 
-    False for a full disk, a missing file and a denied permission.
+    A full disk, a missing file and a denied permission don't count.
 
     >>> is_outage(ConnectionResetError()), is_outage(FileNotFoundError("model"))
     (True, False)

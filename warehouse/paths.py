@@ -54,7 +54,7 @@ def address(text: str | Path) -> Path | None:
 
 
 def segment(name: str, before: str = "", after: str = "") -> str:
-    """Quote ``name`` as a part of a path, between two fixed texts; different names stay different.
+    """Quote ``name`` as part of a path, between two fixed texts. Different names stay different.
 
     Raises ``BadInput`` if the part is empty or too long for a file, leads to another directory, or
     isn't Unicode.
@@ -86,7 +86,7 @@ def check_input(path: Path, *, file: bool = True, directory: bool = False) -> No
 
 
 def check_output(path: Path, *, directory: bool = False, what: str = "output") -> None:
-    """Raise ``UsageProblem`` if no file (or, with ``directory``, no directory) can be written."""
+    """Raise ``UsageProblem`` if ``path`` can't be an output file, or output ``directory``."""
     fix, kind = "give another path", "directory" if directory else "regular file"
     if _ANY_SCHEME.match(str(path)):
         fix = "give a local path; of outputs, only a warehouse can be at s3://, gs:// or az://"

@@ -133,13 +133,14 @@ class Registry:
 
 @cache
 def _entry_points(group: str, path: tuple[str, ...]) -> tuple[EntryPoint, ...]:
-    """Return the entry points of a group. ``path`` is ``sys.path``, as a key of the cache."""
+    """Return the entry points of a group. ``path`` is ``sys.path``, a part of the cache's key."""
     return tuple(_all_entry_points(path).select(group=group))
 
 
 @cache
 def _all_entry_points(path: tuple[str, ...]) -> Any:
-    from importlib.metadata import entry_points  # slower to import than everything else here
+    # This import takes longer than everything else here.
+    from importlib.metadata import entry_points
 
     return entry_points()
 
@@ -153,7 +154,7 @@ def distribution() -> Distribution:
 
     Raises ``PackageNotFoundError`` for a copy that isn't installed.
     """
-    from importlib import metadata  # slower to import than many commands take
+    from importlib import metadata  # this import takes longer than many commands
 
     return metadata.distribution(NAME)
 

@@ -121,7 +121,7 @@ def publish(store: Store, row: Mapping[str, object]) -> None:
 
 @cache
 def package_versions() -> dict[str, str]:
-    """Return the versions of installed packages that results depend on."""
+    """Return the version of each installed package that can change results, by name."""
     installed = {}
     with suppress(metadata.PackageNotFoundError):
         installed[NAME] = distribution().version
@@ -163,7 +163,7 @@ def _with_state(row: Row) -> Row:
 
 
 def find(store: Store, prefix: str) -> Row:
-    """Return the run whose id starts with ``prefix``; ``UsageProblem`` for none or several."""
+    """Return the only run whose id starts with ``prefix``, else raise ``UsageProblem``."""
     matches = [row for row in runs(store) if row["run_id"].startswith(prefix)]
     exact = [row for row in matches if row["run_id"] == prefix]
     if len(matches) == 1 or exact:

@@ -3,7 +3,7 @@
 A prompt is the beginning of a frame of the grammar: it is cut before the frame's first pronoun,
 *she* or *he*, and words are put in its slots. A shape of the grammar has one or several frames.
 Every second word of each class in the lexicon is used for training. The other sets use the words in
-between, so they share no content word with the prompts for tuning.
+between, so they share no content word with the training prompts.
 
 - ``closed-world-train``: beginnings of openings whose shape has several frames;
 - ``closed-world-unseen``: the same beginnings, with other words;
@@ -87,7 +87,7 @@ def _filled(
 ) -> Iterator[ClosedPrompt]:
     """Yield prompts that use beginnings and words in turn, in an order drawn at random.
 
-    The beginnings are the seed of the order.
+    The same beginnings always give the same order.
     """
     chance = Random(" ".join(beginnings))
     ordered = chance.sample(beginnings, len(beginnings))

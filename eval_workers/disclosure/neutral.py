@@ -21,7 +21,7 @@ _SEVERAL = re.compile(r"[.!?]['\"”’)]*\s+\S")
 
 @dataclass(frozen=True)
 class Derived:
-    """A prompt derived from a sentence or, if there is none, the ``reason``."""
+    """A prompt derived from a sentence. If ``prompt`` is ``None``, ``reason`` says why."""
 
     prompt: str | None
     reason: str = ""

@@ -63,7 +63,7 @@ Sentence: TypeAlias = tuple[int, str, str | None]
 
 @dataclass(frozen=True)
 class ImportedProbe:
-    """The outcome for a set. Each row of the source is a prompt or a reject."""
+    """How many rows of a set's source became prompts, and how many were rejected."""
 
     probe_set: str
     n_prompts: int
@@ -233,7 +233,10 @@ def _read(
 
 
 def _end(text: str) -> Derived:
-    """Return the prompt exactly as published, even if the text ends with a comma."""
+    """Return the prompt that a released text stands for, as published.
+
+    A comma at the end of the text is kept.
+    """
     return Derived(f"{FRIEND} {text}{BRIDGE}")
 
 

@@ -51,7 +51,9 @@ class ProbeOptions:
     word_list: Annotated[
         str, Field(description="Pairs of gendered words: name, or path of a TOML file.")
     ] = WORD_LIST
-    smoothing: Annotated[float, Field(ge=0, le=1, description="Term e of the printed ADD.")] = 0.0
+    smoothing: Annotated[
+        float, Field(ge=0, le=1, description="Smoothing term e of the printed ADD.")
+    ] = 0.0
     max_new_tokens: Annotated[
         int, Field(gt=0, le=100_000, description="Maximum tokens of a continuation.")
     ] = 50
@@ -63,7 +65,7 @@ class Grid:
 
     While one parameter varies, the others are off: the temperature is 1, and all tokens are kept.
     Greedy decoding is the reference, with one continuation. A top-p of 0 is also greedy, so it adds
-    nothing. The default values are from section 5.1.
+    no step. The default values are from section 5.1 of the paper.
 
     Raises ``UsageProblem`` for values that sampling can't use, and for a grid without any value.
     """
@@ -100,7 +102,7 @@ class Grid:
         return list({options.key: options for options in (greedy, *drawn)}.values())
 
     def steps(self, probe_set: str) -> list[Continuations]:
-        """Return, for a set of prompts, one step per decoding."""
+        """Return one step for each decoding of a set of prompts."""
         return [Continuations(probe_set, d, 1 if d.greedy else self.n) for d in self.decodings()]
 
 
@@ -163,8 +165,8 @@ def measure_sets(
 ) -> list[Disclosed]:
     """Measure sets of ``probe_prompt`` under each distinct instruction, in the order given.
 
-    Writes and raises what ``ProbeStep`` and ``Continuations`` do. Each instruction is tried on the
-    model before anything is computed.
+    Writes the tables of ``ProbeStep`` and ``Continuations``, and raises their errors. Each
+    instruction is tried on the model before anything is computed.
     """
     words = load_words(store, word_list)
     variants = list(itertools.product(names, dict.fromkeys(instructions)))

@@ -58,7 +58,7 @@ def word_list(name: str) -> WordList:
     if name in _OWN_LISTS:
         return load(str(Path(__file__).with_name(f"{name}.toml")))
     if Path(name).suffix != ".toml":
-        replace(LISTS, made=_OWN_LISTS).find(name)  # raises for an unknown name, and lists ours
+        replace(LISTS, made=_OWN_LISTS).find(name)  # if unknown, raises an error that lists ours
     return load(name)
 
 
@@ -79,11 +79,11 @@ def texts_to_score(prompt: str, words: Sequence[str]) -> list[str]:
 def added_tokens(
     prompt: str, word: str, encoded: Mapping[str, Tokens | str]
 ) -> dict[Tokens, str] | str:
-    """Return a dict from the tokens that each form of the word adds, to the prompt plus the form.
+    """Return the prompt plus each form of the word, by the tokens that the form adds.
 
     If the form as listed has a problem, return the problem. A capitalised form with a problem (say,
-    its letter is not in the vocabulary) is left out. ``encoded`` is as in ``spelled``; in it, the
-    prompt must have tokens.
+    its letter is not in the vocabulary) is left out. ``encoded`` is as in ``spelled``, and must
+    have tokens for the prompt.
 
     >>> encoded = {"It was": (1, 2), "It was hers": (1, 2, 3, 4), "It was Hers": "no letter"}
     >>> added_tokens("It was", "hers", encoded)
@@ -107,8 +107,8 @@ def spelled(
 ) -> dict[str, dict[Tokens, str]] | str:
     """Map each word that can follow the prompt to its ``added_tokens``, or return a problem.
 
-    A pair is left out if one of its words can't be spelled: one side alone would bias the measures.
-    ``encoded`` maps each text of ``texts_to_score`` to its tokens, or to its problem.
+    A pair is left out if one of its words can't be spelled: the other word alone would bias the
+    measures. ``encoded`` maps each text of ``texts_to_score`` to its tokens, or to its problem.
     """
     if prompt[-1:].isspace():
         return "ends with white space, but the next word brings its own"
@@ -148,7 +148,7 @@ def probabilities(
     [('hers', 0.125, 1), ('his', 0.75, 2)]
     """
     encoded: dict[str, Tokens | str] = {
-        text: score.problem or tuple(score.token_ids)  # lists, if read from a file
+        text: score.problem or tuple(score.token_ids)  # tokens read from a file are a list
         for text, score in scores.items()
     }
     words = spelled(prompt, pairs, encoded)

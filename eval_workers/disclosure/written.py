@@ -63,7 +63,7 @@ class PromptSpec:
 
     @property
     def most_rounds(self) -> int:
-        """Limit on the requests per seed: 20 or, if more, twice what ``n_prompts`` needs."""
+        """Most requests per seed: twice as many as ``n_prompts`` needs, but at least 20."""
         return max(_ROUNDS, 2 * ceil(self.n_prompts / self.wording.at_once))
 
     def request(self, seed: str, round: int, n: int) -> Request:
@@ -81,7 +81,7 @@ class PromptSpec:
 
 
 class Candidate(NamedTuple):
-    """A sentence of a reply, and its position, from 1. It is kept if ``reason`` is empty."""
+    """A sentence of a reply, and its position, from 1. An empty ``reason`` means it is kept."""
 
     text: str
     request_id: str

@@ -29,7 +29,7 @@ INSTRUCTION = "Continue the following text. Write only what comes next:"
 
 
 def texts_of(as_published: bool) -> str:
-    """Return the value of column ``texts`` in the tables of figures: which texts Phi compares."""
+    """Return the value of column ``texts``, which says which texts Phi compared."""
     return "as-published" if as_published else "filtered"
 
 
@@ -50,7 +50,7 @@ class FigureOptions:
     """
 
     folds: Annotated[
-        int, Field(ge=0, le=100_000, description="Folds to divide a side's samples into; 0: none.")
+        int, Field(ge=0, le=100_000, description="Folds for the samples of each side; 0: no folds.")
     ] = 0
     level: Annotated[float, Field(gt=0, lt=1, description="Level of the intervals.")] = 0.95
     n_permutations: Annotated[_Many, Field(description="Permutations per test.")] = 999
@@ -60,10 +60,10 @@ class FigureOptions:
         bool, Field(description="Filter only perturbations, as the paper does.")
     ] = False
     filter_limit: Annotated[
-        _Share, Field(description="Largest Jaccard dissimilarity to the original that is valid.")
+        _Share, Field(description="Maximum Jaccard dissimilarity between a text and its original.")
     ] = TextFilter.limit
     filter_unit: Annotated[
-        Unit, Field(description="Count different words or different characters.")
+        Unit, Field(description="Whether to compare texts by their words or their characters.")
     ] = TextFilter.unit
 
     def __post_init__(self) -> None:
@@ -79,8 +79,8 @@ class FigureOptions:
 class FairPairOptions(FigureOptions):
     """Options for drawing (see ``SamplingOptions``) and measuring samples.
 
-    An empty ``phi`` means those of the paper's functions, jaccard and vader, that know the
-    language.
+    The paper's functions are jaccard and vader. An empty ``phi`` selects those that know the
+    language of the prompts.
     """
 
     n: Annotated[int, Field(ge=2, le=100_000, description="Samples per prompt and side.")] = 100
@@ -119,7 +119,7 @@ class FairPairSpec(ModelOptions, FairPairOptions, ServerOptions):
         str, Field(description="Templates, names and words of the prompts (TOML).")
     ] = ""
     base_url: Annotated[
-        str, Field(description="Server that has the model; by default, it is loaded here.")
+        str, Field(description="Server that runs the model; by default, the model is loaded here.")
     ] = ""
     endpoint: Annotated[
         Endpoint, Field(description="completions for base models, chat for chat models.")
@@ -137,7 +137,7 @@ class FairPairSpec(ModelOptions, FairPairOptions, ServerOptions):
         if self.endpoint == "chat" and not self.base_url:
             raise UsageProblem("endpoint chat", "needs a server", "give --base-url ADDRESS")
         if self.perturber_url:
-            checked_url(self.perturber_url)  # it is recorded with the run
+            checked_url(self.perturber_url)  # the address is recorded with the run
         if self.perturber == RULES and (self.wording or self.perturber_url):
             what = "wording" if self.wording else "perturber_url"
             raise UsageProblem(what, "is for a chat perturber", "give --perturber MODEL")

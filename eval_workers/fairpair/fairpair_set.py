@@ -66,7 +66,10 @@ class Group:
 
     @property
     def cluster(self) -> str:
-        """The cluster of similar prompts: the occupation, else the topic, else only the prompt."""
+        """The cluster of similar prompts: the occupation or, without one, the topic.
+
+        A prompt without either is a cluster of its own.
+        """
         return str(self.prompt["occupation"] or self.prompt["topic"] or self.prompt_id)
 
 
@@ -133,7 +136,7 @@ def measure_set(
     phi, texts, seed = find(phi_name), texts_of(options.as_published), options.seed
     groups = read_groups(store, sampled, options.as_published)
     prompts, sets, converged = list[Row](), list[Row](), list[Row]()
-    for _, of_one in groupby(groups, lambda group: group.side):  # one side in memory
+    for _, of_one in groupby(groups, lambda group: group.side):  # only one side is in memory
         of_side = [(group, (phi.items(group.pg), phi.items(group.gp))) for group in of_one]
         measured = [
             (group, measure(phi, *items, options, prompt_rng(seed, group)))
@@ -234,14 +237,14 @@ def _n_each(items: Items) -> int:
 
 
 def _subsets(distances: Floats, items: Items, size: int, rng: np.random.Generator) -> Floats:
-    """Return B, V_pg and V_gp of random subsets, an array of shape (3, draws)."""
+    """Return B, V_pg and V_gp of random subsets, one row each, with a column per draw."""
     firsts = (np.tile(np.arange(len(group)) < size, (_N_DRAWS, 1)) for group in items)
     left, right = (rng.permuted(first, axis=1).astype(np.float64) for first in firsts)
     return weighted(distances, left, right)
 
 
 def _divided(phi: Phi, group: Group, items: Items, k: int, seed: int) -> Floats:
-    """Return B, V_pg and V_gp of random divisions into folds, an array of shape (3, draws)."""
+    """Return B, V_pg and V_gp of random folds, one row each, with a column per draw."""
     rng = prompt_rng(seed, group)
     draws = []
     for _ in range(_N_FOLD_DRAWS):

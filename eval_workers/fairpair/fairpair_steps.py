@@ -38,7 +38,10 @@ _PAPER = ("jaccard", "vader")
 
 
 def prompt_rows(store: Store | None, probe_set: str, spec: FairPairSpec) -> list[Row]:
-    """Return a set's prompts, from the spec's file, else the warehouse, else ``PROBE_SETS``.
+    """Return a set's prompts.
+
+    They are read from the spec's file if it names one. Otherwise they are read from the warehouse,
+    or from ``PROBE_SETS`` if the warehouse lacks the set.
 
     Raises ``UsageProblem`` for an invalid name, and what ``probe_prompts.load`` raises.
 
@@ -70,7 +73,7 @@ def scoring_functions(spec: FairPairSpec, rows: Sequence[Row]) -> tuple[str, ...
     """Return the names of the spec's scoring functions; by default, those of the paper that fit.
 
     A function fits if it knows all languages of the prompts. Raises ``UsageProblem`` if the spec
-    names a function that doesn't, or if a name is unknown.
+    names an unknown function, or one that doesn't fit.
 
     >>> scoring_functions(FairPairSpec(), [{"language": "de"}])
     ('jaccard',)
@@ -123,7 +126,7 @@ def draw(store: Store, probe_set: str, model: str, spec: FairPairSpec, run_id: s
 
 
 def continued(store: Store, probe_set: str) -> list[tuple[str, str]]:
-    """Return the keys of each model and decoding with samples of a set, sorted by model name.
+    """Return the key of each model and decoding that has samples of a set, by model name.
 
     Raises ``UsageProblem`` if the set has no samples.
     """

@@ -87,7 +87,7 @@ class PromptFile:
             raise ValueError("templates.described is missing: descriptors need it")
 
     def with_article(self, word: str) -> str:
-        """Put the article before a word that the file lists for the word's beginning, if any.
+        """Put an article before a word if the file lists one for words that begin like it.
 
         >>> file = load()
         >>> [file.with_article(w) for w in ("clerk", "editor", "unit manager", "Uninvited one")]

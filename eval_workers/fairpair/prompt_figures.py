@@ -48,7 +48,8 @@ class PromptFigures:
     """The figures of one prompt; a figure that isn't defined is ``None``.
 
     ``n_pg`` and ``n_gp`` count each group's valid samples; ``reason`` says why F is ``None``.
-    ``gap`` is B minus the mean of both V; ``permuted`` has its values in the permutation test.
+    ``gap`` is B minus the mean of both V; ``permuted`` has the gap's values in the permutation
+    test.
     """
 
     n_pg: int

@@ -87,7 +87,9 @@ def permuted_gaps(
 
 
 def p_value(observed: float, drawn: Floats) -> float:
-    """Return the one-sided p-value: the share of draws, counting ``observed``, at least as large.
+    """Return the one-sided p-value.
+
+    This is the share of draws that are at least ``observed``; ``observed`` counts as a draw.
 
     The p-value is valid at any number of draws: under exchangeability P(p <= a) <= a.
 
@@ -98,7 +100,9 @@ def p_value(observed: float, drawn: Floats) -> float:
 
 
 def weighted(distances: Floats, left: Floats, right: Floats) -> Floats:
-    """Return B, V_pg and V_gp of weighted samples, shape (3, draws); a row of weights is a draw.
+    """Return B, V_pg and V_gp of weighted samples, one row each, with a column per draw.
+
+    Each row of weights is a draw.
 
     A pair i, j counts w_i w_j times. A sample is never paired with itself or its copies: their
     distance of 0 would make V too small by the factor 1 - 1/n. V is NaN for a group without pairs.
@@ -183,9 +187,9 @@ def interval_over_prompts(
 ) -> tuple[float | None, float | None]:
     """Return the interval for a set's F from resamples of prompts; ``None`` for too few prompts.
 
-    ``figures`` has B, V_pg and V_gp of each prompt, shape (prompts, 3), or the sums of
-    ``by_cluster``. Samples aren't resampled too: the prompts' figures already contain their noise.
-    The quantile is Student's t times sqrt(m / (m - 1)) for m prompts.
+    ``figures`` has a row for each prompt, with B, V_pg and V_gp, or the sums of ``by_cluster``.
+    Only prompts are resampled, not samples: the figures of the prompts already contain the noise of
+    sampling. The quantile is Student's t times sqrt(m / (m - 1)) for m prompts.
 
     >>> interval_over_prompts(np.full((5, 3), 0.5), 0.95, 99, np.random.default_rng(0))
     (1.0, 1.0)
@@ -203,9 +207,10 @@ def t_test(differences: Floats, clusters: Sequence[str]) -> tuple[float | None, 
     """Compute the paper's t-test of B against V_pg (section 4.1); return t and the p-value.
 
     The test is paired and two-sided; ``docs/methods.md`` says why. ``differences`` has B - V_pg of
-    each prompt. t is their mean divided by its jackknife error over ``clusters``, with
-    Satterthwaite's degrees of freedom; if all prompts are in one cluster, each prompt becomes one.
-    Both are ``None`` for fewer than ``LEAST_CLUSTERS``, or if all cluster means are equal.
+    each prompt. t is the mean of these differences divided by the mean's jackknife error over
+    ``clusters``, with Satterthwaite's degrees of freedom. If all prompts are in one cluster, each
+    prompt becomes a cluster. t and the p-value are ``None`` for fewer than ``LEAST_CLUSTERS``
+    clusters, or if all cluster means are equal.
 
     >>> [round(figure, 4) for figure in t_test(np.arange(1.0, 6), [*"abcde"])]
     [4.2426, 0.0132]

@@ -91,7 +91,7 @@ class Shared:
     paths: tuple[Path, ...] = ()
 
     def by_groups(self) -> dict[str, pa.Table]:
-        """Map each two groups compared, such as `female/male`, to their pairs; sorted by name."""
+        """Map every two groups compared, such as `female/male`, to their pairs; sort by name."""
         groups = pc.binary_join_element_wise(self.data["group_a"], self.data["group_b"], "/")
         names = sorted(pc.unique(groups).to_pylist())
         return {name: self.data.filter(pc.equal(groups, name)) for name in names}
@@ -208,8 +208,8 @@ def statistics(
 ) -> dict[str, object]:
     """Return the row of `benchmarks/statistics.sql`; `seed_delta` has the rows of `seed_delta.sql`.
 
-    They describe the pairs ``pair_ids``, by default all natural pairs. Raises ``UsageProblem`` if
-    the warehouse has no such pairs.
+    The rows describe the pairs ``pair_ids``, by default all natural pairs. Raises ``UsageProblem``
+    if the warehouse has no such pairs.
     """
     names = ("benchmarks/statistics", "benchmarks/seed_delta")
     listed = toml_file.load(dict[str, Words], resources.files(__package__) / GENDERED, GENDERED)

@@ -100,9 +100,10 @@ def value_at(row: Mapping[str, Any], path: str) -> Any:
 def _open_quote(fields: Mapping[str, str], delimiter: str) -> str | None:
     """Return the problem if an open quote pulled later rows into one of the fields, or ``None``.
 
-    A field may contain line breaks. Its quote is taken for open if its first line completes the
-    row, or if another line has as many fields as a row. A delimiter before a blank doesn't
-    separate fields here. ``records_of`` checks the last field.
+    A field may contain line breaks. Its quote counts as open if the field's first line completes
+    the row, or if another of its lines has as many fields as a row. A delimiter before a blank
+    doesn't count here, because it is probably part of a sentence. ``records_of`` checks the last
+    field.
 
     >>> _open_quote({"a": "Old.,Young.\\nOlder.,Younger.\\nOld", "b": "New"}, ",")
     'a quote left open takes 3 lines into one field: close it, or write a quote in a text twice'

@@ -71,10 +71,10 @@ class Answered:
 def import_answers(store: Store, paths: Sequence[Path], run_id: str) -> list[Answered]:
     """Read files into `rating` and `reject`, replacing earlier answers from the same raters.
 
-    Also updates `rating_agreement` for their benchmarks. All files are read before anything is
-    written. Raises ``UsageProblem`` if a file is missing or two files are from the same rater.
-    Raises ``BadInput`` if a file has no questions or no usable answer, or if its benchmark isn't
-    in the warehouse.
+    Also updates `rating_agreement` for the benchmarks of these answers. All files are read before
+    anything is written. Raises ``UsageProblem`` if a file is missing or two files are from the same
+    rater. Raises ``BadInput`` if a file has no questions or no usable answer, or if its benchmark
+    isn't in the warehouse.
     """
     by_rater: dict[tuple[str, str], Answered] = {}
     for path in paths:
@@ -172,7 +172,8 @@ def alpha(counts: npt.ArrayLike) -> float:
 
     This is the ordinal form of Krippendorff, *Content Analysis* (2004), chapter 11.
     ``counts[pair, answer]`` is the number of raters who gave the answer, with answers in ascending
-    order. Pairs with fewer than two answers are ignored. Alpha is NaN if all others are the same.
+    order. Pairs with fewer than two answers are ignored. Alpha is NaN if all answers to the other
+    pairs are the same.
 
     >>> round(alpha([[2, 0], [0, 2], [1, 1]]), 3)  # 1 - 2 * 5 / (2 * 3 * 3)
     0.444
@@ -189,9 +190,9 @@ def alpha(counts: npt.ArrayLike) -> float:
 def agreement(ratings: Sequence[Row]) -> list[Row]:
     """Return a row of `rating_agreement` for each question, without the columns benchmark and run.
 
-    ``ratings`` are rows of `rating`. The 95% interval is a percentile bootstrap over pairs. It is
-    NULL if fewer than ten pairs have two answers, or if more than 5% of the resamples have no
-    alpha.
+    ``ratings`` are rows of `rating`. The 95% interval is a percentile bootstrap over pairs. The
+    interval is NULL if fewer than ten pairs have two answers, or if more than 5% of the resamples
+    have no alpha.
 
     >>> ask = lambda rater, pair, level: {"rater": rater, "pair_id": pair, "question": "natural",
     ...                                   "answer_level": level}

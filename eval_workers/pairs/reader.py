@@ -168,7 +168,7 @@ def _chosen(fields: Mapping[str, Any], choices: Choices) -> tuple[str, str]:
 def _listed(fields: Mapping[str, Any], choices: Choices) -> list[tuple[str, str]]:
     """Return the texts of a row, each with its label."""
     listed = value_at(fields, choices.each)
-    if isinstance(listed, Mapping):  # one list per column, as in data sets on the Hub
+    if isinstance(listed, Mapping):  # each column has a list, as in data sets on the Hub
         columns = (listed.get(choices.text) or [], listed.get(choices.label) or [])
         return [(_text(t), _text(label)) for t, label in zip(*columns, strict=False)]
     if not isinstance(listed, list) or not all(isinstance(item, Mapping) for item in listed):

@@ -70,8 +70,8 @@ class ImportedScores:
     """The outcome for one model and benchmark: ``n_pairs = n_scored + n_missing``.
 
     ``n_pairs`` counts the benchmark's pairs, ``n_missing`` the pairs without a score, and
-    ``n_rejected`` the unused rows. Imports of harness logs (``harness_logs``) return these too, and
-    count an unnatural pair only if it has a score.
+    ``n_rejected`` the unused rows. ``harness_logs.import_samples`` also returns objects of this
+    class, and counts an unnatural pair only if the pair has a score.
     """
 
     model: str
@@ -88,10 +88,10 @@ def import_scores(
 ) -> list[ImportedScores]:
     """Read every score file under a directory, replacing earlier imports.
 
-    ``samples`` maps the name of a benchmark to the name of a sample of it. If given, only scores of
-    the samples' pairs are imported, unused rows aren't rejects, and earlier imports stay.
-    Writes ``model``, ``pair_score`` and ``reject`` (stage `import`), each benchmark in one commit;
-    after an error, benchmarks that were already imported stay.
+    ``samples`` maps the name of a benchmark to the name of a sample of it. If ``samples`` is given,
+    only scores of the samples' pairs are imported, unused rows aren't rejects, and earlier imports
+    stay. Writes ``model``, ``pair_score`` and ``reject`` (stage `import`), each benchmark in one
+    commit; after an error, benchmarks that were already imported stay.
 
     Raises what ``score_files`` and ``check_imported`` raise. Raises ``BadInput`` if a file can't
     be read to its end, lacks a column, or names a different model than its file name does.
@@ -226,7 +226,7 @@ def model_id(name: str) -> str:
 
 
 def _scores(file: ScoreFile, row: Record) -> tuple[Any, ...] | str:
-    """Return the row's ``_SCORES`` or its problem; ``BadInput`` if it names another model."""
+    """Return the row's ``_SCORES`` or its problem. Raise if the row names another model."""
     fields = row.fields
     name = fields.get("model")
     if name is not None and model_id(name).lower() != file.model.lower():
@@ -328,8 +328,8 @@ def _gather(
 def _used_lines(lines: list[_Line], n_places: int) -> tuple[list[_Line], str]:
     """Return the lines to use for ``n_places`` equal pairs, and why the other lines are unused.
 
-    If there are more lines than pairs, the surplus is unused. If these lines also differ in their
-    scores, none of them is used.
+    If there are more lines than pairs, the surplus lines are unused. If there are more lines than
+    pairs and their scores differ, no line is used.
 
     >>> _used_lines([(1, (-1,)), (2, (-1,))], 1)
     ([(1, (-1,))], 'repeats row 1, and the benchmark holds such a pair 1 time(s)')

@@ -48,7 +48,7 @@ from plumbline.warehouse.wordlists import WordList, WordPair
 
 
 def usable_lists(counted: Sequence[wordlists.WordList]) -> dict[str, wordlists.WordList]:
-    """Return word lists by name: ``counted``, and installed lists whose words are all in these.
+    """Return ``counted``, and each installed list whose words are all in ``counted``, by name.
 
     >>> sorted(usable_lists([wordlists.load("gendered")]))
     ['gendered', 'pronouns', 'she-he']
@@ -88,8 +88,8 @@ def associate(
     were imported without counts are kept. ``word_bound`` has no rows for sums.
 
     Args:
-        targets: name or path of a word list to add to the corpus, whose words were counted as
-            targets (all were with ``CorpusOptions.targets`` "all").
+        targets: name or path of a word list to add to the corpus. Its words must have been counted
+            as targets, as every word is with ``CorpusOptions.targets`` "all".
         word_weights: file of the weights v(w) of Eq. 4 (:class:`WordWeights`). Each list then adds
             a weighted sum ``NAME-sum-STEM``, where STEM is the file's name without its suffix.
             A word without a weight has no row for this sum.
@@ -113,7 +113,7 @@ def associate(
     config = {"corpus": corpus, "lists": sorted(lists)}
     config |= {"word_weights": weights.name, "word_weights_hash": weights.hash} if weights else {}
     with recorded(store, "corpus associate", config) as run_id:
-        # A corpus counted with targets `all` has many more targets than its lists.
+        # A corpus counted with targets `all` has many more targets than its lists name.
         pairs = store.read("pair_count", ds.field("target").isin(words), corpus=corpus)
         word_count = store.read("word_count", corpus=corpus)
         totals = (row["n_kept_tokens"], row["n_pairs"], row["rule"], row["window_tokens"])

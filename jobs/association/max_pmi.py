@@ -52,8 +52,8 @@ def lean(words: Sequence[str], delta: Mapping[str, float]) -> TemplateLean:
     """Return the MaxPMI of kept words: the signed delta of largest magnitude (UnStereoEval, Eq. 2).
 
     A word without a delta counts only in ``n_words``; if no word has a delta, MaxPMI is None. If
-    two magnitudes are equal, the earlier word decides. A repeated word counts each time in the sum
-    and in ``n_words``.
+    two magnitudes are equal, the earlier word decides. A repeated word counts each time in
+    ``sum_delta_nats`` and ``n_words``.
 
     >>> nurse = lean(["nurse", "tea", "army"], {"nurse": 0.5, "army": -1.5})
     >>> nurse.max_pmi_nats, nurse.max_pmi_word, nurse.n_words_defined

@@ -36,7 +36,7 @@ SUM = "-sum"
 
 
 class Bounds(NamedTuple):
-    """Ends of the 95% interval of a lean in nats, and the p-value if there is no lean."""
+    """Ends of a lean's 95% interval in nats, and the p-value under the hypothesis of no lean."""
 
     low_nats: Floats
     high_nats: Floats
@@ -123,7 +123,8 @@ def dispersion(n_self: int, n_target: int, rule: str, window: int) -> float:
 
     Rule ``pairs``: a word near one occurrence of g is often near several, and each of them is a
     co-occurrence. The 2 (window - 1) positions around an occurrence of g hold 2 n_self / n_target
-    others, and the word takes one of them: D = 1 + (2 window - 3) / (window - 1) n_self / n_target.
+    other occurrences of g, and the word takes one position:
+    D = 1 + (2 window - 3) / (window - 1) n_self / n_target.
     D is 1 if g never occurs. Rule ``windows``: a pair at distance d lies in window - d windows, and
     d is uniform on 1..window-1: D = sum (window - d)^2 / sum (window - d) = (2 window - 1) / 3.
 
@@ -313,7 +314,7 @@ def delta_rows(
 
 
 def _n_used(counts: CorpusCounts, side: Sequence[_Term]) -> Ints:
-    """Count every word's co-occurrences with the targets of a side that delta uses, each once."""
+    """Count each word's co-occurrences with the targets that delta uses on a side, each once."""
     n_used = np.zeros(len(counts.n_word), np.int64)
     for target in dict.fromkeys(target for target, _, _ in side):
         used = [both for name, weight, both in side if name == target and weight != 0]

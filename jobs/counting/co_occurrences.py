@@ -26,10 +26,10 @@ class Query:
         listed: all targets of the corpus, which don't count as collocates.
         rule, window: how co-occurrences were counted.
         vocabulary: the words of the corpus by id, sorted; then the phrase, if there is one.
-        phrase: the words of a phrase, which is then the only item of ``words``; each of its
-            occurrences counts as one word.
-        context: if given, an occurrence of the phrase counts only if one of these words is less
-            than a window before its first word or after its last word.
+        phrase: the words of the phrase to find, if any. The phrase is then the only item of
+            ``words``, and each occurrence of the phrase counts as one word.
+        context: words to find near the phrase, if any. An occurrence of the phrase then counts only
+            if one of them is less than a window before its first word or after its last word.
     """
 
     words: tuple[str, ...] | pa.StringArray
@@ -46,7 +46,7 @@ class Query:
     def of_all(
         cls, evidence: Evidence, vocabulary: pa.StringArray, targets: Sequence[str]
     ) -> Query:
-        """Return the query for all words of a corpus near ``targets``, counted by its own rule."""
+        """Return the query for all words of a corpus near ``targets``, by the corpus's rule."""
         # Counts don't depend on the sides, so all targets go to one side.
         options = evidence.options
         return cls(vocabulary, tuple(targets), (), (), options.rule, options.window, vocabulary)
@@ -68,7 +68,7 @@ class Query:
 
     @cached_property
     def keys(self) -> NDArray[np.uint64]:
-        """A hash of each word's letters, by id; the last hash is for words left out (id -1)."""
+        """A hash of each word's letters, by id. The last is for words left out (id -1)."""
         digests = (blake2b(w.encode(), digest_size=8).digest() for w in self.vocabulary.to_pylist())
         return np.frombuffer(b"".join([*digests, bytes(8)]), np.uint64)
 
@@ -79,7 +79,7 @@ class Query:
         return ids
 
     def table(self, words: Sequence[str] | pa.StringArray) -> NDArray[np.int32]:
-        """Map each id to its index in ``words``, or -1. The last item of the array is for id -1."""
+        """Return each id's index in ``words``, or -1 if not there. The last item is for id -1."""
         table = np.full(len(self.vocabulary) + 1, -1, np.int32)
         ids = self.ids(words if isinstance(words, pa.Array) else pa.array(words, pa.string()))
         table[ids[ids >= 0]] = np.flatnonzero(ids >= 0)
@@ -87,12 +87,12 @@ class Query:
 
     @cached_property
     def word_table(self) -> NDArray[np.int32]:
-        """``table`` of the words."""
+        """Index of each id in ``words``; see :meth:`table`."""
         return self.table(self.words)
 
     @cached_property
     def target_table(self) -> NDArray[np.int32]:
-        """``table`` of the targets."""
+        """Index of each id in ``targets``; see :meth:`table`."""
         return self.table(self.targets)
 
 
@@ -104,8 +104,9 @@ class Occurrences:
         documents: the documents, with ids as values.
         at: index of each occurrence in ``documents.values``.
         document, word: indices of each occurrence's document and word.
-        occurrence, target, target_at: a row for each occurrence and target less than a window
-            apart: index of the occurrence, index of the target, place of the target in the values.
+        occurrence, target, target_at: an item for each pair of an occurrence and a target less than
+            a window apart. They hold the occurrence's index, the target's index, and the target's
+            position in ``documents.values``.
     """
 
     documents: Documents
@@ -122,7 +123,7 @@ def find(query: Query, documents: Documents) -> Occurrences:
     ids, offsets, document = documents.values, documents.offsets, documents.document
     word, target = query.word_table[ids], query.target_table[ids]
     at, target_at = np.flatnonzero(word >= 0), np.flatnonzero(target >= 0)
-    # Start from whichever are fewer, words or targets, and look for the others.
+    # Start from the rarer kind, words or targets, and look for the other kind near it.
     forward = at.size <= target_at.size
     here, is_other = (at, target >= 0) if forward else (target_at, word >= 0)
     first, end = offsets[document[here]], offsets[document[here] + 1]
@@ -140,7 +141,7 @@ def find(query: Query, documents: Documents) -> Occurrences:
 
 
 def co_occurrences(query: Query, found: Occurrences) -> tuple[Ints, Ints, Ints, Ints]:
-    """Return document, word and target (indices, sorted), and how often word and target co-occur.
+    """Return indices of document, word and target, sorted, and the number of co-occurrences.
 
     If a word is itself a target, two of its occurrences near each other are one co-occurrence under
     ``pairs``.
@@ -158,7 +159,7 @@ def co_occurrences(query: Query, found: Occurrences) -> tuple[Ints, Ints, Ints, 
         # A document shorter than a window is one window.
         low = np.maximum(np.maximum(here, there) - query.window + 1, first)
         high = np.minimum(np.minimum(here, there), np.maximum(end - query.window, first))
-        windows = [np.empty(0, np.int64)]  # start, word and target of each window with both
+        windows = [np.empty(0, np.int64)]  # start, word and target as one number
         for start in (low + k for k in range(query.window)):
             cell = (start * n_words + word) * n_targets + target
             windows.append(cell[start <= high])

@@ -53,7 +53,7 @@ def corpus_language(row: dict[str, Any]) -> languages.Language:
 
 
 def corpus_contrast(store: Store, corpus: str, contrast: str) -> str:
-    """Return ``contrast``; for she/he, the first pair of the word list of a non-English corpus."""
+    """Return ``contrast``. If the corpus isn't English, its list's first pair replaces she/he."""
     row = corpus_row(store, corpus)
     if contrast != "she/he" or row["language"] is None:
         return contrast
@@ -88,7 +88,7 @@ ORDER BY damerau_levenshtein(word, $word), n_word DESC, word LIMIT 3
 
 
 def unknown_words(store: Store, corpus: str, words: Sequence[str]) -> dict[str, UsageProblem]:
-    """Return, by word, the error for each word that a corpus doesn't hold. It names similar words.
+    """Return the error for each word that isn't in a corpus, by word. Errors name similar words.
 
     Raises ``UsageProblem`` for an unknown corpus.
     """
@@ -112,7 +112,7 @@ def unknown_words(store: Store, corpus: str, words: Sequence[str]) -> dict[str, 
 
 @dataclass(frozen=True)
 class TableCheck:
-    """Outcome of a check: its name, what it finds, how many such rows there are, and the first."""
+    """Outcome of a check: its name, the fault it looks for, the number of faults, and the first."""
 
     name: str
     violation: str

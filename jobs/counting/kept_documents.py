@@ -48,7 +48,7 @@ class Documents(NamedTuple):
         return at - self.offsets[document] if self.place is None else self.place[at]
 
     def part(self, first: int, end: int) -> Documents:
-        """Return the documents from index ``first`` to before ``end``."""
+        """Return the documents from index ``first`` up to, but not including, ``end``."""
         start, stop = self.offsets[first], self.offsets[end]
         offsets = self.offsets[first : end + 1] - start
         source = self.source.slice(first, end - first)
@@ -71,7 +71,7 @@ def readable(tokens: Path) -> Iterator[None]:
 
 
 def _values(words: pa.Table, value_of: ValueOf) -> NDArray[Any]:
-    """Return the value of each word in a table of words, by word_id."""
+    """Return an array with each word's value at the index ``word_id``."""
     ids = words["word_id"].to_numpy()
     values = value_of(words["word"].combine_chunks())
     by_id = np.zeros(int(ids.max(initial=-1)) + 1, values.dtype)
@@ -80,7 +80,7 @@ def _values(words: pa.Table, value_of: ValueOf) -> NDArray[Any]:
 
 
 def _pieces(rows: pa.Table, value: NDArray[Any]) -> Documents:
-    """Convert the rows of a file of tokens: each is a document, or part of a long document."""
+    """Convert the rows of a file of tokens. Each row is a document or part of a long document."""
     tokens, source = rows["tokens"].combine_chunks(), rows["source"].combine_chunks()
     offsets = tokens.offsets.to_numpy().astype(np.int64)
     values = value[tokens.values.to_numpy()[offsets[0] : offsets[-1]]]
@@ -90,7 +90,7 @@ def _pieces(rows: pa.Table, value: NDArray[Any]) -> Documents:
 def _joined(
     a: Documents, a_number: NDArray[np.int64], b: Documents, b_number: NDArray[np.int64]
 ) -> tuple[Documents, NDArray[np.int64]]:
-    """Join two batches of documents and numbers; the first of b may continue the last of a."""
+    """Join two batches. The first document of ``b`` may continue the last document of ``a``."""
     same = int(a_number[-1] == b_number[0])
     documents = Documents(
         np.concatenate([a.values, b.values]),
@@ -174,7 +174,7 @@ class Evidence:
 
     @property
     def clusters(self) -> str:
-        """``source`` if the documents name at least ``FEWEST_SOURCES``, else ``document``."""
+        """``source`` if there are at least ``FEWEST_SOURCES`` sources, else ``document``."""
         return "source" if len(self.sources) >= FEWEST_SOURCES else "document"
 
 

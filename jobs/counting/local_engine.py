@@ -90,7 +90,7 @@ class LocalEngine:
         return done
 
     def merge_words(self, partials: Sequence[Path], output: Output) -> int:
-        """Write the occurrences of each word, each part sorted; returns how many words."""
+        """Write how often each word occurs, sorted by word. Return the number of words."""
         import duckdb
 
         with tempfile.TemporaryDirectory(dir=self._work) as directory:
@@ -111,7 +111,7 @@ class LocalEngine:
                     rows = connection.sql(f"{WORDS} ORDER BY word").to_arrow_reader(BATCH_ROWS)
                     return output.write_part("part-00000", rows)
                 except duckdb.OutOfMemoryException as e:
-                    if "max_temp_directory_size" in str(e):  # by default what the disk has left
+                    if "max_temp_directory_size" in str(e):  # default: the disk's free space
                         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), directory) from e
                     problem = f"the words of the corpus need more than {limit} of memory"
                     fix = "give more --memory-gb, or count on Spark (--master); counted shards stay"
@@ -120,10 +120,10 @@ class LocalEngine:
     def merge_pairs(
         self, partials: Sequence[Path], words: Staged, output: Output, options: CorpusOptions
     ) -> int:
-        """Write the co-occurrences of each word and target; returns how many pairs.
+        """Write how often each word and target co-occur. Return the number of pairs.
 
         If all pairs are counted, each word of a pair is a target of the other. ``words`` is the
-        corpus's staged ``word_count``, which lacks rare words. Their pairs are left out.
+        corpus's staged ``word_count``, which lacks rare words. Pairs with a rare word are left out.
         """
         column = pa.chunked_array(
             [x for file in words.parts() for x in pq.read_table(file)["word"].chunks], pa.string()
@@ -206,7 +206,7 @@ def _reply(job: ShardJob, shard: str) -> ShardLedger | Exception:
 
 
 def _listen(requests: SimpleQueue[tuple[ShardJob, str]]) -> None:
-    """Queue requests. When the parent ends, stdin closes: end this process at once."""
+    """Queue requests. If stdin closes, the parent has ended, so end this process at once."""
     with suppress(EOFError, pickle.UnpicklingError):
         while True:
             requests.put(pickle.load(sys.stdin.buffer))

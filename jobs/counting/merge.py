@@ -1,9 +1,9 @@
 """Summing partial counts into a corpus's tables, without rare words.
 
 On one machine an external merge sort sums co-occurrences in bounded memory (:class:`PairSum`). A
-pair becomes one 64-bit key: the rank of its word among the sorted words in the upper half, the rank
-of its target in the lower. As many rows as fit in memory are sorted, summed and written as a run;
-then all runs are summed, one range of keys at a time.
+pair becomes one 64-bit key. The upper half is the rank of its word among the sorted words, and the
+lower half is the rank of its target. As many rows as fit in memory are sorted, summed and written
+as a run. Then all runs are summed, one range of keys at a time.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ class Output:
     """A partition to write sums to. It can be pickled, since Spark's tasks write its parts.
 
     Attributes:
-        constants: columns with one value for all rows, and that value.
+        constants: the value of each column that has the same value in all rows.
         min_count: words counted fewer times are left out of ``word_count``. Only the counts of the
             whole corpus show which words are rare.
-        targets: words that stay even if they are rare: PMI needs their counts, and standard errors
-            their co-occurrences with themselves.
+        targets: words that stay even if they are rare. PMI needs their counts, and standard errors
+            need their co-occurrences with themselves.
     """
 
     staged: Staged
@@ -78,7 +78,8 @@ class PairSum(NamedTuple):
         files: Parquet files with word, target and n_pair; a file named twice counts twice.
         words: all words to keep, sorted; rows with any other word are left out.
         both_ways: count each row of two different words again with word and target exchanged.
-        work: directory for the runs: at most 16 bytes per row of ``files``, 32 if ``both_ways``.
+        work: directory for the runs. They take at most 16 bytes per row of ``files``, or 32 with
+            ``both_ways``.
         memory_bytes: memory that sorting may use, besides the memory of ``words``.
     """
 
@@ -138,7 +139,7 @@ class PairSum(NamedTuple):
             update(n_done, n_all)
 
     def _parts(self, limit: int, update: Update) -> Iterator[list[Run]]:
-        """Yield the rows in lists of at least ``limit`` rows, except the last list."""
+        """Yield the rows in lists. Each list except the last has at least ``limit`` rows."""
         parts: list[Run] = []
         for rows in self._rows(limit, update):
             parts.append(rows)
@@ -162,7 +163,7 @@ class PairSum(NamedTuple):
                     yield (target << 32 | word)[is_mixed], counts[is_mixed]
 
     def _batches(self, n_rows: int, update: Update) -> Iterator[pa.Table]:
-        """Yield the rows of all files. Small files share a batch, and so one look-up of words."""
+        """Yield the rows of all files. Small files share a batch, to look up their words once."""
         waiting: list[pa.RecordBatch] = []
         update(0, len(self.files))
         for n_read, path in enumerate(self.files, 1):
@@ -192,6 +193,6 @@ def _together(batches: list[pa.RecordBatch]) -> pa.Table:
 
 
 def _mapped(run: Path) -> Run:
-    """Return the keys and counts of a run, which are read from disk when they are used."""
+    """Map the keys and counts of a run into memory. They are read from disk when used."""
     keys, counts = np.memmap(run, np.int64, "r").reshape(2, -1)
     return keys, counts

@@ -90,8 +90,9 @@ def is_counted(directory: Path, shard: Path) -> bool:
 def partial_files(directory: Path, digest: str, *kinds: str) -> list[Path]:
     """List a shard's files of some kinds (``jobs.kernel.counter.Spill``), given its fingerprint.
 
-    If counting reached its memory limit, there are several files of a kind, in order: sum a word's
-    counts over them. Raises ``BadInput`` for a damaged file or missing ledger.
+    If counting reached its memory limit, there are several files of a kind, in order. A word's
+    count is then the sum over these files. Raises ``BadInput`` for a damaged file or missing
+    ledger.
     """
     return [path for _, path in _whole_files(directory, digest, kinds)]
 
@@ -154,8 +155,8 @@ class ShardJob:
     def count(self, shard: str) -> ShardLedger:
         """Count one shard unless it has been counted already.
 
-        A shard that cannot be read to its end gives a ledger with status ``failed`` and no counts,
-        as does one whose documents are all rejected.
+        If the shard can't be read to its end, or all its documents are rejected, the ledger has
+        status ``failed`` and there are no counts.
         """
         started = time.monotonic()
         path, digest, size = located(shard), "", 0
@@ -220,7 +221,7 @@ def check_failed(
 
 
 def _token_writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
-    """Open a writer of token ids. It stores ids byte plane by byte plane: most high bytes are 0."""
+    """Open a writer of token ids. It stores high bytes apart from low ones, as most are 0."""
     return pq.ParquetWriter(
         path,
         schema,
@@ -241,7 +242,7 @@ class _Writer:
         self._tokens: pq.ParquetWriter | None = None
 
     def write(self, kind: str, table: pa.Table) -> None:
-        """Write another file of a kind. Tokens go to one file until their words are written."""
+        """Write a table to a file. Tables of tokens share a file until their words are written."""
         if kind == "rejects" and not table.num_rows:
             return
         if kind == "tokens":

@@ -104,13 +104,15 @@ def _decoded(name: bytes | None) -> str | None:
 def line_blocks(
     path: Path, long_line: int = LONG_LINE, read_ahead: bool = False
 ) -> Iterator[Block]:
-    """Yield blocks of whole lines: a buffer, which the next block reuses, and the end of its lines.
+    """Yield blocks of whole lines. A block is a buffer and the index at which its lines end.
 
-    At least SLACK bytes follow the lines. If more than ``long_line`` bytes are read without a
-    line's end, that line is a block of its own, mapped from a temporary file to save memory. With
-    ``read_ahead``, a thread (on its own core) reads the next block while the caller uses this one.
+    The next block reuses the buffer. At least SLACK bytes follow the lines. If more than
+    ``long_line`` bytes are read without a line's end, that line is a block of its own, mapped from
+    a temporary file to save memory. With ``read_ahead``, a thread (on its own core) reads the next
+    block while the caller uses this one.
 
-    Raises ``BadInput`` as the stream does, ``UsageProblem`` if the temporary file can't be written.
+    Raises ``BadInput`` if the stream can't be read, ``UsageProblem`` if the temporary file can't be
+    written.
     """
     block = min(_BLOCK, long_line)
     with ByteStream(path) as opened, ThreadPoolExecutor(1) as reader:
@@ -146,7 +148,7 @@ class _ReadAhead:
         self._read = reader.submit(stream.readinto, self._ahead)
 
     def readinto(self, buffer: NDArray[np.uint8]) -> int:
-        """Read up to a block into a buffer. Return the number of bytes, 0 only at the end."""
+        """Read at most a block into a buffer. Return the number of bytes; 0 means the end."""
         if n := self._read.result():
             buffer[:n] = self._ahead[:n]
             self._read = self._reader.submit(self._stream.readinto, self._ahead)
@@ -156,7 +158,7 @@ class _ReadAhead:
 def _long_line(
     stream: _ReadAhead | ByteStream, buf: NDArray[np.uint8], n_kept: int, block: int
 ) -> Generator[Block, None, bytes]:
-    """Yield the line that starts with buf[:n_kept] as a block. Return what was read after it."""
+    """Yield the line that starts with buf[:n_kept] as a block. Return any bytes read after it."""
     size, newline, rest, part = 0, b"", b"", buf[:n_kept].tobytes()
     with tempfile.TemporaryFile(prefix="plumbline-line-") as file:
         try:
@@ -178,7 +180,7 @@ def _long_line(
 
 def _last_newline(buf: NDArray[np.uint8], start: int, end: int) -> int:
     """Return the offset after the last newline of buf[start:end], or 0 without a newline."""
-    # The newline is nearly always in the last kilobytes: search them first, and copy little.
+    # The newline is nearly always in the last kilobytes, so search them first and copy little.
     for low in range(end - 4096, start - 4096, -4096):
         at = buf[max(low, start) : low + 4096].tobytes().rfind(b"\n")
         if at >= 0:

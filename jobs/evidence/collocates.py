@@ -31,9 +31,10 @@ def contexts(query: Query, found: Occurrences) -> Run:
 
 
 def _neighbours(query: Query, found: Occurrences, occurrence: Ints) -> tuple[Ints, Ints]:
-    """Return words less than a window away from some occurrences, as occurrence index and word id.
+    """Find the words less than a window away from the given occurrences.
 
-    Targets, and words that the corpus left out, don't count.
+    Return two arrays: the index of the occurrence, and the id of the word near it. Leave out
+    targets, and words that the corpus left out.
     """
     ids, offsets = found.documents.values, found.documents.offsets
     is_target = query.table(query.listed) >= 0

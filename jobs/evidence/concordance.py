@@ -88,11 +88,11 @@ _Records = NDArray[np.void]
 
 
 class OccurrenceSample:
-    """A sample: of all occurrences offered, those with the lowest ranks for each word and side.
+    """A sample of the occurrences offered.
 
-    There are ``sampling.n`` for each. Each occurrence has the same chance, whatever the order of
-    documents and shards, since its rank depends only on the text and the seed. Copies of a document
-    have equal ranks and count as one.
+    For each word and side, the sample keeps the ``sampling.n`` occurrences with the lowest ranks.
+    Each occurrence has the same chance, whatever the order of documents and shards, since its rank
+    depends only on the text and the seed. Copies of a document have equal ranks and count as one.
     """
 
     def __init__(self, query: Query, sampling: Sampling) -> None:
@@ -133,8 +133,8 @@ class OccurrenceSample:
 
 
 def _lowest(records: _Records, n: int) -> _Records:
-    """Return each word and side's ``n`` records with the lowest ranks; of copies, the first."""
-    keys = ("row", "shard", "rank", "side", "word")  # the last one decides first
+    """Return the ``n`` lowest-ranked records for each word and side, without later copies."""
+    keys = ("row", "shard", "rank", "side", "word")  # lexsort sorts by its last key first
     records = records[np.lexsort([records[key] for key in keys])]
     key, rank = records["word"] * 2 + records["side"], records["rank"]
     starts = np.diff(key, prepend=-1) != 0
@@ -150,8 +150,8 @@ def snippet_rows(
 ) -> list[Row]:
     """Return a sample's rows of ``word_snippet``, without corpus, contrast and run.
 
-    An occurrence has no row if its shard can no longer be read or has changed; a warning says how
-    many are left out. Each shard is read once, as far as needed.
+    An occurrence has no row if its shard can no longer be read or has changed. A warning says how
+    many occurrences are left out. Each shard is read once, and no further than needed.
     """
     hashes, n_copies = np.unique(index.text_hash, return_counts=True)
     copies = n_copies[np.searchsorted(hashes, np.array([o.text_hash for o in sample], np.uint64))]
@@ -294,9 +294,9 @@ def concordance(store: Store, corpus: str, query: str, sampling: Sampling) -> tu
     sample = OccurrenceSample(question, sampling)
 
     def count(shard: int, found: Occurrences, hashes: Hashes) -> Ints:
-        """Count by document: occurrences, those in context, co-occurrences with the context."""
+        """Return occurrences, occurrences in context, and pairs with it: a column per document."""
         every = np.arange(found.at.size)
-        # The words after NEAR are one target. Without them each occurrence is its own context.
+        # The words after NEAR are one target. Without NEAR, each occurrence is its own context.
         occurrence, at = (found.occurrence, found.target_at) if context else (every, found.at)
         found = replace(
             found, occurrence=occurrence, target=np.zeros_like(occurrence), target_at=at

@@ -126,7 +126,7 @@ def _answer(
     tables: Sequence[str],
     asked: Row,
 ) -> dict[str, list[Row]]:
-    """Write the answers about words, from one pass for each query. Return the rows by table.
+    """Read the index once per query, and write rows about its words. Return the rows by table.
 
     ``asked`` is recorded with the run: the words, or how many there are.
     """
@@ -201,7 +201,7 @@ def _inquiry(store: Store, corpus: str, contrast: str, sampling: Sampling) -> _I
 
 
 def _passes(inquiry: _Inquiry, words: list[str]) -> Iterator[tuple[str, ...]]:
-    """Yield the words of each pass, split so that no pass exceeds ``MOST_CELLS``, ``MOST_ROWS``."""
+    """Split words into passes. No pass may exceed ``MOST_CELLS`` or ``MOST_ROWS``."""
     query, n_word, texts = inquiry.query, inquiry.n_word, np.array(words, object)
     n_near = 2 * query.window * n_word[query.target_table[:-1] >= 0].sum()
     n_of_word = n_word[query.ids(pa.array(words, pa.string()))]
@@ -212,7 +212,10 @@ def _passes(inquiry: _Inquiry, words: list[str]) -> Iterator[tuple[str, ...]]:
 
 
 def _rows_by_table(inquiry: _Inquiry, query: Query, tables: Sequence[str]) -> dict[str, list[Row]]:
-    """Return the rows of some tables about a query's words, from one pass, without their key."""
+    """Read the index once and return the rows of each requested table.
+
+    The rows lack the table's key columns, except the word.
+    """
     evidence, sampling = inquiry.evidence, inquiry.sampling
     sample = OccurrenceSample(query, sampling)
     has_context = "word_collocate" in tables
@@ -233,7 +236,7 @@ def _rows_by_table(inquiry: _Inquiry, query: Query, tables: Sequence[str]) -> di
 
 
 def _copies(inquiry: _Inquiry, index: Index) -> list[Row]:
-    """Return the rows of ``word_copies``; a word without co-occurrences has none."""
+    """Return the rows of ``word_copies``. A word without co-occurrences has no row."""
     _, first = np.unique(index.text_hash, return_index=True)
     is_first = np.isin(np.arange(index.text_hash.size), first)
     documents, words = index.pairs.within(is_first), np.unique(index.pairs.word)

@@ -1,8 +1,8 @@
 """The index of a corpus's kept documents: where the words of a query and its targets are.
 
 All evidence about words comes from here. One pass over the documents finds each occurrence of a
-word and the targets less than a window away (``Occurrences``). It keeps a row for each document,
-and one for each word and target that co-occur in a document (``Index``).
+word and the targets less than a window away (``Occurrences``). An ``Index`` keeps a row for each
+document, and a row for each word and target that co-occur in a document.
 """
 
 from __future__ import annotations
@@ -43,8 +43,9 @@ class CoOccurrences(NamedTuple):
     Attributes:
         unit, word, target: indices of the document or source, the word and the target.
         n: number of co-occurrences, above 0.
-        n_target: int64[unit, target], occurrences of the targets in each unit.
-        source: int64[unit], the source of each unit.
+        n_target: how often each target occurs in each unit: an array with one row per unit and one
+            column per target.
+        source: index of each unit's source.
     """
 
     unit: Ints
@@ -55,14 +56,14 @@ class CoOccurrences(NamedTuple):
     source: Ints
 
     def within(self, keep: Bools) -> CoOccurrences:
-        """Return the co-occurrences in some of the units."""
+        """Return the co-occurrences in units for which ``keep`` is true, and renumber the units."""
         rows, number = keep[self.unit], np.cumsum(keep) - 1
         word, target, n = self.word[rows], self.target[rows], self.n[rows]
         unit = number[self.unit[rows]]
         return CoOccurrences(unit, word, target, n, self.n_target[keep], self.source[keep])
 
     def of_words(self, words: Ints) -> CoOccurrences:
-        """Return the co-occurrences of some words, which get new indices; the units stay."""
+        """Return the co-occurrences of ``words``, and renumber the words. All units stay."""
         number = np.full(max(self.word.max(initial=0), words.max(initial=0)) + 1, -1)
         number[words] = np.arange(words.size)
         word = number[self.word]
@@ -106,11 +107,12 @@ class Index:
         query: the words and targets.
         sources: names of the sources.
         shard, row: index of each document's shard, and its line or row there, from 1.
-        n_kept: number of words that the tokenizer kept, including rare ones that the corpus left
-            out (id -1).
-        text_hash: hash of these words in order, equal for copies of one document. All left-out
-            words have the same hash.
-        n_word: int64[source, word], occurrences of each word.
+        n_kept: number of words that the tokenizer kept in each document, including rare words that
+            the corpus left out (id -1).
+        text_hash: hash of each document's kept words in order. Copies of a document have the same
+            hash. All left-out words count as one word.
+        n_word: how often each word occurs: an array with one row per source and one column per
+            word.
         pairs: co-occurrences by document.
     """
 
@@ -167,7 +169,7 @@ def with_phrase(query: Query, documents: Documents) -> Documents:
 
 
 def _in_context(query: Query, documents: Documents, start: Ints) -> Bools:
-    """Return a mask of the occurrences (by start) that have a context word in the window."""
+    """Return whether each occurrence (given its start) has a context word in its window."""
     offsets, end = documents.offsets, start + len(query.phrase)
     document = np.searchsorted(offsets, start, side="right") - 1
     first = np.maximum(start - query.window + 1, offsets[document])
@@ -193,7 +195,7 @@ def read_index(
     n_word, lock = np.zeros((len(names), len(query.words)), np.int64), Lock()
 
     def read(shard: int, documents: Documents) -> tuple[list[Any], T]:
-        """Return the columns of the index and its co-occurrences for documents of a shard."""
+        """Return the columns of the index, and of its co-occurrences, for part of a shard."""
         n_kept, hashes = np.diff(documents.offsets), text_hashes(documents, query.keys)
         documents = with_phrase(query, documents)
         found = find(query, documents)
@@ -251,7 +253,7 @@ def text_hashes(documents: Documents, keys: Hashes) -> Hashes:
 
 
 def _target_counts(query: Query, documents: Documents) -> Ints:
-    """Count the occurrences of each target in each document, int64[document, target]."""
+    """Count each target in each document: one row per document, one column per target."""
     n = len(query.targets)
     target = query.target_table[documents.values]
     at = np.flatnonzero(target >= 0)
@@ -304,9 +306,10 @@ def normalised(query: str) -> str:
 def of_phrase(
     query: Query, corpus: str, text: str, context: tuple[str, ...] = (), name: str = ""
 ) -> Query:
-    """Return the query for a phrase or word. With ``context``, only occurrences near it count.
+    """Return the query for a phrase or word.
 
-    ``name`` stands for the phrase in results (default: ``text``).
+    If there are ``context`` words, only occurrences near one of them count. Results call the phrase
+    ``name`` (default: ``text``).
 
     Raises ``UsageProblem`` for a phrase that is too long or has a word that isn't in the corpus.
     """

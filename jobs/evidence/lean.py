@@ -39,11 +39,11 @@ class Leans(NamedTuple):
         n_pair_f, n_pair_m: co-occurrences with the female and male words of the defined pairs that
             have a weight, each word once; or with all words of the side if no pair is defined.
         n_defined: pairs for which the word has both counts.
-        delta_nats: weighted mean delta of the defined pairs; NaN if none of them has a weight.
+        delta_nats: weighted mean delta of the defined pairs; NaN if no defined pair has a weight.
         delta_nats_se: standard error of delta over clusters; NaN with fewer than two clusters.
         delta_nats_low, delta_nats_high: 95% interval; NaN below ``LEAST_CLUSTERS``. A word without
             a defined pair has the interval of ``cluster_bounds``, whose ends may be infinite.
-        p: p-value if there is no lean; NaN without an interval, or if the standard error is 0.
+        p: p-value for no lean; NaN without an interval, or if the standard error is 0.
     """
 
     n_documents: Ints
@@ -143,18 +143,20 @@ def _n_units(counted: CoOccurrences, counts: Bools) -> Ints:
 
 
 def _first_rows(unit: Ints, word: Ints) -> Bools:
-    """Return a mask of the first row of each unit and word."""
+    """Return whether each row is the first of its unit and word."""
     first = np.ones(unit.size, np.bool_)
     first[1:] = (unit[1:] != unit[:-1]) | (word[1:] != word[:-1])
     return first
 
 
 def _squared_influences(counted: CoOccurrences, near: Floats, target: Floats) -> Floats:
-    """Sum the squared influences over all units, float64[word].
+    """Sum each word's squared influences over all units.
+
+    A unit's influence is the weighted sum of the word's co-occurrences minus the weighted sum of
+    the targets' occurrences.
 
     Args:
-        near, target: float64[word, target], weights of the co-occurrences with a target and of the
-            target's occurrences. A unit's influence is the first weighted sum minus the second.
+        near, target: the weights of the two sums: one row per word and one column per target.
     """
     n_words = len(near)
     first = _first_rows(counted.unit, counted.word)
@@ -163,7 +165,7 @@ def _squared_influences(counted: CoOccurrences, near: Floats, target: Floats) ->
     of_target = np.zeros(unit.size)
     for k, n_target in enumerate(counted.n_target.T):
         of_target += n_target[unit] * target[word, k]
-    # Units without the word have only the second sum. Units with equal target counts share it.
+    # A unit without the word has only the second sum. It is equal for units with equal n_target.
     distinct, times = np.unique(counted.n_target, axis=0, return_counts=True)
     parts = np.array_split(target, 1 + len(distinct) * n_words // _MOST_CELLS)
     every = np.concatenate([times @ np.square(distinct @ part.T) for part in parts])
@@ -174,7 +176,7 @@ def _squared_influences(counted: CoOccurrences, near: Floats, target: Floats) ->
 
 
 def lean_tables(index: Index, pairs: Sequence[WordPair], clusters: str) -> dict[str, list[Row]]:
-    """Return the rows of ``word_evidence`` and ``word_source``, with the word as the only key.
+    """Return the rows of ``word_evidence`` and ``word_source``. The word is their only key.
 
     A word has a row of ``word_source`` for each of the first ``MOST_SOURCES`` sources that contains
     it. Sources with more of its co-occurrences come first.
@@ -227,7 +229,7 @@ def cluster_bounds(
     Args:
         n_f, n_m: co-occurrences with female and male words; the result is NaN where both are 0.
         n_clusters: documents or sources with a co-occurrence, at most n_f + n_m.
-        n_sides: occurrences of female and of male words; the result is NaN if one is 0.
+        n_sides: occurrences of female and of male words; the result is NaN if either is 0.
 
     >>> cluster_bounds(0, 55, 12, (204, 1227)).high_nats.round(2).tolist()
     0.77

@@ -38,7 +38,7 @@ Engine: TypeAlias = "LocalEngine | SparkEngine"
 
 
 def engine_of(store: Store, memory_bytes: int, master: str | None = None) -> Engine:
-    """Return the Spark engine if :func:`on_spark`, else the engine of this machine.
+    """Return the Spark engine if :func:`on_spark` is true, else this machine's engine.
 
     ``memory_bytes`` is the memory limit of each process on this machine.
     """

@@ -173,7 +173,7 @@ def _read(
 
 
 def _first_of_each_word(rows: Iterable[ReleasedRow]) -> Iterator[ReleasedRow]:
-    """Yield the rows; one whose word was in an earlier usable row becomes unusable."""
+    """Yield the rows. A row becomes unusable if an earlier usable row has the same word."""
     row_of: dict[str, int] = {}
     for row in rows:
         if not row.reason and row_of.setdefault(row.word, row.number) != row.number:
@@ -183,7 +183,7 @@ def _first_of_each_word(rows: Iterable[ReleasedRow]) -> Iterator[ReleasedRow]:
 
 
 def _numbers(fields: dict[str, str]) -> dict[str, float]:
-    """Return the values of a row of the table. Raises ``ValueError`` if one can't be used."""
+    """Return the values of a row of the table. Raises ``ValueError`` if a value can't be used."""
     counts, share = fields["counts"], number(fields, "freq")
     n_word = int(counts) if counts.isascii() and counts.isdigit() and len(counts) < 20 else 0
     if not 0 < n_word <= _INT64_MAX:
@@ -238,7 +238,7 @@ def _of_one_total(file: Path, rows: list[ReleasedRow]) -> tuple[list[ReleasedRow
 
 
 class _Counts(NamedTuple):
-    """``pairs`` is a table of word, target, n_pair; ``per_token`` is K; ``rows`` have reasons."""
+    """Counts from the PMI file: a table of word, target and n_pair, then K, and the file's rows."""
 
     pairs: pa.Table
     per_token: float
@@ -246,7 +246,7 @@ class _Counts(NamedTuple):
 
 
 def _released_counts(file: Path, known: Mapping[str, ReleasedRow]) -> _Counts:
-    """Turn the PMI of a file into counts; ``known`` has the usable rows of the table, by word.
+    """Turn a file's PMI values into counts; ``known`` has the table's usable rows, by word.
 
     A row is rejected as a whole if the word's occurrences aren't known, if a value doesn't give a
     whole number of co-occurrences, or if she minus he isn't the released delta. A count above a
@@ -278,7 +278,7 @@ def _released_counts(file: Path, known: Mapping[str, ReleasedRow]) -> _Counts:
         count = per_token * scaled
         n_pair = np.rint(count)
         is_whole = (n_pair >= 1) & (np.abs(count - n_pair) <= _ROUNDING * count) & (count < 2**53)
-    for i in np.flatnonzero(~is_whole)[::-1]:  # the reason is that of the row's first value
+    for i in np.flatnonzero(~is_whole)[::-1]:  # a row's first bad value comes last and is kept
         k, g = cells[i]
         reason = f"{_PREFIX}{g} gives {count[i]:,.4f} co-occurrences, expected a whole number"
         rows[k] = replace(rows[k], reason=reason)
@@ -308,7 +308,10 @@ def _problem(row: ReleasedRow, known: Mapping[str, ReleasedRow]) -> str:
 
 
 def _list_of(targets: Collection[str]) -> WordList:
-    """Return a word list: the `gendered` pairs whose words are both targets, and other targets."""
+    """Return a word list of the `gendered` pairs in which both words are targets.
+
+    The list holds the other targets without a pair.
+    """
     known = load("gendered")
     pairs = tuple(p for p in known.pairs if p.a in targets and p.b in targets)
     paired = {word for p in pairs for word in (p.a, p.b)}

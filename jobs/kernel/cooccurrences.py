@@ -107,7 +107,7 @@ def _forget(p: PairState, ids: IdState) -> None:
 def count_pairs(p: PairState, words: WordState, ids: IdState) -> bool:
     """Count pairs by the rule ``pairs``: any two positions i < j with j - i < window, once.
 
-    Return False if there is no room for more rows: count them, then call the function again.
+    Return False if there is no room for more rows. Then count the rows and call the function again.
     """
     while True:
         end = _part_end(p, words, ids)
@@ -130,7 +130,7 @@ def count_pairs(p: PairState, words: WordState, ids: IdState) -> bool:
 
 @compiled
 def _count_near_targets(p: PairState, ids: int, stop: int, end: int) -> bool:
-    """Count the words around the targets before ``stop``. Return False if rows have no room.
+    """Count the words around the targets before ``stop``. Return False if room runs out.
 
     The inner loops have no branch that depends on a word near the target. Therefore words without
     a cell are set aside, to be looked up later.
@@ -148,13 +148,13 @@ def _count_near_targets(p: PairState, ids: int, stop: int, end: int) -> bool:
             word = get32(ids, i)
             cell = min(word, DENSE_WORDS)
             put32(column, cell, get32(column, cell) + 1)
-            # Always written, and kept only if n_rows advances.
+            # Write the row in any case. The next row overwrites it unless n_rows advances.
             put64(rows, n_rows, word * n_targets + target)
             n_rows += np.int64(word >= DENSE_WORDS)
         for i in range(j + 1, min(end, j + reach + 1)):
             word = get32(ids, i)
             cell = min(word, DENSE_WORDS)
-            # Two occurrences of a target are counted once, by the loop above.
+            # The loop above has counted pairs of two occurrences of one target.
             put32(column, cell, get32(column, cell) + np.int64(word != target))
             put64(rows, n_rows, word * n_targets + target)
             n_rows += np.int64(word >= DENSE_WORDS)
@@ -171,7 +171,7 @@ def _pair_row(a: int, b: int) -> int:
 
 @compiled
 def _set_aside_all(p: PairState, ids: int, end: int) -> bool:
-    """Set aside the pairs of all ids before ``end`` with earlier ids. Return False without room."""
+    """Set aside the pairs of ids before ``end`` with earlier ids. Return False if room runs out."""
     reach, j, rows, n_rows = p.window - 1, p.first, p.rows, p.n_rows
     full = p.rows_capacity - reach
     while j < end and n_rows <= full:
@@ -189,7 +189,7 @@ def count_windows(p: PairState, words: WordState, ids: IdState) -> bool:
     """Count pairs by the rule ``windows``: once per window that contains both words.
 
     A window starts at every position. A word is paired with itself in windows that contain it
-    twice. Return the same as :func:`count_pairs`.
+    twice. The result means the same as that of :func:`count_pairs`.
     """
     while True:
         end = _part_end(p, words, ids)
@@ -296,7 +296,7 @@ class TargetPairs:
         return bool(table_has_room and self._most_in_a_cell < _CELL_LIMIT)
 
     def growth(self, need: int) -> int:
-        """Return how many bytes :meth:`grow` takes; more than any limit if a cell may be full."""
+        """Return the bytes that :meth:`grow` needs; more than any limit if a cell may be full."""
         return 2 * self._table.nbytes if self._most_in_a_cell < _CELL_LIMIT else Limits.n_bytes
 
     def grow(self, need: int) -> None:
@@ -307,8 +307,8 @@ class TargetPairs:
         self._publish()
 
     def count(self, words: WordState, ids: IdState) -> bool:
-        """Count ids. Return False if it must be called again, with room for more pairs."""
-        if self._is_done:  # these ids are new
+        """Count ids. Return False if room ran out: make room for more pairs, then call again."""
+        if self._is_done:  # otherwise an earlier call has already added these ids
             # Each id makes fewer than `window` pairs with earlier ids, and ends at most one window.
             self._most_in_a_cell += self.state.window * int(ids.n)
         self._is_done = bool(self._count(self.state, words, ids))
@@ -318,13 +318,14 @@ class TargetPairs:
     def take_tables(self, vocabulary: pa.Array) -> Iterator[pa.Table]:
         """Yield all pairs as one table (see :func:`pair_table`), and forget them."""
         rows = np.flatnonzero(self._table[:, 0] != 0)
-        used = self._table.take(rows, axis=0).view(np.int64)  # four times as fast as a mask
+        # `take` is four times as fast as indexing with a mask.
+        used = self._table.take(rows, axis=0).view(np.int64)
         late_word, late_target = np.divmod(used[:, 0] - 1, len(self._targets))
         self._table[:] = 0
         self.state.n = 0
-        n_words = min(len(vocabulary), DENSE_WORDS)  # a small shard has fewer
+        n_words = min(len(vocabulary), DENSE_WORDS)
         counts = self._dense[:, :n_words]
-        cells = np.flatnonzero(counts != 0)  # the comparison makes it three times faster
+        cells = np.flatnonzero(counts != 0)  # `!= 0` makes this three times as fast
         target, word = cells // n_words, cells % n_words
         n_pair = counts[target, word]
         counts[:] = 0

@@ -102,11 +102,11 @@ class TokenStream:
 
     @property
     def is_full(self) -> bool:
-        """Whether there is enough for a table to hand over."""
+        """Whether the stream has enough ids for a table."""
         return self._n >= _TABLE
 
     def add(self, ids: NDArray[np.int32]) -> None:
-        """Append ids, which are copied."""
+        """Append a copy of the ids."""
         self._parts.append(ids.copy())
         self._n += ids.size
 

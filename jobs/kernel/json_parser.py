@@ -109,7 +109,7 @@ def find_text(r: ReaderState, a: int, b: int) -> bool:
     depth, objects = 1, np.uint64(2)
     r.at = r.source = 0
     expected, is_text = _FIRST_KEY, False
-    # Open objects on the path to the source, without the outermost; whether the last key is on it.
+    # How many open objects are on the source's path, without the outermost. Is the last key on it?
     on_path, is_next = 0, False
     while depth:
         i = skip(i, b)

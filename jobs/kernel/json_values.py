@@ -1,6 +1,7 @@
-"""Finding where JSON strings, numbers and literals end, compiled; -1 for anything malformed.
+"""Compiled functions that find where JSON strings, numbers and literals end.
 
-A value, or part of a value, starts at address ``i``; the line ends at ``b``.
+They return -1 for anything malformed. A value, or part of a value, starts at address ``i``; the
+line ends at ``b``.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _MAX_NUMBER = 4000
 
 @compiled
 def _stops(at: int) -> int:
-    """Mask the bytes at..at+63 that are controls, quotes, backslashes, or 0x80 and above."""
+    """Return a mask of the controls, quotes, backslashes and bytes above 0x7F in at..at+63."""
     stops = range_bits(at, _QUOTE, 1) | range_bits(at, _BACKSLASH, 1)
     return stops | range_bits(at, 0, 0x20) | range_bits(at, 0x80, 0x80)
 

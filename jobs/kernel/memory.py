@@ -104,7 +104,7 @@ put8, put32, put64 = _store(8), _store(32), _store(64)
 
 @intrinsic
 def prefetch(typingctx: Any, where: Any) -> Any:
-    """Fetch the cache line at an address in advance; never faults."""
+    """Fetch the cache line at an address in advance. A bad address does no harm."""
 
     def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         pointer = builder.inttoptr(args[0], ir.IntType(8).as_pointer())
@@ -196,7 +196,7 @@ def low_bytes(n: int) -> int:
 
 @compiled
 def put_utf8(out: int, n: int, c: int) -> int:
-    """Write the code point ``c`` as UTF-8 at ``out`` + n. Return the next n."""
+    """Write the code point ``c`` as UTF-8 at ``out`` + n. Return n plus the bytes written."""
     if c < 0x80:
         put8(out, n, c)
         return n + 1

@@ -32,7 +32,9 @@ _ALL_ROWS = 1 << 20
 
 
 def summed(parts: list[Run]) -> Run:
-    """Return all parts' distinct keys, sorted, and each key's sum of counts. Empty ``parts``.
+    """Return the distinct keys of all parts, sorted, and the sum of each key's counts.
+
+    This empties the list ``parts``.
 
     >>> summed([(np.array([1, 3]), np.array([2, 1])), (np.array([3]), np.array([5]))])
     (array([1, 3]), array([2, 6]))
@@ -40,7 +42,7 @@ def summed(parts: list[Run]) -> Run:
     parts.append((np.empty(0, np.int64), np.empty(0, np.int64)))
     keys, counts = (np.concatenate(columns) for columns in zip(*parts, strict=True))
     parts.clear()
-    order = np.argsort(keys, kind="stable")  # merges sorted parts
+    order = np.argsort(keys, kind="stable")  # a stable sort merges parts that are sorted
     keys, counts = keys[order], counts[order]
     del order
     first = np.flatnonzero(np.diff(keys, prepend=-1))
@@ -48,7 +50,7 @@ def summed(parts: list[Run]) -> Run:
 
 
 def between(run: Run, start: int, end: int) -> Run:
-    """Return the part of a run with keys from ``start`` to before ``end``."""
+    """Return the part of a run with keys from ``start`` up to, but not including, ``end``."""
     part = slice(*np.searchsorted(run[0], [start, end]))
     return run[0][part], run[1][part]
 
@@ -81,7 +83,7 @@ class AllPairs:
         """Do nothing: there is always room."""
 
     def count(self, words: WordState, ids: IdState) -> bool:
-        """Count ids. Return False if it must be called again."""
+        """Count ids. Return False if room ran out: call again to count the remaining ids."""
         is_done = self._count(self.state, words, ids)
         if is_done and self.state.n_rows < self._rows.size // 2:
             return True
@@ -109,7 +111,7 @@ class AllPairs:
         self._runs.clear()
 
     def _take_rows(self) -> None:
-        """Make a run of the rows collected so far, one per co-occurrence."""
+        """Turn the rows collected so far into a run. Each row is one co-occurrence."""
         rows = self._rows[: int(self.state.n_rows)]
         rows.sort()
         first = np.flatnonzero(np.diff(rows, prepend=-1))
@@ -118,6 +120,6 @@ class AllPairs:
 
 
 def _table(parts: list[Run], vocabulary: pa.Array) -> pa.Table:
-    """Return the table of consecutive runs."""
+    """Return one table of the pairs in consecutive runs."""
     rows, n_pair = (np.concatenate(columns) for columns in zip(*parts, strict=True))
     return pair_table(rows >> 32, vocabulary, rows & 0xFFFFFFFF, vocabulary, n_pair)

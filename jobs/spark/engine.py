@@ -78,13 +78,13 @@ class SparkEngine:
         return [x for x in outcomes if isinstance(x, ShardLedger)]
 
     def merge_words(self, partials: Sequence[Path], output: Output) -> int:
-        """Write the occurrences of each word; returns how many words."""
+        """Write how often each word occurs. Return the number of words."""
         return self._write("words", {"partials": partials}, WORDS, ["word"], output)
 
     def merge_pairs(
         self, partials: Sequence[Path], words: Staged, output: Output, options: CorpusOptions
     ) -> int:
-        """Write the co-occurrences of each word and target; see ``LocalEngine.merge_pairs``."""
+        """Write how often each word and target co-occur; see ``LocalEngine.merge_pairs``."""
         views, query = {"partials": partials}, _ALL_PAIRS if options.all_pairs else _PAIRS
         if options.min_count > 1:
             views["words"] = words.parts()
@@ -100,9 +100,10 @@ class SparkEngine:
         order: list[str],
         output: Output,
     ) -> int:
-        """Write the rows of a query, one sorted part per task; returns how many rows.
+        """Write the rows of a query. Each task writes a sorted part. Return the number of rows.
 
-        ``views`` are the files of the query's tables. ``what`` names the rows in progress lines.
+        ``views`` has the files of each table in the query. ``what`` names the rows in progress
+        lines.
         """
 
         def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -123,9 +124,10 @@ class SparkEngine:
             return self._run(written, update)
 
     def _run(self, work: Callable[[], _Result], update: Callable[[int, int], None]) -> _Result:
-        """Run Spark's jobs in a thread; ``update`` gets how many tasks are done and how many exist.
+        """Run Spark's jobs in a thread. Report the tasks done, and all tasks, to ``update``.
 
-        Raises ``Interrupted`` if no task starts for ``PATIENCE_S``: no machine has the resources.
+        Raises ``Interrupted`` if no task starts for ``PATIENCE_S``. Then no machine has the
+        resources that a task needs.
         """
         since, is_idle = time.monotonic(), False
 

@@ -29,9 +29,10 @@ from plumbline.warehouse.errors import Interrupted, MissingComponent, UsageProbl
 
 
 def running_tasks(session: SparkSession) -> tuple[int, int, int]:
-    """Return how many tasks of the running stages are done, how many there are, how many run now.
+    """Return the number of tasks that are done, of all tasks, and of tasks that run now.
 
-    How many stages will follow is unknown: Spark plans each stage by the size of the last output.
+    Only tasks of running stages count. It isn't known how many stages will follow, since Spark
+    plans each stage by the size of the last output.
     """
     tracker = session.sparkContext.statusTracker()
     stages = list(filter(None, map(tracker.getStageInfo, tracker.getActiveStageIds())))
@@ -53,8 +54,8 @@ def watched(
 
     Args:
         report: called about five times a second while ``work`` runs.
-        cancel: called repeatedly after Ctrl-C until ``work`` has ended; without it ``work``
-            continues to its end.
+        cancel: called repeatedly after Ctrl-C until ``work`` has ended. If ``cancel`` is ``None``,
+            ``work`` runs to its end.
 
     Raises:
         Interrupted: Ctrl-C was pressed.
@@ -82,7 +83,7 @@ def _interrupts() -> Iterator[threading.Event]:
     """
     pressed = threading.Event()
     if threading.current_thread() is not threading.main_thread():
-        yield pressed  # signals reach the main thread only
+        yield pressed  # only the main thread gets signals
         return
     before = signal.signal(signal.SIGINT, lambda *_: pressed.set())
     try:

@@ -190,7 +190,7 @@ class Parameter:
 
     @property
     def is_list(self) -> bool:
-        """True if each value is a word of its own; False if commas separate them in one word."""
+        """True if each value is a word of its own; False if one word lists them with commas."""
         repeats = self.on.repeated or self.on.positional or get_args(self.kind)[:1] != (str,)
         return get_origin(self.kind) is tuple and repeats
 
@@ -276,14 +276,14 @@ def plan_of(command: Command) -> Iterator[Row]:
 
     store = Store.existing(command.warehouse) if command.opens_warehouse else None
     if store is None and command.opens_warehouse and not command.makes_warehouse:
-        Store.open(command.warehouse, create=False, reads=command.reads)  # raises
+        Store.open(command.warehouse, create=False, reads=command.reads)  # raises an error
     yield from command.plan(store)
 
 
 def execute(command: Command, store: Store | None = None) -> Done:
     """Check and run a command; record the run if it ``records``.
 
-    ``store`` is its warehouse, if already open. Raises the command's errors, except
+    ``store`` is the command's warehouse, if it is already open. Raises the command's errors, except
     ``Done.failed``, which is part of the result.
     """
     from plumbline.warehouse.storage.store import Store

@@ -42,7 +42,8 @@ _GENERAL: dict[str, tuple[Any, Any, str]] = {
 def _declared(parameter: Parameter) -> inspect.Parameter:
     """Return the function parameter from which Typer makes the argument or option.
 
-    All are optional for Typer, since settings may give them; ``made`` raises if one is missing.
+    Typer takes every parameter as optional, because settings may give its value. ``made`` raises if
+    the value of a required parameter is missing.
     """
     kind, default, on = parameter.kind, parameter.default, parameter.on
     if get_origin(kind) is tuple:
@@ -132,7 +133,8 @@ def _show_plan(command: Command, form: str, typed: Sequence[str]) -> None:
 def show(done: Done, command: Command, form: str) -> None:
     """Print the result of a command; raise ``done.failed`` if it is set.
 
-    JSON is one object with everything. With CSV, all but the rows go to standard error.
+    JSON output is one object with everything. With CSV, only the rows go to standard output, and
+    everything else to standard error.
     """
     rows = done.rows if form == "table" else done.rows or done.table
     if form == "json":

@@ -75,7 +75,7 @@ class OutOption:
 
     @classmethod
     def usual(cls, given: Mapping[str, object]) -> Mapping[str, object]:
-        """Return a warehouse inside ``out``, if that is given."""
+        """Return a warehouse inside ``out``, if ``out`` is given."""
         out = given.get("out")
         return {"warehouse": Path(str(out)) / DEFAULT_WAREHOUSE.name} if out else {}
 

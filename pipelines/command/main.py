@@ -85,7 +85,7 @@ def _of_error(error: Exception) -> int:
         return _complain(stop_signals.LINE, stop_signals.STATUS)
     if line := one_line(error):
         return _complain(str(line), line.exit_code)
-    if not hasattr(error, "format_message"):  # not the command line's own usage error
+    if not hasattr(error, "format_message"):  # neither a user's error nor Typer's: a bug
         raise error
     return _complain(error.format_message(), getattr(error, "exit_code", 2))
 
@@ -131,7 +131,7 @@ def _open_streams() -> None:
         try:
             os.fstat(number)
         except OSError:
-            os.open(os.devnull, os.O_RDWR)  # takes the lowest free number: the closed stream's
+            os.open(os.devnull, os.O_RDWR)  # opens at the lowest free number: the closed stream's
     sys.stdin = sys.stdin or open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
     sys.stdout = _without_broken_pipe(sys.stdout, 1)
     sys.stderr = _without_broken_pipe(sys.stderr, 2)
@@ -141,7 +141,7 @@ def _without_broken_pipe(stream: TextIO | None, number: int) -> TextIO:
     return io.TextIOWrapper(
         io.BufferedWriter(_FileWithoutBrokenPipe(number, "w", closefd=False)),
         encoding=stream.encoding if stream else "utf-8",
-        errors="backslashreplace",  # for characters that the encoding lacks
+        errors="backslashreplace",  # escapes characters that the encoding lacks
         line_buffering=number == 2 or os.isatty(number),
         write_through=number == 2,
     )

@@ -99,7 +99,10 @@ def over(weaker: Values, stronger: Values) -> dict[str, Value]:
 
 
 def _of_file(kind: type[Command], file: str) -> Iterator[tuple[str, Value]]:
-    """Yield a command's values in a settings file. `data` and `warehouse` may be at its top."""
+    """Yield a command's values in a settings file.
+
+    `data` and `warehouse` may be at the top of the file.
+    """
     content = read(Path(file), f"settings file {file}")
     _check(content, file)
     table = _table(kind, content, file)

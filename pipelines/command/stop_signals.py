@@ -1,4 +1,4 @@
-"""Handle signals that stop a command: print one line and exit with status 5, whatever it does."""
+"""Handle signals that stop a command: print one line and exit with status 5, at any time."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ def listen() -> None:
     sys.unraisablehook = _without_stops
     read_end, write_end = os.pipe()
     os.set_blocking(write_end, False)
-    signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)  # gets each signal's number
+    signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)  # gets the number of each signal
     threading.Thread(target=_end_in_time, args=(read_end,), daemon=True).start()
 
 
 def _stop(_number: int, _frame: object) -> None:
-    if received():  # a second signal: end at once, which loses no stored results
+    if received():  # a second signal: end at once; stored results are kept
         _end()
     _received.set()
     # While Numba compiles, an exception in an LLVM callback could abort Python; the thread then
@@ -75,7 +75,10 @@ def _end_in_time(signals: int) -> None:
 
 
 def _end(status: int = STATUS) -> NoReturn:
-    """End this process and multiprocessing's children at once. Others end when pipes close."""
+    """End this process and multiprocessing's children at once.
+
+    Other child processes end when their pipes close.
+    """
     if status:
         complain()
     if library := sys.modules.get("multiprocessing.process"):

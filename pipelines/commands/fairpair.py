@@ -59,7 +59,7 @@ class FairpairRun(FairPairSpec, Command):
 
     probe_set: _PromptSet
     model: Annotated[
-        str, Field(min_length=1, description="Hub id, directory, or the server's name for it.")
+        str, Field(min_length=1, description="Hub id, directory, or name on the server.")
     ]
 
     def __post_init__(self) -> None:

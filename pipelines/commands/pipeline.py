@@ -204,7 +204,7 @@ class Parts:
                 if not (may_fail or isinstance(e, NothingUsed | ModelChanged)):
                     raise
                 say(f"failed: {e}", err=True)
-                self.errors.append(e.with_traceback(None))  # its frames would keep the model
+                self.errors.append(e.with_traceback(None))  # a traceback keeps the model
 
     def all(self) -> list[Stage]:
         """Return all stages, in order."""
@@ -220,7 +220,7 @@ class Parts:
                 doing = f"Writing a made-up text of {size} with known gender leans"
                 options: dict[str, object] = {"tokens": self.options.demo_tokens}
                 options |= {"seed": self.options.seed, "out": self.options.out / "corpora"}
-                options |= {"world": "straight"}  # as its name says
+                options |= {"world": "straight"}  # the corpus's name says so
                 stages.append(Stage(doing, partial(self._do, "corpus demo", name, **options)))
             doing = "Counting which words stand near she and near he"
             n_shards = len(expand_shards(corpus.patterns)) if corpus.patterns else 0
@@ -301,7 +301,7 @@ class Parts:
         if "plumbline.jobs.spark.spark_session" in sys.modules:
             from plumbline.jobs.spark.spark_session import stop_session
 
-            stop_session()  # so that models can use its memory
+            stop_session()  # frees memory for the models
         self._do("corpus associate", name, corpus=name)
 
     def _make_pairs(self) -> None:
@@ -364,7 +364,7 @@ class Parts:
     def _fairpair(self, model: ModelPlan) -> None:
         given = {**_loading(model), **self.plan.fairpair, "probe_set": self.plan.probe_set}
         given |= {"model": self._location(model), "seed": self.options.seed}
-        del given["base_url"]  # FairPair has its own: the server that writes samples
+        del given["base_url"]  # for FairPair, it is the server that writes samples
         self._do("fairpair run", model.name, **given)
 
     def _disclosure(self, model: ModelPlan) -> None:

@@ -61,14 +61,14 @@ class Reproduce(Command):
     ] = None
     same_as: Annotated[
         tuple[str, ...],
-        Field(description="fairpair, disclosure: your model for a printed one; repeatable."),
+        Field(description="fairpair, disclosure: compare MODEL with PRINTED; repeatable."),
         On(name="as", repeated=True, metavar="PRINTED=MODEL"),
     ] = ()
-    out: Annotated[Path | None, Field(description="CSV of all figures.")] = None
+    out: Annotated[Path | None, Field(description="CSV file to write with all figures.")] = None
 
     @classmethod
     def usual(cls, given: Mapping[str, object]) -> Mapping[str, object]:
-        """Return the warehouse of released scores for the papers that have them."""
+        """Return the warehouse of released scores for papers that released scores."""
         return {"warehouse": _RELEASE_WAREHOUSE} if given.get("paper") in _RELEASED else {}
 
     @property
@@ -184,7 +184,10 @@ class Reproduce(Command):
         )
 
     def _written(self, rows: Sequence[Row]) -> list[str]:
-        """Write rows, with the columns of all, to ``out`` if it is given; return its path."""
+        """If ``out`` is given, write the rows to it and return its path.
+
+        The CSV has the columns of all rows.
+        """
         if self.out is None:
             return []
         names = dict.fromkeys(name for row in rows for name in row)

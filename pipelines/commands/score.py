@@ -89,7 +89,7 @@ class Score(ModelOptions, Command):
         try:
             return score_benchmarks(*work, limit=self.limit), None
         except NothingUsed as e:
-            return e.outcomes, e.with_traceback(None)  # its frames would keep the model in memory
+            return e.outcomes, e.with_traceback(None)  # a traceback would keep the model in memory
 
 
 def _row(done: StepCounts) -> Row:

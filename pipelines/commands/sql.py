@@ -127,7 +127,8 @@ class Sql(Command):
 def duckdb_shell(store: OpenWarehouse) -> bool:
     """Run DuckDB's own shell on a warehouse; return false if ``duckdb`` isn't installed.
 
-    While the shell runs, only the shell handles Ctrl-C: it drops the typed query or stops a query.
+    While the shell runs, only the shell handles Ctrl-C: Ctrl-C drops the typed query, or stops the
+    query that is running.
     """
     program = shutil.which("duckdb")
     if program is None:

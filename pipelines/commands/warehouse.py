@@ -30,7 +30,8 @@ class Check(Command):
 
     Also compares the tables of each counted corpus with its ledger, and finds leftover files. In an
     object store, reads the stored bytes, not local copies. Prints how to fix each problem; the
-    status is 3 if there are any. A file that `compact` removes meanwhile is reported as missing.
+    status is 3 if it finds any problem. A file that `compact` removes meanwhile is reported as
+    missing.
 
     Example: plumbline warehouse check
     """
@@ -145,7 +146,7 @@ class Runs(Command):
     records = False
 
     run_id: Annotated[
-        str, Field(description="Run id, or the start of it; default: list."), On(positional=True)
+        str, Field(description="Run id, or its beginning; default: list."), On(positional=True)
     ] = ""
     command: Annotated[str, Field(description="Only commands whose name begins with this.")] = ""
 

@@ -25,7 +25,7 @@ from plumbline.warehouse.storage.store import Store
 if TYPE_CHECKING:
     from plumbline.jobs.evidence.concordance import Sampling
 
-# Without q, which corrects for all words of a contrast: these words were asked about.
+# Leave out q, which corrects for all words of a contrast: the user asked about these words.
 _LEANS = """
 SELECT * EXCLUDE (q) FROM word_lean
 WHERE corpus = $corpus AND contrast = $contrast AND list_contains($words, word)
@@ -164,7 +164,7 @@ class Why(ContrastOption, Command):
 
 
 def _without_documents(store: Store, corpus: str) -> PlumblineError | None:
-    """Return the error that says why a corpus has no kept documents; ``None`` if it has."""
+    """Return the error that says why a corpus has no kept documents; ``None`` if it has some."""
     from plumbline.jobs.counting.kept_documents import evidence_of
 
     try:
@@ -205,7 +205,7 @@ def _leans_by_counts(
 
 def rendered(word_answers: WordAnswers) -> Iterator[str]:
     """Yield the answers as lines of text."""
-    from plumbline.pipelines.report.templates import word_sections  # imports much
+    from plumbline.pipelines.report.templates import word_sections  # slow to import
 
     for section in word_sections(word_answers.rows):
         yield from (*plain(section), "")

@@ -121,9 +121,9 @@ class Facts:
         return side_names(contrast, lists)
 
     def points(self, fit: Row) -> Rows:
-        """Return the points of a fit, which is a row of view ``fit``; none if they can't be drawn.
+        """Return the points of a fit, which is a row of view ``fit``.
 
-        They can be drawn if there are two or more and all are finite.
+        Returns no points if there are fewer than two, or if one of them is not finite.
         """
         if not self._has_points:
             # The view computes all points at each query, so a table with its rows shadows it.
@@ -192,8 +192,8 @@ class TrainingTexts:
         """Return how the training text of a row's model relates to the row's corpus.
 
         For a model trained in this warehouse, the training corpus is recorded. For others the
-        relation follows from the model's name. With an adapter, which was trained on more text,
-        it is `unknown`.
+        relation follows from the model's name. If the model has an adapter, which was trained on
+        more text, the relation is `unknown`.
         """
         if trained_on := self._of(row, "trained_on"):
             return "same" if trained_on == row["corpus"] else "other"

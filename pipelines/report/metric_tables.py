@@ -38,7 +38,11 @@ IN_BRACKETS = "95% intervals in brackets"
 
 
 def _options(row: Row) -> list[str]:
-    """Return options for a heading: AuFC's base unless it is e; all if not in ``_FIRST``."""
+    """Return the options that a heading names.
+
+    For AuFC this is the base, unless the base is e. Metrics of ``_FIRST`` name no options, and
+    other metrics name all.
+    """
     metric, options = row["metric"], json.loads(row["options"])
     if metric == "aufc":
         base = str(options.get("log_base")).removesuffix(".0")
@@ -154,7 +158,7 @@ def of_fits(rows: Rows) -> Rows:
 
 
 def models_table(rows: Rows, texts: TrainingTexts) -> PageTable:
-    """Return a table of ``metric_value``: a line per benchmark and model, by family and size.
+    """Return a table of ``metric_value`` by benchmark and model, sorted by family and size.
 
     Leaves out the columns for family and size if none is known.
     """
@@ -173,7 +177,10 @@ def models_table(rows: Rows, texts: TrainingTexts) -> PageTable:
 
 
 def _millions(n: int | None) -> Cell:
-    """Return a cell with a number in millions. It has no value, since no query returns it."""
+    """Return a cell with a number in millions.
+
+    The cell has no ``value``, since no query returns this number.
+    """
     return Cell("–" if n is None else f"{n / 1e6:.1f}", None, True)
 
 

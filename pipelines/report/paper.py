@@ -1,4 +1,7 @@
-"""Charts, tables and the methods paragraph by name, as files for a paper."""
+"""Write a report's charts, tables and methods paragraph as files for a paper.
+
+The user names the chart or table.
+"""
 
 from __future__ import annotations
 
@@ -49,9 +52,9 @@ def figure_files(
 ) -> dict[str, bytes]:
     """Return a chart as ``pdf``, ``svg`` or ``png``, ``width_in`` inches wide, and its data.
 
-    Keys are file endings, for the data as in ``write.data_of``. Text is 8 points (charts of several
-    panels are scaled as a whole), and PDF embeds its fonts. Raises ``UsageProblem`` if the format
-    or the name doesn't exist.
+    Keys are file endings. ``write.data_of`` says which files hold the data. Text is 8 points
+    (charts of several panels are scaled as a whole), and PDF embeds its fonts. Raises
+    ``UsageProblem`` if the format or the name doesn't exist.
     """
     if form not in FORMATS:
         raise UsageProblem(f"format {form}", f"expected {', '.join(FORMATS)}")
@@ -72,7 +75,7 @@ def named(items: Mapping[str, _Item], kind: str, name: str) -> _Item:
 
 
 def write_file(path: Path, content: bytes) -> Path:
-    """Write a file, and create its directory if missing. Raises ``BadInput`` if that fails."""
+    """Write a file, and create its directory. Raises ``BadInput`` if the disk can't be written."""
     with disk_problems(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)

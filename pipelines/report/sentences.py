@@ -63,7 +63,7 @@ def word_leans(row: Row, first: str, second: str, where: str = "") -> str:
 
 
 def _one_sided(row: Row, sides: tuple[str, str], where: str, over: str) -> str:
-    """Return a clause on a word without a delta: a bound on its lean if near one side only.
+    """Return a clause on a word without a delta; near one side, its lean has a bound.
 
     >>> row = {"delta_nats_low": float("-inf"), "delta_nats_high": -1.9}
     >>> _one_sided(row, ("she", "he"), " in c", "over 40 documents")
@@ -151,8 +151,8 @@ def preferences(rows: Rows) -> str:
 def average(texts: TrainingTexts, rows: Rows, digits: int, unit: str) -> str:
     """Return the mean over families of models' figures, with its interval, in words.
 
-    With two to ``LEAST_CLUSTERS - 1`` families, gives each family's mean instead; with one, the
-    smallest and largest figure. Leaves out models of unknown family, and says how many.
+    With two to ``LEAST_CLUSTERS - 1`` families, gives each family's mean instead. With one family,
+    gives the smallest and largest figure. Leaves out models of unknown family, and says how many.
     """
     families = texts.families(rows)
     n_without = len(families.pop("", ()))
@@ -297,7 +297,7 @@ def version_changed(row: Row) -> str:
 
 
 def check_changes(changes: list[Row], most_points: float) -> list[str]:
-    """Return clauses on changes that may be larger than ``most_points``, but not surely.
+    """Return a clause on each change above ``most_points`` that its interval doesn't confirm.
 
     Raises ``ModelChanged`` if a whole interval lies above ``most_points`` or below its negative.
     """

@@ -5,7 +5,7 @@ the start of a line:
 
 - ``# anchor: Title`` begins a section.
 - ``! text`` is a warning. The first page shows it too.
-- ``> text`` says how figures are measured. The page folds it.
+- ``> text`` says how figures are measured. The page folds this text.
 - Any other block is a paragraph. Text between backticks is shown as code.
 
 ``{{ table(caption, rows, columns) }}`` and ``{{ chart(function, rows, ...) }}`` add a table and a
@@ -230,7 +230,10 @@ class _Parts:
 
 
 def _parted(block: str) -> tuple[str, str]:
-    """Return a block's mark, or an empty string, and its text on one line."""
+    """Return the mark that begins a block, and the block's text on one line.
+
+    The mark is `#`, `!` or `>`, `@` for a table or chart, or empty for a paragraph.
+    """
     text = _line(block)
     return (text[1], text[3:]) if text.startswith(_MARK) else ("", text)
 

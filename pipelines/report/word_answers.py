@@ -103,7 +103,7 @@ def clear_words(facts: Facts, row: Row, text: str = "") -> str:
         )
     corrected = f"{row['n_corrected']:,} are clear (q < 5%)"
     lean = f"{row['n_first']:,} lean to {first} and {row['n_second']:,} to {second}"
-    if over != "co-occurrences":  # otherwise no word was asked about
+    if over != "co-occurrences":  # `why` was asked about words
         return (
             f"Of the {row['n_words']:,} words of {text or corpus} that lean most by counts or "
             f"were asked about, {lean}: their 95% intervals over {over} exclude 0. After "

@@ -108,7 +108,7 @@ def data_of(figure: Figure) -> dict[str, bytes]:
     """Return a chart's files by ending: its Vega-Lite specification, and any rows as CSV.
 
     The specification's ``usermeta`` has the caption, the columns with their units, the query,
-    versions, and how to cite it.
+    versions, and how to cite Plumbline.
     """
     units = units_of_columns()
     about = {
@@ -151,7 +151,7 @@ class Headline:
 
     @property
     def about(self) -> Rows:
-        """The slopes that the headline is about: ``own`` if there are any, else all."""
+        """The slopes that the headline is about: ``own``, or all if ``own`` is empty."""
         return self.own or self.slopes
 
     @property
@@ -228,7 +228,7 @@ def headline_pd(facts: Facts) -> Rows:
 
 
 def headline(facts: Facts) -> Headline | None:
-    """Return the first slopes on the benchmark that the page is about; ``None`` if it has none."""
+    """Return the first slopes on the benchmark that the page is about, or ``None``."""
     name = next(map(set_name, headline_pd(facts)), "")
     first = _first_slopes(facts).get(name)
     if first is None:

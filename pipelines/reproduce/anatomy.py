@@ -2,8 +2,8 @@
 
 A log ratio is modelled as the sum of a constant for the model, the model's slope on each property
 of the pair, an effect of each cluster that the pair is in (its word, its frame), and an effect of
-the pair itself. Each part has a mean square over pairs and models; these add up to the mean square
-of the log ratios.
+the pair itself. Each part has a mean square over pairs and models. The parts' mean squares add up
+to the mean square of the log ratios.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ class LogRatioTable:
     """Log ratios of pairs (rows) under models (columns), with properties of pairs.
 
     Attributes:
-        y: float64[pair, model] in nats, without missing values.
-        properties: float64[pair, column] by name.
+        y: the log ratios in nats, one row per pair and one column per model; none is missing.
+        properties: by name, an array with one row per pair and one or more columns.
         clusters: the clusters of each pair, as in ``clustered_variance``.
         kinds: the kind of each column of ``clusters``. Two columns of one kind (two occupations in
             a sentence) share their numbers.
@@ -98,7 +98,7 @@ class BenchmarkAnatomy:
 def tables(store: Store, corpus: str) -> Iterator[tuple[str, LogRatioTable]]:
     """Yield name and table of each benchmark with released scores and MaxPMI.
 
-    Tables have the natural pairs, and the models that scored all of these.
+    A table has the natural pairs, and the models that scored all natural pairs.
     """
     with connect(store, sql(_PAIRS) + sql(_SCORES)) as connection:
         params = {"corpus": corpus}
@@ -169,10 +169,11 @@ def _shares(parts: Mapping[str, float]) -> Floats:
 class _Design:
     """The design of a table: ``x`` has a column of ones, then the columns of the properties.
 
-    ``is_in`` [set, column] marks the columns of each set of properties. ``weights`` maps a part to
-    the weights of the sets. What a part explains is the weighted sum of what the sets explain. If
-    properties are correlated, what each explains depends on the order in which they are added, so
-    it is averaged over all orders (Lindeman, Merenda and Gold 1980; Shapley).
+    ``is_in`` has one row for each set of properties, and marks the columns of ``x`` in the set.
+    ``weights`` maps a part to the weights of the sets. What a part explains is the weighted sum of
+    what the sets explain. If properties are correlated, what a property explains depends on the
+    order in which they are added. So the explained part is averaged over all orders (Lindeman,
+    Merenda and Gold 1980; Shapley).
     """
 
     y: Floats
@@ -235,8 +236,9 @@ class _Design:
     def _levels(self, x_sums: Sequence[Floats], squares: Floats, sizes: Ints) -> Floats:
         """Return the variances over clusters of each kind and over pairs, summed over models.
 
-        ``x_sums`` are the sums of ``x`` by cluster for each kind, ``squares`` their products for
-        each level (the kinds, then the pairs), and ``sizes`` the numbers of pairs in clusters.
+        ``x_sums`` are the sums of ``x`` by cluster for each kind, ``squares`` are the products of
+        sums for each level (the kinds, then the pairs), and ``sizes`` are the numbers of pairs in
+        clusters.
         """
         members = list(self.members.values())
         inverse = np.linalg.pinv(squares[-1], rcond=RCOND, hermitian=True)
@@ -255,9 +257,12 @@ class _Design:
 
 
 def _memberships(table: LogRatioTable) -> dict[str, csr_array]:
-    """Return a matrix [pair, cluster] for each kind: 1 where a pair is in a cluster, else 0.
+    """Return a matrix for each kind, with a row for each pair and a column for each cluster.
 
-    Kinds whose clusters have one pair each are left out, as they can't be told from the pairs.
+    An entry is 1 if the pair is in the cluster, and 0 otherwise.
+
+    A kind whose clusters have one pair each is left out: its effects can't be told from effects of
+    the pairs.
     """
     members = {}
     for kind in dict.fromkeys(table.kinds):
@@ -265,21 +270,21 @@ def _memberships(table: LogRatioTable) -> dict[str, csr_array]:
         pair, column = np.nonzero(ids != NO_CLUSTER)
         numbers, cluster = np.unique(ids[pair, column], return_inverse=True)
         is_in = csr_array((np.ones(len(pair)), (pair, cluster)), (len(ids), len(numbers)))
-        is_in.data[:] = 1  # a pair is in a cluster once
+        is_in.data[:] = 1  # a pair that names a cluster twice counts once
         if is_in.nnz > len(numbers):
             members[kind] = is_in
     return members
 
 
 def _weights(sets: Sequence[frozenset[int]], k: int, n: int) -> Floats:
-    """Return the weights whose sum over the sets is what property k of n adds on average."""
+    """Return a weight for each set: the weighted sum is what property k of n adds on average."""
     n_others = [len(others - {k}) for others in sets]
     signs = [1 if k in others else -1 for others in sets]
     return np.array(signs) / [n * comb(n - 1, m) for m in n_others]
 
 
 def share_rows(anatomy: BenchmarkAnatomy) -> Iterator[dict[str, object]]:
-    """Yield a row with the share of each part and its ends; undefined ends are None."""
+    """Yield a row with each part's share and the ends of its interval; None if undefined."""
     for share in anatomy.shares:
         row = {"benchmark": anatomy.benchmark, **asdict(share)}
         yield {name: None if value != value else value for name, value in row.items()}

@@ -1,4 +1,4 @@
-"""What the papers print: figures in ``<paper>.csv``, and claims in ``<paper>.toml``, each a query.
+"""What the papers print: figures in ``<paper>.csv``, and claims as queries in ``<paper>.toml``.
 
 Claims of UnStereoEval are compared with its release. The other papers released no results, so
 their claims are compared with the figures that they print.
@@ -125,8 +125,8 @@ def cells(printed: Sequence[Row]) -> pa.Table:
 def counted(claims: Claims, printed: Sequence[Row]) -> list[str]:
     """Return a line per claim: in how many comparisons it holds, and the first where it doesn't.
 
-    Empty unless ``printed`` has figures of all tables of the claims. If two tables print a figure,
-    the first one's value counts. Claims without a comparison are left out.
+    Return no lines unless ``printed`` has figures of all tables of the claims. If two tables print
+    a figure, the first one's value counts. Claims without a comparison are left out.
 
     >>> counted(Claims(claim=()), [])
     []

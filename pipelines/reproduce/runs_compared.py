@@ -81,7 +81,10 @@ _INSTRUCTION = "a7f803a705b6"
 
 
 def _hash(sentence: str) -> str:
-    """Hash a sentence's words, since the paper ends it with a full stop, its code with a colon."""
+    """Hash the words of a sentence, without its marks.
+
+    The paper ends the sentence with a full stop, but the paper's code ends it with a colon.
+    """
     words = re.findall("[a-z]+", sentence.lower())
     return hashlib.sha256(" ".join(words).encode()).hexdigest()[:12]
 
@@ -116,7 +119,7 @@ def _of_disclosure(row: Row) -> dict[str, object]:
         "backend": "transformers",
         **dict.fromkeys(("n_empty", "revision"), NOT_KNOWN),
     }
-    if row["decoding"] is not None:  # otherwise only probabilities were measured
+    if row["decoding"] is not None:  # NULL: only probabilities were measured
         settings["max_new_tokens"] = probe.max_new_tokens
         settings["decoding"] = NOT_KNOWN if row["method"] == "Hyperparameter" else "greedy"
     if row["instruction"] is not None:
@@ -166,7 +169,7 @@ PAPERS = {paper.name: paper for paper in (FAIRPAIR, DISCLOSURE)}
 
 @dataclass(frozen=True)
 class MeasuredRun:
-    """A numbered run, with the settings that differ from the paper's or that the paper lacks."""
+    """A numbered run, with the settings that the paper sets otherwise or doesn't give."""
 
     number: int
     printed_model: str
@@ -188,7 +191,7 @@ def measured(
 ) -> tuple[list[dict[str, Any]], list[MeasuredRun]]:
     """Compare printed figures with the runs of a warehouse (``compare``); write nothing.
 
-    Without a warehouse, as without runs, no figure is measured.
+    Without a warehouse or without runs, no printed figure has a measured one.
     """
     rows = rows_of(store.root, sql(f"reproduce/{paper.name}")) if store else []
     return compare(paper, printed, rows, printed_names(paper, printed, given))
@@ -227,7 +230,7 @@ def compare(
     printed figure if it contains any value that rounds to the figure.
 
     Columns besides those of the printed figure: ``measured``, ``low``, ``high`` (None where
-    undefined or infinite), ``outcome``, ``run`` (its number, None if there is none),
+    undefined or infinite), ``outcome``, ``run`` (the run's number, None without a run),
     ``measured_model``, ``differs`` and ``paper_unknown`` (settings of the run), ``note`` (settings
     of this figure alone).
     """
@@ -301,7 +304,7 @@ def _shown(value: object) -> str:
 
 
 def shown_rows(compared: Sequence[Row]) -> list[Row]:
-    """Return the rows to print: figures outside a run's interval, others measured, then the rest.
+    """Return the rows to print: figures outside a run's interval, other measured ones, the rest.
 
     Rows lack the settings of runs, which ``MeasuredRun.lines`` prints once per run.
     """

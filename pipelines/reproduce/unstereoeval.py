@@ -132,8 +132,9 @@ def reproduce(
 def compare(figures: Sequence[Row], metrics: Iterable[Row]) -> list[dict[str, Any]]:
     """Return rows of ``sql/reproduce/release_compared.sql``: each printed figure with ours.
 
-    ``metrics``: rows of ``metric_value``, and of ``deduplication_rows``. ``ours`` is None if
-    undefined or not run. Its interval is also None for deviations and sizes.
+    ``metrics``: rows of ``metric_value``, and of ``deduplication_rows``. ``ours`` is None if our
+    figure is undefined or wasn't computed. Deviations and sizes have no interval: its ends are
+    None.
     """
     printed = pa.Table.from_pylist(list(figures), _PRINTED)
     schema = TABLES["metric_value"].arrow
@@ -187,7 +188,10 @@ class Release:
 
     @staticmethod
     def at(data: Path) -> Release:
-        """Find the parts. Raises ``BadInput`` without benchmarks, word statistics or scores."""
+        """Find the parts of a release.
+
+        Raises ``BadInput`` if benchmarks, word statistics or scores are missing.
+        """
         raw, results = data / "data" / "datasets" / "raw", data / "results"
         for part in (data, raw, results):
             if not part.is_dir():

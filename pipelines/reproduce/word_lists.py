@@ -72,7 +72,7 @@ def compare_list(
     name: str,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> tuple[list[dict[str, Any]], list[str]]:
-    """Return rows on each pair of a word list in a corpus and on every two pairs, and lines on all.
+    """Return rows on each pair of a word list and on every two pairs, and lines to print.
 
     First come rows of ``sql/lists/coverage.sql``, one per pair in list order, with ``n_words_pile``
     and ``percent_pile`` from UnStereoEval's Table 4, None for pairs that the table lacks. Then
@@ -135,7 +135,7 @@ def _with_intervals(
     deltas: Mapping[str, Deltas],
     progress: Callable[[int, int], None],
 ) -> tuple[tuple[TauAgreement, ...], str]:
-    """Return agreements with intervals, and what these are over, or why none exist."""
+    """Return agreements with intervals. Also say what was resampled, or why nothing was."""
     try:
         evidence = evidence_of(store, row["corpus"])
     except (UsageProblem, MissingComponent) as e:
@@ -180,10 +180,10 @@ def _deltas(store: Store, corpus: str, contrasts: Sequence[str]) -> dict[str, De
 
 
 def agreement(contrasts: Sequence[str], deltas: Mapping[str, Deltas]) -> list[TauAgreement]:
-    """Return Kendall's tau-b between deltas of every two contrasts, on the words both define.
+    """Return Kendall's tau-b between every two contrasts, on the words with a delta in both.
 
-    NaN with fewer than two common words, or if one contrast is constant on these. Deltas that are
-    equal when rounded to nine decimals are ties.
+    Tau is NaN with fewer than two such words, or if they all have the same delta in one contrast.
+    Deltas that are equal when rounded to nine decimals are ties.
 
     >>> few = {"a": (np.array([1, 2, 3]), np.array([0.1, 0.2, 0.3]))}
     >>> few["b"] = np.array([1, 2, 3, 9]), np.array([1.0, 3.0, 2.0, 0.0])
@@ -295,8 +295,8 @@ def tau_errors(
 
     A bootstrap draws clusters with replacement and sums their co-occurrences. Tau is computed from
     ratios of counts, since a contrast's delta is the log of the ratio plus a constant. A resample
-    uses words with all four counts above 0. NaN if tau is undefined, 1 or -1 in a resample, or
-    with fewer than ten clusters.
+    uses words with all four counts above 0. The error is NaN if tau is undefined, 1 or -1 in a
+    resample, or with fewer than ten clusters.
 
     Args:
         sides: indices of the female and male target of each contrast.

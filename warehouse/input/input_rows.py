@@ -85,7 +85,7 @@ def checked_rows(content: str, delimiter: str) -> Iterator[tuple[list[str], str 
     ['a', 'b "c"'] a quote breaks the rules of CSV
     ['a\nb,c\n'] a quote left open takes 2 lines into one field
     """
-    lines: list[str] = []  # of the current row
+    lines: list[str] = []  # the lines of the current row
 
     def remembered_lines() -> Iterator[str]:
         for line in io.StringIO(content, newline=""):

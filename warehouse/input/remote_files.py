@@ -66,7 +66,7 @@ def located(text: str | Path) -> Path:
     bare = re.sub(r"(?<=://)[^/]*@", "", text.partition("?")[0])
     try:
         parts = urlsplit(text)
-    except ValueError as e:  # for a bracket in the host
+    except ValueError as e:  # the host contains a bracket
         raise UsageProblem(bare, f"is not an address: {e}", "check its host or bucket") from e
     if parts.scheme not in (*_BUCKETS, *_WEB, _HUB):
         known = ", ".join(f"{scheme}://" for scheme in (*_BUCKETS, *_WEB))
@@ -84,7 +84,11 @@ def located(text: str | Path) -> Path:
 
 @dataclass(frozen=True)
 class Description:
-    """A file's metadata. ``mark`` changes with the content; None on a disk or if not known."""
+    """A file's metadata.
+
+    ``mark`` is a server's text that changes if the content changes. It is ``None`` for a file on a
+    disk, or if the server gives no such text.
+    """
 
     n_bytes: int
     is_directory: bool
@@ -199,7 +203,7 @@ class ByteStream(io.RawIOBase):
 
 @contextmanager
 def reading(path: Path) -> Iterator[None]:
-    """Turn an error in the block, which only reads a file or asks its server, into one line.
+    """Turn errors in the block into one-line errors. The block only reads or looks up a file.
 
     The error becomes ``Interrupted`` if the server is down, else ``BadInput``. For an address, this
     holds for every error, since each client library has its own.
@@ -228,7 +232,7 @@ def _scheme(address: Path) -> str:
 
 
 def _files(address: Path) -> Any:
-    """Return an address's fsspec file system; ``MissingComponent`` without its package."""
+    """Return an address's fsspec file system. Raises ``MissingComponent`` without its package."""
     try:
         return _file_system(_scheme(address))
     except ModuleNotFoundError as e:

@@ -43,7 +43,7 @@ _JSON_LINES = (".jsonl", ".json", ".ndjson")
 
 
 def expand_shards(patterns: Sequence[str]) -> list[Path]:
-    """List the files of paths and patterns in the order given, each once; a pattern's are sorted.
+    """List the files of paths and patterns in the order given, each once. Sort a pattern's files.
 
     Raises the errors of ``find``. Raises ``BadInput`` if there are no patterns, and for a pattern
     without a match, a directory, a pipe, a wrong suffix, and a name that is not UTF-8.
@@ -76,7 +76,7 @@ def _check(path: Path, description: Description | None) -> None:
     if not isinstance(path, Address) and not path.is_file():
         fix = "a shard is read twice: write it to a file first"
         raise BadInput(f"shard {path}", "is not a regular file", fix)
-    if not is_unicode(str(path)):  # tables store the name
+    if not is_unicode(str(path)):  # tables couldn't store the name
         raise BadInput(f"shard {path}", "its name is not in UTF-8", "rename it")
 
 

@@ -58,7 +58,7 @@ class TokenRules:
     @classmethod
     def of_text(cls, text: str) -> TokenRules:
         """Make the rules from the JSON of :attr:`text`."""
-        return TypeAdapter(cls).validate_json(text, strict=False)  # lists for tuples
+        return TypeAdapter(cls).validate_json(text, strict=False)  # JSON has lists, not tuples
 
 
 @toml_table

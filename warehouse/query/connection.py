@@ -72,7 +72,8 @@ def connect(
     if most != resource.RLIM_INFINITY:  # DuckDB's default is a share of the whole memory
         connection.execute(f"SET memory_limit = '{most // 2} B'")
     views, tables = _needed(text)
-    for table in tables:  # empty at first: DuckDB would read all files for each view on them
+    # Make empty tables first, since DuckDB would read a table's files for each view that uses it.
+    for table in tables:
         connection.execute(_view(table, [], []))
     for name, view in views:
         with package_views().one_line(name, "expected a query over tables and views"):
@@ -151,7 +152,7 @@ def unfilled(connection: duckdb.DuckDBPyConnection, text: str) -> str:
 
 
 def _view(table: Table, files: Sequence[File], paths: Sequence[str]) -> str:
-    """Return the statement that makes a table's view over its files; without files, it is empty."""
+    """Return the statement that makes a view of a table's files. Without files it has no rows."""
     create = f'CREATE OR REPLACE VIEW "{table.name}" AS SELECT'
     nulls = [f'NULL::{c.sql_type} AS "{c.name}"' for c in table.columns]
     if not files:
@@ -309,7 +310,8 @@ def last_statement(
     """
     if not is_unicode(text):
         raise UsageProblem("SQL", "is not Unicode", "type it in UTF-8")
-    if "use_tmp_file" in text.lower():  # without one, COPY may overwrite a file it reads
+    # If USE_TMP_FILE is off, COPY may overwrite a file that it reads.
+    if "use_tmp_file" in text.lower():
         raise UsageProblem("USE_TMP_FILE", "could damage the warehouse", "leave it out")
     statements = connection.extract_statements(text)
     if not statements:

@@ -32,7 +32,7 @@ class NothingUsed(BadInput):
 
     @classmethod
     def of(cls, step: Step, done: ComputedStep) -> NothingUsed | None:
-        """Make the error, with the commonest reasons; ``None`` if there are rows or no rejects."""
+        """Make the error, with the commonest reasons. Return ``None`` unless all were rejected."""
         rejects = [str(row["reason"]) for row in done.new.rejects]
         if done.state.kept or done.new.rows or not rejects:
             return None

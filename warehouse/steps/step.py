@@ -52,7 +52,7 @@ class Chunk:
 
 @dataclass(frozen=True)
 class ChunkPlan:
-    """Chunks by the path of the file for their results; ``result_type`` is as in ``Step``."""
+    """Chunks, by the path of each chunk's results. ``result_type`` is as in ``Step``."""
 
     directory: Path
     chunks: Mapping[Path, Chunk]
@@ -176,7 +176,7 @@ class NewRows:
 
 @dataclass(frozen=True)
 class StepCounts:
-    """The outcome of a step, in numbers of its inputs, where ``n_wanted = n_done + n_rejected``.
+    """How many of a step's inputs are done or rejected: ``n_wanted = n_done + n_rejected``.
 
     Attributes:
         partition: where the step's rows are, such as their benchmark or set and ``model_key``.
@@ -250,7 +250,7 @@ class Step(ABC):
         return ChunkPlan.of(self.chunks(state.missing), directory, self.result_type)
 
     def load(self, resource: Any) -> None:
-        """Load what computing needs; not called if nothing is missing."""
+        """Load what ``compute`` needs. This isn't called if no item is missing."""
 
     @abstractmethod
     def compute(self, resource: Any, items: Sequence[Any]) -> Sequence[Any]:

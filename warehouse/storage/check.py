@@ -74,7 +74,7 @@ def _logged(store: Store, newest: Snapshot, files: _Files) -> Iterator[dict[str,
         where = store.root / log.commit_name(version)
         try:
             state = log.snapshot(store.place, version)
-        except (BadInput, UsageProblem) as e:  # damaged, or missing
+        except (BadInput, UsageProblem) as e:  # the commit is damaged, or missing
             is_damaged = isinstance(e, BadInput)
             yield _problem(where, *(e.args[1:] if is_damaged else ("is not there", log.GET_COPY)))
             continue

@@ -65,7 +65,7 @@ def compact(
 
 
 def _oldest_to_keep(now: Snapshot, keep_days: float) -> int:
-    """Return the first version of the last ``keep_days``; if there is none, the newest."""
+    """Return the first version of the last ``keep_days`` days, or the newest if there is none."""
     limit = datetime.now(timezone.utc) - timedelta(days=keep_days)
     for version in log.versions(now.place) if keep_days else ():
         if log.snapshot(now.place, version).time >= limit:
@@ -74,7 +74,7 @@ def _oldest_to_keep(now: Snapshot, keep_days: float) -> int:
 
 
 def _merges(store: Store, run_id: str) -> list[Merge]:
-    """Return the merges to do, except of the file with the row of ``run_id``, which will change."""
+    """Return the merges to do. Skip the file with the row of ``run_id``, which will change."""
     now, small = store.snapshot(), defaultdict(list)
     for table in now.declared:
         for file in now.files(table):
@@ -121,7 +121,7 @@ def leftovers(store: Store) -> dict[str, str]:
         if written < limit and name not in named and _can_be_named(name)
     }
     for path in (store.place.scratch() / STAGING).glob("*"):
-        with suppress(FileNotFoundError):  # just finished
+        with suppress(FileNotFoundError):  # its writer has just finished
             if max(p.lstat().st_mtime for p in (path, *path.rglob("*"))) < limit:
                 found[f"{STAGING}/{path.name}"] = "a file or partition that was not finished"
     return dict(sorted(found.items()))

@@ -125,7 +125,7 @@ class DataFiles(OpenWarehouse):
         return rows if where is None else rows.filter(where)
 
     def partition_of(self, table: str, data: pa.Table) -> dict[str, str]:
-        """Return the values of the partition columns; ``BadInput`` unless all rows share them."""
+        """Return the values of the partition columns. Raises ``BadInput`` if rows differ there."""
         partition = {}
         for name in TABLES[table].partitions:
             values = data[name].unique().to_pylist()

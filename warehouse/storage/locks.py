@@ -73,7 +73,7 @@ def claimed(path: Path, *, wait: bool = False) -> Iterator[bool]:
         yield False
         return
     try:
-        with suppress(OSError):  # on a full disk; the lock itself takes no space
+        with suppress(OSError):  # a full disk has no room for the name, but the lock needs none
             path.write_text(this_process(), encoding="utf-8")
         yield True
     finally:
@@ -140,9 +140,9 @@ def lease(place: Place, name: str, what: str, fix: str) -> Iterator[None]:
         while not ended.wait(LEASE.total_seconds() / 3):
             try:
                 log.commit(place, lambda draft: _renew(draft, name, token), "", f"lock {name}")
-            except log.LeaseLost:  # the block's next commit raises it too
+            except log.LeaseLost:  # the block's next commit raises LeaseLost too
                 return
-            except Exception:  # the server is down; retried before the lease expires
+            except Exception:  # the server is down: try again before the lease expires
                 continue
 
     thread = threading.Thread(target=renew, daemon=True)

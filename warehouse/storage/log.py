@@ -2,8 +2,9 @@
 
 ``_log/commits/<version>.json.gz`` lists all files of all tables, so one file is enough to read a
 version. It never changes. A commit creates the next version. Only one of several writers can do
-that; the others apply their change to the new state and try again. So readers see all changes of a
-commit, in any number of tables, or none. A reader stays at the version at which it began.
+that; the other writers apply their changes to the new state and try again. So readers see all
+changes of a commit, in any number of tables, or none. A reader stays at the version at which it
+began.
 
 A commit is compressed JSON, followed by its hash, which `zcat` ignores. The hash of a data file is
 in the commits that list the file. A new table, or a new column that may be NULL, needs no new
@@ -252,7 +253,7 @@ def _refuse_lost(draft: Draft, name: str, token: str) -> None:
 
 
 def _create(state: Snapshot) -> bool:
-    """Create the commit of a state; false if another writer was faster."""
+    """Create the commit of a state. Return false if another writer was faster."""
     values = {k: v for k, v in vars(state).items() if k not in ("place", "version")}
     tables = {
         name: {**vars(listing), "files": list(map(_entry, listing.files))}

@@ -87,7 +87,7 @@ class OpenWarehouse:
                 place.create(README, _README.encode())
         _check_format(place, marker)
         log.begin(place)
-        log.snapshot(place)  # raises for a damaged log
+        log.snapshot(place)  # raises BadInput if the log is damaged
         return cls(place)
 
     @property
@@ -168,7 +168,7 @@ def reading(place: Place, path: Path) -> Iterator[None]:
         raise BadInput(where, f"is damaged: {e}", log.GET_COPY) from e
     except FileNotFoundError as e:
         raise BadInput(where, "is not there", log.GET_COPY) from e
-    except (OSError, ValueError, NotImplementedError) as e:  # also Arrow's errors
+    except (OSError, ValueError, NotImplementedError) as e:  # Arrow's errors are among these
         if getattr(e, "errno", None) in _TOO_LITTLE:
             raise
         reason = getattr(e, "strerror", None) or str(e) or type(e).__name__

@@ -80,7 +80,7 @@ def _overlap(table: Table, made: File, origin: Origin, changed: Sequence[File]) 
 
 
 def _keys(store: DataFiles, table: Table, file: File, by: tuple[str, ...]) -> set[Values]:
-    if set(by) <= set(table.partitions):  # the file needn't be read
+    if set(by) <= set(table.partitions):  # the listing has the keys, so don't read the file
         values = dict(zip(table.partitions, file.partition, strict=True))
         return {tuple(values[column] for column in by)}
     return set(_rows_of(store.rows_of(table.name, file), by))
@@ -102,7 +102,8 @@ def _changed(
     by, compared = ", ".join(origin.by), ", ".join(dict.fromkeys((*origin.by, *columns)))
     made = [dict(zip(origin.by, key, strict=True)) for key in keys]
     with duckdb.connect() as connection:
-        for name, files in (("before", gone), ("after", added)):  # DuckDB reads them by batches
+        # DuckDB reads these files in batches.
+        for name, files in (("before", gone), ("after", added)):
             paths = [str(store.path(file)) for file in files]
             rows = ds.dataset(paths, table.arrow) if paths else table.arrow.empty_table()
             connection.register(name, rows)

@@ -168,7 +168,7 @@ class Disk:
         path = self.root / name
         with suppress(FileNotFoundError):
             os.unlink(path)
-        with suppress(OSError):  # it holds other files, or is gone
+        with suppress(OSError):  # the directory holds other files, or is gone
             os.rmdir(path.parent)
 
     def local(self, file: File, *, stored: bool = False) -> Path:
@@ -312,7 +312,8 @@ def _one_line_errors(root: Path, name: str = "", *, writes: bool = False) -> Ite
     except (BaseError, FileNotFoundError) as e:
         if isinstance(e, FileNotFoundError) and name and not writes:
             raise
-        line = str(e).splitlines()[0]  # the request and its duration, then what went wrong
+        # The line names the request and its duration, then says what went wrong.
+        line = str(e).splitlines()[0]
         reason = hidden(line.partition(" - ")[2] or line)[:300]
         fix = "check the address, and the keys in the environment: docs/corpora.md"
         where = f"warehouse {root}, {name}" if name else f"warehouse {root}"

@@ -67,10 +67,10 @@ _KNOWN = {
     "low_nats": Display("low, nats", 1, 3, True),
     "high_nats": Display("high, nats", 1, 3, True),
     "seconds": Display("seconds", 1, 1),
-    "n_word": Display("occurrences"),  # the word has the heading "word"
+    "n_word": Display("occurrences"),  # not "word", which is the heading of the word itself
     "n_pair": Display("co-occurrences"),
     "per_million": Display("per million", 1, 1),
-    "clusters": Display("interval over"),  # their number is "n_clusters"
+    "clusters": Display("interval over"),  # the kind of clusters; "n_clusters" is their number
     "z": Display("z", 1, 1, True),
 }
 _SHARE = re.compile(r"(^|[_ ])(share|gas|gain)(_|$)")

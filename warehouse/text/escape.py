@@ -94,7 +94,9 @@ def csv_cell(value: object) -> object:
 
 
 def as_csv(rows: Sequence[Mapping[str, object]]) -> str:
-    """Return rows as CSV, unrounded, with formulas escaped by ``csv_cell``; empty without rows."""
+    """Return rows as CSV, with all digits. ``csv_cell`` escapes formulas.
+
+    Without rows, return an empty string."""
     if not rows:
         return ""
     out = io.StringIO()

@@ -133,7 +133,8 @@ def side_names(contrast: str, lists: Iterable[WordList]) -> tuple[str, str]:
         return first, second
     name = f"{contrast}-"
     named_after = [x for x in lists if name.startswith(f"{x.name}-")]
-    nearest = max(named_after, key=lambda x: len(x.name), default=None)  # the longest name
+    # Several names may fit, such as "a" and "a-b" for "a-b-sum". The longest is the right one.
+    nearest = max(named_after, key=lambda x: len(x.name), default=None)
     first, second = (nearest.groups if nearest else None) or GENDERS
     return f"{first} words", f"{second} words"
 

@@ -18,7 +18,7 @@ _ANAPHORIC = frozenset(["the", "this", "that"])
 
 
 class NounRules:
-    """Decides about the nouns of one text, from left to right.
+    """Decides who each gendered noun of a text is about, from left to right.
 
     ``subject`` is the position where the entity was last mentioned as a subject (the last word of
     the name); ``None`` in a new sentence and after a mention of somebody else. ``clause_subject``
@@ -85,7 +85,7 @@ class NounRules:
         return "unsure" if is_own else "entity"
 
     def _phrase_start(self, i: int) -> tuple[int, bool]:
-        """Return the place before the noun phrase ending at ``i``, and if it has a determiner."""
+        """Return the place before the phrase that ends at ``i``, and if a determiner begins it."""
         j = i - 1
         while i - j <= _LONGEST_PHRASE and self._is_modifier(j):
             j -= 1

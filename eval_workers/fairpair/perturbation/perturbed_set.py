@@ -28,17 +28,20 @@ Unit = Literal["words", "characters"]
 
 @dataclass(frozen=True)
 class TextFilter:
-    """How much a perturbation may differ: in at most the share ``limit`` of both texts' units.
+    """The limit on how much a perturbation may differ from its original.
 
-    Units are different words (``jaccard.tokens``), or different characters other than blanks. Case
-    counts in characters: of the definitions tried, only this gives a figure in Table 2 (96.9).
+    At most the share ``limit`` of the two texts' units may differ.
+
+    Units are different words (``jaccard.tokens``), or different characters other than blanks. Upper
+    and lower case are different characters: of the definitions that we tried, only this one gives a
+    figure in Table 2 (96.9).
     """
 
     limit: float = 0.15
     unit: Unit = "words"
 
     def named(self, perturber: str) -> str:
-        """Return the value of column ``perturber``, which names any filter but the default.
+        """Return the value of column ``perturber``; only the default filter isn't named.
 
         >>> TextFilter().named("rules"), TextFilter(0.3).named("rules")
         ('rules', 'rules-words-0.3')
@@ -58,7 +61,7 @@ class TextFilter:
         return frozenset("".join(unicodedata.normalize("NFC", text).split()))
 
     def dissimilarity(self, first: str, second: str) -> float:
-        """Return the Jaccard dissimilarity of two texts' sets of units, 0 to 1; 0 without units."""
+        """Return the Jaccard dissimilarity of two texts' units, 0 to 1; 0 if neither has any."""
         a, b = self.units(first), self.units(second)
         n_union = len(a | b)
         return (n_union - len(a & b)) / n_union if n_union else 0.0
@@ -66,7 +69,8 @@ class TextFilter:
     def n_missing(self, prompt: Mapping[str, Any], text: str = "") -> int:
         """Return how many more different words (or characters) a text needs to be valid.
 
-        With these, changing only the name (for gender, also one pronoun) stays within the limit.
+        A text has enough words if changing its name (for gender, also one pronoun) changes at most
+        the share ``limit`` of them.
 
         >>> row = {"prompt": "John is", "perturbed_prompt": "Jane is", "axis": "gender"}
         >>> TextFilter().n_missing(row), TextFilter().n_missing(row, "John is so tired that he sat")

@@ -1,8 +1,9 @@
 """Perturbers turn a text about a person into the same text about a counterpart.
 
 One perturber follows the rules of ``text_rules.py``. The other sends texts to a chat model, with
-the same ledger, retries and budget as builds: its rows of ``generation_request``, in the partition
-``perturb/`` + probe set, hold the two people's names in place of seed word and pronoun.
+the same ledger, retries and budget as builds. Its requests are rows of ``generation_request`` in
+the partition ``perturb/`` + probe set. There, the two people's names replace the seed word and the
+pronoun.
 """
 
 from __future__ import annotations
@@ -105,7 +106,7 @@ _TOKENS_OF_TALK = 64
 
 @toml_table
 class PerturbWording:
-    """The template of a request, and what it calls each group, by default the group's name."""
+    """The template of a request, and its word for each group (default: the group's name)."""
 
     perturb: Annotated[Stripped, AfterValidator(_PLACES)]
     groups: Mapping[str, Text] = field(default_factory=dict)

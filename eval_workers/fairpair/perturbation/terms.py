@@ -23,7 +23,7 @@ _Pairs: TypeAlias = tuple[tuple[Text, Text], ...]
 class Terms:
     """Words by group, and the word classes of the grammar, as in ``gender_en.toml``.
 
-    ``generic`` nouns are also used for the other group; then they stay unchanged. ``titles`` are
+    ``generic`` nouns can also be about the other group; then they stay unchanged. ``titles`` are
     capitalised, without full stops; ``first_names`` show that another person is mentioned.
     """
 

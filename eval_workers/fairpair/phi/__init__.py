@@ -37,7 +37,7 @@ class Phi(Protocol):
         ...
 
     def distances(self, items: Sequence[Any]) -> Floats:
-        """Return the distance between every two items, an array of shape (items, items)."""
+        """Return the distance between every two items: an array with a row and column for each."""
         ...
 
 
@@ -57,7 +57,9 @@ def find(name: str) -> Phi:
 
 
 class Means(NamedTuple):
-    """The mean distance between two groups and, over pairs of distinct items, within each group.
+    """The mean distance between two groups, and within each group.
+
+    Within a group, an item is never paired with itself.
 
     A mean over no pairs is NaN.
     """

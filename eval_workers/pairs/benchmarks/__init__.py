@@ -96,7 +96,7 @@ def default_source(name: str, data: str | Path = "") -> Path | None:
     """Return the default path of a benchmark's or recipe's source; ``None`` if there is no default.
 
     ``data`` is the directory of the released files, by default ``PLUMBLINE_DATA``. Raises
-    ``MissingComponent`` if a source is needed and neither is set.
+    ``MissingComponent`` if a source is needed, and neither ``data`` nor the variable is set.
     """
     is_recipe = name in RECIPES.names()
     location = load(name).location if is_recipe else find(name).DEFAULT_LOCATION
@@ -107,7 +107,7 @@ def under_data(what: str, location: str, data: str | Path) -> Path:
     """Return the path of ``location`` below ``data``, by default below ``PLUMBLINE_DATA``.
 
     ``data`` may also be the clone itself, which is the first folder of ``location``. Raises
-    ``MissingComponent`` about ``what`` if neither is set.
+    ``MissingComponent`` about ``what`` if neither ``data`` nor the variable is set.
     """
     if root := data or os.environ.get("PLUMBLINE_DATA"):
         inside = Path(root, *Path(location).parts[1:])
@@ -171,7 +171,7 @@ def replace_benchmark(
 
 
 def caveats(parsed: Parsed) -> tuple[str, ...]:
-    """Return a line about PD, unless the groups of all pairs are the usual ones."""
+    """Return a line about PD, unless every pair compares the groups of ``USUAL``."""
     usual = all((pair["group_a"], pair["group_b"]) == USUAL for pair in parsed.pairs)
     line = f"{parsed.name}: PD also depends on how frequent the differing words are"
     return () if usual else (f"{line}: docs/pairs.md",)

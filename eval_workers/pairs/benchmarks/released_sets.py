@@ -130,7 +130,7 @@ def _table(source: Path, stem: str) -> Path:
 
 
 def _add_occupations(parsed: Parsed) -> None:
-    """Add up to two clusters to each pair: its ``word``, and words in its template of any pair."""
+    """Add up to two clusters to each pair: its ``word``, and words of any pair in its template."""
     occupations = {str(pair["word"]).lower() for pair in parsed.pairs if pair["word"]}
     for pair in parsed.pairs:
         words = _LETTERS.findall(str(pair["template"]).lower())

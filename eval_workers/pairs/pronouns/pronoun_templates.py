@@ -50,7 +50,10 @@ _SUBJECT = "{pronoun}"
 
 @toml_table
 class Forms:
-    """One group's pronouns. ``alone`` is the form like *hers*; if ``plural``, verbs are plural."""
+    """One group's pronouns.
+
+    ``alone`` is the form like *hers*. If ``plural`` is true, the pronouns take plural verbs.
+    """
 
     nominative: Text
     determiner: Text

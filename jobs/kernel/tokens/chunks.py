@@ -95,8 +95,8 @@ def _wide_blanks(at: int) -> tuple[int, int]:
 def _add_positions(positions: int, n: int, at: int, bits: int) -> int:
     """Append the address of each byte, from ``at`` on, whose bit is set. Return the new number.
 
-    About 11 chunks start in 64 bytes of prose. So 16 addresses are always written, which is faster
-    than a loop of unpredictable length.
+    About 11 chunks start in 64 bytes of prose. Therefore this always writes 16 addresses, which is
+    faster than a loop of unpredictable length.
     """
     n_after, one = n + set_bits(bits), np.uint64(1)
     for k in range(16):
@@ -138,7 +138,7 @@ def _find_chunks(c: ChunkState, at: int, end: int) -> int:
         at += 64
     at = min(at, end)
     if at == end and n_ends and get_int(c.ends, n_ends - 1) == end:
-        # The last chunk ends only because the text so far ends: it may continue.
+        # If only the end of the text so far ends the last chunk, the chunk may continue.
         n_ends -= 1
     c.open = get_int(c.starts, n_ends) if n_starts > n_ends else 0
     while at == end and c.open and end - c.open > MAX_CHUNK:
@@ -214,7 +214,8 @@ def _fetch_values(c: ChunkState, split: SplitState, words: WordState) -> None:
         differences |= get64(slot, 1) ^ get64(keys, 4 * k + 1)
         differences |= get64(slot, 2) ^ get64(keys, 4 * k + 2)
         put64(values, k, get64(slot, 3))
-        # Always written, but kept only if n_missing advances: this avoids an unpredictable branch.
+        # Write k in any case, to avoid an unpredictable branch. The next k overwrites it unless
+        # n_missing advances.
         put32(missing, n_missing, k)
         n_missing += np.int64(differences != np.uint64(0))
     for i in range(n_missing):
@@ -252,7 +253,8 @@ def _append_ids(
         n_kept = np.int64(value >> np.uint64(48)) & 0xFF
         first = np.int64(value) & 0xFFFFFFFF
         if n_kept <= 1:
-            # As in `_fetch_values`: always written, but kept only if n_ids advances.
+            # Write the id in any case, to avoid an unpredictable branch. The next id overwrites it
+            # unless n_ids advances.
             put32(to, n_ids, first)
             n_ids += n_kept
         else:
@@ -265,7 +267,7 @@ def _append_ids(
 
 @compiled
 def _noted(asked: WordState, s: int, e: int) -> int:
-    """Return a chunk's id, adding the chunk if it is new; negative if there is no room."""
+    """Return a chunk's id. Add a new chunk, or return a negative number if there is no room."""
     chunk = find_word(asked, s, e)
     if chunk < 0 and asked.n + 1 < asked.capacity and asked.n_bytes + e - s <= asked.arena_capacity:
         return add_word(asked, -1 - chunk, s, e)

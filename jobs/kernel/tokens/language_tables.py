@@ -68,9 +68,10 @@ class Tables(NamedTuple):
         parts: the same for the pieces into which the other rules split an exception; 0 for an
             exception that is never reassembled.
         is_unit: for each word of ``listed``, 1 for a unit of measurement or a long currency sign.
-        runs: a bit for each hash of a run, set if the run may not be a word by itself.
+        runs: a bit for each hash of a run. The bit is set if a run with that hash might not be
+            exactly one word.
         listed: exceptions and units. Item k of ``cuts``, ``parts`` and ``is_unit`` is for item
-            k - 1 of this.
+            k - 1 of ``listed``.
     """
 
     flags: NDArray[np.uint32]

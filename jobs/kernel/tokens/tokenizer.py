@@ -120,7 +120,10 @@ class Answers:
         self._add(np.zeros(1, np.int64), np.zeros(0, np.int64))
 
     def ask(self) -> None:
-        """Ask spaCy about the chunks noted since the last call. If there are none, make room."""
+        """Ask spaCy about the chunks noted since the last call.
+
+        If no chunk was noted, there was no room for one, so make room for more chunks.
+        """
         noted = self.chunks.words_from(self._split.n_answered)
         if not noted:
             if len(self.chunks) < self._most and self.chunks.state.n_bytes < 64 * self._most:

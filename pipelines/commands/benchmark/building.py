@@ -50,7 +50,7 @@ class BenchmarkBuild(BuildSpec, Command):
             _ = self.chat_model(), self.wordings
         store = Store.existing(self.warehouse)
         build.seed_words(store, self)
-        if self.corpus:  # what the last step needs, before anything is paid for
+        if self.corpus:  # the last step needs it: check before anything is paid for
             if store is None:
                 problem = "needs a warehouse"
                 raise UsageProblem(f"corpus {self.corpus!r}", problem, "give --warehouse DIR")

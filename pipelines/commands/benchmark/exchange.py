@@ -37,7 +37,7 @@ class BenchmarkExport(ContrastOption, Command):
     )
     eta: Annotated[
         float | None,
-        Field(ge=0, le=1_000, description="Leave out pairs whose |MaxPMI| is larger, in nats."),
+        Field(ge=0, le=1_000, description="Leave out pairs whose |MaxPMI| exceeds this, in nats."),
     ] = None
     out: Annotated[
         OutputDirectory | None, Field(description="Directory; default: out/benchmarks/NAME.")

@@ -57,7 +57,7 @@ class Concordance(CorpusName, Command):
                 caption = f"{len(lines)} drawn, with equal chances for each occurrence"
                 shown = table(caption, Rows(lines), columns)
                 said += [*plain(Section("", query, tables=[shown])), ""]
-        names = dict.fromkeys(name for row in rows for name in row)  # rows of NEAR have more
+        names = dict.fromkeys(name for row in rows for name in row)  # NEAR has more columns
         rows = [{name: row.get(name) for name in names} for row in rows]
         return Done(rows=rows, said=said, next=self.line("why WORD"))
 
@@ -73,7 +73,8 @@ class CorpusWords(CorpusName, ContrastOption, VocabularyOptions, Command):
     WordNet) and not rare. To decide again, give --quantile, --any-language or --language-model. In
     a closed world every word is a candidate.
 
-    --accept and --reject record your verdicts instead; later samples leave rejected words out.
+    With --accept or --reject, the command draws no sample but records your verdicts. Later samples
+    leave rejected words out.
 
     Example: plumbline corpus words --corpus pile --n 500 --seed 0 --exclude gendered
     """

@@ -80,7 +80,7 @@ def figures(store: Store, params: Mapping[str, object]) -> list[Row]:
 
 
 def _counts(one: Disclosed) -> str:
-    """Say how many prompts of a set a model measured, and how many of them in this run."""
+    """Say how many prompts of a set have been measured, and how many in this run."""
     probed, continued = one.probed, one.sampled
     return (
         f"{probed.partition['probe_set']} by {probed.model}, key {probed.model_key}: "

@@ -32,7 +32,7 @@ class Prompts(DataOption, Command):
     makes_warehouse = True
 
     probe_set: Annotated[
-        str, Field(description="topics, stsb or a new name."), On(positional=True, metavar="SET")
+        str, Field(description="topics, stsb, or a new name."), On(positional=True, metavar="SET")
     ]
     source: Annotated[
         InputPath | None, Field(description="Released file or directory; default: under --data.")
@@ -48,11 +48,11 @@ class Prompts(DataOption, Command):
         On(repeated=True),
     ] = ()
     n: Annotated[int, Field(ge=1, le=100_000, description="Prompts per seed sentence.")] = 200
-    model: Annotated[str, Field(description="Chat model, by the name its server uses.")] = ""
+    model: Annotated[str, Field(description="Name that the server uses for the chat model.")] = ""
     base_url: Annotated[str, Field(description="The model's server; default: OpenAI's.")] = ""
     wording: Annotated[InputFile | None, Field(description="Wording of the request (TOML).")] = None
     max_requests: Annotated[
-        int | None, Field(ge=0, le=MOST, description="Most requests to send for the set.")
+        int | None, Field(ge=0, le=MOST, description="Maximum number of requests for the set.")
     ] = None
     allow_gendered: Annotated[bool, Field(description="Keep prompts with gendered words.")] = False
 

@@ -31,9 +31,9 @@ from plumbline.warehouse.query.connection import rows_of
 class Sweep(ProbeOptions, ModelOptions, Command):
     """Measure a model on a set of prompts under many decoding settings, or many instructions.
 
-    --by decoding varies one setting at a time, with the others off; only GAS can change. --by
-    instruction compares GAS, GLD and ADD with and without each instruction. Finished work is kept:
-    after an interruption, run the same command again to resume.
+    --by decoding varies one setting at a time, with the others off. Of the three figures, decoding
+    affects only GAS. --by instruction compares GAS, GLD and ADD with and without each instruction.
+    Finished work is kept: after an interruption, run the same command again to resume.
 
     Example: plumbline disclosure sweep topics --model EleutherAI/pythia-70m --by decoding
     """
@@ -48,7 +48,7 @@ class Sweep(ProbeOptions, ModelOptions, Command):
         str, Field(description="Set of prompts in the warehouse."), On(positional=True)
     ]
     model: Annotated[str, Field(min_length=1, description="Hub id, or directory of a saved model.")]
-    by: Annotated[Literal["decoding", "instruction"], Field(description="What to vary.")]
+    by: Annotated[Literal["decoding", "instruction"], Field(description="What the sweep varies.")]
     temperature: Annotated[tuple[str, ...], Field(description="Temperatures, comma-separated.")] = (
         *("0.3", "0.5", "0.7", "1"),
     )

@@ -62,7 +62,7 @@ class Tune(TuneOptions, ModelOptions, DataOption, Command):
                 raise UsageProblem(option, problem, "name other sets")
 
     def base(self) -> ModelOptions:
-        """Return the options that load the base; with --as-published in 4 bits (QLoRA)."""
+        """Return the options that load the base; --as-published loads it in 4 bits (QLoRA)."""
         how = part(ModelOptions, self)
         return replace(how, quantisation="nf4") if self.as_published else how
 
@@ -105,7 +105,7 @@ class Tune(TuneOptions, ModelOptions, DataOption, Command):
 
 
 def _tune(context: Context, command: Tune) -> tuple[dict[str, Any], bool]:
-    """Tune the adapter; return its row and whether it existed."""
+    """Tune the adapter, unless it exists. Return its row, and whether it existed."""
     from plumbline.eval_workers.models.devices import release
     from plumbline.eval_workers.training.adapter_tuning import tune
 

@@ -54,7 +54,8 @@ _THEME: dict[str, Any] = {
 LINE_END = " · "
 #: Legend of estimates whose side is not clear.
 UNTOLD = "not clear"
-# Okabe and Ito's palette, distinct for colour-blind readers, without its yellow: faint on white.
+# Okabe and Ito's palette, distinct for colour-blind readers, without its yellow, which
+# is faint on white.
 _PALETTE = (MALE, FEMALE, GREEN, "#CC79A7", "#56B4E9", "#E69F00", INK)
 
 
@@ -137,7 +138,7 @@ def kinds(colours: Mapping[str, str]) -> alt.Color:
 
 
 def palette(names: Sequence[str]) -> dict[str, str]:
-    """Return a colour for each name; from the eighth on they repeat."""
+    """Return a colour for each name; the colours repeat from the eighth name on."""
     return {name: _PALETTE[i % len(_PALETTE)] for i, name in enumerate(names)}
 
 

@@ -25,7 +25,7 @@ _MOST_PROMPTS = 30
 
 
 def by_prompt(prompts: Sequence[Row]) -> Chart:
-    """Draw F of the prompts with the largest F, with intervals; coloured if the groups differ."""
+    """Draw the largest F of prompts, with intervals; prompts whose groups differ have a colour."""
     colours = {f"differs (corrected p ≤ {ALPHA:g})": FEMALE, "not shown to differ": NEUTRAL}
     clear, other = colours
     ranked = sorted(prompts, key=lambda r: (-r["fairpair_f"], r["prompt_id"]))
@@ -45,7 +45,7 @@ _PANELS = {"gas": ("GAS, %", 100), "gld": ("GLD", 1), "add_nats": ("ADD, nats", 
 
 
 def measures(rows: Rows, by: str) -> Chart:
-    """Draw a panel each for GAS, GLD and ADD, with a mark per model and value of column ``by``.
+    """Draw one panel each for GAS, GLD and ADD. Models and values of ``by`` have a mark each.
 
     If continuations have several lengths, draws the longest that have a GAS.
     """

@@ -44,7 +44,8 @@ def disparity(rows: Sequence[Row]) -> Chart:
 def spread(rows: Rows, pd_rows: Sequence[Row]) -> Chart:
     """Draw quantiles of each model's log ratios, and the band that counts as no preference.
 
-    ``pd_rows`` are the models' rows of PD. If there are many models, draws the highest medians.
+    ``pd_rows`` are the models' rows of PD. If there are many models, draws those with the highest
+    medians.
     """
     drawn = sorted(rows, key=lambda r: (r["q50_nats"], r["model"]))[-_MOST_MODELS:][::-1]
     names, preferred = [r["model"] for r in drawn], {r["model_key"]: side(r) for r in pd_rows}
@@ -107,7 +108,10 @@ _WORDS = 10
 
 
 def leaning(rows: Sequence[Row], sides: tuple[str, str]) -> Chart:
-    """Draw the ten words per side that lean most; a ring is the bound of a word near one side."""
+    """Draw the ten words per side that lean most.
+
+    A ring marks the bound of a word that is near one side only.
+    """
     first, second = sides
     colours = {f"leans to {first}": FEMALE, f"leans to {second}": MALE, UNTOLD: NEUTRAL}
     points = []
@@ -140,7 +144,10 @@ def following(points: Sequence[Row], fit: Row, titles: tuple[str, str], page: st
 
 
 def _outermost(points: Sequence[Row]) -> list[Row]:
-    """Return the points to name: in turn the highest, rightmost, lowest and leftmost with room."""
+    """Return the points to name.
+
+    These are in turn the highest, rightmost, lowest and leftmost point whose name has room.
+    """
     xs, ys = ([p[c] for p in points] for c in ("x_nats", "y_nats"))
     width, height = (max(xs) - min(xs)) or 1.0, (max(ys) - min(ys)) or 1.0
     by_x = sorted(points, key=lambda p: float(p["x_nats"]))
