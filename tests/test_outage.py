@@ -77,7 +77,10 @@ def test_a_machine_that_has_no_room_is_one_line(
     assert line.startswith("error:") and any(part in line for part in named)
 
 
-def test_a_hub_that_is_away_is_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("adapter", [None, "a/none"])
+def test_a_hub_that_is_away_is_asked_once(
+    monkeypatch: pytest.MonkeyPatch, adapter: str | None
+) -> None:
     """Its client would try again for half a minute, for each file."""
     asked: list[str] = []
 
@@ -86,8 +89,9 @@ def test_a_hub_that_is_away_is_asked_once(monkeypatch: pytest.MonkeyPatch) -> No
 
     monkeypatch.setattr(source, "get_session", lambda: SimpleNamespace(head=away))
     monkeypatch.setattr(model_files, "find_adapter_config_file", asked.append)
-    with pytest.raises(Interrupted, match="a/none: not a local directory, and can't be had"):
-        open_backend("a/none", ModelOptions()).identity  # noqa: B018
+    monkeypatch.setattr(source, "cached_file", lambda name, **_: asked.append(name))
+    with pytest.raises(Interrupted, match=r"a/none: .*can't be loaded from the hub"):
+        open_backend("a/none", ModelOptions(adapter=adapter)).identity  # noqa: B018
     assert not asked
 
 

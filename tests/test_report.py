@@ -5,15 +5,18 @@ from concurrent.futures import ThreadPoolExecutor
 from html.parser import HTMLParser
 from importlib import resources
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from plumbline.eval_workers.fairpair.fairpair_options import FigureOptions
 from plumbline.eval_workers.fairpair.fairpair_set import measure_set
 from plumbline.eval_workers.pairs.benchmarks.closed_world import LEXICON
 from plumbline.eval_workers.scoring.measure import measure
-from plumbline.pipelines.report.facts import Facts
+from plumbline.pipelines.report.facts import Facts, TrainingTexts
 from plumbline.pipelines.report.metric_tables import measured
 from plumbline.pipelines.report.model import Section
 from plumbline.pipelines.report.sections import SECTIONS
@@ -156,12 +159,30 @@ def test_a_metric_of_any_name_has_its_column(world: Store, tmp_path: Path) -> No
     fits = page.tables["Log ratio on the lean of the text, 95% intervals in brackets"][1:]
     assert all(slope[1] == steepness[1] for *_, slope, _, _, _, steepness, _ in fits)
     assert all(name in page.text for name in ("female share % (part 2)", "steepness"))
-    tables = store.read("metric_value"), store.read("control")
-    printed = measured(*tables, {})
+    printed = measured(store.read("metric_value"), {}, TrainingTexts(Facts(store)))
     ours = [row for row in printed if "us" in row]
     assert all(row["female_share"] == row["us"] for row in ours) and ours
     assert {row["female_share_part_2"] for row in ours} == {0.25}
     assert any("steepness" in row for row in printed)
+
+
+def test_measure_prints_slopes_on_a_models_own_text_if_it_has_one() -> None:
+    """Else on all texts; slopes without a model are not printed."""
+    row = {"metric": "slope", "subset": "words, measured delta", "benchmark": "b", "value": 1.0}
+    row |= {"groups": "female/male", "contrast": "she/he", "n": 9, "options": "{}", "unit": ""}
+    models = {"k": "trained", "other": "other", "": ""}
+    fits = [
+        {**row, "model": model, "model_key": key, "corpus": corpus}
+        for key, model in models.items()
+        for corpus in ("novels", "letters")
+    ]
+    own = ("k", "novels")
+    texts = SimpleNamespace(
+        relation=lambda r: "same" if (r["model_key"], r["corpus"]) == own else "other"
+    )
+    printed = measured(pa.Table.from_pylist(fits), {}, cast(TrainingTexts, texts))
+    found = [(line["model"], line["corpus"]) for line in printed]
+    assert found == [("other", "letters"), ("other", "novels"), ("trained", "novels")]
 
 
 def test_an_empty_warehouse_says_what_to_run(store: Store, tmp_path: Path) -> None:

@@ -149,6 +149,7 @@ def test_files_in_are_packed_or_rejected(
     assert main(["corpus", "pack", str(texts), *where]) == 0
     said = capsys.readouterr().out
     assert re.search(r" 5 │ +3 │ +2 │", said) and "blank.txt" in said
+    assert f"Next: plumbline corpus count {out} --corpus {out.name.split('.')[0]}" in said
     assert list(documents(out)) == ["She met him.\r\nHe left.\n", "Tea.", "née\u2028\x00 tea"]
     rows = Store.open(warehouse).read("reject", stage="pack").to_pylist()
     assert {(Path(r["source_file"]).name, r["reason"][:18]) for r in rows} == {

@@ -127,6 +127,7 @@ def test_a_corpus_that_is_not_counted_is_one_line(
     train = ["train", str(shard), "--preset", "5gram", "--out", str(tmp_path / "models")]
     train += ["--warehouse", str(where)]
     assert main([*train, "--name", "first", "--corpus", "letters"]) == 0
+    assert not {"loss", "steps"} & set(capsys.readouterr().out.split()), "n-grams have neither"
     count_corpus(Store.open(where), "letters", (shard,))
     assert main([*train, "--name", "m", "--corpus", "leters"]) != 0
     assert "corpus 'leters': not in the warehouse, only letters" in capsys.readouterr().err

@@ -1,1 +1,1 @@
-"""Requests to a chat or completion model on a server, within a budget and recorded in a ledger."""
+"""Send requests to a model on a server, within a budget, and record them in a ledger."""

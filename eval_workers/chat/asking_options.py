@@ -1,4 +1,4 @@
-"""Options of commands that send requests to a server: the model, the server and the budget."""
+"""Options for commands that send requests to a server: model, server and budget."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from plumbline.warehouse.options import MOST, STRICT
 
 @dataclass(frozen=True, config=STRICT)
 class ServerOptions:
-    """The server and the budget for requests to it. For ``token_limit``, see ``ChatModel``.
+    """A server, and a budget for its requests. ``ChatModel`` explains ``token_limit``.
 
     Raises ``UsageProblem`` for an address that ``checked_url`` refuses.
     """
@@ -23,23 +23,32 @@ class ServerOptions:
     base_url: Annotated[str, Field(description="Address of the server.")] = DEFAULT_URL
     timeout_s: Annotated[
         float,
-        Field(gt=0, le=86_400, allow_inf_nan=False, description="Seconds until a request fails."),
+        Field(
+            gt=0,
+            le=86_400,
+            allow_inf_nan=False,
+            description="Seconds to wait for a reply before the request fails.",
+        ),
     ] = 120.0
-    concurrency: Annotated[int, Field(gt=0, le=1_024, description="Requests at the same time.")] = 8
+    concurrency: Annotated[
+        int, Field(gt=0, le=1_024, description="Number of requests to send at the same time.")
+    ] = 8
     token_limit: Annotated[
-        TokenLimit, Field(description="The server's name for the limit on tokens.")
+        TokenLimit, Field(description="Parameter with which the server limits a reply's tokens.")
     ] = "max_tokens"
-    max_requests: Annotated[int | None, Field(ge=0, le=MOST, description="Limit on requests.")] = (
-        None
-    )
-    max_tokens: Annotated[int | None, Field(ge=0, le=MOST, description="Limit on tokens.")] = None
+    max_requests: Annotated[
+        int | None, Field(ge=0, le=MOST, description="Maximum number of requests.")
+    ] = None
+    max_tokens: Annotated[
+        int | None, Field(ge=0, le=MOST, description="Maximum number of tokens.")
+    ] = None
 
     def __post_init__(self) -> None:
         if self.base_url:
-            checked_url(self.base_url)  # stored with the run, so it must not hold a secret
+            checked_url(self.base_url)  # refuses secrets, because options are stored with the run
 
     def server(self, base_url: str = "") -> Server:
-        """Return the server at ``base_url``, or at the options' address if it is empty."""
+        """Return the server at ``base_url``. If that is empty, use the options' address."""
         return Server(base_url or self.base_url, self.timeout_s, self.concurrency)
 
     def budget(self) -> Budget:
@@ -49,10 +58,10 @@ class ServerOptions:
 
 @dataclass(frozen=True, config=STRICT)
 class AskingOptions(ServerOptions):
-    """Options for asking one model of a server. For ``send_seed``, see ``ChatModel.seed``."""
+    """Options for requests to one model. ``ChatModel.seed`` explains ``send_seed``."""
 
-    model: Annotated[str, Field(description="Model, by the server's name for it.")] = ""
-    send_seed: Annotated[bool, Field(description="Send the server a seed.")] = True
+    model: Annotated[str, Field(description="The server's name for the model.")] = ""
+    send_seed: Annotated[bool, Field(description="Send a seed with each request.")] = True
 
     def __post_init__(self) -> None:
         checked_url(self.base_url)  # an empty address is refused too

@@ -1,8 +1,9 @@
-"""A build's budget of requests and tokens. A request that could exceed the budget isn't sent.
+"""Limit the requests and tokens of a build. A request that could exceed the budget isn't sent.
 
-Before a request is sent, the most that it can cost is set aside: one token per byte of its prompt,
-``FRAME_TOKENS``, and the longest reply it allows. After the reply, the tokens that the server
-reports replace this estimate. A benchmark has one budget: the spending of earlier runs counts.
+Before a request is sent, the most that it can cost is set aside. This is one token per byte of the
+prompt, plus ``FRAME_TOKENS``, plus the longest reply that the request allows. After the reply, the
+tokens that the server reports replace this estimate. A benchmark has one budget, which includes the
+spending of earlier runs.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ def expected_tokens(prompt: str) -> int:
 
 @dataclass(frozen=True)
 class Budget:
-    """The limits of a build; ``None`` means no limit."""
+    """The limits of a build. ``None`` means no limit."""
 
     max_requests: int | None = None
     max_tokens: int | None = None
@@ -35,7 +36,7 @@ UNLIMITED = Budget()
 
 @dataclass(frozen=True)
 class Spent:
-    """The number of requests sent (every attempt counts), and of tokens in prompts and replies.
+    """The number of requests sent, and of tokens in prompts and replies. Every attempt counts.
 
     >>> str(Spent(3, 1200))
     '3 requests, 1,200 tokens'
@@ -51,7 +52,7 @@ class Spent:
         return f"{self.n_requests:,} requests, {self.n_tokens:,} tokens"
 
     def excess(self, budget: Budget) -> str | None:
-        """Return the first limit that this spending exceeds, in words, or ``None``."""
+        """Say which limit this spending exceeds. Return ``None`` if it exceeds no limit."""
         if budget.max_requests is not None and self.n_requests > budget.max_requests:
             return f"{budget.max_requests} requests"
         if budget.max_tokens is not None and self.n_tokens > budget.max_tokens:
@@ -73,7 +74,7 @@ def most(request: Request) -> Spent:
 
 
 class BudgetMeter:
-    """The spending so far and the amounts set aside, checked against a budget."""
+    """Keeps the spending and the amounts set aside within a budget."""
 
     def __init__(self, budget: Budget, already: Spent) -> None:
         self._budget = budget

@@ -1,8 +1,8 @@
-"""Attempts at completions, and their retries, against any server that speaks OpenAI's protocol.
+"""Request completions from any server that speaks OpenAI's protocol, and retry failed requests.
 
-An attempt is one HTTP request. The retries of the package openai are off; ``retried`` retries, so
-that the ledger records each attempt. The package's exceptions never leave this module, because they
-hold the request and its key.
+An attempt is one HTTP request. The package openai would retry by itself, but then the ledger could
+not record each attempt. So its retries are off, and ``retried`` retries instead. The package's
+exceptions never leave this module, because they contain the request and its key.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ Call = Callable[["openai.AsyncOpenAI"], Awaitable[str]]
 class Server:
     """A server's address and limits.
 
-    ``concurrency`` is the maximum number of requests at the same time. The key isn't kept here: it
-    is read from the environment when it is needed. ``retried`` explains the waits.
+    ``concurrency`` is the maximum number of requests at the same time. The key isn't stored here,
+    but read from the environment when needed. ``retried`` explains the waits.
     """
 
     base_url: str = DEFAULT_URL
@@ -65,7 +65,7 @@ class Server:
 
 
 class ChatClient:
-    """A connection to a server; an asynchronous context manager.
+    """A connection to a server. It is an asynchronous context manager.
 
     Raises ``UsageProblem`` if the URL is invalid or holds a secret, or if OpenAI's own server is
     used without a key. Raises ``MissingComponent`` if the package openai isn't installed.
@@ -84,14 +84,14 @@ class ChatClient:
         await self._client.close()
 
     async def attempt(self, request: Request) -> Reply | Failure:
-        """Send a request once, and wait for its reply until the time-out."""
+        """Send a request once. Return its reply, or a failure if it fails or times out."""
         body = await self.body(partial(_call, request))
         if isinstance(body, str):
             return self._reply(request.request_id, body)
         return Reply(request.request_id, "", body.error, refused=True) if body.refused else body
 
     async def body(self, call: Call) -> str | Failure:
-        """Return the raw body of an answer, or a failure; limited by the time-out."""
+        """Return the raw body of the server's answer, or a failure if it fails or times out."""
         import openai
 
         try:
@@ -140,7 +140,7 @@ class ChatClient:
         return Failure(message, retry=False, permanent=True, refused=refused, status=status)
 
     def clean(self, text: str) -> str:
-        """Return a text as one printable line of limited length, with the key hidden."""
+        """Hide the key in a text, and return the text as one printable line of limited length."""
         line = " ".join(self._hide(_encodable(text)).split())
         return "".join(c if c.isprintable() else "?" for c in line[:_ERROR_CHARACTERS])
 
@@ -164,7 +164,7 @@ async def _call(request: Request, client: openai.AsyncOpenAI) -> str:
 async def completion(
     client: openai.AsyncOpenAI, model: str, prompt: str, parameters: Mapping[str, object]
 ) -> str:
-    """Request a completion of a bare prompt, without a message around it; return the raw body."""
+    """Request a completion of a bare prompt, without a message around it. Return the raw body."""
     completions: Any = client.completions.with_raw_response
     response = await completions.create(model=model, prompt=prompt, extra_body=parameters)
     return str(response.http_response.text)
@@ -216,7 +216,7 @@ def checked_url(url: str) -> str:
 
 
 def find_key(base_url: str, environment: Mapping[str, str] = os.environ) -> str:
-    """Return the API key for a server: the first variable of ``KEYS`` that is set, or empty.
+    """Return the API key for a server: the first variable of ``KEYS`` that is set, or "".
 
     Raises ``UsageProblem`` if OpenAI's own server has no key, or if the key is malformed.
 
@@ -234,7 +234,7 @@ def find_key(base_url: str, environment: Mapping[str, str] = os.environ) -> str:
 
 
 def _message(error: openai.APIStatusError) -> str:
-    """Return the server's error message, or else its body, or else the status's reason phrase."""
+    """Return the server's error message. Without one, return the body or the status's phrase."""
     body: Any = error.body
     if isinstance(body, dict):
         inner = body.get("error", body)
@@ -244,7 +244,7 @@ def _message(error: openai.APIStatusError) -> str:
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds to wait that an answer's headers state as a number, or ``None``.
+    """Return how many seconds the answer's headers say to wait; ``None`` if they don't say.
 
     >>> _retry_after({"retry-after": "2.5"}), _retry_after({"retry-after": "Mon, 01 Jan 2001"})
     (2.5, None)
@@ -270,9 +270,9 @@ async def retried(
     """Attempt a request until it succeeds, and wait after each failure.
 
     Each failure doubles the wait, up to ``server.longest_wait_s``. A server may ask for a longer
-    wait within that limit. A wait ends early once ``stopped`` is set. Raises ``BadInput`` if the
-    request is refused, ``Interrupted`` after the last attempt or if the server asks for a wait
-    beyond the limit, and what ``attempt`` raises.
+    wait within that limit. A wait ends early if ``stopped`` is set. Raises ``BadInput`` if the
+    request is refused. Raises ``Interrupted`` if the last attempt fails, or if the server asks for
+    a wait beyond the limit. Also raises the errors of ``attempt``.
     """
     name = f"server {server.base_url}"
     for n_attempts in itertools.count(1):

@@ -1,10 +1,10 @@
-"""The ledger of a build: a file with every attempt, reply and error.
+"""Record every attempt, reply and error of a build in a file, the ledger.
 
-Each line is a row of ``generation_request`` in JSON, and the last line about a request counts.
-Before an attempt, a line records it as failed, with the most it can cost. After the attempt,
-another line records the outcome; a reply is on disk (fsync) before it is used. A killed process
-leaves at most a torn last line, which is dropped. In a copied warehouse, which has only the table,
-a new file begins with the table's rows.
+Each line is a row of ``generation_request`` in JSON. If several lines are about one request, the
+last line counts. Before an attempt, a line records the attempt as failed, with the most that it can
+cost. After the attempt, another line records the outcome. A reply is written to disk (fsync) before
+it is used. If a process is killed, at most the last line is incomplete, and it is dropped. A copied
+warehouse has only the table ``generation_request``. A new ledger then begins with its rows.
 """
 
 from __future__ import annotations
@@ -33,7 +33,10 @@ _NEW = {"n_attempts": 0, "n_tokens_most": 0, "seconds": 0.0, "status": "failed"}
 
 
 class Ledger:
-    """A benchmark's requests by request id: all in ``rows``, the answered ones in ``replies``."""
+    """A benchmark's requests and replies, both by request id.
+
+    ``rows`` has every request, and ``replies`` has the replies to answered requests.
+    """
 
     def __init__(self, path: Path, rows: Iterable[Row], file: IO[bytes]) -> None:
         self.path = path
@@ -50,7 +53,7 @@ class Ledger:
         return sum(costs, Spent())
 
     def begin(self, request: Request, most: Spent, run_id: str) -> Row:
-        """Record an attempt before it is made, with the most it can cost; return its row."""
+        """Record an attempt before it is made, with the most that it can cost. Return its row."""
         row: Row = dict.fromkeys(TABLES[_TABLE].arrow.names) | _NEW
         row |= {name: value for name, value in vars(request).items() if name in row}
         row["request_id"] = request.request_id
@@ -60,7 +63,7 @@ class Ledger:
         return row
 
     def end(self, attempt: Row, outcome: Reply | Failure, cost: Spent, seconds: float) -> None:
-        """Record the outcome of an attempt; a reply is on disk when this returns."""
+        """Record the outcome of an attempt. When this returns, a reply is on disk."""
         row = _after(attempt, cost, seconds, getattr(outcome, "error", ""))
         if isinstance(outcome, Reply):
             row |= {"status": "refused" if outcome.refused else "replied", "reply": outcome.text}
@@ -89,7 +92,7 @@ class Ledger:
 
 
 def _after(row: Row, cost: Spent, seconds: float, error: str = "") -> Row:
-    """Return a request's row after one more attempt."""
+    """Return a request's row, updated by one more attempt."""
     row = row | {"n_attempts": row["n_attempts"] + 1, "seconds": row["seconds"] + seconds}
     row["n_tokens_most"] += cost.n_tokens
     errors = [row["error"], error and f"attempt {row['n_attempts']}: {error}"]
@@ -98,9 +101,10 @@ def _after(row: Row, cost: Spent, seconds: float, error: str = "") -> Row:
 
 @contextmanager
 def open_ledger(store: Store, benchmark: str) -> Iterator[Ledger]:
-    """Open the ledger of a benchmark, for this process alone.
+    """Open the ledger of a benchmark so that only this process can write to the file.
 
-    Raises ``UsageProblem`` if another process has it open, ``BadInput`` if the file is damaged.
+    Raises ``UsageProblem`` if another process has the ledger open, and ``BadInput`` if the file is
+    damaged.
     """
     with lock(store, f"benchmark {benchmark}", f"benchmark {benchmark}"):
         held = read_ledger(store, benchmark)
@@ -113,9 +117,9 @@ def open_ledger(store: Store, benchmark: str) -> Iterator[Ledger]:
 
 
 def read_ledger(store: Store | None, benchmark: str) -> Ledger:
-    """Return a benchmark's ledger for reading only; another process may be writing to the file.
+    """Return a benchmark's ledger for reading. Another process may be writing to the file.
 
-    Without a warehouse the ledger is empty. Raises ``BadInput`` if the file is damaged.
+    Without a warehouse, the ledger is empty. Raises ``BadInput`` if the file is damaged.
     """
     if store is None:
         return Ledger(Path(), (), BytesIO())

@@ -1,8 +1,8 @@
-"""Reads sentences, verdicts and choices from the replies of chat models.
+"""Read sentences, verdicts and choices from the replies of chat models.
 
-Our own wordings ask for JSON (``requests``). The papers' wordings ask for prose, and a server may
-answer in prose whatever the request asks for. So sentences are read from JSON, lists and lines, and
-the small talk of chat models around them is left out.
+Plumbline's own wordings ask for JSON (see ``requests``). The papers' wordings ask for prose. A
+server may answer in prose even if a request asks for JSON. So sentences are read from JSON, lists
+and lines. Chat models often write small talk around the sentences, which is left out.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _REFUSAL = re.compile(
     r"unable|not comfortable)|as an? (?:ai|language model|assistant)\b|unfortunately,? i\b)",
     re.I,
 )
-# At most 400 characters: otherwise the search from each stray mark would run to the reply's end.
+# At most 400 characters, or the search from a mark without a pair would run to the end.
 _EMPHASIS = re.compile(
     r"(\*\*|__|\*|`)(?=\S)(.{1,400}?)(?<=\S)\1|(?<!\w)_(?=\S)(.{1,400}?)(?<=\S)_(?!\w)"
 )
@@ -53,8 +53,8 @@ _QUOTES = {'"': '"', "“": "”", "'": "'", "‘": "’", "«": "»", "„": "�
 def sentences(reply: str) -> list[str]:
     """Return the sentences of a reply in order, without numbers, markup or surrounding talk.
 
-    The reply may be JSON, a numbered or bulleted list, or one sentence per line. A refusal gives an
-    empty list.
+    The reply may be JSON, a numbered or bulleted list, or one sentence per line. If the model
+    refuses, the result is empty.
 
     >>> sentences('{"sentences": ["She ran.", "He is here."]}')
     ['She ran.', 'He is here.']
@@ -80,7 +80,7 @@ def _from_json(text: str) -> list[str]:
 
 
 def _strings(value: Any) -> list[str]:
-    """Return the strings in a JSON value; an object gives its ``sentence``, else nested ones."""
+    """Return the strings in a JSON value. Of an object with a ``sentence``, return only that."""
     if isinstance(value, dict):
         nested = [item for item in value.values() if isinstance(item, (list, dict))]
         texts = [item for item in value.values() if isinstance(item, str)]
@@ -91,7 +91,10 @@ def _strings(value: Any) -> list[str]:
 
 
 def _items(text: str) -> list[str]:
-    """Return the items of a list, or else all lines before a refusal, without the talk around."""
+    """Return the items of a list. Without a list, return all lines before a refusal.
+
+    The small talk around the items or lines is left out.
+    """
     lines = [line.strip() for line in _NEXT_ITEM.sub("\n", text).split("\n")]
     for mark in (_NUMBERED, _BULLET):
         if any(mark.match(line) for line in lines):
@@ -109,7 +112,7 @@ def _items(text: str) -> list[str]:
 
 
 def _marked(lines: list[str], mark: re.Pattern[str]) -> list[str]:
-    """Return a list's items; an item is a line that has a mark, and the lines that continue it."""
+    """Return a list's items. An item is a line with a bullet or number, and its continuation."""
     items: list[str] = []
     open_item = False
     for line in lines:
@@ -117,7 +120,7 @@ def _marked(lines: list[str], mark: re.Pattern[str]) -> list[str]:
             items.append(line[match.end() :])
             open_item = True
         elif not line:
-            # A blank line ends an item, unless the item has only a mark so far: its text follows.
+            # A blank line ends an item. If the item has no text yet, the text is still to come.
             open_item = open_item and not items[-1].strip("*_ ")
         elif open_item and not _ENDS.search(items[-1]) and not _BULLET.match(line):
             items[-1] = f"{items[-1]} {line}".strip()
@@ -136,11 +139,11 @@ def _without_markup(item: str) -> str:
 
 
 def _unquoted(text: str) -> str:
-    """Remove quotes around a text, if they open at its start and close only at its end."""
+    """Remove the quotes around a text if they open at its start and close only at its end."""
     closing, inner = _QUOTES.get(text[:1]), text[1:-1]
     if text[1:][-1:] != closing or text[0] in inner:
         return text
-    # A single quote may be an apostrophe: it is dropped only if the quoted text ends a sentence.
+    # A single quote may be an apostrophe. Drop it only if the quoted text ends a sentence.
     if closing in ("'", "’"):
         return inner.strip() if _ENDS.search(inner) else text
     return text if closing in inner else inner.strip()
@@ -151,9 +154,9 @@ _VERDICT = re.compile(r"\b(un)?likely\b", re.I)
 
 
 def verdict(reply: str) -> bool | None:
-    """Return True for `likely`, False for `unlikely`; ``None`` if the reply isn't clear.
+    """Return True for `likely`, False for `unlikely`, and ``None`` if the reply isn't clear.
 
-    The first clause that has either word decides; explanations may follow. A clause with both
+    The first clause with one of these words decides. Explanations may follow. A clause with both
     words, or with a negation, isn't clear.
 
     >>> verdict('{"verdict": "unlikely"}'), verdict("Likely.\\nNothing unlikely in it.")
@@ -178,10 +181,11 @@ _CHOICE = re.compile(
 
 
 def chosen(reply: str) -> int | None:
-    """Return the sentence that a reply chooses, 1 or 2; ``None`` if the choice isn't clear.
+    """Return the number of the sentence that a reply chooses, 1 or 2; ``None`` if unclear.
 
-    A clear reply begins with the number, perhaps after `Sentence` or `Answer:`. Then its line or
-    clause ends, or says that this sentence is more likely or natural. It has no other number.
+    A clear reply begins with the number, perhaps after `Sentence` or `Answer:`. After the number,
+    the line or clause ends, or says that the sentence is more likely or natural. A clear reply has
+    no other number.
 
     >>> chosen("2"), chosen("**Sentence 1** - it reads well."), chosen("**Answer:** 2.")
     (2, 1, 2)

@@ -1,4 +1,4 @@
-"""Requests to a served model, and their outcomes: a reply or a failure. All are plain values."""
+"""Requests to a served model, and their outcomes (a reply or a failure), as plain values."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ _FORMS: Mapping[Purpose, dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class ChatModel:
-    """A model, by the name that its server uses.
+    """A model, known by the name that its server uses.
 
     Attributes:
-        seed: a request's seed is this plus its round; ``None`` for servers that refuse a seed.
-        token_limit: name of the parameter that limits the reply; OpenAI's newer models need
+        seed: added to a request's round to make its seed; ``None`` if the server refuses seeds.
+        token_limit: name of the parameter that limits a reply's tokens. OpenAI's newer models need
             ``max_completion_tokens``.
     """
 
@@ -62,10 +62,10 @@ class ChatModel:
         max_tokens: int,
         as_json: bool = False,
     ) -> Request:
-        """Return a request to this model; ``max_tokens`` limits the tokens of its reply.
+        """Return a request to this model. The reply has at most ``max_tokens`` tokens.
 
         ``as_json`` asks for a reply in the purpose's JSON form. The purposes ``perturb``,
-        ``continue`` and ``choose`` have no such form: ``as_json`` then raises ``KeyError``.
+        ``continue`` and ``choose`` have no JSON form, so ``as_json`` raises ``KeyError``.
         """
         parameters: dict[str, Any] = {"temperature": temperature, self.token_limit: max_tokens}
         if self.seed is not None:
@@ -120,9 +120,9 @@ class Request:
 
 @dataclass(frozen=True)
 class Reply:
-    """The reply to a request; a number of tokens is ``None`` if the server doesn't report it.
+    """The reply to a request. Numbers of tokens are ``None`` if the server doesn't report them.
 
-    ``refused`` means that the server's content filter refused the request; the text is then empty.
+    ``refused`` means that the server's content filter refused the request. The text is then empty.
     """
 
     request_id: str
@@ -139,11 +139,11 @@ class Failure:
 
     Attributes:
         retry: True if another attempt may succeed.
-        retry_after_s: seconds to wait, if the server states them.
+        retry_after_s: seconds to wait, or ``None`` if the server doesn't say how long.
         charged: True if the attempt may have cost tokens, although no usable reply arrived.
         permanent: True if the request or the key has to change.
         refused: True if the server's content filter refused the request.
-        status: HTTP status of the server's answer, if it gave one.
+        status: HTTP status of the server's answer, or ``None`` without an answer.
     """
 
     error: str

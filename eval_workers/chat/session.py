@@ -1,9 +1,9 @@
-"""Sends the requests of plans to a server, within a budget. The ledger records each attempt.
+"""Send the requests of plans to a server, within a budget. The ledger records each attempt.
 
 A request whose reply is in the ledger is never sent again, so a stopped build can be run again.
-After an error (budget spent, no answer from the server, key refused) no new request is sent, but
-requests in flight finish. With ``server=None`` a build is a replay: all replies come from the
-ledger.
+After an error (the budget is spent, or the server doesn't answer or refuses the key), no new
+request is sent, but requests in flight finish. With ``server=None``, a build is a replay, in which
+all replies come from the ledger.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ Plan: TypeAlias = Callable[[Ask], Awaitable[_Result]]
 
 @dataclass(frozen=True)
 class Build:
-    """A benchmark that is being written; ``server=None`` replays the ledger.
+    """A benchmark that is being written. ``server=None`` replays the ledger.
 
-    ``budget`` limits the whole benchmark: the spending of earlier runs counts too.
+    ``budget`` limits the whole benchmark, including the spending of earlier runs.
     """
 
     store: Store
@@ -45,7 +45,7 @@ class Build:
     budget: Budget = UNLIMITED
 
     def run(self, plans: Sequence[Plan[_Result]], kind: str) -> list[_Result]:
-        """Carry out plans and publish the ledger as ``generation_request``; return their results.
+        """Carry out plans, publish the ledger as ``generation_request``, and return the results.
 
         Plans start in order, ``concurrency`` at a time. ``kind`` names the plans in errors and
         in the progress bar. Replies before an error are kept. Raises ``Interrupted`` when the
@@ -67,7 +67,7 @@ class Build:
                     try:
                         results[position] = await plan(asker.ask)
                     except _Stopped:
-                        continue  # a later plan may find all its replies in the ledger
+                        continue  # later plans may find all replies in the ledger
                     tell(len(results), len(plans), note=str(asker.meter.spent))
 
             try:
@@ -81,7 +81,10 @@ class Build:
         return [results[position] for position in range(len(plans))]
 
     def replies(self, requests: Sequence[Request], kind: str) -> list[Reply]:
-        """Return each request's reply, in order; send equal requests once. Raises as ``run``."""
+        """Return each request's reply, in order. Send equal requests once.
+
+        Raises the errors of ``run``.
+        """
         unique = {request.request_id: request for request in requests}
         plans = [partial(_reply, request) for request in unique.values()]
         found = dict(zip(unique, self.run(plans, kind), strict=True))
@@ -93,11 +96,11 @@ async def _reply(request: Request, ask: Ask) -> Reply:
 
 
 class _Stopped(Exception):
-    """Raised once asking has stopped; ``_Asker.stop`` is the reason."""
+    """Raised instead of sending a request after an error, which is ``_Asker.stop``."""
 
 
 class _Asker:
-    """Sends a build's requests; ``stop`` is the first error, after which nothing is sent."""
+    """Sends a build's requests. Once an error is in ``stop``, no request is sent."""
 
     def __init__(self, build: Build, ledger: Ledger) -> None:
         self._run_id, self._ledger = build.run_id, ledger
@@ -108,15 +111,15 @@ class _Asker:
         self.stop: PlumblineError | None = None
 
     async def run(self, work: Callable[[], Awaitable[None]]) -> None:
-        """Run ``concurrency`` copies of ``work`` at the same time; wait for all."""
+        """Run ``concurrency`` copies of ``work`` at the same time. Return when all have ended."""
         n = self._server.concurrency
         async with nullcontext() if self._is_replay else ChatClient(self._server) as self._client:
             await asyncio.gather(*(work() for _ in range(n)))
-            for _ in range(n):  # requests of a plan that stopped may still be in flight
+            for _ in range(n):  # a stopped plan's requests may be in flight
                 await self._slots.acquire()
 
     async def ask(self, request: Request) -> Reply:
-        """Return the reply to a request; raises ``_Stopped`` once asking has stopped."""
+        """Return the reply to a request. Raise ``_Stopped`` if an error has stopped the build."""
         if (reply := self._ledger.replies.get(request.request_id)) is not None:
             return reply
         async with self._slots:
@@ -128,20 +131,20 @@ class _Asker:
                 raise _Stopped from e
 
     async def _attempt(self, request: Request) -> Reply | Failure:
-        """Make one attempt, and record it in the ledger before and after."""
+        """Make one attempt. Record it in the ledger before it starts and after it ends."""
         if self._client is None:
             text = f"{request.purpose}, word {request.word!r}, {request.pronoun}"
             problem = f"the ledger has no reply to request {request.request_id} ({text})"
             fix = "build it with a server, or with the options of the recorded build"
             raise BadInput("replay", problem, fix)
-        if self.stop is not None:  # set while this request waited for a slot, or to be retried
+        if self.stop is not None:  # stopped while this request was waiting
             raise _Stopped
         at_most, actual = most(request), Spent()
         self.meter.set_aside(at_most)
         try:
             row = self._ledger.begin(request, at_most, self._run_id)
             start = time.monotonic()
-            actual = at_most  # counts if the attempt raises an error
+            actual = at_most  # the cost if the attempt raises an error
             outcome = await self._client.attempt(request)
             actual = _cost(outcome, at_most)
             self._ledger.end(row, outcome, actual, round(time.monotonic() - start, 3))
@@ -151,7 +154,7 @@ class _Asker:
 
 
 def _cost(outcome: Reply | Failure, at_most: Spent) -> Spent:
-    """Return an attempt's cost: no tokens if nothing is charged, ``at_most`` if unknown."""
+    """Return an attempt's cost: ``at_most`` if it is unknown, no tokens if it is free."""
     if isinstance(outcome, Failure):
         return at_most if outcome.charged else Spent(1)
     if outcome.refused:

@@ -68,7 +68,7 @@ def variants(word: str) -> tuple[str, ...]:
 
 
 def texts_to_score(prompt: str, words: Sequence[str]) -> list[str]:
-    """Return the texts that ``spelled`` needs: the prompt alone, and with each form of each word.
+    """Return the prompt, and the prompt plus each form of each word: what ``spelled`` needs.
 
     >>> texts_to_score("It was", ["he"])
     ['It was', 'It was he', 'It was He']
@@ -181,13 +181,13 @@ def words_of(pairs: Sequence[WordPair], what: str = "word list") -> dict[str, st
 
 @dataclass(frozen=True)
 class ProbeStep(ModelStep):
-    """The step that computes P(word | prompt) of a list's words, for all prompts without rows.
+    """The step that computes P(word | prompt) of a list's words, for prompts without rows.
 
     The ``instruction`` is put before each prompt, and each instruction has rows of its own. Reads
     the column ``prompt`` of ``probe_prompt``; writes ``pronoun_probability``, ``attribute_pair``
-    and ``instruction``. If a prompt has changed, it is computed again and its old rows are removed.
-    A prompt gets a row in ``reject`` if it can't be scored, or if no pair of words can be spelled
-    after it; the next run tries it again. Pairs that can't be spelled after a prompt have no rows.
+    and ``instruction``. If a prompt has changed, its old rows are replaced. A prompt gets a row in
+    ``reject`` if it can't be scored, or if no pair of words can be spelled after it; the next run
+    tries it again. Pairs that can't be spelled after a prompt have no rows.
 
     Raises ``UsageProblem`` for a set that is not in the warehouse, and for a ``text_form`` that
     only benchmarks have.

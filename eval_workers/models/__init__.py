@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 
 class BackendModule(Protocol):
-    """What the module of a backend has to define."""
+    """The function that a backend's module must define."""
 
     def open_model(self, model: str, options: ModelOptions) -> Backend:
-        """Return the model with this hub id or path; its weights are loaded when first needed.
+        """Return the model with this hub id or path. Load its weights when they are first needed.
 
-        To be scored, the model needs the methods of ``scoring_contract.Backend``; to be sampled,
-        the methods of ``sampling_contract.SamplingModel``.
+        A model that scores texts has the methods of ``scoring_contract.Backend``. A model that
+        continues prompts has the methods of ``sampling_contract.SamplingModel``.
         """
 
 
@@ -54,7 +54,8 @@ def is_ngram(model: str) -> bool:
 def open_backend(model: str, options: ModelOptions) -> Backend:
     """Open the model with ``options.backend``, without loading its weights.
 
-    If the backend is `transformers`, an n-gram model's directory is opened with `ngram` instead.
+    If ``options.backend`` is `transformers` and ``model`` is the directory of an n-gram model, the
+    backend `ngram` opens it instead.
     Raises the errors of the backend and of ``Registry.load``, such as ``UsageProblem`` for an
     unknown backend.
     """
@@ -66,10 +67,10 @@ def open_backend(model: str, options: ModelOptions) -> Backend:
 
 @contextmanager
 def memory_problems(model: str) -> Iterator[None]:
-    """Raise ``BadInput`` if memory runs out inside the block."""
+    """Raise ``BadInput`` if the code inside the block runs out of memory."""
     try:
         yield
-    except (MemoryError, RuntimeError) as e:  # only the text of torch's ``RuntimeError`` says so
+    except (MemoryError, RuntimeError) as e:  # torch raises RuntimeError
         phrases = ("out of memory", "can't allocate memory")
         if not isinstance(e, MemoryError) and not any(phrase in str(e) for phrase in phrases):
             raise

@@ -1,4 +1,4 @@
-"""The options of every command that loads a model."""
+"""The options that every command takes if it loads a model."""
 
 from __future__ import annotations
 
@@ -24,35 +24,45 @@ class ModelOptions:
     """Options for loading and running a model.
 
     A change to any field can change a score, except ``batch_tokens``, ``tensor_parallel``,
-    ``device``, ``base_url``, ``concurrency`` and ``per_token``. For ``text_form`` see ``in_form``.
+    ``device``, ``base_url``, ``concurrency`` and ``per_token``. ``in_form`` defines ``text_form``.
     """
 
     revision: Annotated[str | None, Field(description="Hub revision: branch, tag or commit.")] = (
         None
     )
     dtype: Annotated[Dtype, Field(description="Data type of the weights.")] = "float32"
-    device: Annotated[Device, Field(description="auto uses a GPU if there is one.")] = "auto"
+    device: Annotated[
+        Device, Field(description="Where to run the model; auto uses a GPU if there is one.")
+    ] = "auto"
     batch_tokens: Annotated[
         int | None,
-        Field(gt=0, le=10**9, description="Tokens per forward pass; default depends on device."),
+        Field(
+            gt=0,
+            le=10**9,
+            description="Tokens per forward pass. The default depends on the device.",
+        ),
     ] = None
-    bos: Annotated[str | None, Field(description="Start token (BOS), if not the model's own.")] = (
-        None
-    )
-    backend: Annotated[str, Field(description="transformers, vllm, server, or your own.")] = (
-        "transformers"
-    )
+    bos: Annotated[
+        str | None, Field(description="Start token (BOS) to use instead of the model's own.")
+    ] = None
+    backend: Annotated[
+        str, Field(description="Backend to run the model: transformers, vllm, server, or your own.")
+    ] = "transformers"
     base_url: Annotated[
-        str, Field(description="Address of the server, such as http://HOST/v1 (server).")
+        str, Field(description="Address of the server, such as http://HOST/v1 (backend server).")
     ] = ""
     concurrency: Annotated[
-        int, Field(gt=0, le=1_024, description="Parallel requests (server).")
+        int,
+        Field(gt=0, le=1_024, description="Requests to send at the same time (backend server)."),
     ] = 8
     tensor_parallel: Annotated[
-        int, Field(gt=0, le=1_024, description="GPUs per model copy (vllm).")
+        int,
+        Field(
+            gt=0, le=1_024, description="Number of GPUs for each copy of the model (backend vllm)."
+        ),
     ] = 1
     adapter: Annotated[
-        str | None, Field(description="PEFT adapter for the model: hub id or directory.")
+        str | None, Field(description="Hub id or directory of a PEFT adapter for the model.")
     ] = None
     quantisation: Annotated[
         Quantisation | None,
@@ -60,7 +70,7 @@ class ModelOptions:
     ] = None
     text_form: Annotated[
         TextForm,
-        Field(description="released: no double quotes, only the first letter capitalised."),
+        Field(description="released: no double quotes, and only the first letter is capitalised."),
     ] = "written"
     per_token: Annotated[bool, Field(description="Keep the log-probability of every token.")] = (
         False
@@ -85,8 +95,9 @@ def refuse_options(options: ModelOptions, names: Iterable[str], problem: str) ->
 def in_form(text: str, form: TextForm) -> str:
     """Return a sentence in a text form: `written` (unchanged) or `released`.
 
-    UnStereoEval's released scores (Belem et al., ICLR 2024) are for sentences in form `released`:
-    without straight double quotes, and in lower case except for the first letter.
+    UnStereoEval's released scores (Belem et al., ICLR 2024) are for sentences in the form
+    `released`. It has no straight double quotes, and everything except the first letter is in lower
+    case.
 
     >>> in_form('"She met the CEO of BBC," Ann said.', "released")
     'She met the ceo of bbc, ann said.'

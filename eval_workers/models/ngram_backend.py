@@ -1,6 +1,6 @@
 """Score texts with an n-gram model, which ``plumbline train --preset 5gram`` makes by counting.
 
-The model also gives unknown words a probability. It can't continue prompts.
+Unknown words have a probability, too. The model can't continue prompts.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from plumbline.warehouse.paths import json_object
 
 
 class NgramBackend(CausalModel):
-    """A count-based model; see ``TextReader`` for its errors."""
+    """A model made by counting n-grams. It raises the errors of ``TextReader``."""
 
     supports = frozenset[str]()
-    knows_all_words = False  # all words outside the training text count as one unknown word
+    knows_all_words = False  # words outside the training text count as one unknown word
 
     def __init__(self, model: str, options: ModelOptions) -> None:
         if not is_ngram(model):
@@ -44,16 +44,16 @@ class NgramBackend(CausalModel):
         self.identity = replace(self.identity, dtype="float64")
 
     def versions(self) -> dict[str, str]:
-        """Return the versions of everything that can change a score, by name."""
+        """Return the version of each package that affects scores, as {name: version}."""
         return {"n-grams": str(VERSION), "tokenizers": tokenizers.__version__}
 
     @cached_property
     def weights(self) -> NgramModel:
-        """The model that is saved in the directory."""
+        """The model saved in the directory."""
         return NgramModel.load(Path(self.source.location))
 
     def continue_(self, *_: object) -> NoReturn:
-        """Raise ``UsageProblem``: an n-gram model only scores."""
+        """Raise ``UsageProblem``, because an n-gram model can't continue prompts."""
         problem = "is an n-gram model: it scores sentences, but can't continue a text"
         fix = "give a neural model: a hub id, or one from plumbline train with another preset"
         raise UsageProblem(f"model {self.source.name}", problem, fix)

@@ -1,14 +1,14 @@
-"""An n-gram model of words, from counts: interpolated Kneser-Ney.
+"""An n-gram model of words, made from counts by interpolated Kneser-Ney smoothing.
 
     P(w | c) = max(a(cw) - D, 0) / a(c.) + D t(c) / a(c.) P(w | c')
 
 where w is a word, c its context (the words before it) and c' the context without its first word
 (Chen and Goodman, 1999, doi:10.1006/csla.1999.0128). a(c.) is the sum of a(cw) over all words w,
 and t(c) is the number of distinct words after c. For the longest n-grams, and for n-grams that
-begin a sentence, a is the number of occurrences; for others, the number of distinct words before
-the n-gram. The empty context backs off to equal probabilities of all words, with the unknown word.
-Each length has its own discount D = n1 / (n1 + 2 n2) (Ney, Essen and Kneser, 1994), where n1 and n2
-are the numbers of n-grams with a = 1 and with a = 2.
+begin a sentence, a is the number of occurrences. For all others, a is the number of distinct words
+before the n-gram. The empty context backs off to equal probabilities of all words, including the
+unknown word. D is a discount (Ney, Essen and Kneser, 1994). Each n-gram length has its own
+D = n1 / (n1 + 2 n2), where n1 is the number of n-grams with a = 1, and n2 with a = 2.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ class NgramModel:
     Attributes:
         levels: the first node of each length, followed by the number of nodes.
         root: a(c.) and t(c) of the empty context.
-        discounts: D of each length.
+        discounts: the discount D of each length.
         words: the last word of each n-gram.
-        counts: a of each n-gram.
-        children: first child of each node that isn't a longest n-gram, then the number of nodes.
-        totals: a(c.) of each node that isn't a longest n-gram.
+        counts: the count a of each n-gram.
+        children: first child of each node except the longest n-grams, then the number of nodes.
+        totals: a(c.) of each node except the longest n-grams.
     """
 
     levels: Ints
@@ -64,12 +64,12 @@ class NgramModel:
 
     @property
     def n_parameters(self) -> int:
-        """Number of n-grams of all lengths."""
+        """Number of n-grams, of all lengths."""
         return len(self.words)
 
     @property
     def n_embedded(self) -> int:
-        """Number of words, ``BOS`` and ``UNKNOWN`` included."""
+        """Number of words, including ``BOS`` and ``UNKNOWN``."""
         return int(self.levels[1])
 
     def logprobs(self, sentences: Sequence[Sentence]) -> list[list[float]]:
@@ -96,8 +96,8 @@ class NgramModel:
         return [part.tolist() for part in np.split(np.log(values[position > 0]), ends)]
 
     def _find(self, words: Ints, first: Ints, end: Ints) -> Ints:
-        """Return each word's node, from ``first`` to ``end`` - 1, or -1 if there is none."""
-        low, high = first, end  # bounds of the last node whose word isn't greater
+        """Find each word's node among the nodes ``first`` to ``end`` - 1; -1 if it has none."""
+        low, high = first, end  # the last node with word <= the given one
         while (high - low > 1).any():
             middle = (low + high) // 2
             is_after = self.words[middle] > words
@@ -106,7 +106,7 @@ class NgramModel:
 
     @classmethod
     def load(cls, directory: Path) -> NgramModel:
-        """Open a saved model; raise ``BadInput`` if it is damaged."""
+        """Open a saved model. Raise ``BadInput`` if its file is damaged."""
         from safetensors import SafetensorError
         from safetensors.numpy import load_file
 
@@ -118,9 +118,9 @@ class NgramModel:
 
 
 def save(arrays: Mapping[str, Any], path: Path) -> None:
-    """Write arrays to a safetensors file, in the given order. Equal arrays give equal bytes.
+    """Write arrays to a safetensors file in the given order. Equal arrays give equal bytes.
 
-    The library would sort arrays by name, and so change the hashes of models that exist.
+    The library would sort the arrays by name, which would change the hashes of existing models.
     """
     header, end = {}, 0
     for name, array in arrays.items():
@@ -136,7 +136,7 @@ def save(arrays: Mapping[str, Any], path: Path) -> None:
 
 
 def laid_out(sentences: Sequence[Sentence]) -> tuple[Ints, Ints]:
-    """Concatenate the sentences, each after a BOS; return the words and their positions (BOS: 0).
+    """Join the sentences, with a BOS before each. Return the words and their places (BOS: 0).
 
     >>> [part.tolist() for part in laid_out([[7, 8], [9]])]
     [[0, 7, 8, 0, 9], [0, 1, 2, 0, 1]]
@@ -151,7 +151,7 @@ def laid_out(sentences: Sequence[Sentence]) -> tuple[Ints, Ints]:
 
 
 def estimated_discount(adjusted: Ints) -> float:
-    """Estimate the discount D (Ney, Essen and Kneser) from ``a`` of all n-grams of one length.
+    """Return the discount D (Ney, Essen and Kneser) of one n-gram length, from its counts a.
 
     The result is 0.5 if no n-gram has a = 1, or none has a = 2.
 

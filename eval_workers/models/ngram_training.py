@@ -1,4 +1,4 @@
-"""Train an n-gram model: number the words of a text and count their n-grams with DuckDB."""
+"""Train an n-gram model: number the words of a text, and count n-grams of them with DuckDB."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ from plumbline.eval_workers.models.ngram_model import (
 )
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.input.shards import documents
+from plumbline.warehouse.text.progress import Update
 
 #: End of an English sentence: a full stop, ! or ? (but no stop after a title such as Mr.), closing
 #: quotes or brackets, and white space.
@@ -48,22 +49,25 @@ def train(
     corpus: str,
     work: Path,
     text_field: str = "text",
+    progress: Update | None = None,
 ) -> dict[str, Any]:
-    """Write the model to the directory ``work`` and return its columns of ``trained_model``.
+    """Train a model, save it in the directory ``work`` and return columns of ``trained_model``.
 
     Words are split at white space and put in lower case; each punctuation mark is also a word.
     Sentences end at ``SENTENCE_END``. The start loss is the loss if all words are equally likely.
-    The end loss is the model's, on the first sentences. The caller adds the missing columns.
+    The end loss is the model's loss on the first sentences. The caller adds the other columns.
     """
     from transformers import PreTrainedTokenizerFast
 
-    start = time.monotonic()
+    start, update = time.monotonic(), progress or (lambda *_, **__: None)
     work.mkdir(parents=True)
+    update(0, 0, "1 of 3: reading the words")
     vocabulary, words = numbered(lambda: chain(*(documents(x, text_field) for x in shards)))
     n_tokens = int(np.count_nonzero(words != BOS))
     if not n_tokens:
         raise BadInput(f"corpus {corpus}", "the shards hold no text", "check the shards")
     n_words = len(vocabulary) + UNKNOWN + 1
+    update(0, 0, "2 of 3: counting n-grams")
     database = work / "counts.duckdb"
     save(count_ngrams(words, n_words, ORDER, database), work / WEIGHTS)
     database.unlink()
@@ -72,6 +76,7 @@ def train(
     (work / "config.json").write_text(config, encoding="utf-8")
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=tokenizer_of(vocabulary), bos_token="<s>")
     tokenizer.save_pretrained(work)
+    update(0, 0, "3 of 3: computing the loss")
     model = NgramModel.load(work)
     first = words[:_WORDS_OF_LOSS]
     sentences = np.split(first, np.flatnonzero(first == BOS))[1 : _SENTENCES_OF_LOSS + 1]
@@ -91,7 +96,7 @@ def train(
 
 def tokenizer_of(words: Sequence[str]) -> Tokenizer:
     """Return a tokenizer that numbers these words, starting after ``BOS`` and ``UNKNOWN``."""
-    named = ["<s>", "<unk>", *words]  # "<s>" can't be a word of the text: "<" is a word by itself
+    named = ["<s>", "<unk>", *words]  # "<" is a word by itself, so no word is "<s>"
     numbers = {word: number for number, word in enumerate(named)}
     tokenizer = Tokenizer(models.WordLevel(numbers, unk_token="<unk>"))
     tokenizer.normalizer = normalizers.Lowercase()
@@ -102,12 +107,12 @@ def tokenizer_of(words: Sequence[str]) -> Tokenizer:
 def numbered(texts: Any) -> tuple[list[str], Ints]:
     """Return the sorted vocabulary, and the words of the texts as numbers.
 
-    ``BOS`` precedes each sentence. ``texts`` is a function that yields the texts; it is called
+    ``BOS`` precedes each sentence. ``texts`` is a function that yields the texts. It is called
     twice.
     """
     tokenizer = tokenizer_of([])
     every = trainers.WordLevelTrainer(vocab_size=1 << 62, show_progress=False)
-    tokenizer.train_from_iterator(_sentences(texts()), every)  # its end can end a word
+    tokenizer.train_from_iterator(_sentences(texts()), every)  # a sentence's end also ends a word
     counted = tokenizer.get_vocab()
     parts = [np.empty(0, np.uint32)]
     left = _sentences(texts())
@@ -132,10 +137,10 @@ def _sentences(texts: Iterable[str]) -> Iterator[str]:
 
 
 def count_ngrams(words: Ints, n_words: int, order: int, database: Path) -> dict[str, Any]:
-    """Count the n-grams of all lengths; return the arrays of an ``NgramModel``.
+    """Count the n-grams of all lengths, and return the arrays of an ``NgramModel``.
 
     ``words`` are numbers below ``n_words``, with ``BOS`` before every sentence. ``database`` is the
-    path of a new file for data that doesn't fit into memory.
+    path of a new file, which takes the data that doesn't fit into memory.
     """
     names = [f"w{k}" for k in range(order)]
     with duckdb.connect(str(database)) as db:
@@ -169,7 +174,7 @@ def count_ngrams(words: Ints, n_words: int, order: int, database: Path) -> dict[
 def _longest(words: Ints, n: int, order: int) -> list[Ints]:
     """Return the n-grams of length ``order`` that begin at the first ``n`` words.
 
-    ``BOS`` fills the places after the end of a sentence.
+    If an n-gram reaches the end of its sentence, ``BOS`` fills the remaining places.
     """
     padded = np.append(words, np.full(order, BOS, words.dtype))
     columns = [words[:n]]
@@ -185,9 +190,9 @@ def _grams_sql(names: Sequence[str], n: int) -> str:
     """Return SQL that makes the table of n-grams of ``n`` words.
 
     The SQL reads the tables of the longest n-grams and of the n-grams of ``n`` + 1 words. For the
-    longest n-grams, and for n-grams that begin a sentence, ``a`` is the number of occurrences; for
-    others it is the number of distinct words before the n-gram. ``n_children`` is the number of
-    n-grams with one more word, and ``total`` is the sum of their ``a``.
+    longest n-grams, and for n-grams that begin a sentence, ``a`` is the number of occurrences. For
+    all others, it is the number of distinct words before the n-gram. ``n_children`` is the number
+    of n-grams that add one word at the end, and ``total`` is the sum of ``a`` over these.
     """
     gram = ", ".join(names[:n])
     is_whole = " AND ".join(f"{name} <> {BOS}" for name in names[1:n]) or "true"
@@ -209,7 +214,7 @@ def _grams_sql(names: Sequence[str], n: int) -> str:
 
 
 def _level(db: duckdb.DuckDBPyConnection, gram: Sequence[str], n_words: int) -> dict[str, Any]:
-    """Return the last word, ``a``, ``n_children`` and ``total`` of the n-grams of one length."""
+    """Return the last word, ``a``, ``n_children`` and ``total`` of each n-gram of one length."""
     query = f"""SELECT {gram[-1]} AS word, a::BIGINT AS a, n_children::BIGINT AS n_children,
         total::BIGINT AS total FROM grams_{len(gram)} ORDER BY {", ".join(gram)}"""
     found = db.execute(query).fetchnumpy()

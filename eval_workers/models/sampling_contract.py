@@ -1,7 +1,7 @@
-"""What sampling means for every backend: how a prompt and a seed give new text.
+"""Define sampling for every backend: how a prompt and a seed determine new text.
 
 Each sample has its own seed, made from the options' seed, the prompt as sent and the sample's
-number. So a sample depends neither on the number of samples nor on the batch.
+number. So a sample doesn't depend on the number of samples or on the batch.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ Finish = Literal["stop", "length"]
 
 @dataclass(frozen=True)
 class SamplingOptions:
-    """Options for drawing new tokens; the defaults are FairPair's.
+    """Options for drawing new tokens. The defaults are FairPair's.
 
-    Logits are divided by ``temperature``. Then the ``top_k`` most likely tokens are kept. Of these,
-    the smallest set of likely tokens whose shares add up to ``top_p`` or more is kept. ``None``
-    keeps all tokens. ``greedy`` takes the most likely token and ignores these options and the seed.
-    A sample ends with the model's end token, or is cut at ``max_new_tokens``. Raises
-    ``UsageProblem`` for values out of range.
+    Logits are divided by ``temperature``. Then the ``top_k`` most likely tokens are kept. Of these
+    tokens, the smallest set of likely tokens whose shares add up to ``top_p`` or more is kept. If
+    ``top_k`` or ``top_p`` is ``None``, it removes no token. With ``greedy``, the most likely token
+    is taken, and the three options and the seed are ignored. A sample ends with the model's end
+    token, or is cut at ``max_new_tokens``. Raises ``UsageProblem`` for values out of range.
     """
 
     temperature: float = 1.0
@@ -84,7 +84,7 @@ class SamplingOptions:
         True
         """
         row = self.row()
-        # The form `prefix`, which used to be the only one, is left out so that old keys stay valid.
+        # The form `prefix` used to be the only form. It is left out so that old keys stay valid.
         del row["instruction_key"]
         if row["form"] in (None, "prefix"):
             del row["form"]
@@ -92,7 +92,7 @@ class SamplingOptions:
 
     @property
     def label(self) -> str:
-        """Short name that lists the options that change the distribution.
+        """Short name made of the options that change the distribution.
 
         >>> SamplingOptions(top_p=None, top_k=10).label, SamplingOptions(greedy=True).label
         ('temperature 1, top_k 10', 'greedy')
@@ -130,12 +130,12 @@ class SeededPrompt:
 
 @dataclass(frozen=True)
 class Sample:
-    """The continuation of a prompt; if there is a ``problem``, the other fields have no meaning.
+    """The continuation of a prompt. If it has a ``problem``, its other fields have no meaning.
 
     Attributes:
-        text: the new text only; empty if the model ended at once.
+        text: the new text, without the prompt. It is empty if the model ended at once.
         finish: `stop` if the model ended the text, `length` if it was cut at the limit.
-        n_tokens: number of new tokens without the end token; ``None`` if unknown.
+        n_tokens: number of new tokens, without the end token; ``None`` if unknown.
     """
 
     text: str = ""

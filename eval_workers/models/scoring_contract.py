@@ -1,10 +1,11 @@
-"""What every scoring backend takes and returns, and what identifies its scores.
+"""Define what every scoring backend takes and returns, and what identifies its scores.
 
 A backend turns texts into log-probabilities in nats: log p(text | BOS) is the sum over the text's
 tokens of log p(token | BOS, earlier tokens). The context is exactly one BOS (start token). BOS and
 EOS (end token) aren't scored. The softmax is computed in float32, the sum in float64. A score
 doesn't depend on other texts, their order or the batch size. A text that can't be scored exactly
-gets a problem, no number. Some models return another sum, which ``Identity.measure`` names.
+gets a problem instead of a number. Some models return another sum, which ``Identity.measure``
+names.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ def short_hash(value: object) -> str:
 
 
 def texts_hash(texts: Sequence[str]) -> str:
-    """Return a hash of some texts in the given order (16 hex digits)."""
+    """Return a hash of the texts in the given order (16 hex digits)."""
     return short_hash(list(texts))
 
 
@@ -44,7 +45,7 @@ GIVEN_EMPTY = "log-likelihood given an empty input"
 
 @dataclass(frozen=True)
 class Identity:
-    """Everything that can change a score, and ``step``; fields are columns of table ``model``."""
+    """Everything that can change a score, and the training ``step``: columns of table ``model``."""
 
     model: str
     revision: str
@@ -63,7 +64,7 @@ class Identity:
     def key(self) -> str:
         """Hash of all fields except ``step`` (16 hex digits).
 
-        The default measure is left out, so that keys made before there were others stay valid.
+        The default measure is left out, so that keys from before other measures existed stay valid.
 
         >>> one = Identity("m", "r1", "transformers", "5", "float32", "tokenizer.bos_token", 0)
         >>> two = Identity("m", "r2", "transformers", "5", "float32", "tokenizer.bos_token", 0)
@@ -71,7 +72,7 @@ class Identity:
         (16, False)
         """
         fields = asdict(self)
-        del fields["step"]  # part of the revision
+        del fields["step"]  # the revision already contains it
         if self.measure == LOG_LIKELIHOOD:
             del fields["measure"]
         return short_hash(fields)
@@ -110,7 +111,7 @@ FORMS = ("prefix", "chat")
 
 @dataclass(frozen=True)
 class Instruction:
-    """An instruction to put before a prompt; if ``text`` is ``None``, there is no instruction.
+    """An instruction to put before a prompt. If ``text`` is ``None``, there is no instruction.
 
     In the form `prefix`, the instruction, a space and the prompt are one text. In the form `chat`,
     the instruction is a user's message in the model's chat template, and the assistant's turn
@@ -140,7 +141,7 @@ class Instruction:
 
     @property
     def prefix(self) -> str:
-        """The text before a prompt in the form `prefix`; empty without an instruction.
+        """The text before a prompt in the form `prefix`. Without an instruction, it is empty.
 
         Raises ``UsageProblem`` for the form `chat`, which needs a model's template.
 
@@ -163,7 +164,7 @@ class Model(Protocol):
     """A backend's model. Its ``identity`` is known before any weights are loaded."""
 
     def lead(self, instruction: Instruction) -> str:
-        """Return the text to put before a prompt; empty if the instruction has no ``text``."""
+        """Return the text to put before a prompt. Without an instruction, it is empty."""
 
     @property
     def identity(self) -> Identity:

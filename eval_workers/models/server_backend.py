@@ -1,8 +1,8 @@
 """Score with a model behind a server that echoes texts with their log-probabilities.
 
-No model is loaded here, so tokens are strings, as the server spells them. The server has to show
-the BOS before a text, either its own or the one from ``--bos``. It is probed before anything is
-scored, because some servers return numbers that are not log-probabilities of the text.
+No model is loaded here, so tokens are strings, as the server spells them. The server has to show a
+BOS before a text: either its own, or the BOS from ``--bos``. The server is checked before anything
+is scored, because some servers return numbers that are not log-probabilities of the text.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from plumbline.warehouse.errors import UsageProblem
 _AS_SERVED = "as served"
 _OF_LOADED_MODELS = (
     *("dtype", "adapter", "quantisation", "tensor_parallel"),
-    "per_token",  # a server's tokens have no numbers
+    "per_token",  # a server doesn't show its token ids
 )
 
 
 class ServerBackend:
-    """A model behind a server, known only by its name there; see ``scoring_contract.Backend``.
+    """A model behind a server, which knows it by name.
 
-    Opening it sends the server a few short texts. ``options.revision`` can't be checked.
+    Opening the model sends the server a few short texts. ``options.revision`` can't be checked.
 
     Raises ``UsageProblem`` if no address is given, for options that a server can't apply, and if
     ``--bos`` is missing or wrong. Raises ``BadInput`` for a server that doesn't return correct
@@ -61,11 +61,11 @@ class ServerBackend:
         )
 
     def lead(self, instruction: Instruction) -> str:
-        """Return the instruction's text before a prompt."""
+        """Return the text that gives the instruction, to be put before a prompt."""
         return instruction.prefix
 
     def score(self, texts: Sequence[str]) -> list[TextScore]:
-        """Return a score for each text, in the order given; equal texts are sent once."""
+        """Return a score for each text, in the order given. Send equal texts once."""
         scores = {
             text: TextScore(math.nan, problem=problem)
             for text in texts
@@ -76,16 +76,16 @@ class ServerBackend:
         return [scores[text] for text in texts]
 
     def pieces(self, token_ids: Collection[int]) -> dict[int, str]:
-        """Return the text of tokens that this object has scored, as the server spells it."""
+        """Return the server's spelling of tokens that this object has scored."""
         return {number: self._pieces[number] for number in token_ids}
 
     def continue_(self, *_: object) -> NoReturn:
-        """Raise ``UsageProblem``: ``served_samples`` requests the samples of servers."""
+        """Raise ``UsageProblem``, because only ``served_samples`` requests samples from servers."""
         fix = "for samples of a server: plumbline fairpair run --base-url"
         raise UsageProblem("--backend server", "scores texts, but does not continue them", fix)
 
     def _problem(self, text: str) -> str | None:
-        """Return the problem of a text that can't be sent; ``None`` for other texts."""
+        """Return why a text can't be sent, or ``None`` if it can."""
         if not text:
             return "the text is empty"
         if text != text.encode("utf-8", "replace").decode():
@@ -107,7 +107,7 @@ class ServerBackend:
 
 
 def _number(piece: str) -> int:
-    """Return a number for a token whose id is unknown: a hash of its text (56 bits).
+    """Return a hash of a token's text (56 bits), to use as its id, which is unknown.
 
     >>> _number("she") == _number("she"), _number("she") == _number(" she")
     (True, False)

@@ -16,6 +16,6 @@ _CLASSES: dict[Kind, type[CausalModel | MaskedModel]] = {
 
 
 def open_model(model: str, options: ModelOptions) -> CausalModel | MaskedModel:
-    """Open a model by hub id or path; its configuration decides which class is used."""
+    """Open a model by hub id or path. The model's configuration decides which class is used."""
     files = read_files(model, options)
     return _CLASSES[files.kind](model, options, files)

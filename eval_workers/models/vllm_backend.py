@@ -31,13 +31,13 @@ _CPU_CACHE_BYTES = 1 << 30
 
 
 class VllmBackend(CausalModel):
-    """A causal language model that vLLM runs; see ``TextReader`` for further errors.
+    """A causal language model that vLLM runs.
 
-    ``options.batch_tokens`` limits the tokens per pass; a longer text takes several passes.
+    ``options.batch_tokens`` limits the tokens per pass. A longer text takes several passes.
     ``options.device`` has to match the installed build of vLLM.
 
     Raises ``MissingComponent`` if vLLM is missing, ``BadInput`` for a model that vLLM can't run,
-    ``Interrupted`` if the engine's process is killed.
+    ``Interrupted`` if the engine's process is killed. Also raises the errors of ``TextReader``.
     """
 
     supports = frozenset({"tensor_parallel"})
@@ -49,19 +49,19 @@ class VllmBackend(CausalModel):
         super().__init__(model, replace(options, backend="vllm"))
 
     def versions(self) -> dict[str, str]:
-        """Return the versions, by name, of vLLM's packages and of tokenizers."""
+        """Return the versions of vLLM's packages and of tokenizers, as {name: version}."""
         return {**self._engine.versions, "tokenizers": tokenizers.__version__}
 
     @property
     def weights(self) -> VllmBackend:
-        """This model itself: it passes requests to the engine's process."""
+        """This object, because it passes requests to the process that has the weights."""
         return self
 
     @cached_property
     def _n_positions(self) -> int:
         """Length in tokens of the longest text that fits in memory. Loads the weights."""
         devices.release()
-        _ = self._skeleton  # checks for missing weights, which vLLM would leave uninitialised
+        _ = self._skeleton  # refuses missing weights, which vLLM would leave uninitialised
         device = self._ask("device")
         if self.options.device not in ("auto", device):
             problem, fix = f"the installed vLLM computes on {device} only", f"use --device {device}"
@@ -85,7 +85,7 @@ class VllmBackend(CausalModel):
             raise self._refusal(e) from e
 
     def _refusal(self, error: EngineFailed) -> BadInput | Interrupted:
-        """Turn vLLM's failure into a one-line error, from its message and the workers' output."""
+        """Make a one-line error of vLLM's message and the workers' output."""
         name, printed = f"model {self.source.name}", self._engine.printed()
         reasons = re.findall(r"Value error, (.*)", str(error)) or [first_line(error)]
         if "root cause" in str(error):
@@ -97,9 +97,10 @@ class VllmBackend(CausalModel):
 
     @cached_property
     def _skeleton(self) -> Any:
-        """The model without weights, for their shapes: vLLM itself pads and merges weights.
+        """The model without the values of its weights.
 
-        Raises ``BadInput`` if weights are missing in the files.
+        It has the original shapes, whereas vLLM pads and merges weights. Raises ``BadInput`` if
+        weights are missing in the files.
         """
         if self.identity.quantisation:  # vLLM checks quantised weights itself
             with torch.device("meta"):
@@ -139,7 +140,7 @@ class VllmBackend(CausalModel):
         options: SamplingOptions,
         ends: Collection[int],
     ) -> list[Tokens]:
-        """Return the new tokens after each prompt. A token in ``ends`` is the last."""
+        """Return the new tokens after each prompt. A sample stops after a token in ``ends``."""
         _ = self._n_positions
         settings = {
             "temperature": 0.0 if options.greedy else options.temperature,

@@ -77,7 +77,8 @@ class Shared:
     """The shared pairs, sorted by identifier, and the numbers of pairs that are left out.
 
     ``tasks`` are the names of the harness tasks; ``paths`` are the files written, the card first.
-    ``run_id`` is the run that made the pairs; ``run`` is its row in the table ``run``, if any.
+    ``run_id`` is the run that made the pairs; ``run`` is the row of this run in the table ``run``,
+    if there is one.
     """
 
     benchmark: str

@@ -85,7 +85,7 @@ def filled(
 
 @dataclass
 class Parsed:
-    """The pairs from a source, and a reject for each row of the source that gives none.
+    """The pairs from a source, and a reject for each row of the source that gives no pair.
 
     ``pairs`` are rows of ``benchmark_pair`` without the column ``benchmark``; ``rejects`` are rows
     of ``reject`` without ``run_id``; ``facts`` maps a fact's name to its text (``Recipe.facts``).

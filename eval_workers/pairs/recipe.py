@@ -8,7 +8,7 @@ recipe maps columns, and sets values that all rows share::
     licence = "cc-by-4.0"        # an SPDX identifier
     language = "en"              # code of the sentences' language
     groups = ["old", "young"]    # who sentence a is about, then b
-    citation = '''@misc{...}'''  # BibTeX; these four are optional
+    citation = '''@misc{...}'''  # BibTeX; optional, as are the three lines above
     location = "name/file.csv"   # under PLUMBLINE_DATA; optional
     rows = "data.items"          # where a JSON document has its list of rows; optional
 
@@ -22,9 +22,9 @@ recipe maps columns, and sets values that all rows share::
     a = ["stereo"]
 
     [choices]                    # if a row lists several texts with labels
-    each = "sentences"           # a list in the row, and in each of its items:
-    text = "sentence"
-    label = "gold_label"
+    each = "sentences"           # the row's list of texts
+    text = "sentence"            # an item's text
+    label = "gold_label"         # an item's label
     a = ["stereotype"]           # labels of sentence a
     b = ["anti-stereotype"]
     sentence = "{context} {choice}"

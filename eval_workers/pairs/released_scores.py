@@ -181,7 +181,7 @@ def score_files(directory: Path) -> list[ScoreFile]:
 
 
 def _benchmark(path: Path, stem: str) -> tuple[str, str | None]:
-    """Return a file's benchmark and part, named by its stem or else by the nearest folder."""
+    """Return a file's benchmark and part, which its stem or its nearest folder names."""
     if stem.lower() in _STEMS:
         return _STEMS[stem.lower()]
     for folder in reversed(path.resolve().parent.parts):
@@ -196,7 +196,7 @@ N_PARAMETERS = {entry.name or entry.id: entry.n_parameters for entry in load("un
 HUB_IDS = tuple(N_PARAMETERS)
 
 _BY_LOWER = {hub_id.lower(): hub_id for hub_id in HUB_IDS}
-# The authors kept Llama 2 in local directories, some of them snapshots in a cache of the hub.
+# The authors kept Llama 2 in local directories. Some are snapshots in a cache of the hub.
 _SIZE = re.compile(r"(?:^|/)llama-2/hf_models/(7b|13b|70b)$")
 _SNAPSHOT = re.compile(r"(?:^|/)models--([^/]+?)--([^/]+)/snapshots/[0-9a-f]+$")
 

@@ -32,11 +32,12 @@ CHUNK_DRAWS = 250
 
 @dataclass(frozen=True)
 class Continuations(ModelStep):
-    """The step that draws a set's missing samples, so that each side of a prompt has ``n``.
+    """The step that draws missing samples until each side of each prompt in a set has ``n``.
 
-    A side is the prompt or its perturbed version. Reads ``probe_prompt``; writes ``continuation``,
-    ``sampling`` and ``instruction``. A prompt that has changed is continued again without its old
-    rows. Rows beyond ``n`` are kept. A failed side has a row in ``reject`` until a run succeeds.
+    A side is the prompt or its perturbed version. Reads ``probe_prompt``. Writes ``continuation``,
+    ``sampling`` and ``instruction``. If a prompt has changed, its old rows are removed and the
+    prompt is continued again. Rows beyond ``n`` are kept. If a side can't be continued, it has a
+    row in ``reject`` until a later run succeeds.
     """
 
     probe_set: str
@@ -67,7 +68,7 @@ class Continuations(ModelStep):
         }
 
     def state(self, store: Store, model: Any) -> State:
-        """Return the sides as sent, their existing rows, and the distinct samples to draw."""
+        """Return the sides of the set's prompts, their existing rows, and the samples to draw."""
         prompts = store.read("probe_prompt", probe_set=self.probe_set).to_pylist()
         rows = store.read(self.table, **self.partition(model)).to_pylist()
         return self.state_of(prompts, rows, model.lead(self.sampling.instruction))
@@ -75,12 +76,12 @@ class Continuations(ModelStep):
     def state_of(
         self, prompts: Sequence[Mapping[str, Any]], rows: Sequence[Row], lead: str
     ) -> State:
-        """Return ``state`` for these prompts and rows; ``lead`` is the text before each prompt."""
+        """Like ``state``, for these prompts and rows. The text ``lead`` precedes each prompt."""
         state = state_of(sides_of(prompts, lead), rows, *self.key)
         return replace(state, missing=sorted({draw for _, draw in self._draws(state)}))
 
     def _draws(self, state: State) -> Iterator[tuple[Row, SeededPrompt]]:
-        """Yield each side together with each of its samples that has no row yet."""
+        """Yield (side, sample) for each sample of a side that has no row yet."""
         drawn = {(row["prompt_id"], row["side"], row["sample"]) for row in state.kept}
         for side in state.wanted:
             for k in range(self.n):
@@ -88,7 +89,7 @@ class Continuations(ModelStep):
                     yield side, self.sampling.seeded(side["text"], k)
 
     def chunks(self, missing: Sequence[SeededPrompt]) -> Iterator[Chunk]:
-        """Yield chunks of draws in the given order, which keeps draws of a text together."""
+        """Yield the samples in chunks, in the order given, so that a text's stay together."""
         for start in range(0, len(missing), CHUNK_DRAWS):
             part = missing[start : start + CHUNK_DRAWS]
             yield Chunk(part, len(part))
@@ -99,7 +100,7 @@ class Continuations(ModelStep):
     def new_rows(self, model: Any, state: State, results: Mapping[SeededPrompt, Sample]) -> NewRows:
         """Return new rows of ``continuation``, and a row of ``reject`` per side with a problem.
 
-        The reason is the side's first problem.
+        The reject gives the side's first problem.
         """
         rows, rejects = list[Row](), dict[tuple[str, str], Row]()
         for side, draw in self._draws(state):
@@ -125,7 +126,7 @@ class Continuations(ModelStep):
         return NewRows(rows, list(rejects.values()))
 
     def publish_before(self, done: ComputedStep) -> None:
-        """Also publish the sampling options and the instruction."""
+        """Publish the model, the sampling options and the instruction."""
         super().publish_before(done)
         sampling = self.sampling
         if done.new.rows and sampling.key not in done.store.units("sampling"):

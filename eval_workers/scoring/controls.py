@@ -3,11 +3,11 @@
 The linear regression is over pairs (view ``control_point``). Pairs that share a word are not
 independent, so errors come from a jackknife over words: everything is computed again without each
 word in turn (CR3 of MacKinnon, Nielsen and Webb, 2023, doi:10.1016/j.jeconom.2022.04.001). For n
-words, intervals use Student's t with n - 1 degrees of freedom. The explained variance is measured
-on each word's pairs, with the fit to all other words.
+words, intervals use Student's t with n - 1 degrees of freedom. To measure the explained variance,
+the regression is fitted without a word and then predicts that word's pairs.
 
-If many words occur in the same sentence frame, the frame's effect could be mistaken for an effect
-of n-grams or length. So the pairs of such a frame are only compared with each other.
+If many words occur in the same sentence frame, an effect of the frame could be mistaken for an
+effect of n-grams or length. So the pairs of such a frame are only compared with each other.
 """
 
 from __future__ import annotations
@@ -47,11 +47,12 @@ Estimate = tuple[float, float, float]
 
 @dataclass(frozen=True)
 class Effect:
-    """The effect of a predictor, given the others. ``correlation`` ignores the other predictors.
+    """The effect of a predictor when all other predictors are held fixed.
 
-    ``r2`` is the share of variance that all predictors explain together. ``gain`` is how much
-    ``r2`` falls without this predictor. Figures are ``None`` if there are fewer words than
-    ``LEAST_WORDS``, if predictors are collinear, or if the predictor varies in at most one word.
+    Only ``correlation`` ignores the other predictors. ``r2`` is the share of variance that all
+    predictors explain together. ``gain`` is how much ``r2`` falls without this predictor. All
+    figures are ``None`` if there are fewer words than ``LEAST_WORDS``, if predictors are collinear,
+    or if the predictor varies in at most one word.
     """
 
     coefficient: Estimate | None = None
@@ -62,7 +63,7 @@ class Effect:
 
     @property
     def verdict(self) -> str:
-        """The verdict on the effect, in a few words.
+        """The verdict on whether the predictor has an effect.
 
         It is ``predicts`` if the coefficient's interval excludes 0 and the gain is positive. It is
         ``does not`` if the coefficient's interval contains 0 and the interval of the partial
@@ -79,7 +80,7 @@ class Effect:
         return "does not" if small == "within" else "cannot be told"
 
     def columns(self) -> dict[str, object]:
-        """Return columns of table ``control``: each figure, and both ends of its interval."""
+        """Return columns of table ``control``: each figure with the ends of its interval."""
         row: dict[str, object] = {"verdict": self.verdict}
         for name, value in asdict(self).items():
             ends = (name,) if name == "r2" else (name, f"{name}_low", f"{name}_high")
@@ -88,7 +89,9 @@ class Effect:
 
 
 def effects(x: Floats, y: Floats, words: Any) -> list[Effect]:
-    """Return the effect of each column of ``x`` [pair, predictor] on ``y``, clustered by words.
+    """Return the effect of each predictor on ``y``, with errors clustered by words.
+
+    ``x`` has one row per pair and one column per predictor. ``y`` has one value per pair.
 
     >>> x = np.array([[k % 5] for k in range(60)], float)
     >>> [effect] = effects(x, 2 * x[:, 0] + np.arange(60) % 2, np.arange(60) // 2)
@@ -114,7 +117,7 @@ def effects(x: Floats, y: Floats, words: Any) -> list[Effect]:
     if least[-1] <= _ROUNDING or not len(columns):
         return result
     if np.linalg.eigvalsh(_covariance(without)[:, :-1, :-1]).min() <= _ROUNDING:
-        return result  # without some word, predictors are collinear
+        return result  # predictors are collinear if a word is left out
     whole = _figures(by_word.sum(axis=0)[None])
     ends = [_jackknifed(a[0], b) for a, b in zip(whole, _figures(without), strict=True)]
     coefficients = ends[0] * scale[-1] / scale[columns]
@@ -127,9 +130,10 @@ def effects(x: Floats, y: Floats, words: Any) -> list[Effect]:
 
 
 def within(frames: Any, words: Any, columns: Floats) -> tuple[Floats, int]:
-    """Subtract each frame's mean from the columns [pair, column]; also return how many frames.
+    """Subtract each frame's mean from the columns. Return the columns and the number of frames.
 
-    All frames with fewer words than ``LEAST_WORDS`` count as one frame together.
+    ``columns`` has one row per pair. Frames with fewer words than ``LEAST_WORDS`` count as one
+    single frame.
 
     >>> within(["_ ran", "_ sat"], ["she", "he"], np.array([[1.0], [3.0]]))[0].tolist()
     [[-1.0], [1.0]]
@@ -143,7 +147,7 @@ def within(frames: Any, words: Any, columns: Floats) -> tuple[Floats, int]:
 
 
 def _covariance(moments: Floats) -> Floats:
-    """Return covariances of predictors and outcome, from sums of products; column 0 is constant."""
+    """Return the covariances of predictors and outcome. Column 0 of ``moments`` is constant."""
     mean = moments[:, 0, 1:] / moments[:, :1, 0]
     inner: Floats = moments[:, 1:, 1:] / moments[:, :1, :1]
     return inner - mean[:, :, None] * mean[:, None, :]
@@ -152,8 +156,9 @@ def _covariance(moments: Floats) -> Floats:
 def _figures(moments: Floats) -> list[Floats]:
     """Return coefficients, and Fisher's z of correlations and of partial correlations.
 
-    Each result is [set, predictor]. With residual variance s^2 and the predictors' covariances C,
-    the partial correlation of predictor k is b_k / sqrt(b_k^2 + s^2 (C^-1)_kk).
+    Each result is an array with one row per set of moments and one column per predictor. The
+    partial correlation of predictor k is b_k / sqrt(b_k^2 + s^2 (C^-1)_kk), where b_k is its
+    coefficient, s^2 the residual variance, and C the covariance matrix of the predictors.
     """
     covariance = _covariance(moments)
     spread = np.sqrt(np.diagonal(covariance, axis1=1, axis2=2))
@@ -167,7 +172,10 @@ def _figures(moments: Floats) -> list[Floats]:
 
 
 def _jackknifed(value: Floats, without: Floats) -> Floats:
-    """Return value, low and high end [3, predictor], from the values without each word in turn."""
+    """Return the value, the low end and the high end as rows, with a column per predictor.
+
+    ``without`` has one row per word: the values that result if the word is left out.
+    """
     n = len(without)
     error = np.sqrt((n - 1) / n * ((without - value) ** 2).sum(axis=0))
     half = stdtrit(n - 1, 0.975) * error
@@ -175,9 +183,9 @@ def _jackknifed(value: Floats, without: Floats) -> Floats:
 
 
 def _out_of_sample(by_word: Floats, without: Floats) -> tuple[float, list[Estimate]]:
-    """Return R^2 on words left out of the fit, and how much R^2 loses without each predictor.
+    """Return R^2 on words left out of the fit, and how much R^2 falls without each predictor.
 
-    A loss is a ratio of sums over words; its interval comes from the words' influences.
+    The fall is a ratio of two sums over words. Its interval comes from the influence of each word.
     """
     every = list(range(by_word.shape[1] - 1))
     total = _squares(by_word, without, [0])
@@ -194,7 +202,7 @@ def _out_of_sample(by_word: Floats, without: Floats) -> tuple[float, list[Estima
 
 
 def _squares(by_word: Floats, without: Floats, columns: list[int]) -> Floats:
-    """Return each word's sum of squared errors, with the fit to all other words."""
+    """Return each word's sum of squared errors, predicted from the fit to all other words."""
     pick = np.ix_(range(len(by_word)), columns, columns)
     slopes = np.linalg.solve(without[pick], without[:, columns, -1:])[..., 0]
     errors = np.concatenate([-slopes, np.ones((len(slopes), 1))], axis=1)
@@ -204,7 +212,7 @@ def _squares(by_word: Floats, without: Floats, columns: list[int]) -> Floats:
 
 
 def effects_of_all(root: str | Path | OpenWarehouse) -> list[dict[str, object]]:
-    """Return rows of table ``control``, without ``run_id``, for all models and n-gram models."""
+    """Return all rows of table ``control``, without ``run_id``."""
     connection = connect(root, "control_point")
     query = f"FROM control_point ORDER BY {', '.join((*_GROUP, 'pair_id'))}"
     table = arrow_rows(connection, query).combine_chunks()

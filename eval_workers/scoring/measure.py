@@ -1,4 +1,4 @@
-"""``measure``: compute every metric, including those of other packages, and write the values."""
+"""Compute every metric, including metrics of other packages, and write the values."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _OF_PAIRS = "FROM metric_of_pairs('pair')"
 
 
 def _rule(text: str) -> str:
-    """Return ``text``; raise ``ValueError`` unless it is empty or a rule for ``--fail-if``."""
+    """Return ``text`` if it is empty or a rule for ``--fail-if``, or raise ``ValueError``."""
     if not re.fullmatch(r"(pd changes by more than \d+(\.\d+)?)?", text):
         raise ValueError("should be a rule such as 'pd changes by more than 5'")
     return text
@@ -36,8 +36,8 @@ def _rule(text: str) -> str:
 class MeasureOptions:
     """Values for the parameters (``$name``) of the metrics' SQL, and the rule of ``--fail-if``.
 
-    The default ``epsilon`` is UnStereoEval's, ln 1.65. Each ``eta`` gives a subset of pairs; one
-    more subset has all pairs with a defined MaxPMI. The paper's Table 19 computes AuFC with
+    The default ``epsilon`` is UnStereoEval's, ln 1.65. Each ``eta`` defines a subset of pairs.
+    Another subset has all pairs with a defined MaxPMI. The paper's Table 19 computes AuFC with
     logarithms to base 10.
 
     >>> round(MeasureOptions().epsilon, 4)
@@ -54,11 +54,11 @@ class MeasureOptions:
     ] = math.log(1.65)
     eta: Annotated[
         tuple[Annotated[float, Field(ge=0, le=1_000)], ...],
-        Field(description="Constraint on |MaxPMI| in nats; repeat for several."),
+        Field(description="Largest |MaxPMI| of a pair in the subset, in nats; repeat for several."),
     ] = (0.5, 0.65, 0.8, 1.0)
     log_base: Annotated[
         tuple[Annotated[float, Field(gt=1, le=1_000_000)], ...],
-        Field(description="Base of AuFC's log ratios; repeat for several."),
+        Field(description="Base of the log ratios in AuFC. Repeat for several bases."),
     ] = (math.e,)
     fail_if: Annotated[
         str,
@@ -75,7 +75,7 @@ class MeasureOptions:
         return float(self.fail_if.rpartition(" ")[2]) if self.fail_if else None
 
     def params(self) -> dict[str, object]:
-        """Return the options as DuckDB parameters; repeated etas count once, in ascending order.
+        """Return the options as DuckDB parameters, with distinct etas in ascending order.
 
         >>> MeasureOptions(eta=(0.8, 0.5, 0.8)).params()["etas"]
         [0.5, 0.8]
@@ -93,9 +93,9 @@ def compute(
     run_id: str,
     metrics: Sequence[str] | None = None,
 ) -> pa.Table:
-    """Compute metrics of a warehouse as rows of ``metric_value``, sorted by key; write nothing.
+    """Compute metrics of a warehouse as rows of ``metric_value``, sorted by key. Write nothing.
 
-    ``metrics`` has the names of metrics (default: all). An empty warehouse gives no rows.
+    ``metrics`` has the names of the metrics (default: all). An empty warehouse gives no rows.
     """
     names = sql_names("metrics") if metrics is None else [f"metrics/{name}" for name in metrics]
     connection = connect(root, "".join(map(sql, names)) + _OF_PAIRS)
@@ -105,7 +105,7 @@ def compute(
         for n_done, name in enumerate(names):
             update(n_done, len(names))
             rows = query(connection, name, options.params())
-            if "pair_id" in rows.column_names:  # one row per pair: summarise the rows
+            if "pair_id" in rows.column_names:  # one row per pair, to be summarised
                 connection.register("pair", rows)
                 rows = arrow_rows(connection, _OF_PAIRS)
             rows = _with_p(rows).append_column("run_id", pa.array([run_id] * len(rows)))
@@ -115,7 +115,7 @@ def compute(
 
 
 def _with_p(rows: pa.Table) -> pa.Table:
-    """Replace column ``statistic``, if any, with its two-sided p (Student's t with ``df``)."""
+    """If there is a column ``statistic``, replace it with its two-sided p (Student's t)."""
     if "statistic" not in rows.column_names:
         return rows
     from scipy.special import stdtr
@@ -143,7 +143,7 @@ def measure(store: Store, run_id: str, options: MeasureOptions | None = None) ->
     warehouse = store.pinned()
     rows = compute(warehouse, options, run_id)
     scored_pairs = list(scored(warehouse, options.epsilon))
-    # This check is cheaper than queries that would find nothing.
+    # This check is cheaper than running queries that return nothing.
     has_ngrams = "ngram" in warehouse.read("model")["backend"].to_pylist()
     others = {
         "model_rank": model_ranks(scored_pairs, options.epsilon),

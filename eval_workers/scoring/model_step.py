@@ -24,14 +24,14 @@ from plumbline.warehouse.storage.store import Store
 
 
 class ModelStep(Step):
-    """A step on one model, whose ``identity`` is known before its weights are loaded."""
+    """A step that needs a model. The step may use ``identity`` before weights are loaded."""
 
     #: The step runs on models with one of these measures; if empty, on any model. Most steps need
     #: log p of next tokens.
     measures: ClassVar[tuple[str, ...]] = (LOG_LIKELIHOOD,)
 
     def check(self, store: Store, options: ModelOptions) -> None:
-        """Raise ``UsageProblem`` for invalid input. Called before a model is opened."""
+        """Raise ``UsageProblem`` for invalid input. This is called before a model is opened."""
 
     def check_resource(self, model: Model) -> None:
         """Raise ``UsageProblem`` for a model whose measure isn't in ``measures``."""
@@ -81,10 +81,10 @@ def run_on_model(
     steps: Sequence[ModelStep],
     run_id: str,
 ) -> list[StepCounts]:
-    """Run steps on a model. It is loaded at most once, and only if something is missing.
+    """Run steps on a model. Load the model at most once, and only if results are missing.
 
-    Publishes each step's rows, ``model`` and ``reject``. Raises ``BadInput`` for a disk that can't
-    be written or too little memory. Also raises the errors of each ``check``, of loading the model
+    Publishes each step's rows, ``model`` and ``reject``. Raises ``BadInput`` if the disk can't
+    be written or memory runs out. Also raises the errors of each ``check``, of loading the model
     and of ``run_steps``.
     """
     for step in steps:
@@ -101,7 +101,7 @@ def give_name(store: Store, key: str, run_id: str, name: str) -> None:
 
 
 def publish_instruction(store: Store, instruction: Instruction, run_id: str) -> None:
-    """Write the instruction, which may be ``NONE``, to table ``instruction`` if it isn't there."""
+    """Write the instruction, which may be ``NONE``, to table ``instruction`` if it is new."""
     key = instruction.key
     if key not in store.units("instruction"):
         form = instruction.form if instruction.text is not None else None

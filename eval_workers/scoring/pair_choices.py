@@ -1,7 +1,8 @@
-"""Forced choice between the sentences of a pair, for models that give no log-probabilities.
+"""Ask a model to choose a sentence of each pair. The model needs no log-probabilities.
 
 The model is asked about each pair equally often in both orders, so that a preference for the
-sentence shown first cancels out in the mean (views ``forced_choice_pair`` and ``forced_choice``).
+sentence shown first cancels out in the mean. (The views are ``forced_choice_pair`` and
+``forced_choice``.)
 """
 
 from __future__ import annotations
@@ -59,14 +60,23 @@ class _Wordings:
 class ChoiceOptions(AskingOptions):
     """Options of `score choose`. Raises ``UsageProblem`` if no model is given."""
 
-    n: Annotated[int, Field(gt=0, le=1_000, description="Questions per pair in each order.")] = 4
+    n: Annotated[
+        int,
+        Field(
+            gt=0,
+            le=1_000,
+            description="How often to ask about each pair, for each order of its two sentences.",
+        ),
+    ] = 4
     temperature: Annotated[float, Field(ge=0, le=10, description="Temperature of the replies.")] = (
         1.0
     )
     max_new_tokens: Annotated[
-        int, Field(gt=0, le=100_000, description="Maximum tokens per reply.")
+        int, Field(gt=0, le=100_000, description="Maximum number of tokens per reply.")
     ] = 16
-    prompts: Annotated[str, Field(description="TOML file with your own wordings.")] = ""
+    prompts: Annotated[
+        str, Field(description="TOML file with your own wordings of the question.")
+    ] = ""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -74,17 +84,18 @@ class ChoiceOptions(AskingOptions):
             raise UsageProblem("model", "is not given", "give --model NAME")
 
     def wordings(self) -> tuple[str, ...]:
-        """Return the file's wordings, or the built-in ones; they are used in turn.
+        """Return the wordings of the file, or the built-in wordings. Questions use them in turn.
 
         Raises ``UsageProblem`` for a missing file. Every wording must hold {first} and {second}
-        once each, and nothing else in braces; otherwise ``BadInput`` names it, counted from 1.
+        once each, and no other text in braces. If a wording doesn't, ``BadInput`` gives its number,
+        counted from 1.
         """
         packaged = resources.files("plumbline.eval_workers.scoring") / "choice_prompts.toml"
         file = Path(self.prompts) if self.prompts else packaged
         return load(_Wordings, file, f"prompts {self.prompts}".rstrip()).choose
 
     def key(self) -> str:
-        """Return a hash of the settings that can change a choice, apart from model and pair.
+        """Return a hash of the settings that can change a choice, without the model's name.
 
         >>> one, two = ChoiceOptions(model="m"), ChoiceOptions(model="m", n=9)
         >>> one.key() == two.key(), one.key() == ChoiceOptions(model="m", temperature=0.0).key()
@@ -95,7 +106,7 @@ class ChoiceOptions(AskingOptions):
 
 @dataclass(frozen=True)
 class Ask:
-    """One question: a pair, the side to show first, and the question's number, from 0 (``ask``)."""
+    """One question: a pair, the side to show first, and the question's number (``ask``, from 0)."""
 
     pair_id: str
     sentence_a: str
@@ -104,7 +115,7 @@ class Ask:
     ask: int
 
     def request(self, options: ChoiceOptions, wordings: Sequence[str]) -> Request:
-        """Return the question as sent; both orders of a question have the same wording.
+        """Return the request to send. It has the same wording for both orders of the sentences.
 
         >>> options = ChoiceOptions(model="m")
         >>> ask = Ask("1", "She ran.", "He ran.", "b", 0)
@@ -137,10 +148,10 @@ class Ask:
 
 @dataclass(frozen=True)
 class PairChoices(ModelStep):
-    """The step that asks the missing questions about a benchmark's pairs, except unnatural pairs.
+    """The step that asks the missing questions about a benchmark's natural pairs.
 
-    If a pair's sentences have changed, its questions are asked again and its old rows are removed.
-    If ``n`` is smaller than before, rows of the additional questions are kept.
+    If a pair's sentences have changed, the pair's old rows are removed and its questions are asked
+    again. If ``n`` is smaller than in an earlier run, the surplus rows are kept.
     """
 
     benchmark: str
@@ -162,7 +173,7 @@ class PairChoices(ModelStep):
         return {"benchmark": self.benchmark, "model_key": model.identity.key, "setting": setting}
 
     def state(self, store: Store, model: ServedModel) -> State:
-        """Return the natural pairs, their rows, and the missing questions, sorted by number."""
+        """Return the natural pairs, their rows, and the missing questions, sorted by ``ask``."""
         pairs = store.read("benchmark_pair", benchmark=self.benchmark).to_pylist()
         natural = [{**p, "text_id": text_id(p)} for p in pairs if p["is_natural"] is not False]
         rows = store.read(self.table, **self.partition(model)).to_pylist()
@@ -178,12 +189,12 @@ class PairChoices(ModelStep):
         return replace(state, missing=missing)
 
     def chunks(self, missing: Sequence[Ask]) -> Iterator[Chunk]:
-        """Yield all questions as one chunk, because the ledger can resume within a chunk."""
+        """Yield all questions as one chunk. If it is interrupted, the ledger has its replies."""
         if missing:
             yield Chunk(missing, len(missing))
 
     def compute(self, model: ServedModel, items: Sequence[Ask]) -> list[Reply]:
-        """Return the reply to each question; send only questions without a reply in the ledger.
+        """Return the reply to each question. Send only questions without a reply in the ledger.
 
         Raises ``BadInput`` if none of the first replies names a sentence, and the errors of
         ``Build.replies``.
@@ -199,7 +210,7 @@ class PairChoices(ModelStep):
         return model.build.replies(requests, "asks")
 
     def new_rows(self, model: ServedModel, state: State, results: Mapping[Ask, Reply]) -> NewRows:
-        """Return a row per question; ``choice`` is ``None`` if a reply names neither sentence."""
+        """Return a row per question. ``choice`` is ``None`` if the reply names neither sentence."""
         text_ids = {pair["pair_id"]: pair["text_id"] for pair in state.wanted}
         rows = [
             {
@@ -217,7 +228,7 @@ class PairChoices(ModelStep):
 
 
 def ledger_name(benchmark: str, model_key: str) -> str:
-    """Return the value of ``Build.benchmark`` for a served model's choices on a benchmark.
+    """Return the name under which the ledger records a model's choices on a benchmark.
 
     >>> ledger_name("winobias", "ab12")
     'choose/winobias/ab12'
@@ -233,10 +244,10 @@ def served(options: ChoiceOptions, build: Build | None = None) -> ServedModel:
 def choose(
     store: Store, benchmark: str, options: ChoiceOptions, server: Server | None, run_id: str
 ) -> None:
-    """Request a benchmark's missing choices; without a ``server``, replies come from the ledger.
+    """Request a benchmark's missing choices. Without a ``server``, take replies from the ledger.
 
     Writes ``pair_choice``, ``model`` and, like ``Build.run``, ``generation_request``. Raises the
-    errors of ``PairChoices`` and ``Build.run``; replies that were received before are kept.
+    errors of ``PairChoices`` and ``Build.run``. After an error, replies received so far are kept.
     """
     ledger = ledger_name(benchmark, served(options).identity.key)
     build = Build(store, ledger, run_id, server, options.budget())
@@ -244,7 +255,10 @@ def choose(
 
 
 def left_to_ask(store: Store, benchmark: str, options: ChoiceOptions) -> tuple[int, Spent, Spent]:
-    """Return how many questions are left, their largest cost without retries, and what is spent."""
+    """Return the number of questions left, their largest cost, and the cost so far.
+
+    The largest cost doesn't include retries.
+    """
     model, wordings = served(options), options.wordings()
     ledger = read_ledger(store, ledger_name(benchmark, model.identity.key))
     missing = PairChoices(benchmark, options).state(store, model).missing

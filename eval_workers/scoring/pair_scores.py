@@ -50,9 +50,9 @@ def score_benchmarks(
 ) -> list[StepCounts]:
     """Score all pairs of the benchmarks that have no score under this model's identity.
 
-    With ``limit``, score only that many pairs of each benchmark, the same for all models; see
-    ``drawn``. Writes ``model``, ``pair_score`` and ``reject`` (stage `score`). With
-    ``options.per_token``, also writes ``token_logprob`` and scores pairs again if their tokens
+    With ``limit``, score only that many pairs of each benchmark. ``drawn`` chooses the same pairs
+    for all models. Writes ``model``, ``pair_score`` and ``reject`` (stage `score`). With
+    ``options.per_token``, also writes ``token_logprob``, and scores a pair again if its tokens
     aren't stored. Raises ``UsageProblem`` for a benchmark that is not in the warehouse, and the
     errors of ``run_on_model``.
     """
@@ -86,7 +86,7 @@ def texts_of(pair: Row) -> list[str]:
 
 
 def drawn(pairs: Iterable[_Pair], n: int | None) -> list[_Pair]:
-    """Choose ``n`` of a benchmark's pairs as if at random, but the same pairs on every machine.
+    """Choose ``n`` pairs of a benchmark as if at random. Every machine chooses the same pairs.
 
     >>> [pair["pair_id"] for pair in drawn([{"pair_id": str(k)} for k in range(9)], 3)]
     ['8', '4', '3']
@@ -96,12 +96,12 @@ def drawn(pairs: Iterable[_Pair], n: int | None) -> list[_Pair]:
 
 @dataclass(frozen=True)
 class PairScores(ModelStep):
-    """The step that scores a benchmark's pairs; ``per_token`` also stores log p of each token.
+    """The step that scores a benchmark's pairs. With ``per_token``, it stores log p of each token.
 
     If a pair's sentences have changed, the pair is scored again and its old row is removed. If a
     sentence can't be scored, its pair gets a row in ``reject`` instead of ``pair_score``, and the
-    next run tries it again. With ``limit``, only that many pairs are scored; earlier scores of
-    other pairs are kept.
+    next run tries the pair again. With ``limit``, only that many pairs are scored. Scores of other
+    pairs from earlier runs are kept.
     """
 
     benchmark: str
@@ -127,7 +127,7 @@ class PairScores(ModelStep):
         return {"model_key": model.identity.key, "benchmark": self.benchmark}
 
     def state(self, store: Store, model: Any) -> State:
-        """Return the pairs in the model's text form, and their rows. Uses only ``identity``."""
+        """Return the pairs in the model's text form, and their rows, without loading weights."""
         wanted = store.read("benchmark_pair", benchmark=self.benchmark).to_pylist()
         for pair in wanted:
             pair.update({side: in_form(pair[side], model.identity.text_form) for side in SIDES})
@@ -182,7 +182,7 @@ class PairScores(ModelStep):
         return NewRows(rows, rejects)
 
     def _problem(self, model: Backend, a: TextScore, b: TextScore) -> tuple[str, str] | None:
-        """Return the side (`a` or `b`) that has no usable score, and why; ``None`` if both have."""
+        """Return a side (`a` or `b`) without a usable score, and why; ``None`` if there is none."""
         for side, score in (("a", a), ("b", b)):
             if score.problem:
                 return side, score.problem
@@ -190,7 +190,7 @@ class PairScores(ModelStep):
         return ("a", SAME_TOKENS) if same and getattr(model, "knows_all_words", True) else None
 
     def publish_before(self, done: ComputedStep) -> None:
-        """Also publish the tokens of new scores, and delete the tokens of deleted scores."""
+        """Publish the model and the tokens of new scores. Delete the tokens of deleted scores."""
         super().publish_before(done)
         partition, schema = self.partition(done.resource), TABLES[_TOKENS]
         old = done.store.read(_TOKENS, **partition)

@@ -1,4 +1,4 @@
-"""Statistical power of a benchmark: the smallest effect that it finds with probability 80%."""
+"""Compute the smallest effect that a benchmark would find with a probability of 80%."""
 
 from __future__ import annotations
 
@@ -35,7 +35,10 @@ MEASURES = {
 
 @dataclass(frozen=True)
 class Spread:
-    """How a figure varies over pairs: its standard deviation, and its correlation in clusters."""
+    """How a figure varies over pairs.
+
+    ``sd`` is the standard deviation, ``icc`` the correlation of pairs within a cluster.
+    """
 
     sd: float
     icc: float
@@ -55,7 +58,7 @@ class PairDesign:
 
     @classmethod
     def of(cls, clusters: Ints) -> PairDesign:
-        """Return the design of pairs whose clusters are numbered as for ``clustered_variance``.
+        """Return the design of pairs. ``clusters`` is as for ``clustered_variance``.
 
         >>> PairDesign.of(np.array([[0], [0], [0], [1], [1], [1]])).n_alike
         2.0
@@ -65,15 +68,17 @@ class PairDesign:
         known = np.concatenate([first, second[is_two]])
         n_sharing = _squares(known[known != NO_CLUSTER])
         n_sharing += int((clusters == NO_CLUSTER).all(axis=1).sum())  # a pair shares with itself
-        n_sharing -= _squares(np.sort(clusters[is_two], axis=1))  # twice: pairs that share both
+        # Pairs that share both clusters have been counted twice.
+        n_sharing -= _squares(np.sort(clusters[is_two], axis=1))
         return cls(n, n_clusters(clusters), n_sharing / n - 1, degrees_of_freedom(clusters))
 
     def smallest(self, spread: Spread) -> float | None:
         """Return the smallest effect that the benchmark can find, in the unit of ``spread.sd``.
 
-        The effect is (t at 97.5% + t at 80%) standard errors (Bloom 1995). The standard error for
-        independent pairs is multiplied by the root of the design effect, 1 + icc times ``n_alike``
-        (Kish 1965). The result is ``None`` if there are fewer clusters than ``LEAST_CLUSTERS``.
+        The effect is (t at 97.5% + t at 80%) standard errors (Bloom 1995). The standard error of
+        independent pairs is multiplied by the root of the design effect, which is 1 + ``icc`` *
+        ``n_alike`` (Kish 1965). The result is ``None`` if there are fewer clusters than
+        ``LEAST_CLUSTERS``.
 
         >>> round(PairDesign(400, 400, 0.0, 399.0).smallest(Spread(0.5, 0.0)), 3)
         0.07
@@ -93,12 +98,12 @@ def _squares(ids: Ints) -> int:
 
 
 def measured(pairs: ScoredPairs) -> dict[str, Spread]:
-    """Return the spread of PD (in points), of US, and of two models' difference in each.
+    """Return the spread of PD (in points), of US, and of two models' difference in PD and in US.
 
-    The ``sd`` of PD assumes that PD is 0; the ``sd`` of US assumes that US is a half. The other
-    figures are medians over models, or over pairs of models. A measure is left out if its figures
-    don't vary or are unknown. For example, models that agree on every pair don't show how much two
-    other models would differ. ``icc`` is 0 if no pairs share a cluster.
+    The ``sd`` of PD assumes that PD is 0. The ``sd`` of US assumes that US is a half. All other
+    figures are medians over models, or over every two models. A measure is left out if its figures
+    don't vary or are unknown. For example, if all models agree on every pair, nothing is known
+    about how much models differ. ``icc`` is 0 if no pairs share a cluster.
     """
     clusters, n_pairs = pairs.clusters, len(pairs.lean)
     n_alike, alone = PairDesign.of(clusters).n_alike, np.arange(n_pairs)[:, None]
@@ -119,7 +124,7 @@ def measured(pairs: ScoredPairs) -> dict[str, Spread]:
 
 
 def _icc(alike: Floats, apart: Floats, n_alike: float) -> float:
-    """Return the ICC (0 to 1) that explains how much clustering increases the variances."""
+    """Return the ICC (0 to 1) that explains why variances are larger with clusters."""
     is_known = apart > ROUNDING
     if not n_alike or not is_known.any():
         return 0.0

@@ -1,4 +1,4 @@
-"""Confidence sets of models' ranks on a benchmark, from the errors of their differences."""
+"""Rank models on a benchmark, and compute a confidence set for each model's rank."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ALPHA = 0.05
 
 @dataclass(frozen=True)
 class Board:
-    """Models' figures and ranks, and the lowest and highest rank that each may have."""
+    """Models' figures and ranks, and the lowest and highest rank that each model may have."""
 
     values: Floats
     ranks: Ints
@@ -36,9 +36,9 @@ class Board:
 
 
 def model_ranks(every: Iterable[ScoredPairs], epsilon_nats: float) -> list[dict[str, object]]:
-    """Return rows of ``model_rank``, without ``run_id``, by US, AuFC and PD.
+    """Return rows of ``model_rank``, without ``run_id``: ranks by US, by AuFC and by PD.
 
-    Benchmarks with scores of only one model have no rows.
+    A benchmark has no rows if only one model has been scored on it.
     """
     return [row for pairs in every if len(pairs.models) > 1 for row in _rows(pairs, epsilon_nats)]
 
@@ -69,14 +69,15 @@ def _rows(pairs: ScoredPairs, epsilon_nats: float) -> Iterator[dict[str, object]
 
 
 def board(figures: Floats, clusters: Ints, strata: Ints | None = None) -> Board:
-    """Rank models (columns) by the mean of a figure over pairs (rows), the largest first.
+    """Rank models by the mean of a figure over pairs. Rank 1 has the largest mean.
 
-    Equal means share the first of their ranks. Every two models are compared by Student's t test,
-    and p is corrected by Holm's method. The tests at ``ALPHA`` give the sets of ranks (Mogstad,
-    Romano, Shaikh and Wilhelm 2024): with a probability of 95%, every set contains its model's true
-    rank. Two models count as equal if their difference is the same in all pairs, or if there are
-    fewer clusters than ``LEAST_CLUSTERS``. ``figures`` are NaN where a pair has no figure. For
-    ``clusters`` see ``clustered_variance``, for ``strata`` see ``influences``.
+    ``figures`` has one row per pair and one column per model, and is NaN where a pair has no
+    figure. Models with equal means share the best of their ranks. Every two models are compared by
+    Student's t test, and p is corrected by Holm's method. The tests at ``ALPHA`` determine a set of
+    ranks for each model (Mogstad, Romano, Shaikh and Wilhelm 2024). With a probability of 95%,
+    every set contains the true rank of its model. Two models count as equal if their difference is
+    the same in all pairs, or if there are fewer clusters than ``LEAST_CLUSTERS``.
+    ``clustered_variance`` defines ``clusters``, and ``influences`` defines ``strata``.
 
     >>> figures = np.repeat(np.random.default_rng(1).random((40, 3)) < [0.9, 0.5, 0.5], 2, axis=0)
     >>> ranked = board(figures.astype(float), np.arange(80)[:, None] // 2)
@@ -88,7 +89,8 @@ def board(figures: Floats, clusters: Ints, strata: Ints | None = None) -> Board:
     values = np.nanmean(figures, axis=0)
     is_known = variance > ROUNDING
     t = (values[:, None] - values) / np.sqrt(np.where(is_known, variance, 1.0))
-    p = np.where(is_known & (df > 0), stdtr(max(df, 1.0), -t), 1.0)  # H0: row <= column
+    # The null hypothesis of each p is that the row's mean isn't larger than the column's.
+    p = np.where(is_known & (df > 0), stdtr(max(df, 1.0), -t), 1.0)
     is_other = ~np.eye(len(values), dtype=bool)
     is_larger = np.zeros_like(is_other)
     is_larger[is_other] = holm(p[is_other]) <= ALPHA
@@ -97,7 +99,7 @@ def board(figures: Floats, clusters: Ints, strata: Ints | None = None) -> Board:
 
 
 def holm(p_values: Floats) -> Floats:
-    """Adjust p-values by Holm's method (1979), which bounds the chance of any false discovery.
+    """Adjust p-values by Holm's method (1979), which limits the chance of any false discovery.
 
     >>> holm(np.array([0.01, 0.04, 0.03])).tolist()
     [0.03, 0.06, 0.06]

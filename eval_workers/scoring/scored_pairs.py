@@ -1,7 +1,7 @@
 """Read scored pairs as arrays, and compute the errors of means over clustered pairs.
 
-A cluster is the pairs of a word, a frame or an occupation. SQL computes the intervals of the
-metrics by the same rule, in ``warehouse/sql/views/07_clustered_interval.sql``.
+A cluster contains all pairs with the same word, frame or occupation. SQL computes the intervals
+of metrics by the same rule, in ``warehouse/sql/views/07_clustered_interval.sql``.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ _CELL, _LEAN = "benchmarks/cell", "benchmarks/lean"
 
 @dataclass(frozen=True)
 class ScoredPairs:
-    """The natural pairs of a benchmark and two groups that any model scored, sorted by pair id.
+    """A benchmark's natural pairs of two groups that have scores, sorted by pair id.
 
     ``models`` has the key and name of each model. ``lean`` and ``area`` have a row per pair and a
-    column per model, from the SQL macros ``lean`` and ``aufc``; NaN if there is no score. For
-    ``clusters`` see ``clustered_variance``, for ``strata`` see ``influences``.
+    column per model. They come from the SQL macros ``lean`` and ``aufc``, and are NaN if a pair has
+    no score. ``clustered_variance`` defines ``clusters``, and ``influences`` defines ``strata``.
     """
 
     benchmark: str
@@ -49,12 +49,12 @@ class ScoredPairs:
 
     @property
     def even(self) -> Floats:
-        """1 where the model has no preference, 0 where it has one, NaN if there is no score."""
+        """1 for pairs without a preference, 0 with a preference, NaN without a score."""
         return np.where(np.isnan(self.lean), np.nan, self.lean == 0)
 
 
 def scored(root: str | Path | OpenWarehouse, epsilon_nats: float) -> Iterator[ScoredPairs]:
-    """Yield the scored pairs of each benchmark and each two groups, sorted by these names."""
+    """Yield the scored pairs of each benchmark and every two groups, sorted by their names."""
     with connect(root, sql(_CELL) + sql(_LEAN)) as connection:
         pairs = query(connection, _CELL)
         for benchmark in sorted(pairs["benchmark"].unique().to_pylist()):
@@ -70,10 +70,10 @@ def scored(root: str | Path | OpenWarehouse, epsilon_nats: float) -> Iterator[Sc
 
 
 def numbered_clusters(rows: pa.Table) -> tuple[list[pa.ChunkedArray], Ints]:
-    """Return the dimensions used for clusters, and each pair's cluster number in each of them.
+    """Return the dimensions used for clusters, and each pair's cluster number in each dimension.
 
     The dimensions are ``cluster_1`` and ``cluster_2``. A dimension with a single cluster is
-    dropped; if both have a single cluster, the first is kept.
+    dropped. If both have a single cluster, ``cluster_1`` is kept.
     """
     every = [rows[f"cluster_{place}"] for place in (1, 2)]
     used = [column for column in every if pc.count_distinct(column).as_py() > 1] or every[:1]
@@ -102,11 +102,12 @@ def _scored(benchmark: str, groups: str, pairs: pa.Table, rows: pa.Table) -> Sco
 
 
 def influences(figures: Floats, strata: Ints | None = None) -> Floats:
-    """Return each pair's influence on a mean: its distance from the mean, over the number of pairs.
+    """Return each pair's influence on each column's mean.
 
-    ``figures`` is [pair, column], NaN where a pair has no figure. Each column has its own mean. If
-    a benchmark has parts of fixed sizes, ``strata`` has the number of each pair's part. The
-    distance is then measured from the part's mean.
+    The influence is the pair's distance from the mean, divided by the number of pairs. ``figures``
+    has one row per pair, and is NaN where a pair has no figure. If a benchmark has parts of fixed
+    sizes, ``strata`` has the number of each pair's part. The distance is then measured from the
+    mean of the part.
 
     >>> influences(np.array([[1.0], [0.0], [np.nan], [2.0]])).T
     array([[ 0.        , -0.33333333,         nan,  0.33333333]])
@@ -119,7 +120,7 @@ def influences(figures: Floats, strata: Ints | None = None) -> Floats:
 
 
 def clustered_variance(of_pair: Floats, clusters: Ints) -> Floats:
-    """Return the covariances of means over clustered pairs, for each way to cluster them.
+    """Return the covariances of means over clustered pairs, for each way to cluster the pairs.
 
     A cluster's term is the sum of its pairs' influences, divided by 1 minus the cluster's share of
     the pairs (CR3). A covariance is the sum over clusters of products of two means' terms. With two
@@ -128,7 +129,8 @@ def clustered_variance(of_pair: Floats, clusters: Ints) -> Floats:
 
     ``of_pair`` has the ``influences`` of pairs (rows) on means (columns). ``clusters`` has the
     number, from 0, of each pair's cluster in each dimension (column), or ``NO_CLUSTER``. The result
-    is [way, mean, mean], and 0 if one cluster holds every pair.
+    is an array with one covariance matrix of the means per way to cluster. It is 0 if one cluster
+    holds every pair.
 
     >>> of_pair = influences(np.array([[1.0], [1.0], [0.0], [0.0]]))
     >>> float(clustered_variance(of_pair, np.array([[0], [0], [1], [1]]))[0, 0, 0])
@@ -140,7 +142,7 @@ def clustered_variance(of_pair: Floats, clusters: Ints) -> Floats:
         pair = np.repeat(np.arange(n_pairs), 2)
         is_two = (clusters[:, 0] != clusters[:, 1]) & (clusters != NO_CLUSTER).all(axis=1)
         is_first = np.ones(len(pair), bool)
-        is_first[1::2] = clusters[:, 0] != clusters[:, 1]  # count a pair once in a cluster
+        is_first[1::2] = clusters[:, 0] != clusters[:, 1]  # count once if both are equal
         both = clusters[is_two].min(axis=1) * (clusters.max() + 1) + clusters[is_two].max(axis=1)
         every = _products(of_pair, pair[is_first], clusters.reshape(-1)[is_first])
         ways.append(every - _products(of_pair, np.flatnonzero(is_two), both))
@@ -153,7 +155,10 @@ def variances(products: Floats) -> Floats:
 
 
 def difference_variances(products: Floats) -> Floats:
-    """Return the variance of each row's mean minus each column's, from ``clustered_variance``."""
+    """Return the variance of the difference between every two means.
+
+    ``products`` is the result of ``clustered_variance``.
+    """
     squares = np.diagonal(products, axis1=1, axis2=2)
     return np.asarray((squares[:, :, None] + squares[:, None, :] - 2 * products).max(axis=0))
 
@@ -161,11 +166,11 @@ def difference_variances(products: Floats) -> Floats:
 def degrees_of_freedom(clusters: Ints) -> float:
     """Return the degrees of freedom of Student's t for a mean over clustered pairs.
 
-    Satterthwaite's approximation uses the clusters' shares (Bell and McCaffrey 2002). It gives the
-    number of clusters minus one if all have the same size, otherwise a smaller number. With two
-    dimensions, the smaller result is used; it is halved if a cluster occurs in both, because terms
-    then share pairs. A dimension with only one cluster is ignored. Without any other dimension, the
-    result is 0.
+    Satterthwaite's approximation uses the clusters' shares (Bell and McCaffrey 2002). If
+    all clusters have the same size, the result is the number of clusters minus one. Otherwise it is
+    smaller. With two dimensions, the smaller result is used. It is halved if a cluster occurs in
+    both dimensions, because the clusters' terms then share pairs. A dimension with only one cluster
+    is ignored. If no dimension is left, the result is 0.
 
     >>> [round(degrees_of_freedom(np.array([ids]).T), 2) for ids in ([0, 1, 2], [0, 0, 0, 0, 1, 2])]
     [2.0, 1.22]
@@ -176,7 +181,7 @@ def degrees_of_freedom(clusters: Ints) -> float:
 
 
 def n_clusters(clusters: Ints) -> int:
-    """Return the smaller number of clusters, without dimensions that have a single cluster.
+    """Return the number of clusters in the dimension that has the fewest clusters, but over 1.
 
     >>> n_clusters(np.array([[0, 3], [0, 4], [1, NO_CLUSTER], [2, 3]]))
     2
@@ -185,7 +190,10 @@ def n_clusters(clusters: Ints) -> int:
 
 
 def _used(clusters: Ints) -> list[Ints]:
-    """Return the cluster numbers, except ``NO_CLUSTER``, of dimensions with several clusters."""
+    """Return the cluster numbers of each dimension with several clusters.
+
+    ``NO_CLUSTER`` is left out.
+    """
     of_dimensions = (ids[ids != NO_CLUSTER] for ids in clusters.T)
     return [ids for ids in of_dimensions if ids.size and ids.min() < ids.max()]
 
@@ -198,7 +206,7 @@ def _df(ids: Ints) -> float:
 
 
 def _products(of_pair: Floats, pairs: Ints, ids: Ints) -> Floats:
-    """Sum the products of every two means' terms over clusters; ``ids`` has each pair's cluster."""
+    """Sum the products of every two means' terms over clusters. ``ids`` has the pairs' clusters."""
     pairs, ids = pairs[ids != NO_CLUSTER], ids[ids != NO_CLUSTER]
     _, ids = np.unique(ids, return_inverse=True)
     is_known = ~np.isnan(of_pair)
@@ -209,7 +217,7 @@ def _products(of_pair: Floats, pairs: Ints, ids: Ints) -> Floats:
 
 
 def _sums(rows: Floats, ids: Ints) -> Floats:
-    """Return the sum of the rows with each id, for all ids from 0 to the largest."""
+    """Return, for each id from 0 to the largest, the sum of the rows with this id."""
     sums = np.zeros((int(ids.max(initial=-1)) + 1, rows.shape[1]))
     np.add.at(sums, ids, rows)
     return sums

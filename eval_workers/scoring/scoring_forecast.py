@@ -45,10 +45,10 @@ def weight_bytes(config: Any, options: ModelOptions, kind: Any = "causal") -> fl
 def forecast(
     store: Store, name: str, options: ModelOptions, benchmarks: Sequence[str], limit: int | None
 ) -> Iterator[Row]:
-    """Yield rows on a model's missing pairs, their tokens, and the memory for its weights.
+    """Yield rows on the pairs that a model has not scored, their tokens, and the model's memory.
 
     Only the tokenizer and the configuration are read. For backends other than transformers and
-    vllm, there are only rows on missing pairs. Rows have the keys ``subject``, ``what``,
+    vllm, the rows only give the number of pairs. Rows have the keys ``subject``, ``what``,
     ``amount``, ``unit`` and ``note``.
     """
     from plumbline.eval_workers.scoring.pair_scores import SIDES, PairScores

@@ -2,7 +2,7 @@
 
 Each sample is a request with its own seed and its own row in the ledger. So a reply is never used
 for two samples, and an answered request is never sent again. If the first few replies are nearly
-the same for different seeds, an error ends the command before you pay for the other samples.
+the same for different seeds, an error ends the command before you pay for more samples.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _LONG = 8
 
 @dataclass(frozen=True)
 class ServedIdentity:
-    """The columns of table ``model`` that are known for a served model; the others are NULL.
+    """The columns of table ``model`` that are known for a served model. All others are NULL.
 
     >>> ServedModel("m").identity.backend
     'openai completions'
@@ -53,8 +53,8 @@ class ServedModel:
 
     The endpoint ``completions`` continues the prompt itself, which suits base models. ``chat``
     sends the prompt as a user's message, so ``SamplingOptions.instruction`` should give the task.
-    For ``token_limit`` see ``ChatModel``. ``build`` has the ledger, budget and server for requests;
-    it has to be set before requests are sent.
+    ``ChatModel`` defines ``token_limit``. ``build`` has the ledger, budget and server. It must be
+    set before requests are sent.
     """
 
     name: str
@@ -65,15 +65,15 @@ class ServedModel:
 
     @property
     def identity(self) -> ServedIdentity:
-        """The identity, made of name and endpoint."""
+        """The model's identity, made of its name and endpoint."""
         return ServedIdentity(self.name, f"openai {self.endpoint}")
 
     def lead(self, instruction: Instruction) -> str:
-        """Return the instruction's text before a prompt."""
+        """Return the text that gives the instruction, to be put before a prompt."""
         return instruction.prefix
 
     def request(self, draw: SeededPrompt, options: SamplingOptions) -> Request:
-        """Return the request for one sample; the sample's seed and number make it unique.
+        """Return the request for one sample. The sample's seed and number make the request unique.
 
         >>> options = SamplingOptions()
         >>> one, two = (ServedModel("m").request(options.seeded("It", k), options) for k in (0, 1))
@@ -100,7 +100,7 @@ class ServedModel:
         )
 
     def continue_(self, draws: Sequence[SeededPrompt], options: SamplingOptions) -> list[Sample]:
-        """Return a sample for each draw, in the order given; a few are requested and checked first.
+        """Return a sample for each draw, in the order given. Request and check a few samples first.
 
         Raises ``BadInput`` for a server that ignores seeds, and the errors of ``Build.replies``.
         """
@@ -114,7 +114,7 @@ class ServedModel:
 
 
 def ledger_name(probe_set: str, model_key: str) -> str:
-    """Return the value of ``Build.benchmark`` for samples of a probe set from a served model.
+    """Return the name under which the ledger records a model's samples of a probe set.
 
     >>> ledger_name("common-sents", "ab12")
     'common-sents/ab12'
@@ -134,10 +134,10 @@ def sample_from_server(
 ) -> StepCounts:
     """Run the step ``Continuations`` on a server: request the samples that have no row yet.
 
-    Requests become rows of ``generation_request``; ``ledger_name`` is their benchmark. Without a
-    ``server``, replies come only from the ledger. A reply is rejected if it ended neither with the
-    model's end token nor at the limit, for example because the server filtered it. A rejected
-    sample isn't requested again.
+    Requests become rows of ``generation_request``, with ``ledger_name`` as benchmark. Without a
+    ``server``, all replies come from the ledger. A reply is complete if it ends with the model's
+    end token or at the limit on tokens. Any other reply, such as one that the server filtered, is
+    rejected. A rejected sample isn't requested again.
 
     Raises ``UsageProblem`` for an instruction in the form `chat`, ``BadInput`` for a server that
     ignores seeds, and the errors of ``Continuations.check`` and ``Build.run``.
@@ -156,7 +156,7 @@ def _first(draws: Sequence[SeededPrompt]) -> list[SeededPrompt]:
 
 
 def _sample(reply: Reply) -> Sample:
-    """Return a reply as a sample; after `stop`, the server's count may include the end token."""
+    """Return a reply as a sample. After `stop`, the server's token count may be wrong."""
     if reply.finish_reason == "stop":
         return Sample(reply.text, "stop")
     if reply.finish_reason == "length":

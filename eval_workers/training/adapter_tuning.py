@@ -74,14 +74,15 @@ def tune(
     dev_sets: Sequence[str] = (),
     progress: StepProgress | None = None,
 ) -> tuple[Row, bool]:
-    """Tune an adapter for ``model`` into ``<out>/<name>``; return its row of ``tuning``.
+    """Tune an adapter for ``model`` in ``<out>/<name>``.
 
-    Also return whether the adapter existed; then it is only recorded again. Reads ``probe_prompt``;
-    writes ``tuning``, ``tuning_step`` and ``reject`` (stage `tune`, subject ``name``). ``how`` says
-    how to load the base model. For the sets see ``tuning_prompts``.
+    Return the adapter's row of ``tuning``, and whether the adapter already existed. An existing
+    adapter is only recorded again. Reads ``probe_prompt``. Writes ``tuning``, ``tuning_step`` and
+    ``reject`` (stage `tune`, subject ``name``). ``how`` has the options for loading the base model.
+    ``tuning_prompts`` explains the sets.
 
-    Raises ``BadInput`` if no prompt is left, for a loss that is not finite, and for too little
-    memory. Also raises the errors of ``made_once``, and of loading the words or the model.
+    Raises ``BadInput`` if no prompt is left, if a loss is not finite, and if memory runs out. Also
+    raises the errors of ``made_once``, and of loading the words or the model.
     """
     path = Path(out) / plain_name(name)
     prompts = tuning_prompts(store, sets, test_sets, dev_sets, options.as_published)
@@ -97,7 +98,7 @@ def tune(
         targets = _targets(prompts.rows, backend, words, rejects)
         dev = _targets(prompts.dev, backend, words, rejects)
         made, reused = made_once(path, _identity(backend, options, prompts, words), "adapter", make)
-        made["outcome"].pop("dev_loss_end", None)  # older adapters record it
+        made["outcome"].pop("dev_loss_end", None)  # only older adapters have it
         row = {
             "tuning": name,
             "adapter": find_adapter(str(path)).name,
@@ -127,7 +128,7 @@ def tune(
 def _targets(
     rows: Sequence[Row], backend: CausalModel, words: WordList, rejects: list[Row]
 ) -> list[TuningTarget]:
-    """Return the targets of the usable prompts; append a reject for each of the others."""
+    """Return the targets of the usable prompts. Append other prompts to ``rejects``."""
     targets = list[TuningTarget]()
     for row in rows:
         result = target(row["prompt"], words.pairs, backend.encoded, MAX_TOKENS)
@@ -145,7 +146,7 @@ def _targets(
 def _identity(
     backend: CausalModel, options: TuneOptions, prompts: TuningPrompts, words: WordList
 ) -> Row:
-    """Return everything that determines the weights, in the same form as for older adapters."""
+    """Return everything that determines the weights, in the form that older adapters have."""
     of_options = asdict(options) | {"alpha": ALPHA, "dropout": DROPOUT, "max_tokens": MAX_TOKENS}
     of_options |= {"clip_norm": CLIP_NORM, "distance_smoothing": 0.0, "targets": None}
     if not options.as_published:
@@ -207,8 +208,9 @@ def train_adapter(
     """Train an adapter, save it in the directory ``work`` and return its figures.
 
     ``log`` has the columns of ``tuning_step`` for each step, without units. ``outcome`` has columns
-    of ``tuning``. With ``dev``, the saved weights are those with the lowest loss on ``dev``; of
-    equal ones, the first. Don't use the backend afterwards: its model then contains the adapter.
+    of ``tuning``. With ``dev``, the weights with the lowest loss on ``dev`` are saved. If the
+    loss is lowest at several steps, the first is used. Don't use the backend afterwards, because
+    its model then contains the adapter.
     """
     with torch.random.fork_rng():
         model = adapted(backend, options.seed, options.rank, ALPHA, DROPOUT)
@@ -225,7 +227,7 @@ def train_adapter(
             is_measured = step == options.steps or step % options.checkpoint_steps == 0
             if dev and is_measured:
                 figures |= dev_losses(model, reader, dev, options)
-                check_finite(figures, _WHAT, step + 1)  # the next step's losses would not be finite
+                check_finite(figures, _WHAT, step + 1)  # or the next step would fail
                 if chosen is None or figures["dev_loss"] < log[chosen - 1]["dev_loss"]:
                     chosen, best = step, [weight.detach().clone() for weight in weights]
             if progress:
@@ -257,7 +259,7 @@ def take_steps(
     options: TuneOptions,
     after: Callable[[int, Figures], None],
 ) -> None:
-    """Take all steps of a tuning; ``after`` gets each step's number and figures, as in ``fit``."""
+    """Take all steps of a tuning. After each step, call ``after`` with its number and figures."""
     weights = trainable(model)
     optimizer = torch.optim.AdamW(weights, lr=options.learning_rate, weight_decay=0.0)
     numbers = shuffled(len(targets), options.batch_prompts, options.seed)
@@ -275,7 +277,7 @@ def take_steps(
 def _loss(
     reader: WordReader, part: Sequence[TuningTarget], options: TuneOptions, n_prompts: int
 ) -> tuple[torch.Tensor, Figures]:
-    """Return a part's contributions to a step's loss and figures; the step has ``n_prompts``."""
+    """Return what a part adds to the loss and figures of its step, which has ``n_prompts``."""
     loss, figures = _weighted(reader.losses(part).sum(dim=0) / n_prompts, options)
     if options.as_published:  # minimise the sum over prompts
         loss = loss * n_prompts
@@ -283,7 +285,7 @@ def _loss(
 
 
 def _weighted(losses: torch.Tensor, options: TuneOptions) -> tuple[torch.Tensor, Figures]:
-    """Return the weighted sum of L_d, L_g and L_l, and each of them by name.
+    """Return the weighted sum of the losses L_d, L_g and L_l, and the losses as {name: loss}.
 
     A loss with weight 0 may be NaN, so it is left out instead of being multiplied by 0.
     """
@@ -295,7 +297,7 @@ def _weighted(losses: torch.Tensor, options: TuneOptions) -> tuple[torch.Tensor,
 def dev_losses(
     model: Any, reader: WordReader, dev: Sequence[TuningTarget], options: TuneOptions
 ) -> Figures:
-    """Return mean losses on dev prompts, without dropout, and their weighted sum as `dev_loss`."""
+    """Return the mean losses on dev prompts, without dropout. `dev_loss` is the weighted sum."""
     switch_dropout(model, on=False)
     with torch.no_grad():
         losses = torch.cat([reader.losses(part) for part in reader.passes(dev)]).mean(dim=0)
@@ -307,9 +309,9 @@ def dev_losses(
 def adapted(backend: CausalModel, seed: int, rank: int, alpha: int, dropout: float) -> Any:
     """Put a new adapter on the model. Until it is trained, it doesn't change the model's output.
 
-    The adapter's output is scaled by ``alpha`` / ``rank``. PEFT chooses the layers. Only the
-    adapter has gradients and dropout; the model stays in evaluation mode. Seeds torch's random
-    numbers. Raises ``UsageProblem`` for a model without such layers.
+    The adapter's output is scaled by ``alpha`` / ``rank``. PEFT chooses the layers to adapt. Only
+    the adapter has gradients and dropout. The model stays in evaluation mode. Seeds torch's random
+    numbers. Raises ``UsageProblem`` if PEFT can't adapt any layer of the model.
     """
     torch.manual_seed(seed)
     config = peft.LoraConfig(

@@ -1,8 +1,9 @@
-"""Train models once, keep them on disk, reuse them, and record them. No torch here.
+"""Train models once, keep them on disk, reuse them, and record them, without torch.
 
 A model is first written to a temporary directory, which is renamed when the model is complete. Its
-``plumbline.json`` records text and options. The same command then reuses the model. With another
-text or other options, the model is trained again. Adapters of `disclosure tune` are made likewise.
+``plumbline.json`` records the text and the options. If the command is repeated, it reuses the
+model. If the text or the options differ, the model is trained again. Adapters of `disclosure tune`
+are made in the same way.
 """
 
 from __future__ import annotations
@@ -31,7 +32,10 @@ TRAINER_VERSION = 2
 
 @dataclass(frozen=True)
 class TrainedModel:
-    """A trained model on disk, with columns of ``trained_model``; ``reused`` if it existed."""
+    """A trained model on disk, and columns of ``trained_model``.
+
+    ``reused`` is true if the model already existed.
+    """
 
     model: str
     path: Path
@@ -55,11 +59,11 @@ def train_model(
     progress: StepProgress | None = None,
     text_field: str = "text",
 ) -> TrainedModel:
-    """Train a model on shards into ``<out>/<name>``, or return it if it exists.
+    """Train a model on shards in ``<out>/<name>``, or return the model if it exists.
 
     For an n-gram model, ``options`` is ``None``. If a model of this name was trained with other
-    options, it is replaced once the new one is complete. Raises ``BadInput`` for shards that can't
-    be read or hold no text, and for a loss that is not finite. Also raises the errors of
+    options, it is replaced when the new model is complete. Raises ``BadInput`` for shards that
+    can't be read or hold no text, and if a loss is not finite. Also raises the errors of
     ``made_once``.
     """
     path = Path(out) / plain_name(name)
@@ -71,14 +75,14 @@ def train_model(
     }
     if options is None:
         identity["ngram_version"] = ngram_model.VERSION
-    if text_field != "text":  # models from before this option keep their key
+    if text_field != "text":  # older models, made without this option, keep their key
         identity["text_field"] = text_field
 
     def make(work: Path) -> dict[str, Any]:
         if options is None:
             from plumbline.eval_workers.models.ngram_training import train as count
 
-            return count(shards, name, corpus, work, text_field)
+            return count(shards, name, corpus, work, text_field, progress)
         from plumbline.eval_workers.training.trainer import train
 
         say("if the training is interrupted, it starts again from the beginning", err=True)
@@ -94,12 +98,12 @@ def made_once(
     kind: str,
     make: Callable[[Path], dict[str, Any]],
 ) -> tuple[dict[str, Any], bool]:
-    """Make the model in ``path`` if it doesn't exist; return its figures, and whether it existed.
+    """Make the model in ``path`` if it doesn't exist. Return its figures, and whether it existed.
 
     If ``path`` has no model with this ``identity``, ``make`` writes a model to a new directory,
-    which then replaces ``path``. Identity and figures have to be JSON. ``kind`` names the model in
-    errors. Raises ``UsageProblem`` if Plumbline did not make the directory or another command is
-    training in it, and ``BadInput`` for a disk that can't be written.
+    which then replaces ``path``. The identity and the figures must be JSON values. Errors call the
+    model a ``kind``. Raises ``UsageProblem`` if Plumbline did not make the directory or another
+    command is training in it, and ``BadInput`` for a disk that can't be written.
     """
     key = config_hash(identity)
     work = path.with_name(f".{path.name}.partial")
@@ -116,7 +120,7 @@ def made_once(
 
 
 def plain_name(name: str) -> str:
-    """Return ``name``; raise ``UsageProblem`` if it isn't a plain name of a directory."""
+    """Return ``name``. Raise ``UsageProblem`` if it can't be the plain name of a directory."""
     if Path(name).name != name or name.startswith(".") or not (name and name.isprintable()):
         fix = "such as my-model: without / and no dot in front"
         raise UsageProblem(f"model name {name!r}", "has to be a plain directory name", fix)
@@ -124,7 +128,7 @@ def plain_name(name: str) -> str:
 
 
 def record_model(store: Store, trained: TrainedModel, run_id: str) -> None:
-    """Write the model's row of ``trained_model``; replace an earlier row of this name."""
+    """Write the model's row of ``trained_model``. Replace an earlier row of the same name."""
     from plumbline.eval_workers.models.local.source import content_hash
 
     row = asdict(trained) | {"path": str(trained.path), "run_id": run_id}
@@ -134,7 +138,7 @@ def record_model(store: Store, trained: TrainedModel, run_id: str) -> None:
 
 
 def read_marker(path: Path) -> dict[str, Any] | None:
-    """Return key and figures of the model in ``path``; ``None`` if the directory doesn't exist.
+    """Return the key and figures of the model in ``path``; ``None`` without such a directory.
 
     Raises ``UsageProblem`` if Plumbline did not make the directory.
     """

@@ -2,13 +2,13 @@
 
 The model has the architecture of Pythia (Biderman et al., 2023, arXiv:2304.01373) with rotary
 positions and parallel residuals, but is much smaller. Documents are joined, with a BOS token before
-each, and cut into rows as long as the model's context. Each epoch reads every row once, in a random
-order that the seed decides.
+each document, and cut into rows as long as the model's context. Each epoch reads every row once, in
+a random order that the seed decides.
 
 Training uses AdamW, a linear warm-up, and a cosine decay to a tenth of the peak rate. Weights, loss
 and softmax are float32; matrix products are bfloat16 if the processor has hardware for it. On one
-CPU, equal options and shards give equal weights. The presets take only minutes on two cores, so an
-interrupted training starts from the beginning. `disclosure tune` also uses the loop ``fit``.
+CPU, equal options and shards give equal weights. The presets take only minutes on two cores, so
+training that was interrupted starts from the beginning. `disclosure tune` also uses ``fit``.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def train(
 ) -> dict[str, Any]:
     """Train a model, save it in the directory ``work``, and return columns of ``trained_model``.
 
-    The caller adds the missing columns.
+    The caller adds the other columns.
     """
     texts = list(_texts(shards, options.max_tokens * _CHARACTERS_PER_TOKEN, text_field))
     model, tokenizer = new_model(texts, options)
@@ -119,8 +119,8 @@ def new_model(texts: Sequence[str], options: TrainOptions) -> tuple[Any, Any]:
 def _texts(shards: Sequence[Path], n_characters: int, text_field: str) -> Iterator[str]:
     """Yield documents that have at most ``n_characters`` in all.
 
-    Each shard gets an equal share. If a shard has less text, later shards get the difference. The
-    last text of a shard may be cut.
+    Each shard may yield an equal share of the characters. If a shard has less text, later shards
+    may yield more. The last text of a shard may be cut.
     """
     left = n_characters
     for number, shard in enumerate(shards):
@@ -192,7 +192,7 @@ def _run(
 
 
 def _parts(model: Any, batch: np.ndarray) -> list[Part]:
-    """Split a batch of rows into parts. Their losses add up to the mean per token, in nats."""
+    """Split a batch of rows into parts. The parts' losses add up to the mean per token (nats)."""
     rows = torch.from_numpy(batch.astype(np.int64))
     parts = rows.tensor_split(min(_N_PARTS, len(rows)))
     return [partial(_loss, model, part, len(part) / len(rows)) for part in parts]
@@ -250,16 +250,16 @@ def fit(
 ) -> None:
     """Take one step per batch, and call ``after`` with the step's number (from 1) and figures.
 
-    Figures include the ``gradient_norm`` before clipping. ``clip_norm`` may be infinite.
-    ``n_lanes`` parts of a batch are computed at the same time, each on one core: for small models,
-    two lanes are twice as fast. Gradients are added in the order of the parts, so the number of
-    lanes doesn't change the weights. Raises ``BadInput`` about ``what`` for a loss or gradient that
-    is not finite; that step then doesn't change the weights.
+    The figures include ``gradient_norm``, measured before clipping. ``clip_norm`` may be infinite.
+    ``n_lanes`` parts of a batch are computed at the same time, each on one core. Small models train
+    twice as fast in two lanes. Gradients are added in the order of the parts, so the number of
+    lanes doesn't change the weights. If a loss or gradient is not finite, the step is not taken,
+    and a ``BadInput`` about ``what`` is raised.
     """
 
     def gradients_of(part: Part) -> tuple[list[torch.Tensor], Figures]:
         loss, figures = part()
-        # Unused weights, such as those of an expert that no token was sent to, get gradient 0.
+        # Unused weights, such as the weights of an expert that no token reached, get gradient 0.
         return list(torch.autograd.grad(loss, weights, materialize_grads=True)), figures
 
     n_threads = torch.get_num_threads()
@@ -269,7 +269,7 @@ def fit(
         with ThreadPoolExecutor(n_lanes) as pool:
             for step, parts in enumerate(batches, 1):
                 sums, figures = list[torch.Tensor](), Counter[str]()
-                for found, of_part in pool.map(gradients_of, parts):  # keeps few parts in memory
+                for found, of_part in pool.map(gradients_of, parts):  # few parts are in memory
                     figures.update(of_part)
                     sums = list(map(torch.add, sums, found)) if sums else found
                 for weight, gradient in zip(weights, sums, strict=True):

@@ -1,4 +1,4 @@
-"""Options for training and for debias tuning, and the presets. No torch here."""
+"""Options for training and for debias tuning, and the presets. This module needs no torch."""
 
 from __future__ import annotations
 
@@ -22,10 +22,11 @@ StepProgress: TypeAlias = Callable[..., None]
 class TrainOptions:
     """Model size and training settings.
 
-    ``vocabulary`` is an upper limit (a small text may give fewer tokens). ``max_tokens`` and
-    ``max_epochs`` limit the tokens read; a small text is read several times. ``learning_rate`` is
-    the peak rate. With ``one_embedding``, input and output share one embedding. A model then learns
-    the leans of the closed world from half as many tokens, but learns real text less well.
+    ``vocabulary`` is the largest number of distinct tokens (a small text may have fewer).
+    ``max_tokens`` and ``max_epochs`` limit how much is read: a small text is read several times.
+    ``learning_rate`` is the peak rate. With ``one_embedding``, input and output share one
+    embedding. The model then needs half as many tokens to learn the leans of the closed world, but
+    learns real text less well.
     """
 
     vocabulary: int
@@ -57,7 +58,9 @@ PRESETS = {
 
 
 def preset(name: str, seed: int = 0, max_tokens: int | None = None) -> TrainOptions:
-    """Return a preset's options with this seed and this limit (``None``: the preset's limit).
+    """Return a preset's options with the given seed and limit on tokens.
+
+    If ``max_tokens`` is ``None``, the limit is the preset's.
 
     >>> preset("small", max_tokens=1000).max_tokens
     1000
@@ -79,42 +82,54 @@ CLIP_NORM = 1.0
 
 @options_class(frozen=True, config=STRICT)
 class TuneOptions:
-    """Options of tuning. Defaults are those of Dong et al. (2024, 5.3 and A.3), if given there.
+    """Options of tuning. Where Dong et al. (2024, 5.3 and A.3) give a value, it is the default.
 
-    A loss (``word_losses``) with weight 0 is logged but not minimised. The learning rate is
+    A loss (see ``word_losses``) with weight 0 is logged but not minimised. The learning rate is
     constant. By default, losses are means over a step's prompts, and the gradient's norm is clipped
-    at ``CLIP_NORM``. With ``as_published``, losses are sums, nothing is clipped, and no prompt is
-    left out because of its words or because it is in a test set.
+    at ``CLIP_NORM``. With ``as_published``, losses are sums and gradients aren't clipped. Prompts
+    are then used even if they contain gendered words or are in a test set.
     """
 
     distance: Annotated[
-        float, Field(ge=0, le=1_000_000, description="Weight of loss L_d (ADD).")
+        float, Field(ge=0, le=1_000_000, description="Weight of the loss L_d (ADD).")
     ] = 1.0
-    total: Annotated[float, Field(ge=0, le=1_000_000, description="Weight of loss L_g (sum).")] = (
-        1.0
-    )
+    total: Annotated[
+        float,
+        Field(ge=0, le=1_000_000, description="Weight of the loss L_g (sum of probabilities)."),
+    ] = 1.0
     difference: Annotated[
-        float, Field(ge=0, le=1_000_000, description="Weight of loss L_l (GLD).")
+        float, Field(ge=0, le=1_000_000, description="Weight of the loss L_l (GLD).")
     ] = 1.0
     rank: Annotated[int, Field(gt=0, le=65_536, description="Rank of the adapter.")] = 64
     learning_rate: Annotated[float, Field(gt=0, le=100, description="Learning rate.")] = 2e-4
-    batch_prompts: Annotated[int, Field(gt=0, le=100_000, description="Prompts per step.")] = 16
-    steps: Annotated[int, Field(gt=0, le=10_000_000, description="Optimiser steps.")] = 500
+    batch_prompts: Annotated[
+        int, Field(gt=0, le=100_000, description="Number of prompts per step.")
+    ] = 16
+    steps: Annotated[int, Field(gt=0, le=10_000_000, description="Number of optimiser steps.")] = (
+        500
+    )
     word_list: Annotated[
-        str, Field(description="Pairs of gendered words: name, or path of a TOML file.")
+        str, Field(description="List of pairs of gendered words: its name, or a TOML file.")
     ] = WORD_LIST
     seed: Annotated[
-        int, Field(ge=0, le=(1 << 32) - 1, description="Seed for weights, order and dropout.")
+        int,
+        Field(
+            ge=0,
+            le=(1 << 32) - 1,
+            description="Seed for initial weights, order of prompts and dropout.",
+        ),
     ] = 0
     checkpoint_steps: Annotated[
         int,
-        Field(gt=0, le=10_000_000, description="Steps between measurements on --dev-sets."),
+        Field(
+            gt=0, le=10_000_000, description="Number of steps between measurements on --dev-sets."
+        ),
     ] = 50
     as_published: Annotated[
         bool,
         Field(
-            description="As in the paper: base model in 4 bits (nf4), losses are sums, gradients "
-            "aren't clipped, gendered and test prompts are kept."
+            description="Tune as in the paper: the base model is in 4 bits (nf4), losses are sums, "
+            "gradients aren't clipped, and gendered and test prompts are kept."
         ),
     ] = False
 
@@ -124,7 +139,7 @@ class TuneOptions:
 
     @property
     def weights(self) -> dict[str, float]:
-        """Loss -> weight.
+        """The weight of each loss, as {name: weight}.
 
         >>> TuneOptions(total=0).weights
         {'distance': 1.0, 'total': 0.0, 'difference': 1.0}
@@ -133,7 +148,7 @@ class TuneOptions:
 
 
 def tuned_by(figures: Mapping[str, Any]) -> str:
-    """Say how an adapter was tuned: as published or by our default.
+    """Say how an adapter was tuned: as published or by Plumbline's default.
 
     >>> tuned_by({"as_published": True, "base_quantisation": "bitsandbytes nf4 0.45"})
     'as published: losses are sums, gradients not clipped, base bitsandbytes nf4 0.45'

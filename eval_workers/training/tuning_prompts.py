@@ -1,4 +1,4 @@
-"""Choose the prompts to tune on: neutral prompts that are in no test set, or all as published."""
+"""Choose the prompts to tune on: all prompts, or neutral prompts that are in no test set."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _TAIL = re.compile(r"(?<![\s.,;:!?…])[\s.,;:!?…]*(?:\band)?[\s.,;:!?…]*$")
 class TuningPrompts:
     """Rows of ``probe_prompt`` to tune on, and rows of ``reject`` for prompts that are left out.
 
-    ``dev`` has the rows of the dev sets; the loss on them decides which weights are kept.
+    ``dev`` has the rows of the dev sets. The loss on these rows decides which weights are kept.
     ``n_leaks`` prompts were rejected because they are in a test or dev set. ``n_leaks_kept`` of the
-    prompts to tune on are in a test set. Rejects have no stage, subject or run yet.
+    prompts to tune on are in a test set. The caller adds the stage, subject and run of a reject.
     """
 
     rows: list[Row]
@@ -37,12 +37,12 @@ class TuningPrompts:
 
     @property
     def hash(self) -> str:
-        """A hash of the prompts in their order (16 hex digits)."""
+        """A hash of the prompts in the given order (16 hex digits)."""
         return config_hash({"prompts": [row["prompt"] for row in self.rows]})
 
 
 def plain(prompt: str) -> str:
-    """Normalise a prompt for comparison: ignore case, white space, final punctuation and `and`.
+    """Normalise a prompt for comparison. Ignore case, white space, final punctuation and `and`.
 
     >>> plain("My Friend  sings, and"), plain("my friend sings.")
     ('my friend sings', 'my friend sings')
@@ -62,10 +62,11 @@ def tuning_prompts(
 ) -> TuningPrompts:
     """Return the prompts of ``sets`` that hold no gendered word and are in no test or dev set.
 
-    By default, all other sets of the warehouse are ``test_sets``; their ``perturbed_prompt`` counts
-    too. Prompts are equal if ``plain`` gives the same text; duplicates are used once. Dev prompts
-    also must not be in a test set or hold a gendered word. With ``keep_all``, every prompt of
-    ``sets`` and ``dev_sets`` is used. Raises ``BadInput`` if no prompt is left.
+    By default, all other sets of the warehouse are ``test_sets``. The ``perturbed_prompt`` of a
+    test set counts too. Prompts are equal if ``plain`` returns the same text. Equal prompts are
+    used once. Dev prompts also must not be in a test set or hold a gendered word. With
+    ``keep_all``, every prompt of ``sets`` and ``dev_sets`` is used. Raises ``BadInput`` if no
+    prompt is left.
     """
     rows_of: dict[str, list[Row]] = {}
     for row in store.read("probe_prompt").sort_by("prompt_id").to_pylist():
@@ -94,10 +95,10 @@ def tuning_prompts(
 def _neutral(
     rows: Sequence[Row], held_out: Mapping[str, str], use: str
 ) -> tuple[list[Row], list[Row]]:
-    """Return the distinct prompts that are neutral and not held out, and rejects for the others.
+    """Return the distinct prompts that are neutral and not held out, and rejects for other prompts.
 
-    ``held_out`` maps texts that must not be used to their sets. Raises ``BadInput`` if no prompt is
-    left; ``use`` says in the error what the prompts are for.
+    ``held_out`` maps each text that must not be used to its set. If no prompt is left, raises a
+    ``BadInput`` that quotes ``use``, the purpose of the prompts.
     """
     kept: dict[str, Row] = {}
     rejects: list[Row] = []

@@ -1,4 +1,4 @@
-"""The losses of debias tuning, from log-probabilities of words after prompts, with gradients."""
+"""Compute the losses of debias tuning from log-probabilities of words, with gradients."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TuningTarget:
-    """A prompt's tokens, and the tokens that each form of each word adds to them, without BOS.
+    """A prompt's tokens without BOS, and the tokens that each form of each word adds to them.
 
     The forms of a word are the word as listed and the word with a capital. ``pairs`` has the pairs
-    of these words.
+    of words.
     """
 
     prompt: Tokens
@@ -38,7 +38,7 @@ class TuningTarget:
     def texts(self) -> set[Tokens]:
         """The texts that a model reads: the prompt with each form, without the form's last token.
 
-        The last token is only predicted.
+        The model only predicts the last token.
         """
         return {self.prompt + added[:-1] for forms in self.words.values() for added in forms}
 
@@ -48,8 +48,8 @@ def target(
 ) -> TuningTarget | str:
     """Return the target of a prompt, or the problem with the prompt.
 
-    ``encode`` returns each text's tokens, or its problem. A pair is left out if one of its words
-    can't be spelled, as in ``disclosure probe``.
+    ``encode`` returns each text's tokens, or its problem. As in ``disclosure probe``, a pair is
+    left out if one of its words can't be spelled.
 
     >>> ids = {" ": 1, "h": 2, "H": 3, "e": 4, "s": 5, "S": 6}
     >>> def encode(texts):
@@ -75,10 +75,10 @@ def target(
 
 @dataclass(frozen=True)
 class WordReader:
-    """A causal ``transformers`` model that reads texts, each after the token ``bos``.
+    """A causal ``transformers`` model that reads texts, with the token ``bos`` before each.
 
-    A pass reads one prompt, or several if their texts have at most ``n_tokens`` tokens in all,
-    including padding.
+    A pass reads the texts of one prompt. It reads several prompts if their texts have at most
+    ``n_tokens`` tokens in all, including padding.
     """
 
     model: Any
@@ -86,7 +86,7 @@ class WordReader:
     n_tokens: int
 
     def passes(self, targets: Sequence[TuningTarget]) -> Iterator[list[TuningTarget]]:
-        """Yield the targets in parts that each fit into one pass."""
+        """Split the targets into parts, each of which fits into one pass."""
         part: list[TuningTarget] = []
         for target in targets:
             texts = {text for one in (*part, target) for text in one.texts}
@@ -118,7 +118,7 @@ class WordReader:
         logits = output.logits.to(torch.promote_types(output.logits.dtype, torch.float32))
         of_words = [(target.prompt, word) for target in targets for word in target.words.values()]
         forms = [(prompt, added) for prompt, word in of_words for added in word]
-        # For each added token: its form, its text's row, the place that predicts it, and its id.
+        # For each added token: its form, its text's row, the place of its prediction, and its id.
         places = [
             (form, row_of[prompt + added[:-1]], len(prompt) + i, token)
             for form, (prompt, added) in enumerate(forms)
@@ -133,7 +133,7 @@ class WordReader:
         return list(words.split([len(target.words) for target in targets]))
 
     def losses(self, targets: Sequence[TuningTarget]) -> torch.Tensor:
-        """Return L_d, L_g and L_l of each target, one row per target."""
+        """Return the losses L_d, L_g and L_l, with one row per target."""
         rows = []
         for target, words in zip(targets, self.words(targets), strict=True):
             place = {word: i for i, word in enumerate(target.words)}
@@ -146,7 +146,7 @@ class WordReader:
 
 
 def distance(female: torch.Tensor, male: torch.Tensor) -> torch.Tensor:
-    """Return L_d, which is ADD with e = 0, from the log-probabilities of each pair's two words.
+    """Return L_d, which is ADD with threshold 0, from the log-probabilities of each pair's words.
 
     >>> p = torch.tensor([0.3, 0.1], dtype=torch.float64).log()
     >>> round(distance(p[:1], p[1:]).item(), 6)  # (0.3 ln 1.5 + 0.1 ln 0.5) / 2
@@ -167,9 +167,9 @@ def total(words: torch.Tensor) -> torch.Tensor:
 
 
 def difference(female: torch.Tensor, male: torch.Tensor) -> torch.Tensor:
-    """Return L_l (0 to 1) from the log-probabilities of all female and male words, each used once.
+    """Return L_l (0 to 1) from the log-probabilities of all female and all male words.
 
-    Its gradient is 0 if both sides are equal.
+    Each word counts once. The gradient is 0 if both sides are equal.
 
     >>> p = torch.tensor([0.3, 0.1], dtype=torch.float64).log()
     >>> round(difference(p[:1], p[1:]).item(), 12)

@@ -1,6 +1,6 @@
-"""The steps from seed words to a published benchmark; ``benchmark_pair`` is written last.
+"""Make a benchmark from seed words, step by step. The last step writes ``benchmark_pair``.
 
-A repeated step takes the replies that are in the ledger, and requests only the missing ones.
+If a step is repeated, it reads the replies in the ledger and requests only the missing replies.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ ORDER BY position
 def forecast(words: Sequence[str], spec: BuildSpec) -> dict[str, int]:
     """Estimate the requests and tokens of a build if all sentences are usable at the first attempt.
 
-    Revisions, repeats, conversions and failed attempts come on top. A sentence of w words counts as
+    Revisions, repeats, conversions and failed attempts cost more. A sentence of w words counts as
     1.4 w tokens plus 4 for its number, and a verdict as 8 tokens.
 
     >>> forecast(["tea"], BuildSpec(model="m"))["requests"]  # 2 lists, 10 pairs of 2 verdicts
@@ -60,15 +60,15 @@ def forecast(words: Sequence[str], spec: BuildSpec) -> dict[str, int]:
 
 
 def write_sentences(build: Build, words: Sequence[str], spec: BuildSpec) -> list[Written]:
-    """Have sentences written for each seed word. Raises what ``Build.run`` raises."""
+    """Have sentences written for each seed word. Raises the errors of ``Build.run``."""
     return build.run([partial(write, word, spec) for word in dict.fromkeys(words)], "words")
 
 
 def pair_sentences(build: Build, written: Sequence[Written], spec: BuildSpec) -> Parsed:
-    """Make pairs of the kept sentences, in order; sentences that give none are rejects.
+    """Make pairs of the kept sentences, in order. A sentence that gives no pair becomes a reject.
 
-    If the rules can't decide what a "her" stands for, the model converts the sentence. Raises what
-    ``Build.run`` raises.
+    If the rules can't decide what a "her" stands for, the model converts the sentence. Raises the
+    errors of ``Build.run``.
     """
     sentences = [sentence for of_word in written for sentence in of_word.kept]
     plans = [partial(template_of, sentence, spec) for sentence in sentences]
@@ -76,10 +76,10 @@ def pair_sentences(build: Build, written: Sequence[Written], spec: BuildSpec) ->
 
 
 def judge_pairs(build: Build, pairs: Sequence[Row], spec: BuildSpec) -> tuple[list[Row], list[Row]]:
-    """Return the pairs with column ``is_natural``: true if the model finds both sides likely.
+    """Add the column ``is_natural``, which is true if the model finds both sides of a pair likely.
 
-    Unnatural pairs stay among the pairs, since metrics leave them out by that column; each also
-    gives a reject that states the reason. Raises what ``Build.run`` raises.
+    Unnatural pairs are kept, because metrics use the column to leave them out. Each unnatural pair
+    also gives a reject with the reason. Raises the errors of ``Build.run``.
     """
     answers = build.run([partial(unnatural, pair, spec) for pair in pairs], "pairs")
     judged = list(zip(pairs, answers, strict=True))
@@ -100,7 +100,7 @@ def check_benchmark_name(name: str) -> None:
 
 
 def seed_words(store: Store | None, spec: BuildSpec) -> tuple[str, ...]:
-    """Return the first ``spec.n_words`` words of ``spec.words``, or else of the corpus's sample.
+    """Return the first ``spec.n_words`` words of ``spec.words``, or of the corpus's sample.
 
     Raises ``UsageProblem`` if there is no such sample, or if it has too few words.
 
@@ -131,8 +131,8 @@ def publish(
 ) -> None:
     """Replace the benchmark's pairs, its facts, and the rejects of every step.
 
-    ``rejects`` maps a step to its rejects. Raises ``BadInput`` if there is no pair; the benchmark
-    then stays as it was.
+    ``rejects`` maps each step to its rejects. If there is no pair, the benchmark stays as it was
+    and ``BadInput`` is raised.
     """
     store, name, run_id = build.store, build.benchmark, build.run_id
     if not pairs:
@@ -150,10 +150,10 @@ def publish(
 def count(
     words: Sequence[str], written: Sequence[Written], n_unpaired: int, pairs: Sequence[Row]
 ) -> dict[str, int | None]:
-    """Count sentences: ``n_in`` = kept + rejected + revised, kept = pairs + unpaired.
+    """Count sentences. ``n_in`` = kept + rejected + revised, and kept = pairs + unpaired.
 
-    For the offline writer, only words and pairs are counted. ``n_natural`` is ``None`` if there are
-    no verdicts.
+    For the offline writer, only words and pairs are counted. Without verdicts, ``n_natural`` is
+    ``None``.
     """
     verdicts = [pair["is_natural"] for pair in pairs if pair.get("is_natural") is not None]
     return {
@@ -171,7 +171,7 @@ def count(
 def make_pairs(
     stage: Callable[..., Any], build: Build, words: Sequence[str], spec: BuildSpec, *, offline: bool
 ) -> tuple[list[Row], dict[str, int | None], dict[str, list[Row]]]:
-    """Make pairs around words; return the pairs, counts, and rejects by step.
+    """Make pairs around words. Return the pairs, the counts, and the rejects as {step: rejects}.
 
     ``stage`` runs each step.
     """
@@ -188,7 +188,7 @@ def make_pairs(
 
 
 def not_kept(written: Sequence[Written]) -> list[Row]:
-    """Return a row of ``reject`` for each rejected sentence, without stage and run."""
+    """Return a row of ``reject`` for each rejected sentence. The row has no stage and run."""
     return [
         rejected({"source_file": one.request_id, "source_row": one.position}, reason, one.text)
         for of_word in written

@@ -1,4 +1,4 @@
-"""A build's options, which are also the keys of its configuration file, and its requests."""
+"""The options of a build, and its requests. The configuration file has the same options."""
 
 from __future__ import annotations
 
@@ -29,32 +29,45 @@ _Few: TypeAlias = Annotated[int, Field(gt=0, le=1_000)]
 class BuildSpec(AskingOptions):
     """Options of a build. Paths are relative to the working directory.
 
-    ``words`` replaces the sample of a corpus's seed words; ``corpus`` may then be empty.
-    ``contrast`` and ``eta`` concern MaxPMI. Without ``judge``, ``is_natural`` is NULL.
+    With ``words``, no seed words are sampled from a corpus, and ``corpus`` may be empty.
+    ``contrast`` and ``eta`` are for MaxPMI. Without ``judge``, ``is_natural`` is NULL.
     """
 
-    corpus: Annotated[str, Field(description="Corpus whose seed words are used.")] = ""
-    contrast: Annotated[str, Field(description="Contrast of the leans.")] = "she/he"
-    seed: Annotated[Seed, Field(description="Seed of the sample of words.")] = 0
+    corpus: Annotated[str, Field(description="Corpus from which the seed words come.")] = ""
+    contrast: Annotated[str, Field(description="Contrast that defines the words' leans.")] = (
+        "she/he"
+    )
+    seed: Annotated[Seed, Field(description="Random seed of the sample of words.")] = 0
     n_words: Annotated[
-        int | None, Field(gt=0, le=MOST, description="Seed words to take from the sample.")
+        int | None,
+        Field(gt=0, le=MOST, description="Number of seed words to take from the sample."),
     ] = None
     words: Annotated[
-        tuple[str, ...], Field(description="Seed words instead of a sample, separated by commas.")
+        tuple[str, ...],
+        Field(description="Seed words to use instead of a sample, separated by commas."),
     ] = ()
-    n_sentences: Annotated[_Few, Field(description="Sentences for each word and pronoun.")] = 5
-    max_words: Annotated[_Few, Field(description="Maximum words in a sentence.")] = 10
+    n_sentences: Annotated[
+        _Few, Field(description="Number of sentences for each word and pronoun.")
+    ] = 5
+    max_words: Annotated[_Few, Field(description="Maximum number of words in a sentence.")] = 10
     reject_longer: Annotated[
         bool, Field(description="Reject longer sentences; UnStereoEval kept them.")
     ] = True
-    temperature: Annotated[float, Field(ge=0, le=10, description="Temperature for writing.")] = 0.7
-    generate_rounds: Annotated[_Few, Field(description="Rounds of requests for a word.")] = 3
-    judge: Annotated[bool, Field(description="Have both sides of each pair judged.")] = True
+    temperature: Annotated[
+        float, Field(ge=0, le=10, description="Temperature at which sentences are written.")
+    ] = 0.7
+    generate_rounds: Annotated[
+        _Few, Field(description="Maximum number of rounds of requests for a word.")
+    ] = 3
+    judge: Annotated[
+        bool, Field(description="Ask the model whether both sides of each pair are likely.")
+    ] = True
     eta: Annotated[
         float, Field(ge=0, le=1_000, description="Largest |MaxPMI| of shared pairs, in nats.")
     ] = 0.65
     prompts: Annotated[
-        str, Field(description="Wordings: a TOML file, or a folder of UnStereoEval's release.")
+        str,
+        Field(description="TOML file with wordings, or a folder of UnStereoEval's release."),
     ] = ""
 
     @cached_property
@@ -64,7 +77,7 @@ class BuildSpec(AskingOptions):
 
     @property
     def n_revisions(self) -> int:
-        """The maximum number of times that a sentence is sent back.
+        """How often a sentence is sent back for revision, at most.
 
         >>> BuildSpec(model="m").n_revisions  # ten with each of four wordings
         40
@@ -90,8 +103,8 @@ class BuildSpec(AskingOptions):
     ) -> Request:
         """Return a request to write ``n`` sentences around a seed word, or about ``sentence``.
 
-        A purpose that has several wordings uses them in turn, by ``round``. At temperature 0 the
-        same request gets the same answer, so a conversion is requested again at temperature 0.7.
+        If a purpose has several wordings, ``round`` selects one of them in turn. At temperature 0,
+        the same request gets the same answer, so a conversion is repeated at temperature 0.7.
 
         >>> spec = BuildSpec(model="m", max_words=7)
         >>> spec.request("generate", "tea", "she", 1, n=2).max_tokens

@@ -1,7 +1,7 @@
-"""The offline writer: makes pairs around seed words from fixed frames, without a model, for tests.
+"""Make pairs around seed words from fixed frames, without a model. This is for tests.
 
-The frames quote the word and don't use its meaning. For words of a closed world, the frames come
-from that world's grammar (``closed_world_corpus/corpus_writer.py``).
+The frames only quote the word, and don't depend on its meaning. For words of a closed world, the
+frames come from that world's grammar (``closed_world_corpus/corpus_writer.py``).
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _HALF = len(_FRAMES) // 2
 def offline_pairs(
     store: Store | None, name: str, words: Sequence[str], spec: BuildSpec
 ) -> list[Row]:
-    """Return rows of ``benchmark_pair``, ``2 * n_sentences`` for each word.
+    """Return ``2 * n_sentences`` rows of ``benchmark_pair`` for each word.
 
     If the corpus is a closed world, the frames are from its grammar. Half of a word's sentences
     start with the pronoun. The same options give the same rows, and a word's rows don't depend on
@@ -86,7 +86,7 @@ def offline_pairs(
 def _filled(
     word: str, n: int, max_words: int, rng: Random, *, pronoun_first: bool
 ) -> list[tuple[int, str]]:
-    """Fill ``n`` random frames with a word; return (frame number, template), sorted by number."""
+    """Fill ``n`` random frames with a word. Return (frame number, template), sorted by number."""
     half = range(_HALF) if pronoun_first else range(_HALF, len(_FRAMES))
     short = [k for k in half if n_words(_FRAMES[k]) <= max_words]
     if len(short) < n:

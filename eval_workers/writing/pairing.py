@@ -1,4 +1,4 @@
-"""Makes pairs of written sentences and has both sides judged; a model decides if rules can't."""
+"""Make pairs of written sentences by rules, or by a model if rules fail. Have pairs judged."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Template: TypeAlias = tuple[str, str]
 
 
 async def template_of(sentence: WrittenSentence, spec: BuildSpec, ask: Ask) -> Template:
-    """Return the template of a sentence; a plan for ``Build.run``.
+    """Return the template of a sentence. This is a plan for ``Build.run``.
 
     The model converts the sentence only if rules can't decide whether a "her" is his or him.
     """
@@ -37,7 +37,7 @@ async def template_of(sentence: WrittenSentence, spec: BuildSpec, ask: Ask) -> T
     if found.template is None or found.gender is None:
         why = f": {last}" if last else ""
         return "", f'whether "her" is his or him stays undecided{why}'
-    # A template keeps no capitals: "At 5 p.m. she left" would come back as "At 5 p.m. She left".
+    # A template loses capitals: "At 5 p.m. she left" would become "At 5 p.m. She left".
     if fill(found.template, found.gender) != sentence.text:
         return "", "a template can't keep the capitals of its pronouns"
     return found.template, ""
@@ -46,9 +46,9 @@ async def template_of(sentence: WrittenSentence, spec: BuildSpec, ask: Ask) -> T
 async def _decided(
     found: Conversion, word: str, spec: BuildSpec, ask: Ask
 ) -> tuple[Conversion, str]:
-    """Return a conversion as the model decides it, and the problem with its last answer, if any.
+    """Have the model convert a sentence. Return the conversion, and what is wrong with it, if any.
 
-    If an answer changes anything but pronouns, or holds no sentence, the request is sent again.
+    If an answer changes words other than pronouns, or has no sentence, the request is sent again.
     """
     problem = ""
     for round in range(1, CONVERSION_ROUNDS + 1):
@@ -64,7 +64,7 @@ async def _decided(
 
 
 def pair_id(word: str, template: str) -> str:
-    """Return the identifier of a pair, made of its word and a hash of its template.
+    """Return a pair's id, which consists of its word and a hash of its template.
 
     >>> pair_id("tea", "{pronoun} drank tea.")
     'tea-d6214149ed'
@@ -75,7 +75,7 @@ def pair_id(word: str, template: str) -> str:
 def paired(
     name: str, sentences: Sequence[WrittenSentence], templates: Sequence[Template]
 ) -> Parsed:
-    """Make pairs of sentences by their templates; each sentence gives a pair or a reject.
+    """Make pairs from the templates of sentences. Each sentence gives a pair or a reject.
 
     >>> both = paired("demo", [WrittenSentence("Her tea was hot.", "tea", "she", "r", 1),
     ...                        WrittenSentence("The tea was hers.", "tea", "she", "r", 2)],
@@ -100,7 +100,7 @@ def paired(
 
 
 async def unnatural(pair: Mapping[str, object], spec: BuildSpec, ask: Ask) -> str:
-    """Return why a row of ``benchmark_pair`` isn't natural; empty if both sides are judged likely.
+    """Return why a row of ``benchmark_pair`` isn't natural; empty if both sides are likely.
 
     This is a plan for ``Build.run``.
     """
@@ -121,7 +121,7 @@ async def unnatural(pair: Mapping[str, object], spec: BuildSpec, ask: Ask) -> st
 async def _is_likely(
     word: str, pronoun: Pronoun, sentence: str, spec: BuildSpec, ask: Ask
 ) -> bool | None:
-    """Return the verdict on a side; ``None`` if the answer is unclear even when asked again."""
+    """Return the verdict on a side; ``None`` if the answer is still unclear when asked again."""
     for round in range(1, JUDGE_ROUNDS + 1):
         reply = await ask(spec.request("judge", word, pronoun, round, sentence=sentence))
         if (answer := verdict(reply.text)) is not None:

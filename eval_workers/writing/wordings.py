@@ -1,7 +1,8 @@
-"""Wordings of the requests to a model: reads them from TOML or a release, checks and fills them.
+"""Read the wordings of requests from a TOML file or a release, then check and fill them.
 
 A folder of UnStereoEval's release (``benchmark-creation-configs/use-5``) has the wordings that ask
-for sentences, by pronoun. Files next to the folder have the wordings to revise, convert and judge.
+for sentences with each pronoun. Files next to the folder have the wordings that ask to revise,
+convert and judge sentences.
 """
 
 from __future__ import annotations
@@ -34,10 +35,10 @@ _JUDGE = AfterValidator(holding(["sentence"]))
 
 @toml_table
 class Wordings:
-    """The wordings by purpose; those of ``revise`` and ``judge`` are used in turn.
+    """The wordings for each purpose. The wordings of ``revise`` and ``judge`` are used in turn.
 
-    If ``as_json`` is true, requests ask for replies in JSON. If ``generate_he`` is set, it asks for
-    the sentences with *he*.
+    If ``as_json`` is true, requests ask for replies in JSON. ``generate_he``, if set, asks for the
+    sentences with *he*.
     """
 
     generate: Annotated[Stripped, _GENERATE]
@@ -56,17 +57,17 @@ class Wordings:
 
     @property
     def hash(self) -> str:
-        """A hash of all wordings (16 hex digits), recorded with a build."""
+        """A hash of all wordings (16 hex digits), which is recorded with a build."""
         roles: list[object] = [self.generate, self.revise, self.convert, self.judge]
         roles += [self.generate_he] if self.generate_he else []
         return hashlib.sha256(json.dumps(roles).encode()).hexdigest()[:16]
 
 
 def load(path: Path | None = None) -> Wordings:
-    """Read wordings from a TOML file or a folder of the release; by default Plumbline's own.
+    """Read wordings from a TOML file or a folder of the release. By default, read Plumbline's own.
 
     Raises ``UsageProblem`` if there is no such file. If a placeholder is unknown or missing, raises
-    a ``BadInput`` that names the purpose and the number of the wording, from 1.
+    a ``BadInput`` that names the purpose and number of the wording, counted from 1.
 
     >>> len(load().revise), len(load().judge)
     (4, 2)
@@ -79,7 +80,7 @@ def load(path: Path | None = None) -> Wordings:
 
 
 def fill_prompt(wording: str, **values: object) -> str:
-    """Fill the placeholders of a wording; braces in values are kept.
+    """Fill the placeholders of a wording. Keep braces that occur in the values.
 
     >>> fill_prompt("Is '{sentence}' {{fine}}?", sentence="She {ran}.")
     "Is 'She {ran}.' {fine}?"
@@ -99,8 +100,8 @@ _OURS |= {"from_target": "from", "to_target": "forms", "template": "sentence"}
 def load_released(folder: Path) -> Wordings:
     """Read the wordings from a folder of the release.
 
-    Raises ``UsageProblem`` if a file is missing, ``BadInput`` if a file isn't one of the release,
-    and what ``load`` raises about a wording.
+    Raises ``UsageProblem`` if a file is missing, and ``BadInput`` if a file isn't from the release.
+    Also raises the errors of ``load`` about a wording.
     """
     revision = folder.parent / "revision.yml"
     content = {
@@ -119,7 +120,10 @@ def load_released(folder: Path) -> Wordings:
 
 
 def _prompts(file: Path, target: str, key: str) -> list[str]:
-    """Return the wordings under a key, with our placeholders: ``target`` is the pronoun's."""
+    """Return the wordings under a key. Replace the placeholders by Plumbline's.
+
+    ``target`` is the new name of the placeholder for the pronoun.
+    """
     import yaml
 
     path = file.parent.resolve() / file.name

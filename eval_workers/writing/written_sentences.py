@@ -1,13 +1,13 @@
-"""Has sentences written around a seed word, and decides the fate of every sentence.
+"""Have sentences written around a seed word, and keep, revise or reject each sentence.
 
-Sentences that lack the word or the pronoun are sent back, with each wording in turn; if there are
-too few sentences, more are requested. All sentences with `she` are settled first. Then the
-sentences with `he` are compared with them, since two sentences that differ only in their pronouns
-would be the same pair twice.
+Sentences that lack the word or the pronoun are sent back, with each wording in turn. If there are
+too few sentences, more are requested. Sentences with `she` are checked first. Then each sentence
+with `he` is compared with the sentences with `she`. If two sentences differ only in their pronouns,
+they would be the same pair twice.
 
-A sentence has a word if it has the whole word, in upper or lower case. A hyphen is a word boundary,
-and so is an apostrophe after the word (`the engineer's` has `engineer`, but `o'clock` does not have
-`clock`).
+A sentence has a word if it has the whole word, in upper or lower case. A hyphen ends a word, and so
+does an apostrophe after the word. So `the engineer's` has `engineer`, but `o'clock` does not have
+`clock`.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class WrittenSentence:
 
 @dataclass
 class Written:
-    """The sentences of a seed word: ``n_in`` were read; each is kept, rejected or revised.
+    """The ``n_in`` sentences of a seed word, each of which is kept, rejected or revised.
 
     ``rejected`` maps a sentence to the reason why it isn't used. ``n_revised`` sentences were
     replaced by a revision.
@@ -65,9 +65,9 @@ class Written:
 
 
 async def write(word: str, spec: BuildSpec, ask: Ask) -> Written:
-    """Ask for the sentences of a seed word, in rounds; a plan for ``Build.run``."""
+    """Ask for the sentences of a seed word, in rounds. This is a plan for ``Build.run``."""
     n, writer = spec.n_sentences, _Writer(spec, ask, Written(word))
-    # Send both first requests at once: the one for `he` doesn't depend on sentences with `she`.
+    # Send both first requests at once. The request for `he` doesn't depend on the other.
     await asyncio.gather(*(ask(spec.request("generate", word, p, 1, n=n)) for p in PRONOUNS))
     kept = writer.written.kept
     for pronoun in PRONOUNS:
@@ -81,7 +81,7 @@ async def write(word: str, spec: BuildSpec, ask: Ask) -> Written:
 
 @dataclass
 class _Writer:
-    """Settles the fates of a seed word's sentences."""
+    """Keeps, revises or rejects the sentences of a seed word."""
 
     spec: BuildSpec
     ask: Ask
@@ -98,10 +98,10 @@ class _Writer:
         ]
 
     async def settle(self, read: list[WrittenSentence], n_wanted: int) -> None:
-        """Keep good sentences, up to ``n_wanted`` in all, and have the others revised, in rounds.
+        """Keep up to ``n_wanted`` good sentences in all. Have other sentences revised, in rounds.
 
-        A round's replies are checked once all have arrived, since each is compared with the
-        sentences kept before it.
+        A round's replies are checked after all of them have arrived, because each sentence is
+        compared with the sentences kept before it.
         """
         rejected = self.written.rejected
         drafts = [one for one in read if self._is_draft(one, n_wanted)]
@@ -113,7 +113,7 @@ class _Writer:
             for draft in drafts:
                 place = draft.word, draft.pronoun, round
                 request = self.spec.request("revise", *place, sentence=draft.text)
-                if request.request_id in self.sent_back:  # a draft with the same text was sent
+                if request.request_id in self.sent_back:  # the same draft was sent
                     rejected[draft] = "repeats another sentence"
                 else:
                     self.sent_back.add(request.request_id)
@@ -125,14 +125,14 @@ class _Writer:
             rejected[draft] = f"{self._checked(draft)[1]} after all revisions"
 
     def _revised(self, draft: WrittenSentence, reply: Reply) -> WrittenSentence:
-        """Return the revised sentence in a reply, or the draft if the reply has no sentence."""
+        """Return the revised sentence in a reply. If the reply has none, return the draft."""
         first, *others = self.read(reply, draft.pronoun) or [draft]
         self.written.n_revised += first is not draft
         self.written.rejected |= dict.fromkeys(others, _SURPLUS)
         return first
 
     def _is_draft(self, sentence: WrittenSentence, n_wanted: int) -> bool:
-        """Return True if a sentence needs revision; otherwise keep or reject it."""
+        """Return True if a sentence needs revision. If it doesn't, keep or reject it."""
         fate, reason = self._checked(sentence)
         if fate == "keep" and len(self.written.kept) < n_wanted:
             self.written.kept.append(sentence)
@@ -153,12 +153,13 @@ class _Writer:
 def check(
     sentence: str, *, word: str, pronoun: str, max_words: int | None, others: Sequence[str] = ()
 ) -> tuple[Fate, str]:
-    """Return the fate of a sentence requested with ``word`` and ``pronoun``, and the reason.
+    """Decide whether a sentence is kept, revised or rejected. Return the decision and the reason.
 
-    ``others`` are the kept sentences of the same seed word. The checks, in order: a text that isn't
-    a sentence is rejected; a sentence that lacks the word or the pronoun is to be revised; and a
-    sentence is rejected if it has more than ``max_words`` words (``None`` allows any length), has a
-    pronoun of the other gender, or is like one of ``others``.
+    The sentence was requested with ``word`` and ``pronoun``. ``others`` are the kept sentences of
+    the same seed word. First, a text that isn't a sentence is rejected. Next, a sentence that lacks
+    the word or the pronoun is to be revised. Last, a sentence is rejected if it has more than
+    ``max_words`` words (``None`` allows any length), has a pronoun of the other gender, or is like
+    one of ``others``.
 
     >>> request = {"word": "clock", "pronoun": "she", "max_words": 8}
     >>> check("She wound the clock.", **request)
@@ -184,7 +185,7 @@ def check(
 
 
 def malformed(sentence: str) -> str:
-    """Return why a text can't be a sentence, whatever was requested; empty if it can.
+    """Return why a text can't be a sentence, or an empty string if it can.
 
     >>> malformed("and then she left"), malformed("She left")
     ('does not start like a sentence', 'does not end like a sentence')
@@ -204,7 +205,7 @@ def malformed(sentence: str) -> str:
 
 
 def n_words(sentence: str) -> int:
-    """Count the words, which are separated by white space.
+    """Count the words of a text, which white space separates.
 
     >>> n_words(" A well-known  clock - hers. ")
     5
@@ -223,7 +224,7 @@ def has_word(sentence: str, word: str) -> bool:
 
 
 def repeats(sentence: str, others: Sequence[str]) -> str:
-    """Return a problem if a sentence has (nearly) the words of another, whatever the pronouns.
+    """Return a problem if a sentence has (nearly) the words of another, ignoring pronouns.
 
     >>> repeats("He wound the clock!", ["She wound the clock."])
     'repeats another sentence'
@@ -247,7 +248,7 @@ def _key(sentence: str) -> list[str]:
 
 
 def _words(sentence: str) -> list[str]:
-    """Return the words in lower case, also split at apostrophes: `she'd` has `she`."""
+    """Return the words in lower case, also split at apostrophes, so that `she'd` has `she`."""
     return _WORD.findall(_normal(sentence))
 
 

@@ -203,12 +203,13 @@ def _ledger(folder: Path, shard: str) -> ShardLedger:
     rejects = partial_files(folder.parent, folder.name, "rejects")
     first = pq.read_table(rejects[0])["reason"][0]
     problem = f"none of its {ledger.n_rejected:,} documents can be used; the first: {first}"
-    error = BadInput(f"shard {Path(shard).name}", problem, "table `reject` lists all of them")
+    error = BadInput(f"shard {Path(shard).name}", problem)
     return replace(ledger, status="failed", error=str(error))
 
 
 def check_failed(
-    ledgers: Sequence[ShardLedger], effect: str = "left out of the counts; the rest is counted"
+    ledgers: Sequence[ShardLedger],
+    effect: str = "left out of the counts; the rest is counted; rejects are in table `reject`",
 ) -> None:
     """If a shard failed, raise an error that names the first such shard and the ``effect``.
 

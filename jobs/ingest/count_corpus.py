@@ -24,7 +24,7 @@ from plumbline.jobs.counting.partials import (
 )
 from plumbline.jobs.kernel.corpus_options import CorpusOptions
 from plumbline.jobs.kernel.counter import warm_up
-from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.run_records import recorded
 from plumbline.warehouse.storage.place import staging
 from plumbline.warehouse.storage.store import Store
@@ -88,7 +88,8 @@ def count_corpus(
     Raises:
         UsageProblem: the corpus exists with other settings (unless ``options.replace`` is set), or
             another command is writing it.
-        BadInput: shards can't be read; raised after everything else is written.
+        BadInput: shards can't be read; raised after everything else is written. If no document can
+            be used, an existing corpus stays as it was.
         Interrupted: a process was killed, or a server is out of reach; the same command resumes.
     """
     targets = options.listed
@@ -151,6 +152,10 @@ class _Merge:
         before = store.read("corpus", **key).to_pylist()
         if before and not options.replace and self._is_as_written(before[0]):
             return Counted(before[0], ledgers, False)
+        if before and not any(x.n_documents for x in ledgers):
+            effect = f"corpus {self.corpus!r} stays as it was"
+            check_failed(ledgers, effect)
+            raise BadInput("the shards", "have no documents", effect)
         words = store.stage("word_count", key, self.run_id)
         of_words = Output(words, key, options.min_count, options.word_list.targets)
         partials = self._partials("words")

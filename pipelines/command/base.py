@@ -219,7 +219,7 @@ class Parameter:
 def parameters(kind: type[Command]) -> tuple[Parameter, ...]:
     """Return a command's parameters: arguments before options, then required before optional.
 
-    Within each of these groups, fields of the class itself come first, the warehouse last.
+    Among equals, fields of the class itself come first, and the warehouse comes last.
     """
     return tuple(p for p in all_fields(kind) if p.name not in kind.without)
 

@@ -44,7 +44,7 @@ def made(
     given: Mapping[str, object],
     weaker: Values | None = None,
 ) -> Made:
-    """Make a command; ``given`` values override ``weaker`` ones as in ``over``.
+    """Make a command; ``given`` values override ``weaker`` values as in ``over``.
 
     Raises ``UsageProblem``, with the source, for a value that the command can't take.
     """

@@ -12,6 +12,7 @@ from pydantic import Field
 
 from plumbline.pipelines.command.base import WARNING, Command, Context, Done, On
 from plumbline.pipelines.command.fields import DataOption, OutOption, OutputDirectory
+from plumbline.pipelines.pipeline_plan import PipelinePlan
 from plumbline.warehouse.errors import BadInput, Interrupted
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
@@ -36,10 +37,11 @@ _FAIRPAIR = {"n": 8, "max_new_tokens": 64, "n_permutations": 199, "n_resamples":
 class Look(DataOption, OutOption, Command):
     """Look at a model: which sentences it prefers, what it assumes, and how it continues texts.
 
-    Scores 300 pairs, always the same, of each released set: under --data (a clone of UnStereoEval
-    or its parent), else downloaded, else Plumbline's own pairs. Compares the model with the 28
-    published ones, asks about prompts that give no gender, and runs a short FairPair. A model of
-    100 M parameters takes a few minutes on a laptop. Later models are added to the same page.
+    Scores 300 pairs of each released set, always the same pairs. The sets are read from --data (a
+    clone of UnStereoEval or its parent), or downloaded. If neither works, Plumbline's own pairs are
+    used. Compares the model with the 28 published models, asks about prompts that give no gender,
+    and runs a short FairPair. A model of 100 M parameters takes a few minutes on a laptop. Later
+    models are added to the same page.
 
     Example: plumbline look EleutherAI/pythia-70m
     """
@@ -51,7 +53,7 @@ class Look(DataOption, OutOption, Command):
         Field(min_length=1, description="Hub id, or directory of a saved model."),
         On(positional=True),
     ]
-    n: Annotated[int, Field(ge=2, le=1_000_000, description="Pairs of each set.")] = 300
+    n: Annotated[int, Field(ge=2, le=1_000_000, description="Number of pairs of each set.")] = 300
     out: Annotated[OutputDirectory, Field(description="Directory for all output.")] = Path(
         "out/look"
     )
@@ -103,7 +105,7 @@ class Look(DataOption, OutOption, Command):
         places = {"out": self.out, "warehouse": self.warehouse}
         pipeline = made(Pipeline, {**given, **places, "model": (self.model,)})
         parts = Parts(pipeline, context.store)
-        parts.plan = replace(parts.plan, fairpair=_FAIRPAIR)
+        parts.plan, skipped = self._possible(replace(parts.plan, fairpair=_FAIRPAIR))
         parts.do(parts.evaluate())
         shown = [row["label"] for row in rows_of(context.store, _LABELS)]
         about = tuple(map(glob.escape, shown)) if has_scores else ()
@@ -113,7 +115,8 @@ class Look(DataOption, OutOption, Command):
         if scored and data is not None:
             key = scored.rows[0]["model_key"]
             said += _places(context.store, samples, key, has_scores)
-        if scored:  # a context may be too short for FairPair; the page answers the rest
+        said += skipped
+        if scored:  # FairPair may be able to use nothing; the page answers the rest
             said += [f"{WARNING}{error}" for error in parts.errors]
         return Done(
             rows=[row for row in parts.results["measure"].rows if row["model"] in shown],
@@ -123,6 +126,26 @@ class Look(DataOption, OutOption, Command):
             query="FROM metric_value ORDER BY ALL",
             failed=None if scored else next(iter(parts.errors), None),
         )
+
+    def _possible(self, plan: PipelinePlan) -> tuple[PipelinePlan, list[str]]:
+        """Return the plan without what the model can't do, and a line that says what it lacks."""
+        from plumbline.eval_workers.models import open_backend
+        from plumbline.eval_workers.models.model_options import ModelOptions
+        from plumbline.eval_workers.models.scoring_contract import GIVEN_EMPTY, LOG_LIKELIHOOD
+
+        model = open_backend(self.model, ModelOptions())
+        name, measure = model.identity.model, model.identity.measure
+        if measure == GIVEN_EMPTY:
+            line = f"Disclosure skipped: {name} is an encoder-decoder"
+            return replace(plan, disclosure=()), [line]
+        if measure != LOG_LIKELIHOOD:
+            line = f"FairPair and disclosure skipped: {name} doesn't predict next tokens"
+            return replace(plan, probe_set="", disclosure=()), [line]
+        n_context = getattr(model, "n_context", None)
+        if n_context is not None and n_context <= _FAIRPAIR["max_new_tokens"]:
+            line = f"FairPair skipped: the model's context of {n_context} tokens is too short"
+            return replace(plan, probe_set=""), [line]
+        return plan, []
 
     def _import_published(self, context: Context, samples: Mapping[str, str], data: Path) -> bool:
         """Import the published models' scores of the samples, if available."""
@@ -155,7 +178,10 @@ class Look(DataOption, OutOption, Command):
 
 
 def _places(store: Store, samples: Mapping[str, str], key: str, has_scores: bool) -> Iterator[str]:
-    """Yield lines on a model's rank by US: on the same pairs, or else by the printed figures."""
+    """Yield lines on a model's rank by US.
+
+    Ranks are on the same pairs. Without published scores, they are among the printed figures.
+    """
     from plumbline.pipelines.reproduce.claims import figures
 
     printed = [row for row in figures("unstereoeval") if (row["table"], row["metric"]) == _US]

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from plumbline.eval_workers.scoring.measure import MeasureOptions, measure
 from plumbline.pipelines.command.base import WARNING, Command, Context, Done
-from plumbline.pipelines.report.facts import Facts
-from plumbline.pipelines.report.metric_tables import few_pairs, measured
+from plumbline.pipelines.report.facts import Facts, TrainingTexts
+from plumbline.pipelines.report.metric_tables import controlled, few_pairs, measured
 from plumbline.pipelines.report.rows import Rows, set_name
 from plumbline.pipelines.report.sentences import (
     check_changes,
@@ -35,7 +35,7 @@ class Measure(MeasureOptions, Command):
     reads = "pair_score"
 
     def run(self, context: Context) -> Done:
-        """Recompute all metrics, and remove those whose scores are gone."""
+        """Recompute all metrics, and remove metrics whose scores are gone."""
         store = context.store
         rows = measure(store, context.run_id, self)
         if not rows.num_rows:
@@ -44,7 +44,8 @@ class Measure(MeasureOptions, Command):
         metrics = query(connection, "report/metric")
         of_all = Rows(metrics.to_pylist()).where(subset="all", metric="us")
         told = [f"{set_name(r)}: preferences can't be told{lack(r)}" for r in of_all if lack(r)]
-        changes = version_changes(Facts(store))
+        facts = Facts(store)
+        changes = version_changes(facts)
         warned, failed = list[str](), None
         if self.most_change is not None:
             try:
@@ -52,9 +53,10 @@ class Measure(MeasureOptions, Command):
             except ModelChanged as e:
                 failed = e
         return Done(
-            rows=measured(metrics, store.read("control"), model_labels(connection)),
+            rows=measured(metrics, model_labels(connection), TrainingTexts(facts)),
             said=[
                 *_lines(store),
+                *controlled(facts.rows("control")),
                 *map(version_changed, changes),
                 *(WARNING + line for line in warned),
                 *dict.fromkeys(told),

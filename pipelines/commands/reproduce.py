@@ -73,7 +73,7 @@ class Reproduce(Command):
 
     @property
     def opens_warehouse(self) -> bool:  # type: ignore[override]
-        """True if the command imports the paper's released scores; else it needs no warehouse."""
+        """True if the command imports released scores; otherwise it needs no warehouse."""
         return self.paper in _RELEASED
 
     @property

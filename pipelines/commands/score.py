@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 class Score(ModelOptions, Command):
     """Compute log-probabilities of both sentences of every pair that has no score yet.
 
-    After an interruption, run the same command again to resume. If you start it several times on
-    one warehouse, even on several machines, the processes share the work.
+    After an interruption, run the same command again to resume. If you start the command several
+    times on one warehouse, even on several machines, the processes share the work.
 
     Example: plumbline score --model EleutherAI/pythia-70m --benchmark winobias --benchmark use-5
     """
@@ -80,7 +80,7 @@ class Score(ModelOptions, Command):
         )
 
     def _score(self, context: Context) -> tuple[Sequence[StepCounts], NothingUsed | None]:
-        """Return the counts of each benchmark, and the error if one of them can't be used."""
+        """Return the counts of each benchmark, and the error if a benchmark can't be used."""
         from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
         from plumbline.warehouse.steps.runner import NothingUsed
 

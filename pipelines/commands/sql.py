@@ -72,7 +72,7 @@ class Sql(Command):
     ] = None
 
     def form(self) -> str:
-        """Return the result's format: ``format``, else the extension of ``out``, else table."""
+        """Return the result's format: ``format``, or the extension of ``out``, or table."""
         return self.format or (self.out.suffix.removeprefix(".").lower() if self.out else "table")
 
     def __post_init__(self) -> None:

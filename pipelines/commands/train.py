@@ -23,8 +23,8 @@ from plumbline.warehouse.text.progress import progress
 class Train(RecordOptions, Command):
     """Train a small GPT-NeoX on a corpus, in minutes on a CPU, to see what it learns from the text.
 
-    --preset 5gram counts the text's n-grams of up to five words instead, as a control for what a
-    neural model learns beyond them.
+    With --preset 5gram, counts the text's n-grams of up to five words instead. Such a model is a
+    control: it shows what a neural model learns beyond n-grams.
 
     An interrupted training starts over; a finished one is not repeated.
 
@@ -61,7 +61,7 @@ class Train(RecordOptions, Command):
     def check(self) -> None:
         """Raise for contradictory options, names that are paths, and missing shards.
 
-        Also raise if the corpus isn't counted but others are: its name is probably mistyped.
+        Also raise if the corpus isn't counted but other corpora are: its name is probably mistyped.
         """
         from plumbline.jobs.counting.corpus_lookup import corpus_row
 
@@ -77,7 +77,9 @@ class Train(RecordOptions, Command):
             trained = trained_models.train_model(*given)
         trained_models.record_model(context.store, trained, context.run_id)
         line = shlex.join(["plumbline", "score", "--model", str(trained.path)])
-        names = ("n_parameters", "n_steps", "n_tokens", "loss_start_nats", "loss_end_nats")
+        names = ["n_parameters", "n_tokens"]
+        if options is not None:
+            names += ["n_steps", "loss_start_nats", "loss_end_nats"]
         row = {"model": self.name, **{name: getattr(trained, name) for name in names}}
         return Done(
             rows=[{**row, "seconds": trained.seconds, "trained_now": not trained.reused}],

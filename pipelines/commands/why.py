@@ -95,7 +95,7 @@ class Why(ContrastOption, Command):
         return list(dict.fromkeys(map(normalised, filter(str.strip, self.words))))
 
     def corpora(self, store: Store) -> list[str]:
-        """Return the corpora of --corpus, or all. Raises ``UsageProblem`` if there are none."""
+        """Return the corpora of --corpus, or all. Raises ``UsageProblem`` if there is no corpus."""
         names = list(self.corpus) or sorted(store.read("corpus")["corpus"].to_pylist())
         if not names:
             fix = "run `plumbline corpus count`, docs/corpora.md"

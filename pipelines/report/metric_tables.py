@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
@@ -185,7 +185,7 @@ def _millions(n: int | None) -> Cell:
 
 
 def few_pairs(rows: Rows) -> str:
-    """Return a warning that names the sets with fewer than ``LEAST_PAIRS`` pairs; empty if none.
+    """Return a warning that names sets with fewer than ``LEAST_PAIRS`` pairs, or an empty text.
 
     >>> few_pairs(Rows([{"benchmark": "b", "groups": "old/young", "n": 4}]))
     'Fewer than 10 pairs say little: 4 of b (old/young)'
@@ -202,30 +202,46 @@ def _fitted(rows: Rows) -> set[str]:
     return {r["subset"] for r in rows if r["metric"] == "slope"}
 
 
-def measured(rows: pa.Table, controls: pa.Table, labels: Mapping[str, str]) -> list[dict[str, Any]]:
+def measured(
+    rows: pa.Table, labels: Mapping[str, str], texts: TrainingTexts
+) -> list[dict[str, Any]]:
     """Return the rows that `plumbline measure` prints: figures with intervals and ranks.
 
-    First comes a row for each benchmark and model over all pairs, then one for each fit, then one
-    for each row of ``control`` about delta. ``labels`` are the models' names by key
-    (``warehouse.query.connection.model_labels``).
+    First comes a row for each benchmark and model over all pairs, then one for each fit of a model.
+    If a model has a fit to its own training text, its other fits are left out. ``labels`` are the
+    models' names by key (``warehouse.query.connection.model_labels``).
     """
-    metric_rows, control_rows = (
-        Rows(
-            {**row, "model": labels.get(row["model_key"], row["model"])}
-            for row in source.to_pylist()
-        )
-        for source in (rows, controls)
+
+    def is_own(row: Row) -> bool:
+        return texts.relation(row) == "same"
+
+    metric_rows = Rows(
+        {**row, "model": labels.get(row["model_key"], row["model"])} for row in rows.to_pylist()
     )
     metric_rows.sort(key=itemgetter("subset", "model", *FIT[1:]))
     pairs, fits = of_pairs(metric_rows).where(subset="all"), of_fits(metric_rows)
+    with_own = {row["model_key"] for row in filter(is_own, fits)}
+    fits = fits.only(lambda r: r["model_key"] and (is_own(r) or r["model_key"] not in with_own))
     lines = _flat(by_metric(pairs, "benchmark", "groups", "model", "model_key"), "n_pairs")
     lines += _flat(by_metric(fits, "model", *FIT), "n_points", "subset", "corpus", "contrast")
-    figures = ("correlation", "partial_correlation", "coefficient", "gain")
-    columns = ["model", "corpus", "contrast", *(end for name in figures for end in with_ends(name))]
-    for row in control_rows.where(predictor="delta"):
-        line = {name: row[name] for name in (*columns, "n_pairs", "n_words")}
-        lines.append({"benchmark": set_name(row), **line, "so": predicts_beyond(row)})
     return lines
+
+
+def controlled(rows: Rows) -> Iterator[str]:
+    """Yield a line for each model, corpus and verdict on delta in rows of ``control``.
+
+    >>> row = {"predictor": "delta", "model": "m", "corpus": "novels", "verdict": "cannot be told"}
+    >>> row |= {"benchmark": "b", "groups": "she/he", "coefficient": None}
+    >>> next(controlled(Rows([row, {**row, "benchmark": "c"}]))).partition(" whether")[0]
+    'm on b (she/he), c (she/he), with delta in novels: it cannot be told'
+    """
+    names: dict[tuple[str, ...], list[str]] = {}
+    for row in rows.where(predictor="delta"):
+        key = row["model"], row["corpus"], predicts_beyond(row)
+        names.setdefault(key, []).append(set_name(row))
+    for (model, corpus, verdict), sets in names.items():
+        about = f"{model} on {first_of(sets, _NAMED)}, with delta in {corpus}"
+        yield f"{about}: {verdict} (docs/models.md)"
 
 
 def _flat(rows: Rows, n: str, *about: str) -> list[dict[str, Any]]:

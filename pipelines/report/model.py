@@ -212,7 +212,7 @@ def estimate(
     ``text.display`` gives the default digits, scale and sign for the column, or for the metric if
     the column is ``value`` in a metric's row. If the value is ``None`` and only one end of the
     interval is finite, the cell shows that end as a bound. If all figures would round to 0 but
-    aren't 0, more digits are shown: two significant ones.
+    aren't 0, more digits are shown: two significant ones. Rounding errors, below 1e-9, count as 0.
 
     >>> estimate({"us": 0.5, "us_low": 0.4, "us_high": 0.6}, "us").text
     '50.0 (40.0 to 60.0)'
@@ -222,6 +222,8 @@ def estimate(
     '< 0.0001'
     >>> estimate({"change": -28e-5, "change_low": -4e-4, "change_high": -1e-4}, "change").text
     '−0.00028 (−0.00040 to −0.00010)'
+    >>> estimate({"slope": 1.3e-15}, "slope").text
+    '0.00'
     """
     if row is None:
         return Cell("–", None, True)
@@ -237,7 +239,7 @@ def estimate(
     signed = shape.is_signed if signed is None else signed
     figures = [abs(x * scale) for x in (value, low, high) if x is not None and math.isfinite(x)]
     largest = max(figures, default=0.0)
-    if (needed := digits_showing(largest, digits)) > digits:
+    if largest >= 1e-9 and (needed := digits_showing(largest, digits)) > digits:
         digits = needed + 1
     if value is None:
         end = one_end(low, high)

@@ -83,7 +83,7 @@ def write_file(path: Path, content: bytes) -> Path:
 
 
 def tables(facts: Facts) -> dict[str, PageTable]:
-    """Return the table ``models``, then every table of the report in the page's order, by name.
+    """Map names to tables: ``models`` first, then the report's tables in the page's order.
 
     ``models`` has US, PD and AuFC of each model and benchmark over all pairs, if there are any.
     Other names combine a section's anchor and a table's caption.

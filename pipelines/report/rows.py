@@ -111,7 +111,7 @@ def set_name(row: Row) -> str:
 
 
 def corpus_name(row: Row) -> str | None:
-    """Return a row's corpus, with its contrast unless that is she/he or there is none.
+    """Return a row's corpus, and its contrast unless the contrast is she/he or empty.
 
     >>> corpus_name({"corpus": "novels", "contrast": "old/young"})
     'novels (old/young)'

@@ -348,7 +348,7 @@ def _in_text(
 
 
 def _preferences(found: Search, rows: Sequence[Row]) -> Block:
-    """Return a table of each model's preference in the pairs of each benchmark made for a word."""
+    """Return a table of the models' preferences in the pairs made for a word, by benchmark."""
     cells = defaultdict[str, dict[str, str]](dict)
     for row in rows:
         heading = f"{set_name(row)}: {sides(row)[0]} above 0"

@@ -209,7 +209,7 @@ def headline_pd(facts: Facts) -> Rows:
 
     The page is about the benchmark on which the most models have a preference in at least one pair,
     not counting models with too few clusters for a verdict. Ties go to she/he or female/male, then
-    to the benchmark that comes first in ``_first_slopes``, then to the one with more pairs.
+    to the benchmark that comes first in ``_first_slopes``, then to the benchmark with more pairs.
     """
     moved = facts.metrics("us", subset="all").only(
         lambda r: r["n"] and r["value"] < 1 and not finding(r).lack
@@ -243,9 +243,9 @@ def headline(facts: Facts) -> Headline | None:
 def _first_slopes(facts: Facts) -> dict[str, Rows]:
     """Return, by benchmark, the slopes of all models on its first text, by ``rank``.
 
-    Slopes of models on their own training text come first, then planted before measured leans, then
-    single pairs of words such as she/he before lists. Ties go to the wider spread of leans, which
-    gives a slope a smaller error.
+    Slopes of models on their own training text come first. Next, planted leans come before measured
+    leans, and single pairs of words such as she/he before lists. Ties go to the wider spread of
+    leans, which gives a slope a smaller error.
     """
     fits = _fits(facts)
     trained_on = {(r["model"], r["trained_on"]) for r in facts.rows("model")}

@@ -103,7 +103,7 @@ def reproduce(
     released = rows_of(store.root, "SELECT model_key FROM model WHERE backend = 'released'")
     keys = {row["model_key"] for row in released}
     sets = {(x.model, x.benchmark) for x in imported}
-    # The warehouse may have other scores, too: compare only those just imported.
+    # The warehouse may have other scores, too: compare only the scores just imported.
     metrics = [
         row
         for row in table.to_pylist()

@@ -1,4 +1,4 @@
-"""Compare a word list's pairs: how many words each covers, and how similarly they rank words.
+"""Compare a word list's pairs: how many words a pair covers, and how alike pairs rank words.
 
 Intervals for Kendall's tau between the deltas of two contrasts come from resampling documents,
 since words aren't independent: words of a document occur together, and a window can contain targets
@@ -212,7 +212,8 @@ def agreement_of(store: Store, corpus: str, name: str) -> list[TauAgreement]:
 def printed() -> dict[str, tuple[int, float]]:
     """Return Table 4 by contrast: the printed number of Pile words with a delta, and their share.
 
-    The percentage is computed for the vocabulary of 120,339 words; it rounds to the printed one.
+    The percentage is computed for the vocabulary of 120,339 words; it rounds to the printed
+    percentage.
 
     >>> len(printed()), printed()["she/he"]
     (38, (55476, 46.1))
@@ -253,7 +254,8 @@ def cluster_counts(
 ) -> ClusterCounts:
     """Count co-occurrences, by the corpus's rule, for each cluster of a corpus's documents.
 
-    A cluster is a source if there are ten or more sources, else a document; see ``MOST_CLUSTERS``.
+    A cluster is a source if there are ten or more sources, and otherwise a document; see
+    ``MOST_CLUSTERS``.
 
     Args:
         vocabulary: all words of the corpus, sorted.

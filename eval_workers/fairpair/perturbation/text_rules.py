@@ -15,8 +15,9 @@ The text is read once from left to right; the entity is the person named at its 
 - A gendered noun means the entity in a predicate ("He is a good man and a father"), in an
   apposition ("John, a businessman,"), after "as" ("works as a waiter"), or before the name ("actor
   John"). This also holds for nouns of the other group, since a model that calls John a mother calls
-  Jane a father, but not for words used for both groups ("She is a fireman"). "the man" alone may be
-  anybody, so the text is undecided. Other nouns mean other people and stay ("his wife").
+  Jane a father. It doesn't hold for words used for both groups ("She is a fireman"). "the man"
+  alone may be anybody, so the text is undecided. Other nouns mean other people and stay ("his
+  wife").
 - Plurals, "he or she", "she-wolf" and "man's" stay. ``her_as_his_or_him`` decides whether "her"
   becomes "his" or "him".
 

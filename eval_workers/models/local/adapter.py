@@ -1,4 +1,4 @@
-"""PEFT adapters: find an adapter before weights are loaded, then put it on its base model.
+"""Find a PEFT adapter before weights are loaded, then put it on its base model.
 
 An adapter isn't merged into its base: merging would round its weights to the base's dtype, and a
 quantised base doesn't allow it. Adapter weights are read from safetensors only.
@@ -19,6 +19,7 @@ from plumbline.eval_workers.models.local.source import (
     ADAPTER_CONFIG,
     HUB_ID,
     Source,
+    check_reachable,
     files_hash,
     first_line,
     load_part,
@@ -50,8 +51,8 @@ class Adapter:
     def check_base(self, source: Source) -> None:
         """Raise ``BadInput`` if the adapter was trained on another revision of the base.
 
-        Revisions are compared only if both are commits or both are content hashes. A branch name is
-        not compared with anything.
+        Two revisions are compared only if both are commits or both are content hashes. A branch
+        name isn't checked.
         """
         trained, actual = self.base_revision, str(source.revision)
         comparable = len(trained) == len(actual) and _HASH.fullmatch(trained)
@@ -74,7 +75,9 @@ def find_adapter(adapter: str) -> Adapter:
         content = files_hash(path, [path / ADAPTER_CONFIG, path / _WEIGHTS])
         name = f"{path.resolve().name}@{content}"
     elif HUB_ID.fullmatch(adapter):
-        source = pinned(Source(adapter, adapter, None, False), ADAPTER_CONFIG, what)
+        source = Source(adapter, adapter, None, False)
+        check_reachable(source, ADAPTER_CONFIG)
+        source = pinned(source, ADAPTER_CONFIG, what)
         path = Path(load_part(source, cached_file, filename=_WEIGHTS)).parent
         name = f"{adapter}@{source.revision}"
     else:

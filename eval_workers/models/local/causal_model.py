@@ -35,7 +35,7 @@ class CausalModel(TextReader):
     supports = frozenset({"adapter", "quantisation"})
 
     def score(self, texts: Sequence[str]) -> list[TextScore]:
-        """Score each text, in the order given; equal token sequences are computed once."""
+        """Return a score for each text, in the order given. Compute equal token sequences once."""
         distinct = list(dict.fromkeys(texts))
         encoded = dict(zip(distinct, self.known_ids(distinct), strict=True))
         sequences = sorted({ids for ids in encoded.values() if not isinstance(ids, str)})
@@ -61,7 +61,7 @@ class CausalModel(TextReader):
         return [self._sample(encoded[p.text], tokens.get(p, ())) for p in prompts]
 
     def _prompts(self, texts: Sequence[str], n_new: int) -> list[Tokens | str]:
-        """Return each prompt's token ids without BOS, or why it can't be continued."""
+        """Return each prompt's token ids without BOS, or the reason why it can't be continued."""
         limit = self.n_context
         problem = f"tokens and {n_new} new ones, more than the model's context of {limit}"
         return [
@@ -72,7 +72,7 @@ class CausalModel(TextReader):
         ]
 
     def _sample(self, prompt: Tokens | str, new: Tokens | str) -> Sample:
-        """Return the new tokens after a prompt as a sample; a string is a problem."""
+        """Return the new tokens after a prompt as a sample. Either argument may be a problem."""
         if isinstance(prompt, str):
             return Sample(problem=prompt)
         if isinstance(new, str):
@@ -83,7 +83,11 @@ class CausalModel(TextReader):
         return Sample(self._text_after(prompt, tokens), finish, len(tokens))
 
     def _text_after(self, prompt: Tokens, new: Tokens) -> str:
-        """Return the text of new tokens. Decoded without the prompt, it might lose a space."""
+        """Return the text of the new tokens.
+
+        The tokens are decoded together with the prompt, because decoding them alone can lose a
+        leading space.
+        """
         return self.text_of((*prompt, *new))[len(self.text_of(prompt)) :]
 
     @cached_property
@@ -96,7 +100,11 @@ class CausalModel(TextReader):
 
     @cached_property
     def ends(self) -> frozenset[int]:
-        """End token ids, from the generation settings, the configuration or the tokenizer."""
+        """Ids of the end tokens.
+
+        They come from the first of these that names any: the generation settings, the
+        configuration, the tokenizer.
+        """
         settings = self._generation_settings or GenerationConfig.from_model_config(self.config)
         for ids in (settings.eos_token_id, self.config.eos_token_id, self.tokenizer.eos_token_id):
             if ids is not None:
@@ -105,7 +113,7 @@ class CausalModel(TextReader):
 
 
 def summed(ids: Tokens, logprobs: list[float]) -> TextScore:
-    """Score a text by the sum of its tokens' log-probabilities in float64."""
+    """Return a text's score: the float64 sum of its tokens' log-probabilities (nats)."""
     total = math.fsum(logprobs) if all(map(math.isfinite, logprobs)) else sum(logprobs)
     if not math.isfinite(total):
         return TextScore(math.nan, ids, tuple(logprobs), f"its log-probability is {total}")

@@ -1,9 +1,9 @@
 """Draw tokens with a transformers model. Each sample has its own stream of random numbers.
 
-Equal prompts in a pass are read once, and their keys and values are copied for each sample.
-Shorter prompts are padded on the left, and no token attends to padding. A sample's k-th token is
-the quantile of the filtered distribution at the k-th uniform number of the sample's stream. The
-filters are those of transformers. So a sample doesn't depend on the other samples of its pass.
+A pass reads equal prompts once, and copies their keys and values for each sample. Shorter prompts
+are padded on the left, and no token attends to padding. A sample's k-th token is the quantile of
+the filtered distribution at the k-th uniform number of the sample's stream. The filters are those
+of transformers. For these reasons, a sample doesn't depend on the other samples of its pass.
 """
 
 from __future__ import annotations
@@ -41,9 +41,10 @@ def draw(
     options: SamplingOptions,
     ends: Collection[int],
 ) -> list[Tokens | str]:
-    """Return the new tokens after each prompt, or a problem. A token in ``ends`` is the last.
+    """Return the new tokens after each prompt, or a problem if logits are not finite.
 
-    ``seeds`` has one seed per prompt. ``read`` runs the model on the distinct prompts.
+    A sample stops after a token in ``ends``. ``seeds`` has one seed per prompt. ``read`` runs the
+    model on the distinct prompts.
     """
     distinct = list(dict.fromkeys(prompts))
     index_of = {prompt: i for i, prompt in enumerate(distinct)}
@@ -60,7 +61,7 @@ def draw(
         tokens = chosen(state.logits, None if chance is None else chance[alive, step], options)
         for row, token in zip(alive.tolist(), tokens.tolist(), strict=True):
             drawn[row].append(token)
-        sound = state.logits.amax(dim=-1).isfinite()  # the maximum is NaN if any logit is
+        sound = state.logits.amax(dim=-1).isfinite()  # NaN if any logit is NaN
         faulty.update(alive[~sound].tolist())
         is_open = torch.isin(tokens, end_ids, invert=True) & sound
         if step + 1 == options.max_new_tokens or not is_open.any():
@@ -73,7 +74,7 @@ def draw(
 
 
 def uniforms(seeds: Sequence[int], n: int) -> torch.Tensor:
-    """Return a row of ``n`` uniform numbers in [0, 1) per seed; a larger ``n`` extends the rows.
+    """Return one row of ``n`` uniform numbers in [0, 1) per seed. A larger ``n`` extends the rows.
 
     >>> torch.equal(uniforms([3, 4], 2), uniforms([4, 3], 5).flip(0)[:, :2])
     True
@@ -112,10 +113,11 @@ def _filters(options: SamplingOptions) -> LogitsProcessorList:
 
 
 class _TopP(TopPLogitsWarper):
-    """The top-p filter of transformers, which here sorts only the likeliest tokens if it can.
+    """The top-p filter of transformers, made faster by sorting only the likeliest tokens of a row.
 
-    With a small model, sorting the whole vocabulary would take a third of the time. If rounding or
-    equal logits could change which tokens of a row are kept (the nucleus), the whole row is sorted.
+    With a small model, sorting the whole vocabulary would take a third of the time. The tokens that
+    the filter keeps are called the nucleus. If rounding or equal logits could change the nucleus,
+    the whole row is sorted.
     """
 
     def __call__(self, input_ids: Any, scores: torch.Tensor) -> torch.Tensor:
@@ -127,7 +129,7 @@ class _TopP(TopPLogitsWarper):
         in_nucleus = before < self.top_p
         last = (in_nucleus.sum(dim=-1, keepdim=True) - 1).clamp(min=0)
         edge = values.gather(1, torch.cat([last, (last + 1).clamp(max=_LIKELY - 1)], dim=1))
-        # If all ``_LIKELY`` tokens are in the nucleus, both values of ``edge`` are equal: in doubt.
+        # If all ``_LIKELY`` tokens are in the nucleus, ``edge`` has two equal values: sort.
         doubt = (edge[:, 0] == edge[:, 1]) | ((before - self.top_p).abs() < _ROUNDING).any(dim=-1)
         kept_values = values.masked_fill(~in_nucleus, self.filter_value)
         filtered = torch.full_like(scores, self.filter_value).scatter(1, places, kept_values)
@@ -138,9 +140,10 @@ class _TopP(TopPLogitsWarper):
 
 
 class Read:
-    """Sequences that a model has read, and its float32 logits after each sequence.
+    """Sequences that a model has read, and the model's float32 logits after each sequence.
 
-    Sequences of different lengths are padded on the left. The model must then accept position ids.
+    If the sequences have different lengths, the shorter ones are padded on the left, and the model
+    must accept position ids.
     """
 
     def __init__(self, model: Any, sequences: Sequence[Tokens]) -> None:
@@ -161,18 +164,18 @@ class Read:
         self._advance(self._ids)
 
     def select(self, rows: torch.Tensor) -> None:
-        """Keep only these rows; ``rows`` may name a row several times."""
+        """Keep only the given rows. ``rows`` may name a row several times."""
         self._ids, self._mask = self._ids[rows], self._mask[rows]
         self.logits = self.logits[rows]
         if self._cache is not None:
             self._cache.batch_select_indices(rows)
 
     def append(self, tokens: torch.Tensor) -> None:
-        """Add one token to each sequence and read it."""
+        """Add one token to each sequence, and run the model on the new tokens."""
         self._ids = torch.cat([self._ids, tokens[:, None]], dim=1)
         self._mask = torch.cat([self._mask, torch.ones_like(tokens)[:, None]], dim=1)
         if self._ids.shape[1] == self._n_short + 1:
-            self._cache = None  # its keys have short factors: read all again, as ``generate`` does
+            self._cache = None  # its keys have short factors, so reread all tokens
         self._advance(self._ids if self._cache is None else tokens[:, None])
 
     def _advance(self, ids: torch.Tensor) -> None:
@@ -182,7 +185,7 @@ class Read:
         self._cache = cache if _has_rows(cache) else None
 
     def _output(self, ids: torch.Tensor) -> Any:
-        """Return the model's output for tokens that follow those in the cache."""
+        """Return the model's output for ``ids``, which follow the tokens in the cache."""
         options: dict[str, Any] = {"logits_to_keep": 1} if self._keeps_last else {}
         if self._is_padded:
             positions = (self._mask.cumsum(dim=1) - 1).clamp(min=0)
@@ -197,6 +200,6 @@ class Read:
 
 
 def _has_rows(cache: Any) -> bool:
-    """Return True if rows of the cache can be selected. Otherwise each step rereads all tokens."""
+    """Return True if the cache can select rows. If it can't, each step rereads all tokens."""
     parts = [cache, *getattr(cache, "layers", ())]
     return all(hasattr(part, "batch_select_indices") for part in parts)

@@ -1,4 +1,4 @@
-"""Encoder-decoders (T5, BART, ...): score texts by log p(text | empty input), continue prompts.
+"""Encoder-decoders (T5, BART, ...) score texts by log p(text | empty input) and continue prompts.
 
 The decoder starts from its start token and the special tokens that the tokenizer puts before texts
 (BART's `<s>`). These tokens and EOS are not scored.
@@ -29,9 +29,9 @@ from plumbline.warehouse.errors import UsageProblem
 
 
 class EncoderDecoderModel(CausalModel):
-    """An encoder-decoder loaded with transformers; see ``TextReader`` for its errors.
+    """An encoder-decoder loaded with transformers. It raises the errors of ``TextReader``.
 
-    ``options.bos``, if given, replaces the decoder's start token that the model's files name.
+    ``options.bos``, if given, replaces the decoder start token that the model's files name.
     """
 
     kind = "encoder-decoder"
@@ -39,9 +39,9 @@ class EncoderDecoderModel(CausalModel):
     measure = GIVEN_EMPTY
 
     def _context(self) -> tuple[str, int]:
-        """Return the source and id of the start token.
+        """Return where the decoder's start token comes from, and its id.
 
-        The source is ``--bos``, the generation settings or the configuration.
+        It comes from ``--bos``, the generation settings or the configuration, in this order.
         """
         if self.options.bos is not None:
             return super()._context()
@@ -60,7 +60,7 @@ class EncoderDecoderModel(CausalModel):
 
     @cached_property
     def _lead_tokens(self) -> Tokens:
-        """Special tokens between the start token and a text."""
+        """Special tokens between the decoder's start token and a text."""
         return self.special_around("text_target")[0]
 
     @property
@@ -74,12 +74,12 @@ class EncoderDecoderModel(CausalModel):
         return next((int(n) for name in names if (n := getattr(self.config, name, None))), None)
 
     def ids(self, texts: list[str]) -> list[list[int]]:
-        """Return the token ids of texts as output. For the encoder's input, they may differ."""
+        """Return the token ids that the decoder writes for each text. The encoder's may differ."""
         encoded = self.tokenizer(text_target=texts, add_special_tokens=False, verbose=False)
         return list(encoded["input_ids"])
 
     def _prompts(self, texts: Sequence[str], n_new: int) -> list[Tokens | str]:
-        """Return each prompt's token ids for the encoder, not the special ones, or its problem."""
+        """Return each prompt's ids for the encoder, without special tokens, or its problem."""
 
         def checked(ids: Tokens) -> Tokens | str:
             limit = self._limit("max_encoder_position_embeddings")
@@ -94,13 +94,13 @@ class EncoderDecoderModel(CausalModel):
         return [ids if isinstance(ids, str) else checked(ids) for ids in encoded]
 
     def _text_after(self, prompt: Tokens, new: Tokens) -> str:
-        """Return the text of new tokens. Unless it is empty, it starts with white space."""
+        """Return the text of the new tokens, with white space before it unless it is empty."""
         text = self.text_of(new)
         return text if not text or text[0].isspace() else f" {text}"
 
 
 class _Weights(Weights):
-    """The weights of an encoder-decoder. ``start`` has the tokens before a text in the decoder."""
+    """The weights of an encoder-decoder. The decoder reads the tokens ``start`` before a text."""
 
     def __init__(self, model: EncoderDecoderModel, start: Tokens) -> None:
         super().__init__(model.files, model.options, start[0])
@@ -112,7 +112,7 @@ class _Weights(Weights):
     @cached_property
     @torch.inference_mode()
     def _nothing(self) -> torch.Tensor:
-        """The encoder's states for the empty input, as one row."""
+        """The encoder's hidden states for the empty input, as an array with one row."""
         return _encoded(self.model, [self.with_special(()) or (self._filler,)])
 
     def _logits(self, targets: torch.Tensor) -> torch.Tensor:
@@ -128,12 +128,12 @@ class _Weights(Weights):
         return (*before, *prompt, *after)
 
     def read(self, prompts: Sequence[Tokens]) -> Read:
-        """Read prompts, which include their special tokens, with the encoder."""
+        """Run the encoder on the prompts, which include their special tokens."""
         return _Written(self.model, prompts, self._start)
 
 
 class _Written(Read):
-    """The decoder's sequences, one per input of the encoder. All inputs have the same length."""
+    """The sequences of the decoder: one per input. All inputs have the same length."""
 
     def __init__(self, model: Any, inputs: Sequence[Tokens], start: Tokens) -> None:
         self._encoded = _encoded(model, inputs)
@@ -148,7 +148,7 @@ class _Written(Read):
 
 
 def _encoded(model: Any, inputs: Sequence[Tokens]) -> torch.Tensor:
-    """Return the encoder's states for inputs of equal length."""
+    """Return the encoder's hidden states for inputs of equal length."""
     ids = torch.tensor(inputs, device=model.device)
     hidden: torch.Tensor = model.get_encoder()(ids, torch.ones_like(ids)).last_hidden_state
     return hidden

@@ -1,14 +1,14 @@
-"""Masked models (BERT, RoBERTa, ALBERT, DistilBERT, ...): pseudo-log-likelihood of a text.
+"""Score texts with masked models (BERT, RoBERTa, ALBERT, ...) by their pseudo-log-likelihood.
 
 A masked model gives p(token | the tokens on both sides), not p(text). The pseudo-log-likelihood
 (PLL) of a text is the sum of log p(token), in nats, over its tokens. Each token is masked in turn,
 together with the later tokens of the same word (`within-word-l2r`; Kauf & Ivanova, ACL 2023). So
-the tokens of a word are predicted from left to right, as in a causal model.
+the model predicts the tokens of a word from left to right, as a causal model does.
 
 The tokenizer defines words (``word_ids``). Special tokens around the text are read but never
-scored. For each scored token, the model reads a copy of the text that has the masks for that token.
-All copies in a forward pass have the same length, so there is no padding. If two texts have the
-same copy, such as a pair's sentences with the pronoun masked, the copy is computed once.
+scored. For each scored token, the model reads a copy of the text in which that token is masked. All
+copies in a forward pass have the same length, so none is padded. Two texts can have the same copy,
+such as a pair's sentences with the pronoun masked. The model then reads the copy once.
 """
 
 from __future__ import annotations
@@ -38,16 +38,17 @@ class MaskedModel(TextReader):
     """A masked language model loaded with transformers.
 
     Raises ``BadInput`` for a tokenizer without a mask token or without ``word_ids``, and
-    ``UsageProblem`` for options of other kinds of models.
+    ``UsageProblem`` for options that only other kinds of models have.
     """
 
     kind = "masked"
     measure = "PLL within-word-l2r"
 
     def _context(self) -> tuple[str, int]:
-        """Return a phrase that shows the special tokens around a text, and a token id.
+        """Return a phrase that shows the special tokens around a text, and the id of one token.
 
-        The token is the first special token before the text; without any, the mask token.
+        The id is that of the first special token before the text. If there is no special token
+        before the text, the id is the mask token's.
         """
         name, tokenizer = f"model {self.source.name}", self.tokenizer
         if self.options.bos is not None:
@@ -70,7 +71,7 @@ class MaskedModel(TextReader):
 
     @property
     def n_context(self) -> int | None:
-        """Length of the longest text, without special tokens; ``None`` if unknown."""
+        """Length of the longest text in tokens, without special tokens; ``None`` if unknown."""
         limit = getattr(self.config, "max_position_embeddings", None)
         if limit is None or int(limit) < 1:
             return None
@@ -97,14 +98,14 @@ class MaskedModel(TextReader):
         return [scores[text] for text in texts]
 
     def _copies(self, text: str, ids: Tokens | str) -> list[tuple[_Copy, int]] | str:
-        """Return each token of the text with its masked copy of the text; or the text's problem."""
+        """Return (masked copy, token) for each token of the text, or the text's problem."""
         if isinstance(ids, str):
             return ids
         words = self.tokenizer(text, add_special_tokens=False).word_ids()
         return [(self._copy(ids, words, place), ids[place]) for place in range(len(ids))]
 
     def _copy(self, ids: Tokens, words: Sequence[int | None], place: int) -> _Copy:
-        """Return a copy of the text that masks a token and the later tokens of its word."""
+        """Mask the token at ``place`` and the later tokens of its word in a copy of the text."""
         mask, (before, after) = self.tokenizer.mask_token_id, self._around
         masked, word = list(ids), words[place]
         masked[place] = mask
@@ -115,7 +116,7 @@ class MaskedModel(TextReader):
         return (*before, *masked, *after), len(before) + place
 
     def _predicted(self, tokens: Mapping[_Copy, Sequence[int]]) -> dict[_Copy, dict[int, float]]:
-        """Return, for each copy, log p (nats) of each of its ``tokens`` at the copy's position."""
+        """Return, for each copy, log p (nats) of each of its ``tokens`` at the masked place."""
 
         @torch.inference_mode()
         def run(batch: list[_Copy]) -> list[dict[int, float]]:

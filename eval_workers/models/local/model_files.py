@@ -1,4 +1,4 @@
-"""Read a model's files: first the configuration, which decides its kind, then the weights."""
+"""Read a model's configuration, which decides the model's kind, and then its weights."""
 
 from __future__ import annotations
 
@@ -72,13 +72,13 @@ class Files:
 
 
 def read_files(model: str, options: ModelOptions) -> Files:
-    """Find a model and read its configuration; no weights are loaded.
+    """Find a model and read its configuration, without loading weights.
 
     A hub revision is pinned to its commit, because a branch can move, even during a run.
 
     Raises ``BadInput`` if the model can't be loaded, isn't a language model or is an adapter. Also
-    raises it if the adapter is for another base, or if the configuration asks for third-party code
-    or claims an impossible size.
+    raises ``BadInput`` if the given adapter is for another base, or if the configuration asks for
+    third-party code or claims an impossible size.
     """
     adapter = find_adapter(options.adapter) if options.adapter is not None else None
     silence()
@@ -86,7 +86,7 @@ def read_files(model: str, options: ModelOptions) -> Files:
     name = f"model {source.name}"
     if not source.is_local:
         check_reachable(source)
-        # If the id is an adapter's, transformers would load its base too.
+        # If the id is an adapter's, transformers would load the adapter's base too.
         if load_part(source, find_adapter_config_file) is not None:
             raise BadInput(name, "is an adapter", f"give --model BASE --adapter {source.name}")
         source = pinned(source, "config.json", name)
@@ -134,11 +134,11 @@ def auto_class(kind: Kind) -> Any:
 
 
 def _kind_of(name: str, config: Any) -> Kind:
-    """Return a model's kind, by its configuration and architecture.
+    """Return a model's kind, which its configuration and architecture decide.
 
-    BERT and similar models see later tokens unless they are configured as decoders. So they count
-    as masked models, even if they have a head that predicts next tokens. Raises ``BadInput`` for a
-    model that can't score a sentence, or that was saved without its head.
+    BERT and similar models see later tokens unless they are configured as decoders. Models that see
+    later tokens count as masked, even if they have a head that predicts next tokens. Raises
+    ``BadInput`` for a model that can't score a sentence, or that was saved without its head.
     """
     is_left_to_right = any(getattr(config, flag, False) for flag in ("is_decoder", "causal"))
     kind: Kind = "causal"
@@ -161,7 +161,7 @@ def _kind_of(name: str, config: Any) -> Kind:
 
 
 def load_model(files: Files, options: ModelOptions) -> Any:
-    """Load the language model onto its device, after freeing the memory of unused models.
+    """Free the memory of unused models, then load the language model onto its device.
 
     Raises ``BadInput`` for weights that are missing or can't be read, and for an adapter that does
     not fit. Raises ``MissingComponent`` if the options ask for a GPU and there is none.
@@ -181,7 +181,7 @@ def load_model(files: Files, options: ModelOptions) -> Any:
     if attention := _attention(files.config, device):
         settings["attn_implementation"] = attention
     if options.quantisation is not None:
-        logging.getLogger("bitsandbytes").setLevel(logging.ERROR)  # else a line per layer and pass
+        logging.getLogger("bitsandbytes").setLevel(logging.ERROR)  # it logs each layer and pass
         settings["quantization_config"] = BitsAndBytesConfig(
             load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_compute_dtype=dtype
         )
@@ -202,7 +202,10 @@ def check_complete(source: Source, info: Mapping[str, Any]) -> None:
 
 
 def n_embedded(model: Any) -> int:
-    """Return the number of token ids that have an embedding and, if there is one, an output row."""
+    """Return the number of token ids that have both an input embedding and an output embedding.
+
+    Some models have no output layer. Then only input embeddings count.
+    """
     tables = (model.get_input_embeddings(), model.get_output_embeddings())
     return min(int(table.weight.shape[0]) for table in tables if table is not None)
 
@@ -228,7 +231,7 @@ def saved_quantisation(config: Any) -> str | None:
 
 
 def quantisation(name: str, config: Any, options: ModelOptions) -> str | None:
-    """Return the quantisation for a score's identity, from the checkpoint or the options.
+    """Return the quantisation that the checkpoint or the options name, for ``Identity``.
 
     Raises ``BadInput`` for a checkpoint in int8, and ``UsageProblem`` if the options quantise a
     quantised checkpoint again. Raises ``MissingComponent`` if bitsandbytes isn't installed.

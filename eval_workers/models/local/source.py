@@ -1,6 +1,6 @@
-"""Where a model comes from: a local directory, identified by its content, or a hub id.
+"""Find a model in a local directory or on the hub. A directory is identified by its content.
 
-``load_part`` loads the model's parts with transformers, and turns errors into one-line errors.
+``load_part`` loads the model's parts with transformers, and turns exceptions into one-line errors.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Source:
     """Where a model comes from. transformers gets ``location``, tables get ``name``.
 
     ``revision`` is the content hash of a local model, or a revision on the hub. ``step`` is the
-    training step in the revision's name, if any.
+    training step that the revision's name contains, or ``None``.
     """
 
     name: str
@@ -64,7 +64,7 @@ _STEP = re.compile(r"(?:step|checkpoint)[-_]?(\d{1,18})(?!\d)")
 
 
 def looks_like_path(name: str) -> bool:
-    """Return True if a name can only be a path, not a hub id.
+    """Return True if a name can't be a hub id, so it has to be a path.
 
     >>> looks_like_path("./tiny"), looks_like_path("a/b/c"), looks_like_path("gpt2")
     (True, True, False)
@@ -73,7 +73,7 @@ def looks_like_path(name: str) -> bool:
 
 
 def find_source(model: str, revision: str | None) -> Source:
-    """Return the source of a model, given its directory or hub id, without contacting the hub.
+    """Find a model's source from its directory or hub id, without contacting the hub.
 
     Raises ``BadInput`` for a path that is missing or holds no saved model, and for a name that
     can't be a hub id. Raises ``UsageProblem`` if a revision is given for a local directory.
@@ -104,7 +104,7 @@ def _check_saved_model(path: Path) -> None:
         raise BadInput(what, "is an adapter", f"give --model BASE --adapter {path}")
     if not (path / "config.json").is_file():
         raise BadInput(what, "is not a saved model: it holds no config.json", fix)
-    for file in path.iterdir():  # reading a named pipe would block until something writes to it
+    for file in path.iterdir():  # reading a named pipe blocks until another process writes
         if not (file.is_file() or file.is_dir()):
             raise BadInput(what, f"{file.name} is not a regular file", fix)
     if not any(file for pattern in _WEIGHTS for file in path.glob(pattern)):
@@ -133,19 +133,23 @@ def files_hash(directory: Path, paths: Iterable[Path]) -> str:
 
 
 def silence() -> None:
-    """Turn off the libraries' progress bars and warnings: commands show their own."""
+    """Turn off the libraries' progress bars and warnings, because commands show their own."""
     huggingface_hub.utils.logging.set_verbosity_error()
     transformers.utils.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
 
 
-def check_reachable(source: Source) -> None:
+def check_reachable(source: Source, filename: str = "config.json") -> None:
     """Raise ``Interrupted`` if a model is only on the hub and the hub can't be reached.
 
-    Without this check, the hub's client would try for half a minute to get each file.
+    Without this check, the hub's client would try for half a minute to download each file.
     """
     at = source.revision or "main"
-    if not isinstance(try_to_load_from_cache(source.location, "config.json", revision=at), str):
+    cached = [
+        try_to_load_from_cache(source.location, name, revision=at)
+        for name in (filename, ADAPTER_CONFIG)
+    ]
+    if not any(isinstance(path, str) for path in cached):
         load_part(source, lambda *_, **__: get_session().head(constants.ENDPOINT, timeout=5))
 
 
@@ -159,7 +163,7 @@ def pinned(source: Source, filename: str, what: str) -> Source:
 
 
 def load_part(source: Source, loader: Callable[..., Any], **options: Any) -> Any:
-    """Load a part with ``loader``. Raise one-line errors, such as ``Interrupted`` for an outage."""
+    """Load a part of the model. Raise one-line errors, such as ``Interrupted`` for an outage."""
     if not source.is_local:
         options["revision"] = source.revision or "main"
     options["local_files_only"] = source.is_local

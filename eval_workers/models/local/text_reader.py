@@ -1,7 +1,7 @@
 """Turn text into token ids and back, choose the BOS, and refuse texts that can't be scored.
 
-Every text is encoded as the start of a document: some tokenizers put a space before the first word,
-others (GPT-2, GPT-NeoX) don't. The context token (BOS) is not part of the ids.
+Every text is encoded as the start of a document. There, some tokenizers put a space before the
+first word. Others (GPT-2, GPT-NeoX) don't. The context token (BOS) is not part of the ids.
 
 A chat's frame is the text that a model's template puts before the assistant's words. Frame and text
 are encoded together, as in a chat, because some frames end with a space that belongs to the next
@@ -52,7 +52,7 @@ _TODAY = (
 
 
 class TextReader:
-    """A model's files, tokenizer, identity, and weights, which are loaded when first needed.
+    """A model's files, tokenizer and identity, and its weights. Weights are loaded when needed.
 
     Raises ``BadInput`` for a model that can't be loaded or isn't a language model of this ``kind``.
     Raises ``UsageProblem`` for contradictory options or a model without a start token.
@@ -67,7 +67,7 @@ class TextReader:
     knows_all_words = True
 
     def __init__(self, model: str, options: ModelOptions, files: Files | None = None) -> None:
-        """Read the tokenizer. ``files`` comes from ``read_files``, which is called if ``None``."""
+        """Read the tokenizer. If ``files`` is ``None``, call ``read_files`` first."""
         self.options = options
         problem = f"{options.backend} has no such option for {self.kind} models: docs/models.md"
         others = [name for name in _NOT_EVERYWHERE if name not in self.supports]
@@ -103,7 +103,10 @@ class TextReader:
         )
 
     def versions(self) -> dict[str, str]:
-        """Return the versions of the packages that compute scores, by name, for the identity."""
+        """Return the version of each package that affects scores, as {name: version}.
+
+        The versions become part of the model's ``Identity``.
+        """
         versions = {
             "transformers": transformers.__version__,
             "torch": torch.__version__,
@@ -115,8 +118,8 @@ class TextReader:
         """Return where the BOS comes from, and its id.
 
         It comes from ``--bos``, the tokenizer, the configuration or a convention, in this order.
-        The configuration's BOS counts only if it is a special token of the tokenizer. (It may be a
-        model type's default, which is an ordinary token in another vocabulary.) Raises
+        The configuration's BOS counts only if it is a special token of the tokenizer, because the
+        default for the model's type may be an ordinary word of this vocabulary. Raises
         ``UsageProblem`` if no BOS is found, or if ``--bos`` isn't a token.
         """
         what, tokenizer = f"model {self.source.name}", self.tokenizer
@@ -139,7 +142,7 @@ class TextReader:
 
     @cached_property
     def weights(self) -> Any:
-        """The object that computes with token ids; it loads the weights when first needed.
+        """The object that computes with token ids. It loads the weights when they are needed.
 
         A subclass may return another object with ``n_parameters``, ``n_embedded``, ``logprobs``
         and, if it continues texts, ``new_tokens``.
@@ -158,7 +161,7 @@ class TextReader:
         return None if limit is None else int(limit)
 
     def special_around(self, mode: str = "text") -> tuple[Tokens, Tokens]:
-        """Return the special tokens that the tokenizer puts before and after a text, if any.
+        """Return the special tokens that the tokenizer puts before a text, and those after it.
 
         ``mode`` is `text` for an input, `text_target` for an output.
         """
@@ -172,10 +175,11 @@ class TextReader:
         return (), ()
 
     def lead(self, instruction: Instruction) -> str:
-        """Return the text to put before a prompt for an instruction; empty without an instruction.
+        """Return the text that gives the instruction, to be put before a prompt.
 
-        Raises ``UsageProblem`` for a chat that the model's template can't make, and for an
-        instruction with special tokens or with characters that the vocabulary lacks.
+        Without an instruction, return an empty string. Raises ``UsageProblem`` if the model's
+        template can't make the chat. Also raises ``UsageProblem`` for an instruction with special
+        tokens or with characters that the vocabulary lacks.
         """
         if instruction.text is None or instruction.form == "prefix":
             return instruction.prefix
@@ -185,7 +189,7 @@ class TextReader:
             special = self._special_of(self.ids([instruction.text])[0])
             unknown = self.tokenizer.unk_token_id
             if not special and unknown in ids and self.tokenizer.unk_token not in frame:
-                special = (unknown,)  # unless the template's own characters are unknown
+                special = (unknown,)  # the template itself has no unknown token
             if special:
                 problem = f"the tokenizer gives the special token {self._special[special[0]]}"
                 what = f"instruction {instruction.text!r}"
@@ -196,8 +200,9 @@ class TextReader:
     def pieces(self, token_ids: Collection[int]) -> dict[int, str]:
         """Return the text of each token, with its leading space.
 
-        The text of a token that is only part of a character is U+FFFD. Decoding drops the space
-        before a text's first word, so each token is decoded as the second of two copies.
+        A token that is only part of a character has the text U+FFFD. Decoding drops the space
+        before a text's first word, so each token is decoded twice in a row, and the text of the
+        second copy is returned.
         """
         pieces = {}
         for i in token_ids:
@@ -208,9 +213,10 @@ class TextReader:
         return pieces
 
     def encoded(self, texts: Sequence[str]) -> list[Tokens | str]:
-        """Return each text's token ids, or its problem, like ``known_ids`` but without the weights.
+        """Return each text's token ids, or its problem, without loading the weights.
 
-        ``score`` refuses more texts if the weights cover fewer tokens than the configuration says.
+        ``known_ids`` refuses more texts if the weights have fewer tokens than the configuration
+        says.
         """
         n_vocabulary = int(self.config.get_text_config().vocab_size)
         return self._encoded(texts, n_vocabulary, self.ids)
@@ -218,11 +224,11 @@ class TextReader:
     def known_ids(
         self, texts: Sequence[str], ids_of: Callable[[list[str]], list[list[int]]] | None = None
     ) -> list[Tokens | str]:
-        """Return the token ids of each text, without BOS, or its problem.
+        """Return each text's token ids without BOS, or its problem.
 
-        If a text can't be encoded, or the model has no weights for one of its tokens, the problem
-        is returned. ``ids_of`` encodes texts (default: ``ids``). Raises ``BadInput`` if the model
-        has no weights for BOS.
+        A text has a problem if it can't be encoded, or if the model has no weights for one of its
+        tokens. ``ids_of`` encodes texts (default: ``ids``). Raises ``BadInput`` if the model has no
+        weights for BOS.
         """
         n_embedded = self.weights.n_embedded
         if self._bos >= n_embedded:
@@ -244,7 +250,7 @@ class TextReader:
                 return f"the tokenizer can't encode it: {first_line(e)}"
 
         asked = [text or " " for text in texts]
-        try:  # encoding all texts at once is several times as fast
+        try:  # encoding all texts at once is several times faster
             found: list[list[int] | str] = [*ids_of(asked)] if texts else []
         except Exception:  # at least one text can't be encoded
             found = list(map(alone, asked))
@@ -254,7 +260,7 @@ class TextReader:
         ]
 
     def ids(self, texts: list[str]) -> list[list[int]]:
-        """Return the token ids of texts, without special tokens around the texts."""
+        """Return the token ids of each text, without the special tokens around a text."""
         return list(self.tokenizer(texts, add_special_tokens=False, verbose=False)["input_ids"])
 
     def text_of(self, ids: Sequence[int]) -> str:
@@ -263,14 +269,14 @@ class TextReader:
         return str(self.tokenizer.decode(list(ids), **options))
 
     def _without_bos(self, ids: list[int]) -> list[int]:
-        """Return the tokens of a chat without the BOS of its template."""
+        """Return a chat's token ids without the BOS that its template adds."""
         return ids[1:] if ids[:1] == [self._bos] else ids
 
     def _special_of(self, ids: Sequence[int]) -> Tokens:
         return tuple(i for i in ids if i in self._special)
 
     def _usable(self, text: str, ids: list[int], n_vocabulary: int) -> Tokens | str:
-        """Return a text's ids, without its chat's BOS, or the reason why it can't be scored."""
+        """Return a text's ids without BOS, or the reason why the text can't be scored."""
         if not text:
             return "the text is empty"
         frame = max((f for f in self._frames if text.startswith(f)), key=len, default="")
@@ -296,7 +302,9 @@ class TextReader:
 
 
 def _letters(text: str) -> str:
-    """Return the text's letters and digits, without case and accents, which many tokenizers drop.
+    """Return the text's letters and digits in lower case, without accents.
+
+    Many tokenizers drop case and accents, so they must not count as a difference.
 
     >>> _letters("She's na\u00efve.") == _letters("she ' s naive"), _letters("Yes, she ran.")
     (True, 'yessheran')
@@ -306,7 +314,7 @@ def _letters(text: str) -> str:
 
 
 def _rendered(tokenizer: Any, instruction: str, model: str) -> str:
-    """Return a chat's frame: what the template writes before the assistant's words.
+    """Return a chat's frame: the text that the template writes before the assistant's words.
 
     Raises ``UsageProblem`` if the model has no chat template, or if the template refuses the
     instruction, leaves it out, or changes more than its white space.
@@ -319,7 +327,7 @@ def _rendered(tokenizer: Any, instruction: str, model: str) -> str:
     except Exception as e:  # templates raise many types of exceptions
         problem = f"its chat template refuses an instruction before a prompt: {first_line(e)}"
         raise UsageProblem(what, problem, fix) from e
-    if before is None or instruction.strip() not in before:  # templates may trim a message
+    if before is None or instruction.strip() not in before:  # templates may trim messages
         problem = "its chat template leaves out the instruction or the prompt"
         raise UsageProblem(what, problem, fix)
     if before.split() != expected.replace(_MESSAGE, instruction).split():
@@ -328,7 +336,7 @@ def _rendered(tokenizer: Any, instruction: str, model: str) -> str:
 
 
 def _before(tokenizer: Any, instruction: str) -> str | None:
-    """Return the template's text up to the assistant's words; ``None`` if it drops these words."""
+    """Return the template's text before the assistant's words; ``None`` if it drops the words."""
     chat = [{"role": "user", "content": instruction}, {"role": "assistant", "content": _WORDS}]
     template = _TODAY + tokenizer.get_chat_template()
     text = str(tokenizer.apply_chat_template(chat, chat_template=template, tokenize=False))

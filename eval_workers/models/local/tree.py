@@ -51,7 +51,7 @@ def n_shared(first: Tokens, second: Tokens) -> int:
 def of_trees(sequences: Iterable[Tokens], n_nodes: int) -> Iterator[list[Tokens]]:
     """Split sorted sequences into parts. The tree of a part has at most ``n_nodes`` nodes.
 
-    Each part is as long as possible. The tree of a single sequence may exceed the limit.
+    Each part is as long as possible. If a part has only one sequence, its tree may be larger.
 
     >>> list(of_trees([(1, 2, 3), (1, 2, 4), (1, 5, 6), (7, 8)], 4))
     [[(1, 2, 3), (1, 2, 4), (1, 5, 6)], [(7, 8)]]
@@ -97,10 +97,11 @@ def tree(sequences: Sequence[Tokens], bos: int) -> Tree:
 
 
 def hidden_of_trees(model: Any, trees: Sequence[Tree]) -> torch.Tensor:
-    """Return a causal model's last hidden states, ``[tree, node, unit]``; gradients pass through.
+    """Return a causal model's last hidden states for each node of each tree, with gradients.
 
-    Rows are as wide as the largest tree (on a GPU, rounded up). The columns after a tree's last
-    node are padding, to which no node of a tree attends.
+    The result has the shape ``(tree, node, hidden unit)``. Its second dimension is the size of the
+    largest tree (on a GPU, rounded up). Smaller trees are padded after their last node, and no node
+    attends to padding.
     """
     step = _STEP[model.device.type]
     width = -(-max(len(tree.tokens) for tree in trees) // step) * step
@@ -121,15 +122,16 @@ def hidden_of_trees(model: Any, trees: Sequence[Tree]) -> torch.Tensor:
 
 
 def on_device(values: Any, device: torch.device) -> torch.Tensor:
-    """Return the integers as a tensor on the device, without waiting for the copy to a GPU."""
+    """Return the integers as a tensor on the device. Don't wait until a GPU has copied them."""
     here = torch.tensor(values)
     return here.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else here
 
 
 def _mask(ends: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """Return the mask to add to attention scores, ``[tree, node, attended node]``.
+    """Return the mask to add to attention scores, one per tree, node and attended node.
 
-    It is 0 for a node and its ancestors, and the lowest value of the dtype for all other nodes.
+    The mask is 0 where a node attends to itself or to an ancestor. Elsewhere it is the lowest value
+    of the dtype.
     """
     nodes = torch.arange(ends.shape[1], device=ends.device)
     attends = (nodes <= nodes[:, None]) & (nodes[:, None] < ends[:, None])

@@ -1,7 +1,7 @@
-"""A causal model's weights: compute the log-probabilities of given tokens, and draw new tokens.
+"""Compute the log-probabilities of given tokens with a causal model, and draw new tokens.
 
 If the architecture accepts any mask and positions, a forward pass reads trees of texts (see
-``local.tree``). Otherwise it reads texts with equal numbers of tokens. On a CPU, neither needs
+``local.tree``). Otherwise it reads texts with equal numbers of tokens. On a CPU, neither way needs
 padding. The output layer takes most of the time in a small model, so it computes each node once.
 """
 
@@ -59,7 +59,7 @@ _LogProbs = list[list[float]]
 
 
 class Weights:
-    """The weights of a model, loaded when first needed, and its forward passes.
+    """The weights of a model and its forward passes. The weights are loaded when first needed.
 
     ``bos`` is put before each text.
     """
@@ -74,7 +74,10 @@ class Weights:
 
     @property
     def n_parameters(self) -> int:
-        """Number of parameters, with an adapter's. Tied weights count once, 4-bit ones unpacked."""
+        """Number of parameters, including an adapter's.
+
+        Tied weights count once. Weights in 4 bits count as if they were not packed.
+        """
         return int(self.model.num_parameters())
 
     @cached_property
@@ -100,8 +103,9 @@ class Weights:
     def n_lanes(self) -> int:
         """Largest number of passes that may run at the same time.
 
-        It is 1 on a GPU, which a single pass keeps busy, for quantised models, and for models
-        without trees. In some of these, a pass changes the rotary frequencies of other passes.
+        It is 1 on a GPU, because a single pass keeps a GPU busy. It is also 1 for quantised models
+        and for models that can't read trees. In some models that can't read trees, a pass changes
+        the rotary frequencies of other passes.
         """
         is_quantised = self.options.quantisation or saved_quantisation(self.config)
         is_plain = not is_quantised and self.longest_in_tree > 0
@@ -110,7 +114,8 @@ class Weights:
     def logprobs(self, sequences: Sequence[Tokens]) -> _LogProbs:
         """Return log p(token | BOS, earlier tokens) in nats for every token of each sequence.
 
-        Sequences have to be distinct, sorted, not empty, within the context, and without BOS.
+        Sequences must be distinct and sorted, fit into the context, and have one token or more.
+        They come without BOS.
         """
         longest = min(self.longest_in_tree, _TREE_NODES[self.model.device.type])
         in_trees = of_trees((s for s in sequences if len(s) <= longest), self.batch_tokens)
@@ -121,7 +126,7 @@ class Weights:
 
     @torch.inference_mode()
     def _tree_pass(self, sequences: list[Tokens]) -> _LogProbs:
-        """Return the tokens' log-probabilities (nats) of sorted sequences, computed with trees."""
+        """Compute the log-probabilities (nats) of the tokens of sorted sequences with trees."""
         device = self.model.device
         trees = [tree(part, self.bos) for part in of_trees(sequences, _TREE_NODES[device.type])]
         hidden = hidden_of_trees(self.model, trees)
@@ -135,7 +140,9 @@ class Weights:
     def _predicted(
         self, hidden: torch.Tensor, nodes: torch.Tensor, tokens: torch.Tensor
     ) -> torch.Tensor:
-        """Return log p (nats, float32) of each of ``tokens``, as its node in ``nodes`` predicts it.
+        """Return log p (nats, float32) of each of ``tokens``.
+
+        ``nodes`` has, for each token, the node that predicts it.
 
         A plain output layer is computed for one part of the vocabulary at a time, so that the
         logits fit into the processor's cache.
@@ -152,7 +159,7 @@ class Weights:
 
     @torch.inference_mode()
     def _equal_pass(self, sequences: list[Tokens]) -> _LogProbs:
-        """Return the log-probabilities (nats) of the tokens of sequences of equal length."""
+        """Compute the log-probabilities (nats) of the tokens of sequences of equal length."""
         targets = torch.tensor(sequences, device=self.model.device)
         logits, tokens = self._logits(targets).flatten(0, 1), targets.flatten()
         n_rows = max(1, _LOGITS[logits.device.type] // logits.shape[1])
@@ -161,7 +168,7 @@ class Weights:
         return values
 
     def _logits(self, targets: torch.Tensor) -> torch.Tensor:
-        """Return the logits that predict each token of ``targets``, ``[sequence, token, word]``."""
+        """Return the logits that predict each token of each sequence in ``targets``."""
         bos = torch.full_like(targets[:, :1], self.bos)
         inputs = torch.cat([bos, targets[:, :-1]], dim=1)
         mask = torch.ones_like(inputs)
@@ -177,9 +184,10 @@ class Weights:
         options: SamplingOptions,
         ends: Collection[int],
     ) -> list[Tokens | str]:
-        """Return the new tokens after each prompt, or a problem. A token in ``ends`` is the last.
+        """Return the new tokens after each prompt, or a problem if logits are not finite.
 
-        Prompts come without BOS, and must leave room in the context for ``options.max_new_tokens``.
+        A sample stops after a token in ``ends``. Prompts come without BOS, and must leave room in
+        the context for ``options.max_new_tokens``.
         """
         draws = [(self.with_special(prompt), i) for i, prompt in enumerate(prompts)]
 
@@ -191,7 +199,10 @@ class Weights:
         return [new[item] for item in draws]
 
     def _drawn_together(self, draws: Sequence[_Draw], n_new: int) -> Iterator[list[_Draw]]:
-        """Yield the draws of each pass. Without trees, all prompts of a pass have one length."""
+        """Yield the draws of each pass.
+
+        If the model can't read trees, all prompts of a pass have the same length.
+        """
         # Each lane gets an equal share of the draws: a step with a few more rows is hardly slower.
         most = min(-(-len(draws) // self.n_lanes), self.batch_tokens)
         part: list[_Draw] = []
@@ -211,13 +222,13 @@ class Weights:
         return (self.bos, *prompt)
 
     def read(self, prompts: Sequence[Tokens]) -> Read:
-        """Read prompts, which include their special tokens."""
+        """Run the model on the prompts, which include their special tokens."""
         return Read(self.model, prompts)
 
     def in_passes(
         self, batches: Iterable[list[Item]], run: Callable[[list[Item]], Sequence[Result]]
     ) -> dict[Item, Result]:
-        """Call ``run`` on each batch, as one pass, and return the results by item."""
+        """Call ``run`` on each batch, as one pass. Return {item: result}."""
         results: dict[Item, Result] = {}
 
         def run_pass(batch: list[Item]) -> None:
@@ -230,9 +241,10 @@ class Weights:
 def of_equal_length(
     items: Iterable[Item], n_tokens: int, length: Callable[[Any], int] = len
 ) -> Iterator[list[Item]]:
-    """Sort and split items into parts. A part has items of equal length, and ``n_tokens`` at most.
+    """Sort items and split them into parts. All items of a part have the same length.
 
-    ``length`` gives an item's number of tokens. A part with a single item may have more tokens.
+    ``length`` returns an item's number of tokens. A part has at most ``n_tokens`` tokens, or a
+    single item with more.
 
     >>> list(of_equal_length(["ef", "ab", "ghi", "cd"], 4))
     [['ab', 'cd'], ['ef'], ['ghi']]
@@ -244,15 +256,15 @@ def of_equal_length(
 
 
 def logprobs_of(logits: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
-    """Return log p (nats) of one token per row of ``logits``, by a softmax in float32."""
+    """Return log p (nats) of one token per row of ``logits``. The softmax is in float32."""
     logits = logits.float()
     return logits.gather(1, tokens[:, None])[:, 0] - torch.logsumexp(logits, dim=1)
 
 
 def _logits_of(output: Any, hidden: torch.Tensor, n_logits: int) -> Iterator[torch.Tensor]:
-    """Yield float32 logits for consecutive parts of the vocabulary, about ``n_logits`` at a time.
+    """Yield about ``n_logits`` float32 logits at a time, for consecutive parts of the vocabulary.
 
-    A layer that is quantised or has an adapter can't be split, so all logits come at once.
+    A layer that is quantised or has an adapter can't be split, so all its logits come at once.
     """
     if type(output) is not torch.nn.Linear:
         yield output(hidden).float()

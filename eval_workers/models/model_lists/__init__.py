@@ -1,7 +1,7 @@
-"""Lists of models to score, one TOML file per list. The built-in lists are in this directory.
+"""Read lists of models to score. Each list is a TOML file; this directory has the built-in lists.
 
-An entry names a model. It may also set fields of ``ModelOptions``; other options come from the
-command line::
+An entry names a model and may set fields of ``ModelOptions``. The command line sets all other
+fields::
 
     [[model]]
     id = "EleutherAI/pythia-70m"  # hub id or directory
@@ -9,7 +9,7 @@ command line::
     name = "Pythia 70M"           # optional: models with the same name are versions of one model
     n_parameters = 70_426_624     # optional: for released scores, which don't say the model's size
 
-``FILE#model`` names the list in a file that also has other content, such as the settings.
+If a file also has other content, such as the settings, ``FILE#model`` names the list in it.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ class ListedModel:
     """A model to score: its hub id or directory (``id``), and the rest of its entry in a list.
 
     Models with the same ``name`` are versions of one model. ``n_parameters`` is the number of
-    weights. Both are ``None`` if the entry doesn't have them. ``overrides`` has the fields of
-    ``ModelOptions`` that the entry sets.
+    weights. Each of the two is ``None`` if the entry doesn't set it. ``overrides`` has the fields
+    of ``ModelOptions`` that the entry sets.
     """
 
     id: str

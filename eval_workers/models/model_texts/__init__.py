@@ -1,4 +1,4 @@
-"""What is published about the text that models were trained on, with sources."""
+"""Look up what is published about the text that a model was trained on."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Relation: TypeAlias = Literal["same", "deduplicated", "some", "other", "unpublis
 
 
 def known(model: str) -> dict[str, Any] | None:
-    """Return the entry of ``texts.toml`` that has the model; ``None`` if there is none.
+    """Return the entry of ``texts.toml`` for the model, or ``None`` if it has no entry.
 
     >>> known("EleutherAI/pythia-70m-deduped")["part"], known("gpt-j-6b")["family"]
     ('deduplicated', 'GPT-J')
@@ -26,7 +26,7 @@ def known(model: str) -> dict[str, Any] | None:
 
 
 def relation(model: str, corpus: str) -> Relation:
-    """Return how a model's training text relates to a corpus; ``unknown`` if either isn't listed.
+    """Return how a model's training text relates to a corpus; ``unknown`` if one isn't listed.
 
     >>> [relation(m, "pile") for m in ("pythia-70m", "opt-125m", "mpt-7b", "Mistral-7B-v0.1")]
     ['same', 'some', 'other', 'unpublished']
@@ -45,7 +45,9 @@ def relation(model: str, corpus: str) -> Relation:
 
 
 def described(model: str) -> dict[str, str | None]:
-    """Return the columns ``family`` and ``training_text`` of table ``model``; ``None`` if unlisted.
+    """Return the columns ``family`` and ``training_text`` of table ``model``.
+
+    Both are ``None`` if the model isn't listed.
 
     >>> described("EleutherAI/pythia-70m")
     {'family': 'Pythia', 'training_text': 'the Pile'}

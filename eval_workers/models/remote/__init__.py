@@ -1,1 +1,1 @@
-"""Models that another process computes: a server that echoes, or vLLM's engine."""
+"""Get scores from a model that runs in another process: a server, or vLLM's engine."""

@@ -2,7 +2,7 @@
 
 If a request asks for an echo, a server with OpenAI's completions protocol (vLLM, SGLang and others)
 returns each token of the prompt with log p(token | earlier tokens). It also generates one token,
-which is dropped. (Some servers understand a limit of 0 tokens as no limit.)
+which is dropped. (Asking for 0 tokens would be understood by some servers as no limit.)
 """
 
 from __future__ import annotations
@@ -80,14 +80,17 @@ class _About(BaseModel):
 
 @dataclass(frozen=True)
 class Echo:
-    """The tokens of a text as a server returns them, and log p of each (nats; ``None`` if missing).
+    """The tokens of a text as a server returns them, and the log p of each token in nats.
+
+    A log p is ``None`` if the server doesn't return it.
 
     Attributes:
         context: tokens before the text: BOS, added by the server or by Plumbline.
         pieces: tokens of the text.
         logprobs_nats: log p of each of the ``pieces``.
-        after: tokens after the text (EOS if the server adds it, the new token), and log p of each.
-        first_nats: log p of the first of all tokens.
+        after: tokens after the text, with the log p of each: EOS (if the server adds it) and the
+            generated token.
+        first_nats: log p of the first token of the answer, which may be BOS.
         tops_nats: for each token, log p of the likeliest tokens at its place, if requested.
         written: the generated text.
     """
@@ -102,7 +105,7 @@ class Echo:
 
     @property
     def problem(self) -> str | None:
-        """The fault in the log-probabilities of the text; ``None`` if they are valid."""
+        """What is wrong with the text's log-probabilities; ``None`` if they are valid."""
         for piece, value in zip(self.pieces, self.logprobs_nats, strict=True):
             if value is None or not LEAST_NATS < value <= ROUNDING_NATS:
                 shown = "no log-probability" if value is None else f"log-probability {value:g}"
@@ -111,9 +114,9 @@ class Echo:
 
 
 def read_echo(body: str | Failure, text: str) -> Echo | str:
-    """Return the echo of ``text`` from a server's answer; white space is not compared.
+    """Return the echo of ``text`` that a server's answer contains, ignoring white space.
 
-    If the answer has no echo of the text, return what is wrong.
+    If the answer has no echo of the text, say what is wrong with the answer.
 
     >>> echo = read_echo('{"choices": [{"text": "She ran off", "logprobs": {"tokens": ["<s>", '
     ...     '"She", "ran", "off"], "token_logprobs": [null, -2, -5, -1]}}]}', "She ran")
@@ -130,8 +133,8 @@ def read_echo(body: str | Failure, text: str) -> Echo | str:
     tokens, values = tuple(logprobs.tokens), tuple(logprobs.token_logprobs)
     if len(tokens) != len(values):
         return f"gives {len(tokens)} tokens but {len(values)} log-probabilities"
-    # Usually one token, the generated one, follows the text. If the server adds EOS to the text,
-    # two follow. If it generates EOS without showing it, none follows.
+    # Usually one token follows the text: the generated one. Two tokens follow if the server adds
+    # EOS to the text. No token follows if the server generates EOS without showing it.
     is_unwritten = (reply.usage or {}).get("completion_tokens") == 0
     for n_after in (0, 1) if is_unwritten else (1, 2, 0):
         end = len(tokens) - n_after
@@ -154,10 +157,10 @@ def _numbers(top: Any) -> list[float]:
 
 
 def spells(pieces: Sequence[str], text: str) -> bool:
-    """Return True if tokens make up a text. White space is ignored: decoders drop and add it.
+    """Return True if tokens make up a text. Ignore white space, which decoders drop or add.
 
-    If a token is only part of a character (U+FFFD), only ASCII characters are compared. A run of
-    other characters in the text then may not be longer than the run of parts in the tokens.
+    If a token is only part of a character (U+FFFD), compare only ASCII characters. In its place,
+    the text may have as many other characters as there are parts, or fewer.
 
     >>> spells(["The", "\u2581nurse"], "The nurse"), spells(["The"], "The nurse")
     (True, False)
@@ -176,7 +179,7 @@ def spells(pieces: Sequence[str], text: str) -> bool:
 
 @dataclass(frozen=True)
 class EchoServer:
-    """A model at a server that echoes prompts.
+    """A server that echoes prompts, and the model to request from it.
 
     ``sent`` is put before each text: BOS, or nothing if the server adds its own. ``parameters`` are
     sent with each request.
@@ -188,9 +191,10 @@ class EchoServer:
     parameters: dict[str, object] = field(default_factory=PARAMETERS.copy)
 
     def bodies(self, texts: Sequence[str], **changes: object) -> list[str | Failure]:
-        """Return the answer to each text, in the order given; ``Failure`` for a refused text.
+        """Return the server's answer to each text, in the order given.
 
-        ``changes`` replace values of ``parameters``. ``server`` sets concurrency and retries.
+        The answer to a refused text is a ``Failure``. ``changes`` replace values of ``parameters``.
+        ``server`` sets concurrency and retries.
 
         Raises ``BadInput`` if a request is refused for a reason other than its prompt, and
         ``Interrupted`` if the server doesn't answer. Also raises the errors of ``ChatClient``
@@ -199,12 +203,12 @@ class EchoServer:
         return asyncio.run(self._bodies(texts, self.parameters | changes)) if texts else []
 
     def echoes(self, texts: Sequence[str], **changes: object) -> list[Echo | str]:
-        """Return the echo of each text, or what the server does wrong; see ``bodies``."""
+        """Return the echo of each text, or a sentence on what the server does wrong."""
         answers = zip(self.bodies(texts, **changes), texts, strict=True)
         return [read_echo(body, text) for body, text in answers]
 
     def software(self) -> str:
-        """Return the name and version of the server's software, or an empty string if unknown."""
+        """Return the name and version of the server's software; empty if unknown."""
         return asyncio.run(self._software())
 
     async def _bodies(
@@ -246,7 +250,7 @@ class EchoServer:
 
 
 async def _read(client: openai.AsyncOpenAI, path: str) -> str:
-    """Return the body of a server's page; a ``path`` without `/` is relative to the base URL."""
+    """Return the body of a server's page. A ``path`` without `/` is relative to the base URL."""
     import httpx2
 
     url = urljoin(str(client.base_url), path)

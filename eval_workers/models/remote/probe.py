@@ -1,7 +1,8 @@
 """Check a server's log-probabilities before anything is scored.
 
-Some servers return nothing or zeros. Others return log-probabilities of the generated text, of the
-next token, or of the sampler's distribution. Evaluations have mistaken such values for scores.
+Some servers return nothing or zeros. Other servers return log-probabilities of the generated text,
+of the next token, or after the sampler has changed the distribution. Evaluations have mistaken such
+values for scores.
 """
 
 from __future__ import annotations
@@ -50,9 +51,10 @@ _MOST, _TOPS = 1.001, 5
 def probe(server: EchoServer, bos: str | None) -> tuple[EchoServer, str, str]:
     """Check a server's scores of a few texts. ``bos`` is the value of ``--bos``.
 
-    Return three things: the server, with the parameters that it accepts and the BOS that it needs;
-    the token that it shows before a text; a hash of the tokens of ``TEXTS`` (8 hex digits). Raises
-    ``BadInput`` for invalid scores, and ``UsageProblem`` for a missing or wrong BOS.
+    Return three values. The first is the server, with the parameters that it accepts and the BOS
+    that it needs. The second is the token that it shows before a text. The third is a hash of the
+    tokens of ``TEXTS`` (8 hex digits). Raises ``BadInput`` for invalid scores, and ``UsageProblem``
+    for a missing or wrong BOS.
     """
     server = _with_context(server, bos)
     texts = _echoes(server, TEXTS)
@@ -70,7 +72,7 @@ def probe(server: EchoServer, bos: str | None) -> tuple[EchoServer, str, str]:
     _check_sum(server)
     _check_change(server, texts, changed)
     (colder,) = _echoes(server, TEXTS[:1], temperature=0.5)
-    if max(_differences(texts[0], colder)) > OTHER_NATS:  # values are from the sampler
+    if max(_differences(texts[0], colder)) > OTHER_NATS:  # the sampler has changed the values
         problem = "gives a text different log-probabilities at temperatures 1 and 0.5"
         _refuse(server, f"{problem}: they must not depend on how tokens are drawn")
     _check_written(server)
@@ -80,9 +82,9 @@ def probe(server: EchoServer, bos: str | None) -> tuple[EchoServer, str, str]:
 
 
 def _with_context(server: EchoServer, bos: str | None) -> EchoServer:
-    """Return the server with the BOS to send before each text, unless the server adds BOS itself.
+    """Return the server, set to send BOS before each text if the server doesn't add BOS itself.
 
-    If the server refuses the parameters ``NOT_OPENAI``, remove them.
+    If the server refuses the parameters ``NOT_OPENAI``, stop sending them.
     """
     (body,) = server.bodies(TEXTS[:1])
     if isinstance(body, Failure) and body.status in (400, 422):
@@ -115,7 +117,7 @@ def _with_context(server: EchoServer, bos: str | None) -> EchoServer:
 
 
 def _echoes(server: EchoServer, texts: Sequence[str], **changes: object) -> list[Echo]:
-    """Return the echoes of texts sent together; for ``changes`` see ``EchoServer.bodies``."""
+    """Return the echo of each text. ``changes`` replace values of ``EchoServer.parameters``."""
     echoes = []
     for echo in server.echoes(texts, **changes):
         if isinstance(echo, str):
@@ -125,7 +127,7 @@ def _echoes(server: EchoServer, texts: Sequence[str], **changes: object) -> list
 
 
 def _check_dependence(server: EchoServer, echoes: Sequence[Echo]) -> None:
-    """Refuse values that don't depend on the token, on the text, or on the words before it."""
+    """Refuse a server whose values ignore the token, the text, or the words before a token."""
     if any(len(set(echo.logprobs_nats)) == 1 for echo in echoes):
         _refuse(server, "gives every token of a text the same log-probability")
     if any(not any(_differences(*pair)) for pair in combinations(echoes, 2)):
@@ -133,12 +135,12 @@ def _check_dependence(server: EchoServer, echoes: Sequence[Echo]) -> None:
     for k in (-2, -1):  # the last word and the full stop, which may be one token
         ends = {(echo.pieces[k], echo.logprobs_nats[k]) for echo in echoes}
         piece, value = ends.pop()
-        if not ends and value is not None and value < -ROUNDING_NATS:  # a value of 0 is certainty
+        if not ends and value is not None and value < -ROUNDING_NATS:  # 0 is certain
             _refuse(server, f"gives {piece!r} log-probability {value:g} whatever comes before it")
 
 
 def _check_same(server: EchoServer, echoes: Sequence[Echo]) -> None:
-    """Refuse a server that gives the same text different tokens or scores."""
+    """Refuse a server that returns different tokens or scores for the same text."""
     sums = [math.fsum(v for v in echo.logprobs_nats if v is not None) for echo in echoes]
     is_cut_alike = len({echo.pieces for echo in echoes}) == 1
     if not is_cut_alike or max(sums) - min(sums) > SAME_NATS:
@@ -149,7 +151,7 @@ def _check_same(server: EchoServer, echoes: Sequence[Echo]) -> None:
 def _check_sum(server: EchoServer) -> None:
     """Refuse a server if the likeliest tokens at a place have probabilities that sum to over 1.
 
-    A server that sends no likeliest tokens, or refuses to send so many, isn't checked.
+    If a server doesn't return the likeliest tokens, or not that many, it isn't checked.
     """
     echoes = server.echoes(TEXTS, logprobs=_TOPS)
     tops = [top for echo in echoes if isinstance(echo, Echo) for top in echo.tops_nats]
@@ -160,7 +162,7 @@ def _check_sum(server: EchoServer) -> None:
 
 
 def _check_change(server: EchoServer, echoes: Sequence[Echo], changed: Sequence[Echo]) -> None:
-    """Refuse values that change with a later token, or don't change with the token itself."""
+    """Refuse a server if a token's value depends on later tokens, or not on the token itself."""
     own = [0.0]
     for echo, other in zip(echoes, changed, strict=True):
         differences = _differences(echo, other)
@@ -176,15 +178,16 @@ def _check_change(server: EchoServer, echoes: Sequence[Echo], changed: Sequence[
 
 
 def _differences(one: Echo, other: Echo) -> list[float]:
-    """Return the absolute differences between the values of two echoes, token by token."""
+    """Return, for each token, the absolute difference between two echoes' values."""
     pairs = zip(one.logprobs_nats, other.logprobs_nats, strict=False)
     return [abs((a or 0.0) - (b or 0.0)) for a, b in pairs]
 
 
 def _check_written(server: EchoServer) -> None:
-    """Refuse a server that gives a token one value when generated, and another in a text.
+    """Refuse a server if a token's value differs when generated and when sent in a text.
 
-    A generated token always has its own value. In the text, values may belong to other tokens.
+    A generated token comes with its own log-probability. The values that a server returns for a
+    text it was sent may belong to the wrong tokens, such as the next ones.
     """
     prompts = [text.rsplit(" ", n)[0] for text in TEXTS for n in (1, 3)]
     echoes = _echoes(server, prompts, temperature=0.0)
@@ -200,11 +203,12 @@ def _check_written(server: EchoServer) -> None:
 
 
 def _written_and_sent(server: EchoServer, text: str, echo: Echo) -> tuple[float, float] | None:
-    """Return the value of the token generated after ``text``, and its value when sent as text.
+    """Return a token's value when generated after ``text``, and its value when sent in a text.
 
-    Return ``None`` if the text then has other tokens, or if the first value is 0. (A value of 0
-    means that the token is certain, or that the sampler has no choice.) Tokens with and without a
-    space before them may look alike, so both are tried, and the nearer value is returned.
+    Return ``None`` if the text with the token is split into other tokens, or if the first value is
+    0. (A value of 0 means that the token is certain, or that the sampler has no choice.) A server
+    may not show whether a token starts with a space, so the text is sent with and without a space.
+    Of the two values, the one nearer to the first value is returned.
     """
     *between, (piece, one) = echo.after or (("", None),)
     if one is None or one > -ROUNDING_NATS:

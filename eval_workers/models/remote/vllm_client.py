@@ -38,7 +38,7 @@ class EngineFailed(Exception):
 
 
 def killed(what: str, event: str) -> Interrupted:
-    """Return the error for a vLLM process that was killed, by a user or because memory ran out.
+    """Return the error for a vLLM process that a user killed, or that ran out of memory.
 
     >>> str(killed("model m", "was killed by SIGKILL")).partition(" (")[0]
     "model m: vLLM's process was killed by SIGKILL"
@@ -49,9 +49,10 @@ def killed(what: str, event: str) -> Interrupted:
 
 
 def interpreter(environment: Mapping[str, str] = os.environ) -> Path:
-    """Return the Python that has vLLM; raise ``MissingComponent`` if it isn't found.
+    """Return the Python interpreter of the environment that has vLLM.
 
-    ``PLUMBLINE_VLLM`` says where it is; by default, in `.venv-vllm` next to this environment.
+    ``PLUMBLINE_VLLM`` names it. The default is in `.venv-vllm` next to this environment. Raises
+    ``MissingComponent`` if there is no such interpreter.
     """
     if named := environment.get(VARIABLE):
         path = Path(named) / "bin" / "python" if Path(named).is_dir() else Path(named)
@@ -66,11 +67,12 @@ def interpreter(environment: Mapping[str, str] = os.environ) -> Path:
 
 
 class RemoteEngine:
-    """A process that scores and continues token ids; it ends when nothing refers to this object.
+    """A vLLM process that scores and continues token ids.
 
-    ``what`` names the process in the error if it ends too early. ``versions`` maps the process's
-    packages to their versions. The process and its workers have a temporary directory with a log of
-    their output. If the process dies, the log is copied to another place.
+    The process ends when nothing refers to this object. ``what`` names the process in errors.
+    ``versions`` maps the process's packages to their versions. The process and its workers share a
+    temporary directory, which has a log of their output. If the process dies, the log is copied out
+    of that directory.
     """
 
     def __init__(
@@ -82,7 +84,7 @@ class RemoteEngine:
         try:
             with self._log.open("wb") as log:
                 self._process = subprocess.Popen(
-                    [str(python), "-I", vllm_engine.__file__],  # -I: don't import our modules
+                    [str(python), "-I", vllm_engine.__file__],  # -I: our modules can't be imported
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=log,
@@ -102,8 +104,8 @@ class RemoteEngine:
     def ask(self, name: str, **arguments: Any) -> Any:
         """Call a method of ``vllm_engine.VllmEngine`` and return its result.
 
-        Raises ``EngineFailed`` for errors of vLLM, ``Interrupted`` if the process was killed,
-        ``BadInput`` if it ended by itself.
+        Raises ``EngineFailed`` for errors of vLLM, ``Interrupted`` if the process was killed, and
+        ``BadInput`` if the process ended by itself.
         """
         assert self._process.stdin is not None
         with suppress(BrokenPipeError):  # _answer then finds that the process has ended
@@ -126,7 +128,7 @@ class RemoteEngine:
         return self._log.read_text(encoding="utf-8", errors="replace")
 
     def _death(self) -> BadInput | Interrupted:
-        """Return the error for an ended process: ``Interrupted`` if killed, else ``BadInput``."""
+        """Return ``Interrupted`` if the process was killed, ``BadInput`` if it ended by itself."""
         status = self._process.wait()
         descriptor, log = tempfile.mkstemp(prefix=vllm_engine.PLACE, suffix=".log")
         os.close(descriptor)
@@ -139,7 +141,7 @@ class RemoteEngine:
 
 
 def _end(process: subprocess.Popen[str], place: str) -> None:
-    """End a process and its workers by closing its input; kill it after a grace period."""
+    """End a process and its workers by closing the process's input. Kill it if that fails."""
     assert process.stdin is not None
     with suppress(BrokenPipeError):
         process.stdin.close()

@@ -1,13 +1,13 @@
 """The program behind ``vllm_backend``, which runs in the environment that has vLLM.
 
-The program imports nothing of Plumbline, because its environment has only vLLM. A request is a line
+The program doesn't import Plumbline, because its environment has only vLLM. A request is a line
 of JSON on standard input, ``[name, arguments]``. The answer is a line of JSON on the original
 standard output, ``{"found": ...}`` or ``{"error": ...}``. The first line lists installed versions.
 vLLM's own output goes to standard error, which is the log. When standard input ends, the program
 and its workers end, so nothing outlives the command that started them.
 
-Models run eagerly: compilation would take minutes, need a compiler, and speed up only generation.
-Prefix caching is off, because vLLM has no log-probabilities for a cached prefix.
+Models run without compilation, which would take minutes, need a compiler, and speed up only
+generation. Prefix caching is off, because vLLM has no log-probabilities for a cached prefix.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def versions() -> dict[str, str]:
 
 
 class VllmEngine:
-    """vLLM with at most one model."""
+    """Runs vLLM with at most one model."""
 
     def device(self) -> str:
         """Return the kind of device that vLLM uses, ``cpu`` or ``cuda``."""
@@ -61,7 +61,7 @@ class VllmEngine:
     def load(self, n_tokens: int, **arguments: Any) -> int:
         """Load a model, and return the length in tokens of the longest text that fits in memory.
 
-        A pass has up to ``n_tokens`` tokens; ``arguments`` go to ``vllm.LLM``.
+        A pass has up to ``n_tokens`` tokens. The ``arguments`` are passed to ``vllm.LLM``.
         """
         import vllm
 
@@ -71,7 +71,7 @@ class VllmEngine:
             generation_config="vllm",
             trust_remote_code=False,
             seed=0,
-            max_model_len=-1,  # the model's limit, or less if memory holds less
+            max_model_len=-1,  # the model's limit, or what fits in memory
             max_num_batched_tokens=n_tokens,
             max_num_seqs=min(MAX_TEXTS, n_tokens),
             enable_prefix_caching=False,
@@ -84,7 +84,7 @@ class VllmEngine:
         return int(self._llm.model_config.max_model_len)
 
     def score(self, sequences: list[list[int]]) -> list[list[float]]:
-        """Return log p, in nats, of each token after the first, which is BOS.
+        """Return log p, in nats, of each token except the first, which is BOS.
 
         The log-softmax is computed in float32, from logits in the weights' dtype. vLLM also
         generates one token per sequence, which is dropped.
@@ -105,8 +105,8 @@ class VllmEngine:
     ) -> list[list[int]]:
         """Return new tokens after each sequence.
 
-        Each sample is a request of its own, because vLLM gives only the first sample of a request
-        the seed. ``how`` has vLLM's sampling parameters. Only ``stop_token_ids`` end a text.
+        Each sample is a separate request, because vLLM applies the seed only to the first sample of
+        a request. ``how`` has vLLM's sampling parameters. Only ``stop_token_ids`` end a text.
         """
         import vllm
 
@@ -123,8 +123,8 @@ class VllmEngine:
     def _parts(self, sequences: list[list[int]]) -> list[tuple[int, int]]:
         """Return the ranges of prompts to send together.
 
-        On a CPU, vLLM uses up some of a seed's random numbers if it reads a prompt in several
-        passes. So the prompts of a range fit into one pass, if possible.
+        On a CPU, if vLLM reads a prompt in several passes, it uses up some of the seed's random
+        numbers. Therefore the prompts of a range fit into one pass, unless a prompt is too long.
         """
         if not self._is_cpu:
             return [(0, len(sequences))]
@@ -141,7 +141,7 @@ class VllmEngine:
         import vllm
 
         prompts = [vllm.TokensPrompt(prompt_token_ids=ids) for ids in sequences]
-        # On a CPU, vLLM would still compile the ranking of tokens, but there may be no compiler.
+        # On a CPU, vLLM would still compile its ranking of tokens, and a compiler may be missing.
         eager = torch.compiler.set_stance("force_eager") if self._is_cpu else nullcontext()
         with eager:
             return list(self._llm.generate(prompts, parameters, use_tqdm=False))
@@ -155,16 +155,16 @@ def _of_text(logprobs: Any, ids: list[int]) -> list[float]:
 
 
 def _read(lines: TextIO, requests: queue.SimpleQueue[str]) -> None:
-    """Put each line into ``requests``. At the end of input, kill this process and its workers."""
+    """Put each line of input into ``requests``. Then kill this process and its workers."""
     for line in lines:
         requests.put(line)
     if PLACE in (place := os.environ.get("TMPDIR", "")):
         shutil.rmtree(place, ignore_errors=True)
-    os.killpg(0, signal.SIGKILL)  # the process group of this process and its workers
+    os.killpg(0, signal.SIGKILL)  # the group of this process and its workers
 
 
 def main() -> None:
-    """Answer requests until there are no more."""
+    """Answer requests until standard input ends."""
     os.environ.update({k: v for k, v in ENVIRONMENT.items() if k not in os.environ})
     requests: queue.SimpleQueue[str] = queue.SimpleQueue()
     threading.Thread(target=_read, args=(sys.stdin, requests), daemon=True).start()

@@ -124,8 +124,8 @@ class ImportOptions:
     """Options of an import.
 
     Attributes:
-        groups: groups that templates are filled for. The default is the recipe's groups, else
-            female and male.
+        groups: groups that templates are filled for. The default is the groups of the recipe or,
+        without any, female and male.
         recipe: name or path of a recipe, for a user's own file.
     """
 

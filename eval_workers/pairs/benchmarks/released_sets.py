@@ -1,8 +1,8 @@
 """Reads and downloads the templates that UnStereoEval (Belem et al., ICLR 2024) released.
 
 - USE-5, USE-10 and USE-20: a language model wrote their sentences, of about 5, 10 and 20 words,
-  around seed words. Every released row is kept; ``is_natural`` is true if the sentence was judged
-  likely with both pronouns. Metrics use only these rows: 4,405, 4,740 and 4,839 of them.
+  around seed words. Every released row is kept. ``is_natural`` is true if the sentence was judged
+  likely with both pronouns. Metrics use only natural rows: 4,405, 4,740 and 4,839 of them.
 - WinoBias (Zhao et al., NAACL 2018): 1,586 templates with two occupations and a pronoun, from the
   development and test parts together, as in the published figures. In 41 templates a second
   pronoun for the same person is in square brackets. We keep the brackets, since the published
@@ -74,7 +74,7 @@ NAMES = tuple(_SETS)
 
 
 def read(name: str, source: Path | None) -> Parsed:
-    """Return the pairs of a set, and a reject for each row that gives none.
+    """Return the pairs of a set, and a reject for each row that gives no pair.
 
     ``source`` is the set's table, or a directory that holds it as CSV, plain or compressed;
     WinoBias needs the directory. Ids are those of the release; an index gets five digits, so that

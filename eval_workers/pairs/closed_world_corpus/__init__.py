@@ -27,8 +27,9 @@ one tested word among fixed words, so a perfect learner's log ratio is that word
 copies the text's lean, at 0 it ignores the lean, above 1 it amplifies the lean. Between 0 and 1 it
 has learned part of the lean; too little training also shrinks the slope, so a slope under 1 is not
 evidence of fairness. The corpus never shows the benchmark's frames, so the slope also depends on
-how the model generalises. An intercept is a preference for one pronoun whatever the word; none is
-planted. An interval over words ignores the variance between training runs, which can be larger.
+how the model generalises. An intercept is a preference for one pronoun, whatever the word. No such
+preference is planted. An interval over words ignores the variance between training runs, which can
+be larger.
 
 **Other worlds.** ``swapped`` is the same text with she and he exchanged. The effects of frames,
 tokenizer, seed and spelling stay the same; only the leans change sign. If the slope changes sign,

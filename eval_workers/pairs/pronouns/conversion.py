@@ -132,7 +132,7 @@ class Conversion:
 
 
 def like(word: str, written: str) -> str:
-    """Capitalise a lowercase word like ``written``: all letters, the first, or none.
+    """Capitalise a lowercase word like ``written``: all letters, the first letter, or none.
 
     >>> like("he", "SHE"), like("he", "She"), like("he", "she")
     ('HE', 'He', 'he')

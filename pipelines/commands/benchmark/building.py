@@ -137,6 +137,9 @@ class Constrain(Command):
         from plumbline.jobs.association.max_pmi import constrain, verdicts
 
         store, corpus, rows = context.store, self.corpus, list[Row]()
+        name = self.benchmark[0]
+        score = f"plumbline score --model ID_OR_PATH --benchmark {shlex.quote(name)}"
+        is_scored = store.units("pair_score", benchmark=name)
         for name in dict.fromkeys(self.benchmark):
             arguments = (store, corpus, name, self.contrast, self.least_count)
             done = context.stage(f"constrain {name}", constrain, *arguments)
@@ -144,7 +147,7 @@ class Constrain(Command):
             rows += [{"benchmark": name, "n_pairs": done[row["contrast"]], **row} for row in tally]
         return Done(
             rows=rows,
-            next=f"plumbline score --model ID_OR_PATH --benchmark {shlex.quote(self.benchmark[0])}",
+            next="plumbline measure" if is_scored else score,
             query="FROM pair_association WHERE corpus = $corpus "
             "AND list_contains($names, benchmark) ORDER BY benchmark, contrast, pair_id",
             params={"corpus": corpus, "names": list(self.benchmark)},

@@ -107,7 +107,7 @@ FROM benchmark_pair WHERE benchmark = $benchmark ORDER BY pair_id LIMIT $n
 class BenchmarkShow(Command):
     """List benchmarks, or show the first pairs of one.
 
-    The list has the benchmarks that can be imported and those in the warehouse.
+    The list has the benchmarks that can be imported, and the benchmarks in the warehouse.
 
     Example: plumbline benchmark show winobias --n 3
     """

@@ -39,12 +39,13 @@ class Pack(Command):
 
         files = text_files([Path(text) for text in self.texts])
         done = pack_files(context.store, files, self.out, context.run_id)
+        name = shlex.quote(self.out.name.partition(".")[0])
         counts = {"n_packed": done.n_packed, "n_rejected": len(done.rejects)}
         return Done(
             rows=[{"n_files": len(files), **counts, "n_bytes": done.n_bytes}],
             said=[f"The source of each document is its {source_kind(files.values())}"],
             files=(str(self.out),),
-            next=f"plumbline pipeline --corpus {shlex.quote(str(self.out))} --model train:small",
+            next=f"plumbline corpus count {shlex.quote(str(self.out))} --corpus {name}",
         )
 
 

@@ -45,7 +45,8 @@ class Tune(TuneOptions, ModelOptions, DataOption, Command):
     name: Annotated[str, Field(description="Name of the adapter.")]
     out: Annotated[OutputDirectory, Field(description="Directory for adapters.")] = Path("adapters")
     test_sets: Annotated[
-        tuple[str, ...], Field(description="Comma-separated sets to leave out; default: others.")
+        tuple[str, ...],
+        Field(description="Sets to leave out, comma-separated; default: all others."),
     ] = ()
     dev_sets: Annotated[
         tuple[str, ...], Field(description="Sets that choose the adapter, comma-separated.")
