@@ -62,10 +62,10 @@ class Finding:
 
     Attributes:
         null: the value that means no effect.
-        p: p-value of the figure's test; None without a test.
-        q: ``p`` corrected for the number of tests; None if it isn't corrected.
-        n_clusters: number of clusters of the kind ``clusters``; with two kinds (``frame, word``),
-            the smaller number; None if unknown.
+        p: p-value of the figure's test, or None without a test.
+        q: ``p`` corrected for the number of tests, or None if it isn't corrected.
+        n_clusters: number of clusters of the kind ``clusters``, or None if unknown. If there are
+            two kinds (``frame, word``), this is the smaller number.
     """
 
     estimate: float | None
