@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def n_cores() -> int:
-    """Count the cores that this process may use, at least 1; a quota is rounded up."""
+    """Count the cores that this process may use, at least 1. Round a quota up."""
     if hasattr(os, "sched_getaffinity"):
         allowed = len(os.sched_getaffinity(0))
     else:

@@ -58,14 +58,14 @@ def verdict(
 
 @dataclass(frozen=True)
 class Finding:
-    """A figure with the ends of its 95% interval; a figure or end that is undefined is None.
+    """A figure with the ends of its 95% interval. An undefined figure or end is ``None``.
 
     Attributes:
         null: the value that means no effect.
-        p: p-value of the figure's test; None without a test.
-        q: ``p`` corrected for the number of tests; None if it isn't corrected.
-        n_clusters: number of clusters of the kind ``clusters``; with two kinds (``frame, word``),
-            the smaller number; None if unknown.
+        p: p-value of the figure's test, or None without a test.
+        q: ``p`` corrected for the number of tests, or None if it isn't corrected.
+        n_clusters: number of clusters of the kind ``clusters``, or None if unknown. If there are
+            two kinds (``frame, word``), this is the smaller number.
     """
 
     estimate: float | None
@@ -83,7 +83,7 @@ class Finding:
         return verdict(*ends, null=self.null, n_clusters=self.n_clusters, **tests)
 
     def pick(self, *, above: T, below: T, untold: T) -> T:
-        """Return the argument that is named like the verdict; ``untold`` for any other verdict.
+        """Return the argument that has the verdict's name, or ``untold`` for any other verdict.
 
         >>> Finding(0.3, 0.1, 0.5).pick(above="follows", below="turns", untold="?")
         'follows'

@@ -49,7 +49,7 @@ class Address(type(Path())):  # type: ignore[misc]
 
 
 def address(text: str | Path) -> Path | None:
-    """Return a text or path as an object-store address; ``None`` if it isn't one."""
+    """Return a text or path as an object-store address, or ``None`` if it isn't an address."""
     return Address(str(text)) if _SCHEMES.match(str(text)) else None
 
 
@@ -134,7 +134,7 @@ def json_object(source: Path | str | bytes) -> dict[str, Any]:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Yield a temporary path to write to; the file replaces ``path`` at the end of the block.
+    """Yield a temporary path to write to. Its file replaces ``path`` at the end of the block.
 
     Readers of ``path`` find the complete old or new file. A missing directory is created. After an
     error, the old file stays and no temporary file is left. If the disk is full, the error names

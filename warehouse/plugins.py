@@ -55,15 +55,15 @@ class Registry:
 
     @property
     def added(self) -> list[str]:
-        """Names of other packages' parts, sorted; no part is imported."""
+        """Names of other packages' parts, sorted. No part is imported."""
         return sorted({entry.name for entry in self._other_entries()})
 
     def source(self, name: str) -> str:
-        """Return name and version of the package that adds a part; empty for Plumbline's parts."""
+        """Return name and version of the package that adds a part, or "" if it's Plumbline's."""
         return next((_package(e) for e in self._other_entries() if e.name == name), "")
 
     def find(self, name: str) -> EntryPoint | None:
-        """Return the entry point of the part ``name``; ``None`` if it is Plumbline's own.
+        """Return the entry point of the part ``name``, or ``None`` if Plumbline has the part.
 
         Raises ``UsageProblem`` if no package, or more than one, registers the name.
         """

@@ -37,7 +37,7 @@ def _as_json(value: object) -> str:
 
 
 def new_run_id() -> str:
-    """Return a new run id; ids sort by time."""
+    """Return a new run id. Ids sort by time."""
     return f"{datetime.now(timezone.utc):%Y%m%dT%H%M%S%f}-{uuid.uuid4().hex[:6]}"
 
 
@@ -132,7 +132,7 @@ def package_versions() -> dict[str, str]:
 
 
 def _git_commit() -> str | None:
-    """Return the commit of the checkout this code is in; ``None`` for an installed package."""
+    """Return the commit of the checkout this code is in, or ``None`` for an installed package."""
     root = Path(__file__).resolve().parents[1]
     if not (root / ".git").exists():
         return None
@@ -173,7 +173,7 @@ def find(store: Store, prefix: str) -> Row:
 
 
 def flat(options: object, name: str = "") -> dict[str, object]:
-    """Flatten nested options; the names of levels are joined by dots."""
+    """Flatten nested options. The names of levels are joined by dots."""
     if not isinstance(options, Mapping):
         return {name: options}
     level: dict[str, object] = {}

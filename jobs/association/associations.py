@@ -208,7 +208,7 @@ class WordWeights:
         return cls(path.stem, weights)
 
     def of(self, words: pa.Array) -> NDArray[np.float64]:
-        """Return the weight of each word, float64[words]; NaN for a word without a weight.
+        """Return an array with the weight of each word. It is NaN for a word without a weight.
 
         >>> WordWeights("toxicity", {"tea": 0.5}).of(pa.array(["tea", "army"])).tolist()
         [0.5, nan]
@@ -223,8 +223,8 @@ def with_list(store: Store, row: dict[str, Any], name: str) -> list[WordList]:
     the same name.
 
     Raises:
-        UsageProblem: the list is unknown, or the corpus was counted with another list of this name;
-            or a word of the list is not one token, or was not counted as a target.
+        UsageProblem: the list is unknown; the corpus was counted with another list of this name; or
+            a word of the new list is not one token, or was not counted as a target.
     """
     original, *added = corpus_lists(store, row)
     language = corpus_language(row)
@@ -247,5 +247,5 @@ def with_list(store: Store, row: dict[str, Any], name: str) -> list[WordList]:
 
 
 def targets_of(lists: Sequence[WordList]) -> tuple[str, ...]:
-    """Return all words of some lists, each once."""
+    """Return the words of all ``lists``, each once."""
     return tuple(dict.fromkeys(chain.from_iterable(x.targets for x in lists)))

@@ -150,7 +150,7 @@ class CorpusCounts:
     Args:
         words: Arrow table word, n_word.
         pairs: Arrow table word, target, n_pair.
-        n_kept, n_pairs: the corpus's totals, pruned words included.
+        n_kept, n_pairs: the corpus's totals, including rare words that were left out.
         rule, window: how co-occurrences were counted; they affect standard errors only.
     """
 
@@ -195,7 +195,7 @@ class CorpusCounts:
         own = [x for x in dict.fromkeys(targets) if self.n_target(x)]
         near = [self.n_pair(target) for target in own]
         n_target = sum(map(self.n_target, own))
-        # A word near one target is often near more occurrences of this target or of another.
+        # A word near one target is often near it again, and near other targets.
         n_self = sum(int(n[self._place(x)]) for k, n in enumerate(near) for x in own[k:])
         n_pair = sum(near, start=np.zeros(len(self.n_word), np.int64))
         return Side(n_pair, n_target, dispersion(n_self, n_target, self._rule, self._window))
@@ -214,7 +214,7 @@ class CorpusCounts:
 
 
 class Side(NamedTuple):
-    """A side's targets, taken together as one: counts with each word, occurrences, dispersion."""
+    """A side's targets as one target: its counts with each word, its occurrences and dispersion."""
 
     n_pair: Ints
     n_target: int
@@ -243,7 +243,9 @@ def association_rows(counts: CorpusCounts, targets: Iterable[str]) -> Iterator[p
 
 
 def contrasts(lists: Iterable[WordList]) -> dict[str, tuple[WordPair, ...]]:
-    """Return each contrast's pairs by name: single pairs (weight 1), then lists that have a mean.
+    """Return each contrast's pairs, by the contrast's name.
+
+    Each single pair is a contrast, with weight 1. After these come the lists that have a mean.
 
     >>> from plumbline.warehouse import wordlists
     >>> found = contrasts([wordlists.load("she-he"), wordlists.load("gendered")])

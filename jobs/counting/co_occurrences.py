@@ -21,7 +21,7 @@ class Query:
     """Words to find in a corpus, and the targets whose co-occurrences with them are counted.
 
     Attributes:
-        words: distinct words to find; an array if these are the whole vocabulary.
+        words: distinct words to find. To find the whole vocabulary, this is its array.
         female, male: the targets of each side; no word is on both.
         listed: all targets of the corpus, which don't count as collocates.
         rule, window: how co-occurrences were counted.
@@ -63,7 +63,7 @@ class Query:
 
     @property
     def steps(self) -> tuple[int, ...]:
-        """Distances less than a window: negative to the left, positive to the right."""
+        """All distances less than a window, negative to the left and positive to the right."""
         return (*range(1 - self.window, 0), *range(1, self.window))
 
     @cached_property

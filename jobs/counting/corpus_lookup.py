@@ -66,7 +66,7 @@ def corpus_deltas(store: Store, corpus: str, contrast: str) -> pa.Table:
     Raises ``UsageProblem`` for an unknown corpus or contrast, naming the known ones.
     """
     corpus_row(store, corpus)
-    import pyarrow.dataset as ds  # loads pandas where it is installed: half a second
+    import pyarrow.dataset as ds  # `import` takes half a second if pandas is installed
 
     rows = store.read("word_delta", ds.field("contrast") == contrast, corpus=corpus)
     if rows.num_rows:

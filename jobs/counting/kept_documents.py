@@ -32,7 +32,7 @@ class Documents(NamedTuple):
         values: a value for each kept word, document after document.
         offsets: int64[n + 1], where each document starts in ``values``, and where the last ends.
         row: int64[n], line or row of each document in its shard, from 1.
-        source: text[n], name of each document's source; NULL where the record names none.
+        source: name of each document's source, or NULL if its record names no source.
         place: position of each value among its document's kept words, if words of a phrase were
             joined; ``None`` if values are in their original positions.
     """

@@ -44,11 +44,11 @@ _LEAST_BYTES = 1 << 18
 
 
 class LocalEngine:
-    """Counts and sums on this machine; up to one process per core counts shards.
+    """Counts and sums on this machine. Shards are counted by up to one process per core.
 
     Args:
         work: directory for data that does not fit in memory.
-        memory_bytes: memory that this process may use for sums. Half of it is for rows:
+        memory_bytes: memory that this process may use for sums. Rows get half of it, because
             Arrow, Python and the words need memory as well.
     """
 
@@ -82,7 +82,7 @@ class LocalEngine:
                 stack.callback(helper.close)
             pool = stack.enter_context(ThreadPoolExecutor(max(n_helpers, 1)))
             for helper in helpers:
-                stack.callback(helper.kill)  # before the pool waits for its threads
+                stack.callback(helper.kill)  # runs before the pool waits for its threads
             parts = [pool.submit(count_remaining, helper.count) for helper in helpers]
             count_remaining(job.count)
             for part in parts:

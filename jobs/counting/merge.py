@@ -75,8 +75,8 @@ class PairSum(NamedTuple):
     """Partial counts to sum.
 
     Attributes:
-        files: Parquet files with word, target and n_pair; a file named twice counts twice.
-        words: all words to keep, sorted; rows with any other word are left out.
+        files: Parquet files with word, target and n_pair. A file that is named twice counts twice.
+        words: all words to keep, sorted. Rows with any other word are left out.
         both_ways: count each row of two different words again with word and target exchanged.
         work: directory for the runs. They take at most 16 bytes per row of ``files``, or 32 with
             ``both_ways``.
@@ -177,7 +177,7 @@ class PairSum(NamedTuple):
             yield _together(waiting)
 
     def _ranks(self, column: pa.ChunkedArray) -> Ints:
-        """Return the rank of each word, -1 for a word that is not in ``words``."""
+        """Return the rank of each word, or -1 if the word isn't in ``words``."""
         (chunk,) = column.chunks
         dictionary = chunk.dictionary.cast(pa.large_string())
         ranks = pc.index_in(dictionary, self.words).fill_null(-1).to_numpy()
@@ -186,7 +186,7 @@ class PairSum(NamedTuple):
 
 
 def _together(batches: list[pa.RecordBatch]) -> pa.Table:
-    """Return the rows of all batches in one chunk, and empty the list."""
+    """Return the rows of all batches in one chunk, and empty the list ``batches``."""
     table = pa.Table.from_batches(batches)
     batches.clear()
     return table if table["word"].num_chunks == 1 else table.unify_dictionaries().combine_chunks()

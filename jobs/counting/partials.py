@@ -45,7 +45,7 @@ _LEDGER = "ledger.json"
 
 @dataclass(frozen=True)
 class ShardLedger:
-    """Outcome of counting one shard; all fields except ``away`` are columns of ``corpus_shard``.
+    """Outcome of counting one shard. Every field except ``away`` is a column of ``corpus_shard``.
 
     ``away`` is true if the shard failed because its server could not be reached.
     """
@@ -88,7 +88,7 @@ def is_counted(directory: Path, shard: Path) -> bool:
 
 
 def partial_files(directory: Path, digest: str, *kinds: str) -> list[Path]:
-    """List a shard's files of some kinds (``jobs.kernel.counter.Spill``), given its fingerprint.
+    """List a shard's files of the given kinds (see ``jobs.kernel.counter.Spill``).
 
     If counting reached its memory limit, there are several files of a kind, in order. A word's
     count is then the sum over these files. Raises ``BadInput`` for a damaged file or missing
@@ -107,7 +107,7 @@ def token_files(directory: Path, digest: str) -> list[tuple[Path, Path]]:
 
 
 def _whole_files(directory: Path, digest: str, kinds: Sequence[str]) -> Iterator[tuple[str, Path]]:
-    """Yield the kind and path of each file of some kinds, after checking its hash."""
+    """Check the hash of each file of the given kinds. Yield its kind and path."""
     folder = directory / digest
     for name, (kind, sha256) in _read(folder)[1].items():
         if kind in kinds:
@@ -122,7 +122,7 @@ def _whole_files(directory: Path, digest: str, kinds: Sequence[str]) -> Iterator
 
 
 def _read(folder: Path) -> tuple[ShardLedger, dict[str, tuple[str, str]]]:
-    """Read a shard's ledger, and the kind and SHA-256 of each of its files by name."""
+    """Read a shard's ledger. Also return the kind and SHA-256 of each file, by its name."""
     try:
         values = json_object(folder / _LEDGER)
         files = {
@@ -196,7 +196,7 @@ class ShardJob:
 
 
 def _ledger(folder: Path, shard: str) -> ShardLedger:
-    """Read the ledger in a folder; it is ``failed`` if the shard's documents were all rejected."""
+    """Read a folder's ledger. If all documents were rejected, set its status to ``failed``."""
     ledger = replace(_read(folder)[0], shard=shard)
     if ledger.n_documents or not ledger.n_rejected:
         return ledger
@@ -239,7 +239,7 @@ class _Writer:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._kinds: dict[str, str] = {}  # by name of the file
+        self._kinds: dict[str, str] = {}  # each file's kind, by the file's name
         self._tokens: pq.ParquetWriter | None = None
 
     def write(self, kind: str, table: pa.Table) -> None:

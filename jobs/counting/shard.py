@@ -47,7 +47,7 @@ def count_shard(
         read_ahead: decompress JSON lines in another thread, which needs a core.
 
     Raises:
-        BadInput: the shard is truncated, damaged, unreadable or (Parquet) has no text column.
+        BadInput: the shard is truncated, damaged or unreadable, or is Parquet without text column.
             A shard is counted completely or not at all.
 
     >>> import tempfile
@@ -78,19 +78,19 @@ def count_shard(
 
 
 def _sources(path: Path, field: str | None) -> Iterator[str | None]:
-    """Yield the source of each text (``None`` without such a column), then ``None`` forever."""
+    """Yield the source of each text, then ``None`` forever. Without the column, yield ``None``."""
     if field:
         try:
             for values in column_values(path, field):
                 if pa.types.is_large_string(values.type):
                     yield from map(_decoded, values.cast(pa.large_binary()).to_pylist())
         except BadInput:
-            pass  # no such column, or a damaged file, for which reading the texts will raise
+            pass  # there is no such column; or the file is damaged, as reading its texts will show
     yield from repeat(None)
 
 
 def _decoded(name: bytes | None) -> str | None:
-    """Decode a source's name; ``None`` if it is not UTF-8, which Parquet does not check.
+    """Decode a source's name. Return ``None`` if it isn't UTF-8, which Parquet doesn't check.
 
     >>> _decoded(b"tea"), _decoded(b"caf\\xe9"), _decoded(None)
     ('tea', None, None)
@@ -172,7 +172,7 @@ def _long_line(
             problem = f"a line of more than {size:,} bytes does not fit: {e.strerror}"
             fix = "set TMPDIR to a directory with more room"
             raise UsageProblem(f"directory {tempfile.gettempdir()}", problem, fix) from e
-        # Writable like the other blocks, but the file does not change.
+        # The block is writable, like the other blocks, but writing to it doesn't change the file.
         mapped = mmap.mmap(file.fileno(), size + SLACK, access=mmap.ACCESS_COPY)
         yield np.frombuffer(mapped, np.uint8), size
     return rest

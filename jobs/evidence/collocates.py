@@ -66,8 +66,8 @@ def collocates(query: Query, counted: Run, word: int, n_word: Ints) -> pa.Table:
         n_word: occurrences of each word of the vocabulary.
 
     Returns:
-        collocate, n_f, n_m, log_odds_nats, its standard error and 95% interval, q (p adjusted as by
-        Benjamini and Hochberg); rows with the largest |z| come first.
+        A table of collocate, n_f, n_m, log_odds_nats, its standard error and 95% interval, and q
+        (p adjusted as by Benjamini and Hochberg). Rows with the largest |z| come first.
     """
     from scipy.special import erfc
 

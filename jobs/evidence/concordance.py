@@ -148,7 +148,7 @@ def _lowest(records: _Records, n: int) -> _Records:
 def snippet_rows(
     evidence: Evidence, index: Index, sample: Sequence[Occurrence], seed: int
 ) -> list[Row]:
-    """Return a sample's rows of ``word_snippet``, without corpus, contrast and run.
+    """Return a sample's rows of ``word_snippet``. They lack the columns corpus, contrast and run.
 
     An occurrence has no row if its shard can no longer be read or has changed. A warning says how
     many occurrences are left out. Each shard is read once, and no further than needed.
@@ -210,7 +210,7 @@ class _RowText(NamedTuple):
 
 
 def _texts(shard: Shard, field: str, rows: Collection[int]) -> Iterator[_RowText]:
-    """Yield the texts of some rows, up to the first that can't be read.
+    """Yield the texts of the given rows of a shard, up to the first row that can't be read.
 
     Texts that UTF-8 can't encode are skipped. The shard is read no further than needed.
     """
@@ -264,7 +264,7 @@ def _from_texts(
 
 
 def _parts(text: str, spans: Sequence[tuple[int, int]], start: int, end: int, target: int) -> Row:
-    """Return the text before, in and after chunks start..end, wide enough to include ``target``."""
+    """Return the text before, in and after chunks start..end, far enough to show ``target``."""
     first = max(min(start, target) - _N_CONTEXT, 0)
     last = min(max(end, target) + _N_CONTEXT, len(spans) - 1)
     cuts = spans[first][0], spans[start][0], spans[end][1], spans[last][1]
@@ -276,12 +276,12 @@ def concordance(store: Store, corpus: str, query: str, sampling: Sampling) -> tu
     """Count a word or phrase in a corpus's documents. Return a row of counts, and sampled lines.
 
     ``WORD NEAR OTHER...`` counts the occurrences of WORD less than a window away from any of the
-    other words; a group's name in capitals (``FEMALE``) stands for its listed words.
-    ``n_pair`` follows the corpus's counting rule: under `pairs` it counts pairs of WORD with any of
-    the other words, under `windows` the windows that contain WORD and any of the other words.
+    other words. A group's name in capitals (``FEMALE``) stands for its listed words.
+    ``n_pair`` follows the corpus's counting rule. Under `pairs`, it counts pairs of WORD with any
+    other word. Under `windows`, it counts windows with WORD and any of the other words.
 
     Raises:
-        UsageProblem: the corpus is unknown, lacks a word, or a side of ``NEAR`` is empty.
+        UsageProblem: the corpus is unknown or lacks a word, or a side of ``NEAR`` is empty.
         MissingComponent: the corpus's kept documents are not on this machine.
         BadInput: the corpus's kept documents are damaged.
     """

@@ -48,12 +48,12 @@ def explain(
 
     The tables are ``ANSWERS`` of ``warehouse/schema/corpus_tables.py``.
 
-    Intervals are over documents or, if the corpus has ten sources or more, over sources, since
-    pieces of one book are not independent. Rows of other words stay. A word that doesn't occur near
-    the contrast's words has a row without a delta. An entry of several words (at most
-    ``LONGEST_PHRASE``) is a phrase. Each phrase gets its own pass over the documents, in which each
-    of its occurrences is one word. An entry such as ``nurse NEAR doctor`` (``index.parsed``) also
-    gets its own pass.
+    If the corpus has ten sources or more, intervals are over sources, since pieces of one book are
+    not independent. Otherwise they are over documents. Earlier rows of other words stay. A word
+    that doesn't occur near the contrast's words has a row without a delta. An entry of several
+    words (at most ``LONGEST_PHRASE``) is a phrase. The documents are read once more for each
+    phrase, and each occurrence of the phrase then counts as one word. They are also read once more
+    for an entry such as ``nurse NEAR doctor`` (see ``index.parsed``).
 
     Raises:
         UsageProblem: the corpus or contrast is unknown, or the corpus has no words; a phrase is too
@@ -112,7 +112,7 @@ def explain_candidates(store: Store, corpus: str, contrast: str = "she/he") -> N
 
 
 def _explain_leans(store: Store, inquiry: _Inquiry, words: list[str]) -> None:
-    """Write the leans and sources of words, and sentences unless the sampling draws none."""
+    """Write the leans and sources of words. Also write sentences, if ``sampling.n`` is above 0."""
     tables = ("word_evidence", "word_source", "word_snippet")[: 3 if inquiry.sampling.n else 2]
     queries = (replace(inquiry.query, words=in_pass) for in_pass in _passes(inquiry, words))
     _answer(store, inquiry, queries, words, tables, {"n_words": len(words)})
@@ -128,7 +128,7 @@ def _answer(
 ) -> dict[str, list[Row]]:
     """Read the index once per query, and write rows about its words. Return the rows by table.
 
-    ``asked`` is recorded with the run: the words, or how many there are.
+    ``asked`` is recorded with the run. It has the words, or the number of words.
     """
     key = {"corpus": inquiry.corpus, "contrast": inquiry.contrast, "word": ""}
     rows: dict[str, list[Row]] = {table: [] for table in tables}
@@ -155,7 +155,7 @@ def _answer(
 class _Inquiry:
     """A corpus, the contrast to explain, and the settings.
 
-    ``query`` has no words yet. ``n_word`` has the occurrences of each word of its vocabulary.
+    ``query`` has no words yet. ``n_word`` says how often each word of its vocabulary occurs.
     """
 
     evidence: Evidence

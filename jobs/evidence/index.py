@@ -38,7 +38,9 @@ UNNAMED = "(none)"
 
 
 class CoOccurrences(NamedTuple):
-    """Numbers of co-occurrences: a row per sampling unit, word and target, sorted in this order.
+    """Numbers of co-occurrences: a row for each sampling unit, word and target that co-occur.
+
+    Rows are sorted by unit, word and target.
 
     Attributes:
         unit, word, target: indices of the document or source, the word and the target.
@@ -138,10 +140,10 @@ class Index:
 
 
 def with_phrase(query: Query, documents: Documents) -> Documents:
-    """Return the documents with each counted occurrence of the phrase as one value.
+    """Replace each counted occurrence of the phrase in the documents by one value.
 
-    Of overlapping occurrences only the first is considered, even if no word of the context is near
-    it. Without a phrase the documents are unchanged.
+    If occurrences overlap, only the first is considered, even if no word of the context is near it.
+    Without a phrase, the documents are unchanged.
     """
     n = len(query.phrase)
     if not n:
@@ -188,8 +190,9 @@ def read_index(
     """Find a query's words in all documents of a corpus, reading shards in parallel.
 
     Args:
-        per_batch: called in several threads with a shard's index, the occurrences in some of its
-            documents, and these documents' ``text_hashes``. The results are returned in order.
+        per_batch: called in several threads, once for each batch of documents, with the shard's
+            index, the occurrences in the batch, and the documents' ``text_hashes``. Its results are
+            returned in the order of the documents.
     """
     names = tuple(dict.fromkeys(UNNAMED if x is None else x for x in evidence.sources))
     n_word, lock = np.zeros((len(names), len(query.words)), np.int64), Lock()
@@ -242,7 +245,7 @@ def mixed(x: Hashes) -> Hashes:
 
 
 def text_hashes(documents: Documents, keys: Hashes) -> Hashes:
-    """Hash each document's words and their places."""
+    """Hash each document's words in their order."""
     n = np.diff(documents.offsets)
     place = np.arange(documents.values.size) - np.repeat(documents.offsets[:-1], n) + 1
     with np.errstate(over="ignore"):

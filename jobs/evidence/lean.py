@@ -30,14 +30,15 @@ _MOST_CELLS = 10_000_000
 
 
 class Leans(NamedTuple):
-    """Columns of leans in some documents: arrays over words.
+    """Leans of words in a set of documents. Each column has one value per word.
 
     Attributes:
         n_documents: documents with a co-occurrence that delta uses, or with any co-occurrence if no
             pair is defined.
         n_clusters: clusters (documents, or whole sources) with such a co-occurrence.
         n_pair_f, n_pair_m: co-occurrences with the female and male words of the defined pairs that
-            have a weight, each word once; or with all words of the side if no pair is defined.
+            have a weight. Each of these words counts once. If no pair is defined, all words of the
+            side count.
         n_defined: pairs for which the word has both counts.
         delta_nats: weighted mean delta of the defined pairs; NaN if no defined pair has a weight.
         delta_nats_se: standard error of delta over clusters; NaN with fewer than two clusters.
@@ -136,7 +137,10 @@ def leans(
 
 
 def _n_units(counted: CoOccurrences, counts: Bools) -> Ints:
-    """Count each word's units with a co-occurrence that ``counts`` (bool[word, target]) allows."""
+    """Count each word's units with at least one of its targets for which ``counts`` is true.
+
+    ``counts`` has one row per word and one column per target.
+    """
     used = counts[counted.word, counted.target]
     word = counted.word[used]
     return np.bincount(word[_first_rows(counted.unit[used], word)], minlength=len(counts))
@@ -214,7 +218,7 @@ def lean_tables(index: Index, pairs: Sequence[WordPair], clusters: str) -> dict[
 
 
 def word_rows(query: Query, words: Ints, columns: dict[str, NDArray[Any]]) -> list[Row]:
-    """Return a row for each word (by index) from columns; NaN becomes ``None``."""
+    """Return a row for each word, given the words' indices. NaN becomes ``None``."""
     named = {"word": np.array(query.words, object)[words]} | columns
     arrays = {name: pa.array(x, from_pandas=True) for name, x in named.items()}
     rows: list[Row] = pa.table(arrays).to_pylist()

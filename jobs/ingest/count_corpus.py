@@ -88,9 +88,10 @@ def count_corpus(
     Raises:
         UsageProblem: the corpus exists with other settings (unless ``options.replace`` is set), or
             another command is writing it.
-        BadInput: shards can't be read; raised after everything else is written. If no document can
-            be used, an existing corpus stays as it was.
-        Interrupted: a process was killed, or a server is out of reach; the same command resumes.
+        BadInput: shards can't be read. This is raised after everything else is written. If no
+            document can be used, an existing corpus stays as it was.
+        Interrupted: a process was killed, or a server is out of reach. To resume, run the same
+            command again.
     """
     targets = options.listed
     config = asdict(options) | {"corpus": corpus, "shards": list(map(str, shards))}
@@ -190,7 +191,7 @@ class _Merge:
         return has_shards and (row["min_count"], row["source_field"]) == settings
 
     def _partials(self, kind: str) -> list[Path]:
-        """List the files of a kind, shard by shard; equal shards list the same files again."""
+        """List the files of a kind, shard by shard. Files of equal shards are listed repeatedly."""
         digests = (x.fingerprint for x in self.ledgers if x.status == "counted")
         return [file for digest in digests for file in partial_files(self.where, digest, kind)]
 
@@ -205,7 +206,7 @@ class _Merge:
         ]
 
     def _corpus_row(self, n_words: int, n_kept: int, n_tokens: int) -> dict[str, Any]:
-        """Return the row of ``corpus``, given that the kept words occur ``n_tokens`` times."""
+        """Return the row of ``corpus``. ``n_tokens`` is how often the kept words occur in all."""
         totals = {name: sum(getattr(x, name) for x in self.ledgers) for name in TOTALS[1:]}
         n_failed = sum(x.status == "failed" for x in self.ledgers)
         return {

@@ -23,7 +23,7 @@ _MOST_FILE_SOURCES = 100
 
 @dataclass
 class Packed:
-    """How many files were packed, their bytes in UTF-8, and rows of ``reject`` for other files.
+    """Number of packed files, their bytes in UTF-8, and a row of ``reject`` for each other file.
 
     A reject's ``source_row`` is the file's position among all files, from 1.
     """
@@ -34,11 +34,12 @@ class Packed:
 
 
 def text_files(sources: Sequence[Path]) -> dict[Path, str]:
-    """Name each file given, and each ``.txt`` file in or below the directories given, sorted.
+    """Return a name for each given file, and for each ``.txt`` file below a given directory.
 
-    Files in directories may also end in ``.TXT``. Each file occurs once. Its name is a path that
-    starts with the given directory, or the directory of a given file: ``letters/1850/anna.txt``. If
-    the directories have different parents, names start below the parents' common directory.
+    A directory's files are sorted, and may also end in ``.TXT``. Each file occurs once. Its name is
+    a path that starts with the given directory, or with the directory of a given file, such as
+    ``letters/1850/anna.txt``. If the directories have different parents, names start below the
+    parents' common directory.
 
     Raises:
         BadInput: a path does not exist, or a directory has no ``.txt`` file.
@@ -59,7 +60,7 @@ def text_files(sources: Sequence[Path]) -> dict[Path, str]:
         texts = [path for path in inside if path.is_file()]
         if not texts:
             raise BadInput(f"texts {source}", "holds no .txt file", "name the files themselves")
-        # Absolute, so that the directory "." has a name; links stay as they are.
+        # Make paths absolute, so that the directory "." has a name, but don't follow links.
         top = os.path.abspath(source if source.is_dir() else source.parent)
         tops.add(os.path.dirname(top))
         for path in texts:

@@ -64,7 +64,7 @@ class ImportedStatistics:
 
     ``n_tokens`` is the corpus's number of kept tokens, including words that the file lacks.
     ``n_counted`` words have co-occurrences from the PMI file, and ``n_uncounted`` rows of that file
-    are rejected. Both are None without that file.
+    are rejected. Without a PMI file, both numbers are None.
     """
 
     corpus: str
@@ -295,7 +295,7 @@ def _released_counts(file: Path, known: Mapping[str, ReleasedRow]) -> _Counts:
 
 
 def _problem(row: ReleasedRow, known: Mapping[str, ReleasedRow]) -> str:
-    """Return why a word's row can't be turned into counts; empty if it can."""
+    """Return why a word's row can't be turned into counts, or an empty text if it can."""
     if row.word not in known:
         return "the word's occurrences aren't released"
     if not {"she", "he"} <= row.values.keys():

@@ -1,4 +1,4 @@
-"""Cache of compiled functions on disk; one process at a time compiles a function.
+"""Cache of compiled functions on disk. Only one process at a time compiles a function.
 
 Numba's own cache checks only the source file of a cached function, so it misses changes in the
 functions that it calls from other files. Its directory depends on that file's path, which on a
@@ -64,7 +64,7 @@ def sources_hash() -> str:
 
 @cache
 def kernel_directory() -> Path:
-    """Return the cache directory of the current sources, in NUMBA_CACHE_DIR if that is set."""
+    """Return the cache directory for the current sources, in NUMBA_CACHE_DIR if that is set."""
     root = os.environ.get("NUMBA_CACHE_DIR")
     path = Path(root) / sources_hash() if root else user_cache("kernels", sources_hash())
     path.mkdir(parents=True, exist_ok=True)
@@ -112,7 +112,7 @@ class KernelLocator:
 
     @classmethod
     def from_function(cls, function: Callable[..., object], py_file: str) -> KernelLocator | None:
-        """Return a locator, or None for other packages' functions: numba then tries its own."""
+        """Return a locator, or None for a function of another package, which numba then locates."""
         if not function.__module__.startswith("plumbline.jobs.kernel."):
             return None
         return cls(function.__code__.co_firstlineno, py_file)

@@ -106,17 +106,17 @@ class CorpusOptions(RecordOptions):
 
     @property
     def kept_source_field(self) -> str | None:
-        """``source_field``; None if no documents are kept."""
+        """``source_field``, or None if no documents are kept."""
         return self.source_field if self.evidence else None
 
     @cached_property
     def rules(self) -> languages.Language:
-        """The language. Raises ``UsageProblem`` for an unknown one, ``BadInput`` for a bad file."""
+        """The language's rules. Raises ``UsageProblem`` if unknown, ``BadInput`` for a bad file."""
         return languages.load(self.language)
 
     @property
     def word_list(self) -> wordlists.WordList:
-        """The word list. Raises ``UsageProblem`` for an unknown one."""
+        """The word list. Raises ``UsageProblem`` if the list is unknown."""
         return self.rules.word_list("gendered" if self.all_pairs else self.targets)
 
     @property

@@ -37,7 +37,7 @@ class ShardCounts:
 
     Attributes:
         n_tokens: word tokens before the stop filter.
-        n_kept_tokens: word tokens after it.
+        n_kept_tokens: word tokens after the stop filter.
         n_pairs: all co-occurrences under the rule, not only those with targets.
     """
 
@@ -49,7 +49,7 @@ class ShardCounts:
 
     @property
     def n_documents_in(self) -> int:
-        """Documents read: counted and rejected."""
+        """Number of documents read, whether counted or rejected."""
         return self.n_documents + self.n_rejected
 
 
@@ -67,7 +67,7 @@ class Counter:
             words from being dropped.
         options: how pairs are counted. With ``evidence``, the spill also gets the documents.
         spill: receives the counts so far whenever they would outgrow the limits, and at the end.
-            A word or pair may be in several tables; its count is the sum.
+            A word or pair may be in several tables. Its count is the sum over them.
         limits: bounds of the counter's memory.
 
     >>> from plumbline.jobs.kernel.corpus_options import CorpusOptions
@@ -118,7 +118,7 @@ class Counter:
         self._n_drained = 0
 
     def feed_lines(self, block: NDArray[np.uint8], end: int) -> None:
-        """Count the documents in the JSON lines block[:end]; SLACK more bytes must follow them."""
+        """Count the documents in the JSON lines block[:end]. SLACK more bytes must follow."""
         reader, start = self._reader, address(block)
         reader.next, reader.n_lines, reader.first_row = start, 0, self._n_rows
         sources = self._documents.sources.state
@@ -158,7 +158,7 @@ class Counter:
         self._append(b"".join(text + END for text in good))
 
     def _drain(self) -> None:
-        """Hand over the counts so far, and forget them. Totals still include these counts."""
+        """Hand over the counts so far, and forget them. The totals still include them."""
         self._hand_over_stream()
         vocabulary = self._words.vocabulary()
         self.spill("words", self._words.table(vocabulary, with_ids=self._stream is not None))
@@ -243,7 +243,7 @@ class Counter:
         return int(pairs.n_kept + pairs.n_gone + pairs.tallied - pairs.start)
 
     def _make_room(self, table: Words | TargetPairs | AllPairs, need: int) -> None:
-        """Let a table grow; if that would exceed the limits, hand over all counts instead."""
+        """Let a table grow, or hand over all counts if growing would exceed the limits."""
         is_over = self._n_bytes + table.growth(need) > self._limits.n_bytes
         # If nothing was counted since the last drain, no table is small enough for the limits.
         if is_over and self._n_tallied > self._n_drained:

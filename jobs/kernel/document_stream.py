@@ -28,7 +28,7 @@ class DocumentLog:
 
     Args:
         reader: gets memory to write to, and the path to the source's field.
-        source_field: ``a.b`` means ``b`` in ``a``; empty for no sources.
+        source_field: ``a.b`` means ``b`` in ``a``. If empty, documents have no sources.
     """
 
     def __init__(self, reader: ReaderState, source_field: str) -> None:
@@ -59,8 +59,8 @@ class DocumentLog:
     def take(self, n: int, is_open: bool) -> tuple[_Ints, _Ints, pa.Array]:
         """Return numbers, rows and sources of the next ``n`` documents.
 
-        If ``is_open``, include the unfinished document after these. The next call then returns it
-        again, as its first.
+        If ``is_open``, also include the unfinished document after these documents. The next call
+        then returns that document again, as its first.
         """
         self.collect()
         rows = np.concatenate([np.empty((0, 2), np.int64), *self._waiting])
@@ -111,7 +111,7 @@ class TokenStream:
         self._n += ids.size
 
     def table(self, documents: DocumentLog, end_id: int, keep: int = 0) -> Iterator[pa.Table]:
-        """Yield the documents so far, at most one table. The last ``keep`` ids stay.
+        """Yield a table of the documents so far, if there are any. The last ``keep`` ids stay.
 
         The columns are document (its number in the shard, from 0), source_row, source and tokens
         (ids). An unfinished document has another row in the next table.

@@ -43,7 +43,7 @@ DONE, FULL, DOUBT = range(3)
 
 
 class ReaderState:
-    """The buffer of texts and the position in a block of lines; fields are addresses or numbers."""
+    """The buffer of texts and the position in a block of lines, as addresses and numbers."""
 
     texts: int
     n: int  # bytes in the buffer
@@ -225,7 +225,8 @@ def _line_end(i: int, b: int) -> int:
 def _source_id(r: ReaderState, sources: WordState) -> int:
     """Return the id of the source name at ``r.source``, adding the name if new.
 
-    The id is OTHER if the name is too long or there is no room, and NO_SOURCE without a name.
+    The id is OTHER if the name is too long or there is no room for it. It is NO_SOURCE if there is
+    no name.
     """
     n = r.source_end - r.source
     if r.source == 0 or n == 0:

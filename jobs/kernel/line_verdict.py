@@ -14,7 +14,7 @@ LONGEST_JUDGED = 1 << 25
 
 @dataclass(frozen=True)
 class LineVerdict:
-    """Python's verdict on a line: its text, or the reason it is rejected, or neither if blank.
+    """Python's verdict on a line: its text, or why it is rejected. A blank line has neither.
 
     ``source`` is the string in the source's field, or None.
     """
@@ -27,10 +27,11 @@ class LineVerdict:
 def judge(line: bytes, field: str = "text", source_field: str = "") -> LineVerdict:
     """Decide on one line as ``json.loads`` does.
 
-    A line of JSON whitespace is not a document. These are rejected: invalid UTF-8; invalid JSON,
-    such as control characters in strings; numbers or nesting that Python refuses; a record that is
-    not an object; a ``field`` that is missing, is not a string or contains a lone surrogate. A
-    field ``a.b`` is the key of that name, or else ``b`` in the object ``a``.
+    A line of JSON whitespace is not a document. A line is rejected if it isn't valid UTF-8 or valid
+    JSON (a string may not contain control characters), or has numbers or nesting that Python
+    refuses. It is also rejected if its record is not an object, or if ``field`` is missing, is not
+    a string or contains a lone surrogate. A field ``a.b`` is the key of that name, or else ``b`` in
+    the object ``a``.
 
     >>> judge(b'{"text": "tea"}').text
     'tea'
@@ -81,7 +82,7 @@ def _kind(value: object) -> str:
 
 
 def excerpt(line: bytes, limit: int = 120) -> str:
-    """Return the start of a line in printable form: undecodable bytes and controls are escaped.
+    """Return the start of a line in printable form. Escape undecodable bytes and controls.
 
     >>> excerpt(bytes([97, 0, 255]))
     'a\\\\x00\\\\xff'

@@ -129,7 +129,7 @@ def _spread(builder: Any, value: Any, row: Any) -> Any:
 
 @intrinsic
 def put_first(typingctx: Any, base: Any, where: Any, n: Any) -> Any:
-    """Store 32 bytes at ``base``: the first n bytes from the address ``where``, then zeros."""
+    """Copy n bytes from the address ``where`` to ``base``, and add zeros up to 32 bytes."""
 
     def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         row = ir.VectorType(ir.IntType(8), 32)
@@ -160,7 +160,7 @@ def range_bits(typingctx: Any, where: Any, low: Any, n: Any) -> Any:
 
 @intrinsic
 def trailing_zeros(typingctx: Any, value: Any) -> Any:
-    """Return the index of the lowest set bit of a uint64, as int64; an arbitrary number for 0."""
+    """Return the index of the lowest set bit of a uint64, as int64. 0 has no defined result."""
 
     def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         return builder.cttz(args[0], ir.Constant(ir.IntType(1), 1))
@@ -220,7 +220,7 @@ def put_utf8(out: int, n: int, c: int) -> int:
 def rehash(old: int, n_old: int, new: int, mask: int) -> None:
     """Copy the entries of a hash table to a larger one of ``mask`` + 1 slots, all zeros.
 
-    A slot has a key and a value; a key of 0 marks a free slot.
+    A slot has a key and a value. A key of 0 marks a free slot.
     """
     for k in range(n_old):
         key = get64(old, 2 * k)

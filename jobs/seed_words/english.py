@@ -36,7 +36,7 @@ class LanguageModel:
     _model: Any = field(repr=False)
 
     def english(self, words: Sequence[str]) -> list[float]:
-        """Return the probability that each word is English, from 0 to 1; 0 if below 1e-5."""
+        """Return the probability that each word is English. If below 1e-5, it is set to 0."""
         if not words:
             return []
         labels, shares = self._model.predict(list(words), k=-1)
@@ -122,10 +122,10 @@ def _own_files(directory: Path) -> Any:
             return io.StringIO(_LEXNAMES) if file == "lexnames" else super().open(file)
 
         def map_wn(self, version: str = "wordnet") -> None:
-            """Do nothing: only look-ups by another version's synset numbers need this."""
+            """Do nothing: only look-ups by synset numbers of another version need this map."""
 
     # nltk opens files only in these directories.
     if str(directory) not in nltk.data.path:
         nltk.data.path.append(str(directory))
-    # The second argument, a reader of other languages, is required but never used.
+    # The reader requires a second argument, for other languages, but never uses it.
     return Reader(nltk.data.FileSystemPathPointer(str(directory)), nltk.corpus.extended_omw)

@@ -34,13 +34,13 @@ def verdicts(store: Store, corpus: str) -> dict[str, dict[str, Any]]:
 def vet(
     store: Store, corpus: str, accept: Sequence[str], reject: Sequence[str], why: str, run_id: str
 ) -> Counter[str]:
-    """Record verdicts, all with the reason ``why``. Return the corpus's number of each verdict.
+    """Record verdicts, all with the reason ``why``. Return how many of each the corpus now has.
 
     New verdicts replace old ones on the same words. Words are compared in lower case.
 
     Raises:
         UsageProblem: the corpus is unknown, no word is given, a word is both accepted and
-            rejected, or a word is not in the corpus. Nothing is recorded then.
+            rejected, or a word is not in the corpus. In these cases nothing is recorded.
     """
     corpus_row(store, corpus)
     accepted, rejected = ([word.lower() for word in words] for words in (accept, reject))
@@ -134,7 +134,7 @@ def select_seed_words(
     replaces an earlier one of the same corpus, contrast and seed.
 
     Args:
-        n: sample size; ``None`` for all words. A smaller sample is the start of a larger one.
+        n: sample size, or ``None`` for all words. A smaller sample is the start of a larger one.
         exclude: words not to sample.
 
     Returns:

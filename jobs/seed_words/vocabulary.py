@@ -34,7 +34,10 @@ LEAST_SCORE = 0.5
 
 @dataclass(frozen=True)
 class VocabularySummary:
-    """Numbers of words, and checks made and missing. Kept words have a count above ``rarest``."""
+    """Numbers of words, and the checks that were made or missing.
+
+    Kept words have a count above ``rarest``.
+    """
 
     n_words: int
     n_kept: int
@@ -53,9 +56,9 @@ def classify(
 ) -> tuple[list[dict[str, Any]], float]:
     """Return a row of ``vocabulary`` for every word, in order, and the count that is too rare.
 
-    The rows lack corpus, checks and run. A kept word has a higher count. The count is the
-    ``rules.quantile`` (linearly interpolated) of the counts of words that pass the other checks; it
-    is 0 if the quantile is 0 or no word passes. A check that is ``None`` is skipped. Without any
+    The rows lack corpus, checks and run. The count is the ``rules.quantile`` (linearly
+    interpolated) of the counts of words that pass the other checks. It is 0 if the quantile is 0 or
+    no word passes. A kept word has a higher count. A check that is ``None`` is skipped. Without any
     check, a word passes if ``is_lettered`` accepts it.
 
     >>> counts = {"tea": 9, "rum": 5, "u.s.": 7, "ale": 2}
@@ -99,7 +102,7 @@ def build_vocabulary(
     Every row names the checks made, and the row of ``run`` names the missing checks.
 
     Args:
-        model: file of fastText's language model; without a model, WordNet alone decides.
+        model: file of fastText's language model. Without a model, WordNet alone decides.
 
     Raises:
         UsageProblem: the corpus is unknown or has no words, or isn't English but is to be checked.

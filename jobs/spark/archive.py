@@ -35,7 +35,7 @@ def write_archive(path: Path) -> Path:
         zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED) as archive,
     ):
         for name, data in _files():
-            # Without a date ZipInfo uses 1980-01-01, so the clock does not change the bytes.
+            # Without a date, ZipInfo uses 1980-01-01. So the bytes don't depend on the clock.
             archive.writestr(zipfile.ZipInfo(name), data, zipfile.ZIP_DEFLATED)
     return path
 

@@ -26,7 +26,7 @@ exec "{java}" "$@"
 
 
 def find_java_home() -> Path:
-    """Return the home of the first Java found in JAVA_HOME, PATH or the wheel; don't start it.
+    """Return the home of the first Java found in JAVA_HOME, PATH or the wheel, without starting it.
 
     Raises:
         MissingComponent: no Java is found; the message says how to install one.

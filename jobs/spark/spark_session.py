@@ -141,7 +141,7 @@ def is_local(master: str) -> bool:
 def spark_session(master: str | None = None, conf: Mapping[str, str] | None = None) -> SparkSession:
     """Return the session of this process, starting it on first use. An existing one isn't changed.
 
-    ``master`` overrides the file's master, and ``conf`` overrides all other settings. The
+    ``master`` overrides the settings file's master, and ``conf`` overrides all other settings. The
     environment variable PLUMBLINE_SPARK_CONF names the settings file; the default is ``local``, or
     ``cluster`` for the master of a cluster. Settings of spark-submit, from its command line or the
     site's defaults, override the file's. Executors get this process's code and run it.
@@ -166,7 +166,8 @@ def settings_for(
     """Merge settings: ``conf`` overrides spark-submit's ``submitted``, which overrides the file.
 
     Raises:
-        UsageProblem: there is no master, Spark does not accept it, or spark-submit has another.
+        UsageProblem: there is no master, Spark does not accept the master, or spark-submit was
+            started with another one.
 
     >>> settings_for("spark://host:7077", {}, {})["spark.executor.cores"]
     '4'
@@ -217,13 +218,13 @@ def _start(master: str | None, conf: Mapping[str, str]) -> None:
             raise Interrupted(what, f"can't be reached: {reason}", fix) from e
         raise UsageProblem(what, reason) from e
     if not local:
-        atexit.register(stop_session)  # otherwise the cluster records a failure
+        atexit.register(stop_session)  # without this, the cluster would record a failure
     if submitted or not local:
         _ship(session.sparkContext)
 
 
 def _submitted() -> dict[str, str]:
-    """Return the settings of the spark-submit that started this process; empty if none did."""
+    """Return the settings of the spark-submit that started this process, or ``{}`` without one."""
     if "PYSPARK_GATEWAY_PORT" not in os.environ:
         return {}
     SparkContext._ensure_initialized()  # connects to the JVM of spark-submit

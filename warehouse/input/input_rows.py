@@ -26,7 +26,7 @@ LARGEST = 1 << 30
 class Record(NamedTuple):
     """A row of a file: its number (from 1, not counting a header), its fields, and any problem.
 
-    Fields of CSV are texts; fields of JSON and Parquet are Python values.
+    Fields of CSV are texts. Fields of JSON and Parquet are Python values.
     """
 
     number: int
@@ -35,7 +35,7 @@ class Record(NamedTuple):
 
 
 def records(path: Path, columns: tuple[str, ...], delimiter: str = "") -> Iterator[Record]:
-    """Yield the rows of a CSV file whose header has at least ``columns``; skip blank lines.
+    """Yield the rows of a CSV file whose header has at least ``columns``. Skip blank lines.
 
     A row has a ``problem`` if it has the wrong number of fields or breaks the quoting rules of CSV
     (``checked_rows``). Bytes that are not UTF-8 become lone surrogates, so that the caller can
@@ -48,7 +48,7 @@ def records(path: Path, columns: tuple[str, ...], delimiter: str = "") -> Iterat
 def records_of(
     content: str, what: str, columns: tuple[str, ...], delimiter: str = ""
 ) -> Iterator[Record]:
-    """Yield the rows of a text, like ``records``; ``what`` names the text in messages."""
+    """Yield the rows of a text, like ``records``. Messages call the text ``what``."""
     rows = checked_rows(content, delimiter or delimiter_of(content))
     header, problem = next(rows, ([], None))
     if problem:
@@ -74,7 +74,7 @@ def delimiter_of(content: str) -> str:
 
 
 def checked_rows(content: str, delimiter: str) -> Iterator[tuple[list[str], str | None]]:
-    r"""Yield each row of a text, and its problem if it isn't valid CSV; skip blank lines.
+    r"""Yield each row of a text, and the row's problem if it isn't valid CSV. Skip blank lines.
 
     A field that contains a quote must be in quotes, with the quote written twice. Tab-separated
     fields may have quotes after their first letter.
@@ -140,7 +140,7 @@ def read_text(path: Path) -> str:
 
 
 def truth(value: str) -> bool | None:
-    """Return the text ``True`` or ``False`` as a bool; ``None`` for any other text."""
+    """Return the text ``True`` or ``False`` as a bool, or ``None`` for any other text."""
     return {"True": True, "False": False}.get(value)
 
 

@@ -157,7 +157,7 @@ def fingerprint(path: Path) -> str:
 
 
 def open_file(path: Path) -> io.BufferedReader:
-    """Open a file for random access; call it inside a block of :func:`reading`."""
+    """Open a file for random access. Call this inside a block of :func:`reading`."""
     if not isinstance(path, Address):
         return opened(path)
     sizes = {"block_size": _BLOCK} if _scheme(path) == _HUB else {"buffer_size": _BLOCK}
@@ -165,7 +165,7 @@ def open_file(path: Path) -> io.BufferedReader:
 
 
 class ByteStream(io.RawIOBase):
-    """The decompressed bytes of a file, in order, without a byte order mark; a context manager.
+    """A context manager that reads the decompressed bytes of a file, without a byte order mark.
 
     The suffix of its name says how a file is compressed. Opening and reading raise the errors of
     :func:`reading`, also for a truncated or damaged compressed file, and for a file whose suffix is
@@ -193,7 +193,7 @@ class ByteStream(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Fill a writable buffer; return the number of bytes read, which is 0 only at the end."""
+        """Fill a writable buffer. Return the number of bytes read, which is 0 only at the end."""
         with reading(self._path):
             return int(self._file.readinto(buffer))
 

@@ -81,7 +81,7 @@ def _check(path: Path, description: Description | None) -> None:
 
 
 def is_parquet(path: Path) -> bool:
-    """Return whether a shard is Parquet, by its name or its first bytes; if not, it's JSON lines.
+    """Return whether a shard is Parquet, by its name or its first bytes, and not JSON lines.
 
     Raises ``BadInput`` for a shard that can't be read.
     """
@@ -92,7 +92,7 @@ def is_parquet(path: Path) -> bool:
 
 
 def column_values(path: Path, field: str) -> Iterator[pa.Array]:
-    """Yield a Parquet shard's column by batches of rows; ``a.b`` is the field ``b`` of ``a``.
+    """Yield a Parquet shard's column in batches of rows. ``a.b`` is the field ``b`` of ``a``.
 
     Texts are large strings, however the file stores them. Raises ``BadInput`` for a damaged file,
     and for a file without the column.
@@ -120,7 +120,7 @@ def column_values(path: Path, field: str) -> Iterator[pa.Array]:
 
 
 def text_column(path: Path, text_field: str) -> Iterator[pa.LargeStringArray]:
-    """Yield the texts of a Parquet shard by batches of rows; a text may be NULL.
+    """Yield the texts of a Parquet shard in batches of rows. A text may be NULL.
 
     Raises the errors of ``column_values``, and ``BadInput`` for a column that is not text.
     """
@@ -168,7 +168,7 @@ def field_value(record: Mapping[str, object], field: str) -> object:
 
 
 def lines(path: Path) -> Iterator[bytes]:
-    """Yield the lines of a JSON-lines shard, without newlines; blank lines are included.
+    """Yield the lines of a JSON-lines shard, including blank lines, without newlines.
 
     Raises like ``documents``.
     """

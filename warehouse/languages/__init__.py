@@ -105,11 +105,11 @@ class Language:
 
     @property
     def token_rules(self) -> str:
-        """The rules as JSON, for the counting kernel; empty for English."""
+        """The rules as JSON, for the counting kernel. This is empty for English."""
         return self.rules.text if self.rules else ""
 
     def word_list(self, name: str) -> WordList:
-        """Return the language's list ``name``; for a path or English, ``wordlists.load(name)``.
+        """Return the language's list ``name``. For a path or English, ``wordlists.load`` finds it.
 
         Raises the errors of ``load``, and ``UsageProblem`` for a list that the language lacks.
 

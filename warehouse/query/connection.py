@@ -89,7 +89,7 @@ def connect(
 
 
 def opened(source: str | Path | OpenWarehouse) -> OpenWarehouse:
-    """Open an existing warehouse; an open warehouse is returned unchanged."""
+    """Open an existing warehouse, or return an open warehouse unchanged."""
     if isinstance(source, OpenWarehouse):
         return source
     return OpenWarehouse.open(source, create=False)
@@ -98,7 +98,7 @@ def opened(source: str | Path | OpenWarehouse) -> OpenWarehouse:
 def _needed(
     text: str | None, name: re.Pattern[str] = _WORD
 ) -> tuple[list[tuple[str, str]], list[Table]]:
-    """Return the views (name and text) and the tables that a query uses; all for ``None``.
+    """Return the views (name and text) and tables that a query uses, or all if ``text`` is None.
 
     ``name`` matches possible names of tables and views in the query: by default, any word.
     Raises ``UsageProblem`` if a package's table has the name of a view of Plumbline.
@@ -122,7 +122,7 @@ def _needed(
 
 @cache
 def own_views() -> list[str]:
-    """Return the texts of ``sql/views``; each makes one or more views or functions."""
+    """Return the texts of ``sql/views``. Each text makes one or more views or functions."""
     return [sql(name).strip() for name in sql_names("views")]
 
 
@@ -199,7 +199,7 @@ def _allow(paths: Sequence[str]) -> str:
 def rows_of(
     source: str | Path | OpenWarehouse, text: str, params: Mapping[str, object] | None = None
 ) -> list[dict[str, Any]]:
-    """Return the rows of one query over a warehouse; ``params`` are the values of its ``$params``.
+    """Return the rows of one query over a warehouse. ``params`` are the values of its ``$params``.
 
     Raises the errors of ``connect``, and DuckDB's errors for an invalid query.
     """
@@ -282,7 +282,7 @@ def one_line() -> Iterator[None]:
 def read_only(
     source: str | Path | OpenWarehouse, text: str, params: Mapping[str, object] | None = None
 ) -> pa.Table:
-    """Return the rows of a query that a user typed; ``params`` are the values of its ``$params``.
+    """Return the rows of a query that a user typed. ``params`` are the values of its ``$params``.
 
     Raises the errors of ``one_line``, and ``UsageProblem`` for a statement that returns no rows.
     """
@@ -303,7 +303,7 @@ def lock(connection: duckdb.DuckDBPyConnection) -> None:
 def last_statement(
     connection: duckdb.DuckDBPyConnection, text: str, params: Mapping[str, object] | None = None
 ) -> duckdb.Statement:
-    """Run all statements of a text except the last; return the last, for the caller to run.
+    """Run all statements of a text except the last one. Return that one, for the caller to run.
 
     Raises ``UsageProblem`` for a text that isn't Unicode or has no statement, and ``duckdb.Error``
     for invalid SQL.

@@ -94,7 +94,7 @@ class Table:
         return sha256(" ".join(self.names).encode()).hexdigest()[:8]
 
     def partition_values(self, partition: Mapping[str, str]) -> tuple[str, ...]:
-        """Return the values of the leading partition columns; ``KeyError`` for other columns."""
+        """Return the values of leading partition columns. Raises ``KeyError`` for other columns."""
         columns = self.partitions[: len(partition)]
         if len(columns) < len(partition):
             raise KeyError(f"{self.name} has no partitions by {', '.join(partition)}")

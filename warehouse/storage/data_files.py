@@ -95,7 +95,7 @@ def write_file(path: Path, data: pa.Table, *, temporary: bool = False) -> None:
 
 
 class DataFiles(OpenWarehouse):
-    """A warehouse whose data files can be read and written; ``Store`` publishes them."""
+    """A warehouse whose data files can be read and written. ``Store`` publishes the files."""
 
     def read(self, table: str, where: ds.Expression | None = None, /, **partition: str) -> pa.Table:
         """Read all rows of a table, or of some partitions, in the table's schema.
@@ -165,7 +165,7 @@ class DataFiles(OpenWarehouse):
         return self.keep_rows(table, file, self.rows_of(table, file), is_kept)
 
     def keep_rows(self, table: str, file: File, rows: pa.Table, is_kept: Sequence[bool]) -> File:
-        """Write a new file with some of the ``rows`` of ``file``, in the same units."""
+        """Write a new file with the ``rows`` of ``file`` that ``is_kept`` selects, by units."""
         units, start = [], 0
         for unit in file.units:
             n_rows = sum(is_kept[start : start + unit.n_rows])
@@ -177,6 +177,6 @@ class DataFiles(OpenWarehouse):
 
 
 def folders(table: str, partition: Mapping[str, str]) -> list[str]:
-    """Name a partition's directories; ``BadInput`` for values that can't be in a name."""
+    """Name a partition's directories. Raises ``BadInput`` for a value that can't be in a name."""
     values = TABLES[table].partition_values(partition)
     return [segment(v, f"{c}=") for c, v in zip(TABLES[table].partitions, values, strict=True)]

@@ -65,7 +65,7 @@ def renew(place: Place, table: str, newest: Listing) -> None:
 
 
 def problem(place: Place, table: str, newest: Listing) -> str | None:
-    """Say what is wrong with a table's log from its last checkpoint on; ``None`` if nothing is."""
+    """Say what is wrong with a table's log from its last checkpoint on, or return ``None``."""
     import pyarrow as pa
 
     names, after = place.names(_directory(table)), _file(newest.version + 1, "")
@@ -82,7 +82,10 @@ def problem(place: Place, table: str, newest: Listing) -> str | None:
 
 
 def _replayed(place: Place, table: str, names: list[str], newest: int) -> dict[str, Any]:
-    """Return the entries of files at version ``newest``, by path; ``ValueError`` for a bad hash."""
+    """Return the entries of files at version ``newest``, by path.
+
+    Raises ``ValueError`` for a bad hash.
+    """
     import pyarrow.parquet as pq
 
     starts = [name for name in names if name.endswith(_CHECKPOINT)]

@@ -61,7 +61,7 @@ def lives(holder: str) -> bool | None:
 
 @contextmanager
 def claimed(path: Path, *, wait: bool = False) -> Iterator[bool]:
-    """Try to lock the file ``path`` for the block; yield true if this process holds the lock.
+    """Try to lock the file ``path`` for the block. Yield true if this process holds the lock.
 
     With ``wait``, waits until the lock is free. Creates a missing directory. Raises ``OSError`` if
     the disk can't be written to or has no locks.
@@ -108,7 +108,7 @@ def sole(path: Path, what: str, fix: str = "wait until it ends") -> Iterator[Non
 
 
 def holder(path: Path) -> str:
-    """Name the holder of a lock for a message; ``a process that has ended`` if the lock is free."""
+    """Name the holder of a lock. If the lock is free, return ``a process that has ended``."""
     try:
         return content(path).decode(errors="replace") or "a process that has just begun"
     except OSError:
@@ -165,7 +165,7 @@ def _take(draft: Draft, name: str, token: str, what: str, fix: str) -> None:
 
 
 def _is_alive(lease: Mapping[str, object]) -> bool:
-    """Return whether a lease was renewed lately; false if its process on this machine has ended.
+    """Return whether a lease was renewed lately, and its process on this machine hasn't ended.
 
     A time far in the future comes from a wrong clock, so such a lease counts as expired.
     """
@@ -177,7 +177,7 @@ def _is_alive(lease: Mapping[str, object]) -> bool:
 
 
 def _renew(draft: Draft, name: str, token: str) -> None:
-    """Set a lease's time to now; ``log.commit`` raises ``LeaseLost`` for a lost lease."""
+    """Set a lease's time to now. If the lease is lost, ``log.commit`` raises ``LeaseLost``."""
     now = datetime.now(timezone.utc).isoformat()
     draft.leases[name] = {"token": token, "holder": this_process(), "renewed": now}
 

@@ -62,7 +62,7 @@ class OpenWarehouse:
 
     @classmethod
     def open(cls, root: str | Path, *, create: bool = True, reads: str = "") -> Self:
-        """Open a warehouse; with ``create``, make it if it's missing.
+        """Open a warehouse. With ``create``, make the warehouse if it's missing.
 
         ``reads`` is the table to be read. The message about a missing warehouse names the command
         that fills this table.
@@ -106,7 +106,7 @@ class OpenWarehouse:
         return self._at or log.snapshot(self.place)
 
     def path(self, file: File) -> Path:
-        """Return a local path of a data file; ``BadInput`` if it's unreadable or has changed."""
+        """Return a file's local path. Raises ``BadInput`` if it's unreadable or has changed."""
         with reading(self.place, self.root / file.path):
             return self.place.local(file)
 
@@ -116,7 +116,7 @@ class OpenWarehouse:
 
     @classmethod
     def existing(cls, root: str | Path) -> Self | None:
-        """Open the warehouse at a path or address; return ``None`` if nothing is there yet.
+        """Open the warehouse at a path or address. Return ``None`` if nothing is there yet.
 
         Raises like ``open``.
         """
@@ -126,7 +126,7 @@ class OpenWarehouse:
         return cls.open(root, create=False)
 
     def work_directory(self, *parts: str, create: bool = True) -> Path:
-        """Return a directory for intermediate results to resume from; no view reads it."""
+        """Return a directory for intermediate results to resume from. No view reads it."""
         path = self.place.scratch().joinpath("_work", *map(segment, parts))
         if create:
             path.mkdir(parents=True, exist_ok=True)
@@ -134,7 +134,7 @@ class OpenWarehouse:
 
 
 def _marker(place: Place) -> bytes | None:
-    """Read a warehouse's marker; empty if it can't be read, ``None`` if it's missing."""
+    """Read a warehouse's marker. Return ``b""`` if it can't be read, ``None`` if it's missing."""
     try:
         return place.read(MARKER)
     except (FileNotFoundError, NotADirectoryError):

@@ -147,7 +147,7 @@ class Disk:
         _sync(target.parent)
 
     def names(self, directory: str) -> list[str]:
-        """Return the sorted names of a directory's files; none if the directory is missing."""
+        """Return the sorted names of a directory's files. A missing directory has no files."""
         try:
             return sorted(os.listdir(self.root / directory))
         except FileNotFoundError:
@@ -172,7 +172,7 @@ class Disk:
             os.rmdir(path.parent)
 
     def local(self, file: File, *, stored: bool = False) -> Path:
-        """Check a data file's hash; return a local path at which the file can be read.
+        """Check a data file's hash. Return a local path at which the file can be read.
 
         With ``stored``, a remote file is downloaded again, even if there is a local copy. Raises
         ``FileNotFoundError`` for a missing file, ``Damaged`` for a changed file.
@@ -185,7 +185,7 @@ class Disk:
         return self.root
 
     def _with_parents(self, name: str) -> Path:
-        """Return the path of a name; make missing directories, which survive a power cut."""
+        """Return the path of a name. Make missing directories, which survive a power cut."""
         target = self.root / name
         for directory in reversed([p for p in target.parents if not p.exists()]):
             with suppress(FileExistsError):
@@ -196,7 +196,7 @@ class Disk:
 
 @dataclass(frozen=True)
 class Bucket:
-    """A prefix of an object store; its methods do the same as those of ``Disk``."""
+    """A prefix of an object store. Its methods do the same as the methods of ``Disk``."""
 
     root: Path
 

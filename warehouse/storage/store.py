@@ -34,7 +34,7 @@ class Staged:
     run_id: str
 
     def write_part(self, name: str, batches: Iterable[pa.RecordBatch]) -> int:
-        """Write one part file of this partition; return its number of rows.
+        """Write one part file of this partition. Return its number of rows.
 
         A part with the same name, such as that of a failed task, is replaced. Without rows, no file
         is written.
@@ -63,7 +63,7 @@ class Store(DataFiles):
 
     def __init__(self, place: Place, at: Snapshot | None = None) -> None:
         super().__init__(place, at)
-        self._changes: list[log.Change] | None = None  # in a block of `transaction`
+        self._changes: list[log.Change] | None = None  # a list only in a block of `transaction`
 
     @contextmanager
     def transaction(self, run_id: str, about: str = "") -> Iterator[None]:
@@ -113,7 +113,7 @@ class Store(DataFiles):
         self._commit(change, run_id, f"publish {table}")
 
     def replace(self, table: str, rows: Rows, partition: Mapping[str, str], run_id: str) -> None:
-        """Replace a whole partition by these rows; without rows it becomes empty.
+        """Replace a whole partition by these rows. Without rows, the partition becomes empty.
 
         Like every change to a table, this also deletes rows of other tables if the rows they were
         made from are gone or changed (``Table.made_from``).

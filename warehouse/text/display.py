@@ -13,7 +13,8 @@ class Display:
     Attributes:
         heading: title of the column, with its unit.
         scale: factor for the figures, such as 100 for a share in percent.
-        digits: digits after the point; -1: as many as a small figure needs; None: the default.
+        digits: digits after the point. -1 means as many as a small figure needs, and None means
+            the default.
         is_signed: positive figures are shown with a plus sign.
         is_probability: values below 0.0001 are shown as ``< 0.0001``.
     """

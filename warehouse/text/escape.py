@@ -131,7 +131,7 @@ def say(text: str = "", *, err: bool = False) -> None:
 
 
 def hidden(text: str, environment: Mapping[str, str] | None = None) -> str:
-    """Replace each secret in a text by ``***``; idempotent.
+    """Replace each secret in a text by ``***``. Doing it twice changes nothing more.
 
     Secrets are credentials in addresses and headers, and the values of environment variables with
     names like ``HF_TOKEN``: plain, percent-encoded, escaped for JSON, or cut off at the text's end.
@@ -146,7 +146,7 @@ def hidden(text: str, environment: Mapping[str, str] | None = None) -> str:
 
 
 def spellings(secret: str) -> tuple[str, ...]:
-    """Return spellings of a secret, the longest first; none for a value that is too short."""
+    """Return the spellings of a secret, longest first. A value that is too short has none."""
     if len(secret) < _SHORTEST:
         return ()
     forms = {secret, quote(secret, safe=""), quote(secret), json.dumps(secret)[1:-1]}

@@ -1,4 +1,4 @@
-"""Show the progress of a long step: a terminal updates one line; elsewhere, a line every 30 s."""
+"""Show the progress of a long step: on a terminal in one line, elsewhere in a line every 30 s."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Update(Protocol):
 
 @contextmanager
 def progress(what: str, unit: str = "") -> Iterator[Update]:
-    """Show the progress of the step ``what`` during the block; yield the function to update it.
+    """Show the progress of the step ``what`` during the block. Yield the function to update it.
 
     ``unit`` names what is counted ("pairs"). The rate is measured from the first call of the
     function. The duration of a step is shown even if the function is never called. If several

@@ -91,7 +91,7 @@ def checked(kind: type[Kind], content: Mapping[str, Any], what: str, **fixed: ob
     """Return a file's content as the dataclass ``kind``. Raises ``BadInput`` like :func:`load`."""
     for key in fixed.keys() & content.keys():
         raise BadInput(f"{what}: key {key!r}", "is unknown")
-    try:  # as JSON: pydantic's strict mode takes lists for tuples in JSON only
+    try:  # Convert to JSON, since pydantic's strict mode takes lists for tuples only in JSON.
         text = json.dumps({**content, **fixed}, skipkeys=True, default=_table_of)
         return TypeAdapter(kind).validate_json(text)
     except RecursionError as e:
@@ -111,7 +111,7 @@ def _table_of(value: object) -> dict[str, str]:
 
 
 def read(file: Path | Traversable, what: str = "", fix: str = "") -> dict[str, Any]:
-    """Read a TOML file; messages name it ``what``, and ``fix`` is advice if the file is missing.
+    """Read a TOML file. Messages call it ``what``. ``fix`` is advice if the file is missing.
 
     Raises ``UsageProblem`` if the file doesn't exist, ``BadInput`` if it isn't TOML in UTF-8.
     """
@@ -120,7 +120,10 @@ def read(file: Path | Traversable, what: str = "", fix: str = "") -> dict[str, A
 
 
 def read_text(file: Path | Traversable, what: str, fix: str = "") -> str:
-    """Read a text file; ``UsageProblem`` if missing, ``BadInput`` if unreadable or not UTF-8."""
+    """Read a text file.
+
+    Raises ``UsageProblem`` if it's missing, ``BadInput`` if it's unreadable or not UTF-8.
+    """
     try:
         return (content(file) if isinstance(file, Path) else file.read_bytes()).decode()
     except FileNotFoundError:

@@ -91,7 +91,7 @@ def english() -> dict[str, Any]:
 
 
 def stop_words(language: str = "") -> frozenset[str]:
-    """Return spaCy's lowercase stop words for a language's token rules; by default for English.
+    """Return spaCy's lowercase stop words for a language's token rules (default: English).
 
     >>> "the" in stop_words(), "sie" in stop_words(TokenRules("de").text)
     (True, True)

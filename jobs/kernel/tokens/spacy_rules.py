@@ -88,7 +88,7 @@ def tokenizer_of(code: str) -> Any:
 
 
 def pieces(tokenizer: Any, chunks: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Split chunks with a spaCy tokenizer. Return numbers of pieces and the pieces' ends (int64).
+    """Split chunks with a spaCy tokenizer. Return each chunk's number of pieces, and their ends.
 
     An end is counted in characters from the start of the piece's chunk.
 

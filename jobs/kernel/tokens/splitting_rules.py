@@ -75,7 +75,7 @@ def may_split(s: SplitState, at: int, n: int) -> bool:
 
 @compiled
 def _long_currency(s: SplitState, a: int, b: int) -> int:
-    """Return the length of "US$", "C$" or "A$" at a; 0 for anything else."""
+    """Return the length of "US$", "C$" or "A$" at a, or 0 if none of them is there."""
     if a + 1 < b and point(s, a + 1) == _DOLLAR and point(s, a) != _U:
         return 2
     is_us = a + 2 < b and point(s, a) == _U and point(s, a + 1) == _S
@@ -84,7 +84,7 @@ def _long_currency(s: SplitState, a: int, b: int) -> int:
 
 @compiled
 def prefix_length(s: SplitState, a: int, b: int) -> int:
-    """Return how many characters at the start of a..b are split off as a prefix; 0 for none."""
+    """Return how many characters at the start of a..b are split off as a prefix (maybe 0)."""
     c = point(s, a)
     if c == _DOT:
         n = _n_dots(s, a, b)
@@ -128,7 +128,7 @@ def _final_unit(s: SplitState, a: int, b: int) -> int:
 
 @compiled
 def suffix_length(s: SplitState, a: int, b: int) -> int:
-    """Return how many characters at the end of a..b are split off as a suffix; 0 for none."""
+    """Return how many characters at the end of a..b are split off as a suffix (maybe 0)."""
     if a >= b:
         return 0
     c = point(s, b - 1)
@@ -159,7 +159,7 @@ def _hyphen_length(s: SplitState, p: int, b: int) -> int:
 
 @compiled
 def infix_length(s: SplitState, a: int, b: int, p: int) -> int:
-    """Return the length of the infix at position p of a..b; 0 for none."""
+    """Return the length of the infix at position p of a..b, or 0 if there is no infix."""
     c, kind = point(s, p), kind_of(s, p)
     if c == _DOT:
         n = _n_dots(s, p, b)
@@ -189,7 +189,7 @@ def infix_length(s: SplitState, a: int, b: int, p: int) -> int:
 
 @compiled
 def split_chunk(s: SplitState, n: int) -> int:
-    """Cut the chunk of n code points. Write the ends of pieces to ``s.ends``; return how many."""
+    """Cut the chunk of n code points. Write the pieces' ends to ``s.ends``. Return their number."""
     a, b, n_ends, n_tail, last = 0, n, 0, 0, -1
     ends, tail = s.ends, s.tail
     while b > a and b - a != last:

@@ -147,7 +147,7 @@ class Tokenizer:
     Args:
         targets: lowercase words that are kept even if they are stop words.
         keep_stops: keep all stop words.
-        n_bytes: most bytes of text that are scanned before their ids are used.
+        n_bytes: maximum number of bytes of text that are scanned before their ids are used.
         limits: bounds of the memory for chunks.
         language: token rules, see ``warehouse.languages``; empty for English.
     """
@@ -186,7 +186,7 @@ class Tokenizer:
 
     @property
     def need(self) -> int:
-        """Bytes of text whose words the last scan had no room for; 0 if there was enough room."""
+        """Bytes of text whose words the last scan had no room for, or 0 if there was room."""
         return int(self.cache.state.need)
 
     def scan(self, at: int, end: int) -> int:
@@ -265,7 +265,7 @@ def tokenize(text: str, targets: Sequence[str] = DEFAULT_TARGETS, language: str 
 def tokenize_all(
     texts: Iterable[str], targets: Sequence[str] = DEFAULT_TARGETS, language: str = ""
 ) -> Iterator[list[str]]:
-    """Do :func:`tokenize` for many texts in order, with one set of tables.
+    """Tokenize many texts in order, as :func:`tokenize` does, with one set of tables.
 
     >>> list(tokenize_all(["She ran.", "He ran home."]))
     [['she', 'ran'], ['he', 'ran', 'home']]

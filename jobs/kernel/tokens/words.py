@@ -76,7 +76,7 @@ def _is_word(words: WordState, word: int, s: int, e: int) -> bool:
 
 @compiled
 def find_word(words: WordState, s: int, e: int) -> int:
-    """Return the id of the word at addresses s..e; for a new word -1 - slot, with a free slot."""
+    """Return the id of the word at addresses s..e. For a new word, return -1 - its free slot."""
     key = _word_key(s, e)
     at = slot_of(key, words.mask)
     while get64(words.slots, 2 * at):
@@ -101,7 +101,7 @@ def add_word(words: WordState, slot: int, s: int, e: int) -> int:
     put64(words.slots, 2 * slot, _word_key(s, e))
     put64(words.slots, 2 * slot + 1, word + 1)
     for k in range((e - s + 7) >> 3):
-        # This writes up to 7 bytes too many, which the next word replaces.
+        # This writes up to 7 bytes too many. The next word overwrites them.
         put64(words.arena + start, k, get64(s, k))
     words.n, words.n_bytes = word + 1, start + e - s
     put64(words.offsets, word + 1, words.n_bytes)
@@ -153,7 +153,7 @@ class Words:
         return 2 * self.n_bytes + 32 * need
 
     def grow(self, need: int) -> None:
-        """Make room for ``need`` more words that have ``need`` bytes in all before lowercasing."""
+        """Make room for ``need`` more words, with at most ``need`` bytes before lowercasing."""
         state = self.state
         capacity = self._counts.size
         while capacity < state.n + need + 1:
@@ -215,7 +215,7 @@ class Words:
         return self._arena[self._offsets[word] : self._offsets[word + 1]].tobytes()
 
     def intern(self, words: list[bytes]) -> NDArray[np.int32]:
-        """Return the ids of words, adding new words; there must be room for them."""
+        """Return the ids of words. Add new words, for which there must be room."""
         data = np.frombuffer(b"".join(words) + bytes(SLACK), np.uint8)
         ends = np.cumsum([len(word) for word in words], dtype=np.int64)
         ids = np.empty(len(words), np.int32)
