@@ -14,6 +14,7 @@ import pytest
 
 from plumbline.eval_workers.fairpair.fairpair_options import FigureOptions
 from plumbline.eval_workers.fairpair.fairpair_set import measure_set
+from plumbline.eval_workers.pairs.benchmarks.closed_world import LEXICON
 from plumbline.eval_workers.scoring.measure import measure
 from plumbline.pipelines.report.facts import Facts, TrainingTexts
 from plumbline.pipelines.report.metric_tables import measured
@@ -116,7 +117,11 @@ def build_world(store: Store, *, name: str = "made", n_words: int = 30) -> None:
     rng = np.random.default_rng(11)
     words = [f"word{i}" for i in range(n_words)]
     lean = dict(zip(words, rng.normal(0, 0.7, n_words), strict=True))
-    pairs = [pair(name, f"{w}-{i}", word=w, pronoun_first=i == 0) for w in words for i in (0, 1)]
+    pairs = [
+        pair(name, f"{w}-{i}", word=w, pronoun_first=i == 0, source_file=LEXICON)
+        for w in words
+        for i in (0, 1)
+    ]
     fill(store, "benchmark_pair", pairs)
     for world, sign in (("straight", 1), ("swapped", -1)):
         corpus, model = f"text-{world}", f"model-{world}"

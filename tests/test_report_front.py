@@ -11,15 +11,17 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from plumbline.eval_workers.models.model_texts import described
+from plumbline.eval_workers.scoring.measure import measure
 from plumbline.pipelines.report.facts import Facts, TrainingTexts
 from plumbline.pipelines.report.model import Page as ReportPage
 from plumbline.pipelines.report.model import shown
 from plumbline.pipelines.report.rows import Rows
 from plumbline.pipelines.report.sentences import UNTOLD, average, following, preferences, prefers
-from plumbline.pipelines.report.write import Headline, front, headline, write_report
+from plumbline.pipelines.report.write import Headline, front, headline, headline_pd, write_report
+from plumbline.warehouse.run_records import recorded
 from plumbline.warehouse.storage.store import Store
 from tests.conftest import copied
-from tests.metric_rows import corpus_row, fill, score, scored_by, shard_row
+from tests.metric_rows import corpus_row, fill, pair, score, scored_by, shard_row
 from tests.test_report import Page, build_world
 
 
@@ -54,6 +56,68 @@ def test_the_headline_is_the_widest_spread_of_the_own_text(facts: Facts) -> None
     assert head.fit["groups"] == "female/male"
     (figure,) = front(facts, ReportPage()).sections[0].figures
     assert json.dumps(figure.specification).count(": female)") == 2
+
+
+def _own_pairs(world: Store, place: Path, groups: tuple[str, ...], n_words: int = 30) -> Facts:
+    """A closed world with own pairs of these groups, scored by a model of it and one of others."""
+    store, rng = copied(world, place), np.random.default_rng(5)
+    sides = [name.split("/") for name in groups]
+    pairs = [
+        pair("mine", f"{a}-{b}-{i}", word=f"word{i}", group_a=a, group_b=b)
+        for a, b in sides
+        for i in range(n_words)
+    ]
+    fill(store, "benchmark_pair", pairs, unit="mine")
+    fill(store, "model", [scored_by("other")], unit="other")
+    for model in ("model-straight", "other", "third"):
+        rows = [score("mine", str(p["pair_id"]), rng.normal(), model) for p in pairs]
+        fill(store, "pair_score", rows, unit=f"mine-{model}")
+    with recorded(store, "measure", {}) as run_id:
+        measure(store, run_id)
+    return Facts(store.root)
+
+
+def test_of_own_pairs_of_three_groups_she_he_opens_the_page(world: Store, tmp_path: Path) -> None:
+    """Only it is compared with the she/he leans; the closed world's finding isn't told of it."""
+    facts = _own_pairs(world, tmp_path, ("he/they", "she/he", "she/they"))
+    assert {row["groups"] for row in headline_pd(facts)} == {"she/he"}
+    page = front(facts, ReportPage())
+    assert page.title.startswith("Which sentences of mine (she/he)")
+    answer = page.sections[0]
+    assert "We wrote" not in str(answer.intro)
+    named = {row[0].text for row in answer.tables[0].rows}
+    assert named == {"mine (he/they)", "mine (she/he)", "mine (she/they)"}
+    slopes = facts.rows("slope").where(benchmark="mine")
+    assert {row["groups"] for row in slopes} == {"she/he"}
+
+
+def test_preferences_are_not_compared_with_leans_between_others(
+    world: Store, tmp_path: Path
+) -> None:
+    facts = _own_pairs(world, tmp_path, ("he/they",))
+    assert headline(facts) is None and headline_pd(facts)[0]["benchmark"] == "mine"
+    answer = front(facts, ReportPage()).sections[0]
+    none = "No text is compared with these preferences: its leans are she/he, not he/they."
+    assert none in answer.intro and not answer.figures
+
+
+def test_the_sides_of_a_lean_are_named_by_its_contrast(world: Store, tmp_path: Path) -> None:
+    facts = _own_pairs(world, tmp_path, ("female/male",)).within(model_key=("key-other", ""))
+    (figure,) = front(facts, ReportPage()).sections[0].figures
+    assert "near she. Further up: the model finds the female sentence" in figure.caption
+    assert "(right: she)" in json.dumps(figure.specification)
+    assert "(up: female)" in json.dumps(figure.specification)
+
+
+def test_a_benchmark_of_four_words_neither_opens_the_page_nor_is_judged(
+    world: Store, tmp_path: Path
+) -> None:
+    facts = _own_pairs(world, tmp_path, ("she/he",), n_words=4)
+    assert {row["benchmark"] for row in headline_pd(facts)} == {"made"}
+    assert "Which sentences" not in front(facts, ReportPage()).title
+    mine = facts.metrics("pd", subset="all", benchmark="mine")
+    told = "whether 3 models prefer a sentence of mine (she/he) can't be told"
+    assert preferences(mine) == f"{told} (too few frames or words: 4)"
 
 
 _ENDS = st.tuples(st.floats(-99, 99), st.floats(-99, 99)).map(sorted)

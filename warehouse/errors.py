@@ -49,7 +49,7 @@ _WRONG = re.compile(r"[Cc]onfiguration|incorrectly configured|InvalidPath|[Uu]ns
 
 
 class PlumblineError(Exception):
-    """Base of all errors with a one-line message for the user; subclasses set the exit status.
+    """Base of all errors with a one-line message for the user. Subclasses set the exit status.
 
     The message may quote foreign text, so ``str`` makes it one line that can't steer a terminal.
     Secrets in it are hidden.
@@ -87,7 +87,7 @@ class BadInput(PlumblineError):
 
 
 class MissingComponent(PlumblineError):
-    """A program or package is missing; the message says how to install it (status 4)."""
+    """A program or package is missing. The message says how to install it (status 4)."""
 
     exit_code = 4
 

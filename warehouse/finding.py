@@ -62,10 +62,10 @@ class Finding:
 
     Attributes:
         null: the value that means no effect.
-        p: p-value of the figure's test; None without a test.
-        q: ``p`` corrected for the number of tests; None if it isn't corrected.
-        n_clusters: number of clusters of the kind ``clusters``; with two kinds (``frame, word``),
-            the smaller number; None if unknown.
+        p: p-value of the figure's test, or None without a test.
+        q: ``p`` corrected for the number of tests, or None if it isn't corrected.
+        n_clusters: number of clusters of the kind ``clusters``, or None if unknown. If there are
+            two kinds (``frame, word``), this is the smaller number.
     """
 
     estimate: float | None
@@ -101,17 +101,20 @@ class Finding:
         """
         if self.n_clusters is None:
             return ""
-        names = [f"{c[:-1]}ies" if c.endswith("y") else f"{c}s" for c in self.clusters.split(", ")]
-        if len(names) > 1:
-            return f"at least {self.n_clusters:,} {' and '.join(names)}"
-        return f"{self.n_clusters:,} {self.clusters if self.n_clusters == 1 else names[0]}"
+        if "," in self.clusters:
+            return f"at least {self.n_clusters:,} {self._plural(' and ')}"
+        return f"{self.n_clusters:,} {self.clusters if self.n_clusters == 1 else self._plural()}"
+
+    def _plural(self, joint: str = "") -> str:
+        kinds = self.clusters.split(", ")
+        return joint.join(f"{c[:-1]}ies" if c.endswith("y") else f"{c}s" for c in kinds)
 
     @property
     def lack(self) -> str:
-        """A note if there are too few clusters for a verdict; else empty.
+        """The reason for no verdict if there are too few clusters; else empty.
 
-        >>> Finding(2.0, n_clusters=3, clusters="word").lack
-        'cannot be told: 3 words'
+        >>> Finding(2.0, n_clusters=4, clusters="frame, word").lack
+        'too few frames or words: 4'
         """
         is_few = self.n_clusters is not None and self.n_clusters < LEAST_CLUSTERS
-        return f"cannot be told: {self.over}" if is_few else ""
+        return f"too few {self._plural(' or ')}: {self.n_clusters}" if is_few else ""

@@ -37,7 +37,7 @@ def _as_json(value: object) -> str:
 
 
 def new_run_id() -> str:
-    """Return a new run id; ids sort by time."""
+    """Return a new run id. Ids sort by time."""
     return f"{datetime.now(timezone.utc):%Y%m%dT%H%M%S%f}-{uuid.uuid4().hex[:6]}"
 
 

@@ -19,7 +19,7 @@ FRAME_TOKENS = 64
 
 
 def expected_tokens(prompt: str) -> int:
-    """Estimate the tokens of an English prompt, including those that the server adds around it."""
+    """Estimate the tokens of an English prompt, including tokens that the server adds around it."""
     return 8 + math.ceil(len(prompt) / 4)
 
 

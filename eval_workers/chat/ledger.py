@@ -48,7 +48,7 @@ class Ledger:
 
     @property
     def spent(self) -> Spent:
-        """The cost of all attempts, including those of earlier runs."""
+        """The cost of all attempts, including attempts of earlier runs."""
         costs = (Spent(row["n_attempts"], row["n_tokens_most"]) for row in self.rows.values())
         return sum(costs, Spent())
 

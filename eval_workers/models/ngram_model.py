@@ -5,10 +5,10 @@
 where w is a word, c its context (the words before it) and c' the context without its first word
 (Chen and Goodman, 1999, doi:10.1006/csla.1999.0128). a(c.) is the sum of a(cw) over all words w,
 and t(c) is the number of distinct words after c. For the longest n-grams, and for n-grams that
-begin a sentence, a is the number of occurrences. For all others, a is the number of distinct words
-before the n-gram. The empty context backs off to equal probabilities of all words, including the
-unknown word. D is a discount (Ney, Essen and Kneser, 1994). Each n-gram length has its own
-D = n1 / (n1 + 2 n2), where n1 is the number of n-grams with a = 1, and n2 with a = 2.
+begin a sentence, a is the number of occurrences. For all other n-grams, a is the number of distinct
+words before the n-gram. The empty context backs off to equal probabilities of all words, including
+the unknown word. D is a discount (Ney, Essen and Kneser, 1994). Each n-gram length has its own D =
+n1 / (n1 + 2 n2), where n1 n-grams have a = 1, and n2 n-grams have a = 2.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ def laid_out(sentences: Sequence[Sentence]) -> tuple[Ints, Ints]:
 def estimated_discount(adjusted: Ints) -> float:
     """Return the discount D (Ney, Essen and Kneser) of one n-gram length, from its counts a.
 
-    The result is 0.5 if no n-gram has a = 1, or none has a = 2.
+    The result is 0.5 if no n-gram has a = 1, or if no n-gram has a = 2.
 
     >>> estimated_discount(np.array([1, 1, 2, 5])), estimated_discount(np.array([3]))
     (0.5, 0.5)

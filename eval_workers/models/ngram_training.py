@@ -53,7 +53,7 @@ def train(
 ) -> dict[str, Any]:
     """Train a model, save it in the directory ``work`` and return columns of ``trained_model``.
 
-    Words are split at white space and put in lower case; each punctuation mark is also a word.
+    Words are split at white space and put in lower case. Each punctuation mark is also a word.
     Sentences end at ``SENTENCE_END``. The start loss is the loss if all words are equally likely.
     The end loss is the model's loss on the first sentences. The caller adds the other columns.
     """

@@ -134,7 +134,7 @@ class Sample:
 
     Attributes:
         text: the new text, without the prompt. It is empty if the model ended at once.
-        finish: `stop` if the model ended the text, `length` if it was cut at the limit.
+        finish: `stop` if the model ended the text, `length` if the text was cut at the limit.
         n_tokens: number of new tokens, without the end token; ``None`` if unknown.
     """
 

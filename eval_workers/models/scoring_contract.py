@@ -83,7 +83,7 @@ class TextScore:
     """One text's score: the sum of its tokens' log-probabilities (nats), or a ``problem``.
 
     ``token_ids`` are the scored tokens, without BOS, in the order of ``token_logprobs_nats``.
-    ``logprob_nats`` is NaN if there is a problem, otherwise finite.
+    ``logprob_nats`` is finite, or NaN if there is a problem.
     """
 
     logprob_nats: float

@@ -112,7 +112,7 @@ class VllmBackend(CausalModel):
 
     @property
     def n_parameters(self) -> int:
-        """Number of parameters; tied weights count once."""
+        """Number of parameters. Tied weights count once."""
         _ = self._n_positions  # loads the weights, as in every backend
         return sum(p.numel() for p in self._skeleton.parameters())
 

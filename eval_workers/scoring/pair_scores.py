@@ -182,7 +182,7 @@ class PairScores(ModelStep):
         return NewRows(rows, rejects)
 
     def _problem(self, model: Backend, a: TextScore, b: TextScore) -> tuple[str, str] | None:
-        """Return a side (`a` or `b`) without a usable score, and why; ``None`` if there is none."""
+        """Return a side (`a` or `b`) that has a problem, and the problem; ``None`` without one."""
         for side, score in (("a", a), ("b", b)):
             if score.problem:
                 return side, score.problem

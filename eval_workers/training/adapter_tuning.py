@@ -1,6 +1,6 @@
 """Tune a LoRA adapter on prompts of the warehouse, and record it.
 
-The base is frozen and stays in evaluation mode; only the adapter has dropout. If there are dev
+The base is frozen and stays in evaluation mode. Only the adapter has dropout. If there are dev
 prompts, the loss on them is measured every ``checkpoint_steps`` steps and after the last step. The
 adapter is saved with the weights that had the lowest loss.
 """

@@ -6,7 +6,7 @@ each document, and cut into rows as long as the model's context. Each epoch read
 a random order that the seed decides.
 
 Training uses AdamW, a linear warm-up, and a cosine decay to a tenth of the peak rate. Weights, loss
-and softmax are float32; matrix products are bfloat16 if the processor has hardware for it. On one
+and softmax are float32. Matrix products are bfloat16 if the processor has hardware for it. On one
 CPU, equal options and shards give equal weights. The presets take only minutes on two cores, so
 training that was interrupted starts from the beginning. `disclosure tune` also uses ``fit``.
 """

@@ -51,7 +51,7 @@ class BuildSpec(AskingOptions):
     ] = 5
     max_words: Annotated[_Few, Field(description="Maximum number of words in a sentence.")] = 10
     reject_longer: Annotated[
-        bool, Field(description="Reject longer sentences; UnStereoEval kept them.")
+        bool, Field(description="Reject sentences over the maximum, which UnStereoEval kept.")
     ] = True
     temperature: Annotated[
         float, Field(ge=0, le=10, description="Temperature at which sentences are written.")

@@ -40,7 +40,7 @@ Fate = Literal["keep", "revise", "reject"]
 
 @dataclass(frozen=True)
 class WrittenSentence:
-    """A sentence from a reply; ``position`` is its place in the reply, from 1."""
+    """A sentence from a reply. ``position`` is the sentence's place in the reply, from 1."""
 
     text: str
     word: str

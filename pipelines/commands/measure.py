@@ -8,9 +8,10 @@ from plumbline.eval_workers.scoring.measure import MeasureOptions, measure
 from plumbline.pipelines.command.base import WARNING, Command, Context, Done
 from plumbline.pipelines.report.facts import Facts, TrainingTexts
 from plumbline.pipelines.report.metric_tables import controlled, few_pairs, measured
-from plumbline.pipelines.report.rows import Rows
+from plumbline.pipelines.report.rows import Rows, set_name
 from plumbline.pipelines.report.sentences import (
     check_changes,
+    lack,
     unscored,
     version_changed,
     version_changes,
@@ -42,6 +43,7 @@ class Measure(MeasureOptions, Command):
         connection = connect(store.root, "model_label " + sql("report/metric"))
         metrics = query(connection, "report/metric")
         of_all = Rows(metrics.to_pylist()).where(subset="all", metric="us")
+        told = [f"{set_name(r)}: preferences can't be told{lack(r)}" for r in of_all if lack(r)]
         facts = Facts(store)
         changes = version_changes(facts)
         warned, failed = list[str](), None
@@ -57,6 +59,7 @@ class Measure(MeasureOptions, Command):
                 *controlled(facts.rows("control")),
                 *map(version_changed, changes),
                 *(WARNING + line for line in warned),
+                *dict.fromkeys(told),
                 *filter(None, [few_pairs(of_all)]),
                 f"{rows.num_rows:,} metrics",
             ],

@@ -90,7 +90,7 @@ def sureness(row: Row, digits: int | None = None, *, signed: bool | None = None)
     >>> row = {"value": 2.0, "value_low": 1.0, "value_high": 3.0, "clusters": "word"}
     >>> without = {**row, "value_low": None, "value_high": None, "n_clusters": 3}
     >>> sureness({**row, "n_clusters": 40}, 1), sureness(without, 1)
-    ('95% interval 1.0 to 3.0 over 40 words', 'cannot be told: 3 words')
+    ('95% interval 1.0 to 3.0 over 40 words', 'too few words: 3')
     """
     result, ends = finding(row), interval(row, digits=digits, signed=signed)
     if result.lack or not ends:
@@ -107,11 +107,15 @@ def prefers(row: Row) -> str:
     'm prefers the she sentence of b (she/they): PD +2.0 points (95% interval +1.0 to +3.0)'
     >>> prefers({**row, "value_low": -1.0})
     'm shows no clear preference on b (she/they): PD +2.0 points (95% interval −1.0 to +3.0)'
+    >>> prefers({**row, "n_clusters": 4, "clusters": "frame"})
+    "whether m prefers a sentence of b (she/they) can't be told (too few frames: 4): PD +2.0 points"
     """
-    name, preferred = set_name(row), side(row)
+    name, preferred, figure = set_name(row), side(row), shown(row["value"], 1, signed=True)
+    if why := lack(row):
+        what = f"prefers a sentence of {name} can't be told{why}"
+        return f"whether {row['model']} {what}: PD {figure} points"
     what = f"prefers the {preferred} sentence of" if preferred else f"shows {UNTOLD} on"
-    figure = f"{shown(row['value'], 1, signed=True)} points ({sureness(row, 1, signed=True)})"
-    return f"{row['model']} {what} {name}: PD {figure}"
+    return f"{row['model']} {what} {name}: PD {figure} points ({sureness(row, 1, signed=True)})"
 
 
 def unscored(row: Row) -> str:
@@ -131,6 +135,8 @@ def preferences(rows: Rows) -> str:
     """Say how many models prefer each sentence of a benchmark, from their rows of PD."""
     name, n, n_by_side = set_name(rows[0]), len(rows), Counter(map(side, rows))
     named = sorted(((n_by_side[s], s) for s in sides(rows[0]) if n_by_side[s]), reverse=True)
+    if not named and (why := lack(rows[0])):
+        return f"whether {n} models prefer a sentence of {name} can't be told{why}"
     if not named:
         return f"{n} models show {UNTOLD} on {name}"
     k, group = named[0]
@@ -246,9 +252,9 @@ def lack(row: Row) -> str:
 
     >>> row = {"value": 2.0, "value_low": None, "value_high": None, "clusters": "word"}
     >>> lack({**row, "n_clusters": 3}), lack({**row, "n_clusters": 40})
-    (' (3 words)', '')
+    (' (too few words: 3)', '')
     """
-    why = finding(row).lack.partition(": ")[2]
+    why = finding(row).lack
     return f" ({why})" if why else ""
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import plumbline
 from plumbline.pipelines.report import sections
-from plumbline.pipelines.report.estimates import SUBSETS
+from plumbline.pipelines.report.estimates import SUBSETS, finding
 from plumbline.pipelines.report.facts import Facts, TrainingTexts, narrowed
 from plumbline.pipelines.report.model import Figure, Page, count, counted, first_of, numbered
 from plumbline.pipelines.report.rows import FIT, Row, Rows, by_set, set_name
@@ -207,16 +207,21 @@ def _about(facts: Facts) -> Iterator[str]:
 def headline_pd(facts: Facts) -> Rows:
     """Return the rows of PD for the benchmark and groups that the page is about, if any.
 
-    The page is about the benchmark on which the most models have a preference in at least one pair.
-    Ties go to the benchmark that comes first in ``_first_slopes``, then to the benchmark with more
-    pairs.
+    The page is about the benchmark on which the most models have a preference in at least one pair,
+    not counting models with too few clusters for a verdict. Ties go to she/he or female/male, then
+    to the benchmark that comes first in ``_first_slopes``, then to the benchmark with more pairs.
     """
-    moved = facts.metrics("us", subset="all").only(lambda r: r["n"] and r["value"] < 1)
-    n_models, fits = Counter(map(set_name, moved)), [*_first_slopes(facts)]
+    moved = facts.metrics("us", subset="all").only(
+        lambda r: r["n"] and r["value"] < 1 and not finding(r).lack
+    )
+    n_models = Counter(name for name, _ in {(r["benchmark"], r["model_key"]) for r in moved})
+    fits = [*_first_slopes(facts)]
 
-    def place(pd_rows: Rows) -> tuple[int, int, int]:
-        name = set_name(pd_rows[0])
-        return -n_models[name], (fits.index(name) if name in fits else len(fits)), -pd_rows[0]["n"]
+    def place(pd_rows: Rows) -> tuple[int, bool, int, int]:
+        row, name = pd_rows[0], set_name(pd_rows[0])
+        is_other = row["groups"] not in ("female/male", "she/he")
+        at = fits.index(name) if name in fits else len(fits)
+        return -n_models[row["benchmark"]], is_other, at, -row["n"]
 
     pd_by_set = by_set(facts.metrics("pd", subset="all").only(lambda r: r["n"]))
     return min(pd_by_set, key=place, default=Rows())

@@ -26,7 +26,7 @@ LARGEST = 1 << 30
 class Record(NamedTuple):
     """A row of a file: its number (from 1, not counting a header), its fields, and any problem.
 
-    Fields of CSV are texts; fields of JSON and Parquet are Python values.
+    Fields of CSV are texts. Fields of JSON and Parquet are Python values.
     """
 
     number: int

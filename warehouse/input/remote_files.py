@@ -165,7 +165,7 @@ def open_file(path: Path) -> io.BufferedReader:
 
 
 class ByteStream(io.RawIOBase):
-    """The decompressed bytes of a file, in order, without a byte order mark; a context manager.
+    """A context manager that reads the decompressed bytes of a file, without a byte order mark.
 
     The suffix of its name says how a file is compressed. Opening and reading raise the errors of
     :func:`reading`, also for a truncated or damaged compressed file, and for a file whose suffix is

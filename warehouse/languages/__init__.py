@@ -105,7 +105,7 @@ class Language:
 
     @property
     def token_rules(self) -> str:
-        """The rules as JSON, for the counting kernel; empty for English."""
+        """The rules as JSON, for the counting kernel. This is empty for English."""
         return self.rules.text if self.rules else ""
 
     def word_list(self, name: str) -> WordList:

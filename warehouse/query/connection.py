@@ -122,7 +122,7 @@ def _needed(
 
 @cache
 def own_views() -> list[str]:
-    """Return the texts of ``sql/views``; each makes one or more views or functions."""
+    """Return the texts of ``sql/views``. Each text makes one or more views or functions."""
     return [sql(name).strip() for name in sql_names("views")]
 
 
@@ -282,7 +282,7 @@ def one_line() -> Iterator[None]:
 def read_only(
     source: str | Path | OpenWarehouse, text: str, params: Mapping[str, object] | None = None
 ) -> pa.Table:
-    """Return the rows of a query that a user typed; ``params`` are the values of its ``$params``.
+    """Return the rows of a query that a user typed. ``params`` are the values of its ``$params``.
 
     Raises the errors of ``one_line``, and ``UsageProblem`` for a statement that returns no rows.
     """
@@ -303,7 +303,7 @@ def lock(connection: duckdb.DuckDBPyConnection) -> None:
 def last_statement(
     connection: duckdb.DuckDBPyConnection, text: str, params: Mapping[str, object] | None = None
 ) -> duckdb.Statement:
-    """Run all statements of a text except the last; return the last, for the caller to run.
+    """Run all statements of a text except the last one. Return that one, for the caller to run.
 
     Raises ``UsageProblem`` for a text that isn't Unicode or has no statement, and ``duckdb.Error``
     for invalid SQL.

@@ -95,7 +95,7 @@ class ChunkPlan:
                 time.sleep(_WAIT_S)
 
     def results(self) -> dict[Any, Any] | None:
-        """Return the result of each item; ``None`` if a file is missing or damaged.
+        """Return the result of each item, or ``None`` if a file is missing or damaged.
 
         A damaged file (after a power cut) is removed, so that its chunk is computed again.
         """
@@ -151,7 +151,7 @@ class State:
 
 
 def state_of(wanted: Sequence[Row], found: Sequence[Row], *key: str) -> State:
-    """Make the state of a step whose items are its inputs; columns ``key`` identify an input."""
+    """Make the state of a step whose items are its inputs. Columns ``key`` identify an input."""
 
     def name(row: Row) -> tuple[str, ...]:
         return tuple(row[column] for column in key)
@@ -238,7 +238,7 @@ class Step(ABC):
 
     @abstractmethod
     def chunks(self, missing: Sequence[Any]) -> Iterator[Chunk]:
-        """Yield chunks of the missing items; they depend only on these items."""
+        """Yield chunks of the missing items. The chunks depend only on these items."""
 
     def place(self, resource: Any) -> tuple[str, ...]:
         """Return the step's directory under ``_work``, which holds chunks until published."""

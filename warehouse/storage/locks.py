@@ -61,7 +61,7 @@ def lives(holder: str) -> bool | None:
 
 @contextmanager
 def claimed(path: Path, *, wait: bool = False) -> Iterator[bool]:
-    """Try to lock the file ``path`` for the block; yield true if this process holds the lock.
+    """Try to lock the file ``path`` for the block. Yield true if this process holds the lock.
 
     With ``wait``, waits until the lock is free. Creates a missing directory. Raises ``OSError`` if
     the disk can't be written to or has no locks.

@@ -62,7 +62,7 @@ class OpenWarehouse:
 
     @classmethod
     def open(cls, root: str | Path, *, create: bool = True, reads: str = "") -> Self:
-        """Open a warehouse; with ``create``, make it if it's missing.
+        """Open a warehouse. With ``create``, make the warehouse if it's missing.
 
         ``reads`` is the table to be read. The message about a missing warehouse names the command
         that fills this table.
@@ -126,7 +126,7 @@ class OpenWarehouse:
         return cls.open(root, create=False)
 
     def work_directory(self, *parts: str, create: bool = True) -> Path:
-        """Return a directory for intermediate results to resume from; no view reads it."""
+        """Return a directory for intermediate results to resume from. No view reads it."""
         path = self.place.scratch().joinpath("_work", *map(segment, parts))
         if create:
             path.mkdir(parents=True, exist_ok=True)

@@ -185,7 +185,7 @@ class Disk:
         return self.root
 
     def _with_parents(self, name: str) -> Path:
-        """Return the path of a name; make missing directories, which survive a power cut."""
+        """Return the path of a name. Make missing directories, which survive a power cut."""
         target = self.root / name
         for directory in reversed([p for p in target.parents if not p.exists()]):
             with suppress(FileExistsError):

@@ -33,7 +33,7 @@ class Update(Protocol):
 
 @contextmanager
 def progress(what: str, unit: str = "") -> Iterator[Update]:
-    """Show the progress of the step ``what`` during the block; yield the function to update it.
+    """Show the progress of the step ``what`` during the block. Yield the function to update it.
 
     ``unit`` names what is counted ("pairs"). The rate is measured from the first call of the
     function. The duration of a step is shown even if the function is never called. If several

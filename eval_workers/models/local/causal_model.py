@@ -50,7 +50,7 @@ class CausalModel(TextReader):
         return [scores[text] for text in texts]
 
     def continue_(self, prompts: Sequence[SeededPrompt], options: SamplingOptions) -> list[Sample]:
-        """Return a sample for each prompt, in the order given; see ``SamplingModel``."""
+        """Return a sample for each prompt, in the order given."""
         texts = list(dict.fromkeys(prompt.text for prompt in prompts))
         encoded = dict(zip(texts, self._prompts(texts, options.max_new_tokens), strict=True))
         ids = {p: e for p in prompts if not isinstance(e := encoded[p.text], str)}

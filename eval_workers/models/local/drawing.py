@@ -2,8 +2,8 @@
 
 A pass reads equal prompts once, and copies their keys and values for each sample. Shorter prompts
 are padded on the left, and no token attends to padding. A sample's k-th token is the quantile of
-the filtered distribution at the k-th uniform number of the sample's stream. The filters are those
-of transformers. For these reasons, a sample doesn't depend on the other samples of its pass.
+the filtered distribution at the k-th uniform number of the sample's stream. The filters are the
+same as in transformers. For these reasons, a sample doesn't depend on other samples of its pass.
 """
 
 from __future__ import annotations

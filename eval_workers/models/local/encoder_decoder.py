@@ -3,13 +3,13 @@
 The decoder starts from its start token and the special tokens that the tokenizer puts before texts
 (BART's `<s>`). These tokens and EOS are not scored.
 
-**Scores.** The encoder reads only the special tokens of an empty input; only the decoder sees the
+**Scores.** The encoder reads only the special tokens of an empty input. Only the decoder reads the
 text. Empty inputs were rare in training, so compare only the two sentences of a pair, or models of
 one family.
 
-**Continuations.** The encoder reads the prompt, and the decoder writes a text of its own, separated
-from the prompt by a space. Of the model's generation settings, only the start and end tokens are
-used.
+**Continuations.** The encoder reads the prompt, and the decoder writes a separate text, which
+follows the prompt after a space. Of the model's generation settings, only the start and end tokens
+are used.
 """
 
 from __future__ import annotations

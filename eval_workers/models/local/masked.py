@@ -6,9 +6,10 @@ together with the later tokens of the same word (`within-word-l2r`; Kauf & Ivano
 the model predicts the tokens of a word from left to right, as a causal model does.
 
 The tokenizer defines words (``word_ids``). Special tokens around the text are read but never
-scored. For each scored token, the model reads a copy of the text in which that token is masked. All
-copies in a forward pass have the same length, so none is padded. Two texts can have the same copy,
-such as a pair's sentences with the pronoun masked. The model then reads the copy once.
+scored. For each scored token, the model reads a copy of the text in which the token and the later
+tokens of its word are masked. All copies in a forward pass have the same length, so no copy is
+padded. Two texts can have the same copy, such as a pair's sentences with the pronoun masked. The
+model then reads the copy once.
 """
 
 from __future__ import annotations

@@ -211,7 +211,7 @@ def n_embedded(model: Any) -> int:
 
 
 def _attention(config: Any, device: str) -> str | None:
-    """Return `eager` if PyTorch's default attention would give wrong results, else ``None``.
+    """Return `eager` if PyTorch's default attention would give wrong results, or ``None``.
 
     If all heads share one key and there is a mask, PyTorch's fused kernel can leave out the last
     position (PyTorch issue 191937, fixed in August 2026). With torch 2.11 on an H100, scores were

@@ -133,7 +133,7 @@ def files_hash(directory: Path, paths: Iterable[Path]) -> str:
 
 
 def silence() -> None:
-    """Turn off the libraries' progress bars and warnings, because commands show their own."""
+    """Turn off the libraries' progress bars and warnings. Commands have their own."""
     huggingface_hub.utils.logging.set_verbosity_error()
     transformers.utils.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
@@ -154,7 +154,7 @@ def check_reachable(source: Source, filename: str = "config.json") -> None:
 
 
 def pinned(source: Source, filename: str, what: str) -> Source:
-    """Pin a hub source to the commit of one of its files; ``what`` names the source in errors."""
+    """Pin a hub source to the commit of one of its files. Errors call the source ``what``."""
     path = load_part(source, cached_file, filename=filename)
     commit = extract_commit_hash(str(path), None)
     if commit is None:

@@ -161,9 +161,9 @@ class TextReader:
         return None if limit is None else int(limit)
 
     def special_around(self, mode: str = "text") -> tuple[Tokens, Tokens]:
-        """Return the special tokens that the tokenizer puts before a text, and those after it.
+        """Return the special tokens that the tokenizer puts before a text, and after a text.
 
-        ``mode`` is `text` for an input, `text_target` for an output.
+        ``mode`` is `text` for an input and `text_target` for an output.
         """
         for text in ("a", "the", "1", "."):
             bare = self.tokenizer(**{mode: text}, add_special_tokens=False)["input_ids"]

@@ -26,7 +26,7 @@ class Tree:
     """The nodes of a tree, and for each sequence the nodes that predict its tokens.
 
     ``tokens``, ``depths`` and ``ends`` have one entry per node. ``paths`` has one list of nodes per
-    sequence, from the root down; it is as long as the sequence.
+    sequence, from the root down. The list is as long as the sequence.
     """
 
     tokens: list[int]

@@ -1,4 +1,4 @@
-"""Read lists of models to score. Each list is a TOML file; this directory has the built-in lists.
+"""Read lists of models to score. Each list is a TOML file. This directory has the built-in lists.
 
 An entry names a model and may set fields of ``ModelOptions``. The command line sets all other
 fields::
@@ -73,8 +73,8 @@ class _List:
 def load(name: str) -> list[ListedModel]:
     """Read a built-in list by name, or a TOML file by path.
 
-    Raises ``UsageProblem`` if there is no such list. Raises ``BadInput`` if an entry is invalid;
-    the error names the entry, counted from 1.
+    Raises ``UsageProblem`` if there is no such list. Raises ``BadInput`` if an entry is invalid.
+    The error gives the entry's number, counted from 1.
 
     >>> [model.id for model in load("unstereoeval")][:2]
     ['EleutherAI/pythia-70m', 'EleutherAI/pythia-70m-deduped']

@@ -181,8 +181,8 @@ def spells(pieces: Sequence[str], text: str) -> bool:
 class EchoServer:
     """A server that echoes prompts, and the model to request from it.
 
-    ``sent`` is put before each text: BOS, or nothing if the server adds its own. ``parameters`` are
-    sent with each request.
+    ``sent`` is put before each text. It is BOS, or empty if the server adds BOS itself.
+    ``parameters`` are sent with each request.
     """
 
     model: str

@@ -186,8 +186,8 @@ def _differences(one: Echo, other: Echo) -> list[float]:
 def _check_written(server: EchoServer) -> None:
     """Refuse a server if a token's value differs when generated and when sent in a text.
 
-    A generated token comes with its own log-probability. The values that a server returns for a
-    text it was sent may belong to the wrong tokens, such as the next ones.
+    A generated token comes with its own log-probability. The values that a server returns for the
+    tokens of a text may belong to other tokens, such as the next tokens.
     """
     prompts = [text.rsplit(" ", n)[0] for text in TEXTS for n in (1, 3)]
     echoes = _echoes(server, prompts, temperature=0.0)

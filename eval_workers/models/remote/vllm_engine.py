@@ -148,7 +148,7 @@ class VllmEngine:
 
 
 def _of_text(logprobs: Any, ids: list[int]) -> list[float]:
-    """Return log p of the tokens after BOS; raise ``RuntimeError`` if vLLM scored other tokens."""
+    """Return log p of the tokens after BOS. Raise ``RuntimeError`` if vLLM scored other tokens."""
     if list(logprobs.token_ids) != ids[1:]:
         raise RuntimeError(f"vLLM returned {logprobs.token_ids} for the tokens {ids}")
     return list(logprobs.logprobs)
@@ -178,7 +178,7 @@ def main() -> None:
         name, arguments = json.loads(requests.get())
         try:
             answer = {"found": getattr(engine, name)(**arguments)}
-        except Exception as e:  # vLLM raises many types; the client interprets them
+        except Exception as e:  # vLLM raises many types, which the client interprets
             answer = {"error": str(e) or type(e).__name__}
 
 

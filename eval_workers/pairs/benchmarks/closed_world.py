@@ -20,7 +20,8 @@ NAMES = ("closed-world",)
 DESCRIPTION = "Words of the closed world in held-out frames; their leans are planted and known."
 DEFAULT_LOCATION: str | None = None
 
-_SOURCE = "eval_workers/pairs/closed_world_corpus/lexicon.toml"
+#: Value of ``source_file`` for the pairs of a closed world.
+LEXICON = "eval_workers/pairs/closed_world_corpus/lexicon.toml"
 
 
 def read(name: str, source: Path | None) -> Parsed:
@@ -39,7 +40,7 @@ def read(name: str, source: Path | None) -> Parsed:
             parsed.add(
                 pair_id=f"{word_class}-{word}-{number}",
                 template=frame.replace(f"{{{word_class}}}", word),
-                source_file=_SOURCE,
+                source_file=LEXICON,
                 source_row=row,
                 word=word,
             )

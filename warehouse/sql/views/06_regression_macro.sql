@@ -3,6 +3,15 @@
 -- 1 - h, where h is its leverage. Points may then scatter unequally, and a point that draws the line
 -- towards itself doesn't make the error too small. If h = 1, the point alone decides: NULL.
 
+-- Whether a contrast is between the groups of a benchmark, so that a slope on its leans can say that
+-- a model follows a text. '' is the contrast of planted leans.
+CREATE OR REPLACE MACRO is_between(of_contrast, of_groups) AS
+    of_contrast = of_groups OR (
+        of_groups IN ('female/male', 'she/he') AND of_contrast NOT IN (
+            SELECT groups FROM metric_value WHERE groups NOT IN ('female/male', 'she/he', '')
+        )
+    );
+
 -- Leverage of a point in a fit of n_of points. of_x is its distance from their mean, of_sxx the sum
 -- of the squares of all these distances.
 CREATE OR REPLACE MACRO leverage(of_x, of_sxx, n_of) AS 1 / n_of + of_x ** 2 / of_sxx;
