@@ -28,12 +28,12 @@ if TYPE_CHECKING:
     import httpx2
     import openai
 
-#: Environment variables that may hold the key; the first one that is set is used.
+#: Environment variables that may hold the key. The first variable that is set is used.
 KEYS = ("PLUMBLINE_API_KEY", "OPENAI_API_KEY")
 DEFAULT_URL = "https://api.openai.com/v1"
 _HIDDEN = "[key]"
 _ERROR_CHARACTERS = 300
-#: Loggers that log headers and bodies at DEBUG; a server may repeat the key in either.
+#: Loggers that log headers and bodies at DEBUG. A server may repeat the key in headers or bodies.
 _LOGGERS = ("openai", "httpx2", "httpcore2")
 _FILTERED = ("content_filter", "content_policy_violation")
 _CHECK = "check the model's name, the key and the options; earlier replies are kept"

@@ -171,7 +171,7 @@ def verdict(reply: str) -> bool | None:
     return None
 
 
-#: A choice at the start of a reply, alone or with the answer to a question of ours.
+#: A choice at the start of a reply: a number, alone or followed by words like `is more likely`.
 _CHOICE = re.compile(
     r"(?:sentence\s+|answer:\W*)?([12])\b[*_`)]*"
     r"(?:[ \t]+(?:is|sounds) (?:the )?more (?:likely|natural)(?: one| sentence)?\b)?"

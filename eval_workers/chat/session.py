@@ -25,7 +25,7 @@ from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.progress import progress
 
 _Result = TypeVar("_Result")
-#: A function that returns the reply to a request; raises ``_Stopped`` once asking has stopped.
+#: A function that returns the reply to a request. It raises ``_Stopped`` after an error.
 Ask: TypeAlias = Callable[[Request], Awaitable[Reply]]
 #: A function that makes one part of a build, sending its requests in order, and returns the result.
 Plan: TypeAlias = Callable[[Ask], Awaitable[_Result]]

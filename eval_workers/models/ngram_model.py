@@ -31,7 +31,7 @@ ORDER = 5
 BOS, UNKNOWN = 0, 1
 Ints = np.ndarray[Any, np.dtype[np.integer[Any]]]
 WEIGHTS = "model.safetensors"
-#: Discount if the text is too small to estimate one.
+#: Discount to use if the text is too small to estimate a discount.
 _USUAL_DISCOUNT = 0.5
 
 #: A sentence, as the numbers of its words.

@@ -35,7 +35,7 @@ from plumbline.warehouse.text.progress import Update
 #: End of an English sentence: a full stop, ! or ? (but no stop after a title such as Mr.), closing
 #: quotes or brackets, and white space.
 SENTENCE_END = re.compile(r"[.!?](?<!\bMr.)(?<!\bMs.)(?<!\bDr.)(?<!\bMrs.)[\"'”’)]*\s+")
-#: Size limit of the vocabulary. The most frequent words are kept; all others are ``UNKNOWN``.
+#: Size limit of the vocabulary. The most frequent words are kept. All other words are ``UNKNOWN``.
 MOST_WORDS = 1 << 20
 #: Number of sentences to tokenise at a time, and of words whose n-grams to count at a time.
 _SENTENCES_AT_ONCE, WORDS_AT_ONCE = 1 << 14, 1 << 22

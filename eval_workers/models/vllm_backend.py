@@ -26,7 +26,7 @@ from plumbline.eval_workers.models.sampling_contract import SamplingOptions
 from plumbline.eval_workers.models.scoring_contract import Tokens
 from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem
 
-#: Memory for keys and values on a CPU; by default vLLM would take nine tenths of all memory.
+#: Memory for keys and values on a CPU. By default, vLLM would take nine tenths of all memory.
 _CPU_CACHE_BYTES = 1 << 30
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from plumbline.eval_workers.models.model_options import ModelOptions
     from plumbline.warehouse.storage.store import Store
 
-#: Samples per chunk. On a CPU a chunk takes a few forward passes, on a GPU one.
+#: Samples per chunk. A chunk takes a few forward passes on a CPU, and one pass on a GPU.
 CHUNK_DRAWS = 250
 
 

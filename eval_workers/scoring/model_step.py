@@ -26,8 +26,8 @@ from plumbline.warehouse.storage.store import Store
 class ModelStep(Step):
     """A step that needs a model. The step may use ``identity`` before weights are loaded."""
 
-    #: The step runs on models with one of these measures; if empty, on any model. Most steps need
-    #: log p of next tokens.
+    #: The step runs on models with one of these measures, or on any model if this is empty. Most
+    #: steps need log p of next tokens.
     measures: ClassVar[tuple[str, ...]] = (LOG_LIKELIHOOD,)
 
     def check(self, store: Store, options: ModelOptions) -> None:

@@ -21,7 +21,7 @@ from plumbline.warehouse.storage.store import Store
 SOURCE = "offline-writer"
 #: Value of ``source_file`` for pairs of a closed world, whose frames are from the world's grammar.
 WORLD_SOURCE = "offline-writer/closed-world"
-#: Frames in the first half start with the pronoun; frames in the second half don't.
+#: Frames in the first half start with the pronoun. Frames in the second half don't.
 _FRAMES = (
     '{pronoun} wrote the word "{word}" on a card.',
     '{pronoun} asked what "{word}" means.',

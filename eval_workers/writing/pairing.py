@@ -20,7 +20,7 @@ from plumbline.eval_workers.writing.written_sentences import WrittenSentence
 CONVERSION_ROUNDS, JUDGE_ROUNDS = 3, 2
 
 
-#: A sentence's template and ``""``, or ``""`` and the reason why it has none.
+#: A sentence's template and ``""``, or ``""`` and the reason why there is no template.
 Template: TypeAlias = tuple[str, str]
 
 

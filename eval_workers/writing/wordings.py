@@ -25,7 +25,8 @@ from plumbline.warehouse.text.placeholders import holding
 from plumbline.warehouse.text.toml_file import OneOrMore, Stripped, read_text, toml_table
 
 #: Pronoun -> its forms, as in UnStereoEval's wordings (App. C): subject, possessive, object and
-#: reflexive. They fill ``{forms}`` in requests about it, and ``{from}`` in those about the other.
+#: reflexive. They fill ``{forms}`` in requests for the pronoun. If a request replaces the pronoun,
+#: they fill ``{from}``.
 _FORMS = {"she": "/".join(PRONOUNS["f"].values()), "he": "/".join(PRONOUNS["m"].values())}
 _GENERATE = AfterValidator(holding(["word", "pronoun|forms", "n", "max_words"]))
 _REVISE = AfterValidator(holding(["word", "pronoun|forms", "sentence"], ["max_words"]))
@@ -92,7 +93,7 @@ def fill_prompt(wording: str, **values: object) -> str:
     return wording.format_map({**forms, **{n: str(value) for n, value in values.items()}})
 
 
-#: Placeholder in the release -> ours. ``{target_word}`` is the pronoun, or all its forms.
+#: Placeholder in the release -> Plumbline's. ``{target_word}`` is the pronoun, or all its forms.
 _OURS = {"attr_word": "word", "num_templates": "n", "num_words": "max_words"}
 _OURS |= {"from_target": "from", "to_target": "forms", "template": "sentence"}
 
