@@ -45,7 +45,7 @@ GIVEN_EMPTY = "log-likelihood given an empty input"
 
 @dataclass(frozen=True)
 class Identity:
-    """Everything that can change a score, and the training ``step``: columns of table ``model``."""
+    """The columns of table ``model`` for all that can change a score, and the training ``step``."""
 
     model: str
     revision: str

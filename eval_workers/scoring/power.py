@@ -98,10 +98,10 @@ def _squares(ids: Ints) -> int:
 
 
 def measured(pairs: ScoredPairs) -> dict[str, Spread]:
-    """Return the spread of PD (in points), of US, and of two models' difference in PD and in US.
+    """Return the spread of PD (in points) and of US, and of two models' difference in each.
 
     The ``sd`` of PD assumes that PD is 0. The ``sd`` of US assumes that US is a half. All other
-    figures are medians over models, or over every two models. A measure is left out if its figures
+    figures are medians over models, or over pairs of models. A measure is left out if its figures
     don't vary or are unknown. For example, if all models agree on every pair, nothing is known
     about how much models differ. ``icc`` is 0 if no pairs share a cluster.
     """

@@ -63,7 +63,7 @@ class BuildSpec(AskingOptions):
         bool, Field(description="Ask the model whether both sides of each pair are likely.")
     ] = True
     eta: Annotated[
-        float, Field(ge=0, le=1_000, description="Largest |MaxPMI| of shared pairs, in nats.")
+        float, Field(ge=0, le=1_000, description="Largest |MaxPMI| of exported pairs, in nats.")
     ] = 0.65
     prompts: Annotated[
         str,

@@ -62,7 +62,7 @@ def usable_lists(counted: Sequence[wordlists.WordList]) -> dict[str, wordlists.W
 
 
 def contrasts_of(store: Store, row: dict[str, Any]) -> dict[str, tuple[WordPair, ...]]:
-    """Return the contrasts of the :func:`usable_lists` of a corpus, given its row of ``corpus``."""
+    """Return the contrasts in a corpus's usable lists; ``row`` is its row of table ``corpus``."""
     return contrasts(usable_lists(corpus_lists(store, row)).values())
 
 

@@ -98,7 +98,7 @@ def partial_files(directory: Path, digest: str, *kinds: str) -> list[Path]:
 
 
 def token_files(directory: Path, digest: str) -> list[tuple[Path, Path]]:
-    """List a shard's files of tokens in order, each with the file of the words it refers to.
+    """List a shard's token files in order, each paired with the file of its words.
 
     Raises ``BadInput`` like ``partial_files``.
     """

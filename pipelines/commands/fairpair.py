@@ -70,7 +70,7 @@ class FairpairRun(FairPairSpec, Command):
             )
 
     def prompt_rows(self, store: Store | None) -> list[Row]:
-        """Return the prompts, from a file or the set. Raises ``UsageProblem`` for unusable ones."""
+        """Return the prompts of the set or file. Raises ``UsageProblem`` if one can't be used."""
         rows = steps.prompt_rows(store, self.probe_set, self)
         steps.check(self, self.probe_set, rows)
         return rows

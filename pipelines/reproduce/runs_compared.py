@@ -62,7 +62,7 @@ class Paper:
         settings: function that returns the paper's settings, by column, for a row of the query.
         by_set: columns that may differ between the sets of one run.
         remarks: lines on how to read any comparison with the paper.
-        n_prompts: number of prompts in each set, where GAS is printed.
+        n_prompts: number of prompts in each set, if the paper prints GAS.
     """
 
     name: str

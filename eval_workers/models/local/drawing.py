@@ -129,7 +129,8 @@ class _TopP(TopPLogitsWarper):
         in_nucleus = before < self.top_p
         last = (in_nucleus.sum(dim=-1, keepdim=True) - 1).clamp(min=0)
         edge = values.gather(1, torch.cat([last, (last + 1).clamp(max=_LIKELY - 1)], dim=1))
-        # If all ``_LIKELY`` tokens are in the nucleus, ``edge`` has two equal values: sort.
+        # If all ``_LIKELY`` tokens are in the nucleus, the two values of ``edge`` are equal. The
+        # row then counts as doubtful and is sorted.
         doubt = (edge[:, 0] == edge[:, 1]) | ((before - self.top_p).abs() < _ROUNDING).any(dim=-1)
         kept_values = values.masked_fill(~in_nucleus, self.filter_value)
         filtered = torch.full_like(scores, self.filter_value).scatter(1, places, kept_values)

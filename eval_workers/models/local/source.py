@@ -154,7 +154,7 @@ def check_reachable(source: Source, filename: str = "config.json") -> None:
 
 
 def pinned(source: Source, filename: str, what: str) -> Source:
-    """Pin a hub source to the commit of one of its files. Errors call the source ``what``."""
+    """Pin a hub source to the commit of one of its files. ``what`` is its name in errors."""
     path = load_part(source, cached_file, filename=filename)
     commit = extract_commit_hash(str(path), None)
     if commit is None:

@@ -203,12 +203,13 @@ def _check_written(server: EchoServer) -> None:
 
 
 def _written_and_sent(server: EchoServer, text: str, echo: Echo) -> tuple[float, float] | None:
-    """Return a token's value when generated after ``text``, and its value when sent in a text.
+    """Return two log-probabilities that the server gives one token.
 
-    Return ``None`` if the text with the token is split into other tokens, or if the first value is
-    0. (A value of 0 means that the token is certain, or that the sampler has no choice.) A server
-    may not show whether a token starts with a space, so the text is sent with and without a space.
-    Of the two values, the one nearer to the first value is returned.
+    The first is given when the server generates the token after ``text``, the second when the token
+    is sent as part of a text. Return ``None`` if that text is split into other tokens, or if the
+    first value is 0: the token is certain, or the sampler has no choice. A server may not show
+    whether a token starts with a space, so the text is sent with and without a space. The second
+    value is the one nearer to the first.
     """
     *between, (piece, one) = echo.after or (("", None),)
     if one is None or one > -ROUNDING_NATS:

@@ -173,7 +173,10 @@ def _add_run(split: SplitState, words: WordState, ids: IdState, s: int, e: int) 
 
 @compiled
 def _write_lowercase(out: int, s: int, n: int) -> None:
-    """Write the n letters and apostrophes at s in lowercase to ``out``, and up to 7 bytes more."""
+    """Write the n letters and apostrophes at s to ``out`` in lowercase, in groups of 8 bytes.
+
+    The last group may overwrite up to 7 bytes after the text.
+    """
     for k in range((n + 7) >> 3):
         eight = get64(s, k)
         # Set bit 0x20 of ASCII bytes. An apostrophe already has it.

@@ -187,7 +187,7 @@ def _hash_chunks(c: ChunkState) -> None:
 
 @compiled
 def _search(c: ChunkState, k: int) -> bool:
-    """Return whether chunk k of the batch is cached. Store where the search ended in ``c.keys``."""
+    """Return whether chunk k of the batch is cached. Write the last slot searched to ``c.keys``."""
     k0, k1, k2 = get64(c.keys, 4 * k), get64(c.keys, 4 * k + 1), get64(c.keys, 4 * k + 2)
     slot, cache_end = get_int(c.keys, 4 * k + 3), c.cache + 32 * (c.mask + 1)
     used = get64(slot, 2)
