@@ -38,6 +38,8 @@ from plumbline.warehouse.text.progress import progress
 
 #: Most benchmarks, models and corpora to name above the title, and most warnings to show.
 _NAMED = 3
+#: Temporary files of ``paths.replacing``, which a killed command leaves.
+_TEMPORARY = f"_{'[0-9a-f]' * 32}.tmp"
 #: Sections of the appendix that the first page covers in full, or that answer no question.
 _OWN = ("methods", "limits", "preference", "follow", "swapped", "planted", "text", "models")
 
@@ -80,8 +82,9 @@ def write_report(
         for name, content in files.items():
             with replacing(out / name) as temporary:
                 temporary.write_bytes(content)
-        for name in {"words.html", "pairs.html"} - set(pages):  # of an earlier report
-            (out / name).unlink(missing_ok=True)
+        stale = [out / name for name in {"words.html", "pairs.html"} - set(pages)]
+        for path in (*stale, *out.glob(_TEMPORARY), *out.glob(f"*/{_TEMPORARY}")):
+            path.unlink(missing_ok=True)
     return out / "index.html", first
 
 
