@@ -202,7 +202,7 @@ def test_claims_by_pandas(released: pd.DataFrame, found: list[Row], data: Path) 
     # App. H
     for n, letters in ((5, "use-5"), (10, "use-10"), (20, "use-20")):
         raw = pd.read_csv(data / f"unstereo-eval/data/datasets/raw/USE-{n}.csv.gz", index_col=0)
-        (claim,) = (c for c in CLAIMS if f"sentences of USE-{n}," in c.what)
+        (claim,) = (c for c in CLAIMS if f"listed sentences per side of USE-{n}," in c.what)
         listed = [
             [raw.template[int(i)] for i in part.split("'")[0].split()]
             for part in claim.query.split("string_split(\n            '")[1:]
@@ -212,7 +212,7 @@ def test_claims_by_pandas(released: pd.DataFrame, found: list[Row], data: Path) 
         for templates, sign in zip(listed, (1, -1), strict=True):
             so = (np.sign(of.x) == sign).groupby(of.template)
             counts.append(int((so.mean()[templates] > 0.5).sum()))
-        assert ours(found, f"sentences of USE-{n},") == counts
+        assert ours(found, f"listed sentences per side of USE-{n},") == counts
 
 
 @pytest.mark.slow
