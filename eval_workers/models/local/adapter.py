@@ -76,7 +76,7 @@ def find_adapter(adapter: str) -> Adapter:
         name = f"{path.resolve().name}@{content}"
     elif HUB_ID.fullmatch(adapter):
         source = Source(adapter, adapter, None, False)
-        check_reachable(source, ADAPTER_CONFIG)
+        check_reachable(source)
         source = pinned(source, ADAPTER_CONFIG, what)
         path = Path(load_part(source, cached_file, filename=_WEIGHTS)).parent
         name = f"{adapter}@{source.revision}"

@@ -139,16 +139,14 @@ def silence() -> None:
     transformers.utils.logging.disable_progress_bar()
 
 
-def check_reachable(source: Source, filename: str = "config.json") -> None:
-    """Raise ``Interrupted`` if a model is only on the hub and the hub can't be reached.
+def check_reachable(source: Source) -> None:
+    """Raise ``Interrupted`` if a model or adapter is only on the hub and the hub can't be reached.
 
     Without this check, the hub's client would try for half a minute to download each file.
     """
     at = source.revision or "main"
-    cached = [
-        try_to_load_from_cache(source.location, name, revision=at)
-        for name in (filename, ADAPTER_CONFIG)
-    ]
+    files = ("config.json", ADAPTER_CONFIG)
+    cached = [try_to_load_from_cache(source.location, file, revision=at) for file in files]
     if not any(isinstance(path, str) for path in cached):
         load_part(source, lambda *_, **__: get_session().head(constants.ENDPOINT, timeout=5))
 
