@@ -144,9 +144,10 @@ def check_reachable(source: Source) -> None:
 
     Without this check, the hub's client would try for half a minute to download each file.
     """
-    at = source.revision or "main"
-    files = ("config.json", ADAPTER_CONFIG)
-    cached = [try_to_load_from_cache(source.location, file, revision=at) for file in files]
+    cached = [
+        try_to_load_from_cache(source.location, file, revision=source.revision or "main")
+        for file in ("config.json", ADAPTER_CONFIG)
+    ]
     if not any(isinstance(path, str) for path in cached):
         load_part(source, lambda *_, **__: get_session().head(constants.ENDPOINT, timeout=5))
 
