@@ -248,7 +248,6 @@ def replace_pairs(
     Results for pairs that are gone or changed are deleted; see ``Table.made_from``. If a sentence
     is gone, all rejects from scoring the benchmark are deleted too, since any may be about it.
     """
-
     held = store.read("benchmark_pair", benchmark=benchmark).to_pylist()
     store.replace("benchmark_pair", list(pairs), {"benchmark": benchmark}, run_id)
     earlier, now = (
