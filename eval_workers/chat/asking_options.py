@@ -7,9 +7,8 @@ from typing import Annotated
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from plumbline.eval_workers.chat.budget import Budget
 from plumbline.eval_workers.chat.client import DEFAULT_URL, Server, checked_url
-from plumbline.eval_workers.chat.requests import ChatModel, TokenLimit
+from plumbline.eval_workers.chat.requests import Budget, ChatModel, TokenLimit
 from plumbline.warehouse.options import MOST, STRICT
 
 
@@ -48,7 +47,7 @@ class ServerOptions:
             checked_url(self.base_url)  # refuses secrets, because options are stored with the run
 
     def server(self, base_url: str = "") -> Server:
-        """Return the server at ``base_url``. If that is empty, use the options' address."""
+        """Return the server at ``base_url``, by default at the options' address."""
         return Server(base_url or self.base_url, self.timeout_s, self.concurrency)
 
     def budget(self) -> Budget:
