@@ -114,8 +114,8 @@ def prefers(row: Row) -> str:
     'm prefers the she sentence of b (she/they): PD +2.0 points (95% interval +1.0 to +3.0)'
     >>> prefers({**row, "value_low": -1.0})
     'm shows no clear preference on b (she/they): PD +2.0 points (95% interval −1.0 to +3.0)'
-    >>> prefers({**row, "n_clusters": 4, "clusters": "frame"})
-    "whether m prefers a sentence of b (she/they) can't be told (too few frames: 4): PD +2.0 points"
+    >>> prefers({**row, "n_clusters": 4, "clusters": "word"})
+    "whether m prefers a sentence of b (she/they) can't be told (too few words: 4): PD +2.0 points"
     """
     name, preferred, figure = set_name(row), side(row), shown(row["value"], 1, signed=True)
     if why := lack(row):
