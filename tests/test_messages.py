@@ -184,6 +184,8 @@ COMMAND_LINES = [
     Typed("fairpair run common-sents --model m --endpoint chat", 2, "...needs a server..."),
     Typed("fairpair run common-sents --model m --perturber-url http://h", 2, "perturber_url..."),
     Typed("fairpair run common-sents --model m --perturber p", 2, "...needs a key..."),
+    Typed("fairpair run common-sents --model m --perturber p --perturber-url h", 2,
+        "...--perturber-url..."),
     Typed("fairpair run common-sents --model m --prompts none.toml", 2, "...none.toml..."),
     Typed("fairpair run mine --model m --prompts own.toml", 2, "...not in de (m, f)...",
         {"own.toml": PROMPTS.replace('"en"', '"de"')}),
