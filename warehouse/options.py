@@ -84,12 +84,7 @@ def part(kind: type[Options], larger: object) -> Options:
 
 
 def words(options: object) -> list[str]:
-    """Return the command-line words that set these options, leaving out defaults.
-
-    >>> from plumbline.eval_workers.models.model_options import ModelOptions
-    >>> words(ModelOptions(dtype="float16", per_token=True))
-    ['--dtype', 'float16', '--per-token']
-    """
+    """Return the command-line words that set these options, leaving out defaults."""
     defaults = type(options)()
     line = []
     for name, value in asdict(options).items():  # type: ignore[call-overload]

@@ -43,11 +43,6 @@ def text_files(sources: Sequence[Path]) -> dict[Path, str]:
 
     Raises:
         BadInput: a path does not exist, or a directory has no ``.txt`` file.
-
-    >>> text_files([Path("nowhere")])
-    Traceback (most recent call last):
-    ...
-    plumbline.warehouse.errors.BadInput: texts nowhere: no such file or directory (check the path)
     """
     files: dict[str, Path] = {}
     tops: set[str] = set()
