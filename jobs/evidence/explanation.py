@@ -304,10 +304,10 @@ def collocates(query: Query, counted: Run, word: int, n_word: Ints) -> pa.Table:
     """Return the words around a word, each with its log odds ratio between side 1 and side 2.
 
     log_odds_nats(v) = ln((f_v + p_v) / (F + P - f_v - p_v)) - ln((m_v + p_v) / (M + P - m_v - p_v))
-    where f_v and m_v are the counts of v on the two sides, F and M their sums over v, P is
-    ``PRIOR_WORDS``, and p_v = P n_v / sum n is the prior, from the corpus's ``n_word``. The
-    variance is about 1 / (f_v + p_v) + 1 / (m_v + p_v) (Monroe, Colaresi and Quinn 2008,
-    with an informative Dirichlet prior).
+    f_v and m_v are the counts of v on the two sides, and F and M are their sums over v. The prior
+    is p_v = P n_v / sum n, with P = ``PRIOR_WORDS`` and n the corpus's ``n_word``. The variance is
+    about 1 / (f_v + p_v) + 1 / (m_v + p_v) (Monroe, Colaresi and Quinn 2008, with an informative
+    Dirichlet prior).
 
     Args:
         counted: the counts of :func:`contexts`.

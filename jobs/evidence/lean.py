@@ -67,9 +67,9 @@ def leans(
     """Compute the leans of a query's words for the pairs of a contrast.
 
     delta = sum_g a_g (ln c_g - ln n_g) / V over the targets g (Eqs. 1 and 4, see
-    ``association.measures``). c_g is the word's co-occurrences with g, n_g the occurrences of g,
-    a_g the sum of the weights of the defined pairs with g, negative if g is male, and V the sum of
-    the weights of all defined pairs.
+    ``association.measures``). c_g is the word's co-occurrences with g, and n_g the occurrences of
+    g. a_g is the sum of the weights of the defined pairs with g, negative if g is male. V is the
+    sum of the weights of all defined pairs.
 
     The sampling units are documents or clusters of documents, not words. The influence of a cluster
     is the sum over its documents of u_d = sum_g a_g (c_dg / c_g - n_dg / n_g) / V; over all
