@@ -107,7 +107,7 @@ def sample(words: Collection[str], n: int, seed: int) -> list[str]:
     """
     if n > len(words) or not words:
         problem = f"only {len(words):,} words of the interval around 0 are left"
-        raise UsageProblem(f"{n:,} seed words", problem, "exclude fewer words, or give a lower --n")
+        raise UsageProblem(f"{n:,} seed words", problem, "give a lower --n, or exclude fewer words")
     if n < 1:
         raise UsageProblem(f"{n} seed words", "a sample needs 1 or more")
 
