@@ -15,9 +15,9 @@ import transformers
 
 from plumbline.contracts import check_backend
 from plumbline.eval_workers.models import open_backend
+from plumbline.eval_workers.models.echo import spells
 from plumbline.eval_workers.models.local.causal_model import CausalModel
 from plumbline.eval_workers.models.model_options import ModelOptions
-from plumbline.eval_workers.models.remote.echo import spells
 from plumbline.eval_workers.models.sampling_contract import SamplingOptions
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from tests.chat_server import ChatServer, Say, serving

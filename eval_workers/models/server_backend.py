@@ -13,9 +13,9 @@ from collections.abc import Collection, Sequence
 from typing import NoReturn
 
 from plumbline.eval_workers.chat.client import Server, checked_url
+from plumbline.eval_workers.models.echo import Echo, EchoServer
 from plumbline.eval_workers.models.model_options import ModelOptions, refuse_options
-from plumbline.eval_workers.models.remote.echo import Echo, EchoServer
-from plumbline.eval_workers.models.remote.probe import probe
+from plumbline.eval_workers.models.probe import probe
 from plumbline.eval_workers.models.scoring_contract import Identity, Instruction, TextScore
 from plumbline.warehouse.errors import UsageProblem
 

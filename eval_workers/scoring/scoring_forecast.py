@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from plumbline.eval_workers.models import open_backend
 from plumbline.eval_workers.models.model_options import ModelOptions
-from plumbline.eval_workers.scoring.pair_scores import SIDES, PairScores
+from plumbline.eval_workers.scoring.pair_scores import PairScores
 from plumbline.warehouse.errors import BadInput
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def forecast(
         state = step.state(store, model)
         yield _row(subject, "to score", len(state.missing), "pairs", f"of {len(state.wanted):,}")
         if is_local:
-            texts = sorted({pair[side] for pair in state.missing for side in SIDES})
+            texts = [text for chunk in step.chunks(state.missing) for text in chunk.items]
             yield from _tokens(subject, texts, model.encoded(texts))
     if is_local:
         yield _memory(model, options)

@@ -95,7 +95,7 @@ class Pipeline(PipelineOptions, Command):
         if plan.models:
             environment_errors.require("torch")
         if any(model.options.backend == "vllm" for model in plan.models):
-            from plumbline.eval_workers.models.remote.vllm_client import interpreter
+            from plumbline.eval_workers.models.vllm_backend import interpreter
 
             _ = interpreter()
 
