@@ -41,7 +41,8 @@ _RESUME = "run the same command again to resume"
 _Outcome = TypeVar("_Outcome")
 
 
-#: A reply that states more bytes isn't read. Chat models write a few hundred thousand at most.
+#: A reply whose ``Content-Length`` is larger isn't read. Chat models write a few hundred thousand
+#: bytes at most.
 LARGEST = 16 << 20
 
 #: Sends a request with the client of the package openai and returns the body of the answer.

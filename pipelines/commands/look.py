@@ -168,9 +168,7 @@ class Look(DataOption, OutOption, Command):
         from plumbline.eval_workers.pairs import benchmarks
         from plumbline.eval_workers.scoring.pair_scores import drawn
 
-        options = benchmarks.ImportOptions()
-        parsed, path = benchmarks.read_pairs_of(name, None, options, data or "")
-
+        parsed, path = benchmarks.read_pairs_of(name, None, data or "")
         sample = replace(parsed, pairs=drawn(parsed.pairs, self.n))
         done = benchmarks.replace_benchmark(store, f"look-{name}-{self.n}", sample, path, run_id)
         n_pairs = f"{done.n_pairs:,} of {len(parsed.pairs):,}"
