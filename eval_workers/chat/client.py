@@ -197,8 +197,8 @@ async def _check_length(response: httpx2.Response) -> None:
         raise openai.APIConnectionError(message=problem, request=response.request)
 
 
-def checked_url(url: str) -> str:
-    """Return the address. Raises ``UsageProblem`` if it is invalid or holds a secret.
+def checked_url(url: str, option: str = "--base-url") -> str:
+    """Return an option's address. Raises ``UsageProblem`` if it is invalid or holds a secret.
 
     >>> checked_url("http://localhost:8000/v1")
     'http://localhost:8000/v1'
@@ -209,10 +209,10 @@ def checked_url(url: str) -> str:
     except ValueError:  # an unclosed bracket, or a port above 65535
         is_whole = False
     if not is_whole or not (url.isascii() and url.isprintable()) or " " in url:
-        raise UsageProblem("--base-url", "is not an http(s) address", f"such as {DEFAULT_URL}")
+        raise UsageProblem(option, "is not an http(s) address", f"such as {DEFAULT_URL}")
     if parts.username or parts.password or parts.query or parts.fragment:
         fix = f"put the key into the environment variable {KEYS[0]}"
-        raise UsageProblem("--base-url", "may not hold a user, password or query", fix)
+        raise UsageProblem(option, "may not hold a user, password or query", fix)
     return url
 
 

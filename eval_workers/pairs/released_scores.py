@@ -122,11 +122,7 @@ def _key(model: str) -> str:
 
 
 def _import_model(
-    store: Store,
-    pairs: Sequence[Row],
-    files: Sequence[ScoreFile],
-    run_id: str,
-    is_sample: bool,
+    store: Store, pairs: Sequence[Row], files: Sequence[ScoreFile], run_id: str, is_sample: bool
 ) -> ImportedScores:
     """Import one model's files for one benchmark; each file holds a part of the benchmark."""
     model, benchmark = files[0].model, files[0].benchmark
@@ -193,9 +189,8 @@ def _benchmark(path: Path, stem: str) -> tuple[str, str | None]:
 
 #: The 28 models of UnStereoEval (Belem et al., ICLR 2024): hub id -> number of parameters.
 N_PARAMETERS = {entry.name or entry.id: entry.n_parameters for entry in load("unstereoeval")}
-HUB_IDS = tuple(N_PARAMETERS)
 
-_BY_LOWER = {hub_id.lower(): hub_id for hub_id in HUB_IDS}
+_BY_LOWER = {hub_id.lower(): hub_id for hub_id in N_PARAMETERS}
 # The authors kept Llama 2 in local directories. Some are snapshots in a cache of the hub.
 _SIZE = re.compile(r"(?:^|/)llama-2/hf_models/(7b|13b|70b)$")
 _SNAPSHOT = re.compile(r"(?:^|/)models--([^/]+?)--([^/]+)/snapshots/[0-9a-f]+$")
