@@ -25,7 +25,7 @@ from prefect.states import Completed, Failed
 from plumbline.pipelines.command.base import Command, Done, execute_on
 from plumbline.pipelines.command.registry import name_of
 from plumbline.pipelines.command.settings import here, made
-from plumbline.pipelines.commands.benchmark.building import BenchmarkBuild
+from plumbline.pipelines.commands.benchmark import BenchmarkBuild
 from plumbline.pipelines.commands.pipeline import Parts, Pipeline
 from plumbline.pipelines.commands.warehouse import Compact
 from plumbline.pipelines.report.rows import with_ends
@@ -265,7 +265,7 @@ def _show_changes(store: Store) -> None:
     names = ("name", "benchmark", "groups", "pd_before", "pd", *with_ends("change"))
     rows = [
         {name: row[name] for name in names}
-        | {"version": f"{row['scored_at']:%F}", "before": f"{row['previous_scored_at']:%F}"}
+        | {"version": f"{row['scored_at']:%F %R}", "before": f"{row['previous_scored_at']:%F %R}"}
         for row in version_changes(Facts(store))
     ]
     if rows:

@@ -23,7 +23,7 @@ from plumbline.pipelines.command.base import (
     planned,
 )
 from plumbline.pipelines.command.settings import here, made
-from plumbline.pipelines.commands.corpus.counting_corpora import Count
+from plumbline.pipelines.commands.corpus import Count
 from plumbline.pipelines.pipeline_plan import CorpusPlan, ModelPlan, PipelineOptions, make_plan
 from plumbline.warehouse.errors import (
     BadInput,
@@ -288,15 +288,16 @@ class Parts:
 
     def _count(self, corpus: CorpusPlan) -> None:
         """Count and associate one corpus."""
+        from plumbline.jobs.ingest.count_corpus import ShardsFailed
+
         name = corpus.name
         shards = corpus.patterns or tuple(self.results[f"corpus demo {name}"].files)
         given = {"shards": shards, "corpus": name, "master": self.options.master or None}
         try:
             self._do("corpus count", name, **given)
-        except BadInput as e:
-            rows = self.store.read("corpus", corpus=name).to_pylist()
-            if not rows or not (rows[0]["n_shards"] and rows[0]["n_shards_failed"]):
-                raise  # no shard was counted, or the error isn't about a shard
+        except ShardsFailed as e:
+            if not e.counted.row["n_shards"]:
+                raise
             self.errors.append(e)
         if "plumbline.jobs.spark.spark_session" in sys.modules:
             from plumbline.jobs.spark.spark_session import stop_session

@@ -12,6 +12,7 @@ from pydantic import Field
 from plumbline.pipelines.command.base import WARNING, Command, Context, Done, On
 from plumbline.pipelines.command.fields import Benchmarks, OutputDirectory, OutputFile
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
+from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.escape import say
 
 #: Corpora and contrasts with words that `why` must explain before they are ranked.
@@ -26,7 +27,6 @@ _METHODS = "methods"
 
 if TYPE_CHECKING:
     from plumbline.pipelines.report.facts import Facts
-    from plumbline.warehouse.storage.store import Store
 
 
 class Report(Command):

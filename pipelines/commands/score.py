@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from pydantic import Field
 
@@ -14,11 +14,9 @@ from plumbline.pipelines.command.base import WARNING, Command, Context, Done, On
 from plumbline.pipelines.command.fields import BenchmarkNames, InputDirectory
 from plumbline.warehouse.options import MOST, part
 from plumbline.warehouse.query.connection import rows_of
-
-if TYPE_CHECKING:
-    from plumbline.warehouse.steps.runner import NothingUsed
-    from plumbline.warehouse.steps.step import StepCounts
-    from plumbline.warehouse.storage.store import Store
+from plumbline.warehouse.steps.runner import NothingUsed
+from plumbline.warehouse.steps.step import StepCounts
+from plumbline.warehouse.storage.store import Store
 
 
 class Score(ModelOptions, Command):
@@ -49,7 +47,6 @@ class Score(ModelOptions, Command):
     def check(self) -> None:
         """Raise if a benchmark isn't in the warehouse."""
         from plumbline.eval_workers.scoring.pair_scores import check_imported
-        from plumbline.warehouse.storage.store import Store
 
         check_imported(Store.open(self.warehouse, create=False, reads=self.reads), self.benchmark)
 
@@ -82,7 +79,6 @@ class Score(ModelOptions, Command):
     def _score(self, context: Context) -> tuple[Sequence[StepCounts], NothingUsed | None]:
         """Return the counts of each benchmark, and the error if a benchmark can't be used."""
         from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
-        from plumbline.warehouse.steps.runner import NothingUsed
 
         how = part(ModelOptions, self)
         work = (context.store, self.model, self.benchmark, how, context.run_id)
@@ -122,10 +118,11 @@ class ScoreImport(Command):
         has_logs = any(self.directory.rglob("samples_*.jsonl"))
         read = import_samples if has_logs else import_scores
         done = read(context.store, self.directory, context.run_id)
-        n_missing = sum(one.n_missing for one in done)
         said = [f"{sum(len(one.files) for one in done):,} files"]
-        if n_missing:
+        if n_missing := sum(one.n_missing for one in done):
             said.append(f"{WARNING}{n_missing:,} pairs have no score and are in no metric")
+        empty = [file for one in done if not one.n_scored for file in one.files]
+        said += [f"{WARNING}{file} has no row that gives a pair a score" for file in empty]
         return Done(
             rows=[{n: v for n, v in asdict(one).items() if n != "files"} for one in done],
             said=said,
@@ -153,7 +150,6 @@ class Choose(ChoiceOptions, Command):
     def check(self) -> None:
         """Raise if a benchmark isn't in the warehouse, or the wordings are unusable."""
         from plumbline.eval_workers.scoring.pair_scores import check_imported
-        from plumbline.warehouse.storage.store import Store
 
         check_imported(Store.open(self.warehouse, create=False, reads=self.reads), self.benchmark)
         _ = self.key()

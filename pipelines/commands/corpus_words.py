@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from pydantic import Field
 
@@ -12,9 +12,7 @@ from plumbline.pipelines.command.fields import ContrastOption, CorpusName, Input
 from plumbline.warehouse import wordlists
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.options import Seed, part
-
-if TYPE_CHECKING:
-    from plumbline.warehouse.storage.store import Store
+from plumbline.warehouse.storage.store import Store
 
 
 class Concordance(CorpusName, Command):
