@@ -10,6 +10,7 @@ import dataclasses
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, fields
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import (
@@ -131,7 +132,7 @@ class Command:
     makes_warehouse: ClassVar[bool] = False
     #: True to open the warehouse before the run; it must exist unless ``makes_warehouse``.
     opens_warehouse: ClassVar[bool] = True
-    #: The table that must have rows for the command to work, unless it makes a warehouse.
+    #: The table that the command reads: the error for a missing warehouse says what fills it.
     reads: ClassVar[str] = ""
     #: True to record its runs; False if it writes no table.
     records: ClassVar[bool] = True
@@ -224,20 +225,15 @@ def parameters(kind: type[Command]) -> tuple[Parameter, ...]:
     return tuple(p for p in all_fields(kind) if p.name not in kind.without)
 
 
-#: Cache of ``all_fields``: reading a command's type hints takes milliseconds.
-_FIELDS: dict[type, tuple[Parameter, ...]] = {}
-
-
+@cache  # reading a command's type hints takes milliseconds
 def all_fields(kind: type[Command]) -> tuple[Parameter, ...]:
     """Return ``parameters`` and also the fields in ``without``, in the same order."""
-    if kind in _FIELDS:
-        return _FIELDS[kind]
     own, last = inspect.get_annotations(kind), inspect.get_annotations(Command)
 
     def rank(p: Parameter) -> tuple[object, ...]:
         return (not p.on.positional, p.default is not ..., p.name in last, p.name not in own)
 
-    return _FIELDS.setdefault(kind, tuple(sorted(_declared(kind), key=rank)))
+    return tuple(sorted(_declared(kind), key=rank))
 
 
 def _declared(kind: type[Command]) -> Iterator[Parameter]:
@@ -313,12 +309,11 @@ def execute_on(store: Store | None, command: Command) -> Done:
         if done.failed is None:
             raise
     after = store.snapshot()
-    units = {
-        table: [unit for f in listing.files for unit in f.units]
+    wrote = [
+        table
         for table, listing in after.tables.items()
-        if table != "run"
-    }
-    wrote = [table for table, held in units.items() if run_id in {unit.run_id for unit in held}]
+        if table != "run" and run_id in {unit.run_id for f in listing.files for unit in f.units}
+    ]
     deleted = to_make_again(after.out_of_date, before.out_of_date)
     rejected = _rejected(store, run_id) if "reject" in wrote and not is_step else ()
     said = [*done.said, *(WARNING + line for line in (*rejected, *deleted))]

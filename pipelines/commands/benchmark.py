@@ -21,7 +21,6 @@ from plumbline.eval_workers.writing.build_spec import BuildSpec
 from plumbline.jobs.kernel.corpus_options import LEAST_COUNT
 from plumbline.pipelines.command.base import Command, Context, Done, On, Row, planned
 from plumbline.pipelines.command.fields import (
-    BenchmarkName,
     BenchmarkNames,
     ContrastOption,
     DataOption,
@@ -271,7 +270,7 @@ class Constrain(Command):
         int,
         Field(
             ge=0,
-            le=1_000_000_000,
+            le=10**9,
             description="Co-occurrences that a word needs on each side for its delta to count; 0: "
             "every delta counts, as in the released MaxPMI.",
         ),
@@ -312,7 +311,9 @@ class BenchmarkExport(ContrastOption, Command):
     reads = "benchmark_pair"
     records = False
 
-    name: BenchmarkName
+    name: Annotated[
+        str, Field(min_length=1, description="A benchmark in the warehouse."), On(positional=True)
+    ]
     corpus: Annotated[str | None, Field(description="Add each pair's MaxPMI in this corpus.")] = (
         None
     )

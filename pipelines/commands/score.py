@@ -8,8 +8,21 @@ from typing import Annotated
 
 from pydantic import Field
 
+from plumbline.eval_workers.chat.client import find_key
+from plumbline.eval_workers.chat.ledger import read_ledger
 from plumbline.eval_workers.models.model_options import ModelOptions
-from plumbline.eval_workers.scoring.pair_choices import ChoiceOptions
+from plumbline.eval_workers.pairs.harness_logs import import_samples
+from plumbline.eval_workers.pairs.released_scores import import_scores
+from plumbline.eval_workers.scoring.model_step import give_name
+from plumbline.eval_workers.scoring.pair_choices import (
+    ChoiceOptions,
+    choose,
+    ledger_name,
+    left_to_ask,
+    served,
+)
+from plumbline.eval_workers.scoring.pair_scores import check_imported, score_benchmarks
+from plumbline.eval_workers.scoring.scoring_forecast import forecast
 from plumbline.pipelines.command.base import WARNING, Command, Context, Done, On, Row, planned
 from plumbline.pipelines.command.fields import BenchmarkNames, InputDirectory
 from plumbline.warehouse.options import MOST, part
@@ -46,22 +59,16 @@ class Score(ModelOptions, Command):
 
     def check(self) -> None:
         """Raise if a benchmark isn't in the warehouse."""
-        from plumbline.eval_workers.scoring.pair_scores import check_imported
-
         check_imported(Store.open(self.warehouse, create=False, reads=self.reads), self.benchmark)
 
     def plan(self, store: Store | None) -> Iterator[Row]:
         """Yield pairs, tokens and memory."""
-        from plumbline.eval_workers.scoring.scoring_forecast import forecast
-
         assert store is not None, "this command makes no warehouse"
         names = tuple(dict.fromkeys(self.benchmark))
         yield from forecast(store, self.model, part(ModelOptions, self), names, self.limit)
 
     def run(self, context: Context) -> Done:
         """Score the missing pairs of each benchmark, and give the model its name."""
-        from plumbline.eval_workers.scoring.model_step import give_name
-
         at = f" at {self.revision}" if self.revision else ""
         done, failed = context.stage(f"score with {self.model}{at}", self._score, context)
         key = done[0].model_key
@@ -78,8 +85,6 @@ class Score(ModelOptions, Command):
 
     def _score(self, context: Context) -> tuple[Sequence[StepCounts], NothingUsed | None]:
         """Return the counts of each benchmark, and the error if a benchmark can't be used."""
-        from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
-
         how = part(ModelOptions, self)
         work = (context.store, self.model, self.benchmark, how, context.run_id)
         try:
@@ -112,9 +117,6 @@ class ScoreImport(Command):
     ]
 
     def run(self, context: Context) -> Done:
-        from plumbline.eval_workers.pairs.harness_logs import import_samples
-        from plumbline.eval_workers.pairs.released_scores import import_scores
-
         has_logs = any(self.directory.rglob("samples_*.jsonl"))
         read = import_samples if has_logs else import_scores
         done = read(context.store, self.directory, context.run_id)
@@ -149,22 +151,16 @@ class Choose(ChoiceOptions, Command):
 
     def check(self) -> None:
         """Raise if a benchmark isn't in the warehouse, or the wordings are unusable."""
-        from plumbline.eval_workers.scoring.pair_scores import check_imported
-
         check_imported(Store.open(self.warehouse, create=False, reads=self.reads), self.benchmark)
         _ = self.key()
 
     def ready(self) -> None:
         """Raise if a server will be asked and its key is missing."""
-        from plumbline.eval_workers.chat.client import find_key
-
         if self.max_requests != 0:
             find_key(self.base_url)
 
     def plan(self, store: Store | None) -> Iterator[Row]:
         """Yield the questions left to ask about each benchmark, and their maximum cost."""
-        from plumbline.eval_workers.scoring.pair_choices import left_to_ask
-
         assert store is not None, "this command makes no warehouse"
         for benchmark in dict.fromkeys(self.benchmark):
             left, most, spent = left_to_ask(store, benchmark, self)
@@ -175,9 +171,6 @@ class Choose(ChoiceOptions, Command):
 
     def run(self, context: Context) -> Done:
         """Ask about each benchmark; show preferences, and how often the first sentence is named."""
-        from plumbline.eval_workers.chat.ledger import read_ledger
-        from plumbline.eval_workers.scoring.pair_choices import choose, ledger_name, served
-
         names, key = list(dict.fromkeys(self.benchmark)), served(self).identity.key
         server = None if self.max_requests == 0 else self.server()
         said = []
