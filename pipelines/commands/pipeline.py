@@ -23,7 +23,6 @@ from plumbline.pipelines.command.base import (
     planned,
 )
 from plumbline.pipelines.command.settings import here, made
-from plumbline.pipelines.commands.corpus import Count
 from plumbline.pipelines.pipeline_plan import CorpusPlan, ModelPlan, PipelineOptions, make_plan
 from plumbline.warehouse.errors import (
     BadInput,
@@ -351,7 +350,7 @@ class Parts:
         shards = tuple(str(path) for path in paths if path in counted)
         options = {"preset": model.preset, "seed": self.options.seed, "name": model.name}
         options |= {"shards": shards, "corpus": corpus.name, "out": self.options.out / "models"}
-        count = self._made(Count, corpus=corpus.name, shards=shards)
+        count = self._made(class_of("corpus count"), corpus=corpus.name, shards=shards)
         options |= {"text_field": vars(count)["text_field"]}
         self._do("train", model.name, **options)
 
