@@ -17,14 +17,13 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from plumbline.eval_workers.chat.budget import Budget
 from plumbline.eval_workers.chat.client import Server
-from plumbline.eval_workers.chat.requests import ChatModel
+from plumbline.eval_workers.chat.requests import Budget, ChatModel
 from plumbline.eval_workers.chat.session import Build
 from plumbline.eval_workers.disclosure import word_probabilities
 from plumbline.eval_workers.disclosure.word_probabilities import ProbeStep, load_words
-from plumbline.eval_workers.fairpair.perturbation import perturbers
-from plumbline.eval_workers.fairpair.perturbation.perturbed_set import perturb_set
+from plumbline.eval_workers.fairpair import perturbers
+from plumbline.eval_workers.fairpair.perturbed_set import perturb_set
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.sampling_contract import SamplingOptions
 from plumbline.eval_workers.models.scoring_contract import Instruction

@@ -10,9 +10,8 @@ from urllib.parse import quote
 
 import pytest
 
-from plumbline.eval_workers.chat.budget import Budget, Spent
 from plumbline.eval_workers.chat.ledger import open_ledger, read_ledger
-from plumbline.eval_workers.chat.requests import Reply, Request
+from plumbline.eval_workers.chat.requests import Budget, Reply, Request, Spent
 from plumbline.eval_workers.writing.build import write_sentences
 from plumbline.warehouse.errors import BadInput, Interrupted, PlumblineError
 from plumbline.warehouse.run_records import recorded

@@ -13,12 +13,12 @@ from scipy.stats import spearmanr
 
 from plumbline.eval_workers.pairs.benchmarks import import_benchmark
 from plumbline.eval_workers.pairs.benchmarks.closed_world import read
-from plumbline.eval_workers.pairs.closed_world_corpus.corpus_writer import (
+from plumbline.eval_workers.pairs.closed_world_texts import (
     WorldOptions,
     documents,
     write_world,
 )
-from plumbline.eval_workers.pairs.closed_world_corpus.truth import (
+from plumbline.eval_workers.pairs.closed_world_words import (
     grammar,
     lexicon,
     planted_deltas,

@@ -1,16 +1,19 @@
-"""Every command, from its class: wrong values and dry runs. No command is known by name."""
+"""Every command, from its class: wrong and hostile values, and dry runs."""
 
 import json
+import math
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal, get_args, get_origin
+from typing import Any, Literal, get_args, get_origin
 
 import pytest
 
-from plumbline.pipelines.command import registry
+from plumbline.pipelines.command import registry, settings
 from plumbline.pipelines.command.base import Parameter, class_of, has_plan, parameters
 from plumbline.pipelines.command.main import main
+from plumbline.warehouse.errors import PlumblineError
 from plumbline.warehouse.input.shards import write_jsonl_zst
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import corpus_row, fill, pair
@@ -81,19 +84,24 @@ def here(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "here"
 
 
+def needed(name: str) -> dict[str, str]:
+    """What a command needs, by the names of its fields."""
+    given = VALUES | OTHERWISE.get(name, {})
+    own = OTHERWISE.get(name, {}).keys()
+    fields = [p.name for p in parameters(class_of(name)) if p.name in own or p.default is ...]
+    return {field: given[field].replace("COMMAND", name.replace(" ", "-")) for field in fields}
+
+
 def words_of(name: str) -> list[str]:
     """A command line that gives a command what it needs."""
-    kind = class_of(name)
-    own = OTHERWISE.get(name, {})
-    words = name.split()
-    for one in parameters(kind):
-        if one.name in own or one.default is ...:
-            value = own.get(one.name) or VALUES[one.name]
-            value = value.replace("COMMAND", name.replace(" ", "-"))
+    words, given = name.split(), needed(name)
+    for one in parameters(class_of(name)):
+        if one.name in given:
+            value = given[one.name]
             values = value.split() if one.is_list else [value]
             words += values if one.on.positional else [one.option, value]
-    if any(one.name == "warehouse" for one in parameters(kind)):
-        words += ["--warehouse", "w"]
+        elif one.name == "warehouse":
+            words += ["--warehouse", "w"]
     return words
 
 
@@ -139,3 +147,53 @@ def test_a_dry_run_writes_nothing(
     assert status == 0, err
     owns = [one.name for one in parameters(class_of(name))]
     assert out if "format" in owns else isinstance(json.loads(out), list)
+
+
+NUMBERS = (10**20, -(10**20), int("9" * 400), math.inf, -math.inf, math.nan, 1e300, -1e300)
+TEXTS = ("", " ", "\0", "\ud800", "\x1b[2J", "a" * 100_000, "9" * 5_000, "/proc", "-1", "nan,inf")
+OTHER = (None, True, 1, 0.5, b"a", [], [[]], {}, ["a", None], {"a": 1}, object())
+PLACES = ("/proc", "/proc/none", "/sys/none", "/dev/null", "/", "a" * 5_000)
+
+
+@pytest.fixture(scope="module")
+def places(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """A file, a pipe, a directory, a link to nowhere, and paths where no file can be."""
+    where = tmp_path_factory.mktemp("places")
+    (where / "file").write_text('{"text": "She is a nurse."}\n')
+    os.mkfifo(where / "pipe")
+    (where / "directory").mkdir()
+    (where / "link").symlink_to("nowhere")
+    names = ("file", "pipe", "directory", "link", "none", "file/below")
+    return [*(where / name for name in names), *map(Path, PLACES)]
+
+
+def hostile(one: Parameter, places: list[Path]) -> Iterator[Any]:
+    """Values for a parameter that nobody should give; for a list also as parts of it."""
+    kinds = {*get_args(one.kind), *get_args(next(iter(get_args(one.kind)), None)), one.kind}
+    values: list[Any] = [*NUMBERS, *TEXTS, *OTHER]
+    if Path in kinds:
+        values += [*places, *map(str, places), "s3://", "s3://bucket", "nothing://a"]
+    yield from values
+    if get_origin(one.kind) is tuple:
+        yield from ((value,) for value in values)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_no_value_is_a_defect(
+    name: str, made: Path, places: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A command, or an error that says what is wrong with it."""
+    monkeypatch.chdir(made)
+    kind = class_of(name)
+    given = {k: int(v) if v.isdigit() else v for k, v in needed(name).items()}
+    settings.made(kind, given)  # else a refusal below may be that of what is taken for valid
+    for one in parameters(kind):
+        n_refused = 0
+        for value in hostile(one, places):
+            try:
+                settings.made(kind, given | {one.name: value})
+            except PlumblineError:
+                n_refused += 1
+            except Exception as e:
+                pytest.fail(f"{one.name} = {value!r:.80}: {type(e).__name__}: {e!s:.300}")
+        assert n_refused, f"{one.name}: an object is no value of any"

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from plumbline.eval_workers.chat.budget import Budget
 from plumbline.eval_workers.chat.ledger import open_ledger
+from plumbline.eval_workers.chat.requests import Budget
 from plumbline.eval_workers.scoring.pair_choices import PairChoices
 from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem
 from plumbline.warehouse.steps import runner

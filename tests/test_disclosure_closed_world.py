@@ -8,7 +8,7 @@ import pytest
 
 from plumbline.eval_workers.disclosure.closed_world_prompts import SETS, TRAIN, closed_prompts
 from plumbline.eval_workers.disclosure.prompt_sets import import_probe
-from plumbline.eval_workers.pairs.closed_world_corpus.truth import lexicon
+from plumbline.eval_workers.pairs.closed_world_words import lexicon
 from plumbline.eval_workers.training.tuning_prompts import tuning_prompts
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import rows_of

@@ -9,12 +9,12 @@ import pytest
 
 from plumbline.eval_workers.fairpair.fairpair_options import CLOSED_WORLD, FigureOptions
 from plumbline.eval_workers.fairpair.fairpair_set import PerturbedSamples, measure_set
-from plumbline.eval_workers.fairpair.perturbation.perturbed_set import perturb_set
-from plumbline.eval_workers.fairpair.perturbation.perturbers import RulePerturber
+from plumbline.eval_workers.fairpair.perturbed_set import perturb_set
+from plumbline.eval_workers.fairpair.perturbers import RulePerturber
 from plumbline.eval_workers.fairpair.probe_prompts import CLOSED_WORLD_SET, closed_world_rows
 from plumbline.eval_workers.fairpair.significance import fairpair_f
-from plumbline.eval_workers.pairs.closed_world_corpus.corpus_writer import WorldOptions, write_world
-from plumbline.eval_workers.pairs.closed_world_corpus.truth import grammar, lexicon, planted_words
+from plumbline.eval_workers.pairs.closed_world_texts import WorldOptions, write_world
+from plumbline.eval_workers.pairs.closed_world_words import grammar, lexicon, planted_words
 from plumbline.eval_workers.pairs.pronouns.pronoun_templates import PRONOUNS
 from plumbline.eval_workers.training.trained_models import train_model
 from plumbline.eval_workers.training.training_options import preset

@@ -11,15 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plumbline.contracts import check_scoring_function
-from plumbline.eval_workers.fairpair.phi import (
-    SCORING_FUNCTIONS,
-    Means,
-    block_means,
-    jaccard,
-    vader,
-)
+from plumbline.eval_workers.fairpair.phi import SCORING_FUNCTIONS, jaccard, vader
 from plumbline.eval_workers.fairpair.prompt_figures import folds
-from plumbline.eval_workers.fairpair.significance import fairpair_f
+from plumbline.eval_workers.fairpair.significance import fairpair_f, group_means
 
 #: Few words in many texts and many words in few: both ways of counting meet.
 WORDS = st.one_of(
@@ -33,20 +27,20 @@ def jaccard_loop(a: frozenset[str], b: frozenset[str]) -> float:
     return 1 - len(a & b) / len(a | b) if a | b else 0.0
 
 
-def means_loop(phi, left, right) -> Means:
+def means_loop(phi, left, right) -> list[float]:
     def mean(values):
         values = list(values)
         return sum(values) / len(values) if values else float("nan")
 
-    return Means(
+    return [
         mean(phi(a, b) for a, b in product(left, right)),
         mean(phi(a, b) for a, b in combinations(left, 2)),
         mean(phi(a, b) for a, b in combinations(right, 2)),
-    )
+    ]
 
 
-def means(phi, left, right) -> Means:
-    return block_means(phi.distances([*left, *right]), len(left))
+def means(phi, left, right) -> list[float]:
+    return group_means(phi.distances([*left, *right]), len(left)).tolist()
 
 
 @given(TEXTS, TEXTS)
@@ -60,7 +54,7 @@ def test_jaccard_is_the_loop_to_the_last_digits(left: list[str], right: list[str
 def test_sorted_sums_are_the_loop(left: list[float], right: list[float]) -> None:
     loop = means_loop(lambda a, b: abs(a - b), left, right)
     assert means(vader, left, right) == pytest.approx(loop, rel=1e-9, abs=1e-13, nan_ok=True)
-    assert means(vader, [0.1] * 7, [0.1] * 3) == Means(0.0, 0.0, 0.0)
+    assert means(vader, [0.1] * 7, [0.1] * 3) == [0.0, 0.0, 0.0]
 
 
 def test_folds_hold_every_sample_once() -> None:

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plumbline.eval_workers.fairpair.perturbation import text_rules as rules
-from plumbline.eval_workers.fairpair.perturbation.perturbers import Original, RulePerturber
-from plumbline.eval_workers.fairpair.perturbation.terms import load
-from plumbline.eval_workers.fairpair.perturbation.text_rules import Entity, Perturbed, perturb
+from plumbline.eval_workers.fairpair import text_rules as rules
+from plumbline.eval_workers.fairpair.perturbers import Original, RulePerturber
+from plumbline.eval_workers.fairpair.text_rules import Entity, Perturbed, perturb
+from plumbline.eval_workers.fairpair.text_words import load
 from plumbline.eval_workers.pairs.pronouns.pronoun_templates import Gender, fill
 from plumbline.warehouse.text.placeholders import PLACEHOLDER
 from tests.conftest import REPOSITORY

@@ -8,24 +8,24 @@ from typing import Any
 import pytest
 
 from plumbline.eval_workers.chat.requests import ChatModel
+from plumbline.eval_workers.fairpair import perturbed_set
+from plumbline.eval_workers.fairpair import perturbers as perturb_llm
+from plumbline.eval_workers.fairpair import text_rules as perturb
 from plumbline.eval_workers.fairpair.fairpair_steps import write_prompts
-from plumbline.eval_workers.fairpair.perturbation import perturbed_set
-from plumbline.eval_workers.fairpair.perturbation import perturbers as perturb_llm
-from plumbline.eval_workers.fairpair.perturbation import text_rules as perturb
-from plumbline.eval_workers.fairpair.perturbation.perturbed_set import (
+from plumbline.eval_workers.fairpair.perturbed_set import (
     TextFilter,
     check,
     perturb_set,
 )
-from plumbline.eval_workers.fairpair.perturbation.perturbers import (
+from plumbline.eval_workers.fairpair.perturbers import (
     ChatPerturber,
     RulePerturber,
     ledger_name,
     load_wording,
 )
-from plumbline.eval_workers.fairpair.perturbation.text_rules import Perturbed
 from plumbline.eval_workers.fairpair.probe_prompts import load as load_prompts
 from plumbline.eval_workers.fairpair.probe_prompts import prompt_rows
+from plumbline.eval_workers.fairpair.text_rules import Perturbed
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store

@@ -7,11 +7,11 @@ import pytest
 from scipy import stats
 
 from plumbline.eval_workers.fairpair.fairpair_options import FigureOptions
-from plumbline.eval_workers.fairpair.phi import block_means, jaccard, vader
+from plumbline.eval_workers.fairpair.phi import jaccard, vader
 from plumbline.eval_workers.fairpair.prompt_figures import measure, over_prompts
 from plumbline.eval_workers.fairpair.significance import (
     adjusted,
-    gap,
+    group_means,
     p_value,
     permuted_gaps,
     t_test,
@@ -39,7 +39,8 @@ def test_permuted_gaps_are_those_of_exchanged_samples() -> None:
     every = []
     for chosen in combinations(range(6), 3):
         order = [*chosen, *(set(range(6)) - set(chosen))]
-        every.append(gap(block_means(distances[np.ix_(order, order)], 3)))
+        b, v_left, v_right = group_means(distances[np.ix_(order, order)], 3)
+        every.append(b - (v_left + v_right) / 2)
     drawn = permuted_gaps(distances, 3, 4000, rng)
     # Exchanging the two groups whole leaves the gap as it is: 10 different ones.
     wanted = np.unique(np.round(every, 9))

@@ -16,7 +16,7 @@ from plumbline.eval_workers.chat.client import checked_url
 from plumbline.eval_workers.disclosure.set_measures import load_instructions
 from plumbline.eval_workers.disclosure.written import load_wording as prompt_wording
 from plumbline.eval_workers.fairpair import phi
-from plumbline.eval_workers.fairpair.perturbation.perturbers import (
+from plumbline.eval_workers.fairpair.perturbers import (
     load_wording as perturbation_wording,
 )
 from plumbline.eval_workers.fairpair.probe_prompts import load as name_prompts

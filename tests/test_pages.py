@@ -14,7 +14,7 @@ import pytest
 from nbclient import NotebookClient
 from packaging.utils import canonicalize_name
 
-from plumbline.eval_workers.pairs.closed_world_corpus.corpus_writer import WorldOptions, write_world
+from plumbline.eval_workers.pairs.closed_world_texts import WorldOptions, write_world
 from plumbline.eval_workers.training import training_options as training
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.deployment import write_dist

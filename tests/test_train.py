@@ -18,7 +18,7 @@ from plumbline.eval_workers.disclosure.word_probabilities import probabilities, 
 from plumbline.eval_workers.models.local.causal_model import CausalModel
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.scoring_contract import Tokens
-from plumbline.eval_workers.pairs.closed_world_corpus.corpus_writer import WorldOptions, write_world
+from plumbline.eval_workers.pairs.closed_world_texts import WorldOptions, write_world
 from plumbline.eval_workers.training import trainer
 from plumbline.eval_workers.training import word_losses as passes
 from plumbline.eval_workers.training.adapter_tuning import adapted

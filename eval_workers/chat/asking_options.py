@@ -7,9 +7,8 @@ from typing import Annotated
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from plumbline.eval_workers.chat.budget import Budget
 from plumbline.eval_workers.chat.client import DEFAULT_URL, Server, checked_url
-from plumbline.eval_workers.chat.requests import ChatModel, TokenLimit
+from plumbline.eval_workers.chat.requests import Budget, ChatModel, TokenLimit
 from plumbline.warehouse.options import MOST, STRICT
 
 

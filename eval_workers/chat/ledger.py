@@ -17,8 +17,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import IO, Any, TypeAlias
 
-from plumbline.eval_workers.chat.budget import Spent
-from plumbline.eval_workers.chat.requests import Failure, Reply, Request
+from plumbline.eval_workers.chat.requests import Failure, Reply, Request, Spent
 from plumbline.warehouse.errors import BadInput, disk_problems
 from plumbline.warehouse.paths import opened, replacing
 from plumbline.warehouse.schema.catalog import TABLES

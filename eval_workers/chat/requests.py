@@ -1,9 +1,10 @@
-"""Requests to a served model, and their outcomes (a reply or a failure), as plain values."""
+"""Requests to a served model, what they cost, and their outcomes (a reply or a failure)."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,6 +14,50 @@ Purpose = Literal["generate", "revise", "convert", "judge", "perturb", "continue
 Endpoint = Literal["chat", "completions"]
 Pronoun = Literal["she", "he"]
 TokenLimit = Literal["max_tokens", "max_completion_tokens"]
+#: Tokens set aside for the text around a message: roles, turns, a short system prompt.
+FRAME_TOKENS = 64
+
+
+def expected_tokens(prompt: str) -> int:
+    """Estimate the tokens of an English prompt, including tokens that the server adds around it."""
+    return 8 + math.ceil(len(prompt) / 4)
+
+
+@dataclass(frozen=True)
+class Budget:
+    """The limits of a build, which include the spending of earlier runs. ``None``: no limit."""
+
+    max_requests: int | None = None
+    max_tokens: int | None = None
+
+
+UNLIMITED = Budget()
+
+
+@dataclass(frozen=True)
+class Spent:
+    """The number of requests sent, and of tokens in prompts and replies. Every attempt counts.
+
+    >>> str(Spent(3, 1200))
+    '3 requests, 1,200 tokens'
+    """
+
+    n_requests: int = 0
+    n_tokens: int = 0
+
+    def __add__(self, other: Spent) -> Spent:
+        return Spent(self.n_requests + other.n_requests, self.n_tokens + other.n_tokens)
+
+    def __str__(self) -> str:
+        return f"{self.n_requests:,} requests, {self.n_tokens:,} tokens"
+
+    def excess(self, budget: Budget) -> str | None:
+        """Say which limit this spending exceeds. Return ``None`` if it exceeds no limit."""
+        if budget.max_requests is not None and self.n_requests > budget.max_requests:
+            return f"{budget.max_requests} requests"
+        if budget.max_tokens is not None and self.n_tokens > budget.max_tokens:
+            return f"{budget.max_tokens} tokens"
+        return None
 
 
 def _json_with(key: str, value: Mapping[str, Any]) -> dict[str, Any]:
@@ -116,6 +161,19 @@ class Request:
         content = self.messages if self.endpoint == "chat" else self.prompt
         text = json.dumps([self.model, content, self.parameters, *place])
         return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+    @property
+    def most(self) -> Spent:
+        """The most that one attempt can cost.
+
+        These are one token per byte of the prompt, ``FRAME_TOKENS``, and the longest reply allowed.
+
+        >>> ChatModel("m").request("judge", "Is it?", word="tea", pronoun="she", round=1,
+        ...                        temperature=0, max_tokens=30).most
+        Spent(n_requests=1, n_tokens=100)
+        """
+        n_input = len(self.prompt.encode("utf-8", "replace")) + FRAME_TOKENS
+        return Spent(1, n_input + self.max_tokens)
 
 
 @dataclass(frozen=True)

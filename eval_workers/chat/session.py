@@ -1,5 +1,8 @@
 """Send the requests of plans to a server, within a budget. The ledger records each attempt.
 
+Before a request is sent, the most that it can cost is set aside. A request that could exceed the
+budget isn't sent. After the reply, the tokens that the server reports replace that estimate.
+
 A request whose reply is in the ledger is never sent again, so a stopped build can be run again.
 After an error (the budget is spent, or the server doesn't answer or refuses the key), no new
 request is sent, but requests in flight finish. With ``server=None``, a build is a replay, in which
@@ -16,11 +19,17 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias, TypeVar
 
-from plumbline.eval_workers.chat.budget import UNLIMITED, Budget, BudgetMeter, Spent, most
 from plumbline.eval_workers.chat.client import ChatClient, Server, retried
 from plumbline.eval_workers.chat.ledger import Ledger, open_ledger
-from plumbline.eval_workers.chat.requests import Failure, Reply, Request
-from plumbline.warehouse.errors import BadInput, PlumblineError, disk_problems
+from plumbline.eval_workers.chat.requests import (
+    UNLIMITED,
+    Budget,
+    Failure,
+    Reply,
+    Request,
+    Spent,
+)
+from plumbline.warehouse.errors import BadInput, Interrupted, PlumblineError, disk_problems
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.progress import progress
 
@@ -68,7 +77,7 @@ class Build:
                         results[position] = await plan(asker.ask)
                     except _Stopped:
                         continue  # later plans may find all replies in the ledger
-                    tell(len(results), len(plans), note=str(asker.meter.spent))
+                    tell(len(results), len(plans), note=str(asker.spent))
 
             try:
                 asyncio.run(asker.run(work))
@@ -107,7 +116,8 @@ class _Asker:
         self._server, self._is_replay = build.server or Server(concurrency=1), not build.server
         self._slots = asyncio.Semaphore(self._server.concurrency)
         self._stopped = asyncio.Event()
-        self.meter = BudgetMeter(build.budget, ledger.spent)
+        self._budget, self._aside = build.budget, list[Spent]()
+        self.spent = ledger.spent
         self.stop: PlumblineError | None = None
 
     async def run(self, work: Callable[[], Awaitable[None]]) -> None:
@@ -139,8 +149,12 @@ class _Asker:
             raise BadInput("replay", problem, fix)
         if self.stop is not None:  # stopped while this request was waiting
             raise _Stopped
-        at_most, actual = most(request), Spent()
-        self.meter.set_aside(at_most)
+        at_most, actual = request.most, Spent()
+        if limit := sum(self._aside, self.spent + at_most).excess(self._budget):
+            problem = f"the next request could exceed {limit}"
+            fix = "raise it and run the same command again to resume"
+            raise Interrupted("the budget", problem, fix)
+        self._aside.append(at_most)
         try:
             row = self._ledger.begin(request, at_most, self._run_id)
             start = time.monotonic()
@@ -149,7 +163,8 @@ class _Asker:
             actual = _cost(outcome, at_most)
             self._ledger.end(row, outcome, actual, round(time.monotonic() - start, 3))
         finally:
-            self.meter.settle(at_most, actual)
+            self._aside.remove(at_most)
+            self.spent += actual
         return outcome
 
 

@@ -20,12 +20,7 @@ from dataclasses import dataclass
 from itertools import cycle, islice
 from random import Random
 
-from plumbline.eval_workers.pairs.closed_world_corpus.truth import (
-    PRONOUN_SLOTS,
-    grammar,
-    lexicon,
-    slots,
-)
+from plumbline.eval_workers.pairs.closed_world_words import PRONOUN_SLOTS, grammar, lexicon, slots
 from plumbline.warehouse.errors import UsageProblem
 
 TRAIN, _UNSEEN = "closed-world-train", "closed-world-unseen"

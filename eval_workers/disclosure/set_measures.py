@@ -19,11 +19,7 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import AfterValidator, Field
 from pydantic.dataclasses import dataclass as options_class
 
-from plumbline.eval_workers.disclosure.word_probabilities import (
-    WORD_LIST,
-    ProbeStep,
-    load_words,
-)
+from plumbline.eval_workers.disclosure.word_probabilities import WORD_LIST, ProbeStep, load_words
 from plumbline.eval_workers.models.sampling_contract import SamplingOptions
 from plumbline.eval_workers.models.scoring_contract import NONE, Instruction
 from plumbline.eval_workers.scoring.continuations import Continuations

@@ -12,8 +12,8 @@ from pydantic.dataclasses import dataclass
 from plumbline.eval_workers.chat.asking_options import ServerOptions
 from plumbline.eval_workers.chat.client import DEFAULT_URL, Server, checked_url
 from plumbline.eval_workers.chat.requests import Endpoint
-from plumbline.eval_workers.fairpair.perturbation.perturbed_set import TextFilter, Unit
-from plumbline.eval_workers.fairpair.perturbation.perturbers import PerturbWording, load_wording
+from plumbline.eval_workers.fairpair.perturbed_set import TextFilter, Unit
+from plumbline.eval_workers.fairpair.perturbers import PerturbWording, load_wording
 from plumbline.eval_workers.models.model_options import OF_SCORES, ModelOptions, refuse_options
 from plumbline.eval_workers.models.sampling_contract import SamplingOptions
 from plumbline.eval_workers.models.scoring_contract import Instruction

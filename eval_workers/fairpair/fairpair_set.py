@@ -17,14 +17,14 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from plumbline.eval_workers.fairpair.fairpair_options import FigureOptions, texts_of
-from plumbline.eval_workers.fairpair.phi import Floats, Phi, block_means, find
+from plumbline.eval_workers.fairpair.phi import Floats, Phi, find
 from plumbline.eval_workers.fairpair.prompt_figures import (
     PromptFigures,
     folds,
     measure,
     over_prompts,
 )
-from plumbline.eval_workers.fairpair.significance import adjusted, fairpair_f, weighted
+from plumbline.eval_workers.fairpair.significance import adjusted, fairpair_f, group_means, weighted
 from plumbline.warehouse.storage.store import Store
 
 Row: TypeAlias = dict[str, Any]
@@ -249,5 +249,5 @@ def _divided(phi: Phi, group: Group, items: Items, k: int, seed: int) -> Floats:
     draws = []
     for _ in range(_N_FOLD_DRAWS):
         left, right = (folds(phi, group_items, k, _n_each(items), rng)[0] for group_items in items)
-        draws.append(block_means(phi.distances([*left, *right]), len(left)))
+        draws.append(group_means(phi.distances([*left, *right]), len(left)))
     return np.array(draws).T

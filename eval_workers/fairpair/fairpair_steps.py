@@ -11,12 +11,12 @@ from plumbline.eval_workers.chat.session import Build
 from plumbline.eval_workers.fairpair import phi, probe_prompts
 from plumbline.eval_workers.fairpair.fairpair_options import RULES, FairPairSpec
 from plumbline.eval_workers.fairpair.fairpair_set import PerturbedSamples
-from plumbline.eval_workers.fairpair.perturbation.perturbed_set import (
+from plumbline.eval_workers.fairpair.perturbed_set import (
     check_counterparts,
     perturb_set,
     try_prompts,
 )
-from plumbline.eval_workers.fairpair.perturbation.perturbers import (
+from plumbline.eval_workers.fairpair.perturbers import (
     ChatPerturber,
     Perturber,
     RulePerturber,

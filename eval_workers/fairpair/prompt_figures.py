@@ -22,12 +22,12 @@ from typing import Any
 import numpy as np
 
 from plumbline.eval_workers.fairpair.fairpair_options import FigureOptions
-from plumbline.eval_workers.fairpair.phi import Floats, Phi, block_means
+from plumbline.eval_workers.fairpair.phi import Floats, Phi
 from plumbline.eval_workers.fairpair.significance import (
     FEWEST_RESAMPLED,
     by_cluster,
     fairpair_f,
-    gap,
+    group_means,
     interval,
     interval_over_prompts,
     p_value,
@@ -93,7 +93,7 @@ def measure(
         (pg, sizes), (gp, others) = (folds(phi, g, k, n_samples, rng) for g in (pg, gp))
         strata = np.array([*sizes, *others])
     distances = phi.distances([*pg, *gp])
-    means = block_means(distances, len(pg))
+    means = group_means(distances, len(pg))
     ratio = float(fairpair_f(*means))
     low = high = p = observed = permuted = reason = None
     if n_samples < 2:
@@ -105,7 +105,7 @@ def measure(
         low, high = interval(fairpair_f(*draws), options.level)
     if n_samples >= 2:
         permuted = permuted_gaps(distances, len(pg), options.n_permutations, rng, strata)
-        observed = gap(means)
+        observed = float(means[0] - (means[1] + means[2]) / 2)
         p = p_value(observed, permuted)
     b, v_pg, v_gp, f = (None if math.isnan(x) else float(x) for x in (*means, ratio))
     return PromptFigures(*(n_pg, n_gp, b, v_pg, v_gp, f, reason, low, high, p, observed, permuted))

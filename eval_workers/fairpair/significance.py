@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, stdtr, stdtrit
 
-from plumbline.eval_workers.fairpair.phi import Floats, Means
+from plumbline.eval_workers.fairpair.phi import Floats
 from plumbline.eval_workers.scoring.scored_pairs import (
     ROUNDING,
     Ints,
@@ -41,15 +41,6 @@ def fairpair_f(
     is_defined = np.minimum(variability_pg, variability_gp) > _ROUNDING
     denominator = np.where(is_defined, np.multiply(variability_pg, variability_gp), np.nan)
     return np.square(bias_b) / denominator
-
-
-def gap(means: Means) -> float:
-    """Return T = B - (V_pg + V_gp) / 2.
-
-    >>> gap(Means(0.5, 0.25, 0.25))
-    0.25
-    """
-    return means.between - (means.within_left + means.within_right) / 2
 
 
 def permuted_gaps(
@@ -99,13 +90,24 @@ def p_value(observed: float, drawn: Floats) -> float:
     return float((1 + np.sum(drawn >= observed - _ROUNDING)) / (1 + len(drawn)))
 
 
+def group_means(distances: Floats, n_left: int) -> Floats:
+    """Return B, V_pg and V_gp; ``distances`` has the ``n_left`` items of the left group first.
+
+    A mean over no pairs is NaN.
+
+    >>> group_means(np.array([[0.0, 1, 2], [1, 0, 4], [2, 4, 0]]), 2).tolist()
+    [3.0, 1.0, nan]
+    """
+    n_right = len(distances) - n_left
+    return weighted(distances, np.ones((1, n_left)), np.ones((1, n_right)))[:, 0]
+
+
 def weighted(distances: Floats, left: Floats, right: Floats) -> Floats:
     """Return B, V_pg and V_gp of weighted samples, one row each, with a column per draw.
 
-    Each row of weights is a draw.
-
-    A pair i, j counts w_i w_j times. A sample is never paired with itself or its copies: their
-    distance of 0 would make V too small by the factor 1 - 1/n. V is NaN for a group without pairs.
+    Each row of ``left`` and ``right`` has the weights of one draw. A pair i, j counts w_i w_j
+    times. A sample is never paired with itself or its copies: their distance of 0 would make V too
+    small by the factor 1 - 1/n. A mean over no pairs is NaN.
 
     >>> matrix = np.array([[0.0, 1, 2], [1, 0, 4], [2, 4, 0]])
     >>> weighted(matrix, np.array([[1.0, 1]]), np.array([[1.0]])).tolist()
@@ -114,16 +116,19 @@ def weighted(distances: Floats, left: Floats, right: Floats) -> Floats:
     n_left = left.shape[1]
     from_left = left @ distances[:n_left]
     from_right = right @ distances[n_left:, n_left:]
-    between = np.einsum("ri,ri->r", from_left[:, n_left:], right)
-    mean_between = between / (left.sum(axis=1) * right.sum(axis=1))
-    within_left, within_right = _within(from_left[:, :n_left], left), _within(from_right, right)
-    return np.array([mean_between, within_left, within_right])
-
-
-def _within(sums: Floats, weights: Floats) -> Floats:
-    pairs = weights.sum(axis=1) ** 2 - (weights**2).sum(axis=1)
-    means: Floats = np.einsum("ri,ri->r", sums, weights) / np.where(pairs > 0, pairs, np.nan)
+    sums = (
+        np.einsum("ri,ri->r", from_left[:, n_left:], right),
+        np.einsum("ri,ri->r", from_left[:, :n_left], left),
+        np.einsum("ri,ri->r", from_right, right),
+    )
+    n_pairs = np.array([left.sum(axis=1) * right.sum(axis=1), _n_within(left), _n_within(right)])
+    means: Floats = np.array(sums) / np.where(n_pairs > 0, n_pairs, np.nan)
     return means
+
+
+def _n_within(weights: Floats) -> Floats:
+    n: Floats = weights.sum(axis=1) ** 2 - (weights**2).sum(axis=1)
+    return n
 
 
 def resampled(distances: Floats, n_left: int, n_draws: int, rng: np.random.Generator) -> Floats:

@@ -11,13 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.eval_workers.pairs.file_rows import files_of, rows_of_file, value_at
-from plumbline.eval_workers.pairs.parsed_pairs import (
-    Parsed,
-    Row,
-    filled,
-    pair_row,
-    shared_template,
-)
+from plumbline.eval_workers.pairs.parsed_pairs import Parsed, Row, filled, pair_row, shared_template
 from plumbline.eval_workers.pairs.recipe import COLUMNS, Choices, Recipe
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.input.input_rows import number

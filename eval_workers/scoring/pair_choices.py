@@ -17,11 +17,10 @@ from pydantic import AfterValidator, Field
 from pydantic.dataclasses import dataclass as options_class
 
 from plumbline.eval_workers.chat.asking_options import AskingOptions
-from plumbline.eval_workers.chat.budget import Spent, most
 from plumbline.eval_workers.chat.client import Server
 from plumbline.eval_workers.chat.ledger import read_ledger
 from plumbline.eval_workers.chat.replies import chosen
-from plumbline.eval_workers.chat.requests import Reply, Request
+from plumbline.eval_workers.chat.requests import Reply, Request, Spent
 from plumbline.eval_workers.chat.session import Build
 from plumbline.eval_workers.models.scoring_contract import short_hash
 from plumbline.eval_workers.scoring.model_step import ModelStep
@@ -264,4 +263,4 @@ def left_to_ask(store: Store, benchmark: str, options: ChoiceOptions) -> tuple[i
     missing = PairChoices(benchmark, options).state(store, model).missing
     requests = [ask.request(options, wordings) for ask in missing]
     left = [request for request in requests if request.request_id not in ledger.replies]
-    return len(left), sum(map(most, left), Spent()), ledger.spent
+    return len(left), sum((request.most for request in left), Spent()), ledger.spent

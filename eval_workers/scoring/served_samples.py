@@ -11,9 +11,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import groupby, islice
 
-from plumbline.eval_workers.chat.budget import UNLIMITED, Budget
 from plumbline.eval_workers.chat.client import Server
-from plumbline.eval_workers.chat.requests import Endpoint, Reply, Request, TokenLimit
+from plumbline.eval_workers.chat.requests import (
+    UNLIMITED,
+    Budget,
+    Endpoint,
+    Reply,
+    Request,
+    TokenLimit,
+)
 from plumbline.eval_workers.chat.session import Build
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.sampling_contract import Sample, SamplingOptions, SeededPrompt

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from plumbline.eval_workers.chat.budget import expected_tokens
+from plumbline.eval_workers.chat.requests import expected_tokens
 from plumbline.eval_workers.chat.session import Build
 from plumbline.eval_workers.pairs.benchmarks import (
     Parsed,

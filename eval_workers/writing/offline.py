@@ -1,7 +1,7 @@
 """Make pairs around seed words from fixed frames, without a model. This is for tests.
 
 The frames only quote the word, and don't depend on its meaning. For words of a closed world, the
-frames come from that world's grammar (``closed_world_corpus/corpus_writer.py``).
+frames come from that world's grammar (``closed_world_texts.py``).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from random import Random
 
 from plumbline.eval_workers.pairs.benchmarks import Parsed, Row
-from plumbline.eval_workers.pairs.closed_world_corpus.corpus_writer import templates_around
+from plumbline.eval_workers.pairs.closed_world_texts import templates_around
 from plumbline.eval_workers.writing.build_spec import BuildSpec
 from plumbline.eval_workers.writing.pairing import pair_id
 from plumbline.eval_workers.writing.written_sentences import n_words

@@ -33,7 +33,12 @@ from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.escape import say
 
-_PAIRS = "FROM benchmark_pair WHERE benchmark = $benchmark ORDER BY pair_id"
+#: The pairs of benchmarks.
+_PAIRS = "FROM benchmark_pair WHERE list_contains($names, benchmark) ORDER BY benchmark, pair_id"
+
+
+def _score_line(benchmark: str) -> str:
+    return f"plumbline score --model ID_OR_PATH --benchmark {shlex.quote(benchmark)}"
 
 
 class BenchmarkImport(DataOption, Command):
@@ -101,9 +106,8 @@ class BenchmarkImport(DataOption, Command):
                 for one in done
             ],
             said=[line for one in done for line in one.said],
-            next=f"plumbline score --model ID_OR_PATH --benchmark {shlex.quote(done[0].benchmark)}",
-            query="FROM benchmark_pair WHERE list_contains($names, benchmark) "
-            "ORDER BY benchmark, pair_id",
+            next=_score_line(names[0]),
+            query=_PAIRS,
             params={"names": list(names)},
         )
 
@@ -159,10 +163,7 @@ class BenchmarkShow(Command):
         if not rows:
             fix = f"run `plumbline benchmark import {self.name}`"
             raise UsageProblem(f"benchmark {self.name!r}", "is not in the warehouse", fix)
-        return Done(
-            rows=rows,
-            next=f"plumbline score --model ID_OR_PATH --benchmark {shlex.quote(self.name)}",
-        )
+        return Done(rows=rows, next=_score_line(self.name))
 
 
 class BenchmarkBuild(BuildSpec, Command):
@@ -242,7 +243,7 @@ class BenchmarkBuild(BuildSpec, Command):
             said=said,
             next=f"plumbline benchmark export {shlex.quote(name)}",
             query=_PAIRS,
-            params={"benchmark": name},
+            params={"names": [name]},
         )
 
 
@@ -280,9 +281,8 @@ class Constrain(Command):
         from plumbline.jobs.association.max_pmi import constrain, verdicts
 
         store, corpus, rows = context.store, self.corpus, list[Row]()
-        name = self.benchmark[0]
-        score = f"plumbline score --model ID_OR_PATH --benchmark {shlex.quote(name)}"
-        is_scored = store.units("pair_score", benchmark=name)
+        first = self.benchmark[0]
+        is_scored = store.units("pair_score", benchmark=first)
         for name in dict.fromkeys(self.benchmark):
             arguments = (store, corpus, name, self.contrast, self.least_count)
             done = context.stage(f"constrain {name}", constrain, *arguments)
@@ -290,7 +290,7 @@ class Constrain(Command):
             rows += [{"benchmark": name, "n_pairs": done[row["contrast"]], **row} for row in tally]
         return Done(
             rows=rows,
-            next="plumbline measure" if is_scored else score,
+            next="plumbline measure" if is_scored else _score_line(first),
             query="FROM pair_association WHERE corpus = $corpus "
             "AND list_contains($names, benchmark) ORDER BY benchmark, contrast, pair_id",
             params={"corpus": corpus, "names": list(self.benchmark)},
@@ -369,17 +369,16 @@ class ImportRatings(Command):
 
     def run(self, context: Context) -> Done:
         store = context.store
-        files = [Path(file) for file in self.files]
-        imported = import_answers(store, files, context.run_id)
+        imported = import_answers(store, [Path(file) for file in self.files], context.run_id)
         said = list(map(str, imported))
-        benchmarks = list(dict.fromkeys(one.benchmark for one in imported))
-        for name in benchmarks:
+        names = list(dict.fromkeys(one.benchmark for one in imported))
+        for name in names:
             said += [": ".join(line) for line in people_say(store.root, name).items()]
-        params = {"benchmarks": benchmarks}
+        params = {"names": names}
         return Done(
             rows=rows_of(store.root, _AGREEMENT, params),
             said=said,
-            next=f"plumbline benchmark export {shlex.quote(benchmarks[0])}",
+            next=f"plumbline benchmark export {shlex.quote(names[0])}",
             query=_AGREEMENT,
             params=params,
         )
@@ -387,6 +386,6 @@ class ImportRatings(Command):
 
 _AGREEMENT = """
 SELECT benchmark, question, rater, n_answers, yes_share, equal_share
-FROM rater_agreement WHERE list_contains($benchmarks, benchmark)
+FROM rater_agreement WHERE list_contains($names, benchmark)
 ORDER BY benchmark, question, rater
 """

@@ -288,11 +288,8 @@ class Demo(Command):
     ] = "straight"
 
     def run(self, context: Context) -> Done:
-        from plumbline.eval_workers.pairs.closed_world_corpus.corpus_writer import (
-            WorldOptions,
-            write_world,
-        )
-        from plumbline.eval_workers.pairs.closed_world_corpus.truth import planted_rows
+        from plumbline.eval_workers.pairs.closed_world_texts import WorldOptions, write_world
+        from plumbline.eval_workers.pairs.closed_world_words import planted_rows
 
         how = WorldOptions(n_tokens=self.tokens, seed=self.seed, world=self.world)
         done = write_world(how, self.out)

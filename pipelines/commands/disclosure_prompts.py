@@ -7,10 +7,9 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from plumbline.eval_workers.chat.budget import Budget
 from plumbline.eval_workers.chat.client import DEFAULT_URL, Server, checked_url, find_key
 from plumbline.eval_workers.chat.ledger import read_ledger
-from plumbline.eval_workers.chat.requests import ChatModel
+from plumbline.eval_workers.chat.requests import Budget, ChatModel
 from plumbline.eval_workers.chat.session import Build
 from plumbline.eval_workers.disclosure import prompt_sets, written
 from plumbline.pipelines.command.base import Command, Context, Done, On, Row, planned

@@ -8,9 +8,9 @@ from typing import Annotated, TypeAlias
 
 from pydantic import Field
 
-from plumbline.eval_workers.chat.budget import expected_tokens
 from plumbline.eval_workers.chat.client import find_key
 from plumbline.eval_workers.chat.ledger import read_ledger
+from plumbline.eval_workers.chat.requests import expected_tokens
 from plumbline.eval_workers.fairpair import fairpair_steps as steps
 from plumbline.eval_workers.fairpair.fairpair_options import (
     RULES,

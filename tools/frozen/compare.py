@@ -3,7 +3,7 @@
 A table, view, column or text that only the product has is listed, but not compared until ``--new``
 freezes it. One that only the frozen outputs have is a difference.
 
-Of more than 10 rows, the first 10 are frozen, and a last row with a total of each column.
+Of more than 3 rows, the first 3 are frozen, and a last row with a total of each column.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ _FLOAT = re.compile(r"(?<![\w.])-?\d+(?:\.\d+(?:e[-+]\d+)?|e[-+]\d+)")
 _TOLERANCE = 1e-9
 #: How a cell of the row of totals starts.
 _TOTAL = "see --all: "
+#: How many rows of a relation are frozen as they are. The totals are over all rows.
+_MOST = 3
 
 
 @dataclass
@@ -84,7 +86,7 @@ def write(relations: Mapping[str, Relation], texts: Mapping[str, str], *, new: b
     TEXTS.write_text("".join(hashes), encoding="utf-8")
 
 
-def save(directory: Path, name: str, relation: Relation, most: int = 10) -> None:
+def save(directory: Path, name: str, relation: Relation, most: int = _MOST) -> None:
     """Write a relation as TSV; of more than `most` rows, only the first `most` and the totals."""
     directory.mkdir(parents=True, exist_ok=True)
     text = "\n".join(_lines(relation, most))
@@ -121,7 +123,7 @@ def _read(path: Path) -> Relation:
     return Relation(columns, rows)
 
 
-def _lines(relation: Relation, most: int = 10) -> list[str]:
+def _lines(relation: Relation, most: int = _MOST) -> list[str]:
     """Return the columns, then the rows, in an order that doesn't depend on last digits."""
     lines = ["\t".join(row) for row in relation.rows]
     lines.sort(key=lambda x: (x.startswith(_TOTAL), _FLOAT.sub("", x), x))

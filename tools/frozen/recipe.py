@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from plumbline.eval_workers.pairs.closed_world_corpus import truth
+from plumbline.eval_workers.pairs import closed_world_words as truth
 from plumbline.pipelines.command import registry
 from plumbline.warehouse import plugins
 

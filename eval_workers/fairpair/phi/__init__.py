@@ -7,7 +7,7 @@ A module has the members of ``Phi``. If its items are numbers, it can import ``c
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,32 +54,3 @@ def find(name: str) -> Phi:
     """
     module: Phi = SCORING_FUNCTIONS.load(name)
     return module
-
-
-class Means(NamedTuple):
-    """The mean distance between two groups, and within each group.
-
-    Within a group, an item is never paired with itself.
-
-    A mean over no pairs is NaN.
-    """
-
-    between: float
-    within_left: float
-    within_right: float
-
-
-def block_means(distances: Floats, n_left: int) -> Means:
-    """Return the mean distances from the matrix over all items, the left group's items first.
-
-    >>> block_means(np.array([[0.0, 1, 2], [1, 0, 4], [2, 4, 0]]), 2)
-    Means(between=3.0, within_left=1.0, within_right=nan)
-    """
-    between = distances[:n_left, n_left:]
-    mean = float(between.mean()) if between.size else float("nan")
-    return Means(mean, _within(distances[:n_left, :n_left]), _within(distances[n_left:, n_left:]))
-
-
-def _within(distances: Floats) -> float:
-    n = len(distances)
-    return float(distances.sum()) / (n * (n - 1)) if n > 1 else float("nan")

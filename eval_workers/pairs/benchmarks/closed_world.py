@@ -14,7 +14,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from plumbline.eval_workers.pairs.benchmarks import Parsed
-from plumbline.eval_workers.pairs.closed_world_corpus.truth import grammar, lexicon
+from plumbline.eval_workers.pairs.closed_world_words import grammar, lexicon
 
 NAMES = ("closed-world",)
 DESCRIPTION = "Words of the closed world in held-out frames; their leans are planted and known."

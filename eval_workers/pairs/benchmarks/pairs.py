@@ -12,12 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from pathlib import Path
 
-from plumbline.eval_workers.pairs.parsed_pairs import (
-    DIFFERS,
-    USUAL,
-    Parsed,
-    pair_row,
-)
+from plumbline.eval_workers.pairs.parsed_pairs import DIFFERS, USUAL, Parsed, pair_row
 from plumbline.warehouse import languages
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.languages import PairTemplates

@@ -12,11 +12,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
-from plumbline.eval_workers.pairs.pronouns.her_as_his_or_him import (
-    TOKEN,
-    decide_her,
-    stands_alone,
-)
+from plumbline.eval_workers.pairs.pronouns.her_as_his_or_him import TOKEN, decide_her, stands_alone
 from plumbline.eval_workers.pairs.pronouns.pronoun_templates import (
     GENDERS,
     PRONOUNS,

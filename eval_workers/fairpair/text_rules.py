@@ -29,9 +29,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from plumbline.eval_workers.fairpair.perturbation.noun_rules import NounRules
-from plumbline.eval_workers.fairpair.perturbation.terms import Terms
-from plumbline.eval_workers.fairpair.perturbation.text_parts import words_of
+from plumbline.eval_workers.fairpair.noun_rules import NounRules
+from plumbline.eval_workers.fairpair.text_words import Terms, words_of
 from plumbline.eval_workers.pairs.pronouns.conversion import around, like
 from plumbline.eval_workers.pairs.pronouns.her_as_his_or_him import decide_her, stands_alone
 
@@ -80,7 +79,7 @@ def perturb(text: str, entity: Entity, counterpart: Entity, terms: Terms) -> Per
 
     A text that has no names, pronouns or gendered words is returned unchanged.
 
-    >>> from plumbline.eval_workers.fairpair.perturbation.terms import load
+    >>> from plumbline.eval_workers.fairpair.text_words import load
     >>> john, jane, terms = Entity("John", "m"), Entity("Jane", "f"), load()
     >>> perturb("John's a good man. He loves his wife.", john, jane, terms).text
     "Jane's a good woman. She loves her wife."

@@ -20,7 +20,7 @@ from random import Random
 import numpy as np
 from backports import zstd
 
-from plumbline.eval_workers.pairs.closed_world_corpus.truth import (
+from plumbline.eval_workers.pairs.closed_world_words import (
     PRONOUN_SLOTS,
     grammar,
     lexicon,

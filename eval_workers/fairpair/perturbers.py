@@ -20,8 +20,8 @@ from pydantic import AfterValidator
 
 from plumbline.eval_workers.chat.requests import ChatModel, Reply
 from plumbline.eval_workers.chat.session import Build
-from plumbline.eval_workers.fairpair.perturbation.terms import NO_TERMS, load
-from plumbline.eval_workers.fairpair.perturbation.text_rules import Entity, Perturbed, perturb
+from plumbline.eval_workers.fairpair.text_rules import Entity, Perturbed, perturb
+from plumbline.eval_workers.fairpair.text_words import NO_TERMS, load
 from plumbline.eval_workers.writing.wordings import fill_prompt
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.text import toml_file

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal
 
-from plumbline.eval_workers.fairpair.perturbation.terms import Terms
-from plumbline.eval_workers.fairpair.perturbation.text_parts import TextParts
+from plumbline.eval_workers.fairpair.text_words import Terms, TextParts
 
 #: The person that a noun is about; ``unsure`` where the rules can't decide.
 About = Literal["entity", "other", "unsure"]

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from plumbline.eval_workers.fairpair.perturbation.perturbers import Original, Perturber
-from plumbline.eval_workers.fairpair.perturbation.text_rules import Entity, Perturbed
+from plumbline.eval_workers.fairpair.perturbers import Original, Perturber
+from plumbline.eval_workers.fairpair.text_rules import Entity, Perturbed
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.storage.store import Store
 

@@ -1,1 +1,0 @@
-"""Perturbers, which turn a text about one person into the same text about a counterpart."""
