@@ -10,7 +10,6 @@ import dataclasses
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, fields
-from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import (
@@ -225,15 +224,20 @@ def parameters(kind: type[Command]) -> tuple[Parameter, ...]:
     return tuple(p for p in all_fields(kind) if p.name not in kind.without)
 
 
-@cache  # reading a command's type hints takes milliseconds
+#: Cache of ``all_fields``: reading a command's type hints takes milliseconds.
+_FIELDS: dict[type, tuple[Parameter, ...]] = {}
+
+
 def all_fields(kind: type[Command]) -> tuple[Parameter, ...]:
     """Return ``parameters`` and also the fields in ``without``, in the same order."""
+    if kind in _FIELDS:
+        return _FIELDS[kind]
     own, last = inspect.get_annotations(kind), inspect.get_annotations(Command)
 
     def rank(p: Parameter) -> tuple[object, ...]:
         return (not p.on.positional, p.default is not ..., p.name in last, p.name not in own)
 
-    return tuple(sorted(_declared(kind), key=rank))
+    return _FIELDS.setdefault(kind, tuple(sorted(_declared(kind), key=rank)))
 
 
 def _declared(kind: type[Command]) -> Iterator[Parameter]:
