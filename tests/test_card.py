@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from plumbline.eval_workers.pairs.benchmarks import ImportOptions, import_benchmark, replace_facts
+from plumbline.eval_workers.pairs.benchmarks import import_benchmark, replace_facts
 from plumbline.eval_workers.pairs.export import Constraint, export, statistics
 from plumbline.eval_workers.pairs.recipe import IN_PARQUET
 from plumbline.jobs.ingest.released_statistics import import_statistics
@@ -103,8 +103,8 @@ def test_the_published_table(store: Store, data: Path, name: str) -> None:
 def test_an_exported_benchmark_is_imported_with_its_facts(store: Store, tmp_path: Path) -> None:
     (tmp_path / "ages.toml").write_text(RECIPE)
     (tmp_path / "ages.csv").write_text("sentence_a,sentence_b\nAn old man.,A young man.\n")
-    how = ImportOptions(recipe=str(tmp_path / "ages.toml"))
-    import_benchmark(store, "ages", tmp_path / "ages.csv", "r1", how)
+    recipe = str(tmp_path / "ages.toml")
+    import_benchmark(store, "ages", tmp_path / "ages.csv", "r1", recipe=recipe)
     first = export(store, "ages", tmp_path / "first")
     other = Store.open(tmp_path / "other")
     import_benchmark(other, "theirs", tmp_path / "first", "r2")  # a folder, as it was written

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pytest
 from scipy import stats
 
-from plumbline.eval_workers.pairs.benchmarks import ImportOptions, import_benchmark
+from plumbline.eval_workers.pairs.benchmarks import import_benchmark
 from plumbline.eval_workers.scoring.scored_pairs import degrees_of_freedom
 from plumbline.warehouse.finding import LEAST_CLUSTERS
 from plumbline.warehouse.query.connection import rows_of, sql
@@ -156,7 +156,7 @@ def test_columns_of_own_pairs_can_say_what_is_alike(store: Store, tmp_path: Path
     recipe = tmp_path / "mine.toml"
     columns = 'cluster = "job_1"\ncluster_2 = "job_2"\n'
     recipe.write_text(f'about = "mine"\nsource = "here"\n[columns]\n{columns}')
-    import_benchmark(store, "mine", source, "r", ImportOptions(recipe=str(recipe)))
+    import_benchmark(store, "mine", source, "r", recipe=str(recipe))
     assert set(clusters(store).values()) == {
         ("job: nurse", "job: clerk"),
         ("job: clerk", "job: nurse"),

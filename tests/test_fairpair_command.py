@@ -114,6 +114,7 @@ WITH_MODEL = ["common-sents", "--model", "m"]
         ([*WITH_MODEL, "--endpoint", "chat"], 2, "needs a server"),
         ([*WITH_MODEL, "--perturber-url", "http://h"], 2, "perturber_url"),
         ([*WITH_MODEL, "--perturber", "p"], 2, "needs a key"),
+        ([*WITH_MODEL, "--perturber", "p", "--perturber-url", "h"], 2, "--perturber-url"),
         ([*WITH_MODEL, "--prompts", "none.toml"], 2, "none.toml"),
         ([*WITH_MODEL, "--prompts", "german.toml"], 2, "not in de (m, f)"),
         (["common-sents", "--model", "./nowhere"], 3, "nowhere"),

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from plumbline.eval_workers.models.model_options import ModelOptions
-from plumbline.eval_workers.pairs.benchmarks import ImportOptions, import_benchmark
+from plumbline.eval_workers.pairs.benchmarks import import_benchmark
 from plumbline.eval_workers.pairs.export import export
 from plumbline.eval_workers.pairs.harness_logs import import_samples
 from plumbline.eval_workers.scoring.measure import MeasureOptions, compute
@@ -96,7 +96,7 @@ def test_an_exported_task_gives_our_scores(data: Path, tmp_path: Path, kind: str
     own = tmp_path / "own.jsonl"
     own.write_text("".join(json.dumps(row) + "\n" for row in OWN), encoding="utf-8")
     import_benchmark(store, "winogender", data / "unstereo-eval/data/datasets/raw", "r")
-    import_benchmark(store, "own", own, "r", ImportOptions())
+    import_benchmark(store, "own", own, "r")
     names = [export(store, b, tmp_path / "task" / b).name for b in ("winogender", "own")]
     logs = tmp_path / "logs"
     theirs = _command(model, tmp_path / "task", names, logs)

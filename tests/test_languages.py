@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plumbline.eval_workers.pairs.benchmarks import ImportOptions, import_benchmark
+from plumbline.eval_workers.pairs.benchmarks import import_benchmark
 from plumbline.jobs.counting.corpus_lookup import corpus_language
 from plumbline.jobs.counting.partials import partials_directory
 from plumbline.jobs.ingest.count_corpus import count_corpus
@@ -261,7 +261,7 @@ def test_templates_that_may_agree_are_refused(store: Store, tmp_path: Path) -> N
         file.write_text(SWEDISH, encoding="utf-8")
         import_benchmark(store, "sv-pairs", file, "r")
     with pytest.raises(BadInput, match="64 rows rejected"):  # the pronouns of groups are English
-        import_benchmark(store, "fr-pairs", None, "r", ImportOptions(groups=("she", "they")))
+        import_benchmark(store, "fr-pairs", None, "r", groups=("she", "they"))
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,6 @@ from plumbline.eval_workers.pairs.benchmarks import default_source, find, import
 from plumbline.eval_workers.pairs.parsed_pairs import checked_groups
 from plumbline.eval_workers.pairs.pronouns.pronoun_templates import fill, forms
 from plumbline.eval_workers.scoring.measure import MeasureOptions
-from plumbline.eval_workers.scoring.pair_choices import ChoiceOptions
 from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
 from plumbline.eval_workers.training.trained_models import plain_name
 from plumbline.eval_workers.training.training_options import preset
@@ -226,8 +225,6 @@ CALLS = [
     Called("preset", lambda: preset("large"), "preset 'large': ..."),
     Called("model above the folder", lambda: plain_name("../x"), "model name '../x': ..."),
     # files of wordings, lists and models
-    of_file(lambda path: ChoiceOptions(model="m", prompts=str(path)).wordings(), "mine.toml",
-        'choose = ["{first} {second}"]\nmore = 1', "prompts mine.toml: ..."),
     Called("no wording of prompts", lambda: prompt_wording(Path("none.toml")), "none.toml: ..."),
     of_file(perturbation_wording, "own.toml", 'perturb = "{text} {name}"',
         "own.toml: perturb: ..."),

@@ -12,7 +12,7 @@ from plumbline.eval_workers.models import model_lists
 from plumbline.eval_workers.models.local import model_files as _weights
 from plumbline.eval_workers.models.local.causal_model import CausalModel
 from plumbline.eval_workers.models.model_options import ModelOptions
-from plumbline.eval_workers.pairs.released_scores import HUB_IDS
+from plumbline.eval_workers.pairs.released_scores import N_PARAMETERS
 from plumbline.pipelines.command.settings import here, made
 from plumbline.pipelines.commands.pipeline import Parts, Pipeline, Stage
 from plumbline.pipelines.pipeline_plan import make_plan
@@ -25,7 +25,7 @@ def test_the_shipped_lists_are_those_of_the_papers() -> None:
     """Disclosure's has ten models, with the names that its tables print."""
     listed = model_lists.load("unstereoeval")
     assert len(listed) == 28 == len({entry.id for entry in listed})
-    assert tuple(entry.name or entry.id for entry in listed) == HUB_IDS
+    assert tuple(entry.name or entry.id for entry in listed) == tuple(N_PARAMETERS)
     others = {entry.id: entry.name for entry in listed if entry.name}
     assert others == {f"allenai/OLMo-{size}-hf": f"allenai/OLMo-{size}" for size in ("1B", "7B")}
     listed = model_lists.load("disclosure")

@@ -15,17 +15,19 @@ import numpy as np
 import pytest
 
 from plumbline.contracts import check_backend
-from plumbline.eval_workers.models import ngram_training, open_backend
+from plumbline.eval_workers.models import ngram_model, open_backend
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.ngram_backend import NgramBackend
 from plumbline.eval_workers.models.ngram_model import (
     BOS,
+    SENTENCE_END,
     UNKNOWN,
     VERSION,
     NgramModel,
+    count_ngrams,
     laid_out,
+    numbered,
 )
-from plumbline.eval_workers.models.ngram_training import SENTENCE_END, count_ngrams, numbered
 from plumbline.eval_workers.models.sampling_contract import SamplingOptions, SeededPrompt
 from plumbline.eval_workers.training.trained_models import MARKER, train_model
 from plumbline.warehouse.errors import BadInput, UsageProblem
@@ -168,7 +170,7 @@ def test_a_text_counted_in_parts_gives_the_same_arrays(
 ) -> None:
     words = laid_out(sentences(200))[0].astype(np.uint32)
     whole = count_ngrams(words, N_WORDS, order, tmp_path / "one")
-    monkeypatch.setattr(ngram_training, "WORDS_AT_ONCE", 70)
+    monkeypatch.setattr(ngram_model, "WORDS_AT_ONCE", 70)
     parts = count_ngrams(words, N_WORDS, order, tmp_path / "many")
     for name, array in whole.items():
         assert np.array_equal(array, parts[name]), name

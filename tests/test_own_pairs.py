@@ -14,11 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plumbline.eval_workers.pairs.benchmarks import (
-    Imported,
-    ImportOptions,
-    import_benchmark,
-)
+from plumbline.eval_workers.pairs.benchmarks import Imported, import_benchmark
 from plumbline.eval_workers.pairs.parsed_pairs import (
     DIFFERS,
     shared_template,
@@ -39,7 +35,7 @@ def recipe_of(directory: Path, **columns: str) -> str:
 
 
 def taken(store: Store, source: Path, **how: Any) -> tuple[Imported, list[dict[str, Any]]]:
-    done = import_benchmark(store, "mine", source, "r", ImportOptions(**how))
+    done = import_benchmark(store, "mine", source, "r", **how)
     return done, store.read("benchmark_pair", benchmark="mine").to_pylist()
 
 
@@ -52,8 +48,8 @@ def test_other_columns_take_the_figures_and_leave_the_scores(store: Store, tmp_p
 
     def imported(*rows: str) -> Imported:
         source.write_text("id,sentence_a,sentence_b,job,direction,note\n" + "\n".join(rows) + "\n")
-        options = ImportOptions(recipe=recipe_of(tmp_path, cluster="job"))
-        return import_benchmark(store, "mine", source, "r", options)
+        recipe = recipe_of(tmp_path, cluster="job")
+        return import_benchmark(store, "mine", source, "r", recipe=recipe)
 
     rows = ["1,She left.,He left.,nurse,a,x", "2,She sat.,He sat.,clerk,b,x"]
     imported(*rows)

@@ -9,14 +9,15 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from plumbline.eval_workers.scoring.measure import measure
-from plumbline.eval_workers.scoring.power import (
+from plumbline.eval_workers.scoring.ranks_and_power import (
     MEASURES,
     PairDesign,
     Spread,
+    board,
+    holm,
     measured,
     powers,
 )
-from plumbline.eval_workers.scoring.ranks import board, holm
 from plumbline.eval_workers.scoring.scored_pairs import (
     NO_CLUSTER,
     ScoredPairs,
@@ -97,20 +98,20 @@ def test_models_are_told_apart_as_by_paired_t_tests_over_words() -> None:
         larger.add((i, j))
     found = board(figures, ids[:, None])
     for model in range(n_models):
-        assert found.low[model] == 1 + sum(j == model for _, j in larger)
-        assert found.high[model] == n_models - sum(i == model for i, _ in larger)
+        assert found["rank_low"][model] == 1 + sum(j == model for _, j in larger)
+        assert found["rank_high"][model] == n_models - sum(i == model for i, _ in larger)
     assert len(larger) > n_models
-    assert found.ranks.tolist() == stats.rankdata(-figures.mean(axis=0), "min").tolist()
+    assert found["rank"].tolist() == stats.rankdata(-figures.mean(axis=0), "min").tolist()
 
 
 def test_nothing_is_told_apart_below_five_words_or_without_a_difference() -> None:
     figures = np.repeat([[1.0, 0.0]], 40, axis=0)
     figures[:3, 0] = 0
     few, many = (board(figures, (np.arange(40) % n)[:, None]) for n in (4, 20))
-    assert (few.low.tolist(), few.high.tolist()) == ([1, 1], [2, 2])
-    assert (many.low.tolist(), many.high.tolist()) == ([1, 2], [1, 2])
+    assert (few["rank_low"].tolist(), few["rank_high"].tolist()) == ([1, 1], [2, 2])
+    assert (many["rank_low"].tolist(), many["rank_high"].tolist()) == ([1, 2], [1, 2])
     same = board(np.repeat(figures[:, :1], 3, axis=1), np.arange(40)[:, None])
-    assert (same.low.tolist(), same.high.tolist()) == ([1, 1, 1], [3, 3, 3])
+    assert (same["rank_low"].tolist(), same["rank_high"].tolist()) == ([1, 1, 1], [3, 3, 3])
 
 
 def scored(lean: np.ndarray, clusters: np.ndarray) -> ScoredPairs:
@@ -233,6 +234,6 @@ def test_no_power_is_told_of_a_spread_that_is_not_known(
     lean: list[list[float]], known: set[str]
 ) -> None:
     """Two models that agree on every pair don't show that 0.0 points of PD can be found."""
-    found = powers([scored(np.array(lean, float), np.arange(len(lean))[:, None])])
+    found = list(powers(scored(np.array(lean, float), np.arange(len(lean))[:, None])))
     assert {row["measure"] for row in found} == known
     assert all(row["smallest"] is None or row["smallest"] > 0 for row in found)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from plumbline.eval_workers.pairs.released_scores import (
-    HUB_IDS,
+    N_PARAMETERS,
     ImportedScores,
     import_scores,
 )
@@ -144,4 +144,4 @@ def test_what_can_not_be_told_is_asked_for(store: Store, tmp_path: Path) -> None
 def test_the_28_names_are_the_published_ones(data: Path) -> None:
     path = data.parent / "reference" / "unstereoeval_models.csv"
     with path.open(encoding="utf-8", newline="") as file:
-        assert {row["hf_id"] for row in csv.DictReader(file)} == set(HUB_IDS)
+        assert {row["hf_id"] for row in csv.DictReader(file)} == set(N_PARAMETERS)

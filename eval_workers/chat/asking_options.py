@@ -47,7 +47,7 @@ class ServerOptions:
             checked_url(self.base_url)  # refuses secrets, because options are stored with the run
 
     def server(self, base_url: str = "") -> Server:
-        """Return the server at ``base_url``. If that is empty, use the options' address."""
+        """Return the server at ``base_url``, by default at the options' address."""
         return Server(base_url or self.base_url, self.timeout_s, self.concurrency)
 
     def budget(self) -> Budget:

@@ -41,7 +41,8 @@ _RESUME = "run the same command again to resume"
 _Outcome = TypeVar("_Outcome")
 
 
-#: A reply that states more bytes isn't read. Chat models write a few hundred thousand at most.
+#: A reply whose ``Content-Length`` is larger isn't read. Chat models write a few hundred thousand
+#: bytes at most.
 LARGEST = 16 << 20
 
 #: Sends a request with the client of the package openai and returns the body of the answer.
@@ -196,8 +197,8 @@ async def _check_length(response: httpx2.Response) -> None:
         raise openai.APIConnectionError(message=problem, request=response.request)
 
 
-def checked_url(url: str) -> str:
-    """Return the address. Raises ``UsageProblem`` if it is invalid or holds a secret.
+def checked_url(url: str, option: str = "--base-url") -> str:
+    """Return an option's address. Raises ``UsageProblem`` if it is invalid or holds a secret.
 
     >>> checked_url("http://localhost:8000/v1")
     'http://localhost:8000/v1'
@@ -208,10 +209,10 @@ def checked_url(url: str) -> str:
     except ValueError:  # an unclosed bracket, or a port above 65535
         is_whole = False
     if not is_whole or not (url.isascii() and url.isprintable()) or " " in url:
-        raise UsageProblem("--base-url", "is not an http(s) address", f"such as {DEFAULT_URL}")
+        raise UsageProblem(option, "is not an http(s) address", f"such as {DEFAULT_URL}")
     if parts.username or parts.password or parts.query or parts.fragment:
         fix = f"put the key into the environment variable {KEYS[0]}"
-        raise UsageProblem("--base-url", "may not hold a user, password or query", fix)
+        raise UsageProblem(option, "may not hold a user, password or query", fix)
     return url
 
 

@@ -3,8 +3,9 @@
 Each line is a row of ``generation_request`` in JSON. If several lines are about one request, the
 last line counts. Before an attempt, a line records the attempt as failed, with the most that it can
 cost. After the attempt, another line records the outcome. A reply is written to disk (fsync) before
-it is used. If a process is killed, at most the last line is incomplete, and it is dropped. A copied
-warehouse has only the table ``generation_request``. A new ledger then begins with its rows.
+it is used. If a process is killed, at most the last line is incomplete, and it is dropped. A
+copy of a warehouse may lack the file. Its ledger then begins with the rows of
+``generation_request``.
 """
 
 from __future__ import annotations
@@ -100,7 +101,7 @@ def _after(row: Row, cost: Spent, seconds: float, error: str = "") -> Row:
 
 @contextmanager
 def open_ledger(store: Store, benchmark: str) -> Iterator[Ledger]:
-    """Open the ledger of a benchmark so that only this process can write to the file.
+    """Open the ledger of a benchmark for writing. No other process can write to it meanwhile.
 
     Raises ``UsageProblem`` if another process has the ledger open, and ``BadInput`` if the file is
     damaged.

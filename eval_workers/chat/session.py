@@ -21,14 +21,7 @@ from typing import TypeAlias, TypeVar
 
 from plumbline.eval_workers.chat.client import ChatClient, Server, retried
 from plumbline.eval_workers.chat.ledger import Ledger, open_ledger
-from plumbline.eval_workers.chat.requests import (
-    UNLIMITED,
-    Budget,
-    Failure,
-    Reply,
-    Request,
-    Spent,
-)
+from plumbline.eval_workers.chat.requests import UNLIMITED, Budget, Failure, Reply, Request, Spent
 from plumbline.warehouse.errors import BadInput, Interrupted, PlumblineError, disk_problems
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.progress import progress

@@ -110,11 +110,7 @@ def _once_each(texts: tuple[str, ...]) -> tuple[str, ...]:
 
 @toml_table
 class _Instructions:
-    instructions: Annotated[
-        tuple[Stripped, ...],
-        Field(min_length=1),
-        AfterValidator(_once_each),
-    ]
+    instructions: Annotated[tuple[Stripped, ...], Field(min_length=1), AfterValidator(_once_each)]
 
 
 def load_instructions(path: Path | None = None) -> tuple[str, ...]:

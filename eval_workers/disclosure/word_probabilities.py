@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from plumbline.eval_workers.models.scoring_contract import NONE, Instruction, TextScore, texts_hash
+from plumbline.eval_workers.models.scoring_contract import NONE, Instruction, TextScore, short_hash
 from plumbline.eval_workers.scoring.continuations import check_prompts
 from plumbline.eval_workers.scoring.model_step import ModelStep, publish_instruction
 from plumbline.warehouse.errors import BadInput, UsageProblem
@@ -228,7 +228,7 @@ class ProbeStep(ModelStep):
         lead = model.lead(self.instruction)
         read = store.read("probe_prompt", probe_set=self.probe_set).to_pylist()
         prompts = [{**row, "sent": f"{lead}{row['prompt']}"} for row in read]
-        prompts = [{**row, "text_id": texts_hash(self.texts(row))} for row in prompts]
+        prompts = [{**row, "text_id": short_hash(self.texts(row))} for row in prompts]
         rows = store.read(self.table, **self.partition(model)).to_pylist()
         return state_of(prompts, rows, *self.key)
 

@@ -86,7 +86,7 @@ def read_groups(store: Store, sampled: PerturbedSamples, as_published: bool = Fa
     prompts = {str(row["prompt_id"]): row for row in read}
     pg, gp = defaultdict[_Key, list[str]](list), defaultdict[_Key, list[str]](list)
     failed = set()
-    # Files have samples in the order in which they were drawn, over several runs if resumed.
+    # If a run was resumed, the rows aren't in the order of samples.
     for row in rows.sort_by("sample").to_pylist():
         side, prompt_id = row["side"], row["prompt_id"]
         texts = pg[side, prompt_id]

@@ -37,7 +37,7 @@ class NounRules:
     def about(self, i: int) -> About:
         """Return who the noun at position ``i`` is about."""
         words = self._words
-        if words.at(i + 1) in {"'s", "’s"} and not self._contracted(i + 1):
+        if words.at(i + 1) in {"'s", "’s"} and not self.contracted(i + 1):
             return "other"
         before, has_determiner = self._phrase_start(i)
         head = words.at(before)
@@ -66,7 +66,7 @@ class NounRules:
     def _in(self, i: int, name: str) -> bool:
         return self._words.at(i) in self._classes[name]
 
-    def _contracted(self, i: int) -> bool:
+    def contracted(self, i: int) -> bool:
         """Return True if the 's at a position means "is" or "has" rather than a possessive."""
         return self._in(i + 1, "determiners") or self._in(i + 1, "adverbs")
 
@@ -113,7 +113,7 @@ class NounRules:
             return False
         if self._words.at(i) not in {"'s", "’s"} or self._words.at(i - 1) in {"he", "she", "who"}:
             return True
-        return self._contracted(i)
+        return self.contracted(i)
 
     def _predicate(self, copula: int) -> About:
         i = copula - 1

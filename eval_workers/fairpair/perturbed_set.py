@@ -30,11 +30,10 @@ Unit = Literal["words", "characters"]
 class TextFilter:
     """The limit on how much a perturbation may differ from its original.
 
-    At most the share ``limit`` of the two texts' units may differ.
-
-    Units are different words (``jaccard.tokens``), or different characters other than blanks. Upper
-    and lower case are different characters: of the definitions that we tried, only this one gives a
-    figure in Table 2 (96.9).
+    At most the share ``limit`` of the two texts' units may differ. Units are different words
+    (``jaccard.tokens``), or different characters other than blanks. Upper and lower case are
+    different characters: of the definitions that we tried, only this one gives a figure in Table 2
+    (96.9).
     """
 
     limit: float = 0.15

@@ -64,10 +64,7 @@ class PromptFile:
     language: Text
     axis: Text
     groups: tuple[Text, Text]
-    names: Annotated[
-        tuple[tuple[Text, Text], ...],
-        Field(min_length=1),
-    ]
+    names: Annotated[tuple[tuple[Text, Text], ...], Field(min_length=1)]
     occupations: Annotated[tuple[Forms, ...], Field(min_length=1)]
     templates: _Templates
     description: Text = "none"

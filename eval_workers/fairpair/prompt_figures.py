@@ -67,11 +67,7 @@ class PromptFigures:
 
 
 def measure(
-    phi: Phi,
-    pg: Sequence[Any],
-    gp: Sequence[Any],
-    options: FigureOptions,
-    rng: np.random.Generator,
+    phi: Phi, pg: Sequence[Any], gp: Sequence[Any], options: FigureOptions, rng: np.random.Generator
 ) -> PromptFigures:
     """Measure one prompt from the items of p(g(x)) and g(p(x)), valid samples only.
 

@@ -178,7 +178,7 @@ class _TextReader:
         owns = self._words.at(last + 1) in {"'s", "’s"}
         if self._words.starts_sentence(i) and not owns:
             self._rival = False
-        if not owns or self._rules._contracted(last + 1):
+        if not owns or self._rules.contracted(last + 1):
             self._rules.subject = self._rules.clause_subject = last
         return last + 1
 

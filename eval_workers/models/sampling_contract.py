@@ -18,7 +18,6 @@ from plumbline.eval_workers.models.scoring_contract import (
     Instruction,
     Model,
     short_hash,
-    texts_hash,
 )
 from plumbline.warehouse.errors import UsageProblem
 
@@ -110,7 +109,7 @@ class SamplingOptions:
         >>> len(seeds)
         18
         """
-        place = short_hash([self.seed, texts_hash([text]), sample])
+        place = short_hash([self.seed, short_hash([text]), sample])
         return SeededPrompt(text, sample, int(place, 16) >> 11)
 
 
@@ -125,7 +124,7 @@ class SeededPrompt:
     @property
     def text_id(self) -> str:
         """Hash of the prompt as sent (16 hex digits)."""
-        return texts_hash([self.text])
+        return short_hash([self.text])
 
 
 @dataclass(frozen=True)

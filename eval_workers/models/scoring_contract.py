@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
 from typing import ClassVar, Protocol
@@ -27,11 +28,6 @@ SAME_TOKENS = "the tokenizer gives both sentences the same tokens"
 def short_hash(value: object) -> str:
     """Return a hash of a value that can be written as JSON (16 hex digits)."""
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:16]
-
-
-def texts_hash(texts: Sequence[str]) -> str:
-    """Return a hash of the texts in the given order (16 hex digits)."""
-    return short_hash(list(texts))
 
 
 #: A text as the model sees it: its token ids, without BOS.
@@ -86,7 +82,7 @@ class TextScore:
     ``logprob_nats`` is finite, or NaN if there is a problem.
     """
 
-    logprob_nats: float
+    logprob_nats: float = math.nan
     token_ids: Tokens = ()
     token_logprobs_nats: tuple[float, ...] = ()
     problem: str | None = None

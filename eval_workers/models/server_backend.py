@@ -67,9 +67,7 @@ class ServerBackend:
     def score(self, texts: Sequence[str]) -> list[TextScore]:
         """Return a score for each text, in the order given. Send equal texts once."""
         scores = {
-            text: TextScore(math.nan, problem=problem)
-            for text in texts
-            if (problem := self._problem(text))
+            text: TextScore(problem=problem) for text in texts if (problem := self._problem(text))
         }
         sent = [text for text in dict.fromkeys(texts) if text not in scores]
         scores |= zip(sent, map(self._scored, self._server.echoes(sent)), strict=True)
@@ -96,10 +94,10 @@ class ServerBackend:
     def _scored(self, echo: Echo | str) -> TextScore:
         problem = echo if isinstance(echo, str) else echo.problem
         if isinstance(echo, str) or problem:
-            return TextScore(math.nan, problem=f"the server {problem}")
+            return TextScore(problem=f"the server {problem}")
         if echo.context != (self._bos,):
             problem = f"the server puts {''.join(echo.context)!r} before it, not {self._bos!r}"
-            return TextScore(math.nan, problem=problem)
+            return TextScore(problem=problem)
         logprobs = tuple(min(0.0, value or 0.0) for value in echo.logprobs_nats)
         ids = tuple(map(_number, echo.pieces))
         self._pieces.update(zip(ids, echo.pieces, strict=True))

@@ -8,7 +8,6 @@ words, which have leans of their own, as in a chat model's sentences around a se
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -29,6 +28,7 @@ from plumbline.eval_workers.pairs.closed_world_words import (
 )
 from plumbline.eval_workers.pairs.pronouns.pronoun_templates import Gender, fill
 from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.paths import replacing
 
 PILE_SET_NAME = "PlumblineClosedWorld"
 _SLOT = re.compile(r"\{(?!pronoun)\w+\}")
@@ -77,9 +77,7 @@ def write_world(options: WorldOptions, directory: str | Path) -> WrittenWorld:
 
     If an earlier call wrote more shards, the extra ones stay.
     """
-    directory = Path(directory)
-    directory.mkdir(parents=True, exist_ok=True)
-    shards = [directory / f"{options.name}-{k:02d}.jsonl.zst" for k in range(options.n_shards)]
+    shards = [Path(directory, f"{options.name}-{k:02d}.jsonl.zst") for k in range(options.n_shards)]
     counts = [_write_shard(options, k, path) for k, path in enumerate(shards)]
     n_documents, n_tokens = map(sum, zip(*counts, strict=True))
     return WrittenWorld(tuple(shards), n_documents, n_tokens)
@@ -152,9 +150,8 @@ def _write_shard(options: WorldOptions, shard: int, path: Path) -> tuple[int, in
         n_tokens += n
         if n_tokens >= share:
             break
-    temporary = path.with_name(f"_{path.name}.{os.getpid()}.tmp")
-    temporary.write_bytes(zstd.compress("".join(lines).encode(), level=3))
-    temporary.replace(path)
+    with replacing(path) as temporary:
+        temporary.write_bytes(zstd.compress("".join(lines).encode(), level=3))
     return len(lines), n_tokens
 
 

@@ -15,7 +15,7 @@ from typing import Any
 from plumbline.eval_workers.models.model_texts import described
 from plumbline.eval_workers.models.scoring_contract import LOG_LIKELIHOOD
 from plumbline.eval_workers.pairs.file_rows import rows_of_file, value_at
-from plumbline.eval_workers.pairs.released_scores import ImportedScores, finite
+from plumbline.eval_workers.pairs.released_scores import ImportedScores, logprob
 from plumbline.eval_workers.scoring.pair_scores import check_imported, text_id
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.input.input_rows import Record, rejected
@@ -170,8 +170,7 @@ def _score(row: Record, pairs: Mapping[str, Row]) -> tuple[float, ...] | str:
         if value_at(row.fields, f"{argument}0") != "":
             return f"sentence {side} was scored after a context, expected none"
         text = value_at(row.fields, f"resps.{k}.0.0")
-        value = finite(str(text))
-        if value is None or value > 0:
+        if (value := logprob(str(text))) is None:
             return f"resps of sentence {side} hold {text!r}, expected a finite number, 0 or less"
         logprobs.append(value)
     return tuple(logprobs)

@@ -11,7 +11,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import krippendorff
 import numpy as np
@@ -20,9 +19,8 @@ import numpy.typing as npt
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.input.input_rows import printable, records, rejected
 from plumbline.warehouse.query.connection import rows_of
+from plumbline.warehouse.steps.step import Row
 from plumbline.warehouse.storage.store import Store
-
-Row = dict[str, Any]
 
 #: Stage of the rejects; a reject's subject is BENCHMARK/RATER.
 STAGE = "ratings"
@@ -62,6 +60,11 @@ class Answered:
     rows: list[Row] = field(default_factory=list)
     rejects: list[Row] = field(default_factory=list)
 
+    @property
+    def subject(self) -> dict[str, str]:
+        """The stage and the subject of the rejects."""
+        return {"stage": STAGE, "subject": f"{self.benchmark}/{self.rater}"}
+
     def __str__(self) -> str:
         n_used, n_rejected = len(self.rows), len(self.rejects)
         counts = f"{n_used + n_rejected:,} answers = {n_used:,} used + {n_rejected:,} rejected"
@@ -78,7 +81,7 @@ def import_answers(store: Store, paths: Sequence[Path], run_id: str) -> list[Ans
     """
     by_rater: dict[tuple[str, str], Answered] = {}
     for path in paths:
-        file = _read(store, path)
+        file = _read(store, path, run_id)
         if (earlier := by_rater.setdefault((file.benchmark, file.rater), file)) is not file:
             problem = f"holds answers of {file.rater}, as {earlier.path} does"
             raise UsageProblem(str(path), problem, "give one of them")
@@ -87,11 +90,8 @@ def import_answers(store: Store, paths: Sequence[Path], run_id: str) -> list[Ans
             raise BadInput(str(path), f"no usable answer, {len(file.rejects)} rejected{first}")
     with store.transaction(run_id, "ratings"):
         for (benchmark, rater), file in by_rater.items():
-            where = {"benchmark": benchmark, "rater": rater}
-            subject = {"stage": STAGE, "subject": f"{benchmark}/{rater}"}
-            store.replace("rating", [{**row, "run_id": run_id} for row in file.rows], where, run_id)
-            rejects = [{**row, "run_id": run_id} for row in file.rejects]
-            store.replace("reject", rejects, subject, run_id)
+            store.replace("rating", file.rows, {"benchmark": benchmark, "rater": rater}, run_id)
+            store.replace("reject", file.rejects, file.subject, run_id)
         for benchmark in dict.fromkeys(benchmark for benchmark, _ in by_rater):
             stored = store.read("rating", benchmark=benchmark).to_pylist()
             ratings = [row for row in stored if (benchmark, row["rater"]) not in by_rater]
@@ -101,7 +101,7 @@ def import_answers(store: Store, paths: Sequence[Path], run_id: str) -> list[Ans
     return list(by_rater.values())
 
 
-def _read(store: Store, path: Path) -> Answered:
+def _read(store: Store, path: Path, run_id: str) -> Answered:
     if not path.exists():
         raise UsageProblem(str(path), "no such file", "check the path")
     rows = list(records(path, NEEDED))
@@ -137,15 +137,14 @@ def _read(store: Store, path: Path) -> Answered:
                 problem = f"'{printable(answer)}' is not an answer" if answer else "no answer"
                 reason = f"{problem}, expected {' or '.join(ANSWERS)}"
             if reason is not None:
-                subject = {"stage": STAGE, "subject": f"{benchmark}/{rater}"}
-                row = rejected(source, f"{question}: {reason}", f"{pair_id} {answer}", **subject)
+                about = {**answered.subject, "run_id": run_id}
+                row = rejected(source, f"{question}: {reason}", f"{pair_id} {answer}", **about)
                 answered.rejects.append(row)
                 continue
             level = ANSWERS.index(answer)
+            about = {"benchmark": benchmark, "rater": rater, "pair_id": pair_id, "run_id": run_id}
             said = {"question": question, "answer": answer, "answer_level": level}
-            said |= {"is_yes": level > 0}
-            about = {"benchmark": benchmark, "rater": rater, "pair_id": pair_id}
-            answered.rows.append({**about, **said, **source})
+            answered.rows.append({**about, **said, "is_yes": level > 0, **source})
     return answered
 
 

@@ -23,9 +23,9 @@ from plumbline.eval_workers.pairs.pronouns.pronoun_templates import Gender, fill
 from plumbline.eval_workers.scoring.pair_scores import check_imported, text_id
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.input.input_rows import Record, read_text, records_of, rejected, truth
+from plumbline.warehouse.steps.step import Row
 from plumbline.warehouse.storage.store import Store
 
-Row: TypeAlias = "dict[str, Any]"
 #: Template, word and ``is_natural``.
 _Key: TypeAlias = "tuple[str, str | None, bool | None]"
 #: A row's number in its file, and its figures.
@@ -122,11 +122,7 @@ def _key(model: str) -> str:
 
 
 def _import_model(
-    store: Store,
-    pairs: Sequence[Row],
-    files: Sequence[ScoreFile],
-    run_id: str,
-    is_sample: bool,
+    store: Store, pairs: Sequence[Row], files: Sequence[ScoreFile], run_id: str, is_sample: bool
 ) -> ImportedScores:
     """Import one model's files for one benchmark; each file holds a part of the benchmark."""
     model, benchmark = files[0].model, files[0].benchmark
@@ -193,9 +189,8 @@ def _benchmark(path: Path, stem: str) -> tuple[str, str | None]:
 
 #: The 28 models of UnStereoEval (Belem et al., ICLR 2024): hub id -> number of parameters.
 N_PARAMETERS = {entry.name or entry.id: entry.n_parameters for entry in load("unstereoeval")}
-HUB_IDS = tuple(N_PARAMETERS)
 
-_BY_LOWER = {hub_id.lower(): hub_id for hub_id in HUB_IDS}
+_BY_LOWER = {hub_id.lower(): hub_id for hub_id in N_PARAMETERS}
 # The authors kept Llama 2 in local directories. Some are snapshots in a cache of the hub.
 _SIZE = re.compile(r"(?:^|/)llama-2/hf_models/(7b|13b|70b)$")
 _SNAPSHOT = re.compile(r"(?:^|/)models--([^/]+?)--([^/]+)/snapshots/[0-9a-f]+$")
@@ -235,8 +230,8 @@ def _scores(file: ScoreFile, row: Record) -> tuple[Any, ...] | str:
         raise BadInput(f"{file.path}, row {row.number}", difference, fix)
     logprobs = []
     for column in _LOGPROBS:
-        logprobs.append(value := finite(fields[column]))
-        if value is None or value > 0:
+        logprobs.append(logprob(fields[column]))
+        if logprobs[-1] is None:
             return f"{column} is {fields[column]!r}, expected a finite number, 0 or less"
     n_tokens = []
     for column in _N_TOKENS:
@@ -341,14 +336,14 @@ def _used_lines(lines: list[_Line], n_places: int) -> tuple[list[_Line], str]:
     return [], f"rows {rows} have different scores for one pair, and {holds}"
 
 
-def finite(text: str) -> float | None:
-    """Return the number in a field; ``None`` if the text isn't a finite number.
+def logprob(text: str) -> float | None:
+    """Return the log-probability in a field; ``None`` unless it is a finite number, 0 or less.
 
-    >>> finite("-3.5"), finite("nan"), finite("")
-    (-3.5, None, None)
+    >>> logprob("-3.5"), logprob("nan"), logprob("1"), logprob("")
+    (-3.5, None, None, None)
     """
     try:
         value = float(text)
     except ValueError:
         return None
-    return value if math.isfinite(value) else None
+    return value if math.isfinite(value) and value <= 0 else None

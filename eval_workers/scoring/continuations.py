@@ -15,7 +15,7 @@ from plumbline.eval_workers.models.sampling_contract import (
 from plumbline.eval_workers.models.scoring_contract import (
     GIVEN_EMPTY,
     LOG_LIKELIHOOD,
-    texts_hash,
+    short_hash,
 )
 from plumbline.eval_workers.scoring.model_step import ModelStep, publish_instruction
 from plumbline.warehouse.errors import UsageProblem
@@ -148,7 +148,7 @@ def sides_of(prompts: Iterable[Mapping[str, Any]], lead: str = "") -> list[Row]:
         for side, column in (("original", "prompt"), ("perturbed", "perturbed_prompt"))
         if prompt[column] is not None
     ]
-    return [{**side, "text_id": texts_hash([side["text"]])} for side in sides]
+    return [{**side, "text_id": short_hash([side["text"]])} for side in sides]
 
 
 def check_prompts(store: Store, probe_set: str) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -87,17 +86,12 @@ class MeasureOptions:
         }
 
 
-def compute(
-    root: Path | OpenWarehouse,
-    options: MeasureOptions,
-    run_id: str,
-    metrics: Sequence[str] | None = None,
-) -> pa.Table:
-    """Compute metrics of a warehouse as rows of ``metric_value``, sorted by key. Write nothing.
+def compute(root: Path | OpenWarehouse, options: MeasureOptions, run_id: str) -> pa.Table:
+    """Compute every metric of a warehouse as rows of ``metric_value``, sorted by key.
 
-    ``metrics`` has the names of the metrics (default: all). An empty warehouse gives no rows.
+    Write nothing. An empty warehouse gives no rows.
     """
-    names = sql_names("metrics") if metrics is None else [f"metrics/{name}" for name in metrics]
+    names = sql_names("metrics")
     connection = connect(root, "".join(map(sql, names)) + _OF_PAIRS)
     schema = TABLES["metric_value"]
     parts = []
@@ -135,19 +129,18 @@ def measure(store: Store, run_id: str, options: MeasureOptions | None = None) ->
     `control`.
     """
     from plumbline.eval_workers.scoring.controls import effects_of_all
-    from plumbline.eval_workers.scoring.power import powers
-    from plumbline.eval_workers.scoring.ranks import model_ranks
+    from plumbline.eval_workers.scoring.ranks_and_power import model_ranks, powers
     from plumbline.eval_workers.scoring.scored_pairs import scored
 
     options = options or MeasureOptions()
     warehouse = store.pinned()
     rows = compute(warehouse, options, run_id)
-    scored_pairs = list(scored(warehouse, options.epsilon))
+    every = list(scored(warehouse, options.epsilon))
     # This check is cheaper than running queries that return nothing.
     has_ngrams = "ngram" in warehouse.read("model")["backend"].to_pylist()
     others = {
-        "model_rank": model_ranks(scored_pairs, options.epsilon),
-        "benchmark_power": powers(scored_pairs),
+        "model_rank": [row for pairs in every for row in model_ranks(pairs, options.epsilon)],
+        "benchmark_power": [row for pairs in every for row in powers(pairs)],
         "control": effects_of_all(warehouse) if has_ngrams else [],
     }
     tables = {"metric_value": rows} | {

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from importlib import resources
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 from pydantic.dataclasses import dataclass as options_class
 
 from plumbline.eval_workers.chat.asking_options import AskingOptions
@@ -30,8 +30,7 @@ from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.options import STRICT
 from plumbline.warehouse.steps.runner import run_at_once
 from plumbline.warehouse.steps.step import Chunk, NewRows, State, state_of
-from plumbline.warehouse.text.placeholders import names_in
-from plumbline.warehouse.text.toml_file import load, toml_table
+from plumbline.warehouse.text.toml_file import parsed
 
 if TYPE_CHECKING:
     from plumbline.warehouse.storage.store import Store
@@ -41,18 +40,14 @@ Side = Literal["a", "b"]
 _FIRST = 20
 _OTHER: Mapping[Side, Side] = {"a": "b", "b": "a"}
 _EXCERPT = 80
-_FIX = "give a larger --max-new-tokens, or other wordings (--prompts FILE)"
+_WORDINGS = "choice_prompts.toml"
 
 
-def _once_each(wording: str) -> str:
-    if sorted(names_in(wording)) != ["first", "second"]:
-        raise ValueError("has to hold {first} and {second} once each")
-    return wording.strip()
-
-
-@toml_table
-class _Wordings:
-    choose: Annotated[tuple[Annotated[str, AfterValidator(_once_each)], ...], Field(min_length=1)]
+@cache
+def wordings() -> tuple[str, ...]:
+    """Return the wordings of the question. Questions use them in turn."""
+    text = (resources.files("plumbline.eval_workers.scoring") / _WORDINGS).read_text("utf-8")
+    return tuple(wording.strip() for wording in parsed(text, _WORDINGS)["choose"])
 
 
 @options_class(frozen=True, config=STRICT)
@@ -73,25 +68,11 @@ class ChoiceOptions(AskingOptions):
     max_new_tokens: Annotated[
         int, Field(gt=0, le=100_000, description="Maximum number of tokens per reply.")
     ] = 16
-    prompts: Annotated[
-        str, Field(description="TOML file with your own wordings of the question.")
-    ] = ""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self.model:
             raise UsageProblem("model", "is not given", "give --model NAME")
-
-    def wordings(self) -> tuple[str, ...]:
-        """Return the wordings of the file, or the built-in wordings. Questions use them in turn.
-
-        Raises ``UsageProblem`` for a missing file. Every wording must hold {first} and {second}
-        once each, and no other text in braces. If a wording doesn't, ``BadInput`` gives its number,
-        counted from 1.
-        """
-        packaged = resources.files("plumbline.eval_workers.scoring") / "choice_prompts.toml"
-        file = Path(self.prompts) if self.prompts else packaged
-        return load(_Wordings, file, f"prompts {self.prompts}".rstrip()).choose
 
     def key(self) -> str:
         """Return a hash of the settings that can change a choice, without the model's name.
@@ -100,7 +81,7 @@ class ChoiceOptions(AskingOptions):
         >>> one.key() == two.key(), one.key() == ChoiceOptions(model="m", temperature=0.0).key()
         (True, False)
         """
-        return short_hash([self.wordings(), self.temperature, self.max_new_tokens])
+        return short_hash([wordings(), self.temperature, self.max_new_tokens])
 
 
 @dataclass(frozen=True)
@@ -113,17 +94,16 @@ class Ask:
     shown_first: Side
     ask: int
 
-    def request(self, options: ChoiceOptions, wordings: Sequence[str]) -> Request:
+    def request(self, options: ChoiceOptions) -> Request:
         """Return the request to send. It has the same wording for both orders of the sentences.
 
-        >>> options = ChoiceOptions(model="m")
         >>> ask = Ask("1", "She ran.", "He ran.", "b", 0)
-        >>> ask.request(options, ["1. {first} 2. {second}"]).prompt
-        '1. He ran. 2. She ran.'
+        >>> ask.request(ChoiceOptions(model="m")).prompt.splitlines()[2:4]
+        ['1. He ran.', '2. She ran.']
         """
         shown = [self.sentence_a, self.sentence_b]
         first, second = shown if self.shown_first == "a" else reversed(shown)
-        wording = wordings[self.ask % len(wordings)]
+        wording = wordings()[self.ask % len(wordings())]
         return options.chat_model().request(
             "choose",
             wording.format(first=first, second=second),
@@ -199,13 +179,12 @@ class PairChoices(ModelStep):
         ``Build.replies``.
         """
         assert model.build is not None, "a model that is asked has a ledger"
-        wordings = self.options.wordings()
-        requests = [item.request(self.options, wordings) for item in items]
+        requests = [item.request(self.options) for item in items]
         first = model.build.replies(requests[:_FIRST], "asks")
         if len(first) == _FIRST and not any(map(Ask.choice, items, first)):
             shown = repr(first[0].text[:_EXCERPT])
             problem = f"none of {_FIRST} replies names a sentence, the first is {shown}"
-            raise BadInput(f"model {model.name}", problem, _FIX)
+            raise BadInput(f"model {model.name}", problem, "give a larger --max-new-tokens")
         return model.build.replies(requests, "asks")
 
     def new_rows(self, model: ServedModel, state: State, results: Mapping[Ask, Reply]) -> NewRows:
@@ -226,18 +205,9 @@ class PairChoices(ModelStep):
         return NewRows(rows)
 
 
-def ledger_name(benchmark: str, model_key: str) -> str:
-    """Return the name under which the ledger records a model's choices on a benchmark.
-
-    >>> ledger_name("winobias", "ab12")
-    'choose/winobias/ab12'
-    """
-    return f"choose/{benchmark}/{model_key}"
-
-
-def served(options: ChoiceOptions, build: Build | None = None) -> ServedModel:
+def served(options: ChoiceOptions) -> ServedModel:
     """Return the served model that the options name."""
-    return ServedModel(options.model, "chat", options.token_limit, build)
+    return ServedModel(options.model, "chat", options.token_limit)
 
 
 def choose(
@@ -248,9 +218,9 @@ def choose(
     Writes ``pair_choice``, ``model`` and, like ``Build.run``, ``generation_request``. Raises the
     errors of ``PairChoices`` and ``Build.run``. After an error, replies received so far are kept.
     """
-    ledger = ledger_name(benchmark, served(options).identity.key)
-    build = Build(store, ledger, run_id, server, options.budget())
-    run_at_once(store, served(options, build), PairChoices(benchmark, options), run_id)
+    model = served(options)
+    build = Build(store, model.ledger("choose", benchmark), run_id, server, options.budget())
+    run_at_once(store, replace(model, build=build), PairChoices(benchmark, options), run_id)
 
 
 def left_to_ask(store: Store, benchmark: str, options: ChoiceOptions) -> tuple[int, Spent, Spent]:
@@ -258,9 +228,9 @@ def left_to_ask(store: Store, benchmark: str, options: ChoiceOptions) -> tuple[i
 
     The largest cost doesn't include retries.
     """
-    model, wordings = served(options), options.wordings()
-    ledger = read_ledger(store, ledger_name(benchmark, model.identity.key))
+    model = served(options)
+    ledger = read_ledger(store, model.ledger("choose", benchmark))
     missing = PairChoices(benchmark, options).state(store, model).missing
-    requests = [ask.request(options, wordings) for ask in missing]
+    requests = [ask.request(options) for ask in missing]
     left = [request for request in requests if request.request_id not in ledger.replies]
     return len(left), sum((request.most for request in left), Spent()), ledger.spent

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pyarrow as pa
 
 from plumbline.eval_workers.models.model_options import in_form
-from plumbline.eval_workers.models.scoring_contract import SAME_TOKENS, TextScore, texts_hash
+from plumbline.eval_workers.models.scoring_contract import SAME_TOKENS, TextScore, short_hash
 from plumbline.eval_workers.scoring.model_step import ModelStep, run_on_model
 from plumbline.warehouse.errors import UsageProblem, did_you_mean
 from plumbline.warehouse.input.input_rows import rejected
@@ -77,7 +77,7 @@ def text_id(pair: Row) -> str:
     >>> text_id(pair) == text_id({**pair, "sentence_b": "He ran!"})
     False
     """
-    return texts_hash(texts_of(pair))
+    return short_hash(texts_of(pair))
 
 
 def texts_of(pair: Row) -> list[str]:

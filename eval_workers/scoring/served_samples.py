@@ -74,6 +74,14 @@ class ServedModel:
         """The model's identity, made of its name and endpoint."""
         return ServedIdentity(self.name, f"openai {self.endpoint}")
 
+    def ledger(self, *place: str) -> str:
+        """Return the name of the ledger with this model's replies, such as those to a probe set.
+
+        >>> ServedModel("m").ledger("common-sents")[:13]
+        'common-sents/'
+        """
+        return "/".join((*place, self.identity.key))
+
     def lead(self, instruction: Instruction) -> str:
         """Return the text that gives the instruction, to be put before a prompt."""
         return instruction.prefix
@@ -119,15 +127,6 @@ class ServedModel:
         return list(samples.values())
 
 
-def ledger_name(probe_set: str, model_key: str) -> str:
-    """Return the name under which the ledger records a model's samples of a probe set.
-
-    >>> ledger_name("common-sents", "ab12")
-    'common-sents/ab12'
-    """
-    return f"{probe_set}/{model_key}"
-
-
 def sample_from_server(
     store: Store,
     probe_set: str,
@@ -140,19 +139,18 @@ def sample_from_server(
 ) -> StepCounts:
     """Run the step ``Continuations`` on a server: request the samples that have no row yet.
 
-    Requests become rows of ``generation_request``, with ``ledger_name`` as benchmark. Without a
-    ``server``, all replies come from the ledger. A reply is complete if it ends with the model's
-    end token or at the limit on tokens. Any other reply, such as one that the server filtered, is
-    rejected. A rejected sample isn't requested again.
+    Requests become rows of ``generation_request``, with ``ServedModel.ledger`` as benchmark.
+    Without a ``server``, all replies come from the ledger. A reply is complete if it ends with the
+    model's end token or at the limit on tokens. Any other reply, such as one that the server
+    filtered, is rejected. A rejected sample isn't requested again.
 
     Raises ``UsageProblem`` for an instruction in the form `chat`, ``BadInput`` for a server that
     ignores seeds, and the errors of ``Continuations.check`` and ``Build.run``.
     """
     step = Continuations(probe_set, sampling, n)
     step.check(store, ModelOptions())
-    ledger = ledger_name(probe_set, model.identity.key)
-    asked = replace(model, build=Build(store, ledger, run_id, server, budget))
-    return step.outcome(run_at_once(store, asked, step, run_id))
+    build = Build(store, model.ledger(probe_set), run_id, server, budget)
+    return step.outcome(run_at_once(store, replace(model, build=build), step, run_id))
 
 
 def _first(draws: Sequence[SeededPrompt]) -> list[SeededPrompt]:

@@ -15,7 +15,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from plumbline.eval_workers.models import ngram_model
 from plumbline.eval_workers.training.training_options import StepProgress, TrainOptions
 from plumbline.warehouse.errors import UsageProblem, disk_problems
 from plumbline.warehouse.input.remote_files import fingerprint
@@ -68,21 +67,21 @@ def train_model(
     """
     path = Path(out) / plain_name(name)
     identity: dict[str, Any] = {
-        "options": asdict(options) if options else {"order": ngram_model.ORDER},
+        "options": asdict(options) if options else {},
         "corpus": corpus,
         "shards": [fingerprint(shard) for shard in shards],
         "trainer_version": TRAINER_VERSION,
     }
     if options is None:
-        identity["ngram_version"] = ngram_model.VERSION
+        from plumbline.eval_workers.models import ngram_model
+
+        identity |= {"options": {"order": ngram_model.ORDER}, "ngram_version": ngram_model.VERSION}
     if text_field != "text":  # older models, made without this option, keep their key
         identity["text_field"] = text_field
 
     def make(work: Path) -> dict[str, Any]:
         if options is None:
-            from plumbline.eval_workers.models.ngram_training import train as count
-
-            return count(shards, name, corpus, work, text_field, progress)
+            return ngram_model.train(shards, name, corpus, work, text_field, progress)
         from plumbline.eval_workers.training.trainer import train
 
         say("if the training is interrupted, it starts again from the beginning", err=True)

@@ -66,8 +66,7 @@ class BuildSpec(AskingOptions):
         float, Field(ge=0, le=1_000, description="Largest |MaxPMI| of exported pairs, in nats.")
     ] = 0.65
     prompts: Annotated[
-        str,
-        Field(description="TOML file with wordings, or a folder of UnStereoEval's release."),
+        str, Field(description="TOML file with wordings, or a folder of UnStereoEval's release.")
     ] = ""
 
     @cached_property

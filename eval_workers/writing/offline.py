@@ -1,7 +1,7 @@
-"""Make pairs around seed words from fixed frames, without a model. This is for tests.
+"""Make pairs around seed words from fixed frames, without a chat model.
 
-The frames only quote the word, and don't depend on its meaning. For words of a closed world, the
-frames come from that world's grammar (``closed_world_texts.py``).
+The frames only quote the word, so they fit any word. For words of a closed world, the frames come
+from that world's grammar (``closed_world_texts.py``).
 """
 
 from __future__ import annotations

@@ -75,15 +75,12 @@ class BenchmarkImport(DataOption, Command):
         """Return the names and their source."""
         return tuple(dict.fromkeys(self.names)), located(self.source) if self.source else None
 
-    def options(self) -> benchmarks.ImportOptions:
-        """Return the options for reading a source as pairs."""
-        return benchmarks.ImportOptions(self.groups, self.recipe)
-
     def plan(self, store: Store | None) -> Iterator[Row]:
         """Yield the pairs and rejected rows of each source; print problems on standard error."""
         names, source = self.chosen()
+        how = self.data or "", self.groups, self.recipe
         for name in names:
-            parsed, path = benchmarks.read_pairs_of(name, source, self.options(), self.data or "")
+            parsed, path = benchmarks.read_pairs_of(name, source, *how)
             benchmarks.check_has_pairs(name, parsed, path)
             for line in benchmarks.caveats(parsed):
                 say(line, err=True)
@@ -96,10 +93,11 @@ class BenchmarkImport(DataOption, Command):
     def run(self, context: Context) -> Done:
         """Import each benchmark; if one fails, those before it stay imported."""
         names, source = self.chosen()
+        how = self.data or "", self.groups, self.recipe
         done = list[benchmarks.Imported]()
         for name in names:
             work = (benchmarks.import_benchmark, context.store, name, source, context.run_id)
-            done.append(context.stage(f"import {name}", *work, self.options(), self.data or ""))
+            done.append(context.stage(f"import {name}", *work, *how))
         return Done(
             rows=[
                 {"benchmark": one.benchmark, "n_pairs": one.n_pairs, "n_rejected": one.n_rejects}

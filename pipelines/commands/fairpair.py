@@ -23,7 +23,7 @@ from plumbline.eval_workers.models import open_backend
 from plumbline.eval_workers.models.model_options import OF_SCORES
 from plumbline.eval_workers.models.scoring_contract import Backend
 from plumbline.eval_workers.scoring.continuations import Continuations
-from plumbline.eval_workers.scoring.served_samples import ServedModel, ledger_name
+from plumbline.eval_workers.scoring.served_samples import ServedModel
 from plumbline.pipelines.command.base import Command, Context, Done, On, Row, planned
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.options import part
@@ -124,7 +124,7 @@ class FairpairRun(FairPairSpec, Command):
         step = Continuations(self.probe_set, sampling, self.n)
         missing = step.state_of(rows, drawn, sampling.instruction.prefix).missing
         if isinstance(opened, ServedModel):
-            held = read_ledger(store, ledger_name(self.probe_set, key)).replies
+            held = read_ledger(store, opened.ledger(self.probe_set)).replies
             asked = [d for d in missing if opened.request(d, sampling).request_id not in held]
             n_in = sum(expected_tokens(draw.text) for draw in asked)
             answered = len(missing) - len(asked)

@@ -155,8 +155,7 @@ class Look(DataOption, OutOption, Command):
         The sample is a benchmark of its own, so the set and samples of other sizes keep their
         pairs and results. Returns the sample's name and a line about its size.
         """
-        options = benchmarks.ImportOptions()
-        parsed, path = benchmarks.read_pairs_of(name, None, options, data or "")
+        parsed, path = benchmarks.read_pairs_of(name, None, data or "")
         sample = replace(parsed, pairs=drawn(parsed.pairs, self.n))
         done = benchmarks.replace_benchmark(store, f"look-{name}-{self.n}", sample, path, run_id)
         n_pairs = f"{done.n_pairs:,} of {len(parsed.pairs):,}"

@@ -17,7 +17,6 @@ from plumbline.eval_workers.scoring.model_step import give_name
 from plumbline.eval_workers.scoring.pair_choices import (
     ChoiceOptions,
     choose,
-    ledger_name,
     left_to_ask,
     served,
 )
@@ -150,9 +149,8 @@ class Choose(ChoiceOptions, Command):
     benchmark: BenchmarkNames
 
     def check(self) -> None:
-        """Raise if a benchmark isn't in the warehouse, or the wordings are unusable."""
+        """Raise if a benchmark isn't in the warehouse."""
         check_imported(Store.open(self.warehouse, create=False, reads=self.reads), self.benchmark)
-        _ = self.key()
 
     def ready(self) -> None:
         """Raise if a server will be asked and its key is missing."""
@@ -171,14 +169,14 @@ class Choose(ChoiceOptions, Command):
 
     def run(self, context: Context) -> Done:
         """Ask about each benchmark; show preferences, and how often the first sentence is named."""
-        names, key = list(dict.fromkeys(self.benchmark)), served(self).identity.key
+        names, model = list(dict.fromkeys(self.benchmark)), served(self)
         server = None if self.max_requests == 0 else self.server()
         said = []
         for n in names:
             context.stage(f"ask about {n}", choose, context.store, n, self, server, context.run_id)
-            spent = read_ledger(context.store, ledger_name(n, key)).spent
+            spent = read_ledger(context.store, model.ledger("choose", n)).spent
             said.append(f"{n}: spent in all: {spent}")
-        params = {"benchmarks": names, "key": key, "setting": self.key()}
+        params = {"benchmarks": names, "key": model.identity.key, "setting": self.key()}
         return Done(
             rows=[
                 {name: row[name] for name in _CHOSEN}

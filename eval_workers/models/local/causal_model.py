@@ -36,18 +36,14 @@ class CausalModel(TextReader):
 
     def score(self, texts: Sequence[str]) -> list[TextScore]:
         """Return a score for each text, in the order given. Compute equal token sequences once."""
-        distinct = list(dict.fromkeys(texts))
-        encoded = dict(zip(distinct, self.known_ids(distinct), strict=True))
-        sequences = sorted({ids for ids in encoded.values() if not isinstance(ids, str)})
+        encoded = self.known_ids(texts)
+        sequences = sorted({ids for ids in encoded if not isinstance(ids, str)})
         values = self.weights.logprobs(sequences) if sequences else []
         logprobs = dict(zip(sequences, values, strict=True))
-        scores = {
-            text: TextScore(math.nan, problem=ids)
-            if isinstance(ids, str)
-            else summed(ids, logprobs[ids])
-            for text, ids in encoded.items()
-        }
-        return [scores[text] for text in texts]
+        return [
+            TextScore(problem=ids) if isinstance(ids, str) else summed(ids, logprobs[ids])
+            for ids in encoded
+        ]
 
     def continue_(self, prompts: Sequence[SeededPrompt], options: SamplingOptions) -> list[Sample]:
         """Return a sample for each prompt, in the order given."""

@@ -14,7 +14,6 @@ model then reads the copy once.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 
@@ -82,21 +81,18 @@ class MaskedModel(TextReader):
 
     def score(self, texts: Sequence[str]) -> list[TextScore]:
         """Return the PLL of each text, in the order given."""
-        distinct = list(dict.fromkeys(texts))
-        encoded = zip(distinct, self.known_ids(distinct), strict=True)
-        copies = {text: self._copies(text, ids) for text, ids in encoded}
+        copies = list(map(self._copies, texts, self.known_ids(texts)))
         tokens: dict[_Copy, list[int]] = {}
-        for found in copies.values():
+        for found in copies:
             for copy, token in () if isinstance(found, str) else found:
                 tokens.setdefault(copy, []).append(token)
         logprobs = self._predicted(tokens)
-        scores = {
-            text: TextScore(math.nan, problem=of_text)
+        return [
+            TextScore(problem=of_text)
             if isinstance(of_text, str)
             else summed(tuple(t for _, t in of_text), [logprobs[copy][t] for copy, t in of_text])
-            for text, of_text in copies.items()
-        }
-        return [scores[text] for text in texts]
+            for of_text in copies
+        ]
 
     def _copies(self, text: str, ids: Tokens | str) -> list[tuple[_Copy, int]] | str:
         """Return (masked copy, token) for each token of the text, or the text's problem."""

@@ -7,15 +7,13 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import metadata
-from pathlib import Path
 from typing import Any, Literal
 
 import torch
 import transformers
-from transformers import AutoConfig, BitsAndBytesConfig
+from transformers import AutoConfig, BitsAndBytesConfig, PretrainedConfig
 from transformers.models.auto import modeling_auto as auto
 from transformers.utils import find_adapter_config_file
-from transformers.utils.hub import cached_file
 
 from plumbline.eval_workers.models import devices
 from plumbline.eval_workers.models.local.adapter import Adapter, find_adapter, put_on
@@ -23,14 +21,12 @@ from plumbline.eval_workers.models.local.source import (
     Source,
     check_reachable,
     find_source,
-    first_line,
     load_part,
     pinned,
     silence,
 )
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
-from plumbline.warehouse.paths import json_object
 
 #: A model predicts a token from earlier tokens (``causal``), from the tokens on both sides
 #: (``masked``), or from an input and the earlier tokens of the output (``encoder-decoder``).
@@ -108,12 +104,8 @@ def _check_configuration(source: Source) -> None:
 
     Without this check, transformers would build all layers before it notices missing weights.
     """
-    name, path = f"model {source.name}", load_part(source, cached_file, filename="config.json")
-    try:
-        parts = [json_object(Path(path))]
-    except (OSError, ValueError) as e:
-        problem = f"can't be loaded: config.json: {first_line(e)}"
-        raise BadInput(name, problem) from e
+    content, _ = load_part(source, PretrainedConfig.get_config_dict)
+    parts = [content]
     for part in parts:  # the loop appends nested configurations to the list
         for key, value in part.items():
             if isinstance(value, dict):
@@ -121,7 +113,7 @@ def _check_configuration(source: Source) -> None:
             most = next((most for keys, most in _LIMITS if keys.fullmatch(key)), None)
             if most is not None and isinstance(value, int) and value > most:
                 problem = f"its config.json claims {key} {f'{value:,}'[:40]}, more than {most:,}"
-                raise BadInput(name, problem, "check where the model comes from")
+                raise BadInput(f"model {source.name}", problem, "check where the model comes from")
 
 
 def auto_class(kind: Kind) -> Any:

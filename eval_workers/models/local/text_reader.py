@@ -16,7 +16,7 @@ import unicodedata
 from collections.abc import Callable, Collection, Sequence
 from functools import cached_property
 from importlib import metadata
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 import tokenizers
 import torch
@@ -35,6 +35,8 @@ from plumbline.eval_workers.models.scoring_contract import (
 )
 from plumbline.warehouse.errors import BadInput, UsageProblem
 
+#: Returns the token ids of each text, without special tokens around it.
+Encode: TypeAlias = Callable[[list[str]], list[list[int]]]
 #: Options that only some backends or kinds of models have.
 _NOT_EVERYWHERE = ("adapter", "quantisation", "tensor_parallel")
 #: The conventional BOS of a model type, for tokenizers that don't name a BOS.
@@ -212,37 +214,29 @@ class TextReader:
             pieces[i] = twice[len(once) :]
         return pieces
 
-    def encoded(self, texts: Sequence[str]) -> list[Tokens | str]:
-        """Return each text's token ids, or its problem, without loading the weights.
+    def known_ids(self, texts: Sequence[str], ids_of: Encode | None = None) -> list[Tokens | str]:
+        """Return ``encoded`` with the number of tokens that have weights (loads the weights).
 
-        ``known_ids`` refuses more texts if the weights have fewer tokens than the configuration
-        says.
-        """
-        n_vocabulary = int(self.config.get_text_config().vocab_size)
-        return self._encoded(texts, n_vocabulary, self.ids)
-
-    def known_ids(
-        self, texts: Sequence[str], ids_of: Callable[[list[str]], list[list[int]]] | None = None
-    ) -> list[Tokens | str]:
-        """Return each text's token ids without BOS, or its problem.
-
-        A text has a problem if it can't be encoded, or if the model has no weights for one of its
-        tokens. ``ids_of`` encodes texts (default: ``ids``). Raises ``BadInput`` if the model has no
-        weights for BOS.
+        Raises ``BadInput`` if the model has no weights for BOS.
         """
         n_embedded = self.weights.n_embedded
         if self._bos >= n_embedded:
             problem = f"BOS is token {self._bos}, but the model has only {n_embedded} tokens"
             fix = "choose another with bos (option or setting)"
             raise BadInput(f"model {self.source.name}", problem, fix)
-        return self._encoded(texts, n_embedded, ids_of or self.ids)
+        return self.encoded(texts, ids_of, n_embedded)
 
-    def _encoded(
-        self,
-        texts: Sequence[str],
-        n_vocabulary: int,
-        ids_of: Callable[[list[str]], list[list[int]]],
+    def encoded(
+        self, texts: Sequence[str], ids_of: Encode | None = None, n_tokens: int | None = None
     ) -> list[Tokens | str]:
+        """Return each text's token ids without BOS, or its problem.
+
+        ``ids_of`` encodes texts (default: ``ids``). A text has a problem if it can't be encoded, or
+        if a token isn't below ``n_tokens`` (default: the size that the configuration names).
+        """
+        ids_of = ids_of or self.ids
+        n_tokens = n_tokens or int(self.config.get_text_config().vocab_size)
+
         def alone(text: str) -> list[int] | str:
             try:
                 return ids_of([text])[0]
@@ -255,7 +249,7 @@ class TextReader:
         except Exception:  # at least one text can't be encoded
             found = list(map(alone, asked))
         return [
-            ids if isinstance(ids, str) else self._usable(text, ids, n_vocabulary)
+            ids if isinstance(ids, str) else self._usable(text, ids, n_tokens)
             for text, ids in zip(texts, found, strict=True)
         ]
 
@@ -275,7 +269,7 @@ class TextReader:
     def _special_of(self, ids: Sequence[int]) -> Tokens:
         return tuple(i for i in ids if i in self._special)
 
-    def _usable(self, text: str, ids: list[int], n_vocabulary: int) -> Tokens | str:
+    def _usable(self, text: str, ids: list[int], n_tokens: int) -> Tokens | str:
         """Return a text's ids without BOS, or the reason why the text can't be scored."""
         if not text:
             return "the text is empty"
@@ -288,8 +282,8 @@ class TextReader:
         if special != in_frame:
             more = special[len(in_frame) :] or special
             return f"the tokenizer gives the special token {self._special[more[0]]} for part of it"
-        if max(ids) >= n_vocabulary:
-            return f"token {max(ids)} is outside the model's {n_vocabulary} tokens"
+        if max(ids) >= n_tokens:
+            return f"token {max(ids)} is outside the model's {n_tokens} tokens"
         if self.n_context is not None and len(ids) > self.n_context:
             return f"{len(ids)} tokens, more than the model's context of {self.n_context}"
         read = self.text_of(ids) if self.knows_all_words else text

@@ -48,13 +48,13 @@ def killed(what: str, event: str) -> Interrupted:
     return error
 
 
-def interpreter(environment: Mapping[str, str] = os.environ) -> Path:
+def interpreter() -> Path:
     """Return the Python interpreter of the environment that has vLLM.
 
     ``PLUMBLINE_VLLM`` names it. The default is in `.venv-vllm` next to this environment. Raises
     ``MissingComponent`` if there is no such interpreter.
     """
-    if named := environment.get(VARIABLE):
+    if named := os.environ.get(VARIABLE):
         path = Path(named) / "bin" / "python" if Path(named).is_dir() else Path(named)
         if not path.is_file():
             problem, fix = f"no Python in {named}", "name an environment with vLLM"

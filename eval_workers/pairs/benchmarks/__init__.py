@@ -119,36 +119,21 @@ def under_data(what: str, location: str, data: str | Path) -> Path:
     raise MissingComponent(what, problem, fix)
 
 
-@dataclass(frozen=True)
-class ImportOptions:
-    """Options of an import.
-
-    Attributes:
-        groups: groups that templates are filled for. The default is the groups of the recipe or,
-        without any, female and male.
-        recipe: name or path of a recipe, for a user's own file.
-    """
-
-    groups: tuple[str, ...] = ()
-    recipe: str = ""
-
-
 def import_benchmark(
     store: Store,
     name: str,
     source: Path | None,
     run_id: str,
-    options: ImportOptions | None = None,
     data: str | Path = "",
+    groups: tuple[str, ...] = (),
+    recipe: str = "",
 ) -> Imported:
     """Read a benchmark into ``benchmark_pair`` and ``reject``, replacing earlier rows.
 
-    ``source`` is a path; ``None`` means ``default_source(name, data)``. A name without a module
-    means a recipe or the user's own pairs. Raises what ``default_source`` raises, ``UsageProblem``
-    for an unknown name without a source, and ``BadInput`` if the source can't be read or has no
-    usable pair. Writes nothing if there is an error.
+    Takes and raises what ``read_pairs_of`` does. Raises ``BadInput`` if there is no usable pair.
+    Writes nothing if there is an error.
     """
-    parsed, path = read_pairs_of(name, source, options or ImportOptions(), data)
+    parsed, path = read_pairs_of(name, source, data, groups, recipe)
     return replace_benchmark(store, name, parsed, path, run_id)
 
 
@@ -187,29 +172,37 @@ def check_has_pairs(name: str, parsed: Parsed, path: Path | None) -> None:
 
 
 def read_pairs_of(
-    name: str, source: Path | None, options: ImportOptions, data: str | Path = ""
+    name: str,
+    source: Path | None,
+    data: str | Path = "",
+    groups: tuple[str, ...] = (),
+    recipe: str = "",
 ) -> tuple[Parsed, Path | None]:
     """Return the pairs of a benchmark, and the path they were read from. Writes nothing.
 
-    Raises what ``import_benchmark`` raises, but accepts a source without a usable pair.
+    ``source`` is a path; ``None`` means ``default_source(name, data)``. A name without a module
+    means a recipe or the user's own pairs. ``recipe`` is the name or path of a recipe for a user's
+    own file. Templates are filled for ``groups``, by default those of the recipe, or else female
+    and male. Raises what ``default_source`` raises, ``UsageProblem`` for an unknown name without a
+    source, and ``BadInput`` if the source can't be read.
     """
     from plumbline.eval_workers.pairs.benchmarks import pairs
 
-    if not options.recipe and name in discover():
+    if not recipe and name in discover():
         source = source if source is not None else default_source(name, data)
         if source is not None and not source.exists():
             raise BadInput(f"benchmark {name}", f"{source} does not exist", "give --source PATH")
-        return for_groups(find(name).read(name, source), options), source
+        return for_groups(find(name).read(name, source), groups), source
     if source is not None and source.suffix == ".toml":
-        return for_groups(pairs.read(name, source), options), source
-    return _read_own(name, source, options, data)
+        return for_groups(pairs.read(name, source), groups), source
+    recipe = recipe or (name if name in RECIPES.names() else "")
+    return _read_own(name, source, data, groups, recipe)
 
 
 def _read_own(
-    name: str, source: Path | None, options: ImportOptions, data: str | Path
+    name: str, source: Path | None, data: str | Path, groups: tuple[str, ...], recipe_name: str
 ) -> tuple[Parsed, Path]:
     """Read a user's file, by a recipe if there is one; return its pairs and its path."""
-    recipe_name = options.recipe or (name if name in RECIPES.names() else "")
     recipe = load(recipe_name) if recipe_name else NO_RECIPE
     if source is None and recipe.location:
         source = under_data(f"benchmark {name}", recipe.location, data)
@@ -217,16 +210,16 @@ def _read_own(
         raise UsageProblem(f"recipe {recipe_name}", "needs a file", f"--source: {recipe.source}")
     elif source is None:
         raise _unknown(name, [*discover(), *RECIPES.names()], "; or give --source FILE")
-    groups = checked_groups(options.groups or recipe.filled_groups())
+    groups = checked_groups(groups or recipe.filled_groups())
     facts = recipe.facts() if recipe_name else facts_in(source)
     return replace(read_pairs(name, source, recipe, groups), facts=facts), source
 
 
-def for_groups(parsed: Parsed, options: ImportOptions) -> Parsed:
+def for_groups(parsed: Parsed, groups: tuple[str, ...]) -> Parsed:
     """Fill a benchmark's templates for the chosen groups; reject templates that can't be filled."""
-    if not options.groups:
+    if not groups:
         return parsed
-    groups = checked_groups(options.groups)
+    groups = checked_groups(groups)
     chosen = replace(parsed, pairs=[], _seen=set())
     for pair in parsed.pairs:
         columns = {k: v for k, v in pair.items() if k not in _FILLED}
@@ -255,7 +248,6 @@ def replace_pairs(
     Results for pairs that are gone or changed are deleted; see ``Table.made_from``. If a sentence
     is gone, all rejects from scoring the benchmark are deleted too, since any may be about it.
     """
-
     held = store.read("benchmark_pair", benchmark=benchmark).to_pylist()
     store.replace("benchmark_pair", list(pairs), {"benchmark": benchmark}, run_id)
     earlier, now = (

@@ -1,11 +1,16 @@
-"""Compute the smallest effect that a benchmark would find with a probability of 80%."""
+"""Rank models on a benchmark, and compute the smallest effect that the benchmark can find.
+
+Each model has a confidence set for its rank. The smallest effect is the effect that would be found
+with a probability of ``POWER``.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 
 import numpy as np
+from scipy.special import stdtr, stdtrit
 
 from plumbline.eval_workers.scoring.scored_pairs import (
     NO_CLUSTER,
@@ -22,8 +27,11 @@ from plumbline.eval_workers.scoring.scored_pairs import (
 )
 from plumbline.warehouse.finding import LEAST_CLUSTERS
 
-#: Probability of finding the smallest effect, and the level of the two-sided test that finds it.
-POWER, LEVEL = 0.8, 0.05
+#: Largest probability that any model's set of ranks is wrong, and the level of the two-sided test
+#: that finds the smallest effect.
+LEVEL = 0.05
+#: Probability of finding the smallest effect.
+POWER = 0.8
 #: Measure -> its unit, and the largest possible effect.
 MEASURES = {
     "pd": ("percentage points", 100.0),
@@ -31,6 +39,84 @@ MEASURES = {
     "us difference": ("share", 1.0),
     "pd difference": ("percentage points", 200.0),
 }
+
+
+def model_ranks(pairs: ScoredPairs, epsilon_nats: float) -> Iterator[dict[str, object]]:
+    """Yield rows of ``model_rank``, without ``run_id``: ranks by US, by AuFC and by PD.
+
+    There are no rows if only one model has been scored on the benchmark.
+    """
+    if len(pairs.models) == 1:
+        return
+    for metric, figures, epsilon in (
+        ("us", pairs.even, epsilon_nats),
+        ("aufc", pairs.area, None),
+        ("pd", 100 * pairs.lean, epsilon_nats),
+    ):
+        ranked = board(figures, pairs.clusters, pairs.strata)
+        for i, (model_key, model) in enumerate(pairs.models):
+            yield {
+                "benchmark": pairs.benchmark,
+                "groups": pairs.groups,
+                "metric": metric,
+                "model_key": model_key,
+                "model": model,
+                "epsilon_nats": epsilon,
+                **{column: values[i].item() for column, values in ranked.items()},
+                "n_models": len(pairs.models),
+                "n_pairs": len(figures),
+                "n_clusters": n_clusters(pairs.clusters),
+            }
+
+
+def board(figures: Floats, clusters: Ints, strata: Ints | None = None) -> dict[str, Floats | Ints]:
+    """Rank models by the mean of a figure over pairs. Return columns with an entry per model.
+
+    The columns are the mean, the rank, and the lowest and highest rank that the model may have.
+    Rank 1 has the largest mean.
+
+    ``figures`` has one row per pair and one column per model, and is NaN where a pair has no
+    figure. Models with equal means share the best of their ranks. Every two models are compared by
+    Student's t test, and p is corrected by Holm's method. The tests at ``LEVEL`` determine a set of
+    ranks for each model (Mogstad, Romano, Shaikh and Wilhelm 2024). With a probability of 95%,
+    every set contains the true rank of its model. Two models count as equal if their difference is
+    the same in all pairs, or if there are fewer clusters than ``LEAST_CLUSTERS``.
+    ``clustered_variance`` defines ``clusters``, and ``influences`` defines ``strata``.
+
+    >>> figures = np.repeat(np.random.default_rng(1).random((40, 3)) < [0.9, 0.5, 0.5], 2, axis=0)
+    >>> ranked = board(figures.astype(float), np.arange(80)[:, None] // 2)
+    >>> ranked["rank"], ranked["rank_low"], ranked["rank_high"]
+    (array([1, 2, 3]), array([1, 2, 2]), array([1, 3, 3]))
+    """
+    variance = difference_variances(clustered_variance(influences(figures, strata), clusters))
+    df = degrees_of_freedom(clusters) if n_clusters(clusters) >= LEAST_CLUSTERS else 0.0
+    values = np.nanmean(figures, axis=0)
+    is_known = variance > ROUNDING
+    t = (values[:, None] - values) / np.sqrt(np.where(is_known, variance, 1.0))
+    # The null hypothesis of each p is that the row's mean isn't larger than the column's.
+    p = np.where(is_known & (df > 0), stdtr(max(df, 1.0), -t), 1.0)
+    is_other = ~np.eye(len(values), dtype=bool)
+    is_larger = np.zeros_like(is_other)
+    is_larger[is_other] = holm(p[is_other]) <= LEVEL
+    return {
+        "value": values,
+        "rank": 1 + (values[:, None] < values).sum(axis=1),
+        "rank_low": 1 + is_larger.sum(axis=0),
+        "rank_high": len(values) - is_larger.sum(axis=1),
+    }
+
+
+def holm(p_values: Floats) -> Floats:
+    """Adjust p-values by Holm's method (1979), which limits the chance of any false discovery.
+
+    >>> holm(np.array([0.01, 0.04, 0.03])).tolist()
+    [0.03, 0.06, 0.06]
+    """
+    order = np.argsort(p_values, kind="stable")
+    adjusted = np.empty_like(p_values)
+    steps = np.minimum(p_values[order] * np.arange(len(p_values), 0, -1), 1.0)
+    adjusted[order] = np.maximum.accumulate(steps)
+    return adjusted
 
 
 @dataclass(frozen=True)
@@ -83,8 +169,6 @@ class PairDesign:
         >>> round(PairDesign(400, 400, 0.0, 399.0).smallest(Spread(0.5, 0.0)), 3)
         0.07
         """
-        from scipy.special import stdtrit
-
         if self.n_clusters < LEAST_CLUSTERS:
             return None
         points = stdtrit(self.df, [1 - LEVEL / 2, POWER]).sum()
@@ -131,12 +215,8 @@ def _icc(alike: Floats, apart: Floats, n_alike: float) -> float:
     return float(np.clip(np.median(alike[is_known] / apart[is_known] - 1) / n_alike, 0, 1))
 
 
-def powers(every: Iterable[ScoredPairs]) -> list[dict[str, object]]:
-    """Return rows of ``benchmark_power``, without ``run_id``, from the spread of models' scores."""
-    return [row for pairs in every for row in _rows(pairs)]
-
-
-def _rows(pairs: ScoredPairs) -> Iterator[dict[str, object]]:
+def powers(pairs: ScoredPairs) -> Iterator[dict[str, object]]:
+    """Yield rows of ``benchmark_power``, without ``run_id``, from the spread of models' scores."""
     design = PairDesign.of(pairs.clusters)
     for measure, spread in measured(pairs).items():
         unit, most = MEASURES[measure]
