@@ -27,7 +27,6 @@ from plumbline.eval_workers.pairs.benchmarks import default_source, find, import
 from plumbline.eval_workers.pairs.parsed_pairs import checked_groups
 from plumbline.eval_workers.pairs.pronouns.pronoun_templates import fill, forms
 from plumbline.eval_workers.scoring.measure import MeasureOptions
-from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
 from plumbline.eval_workers.training.trained_models import plain_name
 from plumbline.eval_workers.training.training_options import preset
 from plumbline.eval_workers.writing import wordings
@@ -50,6 +49,7 @@ from plumbline.warehouse.input.shards import expand_shards
 from plumbline.warehouse.options import make
 from plumbline.warehouse.query import connection
 from plumbline.warehouse.storage.store import Store
+from tests.steps import score_sets
 
 Files = Mapping[str, str | bytes]
 NONE: Files = MappingProxyType({})
@@ -220,8 +220,8 @@ CALLS = [
     of_file(model_list, "mine.toml", b"\xff\xfe", "model list mine.toml: can't be read: ..."),
     Called("temperature of 0", lambda: SamplingOptions(temperature=0.0), "temperature 0: ..."),
     Called("top-p above 1", lambda: SamplingOptions(top_p=1.1), "top_p 1.1: ..."),
-    Called("benchmark to score", lambda: score_benchmarks(store(), "no such model", ["nothing"],
-        ModelOptions(), "run"), "benchmark 'nothing': ..."),
+    Called("benchmark to score", lambda: score_sets(store(), ["nothing"], "no such model",
+        ModelOptions()), "benchmark 'nothing': ..."),
     Called("preset", lambda: preset("large"), "preset 'large': ..."),
     Called("model above the folder", lambda: plain_name("../x"), "model name '../x': ..."),
     # files of wordings, lists and models

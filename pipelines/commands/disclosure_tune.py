@@ -14,7 +14,7 @@ from pydantic import Field
 from plumbline.eval_workers.disclosure import prompt_sets
 from plumbline.eval_workers.disclosure.word_probabilities import load_words
 from plumbline.eval_workers.models import open_backend
-from plumbline.eval_workers.models.model_options import OF_SCORES, ModelOptions
+from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.training.trained_models import plain_name
 from plumbline.eval_workers.training.training_options import TuneOptions, tuned_by
 from plumbline.pipelines.command.base import Command, Context, Done, Row
@@ -38,7 +38,7 @@ class Tune(TuneOptions, ModelOptions, DataOption, Command):
 
     makes_warehouse = True
     without = (
-        *("adapter", "backend", "tensor_parallel", "base_url", "concurrency", *OF_SCORES),
+        *("adapter", "backend", "tensor_parallel", "base_url", "concurrency"),
         *("batch_tokens", "bos"),
     )
 

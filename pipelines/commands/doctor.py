@@ -148,7 +148,7 @@ def _gpu(_: Doctor) -> tuple[bool, str]:
 
 
 def _vllm(_: Doctor) -> tuple[bool, str]:
-    from plumbline.eval_workers.models.remote.vllm_client import RemoteEngine
+    from plumbline.eval_workers.models.vllm_backend import RemoteEngine
 
     return True, ", ".join(f"{n} {version}" for n, version in RemoteEngine().versions.items())
 
