@@ -11,22 +11,21 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-import tokenizers
-import torch
-from transformers import AutoModelForCausalLM
 
-from plumbline.eval_workers.models.model_options import ModelOptions, in_form
+from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.pairs.benchmarks import Parsed
 from plumbline.eval_workers.pairs.pronouns.pronoun_templates import fill
 from plumbline.eval_workers.pairs.released_scores import import_scores
-from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
+from plumbline.eval_workers.scoring.pair_scores import PairScores, TextForm, in_form
+from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.run_records import new_run_id
 from plumbline.warehouse.steps.runner import NothingUsed
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import trained
 from tests.released_files import write_scores
-from tests.tiny_models import KINDS, save
+from tests.steps import score_sets
+from tests.tiny_models import KINDS, Plain, save
 
 TEMPLATES = [
     *(
@@ -52,8 +51,8 @@ def _pairs(store: Store, templates: Sequence[str], benchmark: str = "demo") -> N
     store.replace("benchmark_pair", rows, {"benchmark": benchmark}, "run")
 
 
-def _score(store: Store, model: Path, **options: Any) -> Any:
-    return score_benchmarks(store, str(model), ["demo"], ModelOptions(**options), new_run_id())[0]
+def _score(store: Store, model: Path, **how: Any) -> Any:
+    return score_sets(store, ["demo"], str(model), ModelOptions(), new_run_id(), **how)[0]
 
 
 def _rows(store: Store) -> list[dict[str, Any]]:
@@ -140,6 +139,8 @@ def test_tokens_that_are_asked_for_later_come(store: Store, model: Path) -> None
     assert first.num_rows > 30
     assert _score(store, model, per_token=True).n_new == _score(store, model).n_new == 0
     assert store.read("token_logprob").equals(first)
+    with pytest.raises(UsageProblem, match="--per-token"):
+        PairScores("demo", per_token=True).check(store, ModelOptions(backend="server"))
 
 
 @pytest.mark.parametrize("kind", ["neox", "llama-adds-bos", "gpt2-wordpiece"])
@@ -148,9 +149,7 @@ def test_tokens_are_those_of_an_independent_pass(store: Store, tmp_path: Path, k
     _pairs(store, OTHERS)
     # WordPiece refuses what it has no tokens for.
     assert _score(store, path, per_token=True).n_new >= 1
-    tokenizer = tokenizers.Tokenizer.from_file(str(path / "tokenizer.json"))
-    network = AutoModelForCausalLM.from_pretrained(path).double().eval()
-    bos = tokenizer.token_to_id(KINDS[kind].bos)
+    plain = Plain(path, KINDS[kind].bos)
     found = defaultdict[tuple[str, str], list[tuple[int, float]]](list)
     for row in sorted(store.read("token_logprob").to_pylist(), key=lambda row: row["position"]):
         found[row["pair_id"], row["side"]].append((row["token_id"], row["logprob_nats"]))
@@ -159,12 +158,8 @@ def test_tokens_are_those_of_an_independent_pass(store: Store, tmp_path: Path, k
     pairs = {p["pair_id"]: p for p in store.read("benchmark_pair").to_pylist()}
     for (pair_id, side), tokens in found.items():
         text = pairs[pair_id][f"sentence_{side}"]
-        ids = tokenizer.encode(text, add_special_tokens=False).ids
-        with torch.no_grad():
-            logits = network(torch.tensor([[bos, *ids]])).logits[0]
-        every = torch.log_softmax(logits, -1)[range(len(ids)), ids].tolist()
-        assert [token_id for token_id, _ in tokens] == ids
-        assert [x for _, x in tokens] == pytest.approx(every, rel=1e-5, abs=1e-4)
+        assert [token_id for token_id, _ in tokens] == plain.ids(text)
+        assert [x for _, x in tokens] == pytest.approx(plain.logprobs(text), rel=1e-5, abs=1e-4)
         assert sum(x for _, x in tokens) == pytest.approx(scores[pair_id, side], abs=1e-9)
 
 
@@ -196,9 +191,8 @@ def test_the_same_texts_have_the_same_hash_whoever_scored_them(
     write_scores(tmp_path / "results", table, f"{model.name}.csv")
     import_scores(store, tmp_path / "results", "run")
 
-    def scored(form: str) -> str:
-        options = ModelOptions(text_form=form)
-        (done,) = score_benchmarks(store, str(model), ["use-5"], options, "run")
+    def scored(form: TextForm) -> str:
+        (done,) = score_sets(store, ["use-5"], str(model), ModelOptions(), text_form=form)
         assert done.n_done == len(IN_CAPITALS)
         return str(done.model_key)
 

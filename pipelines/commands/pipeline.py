@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from plumbline.eval_workers.models import is_ngram, open_backend
-from plumbline.eval_workers.models.model_options import OF_SCORES
 from plumbline.pipelines import environment_errors
 from plumbline.pipelines.command.base import (
     WARNING,
@@ -23,7 +22,6 @@ from plumbline.pipelines.command.base import (
     planned,
 )
 from plumbline.pipelines.command.settings import here, made
-from plumbline.pipelines.commands.corpus.counting_corpora import Count
 from plumbline.pipelines.pipeline_plan import CorpusPlan, ModelPlan, PipelineOptions, make_plan
 from plumbline.warehouse.errors import (
     BadInput,
@@ -71,7 +69,7 @@ class Pipeline(PipelineOptions, Command):
     at_top = True
     without = (
         *("revision", "batch_tokens", "bos", "base_url", "concurrency", "adapter"),
-        *("tensor_parallel", "quantisation", "text_form", "per_token"),
+        *("tensor_parallel", "quantisation"),
     )
 
     def check(self) -> None:
@@ -96,7 +94,7 @@ class Pipeline(PipelineOptions, Command):
         if plan.models:
             environment_errors.require("torch")
         if any(model.options.backend == "vllm" for model in plan.models):
-            from plumbline.eval_workers.models.remote.vllm_client import interpreter
+            from plumbline.eval_workers.models.vllm_backend import interpreter
 
             _ = interpreter()
 
@@ -288,15 +286,16 @@ class Parts:
 
     def _count(self, corpus: CorpusPlan) -> None:
         """Count and associate one corpus."""
+        from plumbline.jobs.ingest.count_corpus import ShardsFailed
+
         name = corpus.name
         shards = corpus.patterns or tuple(self.results[f"corpus demo {name}"].files)
         given = {"shards": shards, "corpus": name, "master": self.options.master or None}
         try:
             self._do("corpus count", name, **given)
-        except BadInput as e:
-            rows = self.store.read("corpus", corpus=name).to_pylist()
-            if not rows or not (rows[0]["n_shards"] and rows[0]["n_shards_failed"]):
-                raise  # no shard was counted, or the error isn't about a shard
+        except ShardsFailed as e:
+            if not e.counted.row["n_shards"]:
+                raise
             self.errors.append(e)
         if "plumbline.jobs.spark.spark_session" in sys.modules:
             from plumbline.jobs.spark.spark_session import stop_session
@@ -350,7 +349,7 @@ class Parts:
         shards = tuple(str(path) for path in paths if path in counted)
         options = {"preset": model.preset, "seed": self.options.seed, "name": model.name}
         options |= {"shards": shards, "corpus": corpus.name, "out": self.options.out / "models"}
-        count = self._made(Count, corpus=corpus.name, shards=shards)
+        count = self._made(class_of("corpus count"), corpus=corpus.name, shards=shards)
         options |= {"text_field": vars(count)["text_field"]}
         self._do("train", model.name, **options)
 
@@ -362,16 +361,11 @@ class Parts:
         self._do("score", model.name, **given, benchmark=self.plan.scored())
 
     def _fairpair(self, model: ModelPlan) -> None:
-        given = {**_loading(model), **self.plan.fairpair, "probe_set": self.plan.probe_set}
+        given = {**vars(model.options), **self.plan.fairpair, "probe_set": self.plan.probe_set}
         given |= {"model": self._location(model), "seed": self.options.seed}
         del given["base_url"]  # for FairPair, it is the server that writes samples
         self._do("fairpair run", model.name, **given)
 
     def _disclosure(self, model: ModelPlan) -> None:
-        given = {**_loading(model), "model": self._location(model), "data": self.options.data}
+        given = {**vars(model.options), "model": self._location(model), "data": self.options.data}
         self._do("disclosure probe", model.name, **given, sets=self.plan.disclosure)
-
-
-def _loading(model: ModelPlan) -> dict[str, object]:
-    """Return the options that load a model, without those that only `score` has."""
-    return {n: v for n, v in vars(model.options).items() if n not in OF_SCORES}

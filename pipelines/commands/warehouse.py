@@ -13,6 +13,8 @@ import pyarrow.compute as pc
 from pydantic import Field
 
 from plumbline.pipelines.command.base import Command, Context, Done, On, Row
+from plumbline.pipelines.report.facts import Facts
+from plumbline.pipelines.report.sentences import version_changed, version_changes
 from plumbline.warehouse import run_records
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.options import MOST
@@ -55,20 +57,20 @@ def _ledger_problems(store: Store) -> Iterator[Row]:
 
     Tables that can't be read are skipped: ``check`` names their files.
     """
-    from plumbline.jobs.counting.corpus_lookup import run_checks
+    from plumbline.jobs.counting.corpus_lookup import failed_checks
 
     with suppress(BadInput):
         corpora = store.read("corpus", pc.field("source") == "counted")["corpus"].to_pylist()
         for corpus in corpora:
             with suppress(BadInput):
-                for found in run_checks(store, corpus):
-                    if found.n_violations:
-                        first = ", ".join(f"{name} {value}" for name, value in found.first.items())
-                        yield {
-                            "path": f"corpus {corpus}",
-                            "problem": f"{found.name}: {found.n_violations:,} rows, {first}",
-                            "fix": "count it again with plumbline corpus count ... --replace",
-                        }
+                for check_name, rows in failed_checks(store, corpus).items():
+                    first = rows.slice(0, 1).to_pylist()[0]
+                    shown = ", ".join(f"{name} {value}" for name, value in first.items())
+                    yield {
+                        "path": f"corpus {corpus}",
+                        "problem": f"{check_name}: {rows.num_rows:,} rows, {shown}",
+                        "fix": "count it again with plumbline corpus count ... --replace",
+                    }
 
 
 class Compact(Command):
@@ -86,8 +88,8 @@ class Compact(Command):
     ] = 7.0
 
     def run(self, context: Context) -> Done:
-        merges, gone = compaction.compact(context.store, context.run_id, self.keep_days)
-        row = {"n_partitions_merged": len(merges), "n_files_removed": len(gone)}
+        n_merged, gone = compaction.compact(context.store, context.run_id, self.keep_days)
+        row = {"n_partitions_merged": n_merged, "n_files_removed": len(gone)}
         return Done(rows=[row], said=context.store.snapshot().kept, next=_CHECK)
 
 
@@ -189,8 +191,5 @@ def _changes(store: Store, run_id: str = "") -> list[str]:
     """Say how named models changed since their last version; with a run, only its models."""
     if not any(store.read("model")["name"].to_pylist()):
         return []
-    from plumbline.pipelines.report.facts import Facts
-    from plumbline.pipelines.report.sentences import version_changed, version_changes
-
     changes = version_changes(Facts(store))
     return [version_changed(row) for row in changes if run_id in ("", row["run_id"])]

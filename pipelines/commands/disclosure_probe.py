@@ -15,7 +15,8 @@ from plumbline.eval_workers.disclosure.set_measures import (
     measure_sets,
 )
 from plumbline.eval_workers.disclosure.word_probabilities import load_words
-from plumbline.eval_workers.models.model_options import OF_SCORES, ModelOptions
+from plumbline.eval_workers.models import open_backend
+from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.pipelines.command.base import Command, Context, Done, On, Row
 from plumbline.pipelines.command.fields import DataOption
 from plumbline.warehouse.options import part
@@ -98,15 +99,13 @@ class Probe(ProbeOptions, ModelOptions, DataOption, Command):
     """
 
     makes_warehouse = True
-    without = ("batch_tokens", "bos", "concurrency", "tensor_parallel", *OF_SCORES)
+    without = ("batch_tokens", "bos", "concurrency", "tensor_parallel")
 
     sets: Sets
     model: Annotated[str, Field(min_length=1, description="Hub id, or directory of a saved model.")]
 
     def check(self) -> None:
         """Check the sets, the word list and the model (without weights) before the start."""
-        from plumbline.eval_workers.models import open_backend
-
         store = Store.existing(self.warehouse)
         prompt_sets.missing_sets(store, self.sets, self.data or "")
         load_words(store, self.word_list)
