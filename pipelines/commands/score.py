@@ -131,7 +131,8 @@ class ScoreImport(Command):
         has_logs = any(self.directory.rglob("samples_*.jsonl"))
         read = import_samples if has_logs else import_scores
         done = read(context.store, self.directory, context.run_id)
-        said = [f"{sum(len(one.files) for one in done):,} files"]
+        n_files = sum(len(one.files) for one in done)
+        said = [f"{n_files:,} file{'s' * (n_files != 1)}"]
         if n_missing := sum(one.n_missing for one in done):
             said.append(f"{WARNING}{n_missing:,} pairs have no score and are in no metric")
         empty = [file for one in done if not one.n_scored for file in one.files]
