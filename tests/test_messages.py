@@ -31,10 +31,10 @@ from plumbline.eval_workers.training.trained_models import plain_name
 from plumbline.eval_workers.training.training_options import preset
 from plumbline.eval_workers.writing import wordings
 from plumbline.eval_workers.writing.build_spec import BuildSpec
-from plumbline.jobs.association.associations import WordWeights
+from plumbline.jobs.association.associations import read_weights
 from plumbline.jobs.kernel.corpus_options import CorpusOptions, VocabularyOptions
 from plumbline.jobs.kernel.tokens.tokenizer import Targets
-from plumbline.jobs.seed_words import english
+from plumbline.jobs.seed_words import vocabulary
 from plumbline.jobs.seed_words.sample import neutral_interval
 from plumbline.jobs.spark.spark_session import settings_for
 from plumbline.pipelines.command.main import main
@@ -184,11 +184,11 @@ CALLS = [
         "word_delta: ...", BadInput),
     Called("quantile of 1", lambda: make(VocabularyOptions, {"quantile": 1.0}),
         "quantile = 1.0: ..."),
-    Called("no language model", lambda: english.load_model(Path("none.ftz")),
+    Called("no language model", lambda: vocabulary.load_model(Path("none.ftz")),
         "language model none.ftz: ...", BadInput),
-    of_file(WordWeights.read, "v.csv", "word,weight\ntea,high\n", "v.csv, row 1: ..."),
-    of_file(WordWeights.read, "v.csv", "word,weight\ntea,inf\n", "v.csv, row 1: ..."),
-    of_file(WordWeights.read, "v.csv", "word,weight\ntea,1\ntea,2\n", "v.csv, row 2: ..."),
+    of_file(read_weights, "v.csv", "word,weight\ntea,high\n", "v.csv, row 1: ..."),
+    of_file(read_weights, "v.csv", "word,weight\ntea,inf\n", "v.csv, row 1: ..."),
+    of_file(read_weights, "v.csv", "word,weight\ntea,1\ntea,2\n", "v.csv, row 2: ..."),
     # pairs
     Called("benchmark of two parts", lambda: find("use"), "benchmark 'use': ..."),
     Called("reference data", lambda: default_source("use-5"), "benchmark use-5: ...",
