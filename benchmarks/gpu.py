@@ -23,7 +23,7 @@ from benchmarks.scoring import BENCHMARKS
 from benchmarks.scoring_model import SHAPES, sentences, write_model
 from plumbline.eval_workers.models import devices, open_backend
 from plumbline.eval_workers.models.model_options import ModelOptions
-from plumbline.eval_workers.models.remote.vllm_client import interpreter
+from plumbline.eval_workers.models.vllm_backend import interpreter
 from plumbline.eval_workers.scoring.pair_scores import PairScores
 from plumbline.warehouse.errors import MissingComponent, PlumblineError
 from plumbline.warehouse.steps.runner import run_steps

@@ -138,10 +138,10 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
 @pytest.fixture(scope="session")
 def wordnet_read_once() -> Iterator[None]:
     """Reading WordNet's files takes seconds; those of one directory are read once."""
-    from plumbline.jobs.seed_words import english
+    from plumbline.jobs.seed_words import vocabulary
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(english, "_own_files", functools.cache(english._own_files))
+        patch.setattr(vocabulary, "_own_files", functools.cache(vocabulary._own_files))
         yield
 
 

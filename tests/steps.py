@@ -3,10 +3,11 @@
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -16,10 +17,23 @@ from plumbline.eval_workers.models.sampling_contract import SamplingOptions
 from plumbline.eval_workers.models.scoring_contract import NONE
 from plumbline.eval_workers.scoring.continuations import Continuations
 from plumbline.eval_workers.scoring.model_step import run_on_model
+from plumbline.eval_workers.scoring.pair_scores import PairScores
 from plumbline.warehouse.input.shards import write_jsonl_zst
 from plumbline.warehouse.steps.step import StepCounts
 from plumbline.warehouse.storage.store import Store
 from tests.conftest import REPOSITORY
+
+
+def score_sets(
+    store: Store,
+    names: Sequence[str],
+    model: str,
+    options: ModelOptions,
+    run_id: str = "run",
+    **how: Any,
+) -> list[StepCounts]:
+    steps = [PairScores(name, **how) for name in names]
+    return run_on_model(store, model, options, steps, run_id)
 
 
 def sample_set(

@@ -11,7 +11,7 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plumbline.jobs.association.associations import WordWeights, associate
+from plumbline.jobs.association.associations import associate
 from plumbline.jobs.association.measures import (
     CorpusCounts,
     association_rows,
@@ -26,6 +26,7 @@ from plumbline.jobs.kernel.tokens.tokenizer import Targets
 from plumbline.warehouse import wordlists
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.query.connection import rows_of
+from plumbline.warehouse.run_records import config_hash
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.wordlists import WordList, WordPair
 from tests.metric_rows import corpus_row
@@ -284,7 +285,7 @@ def test_associate_with_weights_of_words(store: Store, tmp_path: Path) -> None:
     se = own[0]["delta_nats_se"]
     assert own[0]["delta_nats_low"] == pytest.approx(own[0]["delta_nats"] - 1.959964 * se)
     config = json.loads(store.read("run").sort_by("started_at").to_pylist()[-1]["config"])
-    assert config["word_weights_hash"] == WordWeights.read(path).hash
+    assert config["word_weights_hash"] == config_hash({"tea": 0.5, "unheard": 9.0})
     with pytest.raises(BadInput, match=r"nowhere\.csv"):
         associate(store, "c", word_weights=tmp_path / "nowhere.csv")
     associate(store, "c")

@@ -15,8 +15,8 @@ import transformers
 from plumbline.eval_workers.models import BACKENDS, open_backend, vllm_backend
 from plumbline.eval_workers.models.local.causal_model import CausalModel
 from plumbline.eval_workers.models.model_options import ModelOptions
-from plumbline.eval_workers.models.remote import vllm_client
 from plumbline.eval_workers.models.scoring_contract import Identity
+from plumbline.eval_workers.scoring.pair_scores import PairScores
 from plumbline.eval_workers.training.trained_models import train_model
 from plumbline.warehouse.errors import (
     BadInput,
@@ -72,7 +72,8 @@ def test_identities_have_the_keys_of_version_0_2_0(tmp_path: Path) -> None:
         known, options = Identity(**row["identity"]), row["options"]
         if "adapter" in options:
             options["adapter"] = str(adapter)
-        found = open_backend(str(tmp_path / row["model"]), ModelOptions(**options)).identity
+        scored = PairScores("demo", options.pop("text_form", "written"))
+        found = scored.identity(open_backend(str(tmp_path / row["model"]), ModelOptions(**options)))
         assert (found.adapter is None) == (known.adapter is None)
         same = {field: getattr(known, field) for field in _OF_FILES}
         assert replace(found, **same) == known and known.key == row["key"], line
@@ -84,7 +85,7 @@ def test_without_vllm_its_backend_names_the_install_line(
     assert BACKENDS.names() == ["ngram", "server", "transformers", "vllm"]
 
     def refused() -> str:
-        with pytest.raises(MissingComponent, match=re.escape(f"({vllm_client.INSTALL})")) as caught:
+        with pytest.raises(MissingComponent, match=re.escape(vllm_backend.INSTALL)) as caught:
             open_backend("org/model", ModelOptions(backend="vllm"))
         assert "\n" not in str(caught.value)
         return str(caught.value)

@@ -152,8 +152,6 @@ def test_what_contradicts_itself_is_refused(
     with pytest.raises(UsageProblem, match="are not in the warehouse"):
         _probe(store, model)
     put_prompts(store, "demo", PROMPTS)
-    with pytest.raises(UsageProblem, match="is for benchmarks"):
-        _probe(store, model, text_form="released")
     _probe(store, model, list_file(tmp_path / "mine.toml", [("she", "he")]))
     with pytest.raises(UsageProblem, match="stands for other words"):
         _probe(store, model, list_file(tmp_path / "mine.toml", [("her", "him")]))

@@ -13,7 +13,7 @@ import pytest
 from plumbline.eval_workers import models as backends
 from plumbline.eval_workers.chat.client import KEYS
 from plumbline.eval_workers.models import devices
-from plumbline.jobs.seed_words import english
+from plumbline.jobs.seed_words import vocabulary
 from plumbline.jobs.spark import java as java_search
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.commands import doctor
@@ -145,6 +145,6 @@ def test_a_probe_that_fails_is_a_finding(tmp_path: Path, monkeypatch: pytest.Mon
     def broken() -> None:
         raise BadInput(f"WordNet in {tmp_path}", "can't be read: odd", "install it again")
 
-    monkeypatch.setattr(english, "load_wordnet", broken)
+    monkeypatch.setattr(vocabulary, "load_wordnet", broken)
     seen = f"WordNet in {tmp_path}: can't be read: odd"
     assert probed("English", tmp_path) == ("absent", seen, "install it again")

@@ -147,7 +147,7 @@ def test_a_lost_helper_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
     def killing(job: ShardJob, shard: str) -> ShardLedger:
         assert started[0].busy.wait(60)
-        started[0]._process.kill()
+        started[0].process.kill()
         return ShardLedger(shard, "", "counted", None, 0)
 
     monkeypatch.setattr(local_engine, "n_processes", lambda _: 2)
@@ -174,7 +174,7 @@ from plumbline.jobs.kernel.corpus_options import CorpusOptions
 options = CorpusOptions(targets="she-he")
 job = ShardJob(sys.argv[1], options.listed, options)
 helper = _Helper(job)
-print(helper._process.pid, flush=True)
+print(helper.process.pid, flush=True)
 helper.count(sys.argv[2])
 """
 

@@ -14,7 +14,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from plumbline.eval_workers.models.remote.vllm_client import INSTALL
+from plumbline.eval_workers.models.vllm_backend import INSTALL
 from plumbline.pipelines.environment_errors import EXTRA_OF
 from plumbline.warehouse.plugins import distribution, install_line
 from tests.conftest import REPOSITORY

@@ -13,8 +13,8 @@ from plumbline.eval_workers.pairs.benchmarks import import_benchmark
 from plumbline.eval_workers.pairs.export import export
 from plumbline.eval_workers.pairs.harness_logs import import_samples
 from plumbline.eval_workers.scoring.measure import MeasureOptions, compute
-from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
 from plumbline.warehouse.storage.store import Store
+from tests.steps import score_sets
 from tests.tiny_models import save
 
 pytestmark = [
@@ -50,12 +50,11 @@ def test_crows_pairs_agrees_with_the_harness(data: Path, model: Path, tmp_path: 
     store = Store.open(tmp_path / "w")
     done = import_benchmark(store, "crows-pairs", source, "r")
     assert (done.n_pairs, done.n_rejects) == (1508, 0)
-    (scored,) = score_benchmarks(
-        store, str(model), ["crows-pairs"], ModelOptions(device="cpu", dtype="float32"), "r"
-    )
-    assert scored.n_scored == 1508
-    rows = compute(store.root, MeasureOptions(), "r", ["stereotype"]).to_pylist()
-    (row,) = [r for r in rows if r["subset"] == "all"]
+    options = ModelOptions(device="cpu", dtype="float32")
+    (scored,) = score_sets(store, ["crows-pairs"], str(model), options)
+    assert scored.n_done == 1508
+    rows = compute(store.root, MeasureOptions(), "r").to_pylist()
+    (row,) = [r for r in rows if (r["metric"], r["subset"]) == ("stereotype score", "all")]
     assert row["n"] == 1508
     assert row["value"] == pytest.approx(theirs["pct_stereotype,none"], abs=5e-5)
     scores = store.read("pair_score").to_pylist()
@@ -102,7 +101,7 @@ def test_an_exported_task_gives_our_scores(data: Path, tmp_path: Path, kind: str
     theirs = _command(model, tmp_path / "task", names, logs)
     assert len(theirs) == 3  # two kinds of groups in our own pairs
     options = ModelOptions(device="cpu", dtype="float32")
-    (first, _) = score_benchmarks(store, str(model), ["winogender", "own"], options, "r")
+    (first, _) = score_sets(store, ["winogender", "own"], str(model), options)
     ours = {
         (r["benchmark"], r["pair_id"], side): r[f"logprob_{side}_nats"]
         for r in store.read("pair_score").to_pylist()
@@ -122,13 +121,16 @@ def test_an_exported_task_gives_our_scores(data: Path, tmp_path: Path, kind: str
         ("own", len(OWN), 0, 0),
         ("winogender", 240, 0, 0),
     ]
-    computed = compute(store.root, MeasureOptions(), "r", ["us", "pd", "stereotype"]).to_pylist()
+    computed = [
+        row
+        for row in compute(store.root, MeasureOptions(), "r").to_pylist()
+        if row["subset"] == "all" and row["metric"] in ("us", "pd", "stereotype score")
+    ]
     for row in computed:
-        if row["subset"] == "all":
-            metric = row["metric"].removesuffix(" score")
-            figure = theirs[row["benchmark"], row["groups"]][f"{metric},none"]
-            assert row["value"] == pytest.approx(figure, abs=5e-5), row
-    kept = [r for r in computed if r["subset"] == "all" and r["benchmark"] == "winogender"]
+        metric = row["metric"].removesuffix(" score")
+        figure = theirs[row["benchmark"], row["groups"]][f"{metric},none"]
+        assert row["value"] == pytest.approx(figure, abs=5e-5), row
+    kept = [row for row in computed if row["benchmark"] == "winogender"]
     assert len(kept) == 4 and len({r["model_key"] for r in kept}) == 2
     assert {r["n"] for r in kept} == {240} and first.model == kept[0]["model"] == "tiny"
 

@@ -19,10 +19,10 @@ from plumbline.eval_workers.models.local.masked import MaskedModel
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.scoring_contract import SAME_TOKENS
 from plumbline.eval_workers.pairs.benchmarks import Parsed
-from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
 from plumbline.warehouse.storage.store import Store
+from tests.steps import score_sets
 from tests.test_sampling import PROMPTS, _continued
 from tests.tiny_models import ENCODER_DECODERS, MASKED, SENTENCES, save
 
@@ -65,7 +65,7 @@ def test_a_pair_whose_sentences_are_the_same_tokens_is_rejected(
     rows = [{"benchmark": "demo", **pair} for pair in parsed.pairs]
     rows[0] |= {"sentence_a": "The Nurse drank tea.", "sentence_b": "The nurse drank tea."}
     store.publish("benchmark_pair", rows, unit="demo", run_id="r")
-    (done,) = score_benchmarks(store, str(saved["bert"]), ["demo"], ModelOptions(), "r")
+    (done,) = score_sets(store, ["demo"], str(saved["bert"]), ModelOptions())
     assert (done.n_wanted, done.n_done, done.n_rejected) == (2, 1, 1)
     (row,) = store.read("reject").to_pylist()
     assert "pair 0" in row["reason"] and row["reason"].endswith(SAME_TOKENS)

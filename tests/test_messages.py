@@ -27,15 +27,14 @@ from plumbline.eval_workers.pairs.benchmarks import default_source, find, import
 from plumbline.eval_workers.pairs.parsed_pairs import checked_groups
 from plumbline.eval_workers.pairs.pronouns.pronoun_templates import fill, forms
 from plumbline.eval_workers.scoring.measure import MeasureOptions
-from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
 from plumbline.eval_workers.training.trained_models import plain_name
 from plumbline.eval_workers.training.training_options import preset
 from plumbline.eval_workers.writing import wordings
 from plumbline.eval_workers.writing.build_spec import BuildSpec
-from plumbline.jobs.association.associations import WordWeights
+from plumbline.jobs.association.associations import read_weights
 from plumbline.jobs.kernel.corpus_options import CorpusOptions, VocabularyOptions
 from plumbline.jobs.kernel.tokens.tokenizer import Targets
-from plumbline.jobs.seed_words import english
+from plumbline.jobs.seed_words import vocabulary
 from plumbline.jobs.seed_words.sample import neutral_interval
 from plumbline.jobs.spark.spark_session import settings_for
 from plumbline.pipelines.command.main import main
@@ -50,6 +49,7 @@ from plumbline.warehouse.input.shards import expand_shards
 from plumbline.warehouse.options import make
 from plumbline.warehouse.query import connection
 from plumbline.warehouse.storage.store import Store
+from tests.steps import score_sets
 
 Files = Mapping[str, str | bytes]
 NONE: Files = MappingProxyType({})
@@ -184,11 +184,11 @@ CALLS = [
         "word_delta: ...", BadInput),
     Called("quantile of 1", lambda: make(VocabularyOptions, {"quantile": 1.0}),
         "quantile = 1.0: ..."),
-    Called("no language model", lambda: english.load_model(Path("none.ftz")),
+    Called("no language model", lambda: vocabulary.load_model(Path("none.ftz")),
         "language model none.ftz: ...", BadInput),
-    of_file(WordWeights.read, "v.csv", "word,weight\ntea,high\n", "v.csv, row 1: ..."),
-    of_file(WordWeights.read, "v.csv", "word,weight\ntea,inf\n", "v.csv, row 1: ..."),
-    of_file(WordWeights.read, "v.csv", "word,weight\ntea,1\ntea,2\n", "v.csv, row 2: ..."),
+    of_file(read_weights, "v.csv", "word,weight\ntea,high\n", "v.csv, row 1: ..."),
+    of_file(read_weights, "v.csv", "word,weight\ntea,inf\n", "v.csv, row 1: ..."),
+    of_file(read_weights, "v.csv", "word,weight\ntea,1\ntea,2\n", "v.csv, row 2: ..."),
     # pairs
     Called("benchmark of two parts", lambda: find("use"), "benchmark 'use': ..."),
     Called("reference data", lambda: default_source("use-5"), "benchmark use-5: ...",
@@ -219,8 +219,8 @@ CALLS = [
     of_file(model_list, "mine.toml", b"\xff\xfe", "model list mine.toml: can't be read: ..."),
     Called("temperature of 0", lambda: SamplingOptions(temperature=0.0), "temperature 0: ..."),
     Called("top-p above 1", lambda: SamplingOptions(top_p=1.1), "top_p 1.1: ..."),
-    Called("benchmark to score", lambda: score_benchmarks(store(), "no such model", ["nothing"],
-        ModelOptions(), "run"), "benchmark 'nothing': ..."),
+    Called("benchmark to score", lambda: score_sets(store(), ["nothing"], "no such model",
+        ModelOptions()), "benchmark 'nothing': ..."),
     Called("preset", lambda: preset("large"), "preset 'large': ..."),
     Called("model above the folder", lambda: plain_name("../x"), "model name '../x': ..."),
     # files of wordings, lists and models

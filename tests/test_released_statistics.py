@@ -61,7 +61,7 @@ def test_every_row_is_a_word_or_a_reject(store: Store, tmp_path: Path) -> None:
     }
     path = write(tmp_path / "s.csv", [*GOOD, *(row for row, _ in bad.values()), TEA])
     done = import_statistics(store, "pile", path, "run")
-    assert (done.n_words, done.n_rejected, done.n_tokens) == (4, len(bad), TOTAL)
+    assert (done["n_words"], done["n_rejected"], done["n_tokens"]) == (4, len(bad), TOTAL)
     rejects = {r["source_row"]: r for r in store.read("reject").to_pylist()}
     assert rejects.keys() == bad.keys()
     for number, (_, reason) in bad.items():
@@ -155,11 +155,11 @@ def test_max_pmi_is_the_released_one(
 ) -> None:
     monkeypatch.setenv("PLUMBLINE_DATA", str(data))
     done = import_statistics(store, "pile", data / "unstereo-eval", "run")
-    assert (done.n_words, done.n_rejected, done.n_tokens) == (65_914, 0, 129_703_637_020)
+    assert (done["n_words"], done["n_rejected"], done["n_tokens"]) == (65_914, 0, 129_703_637_020)
     table = pd.read_csv(data / TABLE, keep_default_na=False, float_precision="round_trip")
-    assert (table["counts"] / done.n_tokens == table["freq"]).all()
+    assert (table["counts"] / done["n_tokens"] == table["freq"]).all()
     (corpus,) = store.read("corpus").to_pylist()
-    assert corpus["n_tokens_pruned"] == done.n_tokens - table["counts"].sum()
+    assert corpus["n_tokens_pruned"] == done["n_tokens"] - table["counts"].sum()
     published = list(_published(data))
     found, templates = {}, {}
     for benchmark in dict.fromkeys(b for b, *_ in published):

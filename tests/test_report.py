@@ -154,8 +154,8 @@ def test_a_metric_of_any_name_has_its_column(world: Store, tmp_path: Path) -> No
     fill(store, "metric_value", added)
     page = alone(store, tmp_path / "report")
     pairs = page.tables["made, all pairs"][1:]
-    assert all(us == share for _, _, us, *_, share, _, _, _ in pairs)
-    assert [part[1] for *_, part, _, _ in pairs] == ["25.0", "25.0"]
+    assert all(us == share for _, _, us, *_, share, _ in pairs)
+    assert [part[1] for *_, part in pairs] == ["25.0", "25.0"]
     fits = page.tables["Log ratio on the lean of the text, 95% intervals in brackets"][1:]
     assert all(slope[1] == steepness[1] for *_, slope, _, _, _, steepness, _ in fits)
     assert all(name in page.text for name in ("female share % (part 2)", "steepness"))
@@ -283,7 +283,7 @@ def differing(tmp_path_factory: pytest.TempPathFactory) -> Store:
 
 def test_fairpair_says_which_prompts_differ(differing: Store, tmp_path: Path) -> None:
     page = alone(differing, tmp_path / "report")
-    said = "about Jane instead of John, m's continuations differ more in words than two"
+    said = "says “Jane” instead of “John”, m's continuations differ more in words than two"
     assert said in page.text
     rows = [
         r

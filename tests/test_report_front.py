@@ -117,7 +117,7 @@ def test_a_benchmark_of_four_words_neither_opens_the_page_nor_is_judged(
     assert "Which sentences" not in front(facts, ReportPage()).title
     mine = facts.metrics("pd", subset="all", benchmark="mine")
     told = "whether 3 models prefer a sentence of mine (she/he) can't be told"
-    assert preferences(mine) == f"{told} (too few frames or words: 4)"
+    assert preferences(mine) == f"{told} (too few sentence frames or words: 4)"
 
 
 _ENDS = st.tuples(st.floats(-99, 99), st.floats(-99, 99)).map(sorted)
@@ -160,6 +160,7 @@ def _published(tmp_path: Path, corpus: str) -> tuple[TrainingTexts, Rows]:
     fill(store, "pair_score", [score("b", "1", 1.0, model) for model in _PUBLISHED])
     fill(store, "model", [{**scored_by(model), **described(model)} for model in _PUBLISHED])
     of = {"benchmark": "b", "groups": "female/male", "corpus": corpus, "contrast": "she/he"}
+    of |= {"metric": "pd", "unit": "points"}
     rows = [
         {**of, "model": m, "model_key": f"key-{m}", "value": v, "value_low": a, "value_high": b}
         for m, (v, a, b) in _PUBLISHED.items()
@@ -170,20 +171,20 @@ def _published(tmp_path: Path, corpus: str) -> tuple[TrainingTexts, Rows]:
 def test_only_models_trained_on_a_text_follow_it(tmp_path: Path) -> None:
     texts, slopes = _published(tmp_path, "pile")
     assert following(texts, slopes) == (
-        "2 of 3 models trained on pile (GPT-J, Pythia) follow it word by word on b (1 can't be "
-        "told); 4 of 5 other models agree with it (1 run against it)"
+        "2 of 3 models trained on all of the Pile (GPT-J, Pythia) follow it word by word on b (1 "
+        "can't be told); 4 of 5 other models agree with it (1 run against it)"
     )
     alone = slopes.where(model="facebook/opt-125m")
-    assert following(texts, alone) == "facebook/opt-125m agrees with pile word by word on b"
+    assert following(texts, alone) == "facebook/opt-125m agrees with the Pile word by word on b"
 
 
 def test_few_families_are_listed_and_many_are_the_clusters(tmp_path: Path) -> None:
     texts, rows = _published(tmp_path, "pile")
     few = rows.where(model=("EleutherAI/pythia-70m", "EleutherAI/pythia-160m", "mosaicml/mpt-7b"))
-    assert {"−0.5", "+0.6"} <= set(average(texts, few, 1, "points").split())
+    assert {"−0.5", "+0.6"} <= set(average(texts, few, " points").split())
     means = [np.mean([0.9, 0.3, 0.9]), 0.86, 0.5, -0.5, 0.9]
     ends = stats.t.interval(0.95, 4, np.mean(means), stats.sem(means))
-    said = average(texts, rows, 1, "points")
+    said = average(texts, rows, " points")
     for figure in (np.mean(means), *ends):
         assert shown(float(figure), 1, signed=True) in said
     assert "5 families" in said and "1 model of no known family" in said

@@ -20,7 +20,7 @@ from plumbline.eval_workers.pairs.benchmarks import import_benchmark
 from plumbline.eval_workers.training.trained_models import train_model
 from plumbline.eval_workers.training.training_options import TrainOptions
 from plumbline.jobs.counting.partials import _read
-from plumbline.jobs.seed_words.english import load_model as load_language
+from plumbline.jobs.seed_words.vocabulary import load_model as load_language
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.input import input_rows as csv_rows
 from plumbline.warehouse.input.input_rows import read_text

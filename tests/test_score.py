@@ -15,17 +15,19 @@ import tokenizers
 import torch
 from transformers import AutoModelForCausalLM
 
-from plumbline.eval_workers.models.model_options import ModelOptions, in_form
+from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.pairs.benchmarks import Parsed
 from plumbline.eval_workers.pairs.pronouns.pronoun_templates import fill
 from plumbline.eval_workers.pairs.released_scores import import_scores
-from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
+from plumbline.eval_workers.scoring.pair_scores import PairScores, TextForm, in_form
+from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.run_records import new_run_id
 from plumbline.warehouse.steps.runner import NothingUsed
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import trained
 from tests.released_files import write_scores
+from tests.steps import score_sets
 from tests.tiny_models import KINDS, save
 
 TEMPLATES = [
@@ -52,8 +54,8 @@ def _pairs(store: Store, templates: Sequence[str], benchmark: str = "demo") -> N
     store.replace("benchmark_pair", rows, {"benchmark": benchmark}, "run")
 
 
-def _score(store: Store, model: Path, **options: Any) -> Any:
-    return score_benchmarks(store, str(model), ["demo"], ModelOptions(**options), new_run_id())[0]
+def _score(store: Store, model: Path, **how: Any) -> Any:
+    return score_sets(store, ["demo"], str(model), ModelOptions(), new_run_id(), **how)[0]
 
 
 def _rows(store: Store) -> list[dict[str, Any]]:
@@ -140,6 +142,8 @@ def test_tokens_that_are_asked_for_later_come(store: Store, model: Path) -> None
     assert first.num_rows > 30
     assert _score(store, model, per_token=True).n_new == _score(store, model).n_new == 0
     assert store.read("token_logprob").equals(first)
+    with pytest.raises(UsageProblem, match="--per-token"):
+        PairScores("demo", per_token=True).check(store, ModelOptions(backend="server"))
 
 
 @pytest.mark.parametrize("kind", ["neox", "llama-adds-bos", "gpt2-wordpiece"])
@@ -196,9 +200,8 @@ def test_the_same_texts_have_the_same_hash_whoever_scored_them(
     write_scores(tmp_path / "results", table, f"{model.name}.csv")
     import_scores(store, tmp_path / "results", "run")
 
-    def scored(form: str) -> str:
-        options = ModelOptions(text_form=form)
-        (done,) = score_benchmarks(store, str(model), ["use-5"], options, "run")
+    def scored(form: TextForm) -> str:
+        (done,) = score_sets(store, ["use-5"], str(model), ModelOptions(), text_form=form)
         assert done.n_done == len(IN_CAPITALS)
         return str(done.model_key)
 

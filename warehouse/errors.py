@@ -161,9 +161,6 @@ def is_outage(error: BaseException | None) -> bool:
     """Return whether an error or one of its causes means that a network or server is down or busy.
 
     A full disk, a missing file and a denied permission don't count.
-
-    >>> is_outage(ConnectionResetError()), is_outage(FileNotFoundError("model"))
-    (True, False)
     """
     while error is not None:
         if _means_outage(error):

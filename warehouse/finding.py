@@ -97,24 +97,24 @@ class Finding:
         >>> Finding(2.0, n_clusters=40, clusters="word").over
         '40 words'
         >>> Finding(2.0, n_clusters=20, clusters="frame, word").over
-        'at least 20 frames and words'
+        'at least 20 sentence frames and 20 words'
         """
         if self.n_clusters is None:
             return ""
-        if "," in self.clusters:
-            return f"at least {self.n_clusters:,} {self._plural(' and ')}"
-        return f"{self.n_clusters:,} {self.clusters if self.n_clusters == 1 else self._plural()}"
+        least = "at least " if "," in self.clusters else ""
+        return least + " and ".join(f"{self.n_clusters:,} {kind}" for kind in self._kinds)
 
-    def _plural(self, joint: str = "") -> str:
-        kinds = self.clusters.split(", ")
-        return joint.join(f"{c[:-1]}ies" if c.endswith("y") else f"{c}s" for c in kinds)
+    @property
+    def _kinds(self) -> list[str]:
+        names = self.clusters.replace("frame", "sentence frame").split(", ")
+        return [f"{name[:-1]}ies" if name.endswith("y") else f"{name}s" for name in names]
 
     @property
     def lack(self) -> str:
         """The reason for no verdict if there are too few clusters; else empty.
 
         >>> Finding(2.0, n_clusters=4, clusters="frame, word").lack
-        'too few frames or words: 4'
+        'too few sentence frames or words: 4'
         """
         is_few = self.n_clusters is not None and self.n_clusters < LEAST_CLUSTERS
-        return f"too few {self._plural(' or ')}: {self.n_clusters}" if is_few else ""
+        return f"too few {' or '.join(self._kinds)}: {self.n_clusters}" if is_few else ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, fields
+from dataclasses import fields
 from reprlib import repr as shortened
 from typing import Annotated, Any, TypeAlias, TypeVar
 
@@ -81,18 +81,3 @@ def changed(options: Options, values: Mapping[str, object]) -> Options:
 def part(kind: type[Options], larger: object) -> Options:
     """Make options of the class ``kind`` from the fields of ``larger`` with the same names."""
     return make(kind, {field.name: getattr(larger, field.name) for field in fields(kind)})
-
-
-def words(options: object) -> list[str]:
-    """Return the command-line words that set these options, leaving out defaults.
-
-    >>> from plumbline.eval_workers.models.model_options import ModelOptions
-    >>> words(ModelOptions(dtype="float16", per_token=True))
-    ['--dtype', 'float16', '--per-token']
-    """
-    defaults = type(options)()
-    line = []
-    for name, value in asdict(options).items():  # type: ignore[call-overload]
-        if value != getattr(defaults, name):
-            line += [f"--{name.replace('_', '-')}", *([] if value is True else [str(value)])]
-    return line

@@ -32,11 +32,7 @@ _ANY_SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]+:(/+|$)")
 
 
 class Address(type(Path())):  # type: ignore[misc]
-    """An address in place of a path: it can be shown and extended, but not opened.
-
-    >>> str(Address("s3://bucket/w") / "run")
-    's3://bucket/w/run'
-    """
+    """An address in place of a path: it can be shown and extended, but not opened."""
 
     def __str__(self) -> str:
         return str(super().__str__()).replace(":/", "://", 1)

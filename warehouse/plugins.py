@@ -160,9 +160,5 @@ def distribution() -> Distribution:
 
 
 def install_line(extra: str) -> str:
-    """Return the command that installs an extra, or several separated by commas.
-
-    >>> install_line("spark")
-    "pip install 'plumbline-lm[spark]'"
-    """
+    """Return the command that installs an extra, or several separated by commas."""
     return f"pip install '{NAME}[{extra}]'"

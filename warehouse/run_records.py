@@ -76,8 +76,6 @@ def recorded(store: Store, command: str, config: Mapping[str, object]) -> Iterat
         "command": command,
         "status": "running",
         "started_at": started,
-        "ended_at": None,
-        "seconds": None,
         "git_commit": _git_commit(),
         "config_hash": config_hash(config),
         "config": _as_json(config),

@@ -189,8 +189,7 @@ class ProbeStep(ModelStep):
     ``reject`` if it can't be scored, or if no pair of words can be spelled after it; the next run
     tries it again. Pairs that can't be spelled after a prompt have no rows.
 
-    Raises ``UsageProblem`` for a set that is not in the warehouse, and for a ``text_form`` that
-    only benchmarks have.
+    Raises ``UsageProblem`` for a set that is not in the warehouse.
     """
 
     probe_set: str
@@ -210,9 +209,6 @@ class ProbeStep(ModelStep):
         return self.probe_set
 
     def check(self, store: Store, options: ModelOptions) -> None:
-        if options.text_form != "written":
-            fix = "prompts are taken as they are: leave it out"
-            raise UsageProblem(f"--text-form {options.text_form}", "is for benchmarks", fix)
         check_prompts(store, self.probe_set)
 
     def partition(self, model: Backend) -> dict[str, str]:

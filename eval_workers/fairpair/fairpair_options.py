@@ -14,7 +14,7 @@ from plumbline.eval_workers.chat.client import DEFAULT_URL, Server, checked_url
 from plumbline.eval_workers.chat.requests import Endpoint
 from plumbline.eval_workers.fairpair.perturbed_set import TextFilter, Unit
 from plumbline.eval_workers.fairpair.perturbers import PerturbWording, load_wording
-from plumbline.eval_workers.models.model_options import OF_SCORES, ModelOptions, refuse_options
+from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.sampling_contract import SamplingOptions
 from plumbline.eval_workers.models.scoring_contract import Instruction
 from plumbline.eval_workers.scoring.served_samples import ServedModel
@@ -133,7 +133,6 @@ class FairPairSpec(ModelOptions, FairPairOptions, ServerOptions):
     def __post_init__(self) -> None:
         FairPairOptions.__post_init__(self)
         ServerOptions.__post_init__(self)
-        refuse_options(self, OF_SCORES, "is for scores of sentences")
         if self.endpoint == "chat" and not self.base_url:
             raise UsageProblem("endpoint chat", "needs a server", "give --base-url ADDRESS")
         if self.perturber_url:

@@ -14,9 +14,6 @@ from plumbline.warehouse.options import STRICT
 Dtype = Literal["float32", "bfloat16", "float16"]
 Device = Literal["auto", "cpu", "cuda"]
 Quantisation = Literal["nf4"]
-TextForm = Literal["written", "released"]
-#: Options that only `plumbline score` has.
-OF_SCORES = ("text_form", "per_token")
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -24,7 +21,7 @@ class ModelOptions:
     """Options for loading and running a model.
 
     A change to any field can change a score, except ``batch_tokens``, ``tensor_parallel``,
-    ``device``, ``base_url``, ``concurrency`` and ``per_token``. ``in_form`` defines ``text_form``.
+    ``device``, ``base_url`` and ``concurrency``.
     """
 
     revision: Annotated[str | None, Field(description="Hub revision: branch, tag or commit.")] = (
@@ -68,13 +65,6 @@ class ModelOptions:
         Quantisation | None,
         Field(description="Quantise the weights while loading them (bitsandbytes)."),
     ] = None
-    text_form: Annotated[
-        TextForm,
-        Field(description="released: no double quotes, and only the first letter is capitalised."),
-    ] = "written"
-    per_token: Annotated[bool, Field(description="Keep the log-probability of every token.")] = (
-        False
-    )
 
 
 def refuse_options(options: ModelOptions, names: Iterable[str], problem: str) -> None:
@@ -90,19 +80,3 @@ def refuse_options(options: ModelOptions, names: Iterable[str], problem: str) ->
     for name in names:
         if (value := getattr(options, name)) != getattr(defaults, name):
             raise UsageProblem(f"--{name.replace('_', '-')} {value}", problem, "leave it out")
-
-
-def in_form(text: str, form: TextForm) -> str:
-    """Return a sentence in a text form: `written` (unchanged) or `released`.
-
-    UnStereoEval's released scores (Belem et al., ICLR 2024) are for sentences in the form
-    `released`. It has no straight double quotes, and everything except the first letter is in lower
-    case.
-
-    >>> in_form('"She met the CEO of BBC," Ann said.', "released")
-    'She met the ceo of bbc, ann said.'
-    >>> in_form("She met the CEO.", "written")
-    'She met the CEO.'
-    """
-    # Quotes are removed first, so that the letter after an opening quote is capitalised.
-    return text.replace('"', "").capitalize() if form == "released" else text

@@ -13,18 +13,15 @@ from collections.abc import Collection, Sequence
 from typing import NoReturn
 
 from plumbline.eval_workers.chat.client import Server, checked_url
+from plumbline.eval_workers.models.echo import Echo, EchoServer
 from plumbline.eval_workers.models.model_options import ModelOptions, refuse_options
-from plumbline.eval_workers.models.remote.echo import Echo, EchoServer
-from plumbline.eval_workers.models.remote.probe import probe
+from plumbline.eval_workers.models.probe import probe
 from plumbline.eval_workers.models.scoring_contract import Identity, Instruction, TextScore
 from plumbline.warehouse.errors import UsageProblem
 
 #: Recorded as the revision or dtype if only the server knows it.
 _AS_SERVED = "as served"
-_OF_LOADED_MODELS = (
-    *("dtype", "adapter", "quantisation", "tensor_parallel"),
-    "per_token",  # a server doesn't show its token ids
-)
+_OF_LOADED_MODELS = ("dtype", "adapter", "quantisation", "tensor_parallel")
 
 
 class ServerBackend:
@@ -57,7 +54,6 @@ class ServerBackend:
             dtype=_AS_SERVED,
             bos_policy=f"{whose}: {self._bos}",
             bos_token_id=_number(self._bos),
-            text_form=options.text_form,
         )
 
     def lead(self, instruction: Instruction) -> str:

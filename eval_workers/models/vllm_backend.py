@@ -1,33 +1,176 @@
 """Score texts and continue prompts with vLLM, which runs as a process in its own environment.
 
 Texts are encoded here, as in every backend. The process (``vllm_engine``) gets token ids and
-returns log-probabilities or new token ids.
+returns log-probabilities or new token ids. It ends when this process ends or is killed.
 """
 
 from __future__ import annotations
 
+import json
+import os
 import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import weakref
 from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import tokenizers
 import torch
 from transformers import AutoModelForCausalLM
 
-from plumbline.eval_workers.models import devices
+from plumbline.eval_workers.models import devices, vllm_engine
 from plumbline.eval_workers.models.local.causal_model import CausalModel
 from plumbline.eval_workers.models.local.model_files import check_complete, n_embedded
-from plumbline.eval_workers.models.local.source import first_line, load_part
+from plumbline.eval_workers.models.local.source import load_part
 from plumbline.eval_workers.models.model_options import ModelOptions
-from plumbline.eval_workers.models.remote.vllm_client import EngineFailed, RemoteEngine, killed
 from plumbline.eval_workers.models.sampling_contract import SamplingOptions
 from plumbline.eval_workers.models.scoring_contract import Tokens
-from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem
+from plumbline.warehouse.errors import BadInput, Interrupted, MissingComponent, UsageProblem
 
+#: Environment variable with the path of the Python that has vLLM, or of its environment.
+VARIABLE = "PLUMBLINE_VLLM"
+#: Command that installs the tested vLLM into an environment of its own, because vLLM pins numba
+#: 0.65 and counting needs 0.68. docs/models.md has the same line.
+INSTALL = (
+    "python3 -m venv ~/.venv-vllm && ~/.venv-vllm/bin/pip install vllm==0.32.0"
+    f" && export {VARIABLE}=~/.venv-vllm"
+)
+_GRACE_S = 10.0
+_RESUME = "finished work is kept: run the same command again to resume"
 #: Memory for keys and values on a CPU. By default, vLLM would take nine tenths of all memory.
 _CPU_CACHE_BYTES = 1 << 30
+
+
+def killed(what: str, event: str) -> Interrupted:
+    """Return the error for a vLLM process that a user killed, or that ran out of memory.
+
+    >>> str(killed("model m", "was killed by SIGKILL")).partition(" (")[0]
+    "model m: vLLM's process was killed by SIGKILL"
+    """
+    error = Interrupted(what, f"vLLM's process {event}", _RESUME)
+    error.__cause__ = ConnectionError()  # a transient error
+    return error
+
+
+def interpreter() -> Path:
+    """Return the Python interpreter of the environment that has vLLM.
+
+    ``PLUMBLINE_VLLM`` names it. The default is in `.venv-vllm` next to this environment. Raises
+    ``MissingComponent`` if there is no such interpreter.
+    """
+    if named := os.environ.get(VARIABLE):
+        path = Path(named) / "bin" / "python" if Path(named).is_dir() else Path(named)
+        if not path.is_file():
+            problem, fix = f"no Python in {named}", "name an environment with vLLM"
+            raise MissingComponent(VARIABLE, problem, fix)
+        return path
+    prepared = Path(sys.prefix).with_name(".venv-vllm") / "bin" / "python"
+    if not prepared.is_file():
+        raise MissingComponent("--backend vllm", "vLLM is not installed", INSTALL)
+    return prepared
+
+
+class RemoteEngine:
+    """A vLLM process that scores and continues token ids.
+
+    The process ends when nothing refers to this object. ``what`` names the process in errors.
+    ``versions`` maps the process's packages to their versions. The process and its workers share a
+    temporary directory, which has a log of their output. If the process dies, the log is copied out
+    of that directory.
+    """
+
+    def __init__(self, what: str = "--backend vllm") -> None:
+        python, self._what = interpreter(), what
+        place = tempfile.mkdtemp(prefix=vllm_engine.PLACE)
+        self._log, n_threads = Path(place) / "log", str(torch.get_num_threads())
+        try:
+            with self._log.open("wb") as log:
+                self._process = subprocess.Popen(
+                    [str(python), "-I", vllm_engine.__file__],  # -I: our modules can't be imported
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=log,
+                    env={"OMP_NUM_THREADS": n_threads, **os.environ, "TMPDIR": place},
+                    start_new_session=True,  # Ctrl-C reaches this process, which ends it
+                    text=True,
+                )
+        except OSError as e:
+            shutil.rmtree(place, ignore_errors=True)
+            problem, fix = f"{python} can't be run: {e.strerror}", "name an environment with vLLM"
+            raise MissingComponent(VARIABLE, problem, fix) from e
+        self.close = weakref.finalize(self, _end, self._process, place)
+        self.versions: dict[str, str] = self._answer()
+        if not set(vllm_engine.DISTRIBUTIONS) & set(self.versions):
+            raise MissingComponent("--backend vllm", f"{python} has no vLLM", INSTALL)
+
+    def ask(self, name: str, **arguments: Any) -> Any:
+        """Call a method of ``vllm_engine.VllmEngine`` and return its result.
+
+        Raises ``BadInput`` for a model that vLLM can't run, or if the process ended by itself, and
+        ``Interrupted`` if the process or a worker was killed.
+        """
+        assert self._process.stdin is not None
+        with suppress(BrokenPipeError):  # _answer then finds that the process has ended
+            self._process.stdin.write(json.dumps([name, arguments]) + "\n")
+            self._process.stdin.flush()
+        return self._answer()
+
+    def _answer(self) -> Any:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line.endswith("\n"):
+            raise self._death()
+        answer = json.loads(line)
+        if "error" in answer:
+            raise self._refusal(answer["error"])
+        return answer["found"]
+
+    def _refusal(self, error: str) -> BadInput | Interrupted:
+        """Make a one-line error of vLLM's message and the workers' output."""
+        printed = self._log.read_text(encoding="utf-8", errors="replace")
+        reasons = re.findall(r"Value error, (.*)", error) or error.strip().splitlines()[:1]
+        if "root cause" in error:
+            reasons = re.findall(r"\b\w+(?:Error|Exception): (.*)", printed)
+        if "died unexpectedly" in printed or not reasons:
+            return killed(self._what, "lost a worker without an error, as if the worker was killed")
+        reason = re.split(r" \[type=|\. ", reasons[0])[0]  # a list of all architectures may follow
+        return BadInput(self._what, f"vLLM can't run it: {reason}", "try --backend transformers")
+
+    def _death(self) -> BadInput | Interrupted:
+        """Return ``Interrupted`` if the process was killed, ``BadInput`` if it ended by itself."""
+        status = self._process.wait()
+        descriptor, log = tempfile.mkstemp(prefix=vllm_engine.PLACE, suffix=".log")
+        os.close(descriptor)
+        shutil.copyfile(self._log, log)
+        self.close()
+        if status >= 0:
+            problem = f"vLLM's process ended with status {status}, see {log}"
+            return BadInput(self._what, problem, "its last lines say why")
+        return killed(self._what, f"was killed by {signal.Signals(-status).name}, see {log}")
+
+
+def _end(process: subprocess.Popen[str], place: str) -> None:
+    """End a process and its workers by closing the process's input. Kill it if that fails."""
+    assert process.stdin is not None
+    with suppress(BrokenPipeError):
+        process.stdin.close()
+    try:
+        process.wait(_GRACE_S)
+    except subprocess.TimeoutExpired:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    if process.stdout is not None:
+        process.stdout.close()
+    shutil.rmtree(place, ignore_errors=True)
 
 
 class VllmBackend(CausalModel):
@@ -43,9 +186,7 @@ class VllmBackend(CausalModel):
     supports = frozenset({"tensor_parallel"})
 
     def __init__(self, model: str, options: ModelOptions) -> None:
-        self._engine = RemoteEngine(
-            f"model {model}", {"OMP_NUM_THREADS": str(torch.get_num_threads())}
-        )
+        self._engine = RemoteEngine(f"model {model}")
         super().__init__(model, replace(options, backend="vllm"))
 
     def versions(self) -> dict[str, str]:
@@ -62,11 +203,11 @@ class VllmBackend(CausalModel):
         """Length in tokens of the longest text that fits in memory. Loads the weights."""
         devices.release()
         _ = self._skeleton  # refuses missing weights, which vLLM would leave uninitialised
-        device = self._ask("device")
+        device = self._engine.ask("device")
         if self.options.device not in ("auto", device):
             problem, fix = f"the installed vLLM computes on {device} only", f"use --device {device}"
             raise UsageProblem(f"--device {self.options.device}", problem, fix)
-        n_positions: int = self._ask(
+        n_positions: int = self._engine.ask(
             "load",
             n_tokens=devices.batch_tokens(self.options, device),
             model=self.source.location,
@@ -76,24 +217,6 @@ class VllmBackend(CausalModel):
             **({"kv_cache_memory_bytes": _CPU_CACHE_BYTES} if device == "cpu" else {}),
         )
         return n_positions
-
-    def _ask(self, name: str, **arguments: Any) -> Any:
-        """Call a method of the engine and return its result."""
-        try:
-            return self._engine.ask(name, **arguments)
-        except EngineFailed as e:
-            raise self._refusal(e) from e
-
-    def _refusal(self, error: EngineFailed) -> BadInput | Interrupted:
-        """Make a one-line error of vLLM's message and the workers' output."""
-        name, printed = f"model {self.source.name}", self._engine.printed()
-        reasons = re.findall(r"Value error, (.*)", str(error)) or [first_line(error)]
-        if "root cause" in str(error):
-            reasons = re.findall(r"\b\w+(?:Error|Exception): (.*)", printed)
-        if "died unexpectedly" in printed or not reasons:
-            return killed(name, "lost a worker without an error, as if the worker was killed")
-        reason = re.split(r" \[type=|\. ", reasons[0])[0]  # a list of all architectures may follow
-        return BadInput(name, f"vLLM can't run it: {reason}", "try --backend transformers")
 
     @cached_property
     def _skeleton(self) -> Any:
@@ -130,7 +253,9 @@ class VllmBackend(CausalModel):
     def logprobs(self, sequences: Sequence[Tokens]) -> list[list[float]]:
         """Return log p(token | BOS, earlier tokens) in nats for every token of each sequence."""
         _ = self._n_positions
-        logprobs: list[list[float]] = self._ask("score", sequences=self._after_bos(sequences))
+        logprobs: list[list[float]] = self._engine.ask(
+            "score", sequences=self._after_bos(sequences)
+        )
         return logprobs
 
     def new_tokens(
@@ -150,7 +275,7 @@ class VllmBackend(CausalModel):
         if not options.greedy:
             settings |= {"top_p": options.top_p or 1.0, "top_k": options.top_k or 0}
         sequences = self._after_bos(prompts)
-        new = self._ask("draw", sequences=sequences, seeds=seeds, how=settings)
+        new = self._engine.ask("draw", sequences=sequences, seeds=seeds, how=settings)
         return [tuple(ids) for ids in new]
 
     def _after_bos(self, sequences: Sequence[Tokens]) -> list[list[int]]:

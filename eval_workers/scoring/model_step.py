@@ -14,6 +14,7 @@ from plumbline.eval_workers.models.model_texts import described
 from plumbline.eval_workers.models.scoring_contract import (
     GIVEN_EMPTY,
     LOG_LIKELIHOOD,
+    Identity,
     Instruction,
     Model,
 )
@@ -45,19 +46,23 @@ class ModelStep(Step):
     def name(self, model: Model) -> str:
         return f"model {model.identity.model}"
 
+    def identity(self, model: Model) -> Identity:
+        """Return the identity of what the step computes with a model."""
+        return model.identity
+
     def load(self, model: Model) -> None:
         _ = model.n_parameters
 
     def publish_before(self, done: ComputedStep) -> None:
         """Record the model's identity, unless an earlier run did so or nothing was computed."""
-        store, model, key = done.store, done.resource, done.resource.identity.key
-        if done.state.missing and key not in store.units("model"):
-            name = model.identity.model
+        store, model, identity = done.store, done.resource, self.identity(done.resource)
+        if done.state.missing and identity.key not in store.units("model"):
+            name = identity.model
             # A model that was trained here is not the published model of the same name.
             published = {} if store.units("trained_model", model=name) else described(name)
-            row = {"model_key": key, **asdict(model.identity), "run_id": done.run_id}
+            row = {"model_key": identity.key, **asdict(identity), "run_id": done.run_id}
             row |= {"n_parameters": model.n_parameters, **published}
-            store.publish("model", [row], unit=key, run_id=done.run_id)
+            store.publish("model", [row], unit=identity.key, run_id=done.run_id)
 
     def outcome(self, done: ComputedStep) -> StepCounts:
         def inputs(rows: Sequence[Row]) -> int:

@@ -5,59 +5,30 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import pyarrow as pa
 
-from plumbline.eval_workers.models.model_options import in_form
 from plumbline.eval_workers.models.scoring_contract import SAME_TOKENS, TextScore, short_hash
-from plumbline.eval_workers.scoring.model_step import ModelStep, run_on_model
+from plumbline.eval_workers.scoring.model_step import ModelStep
 from plumbline.warehouse.errors import UsageProblem, did_you_mean
 from plumbline.warehouse.input.input_rows import rejected
 from plumbline.warehouse.schema.catalog import TABLES
-from plumbline.warehouse.steps.step import (
-    Chunk,
-    ComputedStep,
-    NewRows,
-    Row,
-    State,
-    StepCounts,
-    state_of,
-)
+from plumbline.warehouse.steps.step import Chunk, ComputedStep, NewRows, Row, State, state_of
 from plumbline.warehouse.storage.data_files import cast
 from plumbline.warehouse.storage.store import Store
 
 if TYPE_CHECKING:
     from plumbline.eval_workers.models.model_options import ModelOptions
-    from plumbline.eval_workers.models.scoring_contract import Backend
+    from plumbline.eval_workers.models.scoring_contract import Backend, Identity, Model
 
 #: Texts per chunk. On a CPU, a chunk takes a few seconds with 70 million parameters, and a minute
 #: or two with a billion. Its overhead (claim, file, last pass not full) is milliseconds.
 CHUNK_TEXTS = 512
 SIDES = ("sentence_a", "sentence_b")
+TextForm = Literal["written", "released"]
 _TOKENS, _PAIR = "token_logprob", ["pair_id", "text_id"]
 _Pair = TypeVar("_Pair", bound=Mapping[str, Any])
-
-
-def score_benchmarks(
-    store: Store,
-    model: str,
-    benchmarks: Sequence[str],
-    options: ModelOptions,
-    run_id: str,
-    *,
-    limit: int | None = None,
-) -> list[StepCounts]:
-    """Score all pairs of the benchmarks that have no score under this model's identity.
-
-    With ``limit``, score only that many pairs of each benchmark. ``drawn`` chooses the same pairs
-    for all models. Writes ``model``, ``pair_score`` and ``reject`` (stage `score`). With
-    ``options.per_token``, also writes ``token_logprob``, and scores a pair again if its tokens
-    aren't stored. Raises ``UsageProblem`` for a benchmark that is not in the warehouse, and the
-    errors of ``run_on_model``.
-    """
-    steps = [PairScores(name, options.per_token, limit) for name in dict.fromkeys(benchmarks)]
-    return run_on_model(store, model, options, steps, run_id)
 
 
 def check_imported(store: Store, benchmarks: Sequence[str]) -> None:
@@ -94,17 +65,37 @@ def drawn(pairs: Iterable[_Pair], n: int | None) -> list[_Pair]:
     return sorted(pairs, key=lambda p: hashlib.sha256(str(p["pair_id"]).encode()).hexdigest())[:n]
 
 
+def in_form(text: str, form: TextForm) -> str:
+    """Return a sentence in a text form: `written` (unchanged) or `released`.
+
+    UnStereoEval's released scores (Belem et al., ICLR 2024) are for sentences in the form
+    `released`. It has no straight double quotes, and everything except the first letter is in lower
+    case.
+
+    >>> in_form('"She met the CEO of BBC," Ann said.', "released")
+    'She met the ceo of bbc, ann said.'
+    >>> in_form("She met the CEO.", "written")
+    'She met the CEO.'
+    """
+    # Quotes are removed first, so that the letter after an opening quote is capitalised.
+    return text.replace('"', "").capitalize() if form == "released" else text
+
+
 @dataclass(frozen=True)
 class PairScores(ModelStep):
-    """The step that scores a benchmark's pairs. With ``per_token``, it stores log p of each token.
+    """The step that scores the pairs of a benchmark that the model hasn't scored.
 
-    If a pair's sentences have changed, the pair is scored again and its old row is removed. If a
-    sentence can't be scored, its pair gets a row in ``reject`` instead of ``pair_score``, and the
-    next run tries the pair again. With ``limit``, only that many pairs are scored. Scores of other
-    pairs from earlier runs are kept.
+    The sentences are scored in the form ``text_form`` (see ``in_form``), which is part of the
+    model's identity. If a pair's sentences have changed, the pair is scored again and its old row
+    is removed. If a sentence can't be scored, its pair gets a row in ``reject`` instead of
+    ``pair_score``, and the next run tries the pair again. With ``per_token``, log p of each token
+    is stored in ``token_logprob``, and a pair without stored tokens is scored again. With
+    ``limit``, only that many pairs are scored, which ``drawn`` chooses. Scores of other pairs from
+    earlier runs are kept.
     """
 
     benchmark: str
+    text_form: TextForm = "written"
     per_token: bool = False
     limit: int | None = None
 
@@ -122,15 +113,21 @@ class PairScores(ModelStep):
 
     def check(self, store: Store, options: ModelOptions) -> None:
         check_imported(store, [self.benchmark])
+        if self.per_token and options.backend == "server":
+            problem = "needs a model loaded here: a server doesn't show its token ids"
+            raise UsageProblem("--per-token", problem, "leave it out")
+
+    def identity(self, model: Model) -> Identity:
+        return replace(model.identity, text_form=self.text_form)
 
     def partition(self, model: Any) -> dict[str, str]:
-        return {"model_key": model.identity.key, "benchmark": self.benchmark}
+        return {"model_key": self.identity(model).key, "benchmark": self.benchmark}
 
     def state(self, store: Store, model: Any) -> State:
-        """Return the pairs in the model's text form, and their rows, without loading weights."""
+        """Return the pairs in the step's text form, and their rows, without loading weights."""
         wanted = store.read("benchmark_pair", benchmark=self.benchmark).to_pylist()
         for pair in wanted:
-            pair.update({side: in_form(pair[side], model.identity.text_form) for side in SIDES})
+            pair.update({side: in_form(pair[side], self.text_form) for side in SIDES})
             pair["text_id"] = text_id(pair)
         rows = usable = store.read(self.table, **self.partition(model))
         if self.per_token:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from plumbline.eval_workers.models import open_backend
 from plumbline.eval_workers.models.model_options import ModelOptions
+from plumbline.eval_workers.scoring.pair_scores import PairScores
 from plumbline.warehouse.errors import BadInput
 
 if TYPE_CHECKING:
@@ -43,24 +44,22 @@ def weight_bytes(config: Any, options: ModelOptions, kind: Any = "causal") -> fl
 
 
 def forecast(
-    store: Store, name: str, options: ModelOptions, benchmarks: Sequence[str], limit: int | None
+    store: Store, name: str, options: ModelOptions, steps: Sequence[PairScores]
 ) -> Iterator[Row]:
-    """Yield rows on the pairs that a model has not scored, their tokens, and the model's memory.
+    """Yield rows on what steps have left to score, on its tokens, and on the model's memory.
 
     Only the tokenizer and the configuration are read. For backends other than transformers and
     vllm, the rows only give the number of pairs. Rows have the keys ``subject``, ``what``,
     ``amount``, ``unit`` and ``note``.
     """
-    from plumbline.eval_workers.scoring.pair_scores import SIDES, PairScores
-
     model: Any = open_backend(name, options)
     is_local = model.identity.backend in ("transformers", "vllm")
-    for benchmark in benchmarks:
-        subject = f"{model.identity.model} on {benchmark}"
-        state = PairScores(benchmark, options.per_token, limit).state(store, model)
+    for step in steps:
+        subject = f"{model.identity.model} on {step.benchmark}"
+        state = step.state(store, model)
         yield _row(subject, "to score", len(state.missing), "pairs", f"of {len(state.wanted):,}")
         if is_local:
-            texts = sorted({pair[side] for pair in state.missing for side in SIDES})
+            texts = [text for chunk in step.chunks(state.missing) for text in chunk.items]
             yield from _tokens(subject, texts, model.encoded(texts))
     if is_local:
         yield _memory(model, options)

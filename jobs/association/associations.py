@@ -6,11 +6,8 @@ few million short rows, however large its text is.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -19,7 +16,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
-from numpy.typing import NDArray
 
 from plumbline.jobs.association.measures import (
     SUM,
@@ -40,8 +36,8 @@ from plumbline.jobs.kernel.tokens.language_tables import stop_words
 from plumbline.jobs.kernel.tokens.tokenizer import Targets
 from plumbline.warehouse import wordlists
 from plumbline.warehouse.errors import BadInput, UsageProblem
-from plumbline.warehouse.input.input_rows import records
-from plumbline.warehouse.run_records import recorded
+from plumbline.warehouse.input.input_rows import number, records
+from plumbline.warehouse.run_records import config_hash, recorded
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.progress import progress
 from plumbline.warehouse.wordlists import WordList, WordPair
@@ -90,7 +86,7 @@ def associate(
     Args:
         targets: name or path of a word list to add to the corpus. Its words must have been counted
             as targets, as every word is with ``CorpusOptions.targets`` "all".
-        word_weights: file of the weights v(w) of Eq. 4 (:class:`WordWeights`). Each list then adds
+        word_weights: file of the weights v(w) of Eq. 4 (:func:`read_weights`). Each list then adds
             a weighted sum ``NAME-sum-STEM``, where STEM is the file's name without its suffix.
             A word without a weight has no row for this sum.
 
@@ -107,11 +103,12 @@ def associate(
     row = corpus_row(store, corpus)
     if row["n_pairs"] is None:
         raise UsageProblem(f"corpus {corpus!r}", "was imported without counts, which PMI needs")
-    weights = WordWeights.read(word_weights) if word_weights else None
+    weights = read_weights(word_weights) if word_weights else {}
     counted = with_list(store, row, targets) if targets else corpus_lists(store, row)
     lists, words = usable_lists(counted), targets_of(counted)
-    config = {"corpus": corpus, "lists": sorted(lists)}
-    config |= {"word_weights": weights.name, "word_weights_hash": weights.hash} if weights else {}
+    config: dict[str, object] = {"corpus": corpus, "lists": sorted(lists)}
+    if word_weights:
+        config |= {"word_weights": word_weights.stem, "word_weights_hash": config_hash(weights)}
     with recorded(store, "corpus associate", config) as run_id:
         # A corpus counted with targets `all` has many more targets than its lists name.
         pairs = store.read("pair_count", ds.field("target").isin(words), corpus=corpus)
@@ -119,9 +116,10 @@ def associate(
         totals = (row["n_kept_tokens"], row["n_pairs"], row["rule"], row["window_tokens"])
         counts = CorpusCounts(word_count, pairs, *totals)
         by_name = contrasts(lists.values())
-        v_of = {SUM: np.ones(len(counts.n_word))}
-        if weights:
-            v_of[f"{SUM}-{weights.name}"] = weights.of(counts.words)
+        v_of, n_weighted = {SUM: np.ones(len(counts.n_word))}, None
+        if word_weights:
+            v = np.array([weights.get(word, math.nan) for word in counts.words.to_pylist()])
+            v_of[f"{SUM}-{word_weights.stem}"], n_weighted = v, int(np.isfinite(v).sum())
         sums = {
             f"{x.name}{end}": (x.pairs, v)
             for end, v in v_of.items()
@@ -150,7 +148,6 @@ def associate(
             n_rows = {
                 f"n_{name}s": _write(store, run_id, corpus, name, *x) for name, x in parts.items()
             }
-    n_weighted = int(np.isfinite(weights.of(counts.words)).sum()) if weights else None
     return {"n_contrasts": len(all_contrasts), **n_rows, "n_weighted": n_weighted}
 
 
@@ -169,51 +166,26 @@ def _write(
     return n_rows
 
 
-@dataclass(frozen=True)
-class WordWeights:
-    """Weights of words, such as toxicities. ``name`` is the file's name without its suffix."""
+def read_weights(path: Path) -> dict[str, float]:
+    """Read weights of words, such as toxicities, from a CSV file of ``word`` and ``weight``.
 
-    name: str
-    weights: dict[str, float]
-
-    @property
-    def hash(self) -> str:
-        """Twelve hex digits of a SHA-256 of the words and weights, in any order."""
-        content = json.dumps(sorted(self.weights.items()))
-        return hashlib.sha256(content.encode()).hexdigest()[:12]
-
-    @classmethod
-    def read(cls, path: Path) -> WordWeights:
-        """Read a CSV file with columns ``word`` and ``weight``.
-
-        Raises ``BadInput`` for a file that can't be read or has no rows. If a weight is not a
-        finite number, or a word repeats or is not one lowercase word, the error names the row.
-        """
-        weights: dict[str, float] = {}
-        for record in records(path, ("word", "weight")):
-            word, weight = (record.fields.get(k, "").strip() for k in ("word", "weight"))
-            at = f"{path}, row {record.number}"
-            is_lowercase_word = len(word.split()) == 1 and word == word.lower()
-            if record.problem or not is_lowercase_word or word in weights:
-                state = "is listed twice" if word in weights else "is not one lowercase word"
-                raise BadInput(at, record.problem or f"{word!r} {state}")
-            try:
-                weights[word] = float(weight)
-            except ValueError:
-                weights[word] = math.nan
-            if not math.isfinite(weights[word]):
-                raise BadInput(at, f"weight {weight!r} of {word} is not a finite number")
-        if not weights:
-            raise BadInput(str(path), "has no rows", "columns: word, weight")
-        return cls(path.stem, weights)
-
-    def of(self, words: pa.Array) -> NDArray[np.float64]:
-        """Return an array with the weight of each word. It is NaN for a word without a weight.
-
-        >>> WordWeights("toxicity", {"tea": 0.5}).of(pa.array(["tea", "army"])).tolist()
-        [0.5, nan]
-        """
-        return np.array([self.weights.get(word, math.nan) for word in words.to_pylist()])
+    Raises ``BadInput`` for a file that can't be read or has no rows. If a weight is not a finite
+    number, or a word repeats or is not one lowercase word, the error names the row.
+    """
+    weights: dict[str, float] = {}
+    for record in records(path, ("word", "weight")):
+        word, at = record.fields.get("word", "").strip(), f"{path}, row {record.number}"
+        is_lowercase_word = len(word.split()) == 1 and word == word.lower()
+        if record.problem or not is_lowercase_word or word in weights:
+            state = "is listed twice" if word in weights else "is not one lowercase word"
+            raise BadInput(at, record.problem or f"{word!r} {state}")
+        try:
+            weights[word] = number(record.fields, "weight")
+        except ValueError as e:
+            raise BadInput(at, str(e)) from e
+    if not weights:
+        raise BadInput(str(path), "has no rows", "columns: word, weight")
+    return weights
 
 
 def with_list(store: Store, row: dict[str, Any], name: str) -> list[WordList]:

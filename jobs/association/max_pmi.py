@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import pyarrow.compute as pc
 
@@ -12,7 +12,7 @@ from plumbline.jobs.counting.corpus_lookup import (
     corpus_contrast,
     corpus_deltas,
     corpus_language,
-    corpus_list,
+    corpus_lists,
     corpus_row,
     writes_corpus,
 )
@@ -24,9 +24,6 @@ from plumbline.warehouse.run_records import recorded
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.placeholders import ANY_PLACEHOLDER
 
-#: Number of pairs with a new row of ``pair_association``, by contrast.
-Constrained: TypeAlias = dict[str, int]
-
 
 @dataclass(frozen=True)
 class TemplateLean:
@@ -37,15 +34,6 @@ class TemplateLean:
     sum_delta_nats: float | None
     n_words: int
     n_words_defined: int
-
-
-def without_placeholders(template: str) -> str:
-    """Replace each placeholder of a template with a space; `{pronoun2}self` is one placeholder.
-
-    >>> without_placeholders("She told {pronoun2}self that {pronoun1} nurse left.").split()
-    ['She', 'told', 'that', 'nurse', 'left.']
-    """
-    return ANY_PLACEHOLDER.sub(" ", template)
 
 
 def lean(words: Sequence[str], delta: Mapping[str, float]) -> TemplateLean:
@@ -73,7 +61,7 @@ def constrain(
     benchmark: str,
     contrast: str | None = None,
     least_count: int = LEAST_COUNT,
-) -> Constrained:
+) -> dict[str, int]:
     """Write the ``pair_association`` rows of a benchmark. Return the number of pairs by contrast.
 
     A word with fewer than ``least_count`` co-occurrences on either side, or with a released delta
@@ -101,13 +89,13 @@ def constrain(
     for name, pair in zip(names, pairs, strict=True):
         by_contrast.setdefault(contrast_of_name[name], []).append(pair)
     deltas = {name: _deltas(store, corpus, name, least_count) for name in by_contrast}
-    targets = corpus_list(store, row).targets if row["targets"] else DEFAULT_TARGETS
+    targets = corpus_lists(store, row)[0].targets if row["targets"] else DEFAULT_TARGETS
     language = corpus_language(row).token_rules
     name, options = "benchmark constrain", {"contrast": contrast, "least_count": least_count}
     config = {"corpus": corpus, "benchmark": [benchmark], **options}
     with recorded(store, name, config) as run_id, store.transaction(run_id, name):
         for name, chosen in by_contrast.items():
-            texts = [without_placeholders(pair["template"]) for pair in chosen]
+            texts = [ANY_PLACEHOLDER.sub(" ", pair["template"]) for pair in chosen]
             delta, used = deltas[name]
             key = {"corpus": corpus, "benchmark": benchmark, "contrast": name, "least_count": used}
             leans = (lean(words, delta) for words in tokenize_all(texts, targets, language))

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -257,10 +257,6 @@ def contrasts(lists: Iterable[WordList]) -> dict[str, tuple[WordPair, ...]]:
     return single | {x.name: x.pairs for x in lists if x.has_mean}
 
 
-#: A target, its pair's weight (negative for male), and bool[words]: the pair is defined for a word.
-_Term: TypeAlias = tuple[str, float, NDArray[np.bool_]]
-
-
 def delta_rows(
     counts: CorpusCounts, contrast: str, pairs: Sequence[WordPair], v: Floats | None = None
 ) -> pa.Table:
@@ -284,44 +280,39 @@ def delta_rows(
         female lean), delta_nats_se.
     """
     n = len(counts.n_word)
-    n_defined = np.zeros(n, np.int64)
-    total, terms = np.zeros(n), list[_Term]()
+    n_defined, n_used = np.zeros(n, np.int64), np.zeros((2, n), np.int64)
+    total = np.zeros(n)
+    # For each target and its side, the pairs' weights, and bool[words]: a pair is defined for them.
+    terms: dict[tuple[str, int], list[tuple[float, NDArray[np.bool_]]]] = {}
     for pair in pairs:
         both = (counts.n_pair(pair.a) > 0) & (counts.n_pair(pair.b) > 0)
         weight = pair.weight if v is None else 1.0
         n_defined = n_defined + both
         total += weight * both
-        terms += [(pair.a, weight, both), (pair.b, -weight, both)]
+        for side, target in enumerate((pair.a, pair.b)):
+            terms.setdefault((target, side), []).append((weight, both))
     total[total == 0] = np.nan
     scale = 1 / total if v is None else np.where(n_defined > 0, v, np.nan)
     delta, variance = np.zeros(n), np.zeros(n)
-    for target in dict.fromkeys(target for target, _, _ in terms):
-        share = scale * sum(weight * both for name, weight, both in terms if name == target)
-        delta += share * np.nan_to_num(counts.pmi(target))
+    for (target, side), of_pairs in terms.items():
+        share = scale * sum(weight * both for weight, both in of_pairs)
+        delta += (-1) ** side * share * np.nan_to_num(counts.pmi(target))
         variance += share**2 * np.nan_to_num(counts.variance(target))
-    n_f, n_m = (_n_used(counts, side) for side in (terms[::2], terms[1::2]))
+        is_used = np.any([both for weight, both in of_pairs if weight > 0], axis=0)
+        n_used[side] += counts.n_pair(target) * is_used
     rows = np.flatnonzero(np.isfinite(delta))
     return pa.table(
         {
             "contrast": pa.array([contrast] * len(rows), pa.string()),
             "word": counts.words.take(pa.array(rows)),
             "n_word": counts.n_word[rows],
-            "n_pair_f": n_f[rows],
-            "n_pair_m": n_m[rows],
+            "n_pair_f": n_used[0, rows],
+            "n_pair_m": n_used[1, rows],
             "n_defined": n_defined[rows],
             "delta_nats": delta[rows],
             "delta_nats_se": np.sqrt(variance[rows]),
         }
     )
-
-
-def _n_used(counts: CorpusCounts, side: Sequence[_Term]) -> Ints:
-    """Count each word's co-occurrences with the targets that delta uses on a side, each once."""
-    n_used = np.zeros(len(counts.n_word), np.int64)
-    for target in dict.fromkeys(target for target, _, _ in side):
-        used = [both for name, weight, both in side if name == target and weight != 0]
-        n_used += counts.n_pair(target) * np.any(used, axis=0)
-    return n_used
 
 
 def bound_rows(counts: CorpusCounts, contrast: str, pairs: Sequence[WordPair]) -> pa.Table:

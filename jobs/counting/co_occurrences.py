@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from plumbline.jobs.counting.kept_documents import Documents, Evidence
+from plumbline.jobs.counting.kept_documents import Documents
 from plumbline.jobs.kernel.pair_runs import Ints
 
 
@@ -41,15 +41,6 @@ class Query:
     vocabulary: pa.StringArray
     phrase: tuple[str, ...] = ()
     context: tuple[str, ...] = ()
-
-    @classmethod
-    def of_all(
-        cls, evidence: Evidence, vocabulary: pa.StringArray, targets: Sequence[str]
-    ) -> Query:
-        """Return the query for all words of a corpus near ``targets``, by the corpus's rule."""
-        # Counts don't depend on the sides, so all targets go to one side.
-        options = evidence.options
-        return cls(vocabulary, tuple(targets), (), (), options.rule, options.window, vocabulary)
 
     @cached_property
     def targets(self) -> tuple[str, ...]:

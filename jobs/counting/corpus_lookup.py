@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -28,13 +27,11 @@ def corpus_row(store: Store, corpus: str) -> dict[str, Any]:
     raise UsageProblem(f"corpus {corpus!r}", problem, fix)
 
 
-def corpus_list(store: Store, row: dict[str, Any]) -> wordlists.WordList:
-    """Return the word list that a corpus was counted with, given its row of ``corpus``."""
-    return corpus_lists(store, row)[0]
-
-
 def corpus_lists(store: Store, row: dict[str, Any]) -> list[wordlists.WordList]:
-    """Return the list of :func:`corpus_list`, then the lists added later, sorted by name."""
+    """Return the word list that a corpus was counted with, then the lists added later, by name.
+
+    ``row`` is the corpus's row of ``corpus``.
+    """
     rows_of_list: dict[str, list[dict[str, Any]]] = {}
     for entry in store.read("word_list", corpus=row["corpus"]).to_pylist():
         rows_of_list.setdefault(entry["word_list"], []).append(entry)
@@ -57,7 +54,7 @@ def corpus_contrast(store: Store, corpus: str, contrast: str) -> str:
     row = corpus_row(store, corpus)
     if contrast != "she/he" or row["language"] is None:
         return contrast
-    return corpus_list(store, row).pairs[0].contrast
+    return corpus_lists(store, row)[0].pairs[0].contrast
 
 
 def corpus_deltas(store: Store, corpus: str, contrast: str) -> pa.Table:
@@ -99,29 +96,18 @@ def unknown_words(store: Store, corpus: str, words: Sequence[str]) -> dict[str, 
     is_known = pc.is_in(pa.array(words, counted.type), value_set=counted).to_pylist()
     problems = {}
     for word in (word for word, known in zip(words, is_known, strict=True) if not known):
-        similar = [
-            row["word"] for row in rows_of(store, _SIMILAR, {"corpus": corpus, "word": word})
-        ]
-        fix = (
-            f"similar words: {', '.join(similar)}" if similar else "docs/corpora.md#what-is-a-token"
-        )
+        found = rows_of(store, _SIMILAR, {"corpus": corpus, "word": word})
+        similar = f"similar words: {', '.join(row['word'] for row in found)}"
+        fix = similar if found else "docs/corpora.md#what-is-a-token"
         problem = f"is not a counted word of corpus {corpus}: it doesn't occur, or was left out"
         problems[word] = UsageProblem(f"word {word!r}", problem, fix)
     return problems
 
 
-@dataclass(frozen=True)
-class TableCheck:
-    """Outcome of a check: its name, the fault it looks for, the number of faults, and the first."""
+def failed_checks(store: Store, corpus: str) -> dict[str, pa.Table]:
+    """Compare a counted corpus's tables with its ledger. Return the wrong rows that checks find.
 
-    name: str
-    violation: str
-    n_violations: int
-    first: dict[str, Any]
-
-
-def run_checks(store: Store, corpus: str) -> list[TableCheck]:
-    """Compare a counted corpus's tables with its ledger, using the queries ``sql/checks/*.sql``.
+    The checks are the queries ``sql/checks/*.sql``. A check that finds none is left out.
 
     Raises:
         UsageProblem: there is no such corpus, or it was imported and has no ledger.
@@ -136,13 +122,9 @@ def run_checks(store: Store, corpus: str) -> list[TableCheck]:
     targets = sorted({word for x in lists for word in x.targets})
     names = sql_names("checks")
     connection = connect(store.root, "".join(map(sql, names)))
-    checks = []
-    for name in names:
-        rows = query(connection, name, {"corpus": corpus, "targets": targets})
-        violation = sql(name).splitlines()[0].removeprefix("-- grain: ")
-        first = rows.slice(0, 1).to_pylist()[0] if rows.num_rows else {}
-        checks.append(TableCheck(name.removeprefix("checks/"), violation, rows.num_rows, first))
-    return checks
+    given = {"corpus": corpus, "targets": targets}
+    found = {name.removeprefix("checks/"): query(connection, name, given) for name in names}
+    return {name: rows for name, rows in found.items() if rows.num_rows}
 
 
 _Params = ParamSpec("_Params")

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from plumbline.jobs.counting.corpus_lookup import corpus_language, corpus_list, corpus_row
+from plumbline.jobs.counting.corpus_lookup import corpus_language, corpus_lists, corpus_row
 from plumbline.jobs.counting.partials import partials_directory, token_files
 from plumbline.jobs.kernel.corpus_options import CorpusOptions, options_of
 from plumbline.jobs.kernel.tokens.tokenizer import Targets
@@ -192,7 +192,7 @@ def evidence_of(store: Store, corpus: str) -> Evidence:
     if row["source_field"] is None:
         problem = "was counted without keeping its documents"
         raise UsageProblem(f"corpus {corpus!r}", problem, "count it again, with --evidence")
-    targets = Targets(corpus_list(store, row).targets, corpus_language(row).token_rules)
+    targets = Targets(corpus_lists(store, row)[0].targets, corpus_language(row).token_rules)
     options = options_of(row)
     directory = partials_directory(store, targets, options)
     ledger = store.read("corpus_shard", corpus=corpus).to_pylist()

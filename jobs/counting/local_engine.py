@@ -17,6 +17,7 @@ from contextlib import ExitStack, closing, suppress
 from dataclasses import replace
 from pathlib import Path
 from queue import SimpleQueue
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -82,7 +83,7 @@ class LocalEngine:
                 stack.callback(helper.close)
             pool = stack.enter_context(ThreadPoolExecutor(max(n_helpers, 1)))
             for helper in helpers:
-                stack.callback(helper.kill)  # runs before the pool waits for its threads
+                stack.callback(helper.process.kill)  # runs before the pool waits for its threads
             parts = [pool.submit(count_remaining, helper.count) for helper in helpers]
             count_remaining(job.count)
             for part in parts:
@@ -95,12 +96,8 @@ class LocalEngine:
 
         with tempfile.TemporaryDirectory(dir=self._work) as directory:
             limit = f"{self._memory_bytes // 2 >> 20}MiB"
-            settings: dict[str, str | bool | int | float | list[str]] = {
-                "memory_limit": limit,
-                "temp_directory": directory,
-                "threads": n_cores(),
-                "preserve_insertion_order": False,
-            }
+            settings: dict[str, Any] = {"memory_limit": limit, "temp_directory": directory}
+            settings |= {"threads": n_cores(), "preserve_insertion_order": False}
             with (
                 duckdb.connect(config=settings) as connection,
                 progress(f"merge words of {output.constants['corpus']}"),
@@ -152,7 +149,7 @@ class _Helper:
 
     def __init__(self, job: ShardJob) -> None:
         # In its own session, so that a terminal's Ctrl-C reaches only the parent.
-        self._process = subprocess.Popen(
+        self.process = subprocess.Popen(
             [sys.executable, "-c", _START, *sys.path],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -162,14 +159,14 @@ class _Helper:
 
     def count(self, shard: str) -> ShardLedger:
         """Count a shard, like ``ShardJob.count``. Raises ``Interrupted`` if the process dies."""
-        stdin, stdout = self._process.stdin, self._process.stdout
+        stdin, stdout = self.process.stdin, self.process.stdout
         assert stdin and stdout
         try:
             pickle.dump((self._job, shard), stdin)
             stdin.flush()
             reply = pickle.load(stdout)
         except (OSError, EOFError, pickle.UnpicklingError) as e:
-            problem = f"the process that counted it ended with status {self._process.wait()}"
+            problem = f"the process that counted it ended with status {self.process.wait()}"
             fix = "out of memory? Run the same command again to resume"
             raise Interrupted(f"shard {shard}", problem, fix) from e
         if isinstance(reply, Exception):
@@ -177,13 +174,9 @@ class _Helper:
         assert isinstance(reply, ShardLedger)
         return reply
 
-    def kill(self) -> None:
-        """Kill the process, even in the middle of a shard."""
-        self._process.kill()
-
     def close(self) -> None:
         """Wait for the process to end and close its pipes; no thread may still be reading them."""
-        with suppress(BrokenPipeError), self._process:
+        with suppress(BrokenPipeError), self.process:
             pass
 
 

@@ -95,17 +95,6 @@ class PairSum(NamedTuple):
         """Yield batches of word, target, n_pair, sorted by word and target, each pair once.
 
         Both steps, sorting and summing, show their progress, under names that begin with ``what``.
-
-        >>> import tempfile
-        >>> work = Path(tempfile.mkdtemp())
-        >>> rows = {"word": ["tea", "she"], "target": ["she", "tea"], "n_pair": [2, 3]}
-        >>> pq.write_table(pa.table(rows), work / "a.parquet")
-        >>> words = pa.array(["she", "tea"], pa.large_string())
-        >>> pairs = PairSum([work / "a.parquet"], words, True, work, 1 << 20)
-        >>> for row in next(pairs.sums(10)).to_pylist():
-        ...     print(row)
-        {'word': 'she', 'target': 'tea', 'n_pair': 5}
-        {'word': 'tea', 'target': 'she', 'n_pair': 5}
         """
         limit = max(self.memory_bytes // _ROW_BYTES, 1)
         runs: list[Path] = []
@@ -124,7 +113,9 @@ class PairSum(NamedTuple):
         with progress(f"{what}: sum", "rows") as update:
             for start, end in pairwise([*starts, np.iinfo(np.int64).max] if runs else []):
                 update(n_done, n_all)
-                columns = [between(run, start, end) for run in map(_mapped, runs)]
+                # Map each run into memory, to read only this range from the disk.
+                mapped = (np.memmap(run, np.int64, "r").reshape(2, -1) for run in runs)
+                columns = [between((keys, counts), start, end) for keys, counts in mapped]
                 n_done += sum(len(keys) for keys, _ in columns)
                 keys, counts = summed(columns)
                 for at in range(0, len(keys), batch_rows):
@@ -190,9 +181,3 @@ def _together(batches: list[pa.RecordBatch]) -> pa.Table:
     table = pa.Table.from_batches(batches)
     batches.clear()
     return table if table["word"].num_chunks == 1 else table.unify_dictionaries().combine_chunks()
-
-
-def _mapped(run: Path) -> Run:
-    """Map the keys and counts of a run into memory. They are read from disk when used."""
-    keys, counts = np.memmap(run, np.int64, "r").reshape(2, -1)
-    return keys, counts

@@ -3,7 +3,7 @@
 The folder's path depends on the shard's bytes, the counting options, and the versions of the
 tokeniser and the shard reader. Counting writes to a temporary folder, which gets its final name at
 the end, so a shard's folder is always complete. Its ledger has the hash of each file. The hash is
-checked before the file is used, since files may decay before they are merged again years later.
+checked before the file is used, since a disk may damage files that are merged again years later.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from plumbline.jobs.kernel.corpus_options import CorpusOptions
-from plumbline.jobs.kernel.counter import Counter, ShardCounts, Spill
+from plumbline.jobs.kernel.counter import Counter, ShardCounts, Spill, decoded
 from plumbline.jobs.kernel.memory import SLACK, Limits
 from plumbline.jobs.kernel.tokens.tokenizer import Targets
 from plumbline.warehouse.errors import BadInput, UsageProblem
@@ -49,17 +49,6 @@ def count_shard(
     Raises:
         BadInput: the shard is truncated, damaged or unreadable, or is Parquet without text column.
             A shard is counted completely or not at all.
-
-    >>> import tempfile
-    >>> from plumbline.warehouse.input.shards import write_jsonl_zst
-    >>> path = Path(tempfile.mkdtemp()) / "a.jsonl.zst"
-    >>> write_jsonl_zst(path, ["She drinks tea.", "He likes tea."])
-    >>> tables, options = {}, CorpusOptions(evidence=False)
-    >>> counts = count_shard(path, Targets(("she", "he")), options, tables.__setitem__)
-    >>> tables["words"].to_pylist()[2:4]
-    [{'word': 'drinks', 'n_word': 1}, {'word': 'tea', 'n_word': 2}]
-    >>> counts.n_documents, counts.n_kept_tokens, counts.n_pairs
-    (2, 6, 6)
     """
     key = targets, options, limits
     counter = _spare.pop(key, None) or Counter(targets, options, spill, limits)
@@ -83,22 +72,10 @@ def _sources(path: Path, field: str | None) -> Iterator[str | None]:
         try:
             for values in column_values(path, field):
                 if pa.types.is_large_string(values.type):
-                    yield from map(_decoded, values.cast(pa.large_binary()).to_pylist())
+                    yield from map(decoded, values.cast(pa.large_binary()).to_pylist())
         except BadInput:
             pass  # there is no such column; or the file is damaged, as reading its texts will show
     yield from repeat(None)
-
-
-def _decoded(name: bytes | None) -> str | None:
-    """Decode a source's name. Return ``None`` if it isn't UTF-8, which Parquet doesn't check.
-
-    >>> _decoded(b"tea"), _decoded(b"caf\\xe9"), _decoded(None)
-    ('tea', None, None)
-    """
-    try:
-        return None if name is None else name.decode()
-    except UnicodeDecodeError:
-        return None
 
 
 def line_blocks(

@@ -9,12 +9,12 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import islice, pairwise
 from threading import Lock
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 from warnings import warn
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from plumbline.jobs.counting.co_occurrences import Occurrences, Query, co_occurrences
 from plumbline.jobs.counting.kept_documents import Documents, Evidence, Shard, evidence_of
@@ -47,8 +47,6 @@ _BATCH = 256
 _MOST_PENDING = 200_000
 #: Field of a record in which `corpus pack` writes the document's file.
 _FILE_FIELD = "meta.file"
-#: The sides of a contrast.
-SIDES = ("a", "b")
 
 
 @dataclass(frozen=True)
@@ -167,17 +165,15 @@ def snippet_rows(
         if o not in texts:
             continue
         number[o.word, o.side] += 1
-        file = texts[o].pop("file")
         row = {
             "word": index.query.words[o.word],
-            "side": SIDES[o.side],
+            "side": "ab"[o.side],
             "place": number[o.word, o.side],
             "seed": seed,
             **texts[o],
             "shard": evidence.shards[o.shard].name,
             "source_row": o.row,
             "source": index.sources[source[o.shard, o.row]],
-            "file": file,
             "position": o.position,
             "n_copies": n,
         }
@@ -201,12 +197,8 @@ def _snippets(
     return snippet_of
 
 
-class _RowText(NamedTuple):
-    """The text of a row of a shard, and the record's ``meta.file``."""
-
-    row: int
-    text: str
-    file: str | None = None
+#: A row of a shard, its text, and the record's ``meta.file``.
+_RowText: TypeAlias = tuple[int, str, str | None]
 
 
 def _texts(shard: Shard, field: str, rows: Collection[int]) -> Iterator[_RowText]:
@@ -218,7 +210,7 @@ def _texts(shard: Shard, field: str, rows: Collection[int]) -> Iterator[_RowText
         path, start, last = located(shard.name), 1, max(rows)
         for batch in text_column(path, field) if is_parquet(path) else ():
             for row in sorted(r for r in rows if start <= r < start + len(batch)):
-                yield _RowText(row, batch[row - start].as_py() or "")
+                yield row, batch[row - start].as_py() or "", None
             start += len(batch)
             if start > last:
                 return
@@ -229,7 +221,7 @@ def _texts(shard: Shard, field: str, rows: Collection[int]) -> Iterator[_RowText
                 file = field_value(record, _FILE_FIELD)
                 text = str(field_value(record, field)), file if isinstance(file, str) else None
                 if is_unicode(text[0]) and is_unicode(text[1] or ""):
-                    yield _RowText(row, *text)
+                    yield row, *text
             if row >= last:
                 return
 
@@ -325,12 +317,7 @@ def concordance(store: Store, corpus: str, query: str, sampling: Sampling) -> tu
 
 
 def ratio(
-    name: str,
-    n: Sequence[int] | Ints,
-    of: Sequence[float] | NDArray[np.float64] | Ints,
-    cluster: Sequence[int] | Ints,
-    *,
-    is_share: bool = False,
+    name: str, n: ArrayLike, of: ArrayLike, cluster: ArrayLike, *, is_share: bool = False
 ) -> Row:
     """Return the ratio ``name``, r = sum(n) / sum(of), and its 95% interval over clusters.
 

@@ -8,17 +8,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from plumbline.jobs.association.measures import Bounds, lean_bounds
+from plumbline.jobs.association.measures import Bounds, Floats, lean_bounds
 from plumbline.jobs.counting.co_occurrences import Query
-from plumbline.jobs.evidence.index import CoOccurrences, Index, Row
+from plumbline.jobs.evidence.index import Bools, CoOccurrences, Index, Row
 from plumbline.jobs.kernel.pair_runs import Ints
 from plumbline.warehouse.finding import LEAST_CLUSTERS
 from plumbline.warehouse.wordlists import WordPair
 
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 #: Columns of a word's lean in a part of the documents.
 OF_PART = ("n_documents", "n_pair_f", "n_pair_m", "delta_nats", "delta_nats_low", "delta_nats_high")
 #: Only the corpus's first sources, up to this many, have rows of ``word_source``.
@@ -43,7 +41,7 @@ class Leans(NamedTuple):
         delta_nats: weighted mean delta of the defined pairs; NaN if no defined pair has a weight.
         delta_nats_se: standard error of delta over clusters; NaN with fewer than two clusters.
         delta_nats_low, delta_nats_high: 95% interval; NaN below ``LEAST_CLUSTERS``. A word without
-            a defined pair has the interval of ``cluster_bounds``, whose ends may be infinite.
+            a defined pair has an exact interval (see ``leans``), whose ends may be infinite.
         p: p-value for no lean; NaN without an interval, or if the standard error is 0.
     """
 
@@ -69,9 +67,9 @@ def leans(
     """Compute the leans of a query's words for the pairs of a contrast.
 
     delta = sum_g a_g (ln c_g - ln n_g) / V over the targets g (Eqs. 1 and 4, see
-    ``association.measures``). c_g is the word's co-occurrences with g, n_g the occurrences of g,
-    a_g the sum of the weights of the defined pairs with g, negative if g is male, and V the sum of
-    the weights of all defined pairs.
+    ``association.measures``). c_g is the word's co-occurrences with g, and n_g the occurrences of
+    g. a_g is the sum of the weights of the defined pairs with g, negative if g is male. V is the
+    sum of the weights of all defined pairs.
 
     The sampling units are documents or clusters of documents, not words. The influence of a cluster
     is the sum over its documents of u_d = sum_g a_g (c_dg / c_g - n_dg / n_g) / V; over all
@@ -127,7 +125,7 @@ def leans(
     half = stdtrit(df, 0.975) * se
     p = 2 * stdtr(df, -np.abs(delta) / np.where(se > 0, se, np.nan))
     is_few = n_clusters < LEAST_CLUSTERS
-    bounds = cluster_bounds(n_f, n_m, n_clusters, [float(n[side].sum()) for side in sides])
+    bounds = _cluster_bounds(n_f, n_m, n_clusters, [float(n[side].sum()) for side in sides])
     interval = (
         np.where(is_few, np.nan, np.where(is_defined, by_t, exact))
         for by_t, exact in zip((delta - half, delta + half, p), bounds, strict=True)
@@ -225,22 +223,14 @@ def word_rows(query: Query, words: Ints, columns: dict[str, NDArray[Any]]) -> li
     return rows
 
 
-def cluster_bounds(
-    n_f: ArrayLike, n_m: ArrayLike, n_clusters: ArrayLike, n_sides: Sequence[float] | Floats
-) -> Bounds:
+def _cluster_bounds(n_f: Floats, n_m: Floats, n_clusters: Ints, n_sides: list[float]) -> Bounds:
     """Return bounds for leans without a delta, from the clusters with a co-occurrence.
 
-    Args:
-        n_f, n_m: co-occurrences with female and male words; the result is NaN where both are 0.
-        n_clusters: documents or sources with a co-occurrence, at most n_f + n_m.
-        n_sides: occurrences of female and of male words; the result is NaN if either is 0.
-
-    >>> cluster_bounds(0, 55, 12, (204, 1227)).high_nats.round(2).tolist()
-    0.77
+    ``n_sides`` are the occurrences of the words of each side. The result is NaN if either is 0, and
+    for a word without co-occurrences (``n_f`` and ``n_m`` are 0).
     """
-    f, m = np.asarray(n_f, np.float64), np.asarray(n_m, np.float64)
-    is_known = (f + m > 0) & (min(n_sides) > 0)
-    each = np.asarray(n_clusters, np.float64) / np.where(is_known, f + m, 1)
+    is_known = (n_f + n_m > 0) & (min(n_sides) > 0)
+    each = n_clusters / np.where(is_known, n_f + n_m, 1)
     odds = np.log(n_sides[0] / n_sides[1]) if min(n_sides) > 0 else 0.0
-    bounds = lean_bounds(f * each, m * each, odds)
+    bounds = lean_bounds(n_f * each, n_m * each, odds)
     return Bounds(*(np.where(is_known, x, np.nan) for x in bounds))

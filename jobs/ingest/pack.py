@@ -43,11 +43,6 @@ def text_files(sources: Sequence[Path]) -> dict[Path, str]:
 
     Raises:
         BadInput: a path does not exist, or a directory has no ``.txt`` file.
-
-    >>> text_files([Path("nowhere")])
-    Traceback (most recent call last):
-    ...
-    plumbline.warehouse.errors.BadInput: texts nowhere: no such file or directory (check the path)
     """
     files: dict[str, Path] = {}
     tops: set[str] = set()
@@ -87,10 +82,10 @@ def pack_files(store: Store, files: Mapping[Path, str], out: Path, run_id: str) 
     ``files`` is the result of ``text_files``. The record has the file's name in ``meta.file``, and
     its source (that name or the folder, see ``source_kind``) in ``meta.pile_set_name``.
 
-    A file is rejected, and recorded in table ``reject`` under the shard's name, if it can't be
-    read, holds only white space, is not in UTF-8 (a byte order mark is dropped), or is more than a
-    quarter NUL, as UTF-16 is. The shard is written completely or not at all, and replaces an
-    earlier one. Each file must fit in memory.
+    A file is rejected if it can't be read, holds only white space, is not in UTF-8 (a byte order
+    mark is dropped), or is more than a quarter NUL, as UTF-16 is. Table ``reject`` then has a row
+    under the shard's name. The shard is written completely or not at all, and replaces an earlier
+    one. Each file must fit in memory.
 
     Raises:
         BadInput: ``out`` does not end with ``.jsonl.zst``, no file is usable, or ``out`` can't be

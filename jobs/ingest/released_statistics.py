@@ -59,23 +59,6 @@ _ONE_RELEASE = "both files must be from the same release"
 
 
 @dataclass(frozen=True)
-class ImportedStatistics:
-    """Outcome of an import: rows in the file = ``n_words`` + ``n_rejected``.
-
-    ``n_tokens`` is the corpus's number of kept tokens, including words that the file lacks.
-    ``n_counted`` words have co-occurrences from the PMI file, and ``n_uncounted`` rows of that file
-    are rejected. Without a PMI file, both numbers are None.
-    """
-
-    corpus: str
-    n_words: int
-    n_rejected: int
-    n_tokens: int
-    n_counted: int | None = None
-    n_uncounted: int | None = None
-
-
-@dataclass(frozen=True)
 class ReleasedRow:
     """A row of either file: its values by name, or the reason why it is unusable.
 
@@ -89,7 +72,9 @@ class ReleasedRow:
     reason: str = ""
 
 
-def import_statistics(store: Store, corpus: str, path: Path, run_id: str) -> ImportedStatistics:
+def import_statistics(
+    store: Store, corpus: str, path: Path, run_id: str
+) -> dict[str, str | int | None]:
     """Read released word statistics into ``corpus``, ``word_count``, ``word_delta`` and ``reject``.
 
     If the PMI file is in the same folder, ``pair_count`` and ``word_list`` are written too, and
@@ -104,19 +89,24 @@ def import_statistics(store: Store, corpus: str, path: Path, run_id: str) -> Imp
     Args:
         path: the table, plain or gzipped, or a directory with the table in it or in its ``data/``.
 
+    Returns:
+        ``corpus``; ``n_words`` and ``n_rejected``, together the rows of the table; ``n_tokens``,
+        all kept tokens, also of words that the table lacks; ``n_counted`` words with co-occurrences
+        from the PMI file, and ``n_uncounted`` rejected rows of it (``None`` without such a file).
+
     Raises:
         UsageProblem: a corpus of that name was counted from shards, or another command writes it.
         BadInput: a file does not exist, can't be read to its end, lacks a column, or has no
             usable rows or no total; the warehouse is then left as it was.
     """
     done = _import(store, corpus, path, run_id)
-    if done.n_counted is not None:
+    if done["n_counted"] is not None:
         associate(store, corpus)
     return done
 
 
 @writes_corpus
-def _import(store: Store, corpus: str, path: Path, run_id: str) -> ImportedStatistics:
+def _import(store: Store, corpus: str, path: Path, run_id: str) -> dict[str, str | int | None]:
     file = _located(path)
     if "counted" in store.read("corpus", corpus=corpus)["source"].to_pylist():
         problem, fix = "was counted from shards", f"give another name: --corpus {corpus}-released"
@@ -124,16 +114,16 @@ def _import(store: Store, corpus: str, path: Path, run_id: str) -> ImportedStati
     columns = ("word", "pmi_diff", "counts", "freq")
     rows, total = _of_one_total(file, [*_read(file, columns, _numbers)])
     known = {r.word: r for r in rows if not r.reason}
-    done = ImportedStatistics(corpus, len(known), len(rows) - len(known), total)
-    rejects, counts = [(file, r) for r in rows if r.reason], None
+    rejects = [(file, r) for r in rows if r.reason]
+    counts = n_counted = n_uncounted = None
     if pmi := pmi_file_of(file):
         counts = _released_counts(pmi, known)
-        rejected = [r for r in counts.rows if r.reason]
-        rejects += [(pmi, r) for r in rejected]
-        n_counted = len(counts.pairs["word"].unique())
-        done = replace(done, n_counted=n_counted, n_uncounted=len(rejected))
+        uncounted = [(pmi, r) for r in counts.rows if r.reason]
+        rejects += uncounted
+        n_counted, n_uncounted = len(counts.pairs["word"].unique()), len(uncounted)
     _write(store, corpus, known, counts, rejects, total, run_id)
-    return done
+    of_table = {"n_words": len(known), "n_rejected": len(rows) - len(known), "n_tokens": total}
+    return {"corpus": corpus, **of_table, "n_counted": n_counted, "n_uncounted": n_uncounted}
 
 
 def _located(path: Path) -> Path:
@@ -308,10 +298,7 @@ def _problem(row: ReleasedRow, known: Mapping[str, ReleasedRow]) -> str:
 
 
 def _list_of(targets: Collection[str]) -> WordList:
-    """Return a word list of the `gendered` pairs in which both words are targets.
-
-    The list holds the other targets without a pair.
-    """
+    """Return a word list of the `gendered` pairs of targets, and of the other targets unpaired."""
     known = load("gendered")
     pairs = tuple(p for p in known.pairs if p.a in targets and p.b in targets)
     paired = {word for p in pairs for word in (p.a, p.b)}

@@ -26,10 +26,6 @@ _Params = ParamSpec("_Params")
 _Result = TypeVar("_Result")
 _Function = TypeVar("_Function", bound=Callable[..., object])
 
-#: Numba options of functions that only compiled code calls. Wrappers would take a sixth of the
-#: compile time.
-_ONLY_COMPILED: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-
 
 def user_cache(*parts: str) -> Path:
     """Return a directory in this user's cache directory, creating it if missing.
@@ -73,7 +69,9 @@ def kernel_directory() -> Path:
 
 def compiled(function: _Function) -> _Function:
     """Compile a function that only compiled code calls."""
-    dispatcher = numba.njit(**_ONLY_COMPILED)(function)
+    # Wrappers for other callers would take a sixth of the compile time.
+    options: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    dispatcher = numba.njit(**options)(function)
     template = dispatcher.get_call_template
     # Numba gives a literal argument, such as 0, its own type, and would compile again for it.
     dispatcher.get_call_template = lambda args, kws: template(
@@ -118,15 +116,12 @@ class KernelLocator:
         return cls(function.__code__.co_firstlineno, py_file)
 
     def get_cache_path(self) -> str:
-        """Return the directory of the cached function."""
         return str(kernel_directory())
 
     def ensure_cache_path(self) -> None:
-        """Create the cache directory."""
         kernel_directory()
 
     def get_source_stamp(self) -> str:
-        """Return the stamp that a cached function must match."""
         return sources_hash()
 
     def get_disambiguator(self) -> str:
@@ -134,12 +129,8 @@ class KernelLocator:
         return str(self._line)
 
 
-def use_cache() -> None:
-    """Make numba try ``KernelLocator`` before its own locators, unless the user chose locators."""
-    if "NUMBA_CACHE_LOCATOR_CLASSES" not in os.environ:
-        defaults = ("UserProvided", "InTree", "UserWide", "IPython", "Zip")
-        names = [f"{__name__}.KernelLocator", *(f"{name}CacheLocator" for name in defaults)]
-        setattr(numba.config, "CACHE_LOCATOR_CLASSES", ",".join(names))  # noqa: B010  (run time)
-
-
-use_cache()
+# Numba tries this locator before its own, unless the user chose locators.
+if "NUMBA_CACHE_LOCATOR_CLASSES" not in os.environ:
+    _defaults = ("UserProvided", "InTree", "UserWide", "IPython", "Zip")
+    _names = [f"{__name__}.KernelLocator", *(f"{name}CacheLocator" for name in _defaults)]
+    setattr(numba.config, "CACHE_LOCATOR_CLASSES", ",".join(_names))  # noqa: B010  (run time)

@@ -286,7 +286,6 @@ class TargetPairs:
 
     @property
     def n_bytes(self) -> int:
-        """Bytes of all arrays."""
         return self._dense.nbytes + self._table.nbytes + self._rows.nbytes
 
     @property
@@ -300,7 +299,6 @@ class TargetPairs:
         return 2 * self._table.nbytes if self._most_in_a_cell < _CELL_LIMIT else Limits.n_bytes
 
     def grow(self, need: int) -> None:
-        """Make room for more pairs."""
         table = np.zeros((2 * len(self._table), 2), np.uint64)
         rehash(address(self._table), len(self._table), address(table), len(table) - 1)
         self._table = table

@@ -32,11 +32,7 @@ class RecordOptions:
     """Options for reading the records of shards as texts."""
 
     text_field: Annotated[
-        str,
-        Field(
-            min_length=1,
-            description="Field of a JSON record or Parquet row with the text; a.b is b in a.",
-        ),
+        str, Field(min_length=1, description="Field of a record with the text; a.b is b in a.")
     ] = "text"
 
 
@@ -44,23 +40,17 @@ class RecordOptions:
 class CorpusOptions(RecordOptions):
     """Options for counting a corpus.
 
-    ``targets`` is a word list's name, the path of its TOML file, or ``all``. With ``all``, every
-    kept word is a target, and the only stop words kept are those of list ``gendered``. ``rule`` is
-    ``pairs`` (positions less than ``window`` apart) or ``windows`` (windows with both words).
-    For ``language``, see ``warehouse.languages``; its word lists take precedence over English lists
-    of the same name. Counts don't depend on ``memory_gb``. Changing ``min_count`` needs no
-    ``replace``, since nothing is counted again. Words of the list are always kept.
+    With targets ``all``, every kept word is a target, and the only stop words kept are those of
+    list ``gendered``. Rule ``pairs`` counts positions less than ``window`` apart, and ``windows``
+    counts windows with both words. The word lists of ``language`` take precedence over English
+    lists of the same name. Counts don't depend on ``memory_gb``.
     """
 
     language: Annotated[
-        str,
-        Field(
-            description="Language of the text: en, another code such as fr, or a TOML file's path."
-        ),
+        str, Field(description="Language: en, another code such as fr, or a TOML file's path.")
     ] = "en"
     targets: Annotated[
-        str,
-        Field(description="Targets to count pairs of: a word list, a TOML file's path, or all."),
+        str, Field(description="Words to count pairs of: a word list, a TOML file's path, or all.")
     ] = "gendered"
     rule: Annotated[Rule, Field(description="Counting rule.")] = "pairs"
     window: Annotated[

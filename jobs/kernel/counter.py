@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from plumbline.jobs.kernel.cooccurrences import RULES, TargetPairs
+from plumbline.jobs.kernel.cooccurrences import TargetPairs
 from plumbline.jobs.kernel.document_stream import DocumentLog, TokenStream
 from plumbline.jobs.kernel.json_parser import DOUBT, FULL, ReaderState, read_lines
 from plumbline.jobs.kernel.line_verdict import LONGEST_JUDGED, LineVerdict, excerpt, judge
@@ -146,7 +146,7 @@ class Counter:
         for k, text in enumerate(array.cast(pa.large_binary()).to_pylist()):
             if text is None:
                 self._reject(self._n_rows + k + 1, f"`{self._field}` is NULL", b"")
-            elif not _is_utf8(text):
+            elif not text.isascii() and decoded(text) is None:
                 self._reject(self._n_rows + k + 1, "invalid UTF-8", text)
             else:
                 good.append(text)
@@ -199,8 +199,8 @@ class Counter:
             self._make_room(self._words, self._tokenizer.need)
         if self._stream:
             self._documents.collect()
-            self._stream.add(self._tokenizer.pending(self._n_untallied))
             self._is_streamed = True
+            self._stream.add(self._tokenizer.pending(self._n_uncounted))
         else:
             reader.n_documents = 0
         is_done = False
@@ -223,11 +223,7 @@ class Counter:
     @property
     def _n_uncounted(self) -> int:
         """Number of ids in the stream not yet counted as words."""
-        return self._n_untallied if self._is_streamed else 0
-
-    @property
-    def _n_untallied(self) -> int:
-        return int(self._ids.n - self._pairs.state.tallied)
+        return int(self._ids.n - self._pairs.state.tallied) if self._is_streamed else 0
 
     def _hand_over_stream(self) -> None:
         """Hand over the counted ids of the stream, and forget them."""
@@ -301,29 +297,28 @@ def _whole_characters(texts: NDArray[np.uint8], n: int) -> int:
     return n
 
 
-def _is_utf8(text: bytes) -> bool:
-    if not text.isascii():
-        try:
-            text.decode()
-        except UnicodeDecodeError:
-            return False
-    return True
+def decoded(text: bytes | None) -> str | None:
+    """Decode a text. Return ``None`` if it isn't UTF-8, which Parquet doesn't check.
 
-
-def warm_up(everything: bool = False) -> None:
-    """Compile the kernel and cache it, or load it from the cache.
-
-    Without ``everything``, leave out functions needed only by the rule ``windows``.
+    >>> decoded(b"tea"), decoded(b"caf\\xe9"), decoded(None)
+    ('tea', None, None)
     """
+    try:
+        return None if text is None else text.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def warm_up() -> None:
+    """Compile the kernel, except for the rule ``windows``, and cache it; or load it."""
     words, ids = new_record(WordState), new_record(IdState)
     read_lines(new_record(ReaderState), words, 0)
     move(0, 0, 0, 0)
-    for rule in RULES if everything else ("pairs",):
-        pairs = TargetPairs(["she"], rule, 2)
-        pairs.count(words, ids)
-        pairs.grow(0)
+    pairs = TargetPairs(["she"], "pairs", 2)
+    pairs.count(words, ids)
+    pairs.grow(0)
     tokenize("tea")
 
 
 if __name__ == "__main__":
-    warm_up(everything=True)
+    warm_up()

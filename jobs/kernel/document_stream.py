@@ -17,7 +17,7 @@ from plumbline.jobs.kernel.tokens.words import Words
 _TABLE = 1 << 20
 #: Most documents in the buffer of texts before the buffer is counted.
 _DOCUMENTS = 1 << 15
-#: Source of documents whose source has too long a name, or is new when the table is full.
+#: Source of a document whose own source has too long a name, or a new name when no room is left.
 OTHER_SOURCE = "other"
 
 _Ints = NDArray[np.int64]
@@ -72,7 +72,6 @@ class DocumentLog:
         return numbers, taken[:, 0], pa.array(names, pa.string()).take(pa.array(taken[:, 1]))
 
     def clear(self) -> None:
-        """Begin another shard."""
         self._waiting, self._first, self._reader.n_documents = [], 0, 0
         self.sources.clear(np.empty(0, np.int32))
 
@@ -106,7 +105,6 @@ class TokenStream:
         return self._n >= _TABLE
 
     def add(self, ids: NDArray[np.int32]) -> None:
-        """Append a copy of the ids."""
         self._parts.append(ids.copy())
         self._n += ids.size
 

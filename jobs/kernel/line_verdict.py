@@ -33,14 +33,10 @@ def judge(line: bytes, field: str = "text", source_field: str = "") -> LineVerdi
     a string or contains a lone surrogate. A field ``a.b`` is the key of that name, or else ``b`` in
     the object ``a``.
 
-    >>> judge(b'{"text": "tea"}').text
-    'tea'
     >>> judge(b'{"doc": {"body": "tea"}}', "doc.body").text
     'tea'
     >>> judge(b'["tea"]').reason
     'record is not an object but array'
-    >>> judge(b"  ")
-    LineVerdict(text=None, reason=None, source=None)
     """
     if not line.strip(b" \t\r\n"):
         return LineVerdict()

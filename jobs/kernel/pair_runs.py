@@ -72,7 +72,6 @@ class AllPairs:
 
     @property
     def n_bytes(self) -> int:
-        """Bytes of all arrays that are in use."""
         return 16 * sum(rows.size for rows, _ in self._runs) + self._rows.nbytes
 
     def growth(self, need: int) -> int:

@@ -99,17 +99,17 @@ def sample(words: Collection[str], n: int, seed: int) -> list[str]:
     smaller sample is the start of a larger one.
 
     Raises:
-        UsageProblem: n is below 1 or larger than the number of words.
+        UsageProblem: there are no words, or n is below 1 or larger than the number of words.
 
     >>> drawn = sample(["tea", "rum", "ale"], 3, seed=0)
     >>> sorted(drawn), sample(["rum", "ale", "tea"], 2, seed=0) == drawn[:2]
     (['ale', 'rum', 'tea'], True)
     """
+    if n > len(words) or not words:
+        problem = f"only {len(words):,} words of the interval around 0 are left"
+        raise UsageProblem(f"{n:,} seed words", problem, "give a lower --n, or exclude fewer words")
     if n < 1:
         raise UsageProblem(f"{n} seed words", "a sample needs 1 or more")
-    if n > len(words):
-        problem = f"only {len(words):,} words of the interval around 0 are left"
-        raise UsageProblem(f"{n:,} seed words", problem, f"give --n {len(words)} or fewer")
 
     def rank(word: str) -> tuple[bytes, str]:
         return hashlib.sha256(f"{seed} {word}".encode()).digest(), word
@@ -163,9 +163,6 @@ def select_seed_words(
     vetted = verdicts(store, corpus)
     rejected = {w for w in inside if w in vetted and vetted[w]["verdict"] == REJECTED} - excluded
     left = inside - excluded - rejected
-    if inside and not left:
-        problem = "no word of the interval around 0 is left: all are excluded or rejected"
-        raise UsageProblem(f"corpus {corpus!r}", problem, "exclude fewer words")
     n = len(left) if n is None else n
     chosen = sample(left, n, seed)
     config = {"corpus": corpus, "contrast": contrast, "seed": seed}

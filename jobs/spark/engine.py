@@ -6,11 +6,12 @@ import socket
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import partial, reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import pyarrow as pa
+from pyspark.sql import DataFrame
 
 from plumbline.jobs.counting.merge import WORDS, Output
 from plumbline.jobs.counting.partials import ShardJob, ShardLedger
@@ -25,9 +26,6 @@ from plumbline.jobs.spark.spark_session import (
 from plumbline.warehouse.errors import Interrupted, UsageProblem
 from plumbline.warehouse.storage.store import Staged
 from plumbline.warehouse.text.progress import Update, progress
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 _PAIRS = """
 SELECT word, target, CAST(sum(n_pair) AS BIGINT) AS n_pair FROM partials GROUP BY word, target
@@ -157,10 +155,7 @@ class SparkEngine:
             # Without `file://` a cluster may look for the path in HDFS.
             paths = [f"file://{file.resolve()}" for file, k in times.items() if k > n]
             layers.append(self._spark.read.parquet(*paths))
-        first, *others = layers
-        for layer in others:
-            first = first.unionByName(layer)
-        return first
+        return reduce(DataFrame.unionByName, layers)
 
 
 def _count_on_executor(shard: str, job: ShardJob) -> ShardLedger | str:

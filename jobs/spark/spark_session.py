@@ -36,11 +36,10 @@ def running_tasks(session: SparkSession) -> tuple[int, int, int]:
     """
     tracker = session.sparkContext.statusTracker()
     stages = list(filter(None, map(tracker.getStageInfo, tracker.getActiveStageIds())))
-    n_done, n_active = (sum(getattr(s, n) for s in stages) for n in _OF_TASKS)
-    return n_done, sum(s.numTasks for s in stages), n_active
+    n_done = sum(s.numCompletedTasks for s in stages)
+    return n_done, sum(s.numTasks for s in stages), sum(s.numActiveTasks for s in stages)
 
 
-_OF_TASKS = ("numCompletedTasks", "numActiveTasks")
 T = TypeVar("T")
 
 
@@ -59,9 +58,6 @@ def watched(
 
     Raises:
         Interrupted: Ctrl-C was pressed.
-
-    >>> watched(lambda: 1 + 1)
-    2
     """
     with ThreadPoolExecutor(1) as pool, _interrupts() as pressed:
         outcome = pool.submit(work)
@@ -113,11 +109,7 @@ _AWAY = re.compile(
 def read_conf(name: str) -> dict[str, str]:
     """Read ``spark_conf/<name>.conf``, or the file ``name`` if that ends with ``.conf``.
 
-    Raises:
-        UsageProblem: there is no such file.
-
-    >>> read_conf("local")["spark.ui.enabled"]
-    'false'
+    Raises ``UsageProblem`` if there is no such file.
     """
     shipped = resources.files("plumbline.spark_conf").joinpath(f"{name}.conf")
     file = Path(name) if name.endswith(".conf") else shipped
@@ -171,10 +163,6 @@ def settings_for(
 
     >>> settings_for("spark://host:7077", {}, {})["spark.executor.cores"]
     '4'
-    >>> settings_for(None, {}, {"spark.master": "yarn", "spark.executor.cores": "8"})[
-    ...     "spark.executor.cores"
-    ... ]
-    '8'
     """
     _check_master(master, submitted.get("spark.master"))
     overrides = {**submitted, **conf, **({"spark.master": master} if master else {})}
@@ -201,11 +189,8 @@ def _start(master: str | None, conf: Mapping[str, str]) -> None:
         log = resources.files("plumbline.spark_conf").joinpath("log4j2.properties")
         options = f"-Dlog4j2.configurationFile={log}"
         settings.setdefault("spark.driver.extraJavaOptions", options)
-    builder = SparkSession.builder.appName("plumbline")
-    for key, value in settings.items():
-        builder.config(key, value)
     try:
-        session = builder.getOrCreate()
+        session = SparkSession.builder.appName("plumbline").config(map={**settings}).getOrCreate()
     except PySparkRuntimeError as e:
         if e.getCondition() != "JAVA_GATEWAY_EXITED":
             raise

@@ -148,7 +148,7 @@ def _gpu(_: Doctor) -> tuple[bool, str]:
 
 
 def _vllm(_: Doctor) -> tuple[bool, str]:
-    from plumbline.eval_workers.models.remote.vllm_client import RemoteEngine
+    from plumbline.eval_workers.models.vllm_backend import RemoteEngine
 
     return True, ", ".join(f"{n} {version}" for n, version in RemoteEngine().versions.items())
 
@@ -177,7 +177,7 @@ def _keys(_: Doctor) -> tuple[bool, str]:
 
 
 def _english(_: Doctor) -> tuple[bool, str]:
-    from plumbline.jobs.seed_words.english import load_wordnet
+    from plumbline.jobs.seed_words.vocabulary import load_wordnet
 
     lid = os.environ.get("PLUMBLINE_LID", "")
     return True, f"WordNet {load_wordnet().version}{f', and {lid}' if Path(lid).is_file() else ''}"

@@ -20,7 +20,6 @@ from plumbline.eval_workers.fairpair.fairpair_options import (
 )
 from plumbline.eval_workers.fairpair.fairpair_set import PerturbedSamples, measure_set
 from plumbline.eval_workers.models import open_backend
-from plumbline.eval_workers.models.model_options import OF_SCORES
 from plumbline.eval_workers.models.scoring_contract import Backend
 from plumbline.eval_workers.scoring.continuations import Continuations
 from plumbline.eval_workers.scoring.served_samples import ServedModel
@@ -52,7 +51,6 @@ class FairpairRun(FairPairSpec, Command):
 
     makes_warehouse = True
     without = (
-        *OF_SCORES,
         *("batch_tokens", "bos", "concurrency", "tensor_parallel", "token_limit", "timeout_s"),
         *("max_tokens", "level", "n_resamples", "n_permutations"),
     )

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from plumbline.eval_workers.models import is_ngram, open_backend
-from plumbline.eval_workers.models.model_options import OF_SCORES
 from plumbline.pipelines import environment_errors
 from plumbline.pipelines.command.base import (
     WARNING,
@@ -71,7 +70,7 @@ class Pipeline(PipelineOptions, Command):
     at_top = True
     without = (
         *("revision", "batch_tokens", "bos", "base_url", "concurrency", "adapter"),
-        *("tensor_parallel", "quantisation", "text_form", "per_token"),
+        *("tensor_parallel", "quantisation"),
     )
 
     def check(self) -> None:
@@ -96,7 +95,7 @@ class Pipeline(PipelineOptions, Command):
         if plan.models:
             environment_errors.require("torch")
         if any(model.options.backend == "vllm" for model in plan.models):
-            from plumbline.eval_workers.models.remote.vllm_client import interpreter
+            from plumbline.eval_workers.models.vllm_backend import interpreter
 
             _ = interpreter()
 
@@ -362,16 +361,11 @@ class Parts:
         self._do("score", model.name, **given, benchmark=self.plan.scored())
 
     def _fairpair(self, model: ModelPlan) -> None:
-        given = {**_loading(model), **self.plan.fairpair, "probe_set": self.plan.probe_set}
+        given = {**vars(model.options), **self.plan.fairpair, "probe_set": self.plan.probe_set}
         given |= {"model": self._location(model), "seed": self.options.seed}
         del given["base_url"]  # for FairPair, it is the server that writes samples
         self._do("fairpair run", model.name, **given)
 
     def _disclosure(self, model: ModelPlan) -> None:
-        given = {**_loading(model), "model": self._location(model), "data": self.options.data}
+        given = {**vars(model.options), "model": self._location(model), "data": self.options.data}
         self._do("disclosure probe", model.name, **given, sets=self.plan.disclosure)
-
-
-def _loading(model: ModelPlan) -> dict[str, object]:
-    """Return the options that load a model, without those that only `score` has."""
-    return {n: v for n, v in vars(model.options).items() if n not in OF_SCORES}

@@ -10,6 +10,7 @@ from pydantic import Field
 
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.scoring.pair_choices import ChoiceOptions
+from plumbline.eval_workers.scoring.pair_scores import PairScores, TextForm
 from plumbline.pipelines.command.base import WARNING, Command, Context, Done, On, Row, planned
 from plumbline.pipelines.command.fields import BenchmarkNames, InputDirectory
 from plumbline.warehouse.options import MOST, part
@@ -45,21 +46,33 @@ class Score(ModelOptions, Command):
         int | None,
         Field(ge=1, le=MOST, description="Pairs of each benchmark to score; default: all."),
     ] = None
+    text_form: Annotated[
+        TextForm,
+        Field(description="released: no double quotes, and only the first letter is capitalised."),
+    ] = "written"
+    per_token: Annotated[bool, Field(description="Keep the log-probability of every token.")] = (
+        False
+    )
+
+    def steps(self) -> list[PairScores]:
+        """Return the step that scores each benchmark."""
+        how = self.text_form, self.per_token, self.limit
+        return [PairScores(name, *how) for name in dict.fromkeys(self.benchmark)]
 
     def check(self) -> None:
-        """Raise if a benchmark isn't in the warehouse."""
-        from plumbline.eval_workers.scoring.pair_scores import check_imported
+        """Raise if a benchmark isn't in the warehouse, or the model can't give tokens."""
         from plumbline.warehouse.storage.store import Store
 
-        check_imported(Store.open(self.warehouse, create=False, reads=self.reads), self.benchmark)
+        store = Store.open(self.warehouse, create=False, reads=self.reads)
+        for step in self.steps():
+            step.check(store, part(ModelOptions, self))
 
     def plan(self, store: Store | None) -> Iterator[Row]:
         """Yield pairs, tokens and memory."""
         from plumbline.eval_workers.scoring.scoring_forecast import forecast
 
         assert store is not None, "this command makes no warehouse"
-        names = tuple(dict.fromkeys(self.benchmark))
-        yield from forecast(store, self.model, part(ModelOptions, self), names, self.limit)
+        yield from forecast(store, self.model, part(ModelOptions, self), self.steps())
 
     def run(self, context: Context) -> Done:
         """Score the missing pairs of each benchmark, and give the model its name."""
@@ -81,13 +94,12 @@ class Score(ModelOptions, Command):
 
     def _score(self, context: Context) -> tuple[Sequence[StepCounts], NothingUsed | None]:
         """Return the counts of each benchmark, and the error if a benchmark can't be used."""
-        from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
+        from plumbline.eval_workers.scoring.model_step import run_on_model
         from plumbline.warehouse.steps.runner import NothingUsed
 
-        how = part(ModelOptions, self)
-        work = (context.store, self.model, self.benchmark, how, context.run_id)
+        work = context.store, self.model, part(ModelOptions, self), self.steps(), context.run_id
         try:
-            return score_benchmarks(*work, limit=self.limit), None
+            return run_on_model(*work), None
         except NothingUsed as e:
             return e.outcomes, e.with_traceback(None)  # a traceback would keep the model in memory
 

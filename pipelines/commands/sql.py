@@ -34,7 +34,7 @@ from plumbline.warehouse.query.connection import (
     unfilled,
 )
 from plumbline.warehouse.storage.opening import OpenWarehouse
-from plumbline.warehouse.storage.out_of_date import table_of, to_make_again
+from plumbline.warehouse.storage.out_of_date import to_make_again
 from plumbline.warehouse.text.escape import say
 
 _HELP = (
@@ -108,8 +108,8 @@ class Sql(Command):
     def _answered(self, store: OpenWarehouse, connection: duckdb.DuckDBPyConnection) -> Done:
         """Print the rows of the query, or write them to a file."""
         names = {table.name for table in tables_of(self.query)}
-        stale = {k: n for k, n in store.snapshot().out_of_date.items() if table_of(k) in names}
-        for line in to_make_again(stale):
+        stale = store.snapshot().out_of_date.items()
+        for line in to_make_again({k: n for k, n in stale if k.partition("/")[0] in names}):
             say(f"{WARNING}{line}", err=True)
         if self.form() == "table":
             answer(connection, Console(highlight=False), self.query)

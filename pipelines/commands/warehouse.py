@@ -55,20 +55,20 @@ def _ledger_problems(store: Store) -> Iterator[Row]:
 
     Tables that can't be read are skipped: ``check`` names their files.
     """
-    from plumbline.jobs.counting.corpus_lookup import run_checks
+    from plumbline.jobs.counting.corpus_lookup import failed_checks
 
     with suppress(BadInput):
         corpora = store.read("corpus", pc.field("source") == "counted")["corpus"].to_pylist()
         for corpus in corpora:
             with suppress(BadInput):
-                for found in run_checks(store, corpus):
-                    if found.n_violations:
-                        first = ", ".join(f"{name} {value}" for name, value in found.first.items())
-                        yield {
-                            "path": f"corpus {corpus}",
-                            "problem": f"{found.name}: {found.n_violations:,} rows, {first}",
-                            "fix": "count it again with plumbline corpus count ... --replace",
-                        }
+                for check_name, rows in failed_checks(store, corpus).items():
+                    first = rows.slice(0, 1).to_pylist()[0]
+                    shown = ", ".join(f"{name} {value}" for name, value in first.items())
+                    yield {
+                        "path": f"corpus {corpus}",
+                        "problem": f"{check_name}: {rows.num_rows:,} rows, {shown}",
+                        "fix": "count it again with plumbline corpus count ... --replace",
+                    }
 
 
 class Compact(Command):
@@ -86,8 +86,8 @@ class Compact(Command):
     ] = 7.0
 
     def run(self, context: Context) -> Done:
-        merges, gone = compaction.compact(context.store, context.run_id, self.keep_days)
-        row = {"n_partitions_merged": len(merges), "n_files_removed": len(gone)}
+        n_merged, gone = compaction.compact(context.store, context.run_id, self.keep_days)
+        row = {"n_partitions_merged": n_merged, "n_files_removed": len(gone)}
         return Done(rows=[row], said=context.store.snapshot().kept, next=_CHECK)
 
 

@@ -18,7 +18,15 @@ from plumbline.pipelines.report.model import (
     first_of,
     table,
 )
-from plumbline.pipelines.report.rows import FIT, Row, Rows, corpus_name, set_name, with_ends
+from plumbline.pipelines.report.rows import (
+    FIT,
+    Row,
+    Rows,
+    corpus_name,
+    set_name,
+    sides,
+    with_ends,
+)
 from plumbline.warehouse.finding import LEAST_PAIRS
 from plumbline.warehouse.text.display import display
 
@@ -88,12 +96,11 @@ def _place(row: Row) -> int:
 
 
 def rank_columns(rows: Rows) -> list[tuple[str, Column]]:
-    """Return columns with the ranks that a model may have by US and by AuFC, if known.
+    """Return columns with the ranks that a model may have by US and by AuFC, if they differ.
 
-    >>> ranks = {"rank": 4, "rank_low": 3, "rank_high": 9}
-    >>> us = {"metric": "us", "unit": "share", "options": "{}", **ranks}
-    >>> ((name, ranks),) = rank_columns(Rows([us]))
-    >>> name, ranks({"metrics": {"US %": us}}).text
+    >>> us = {"metric": "us", "unit": "share", "options": "{}", "rank": 4, "rank_low": 3}
+    >>> ((name, ranks),) = rank_columns(Rows([{**us, "rank_high": 9}, {**us, "rank_high": 5}]))
+    >>> name, ranks({"metrics": {"US %": {**us, "rank_high": 9}}}).text
     ('ranks by US', '3 to 9')
     """
 
@@ -101,7 +108,10 @@ def rank_columns(rows: Rows) -> list[tuple[str, Column]]:
         return lambda row: _ranks(row["metrics"].get(heading, {}))
 
     ranked = rows.only(lambda r: r.get("rank") is not None and r["metric"] in ("us", "aufc"))
-    headings = sorted(set(map(_heading, ranked)), reverse=True)
+    ranges: dict[str, set[tuple[int, int]]] = {}
+    for row in ranked:
+        ranges.setdefault(_heading(row), set()).add((row["rank_low"], row["rank_high"]))
+    headings = sorted((name for name in ranges if len(ranges[name]) > 1), reverse=True)
     return [(f"ranks by {name.removesuffix(' %')}", cell(name)) for name in headings]
 
 
@@ -171,7 +181,12 @@ def models_table(rows: Rows, texts: TrainingTexts) -> PageTable:
     if any(map(texts.n_parameters, lines)):
         columns.append(("million parameters", lambda row: _millions(texts.n_parameters(row))))
     columns += ["n", *metric_columns(rows), *rank_columns(rows)]
-    caption = f"Models on all pairs of each benchmark, {IN_BRACKETS}"
+    groups = {row["groups"] for row in rows}
+    first, second = sides(rows[0]) if len(groups) == 1 else ("first", "second")
+    caption = (
+        f"Models on all pairs of each benchmark, {IN_BRACKETS}. US: % of pairs without a "
+        f"preference. PD: % that go to the {first} sentence minus % to the {second} one"
+    )
     caption = ". ".join(filter(None, [caption, few_pairs(rows)]))
     return table(caption, lines, columns, searchable=len(lines) > 10)
 

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
+from plumbline.eval_workers.models.model_texts import text_name
 from plumbline.warehouse.text.escape import sql_text
 
 #: A row of a query or of a table of the warehouse.
@@ -111,14 +112,17 @@ def set_name(row: Row) -> str:
 
 
 def corpus_name(row: Row) -> str | None:
-    """Return a row's corpus, and its contrast unless the contrast is she/he or empty.
+    """Return the name of a row's text, and its contrast unless the contrast is she/he or empty.
 
     >>> corpus_name({"corpus": "novels", "contrast": "old/young"})
     'novels (old/young)'
+    >>> corpus_name({"corpus": "pile", "contrast": "she/he"})
+    'the Pile'
     """
-    corpus: str | None = row["corpus"]
-    is_usual = row["contrast"] in ("", None, "she/he")
-    return corpus if is_usual or not corpus else f"{corpus} ({row['contrast']})"
+    if not row["corpus"]:
+        return None
+    text, contrast = text_name(row["corpus"]), row["contrast"]
+    return text if contrast in ("", None, "she/he") else f"{text} ({contrast})"
 
 
 def brief(model: str, models: Sequence[str]) -> str:

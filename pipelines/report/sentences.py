@@ -5,15 +5,22 @@ Sentences have no full stop, since more may follow.
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Sequence
 from statistics import fmean
 
 from plumbline.pipelines.report.estimates import finding, over_families, side
 from plumbline.pipelines.report.facts import Facts, TrainingTexts
-from plumbline.pipelines.report.model import counted, interval, one_end, shown, span
-from plumbline.pipelines.report.rows import Row, Rows, corpus_name, set_name, sides, with_ends
+from plumbline.pipelines.report.model import counted, estimate, interval, one_end, shown
+from plumbline.pipelines.report.rows import (
+    Row,
+    Rows,
+    corpus_name,
+    same,
+    set_name,
+    sides,
+    with_ends,
+)
 from plumbline.warehouse.errors import ModelChanged
 from plumbline.warehouse.finding import LEAST_CLUSTERS, Verdict
 
@@ -107,8 +114,8 @@ def prefers(row: Row) -> str:
     'm prefers the she sentence of b (she/they): PD +2.0 points (95% interval +1.0 to +3.0)'
     >>> prefers({**row, "value_low": -1.0})
     'm shows no clear preference on b (she/they): PD +2.0 points (95% interval −1.0 to +3.0)'
-    >>> prefers({**row, "n_clusters": 4, "clusters": "frame"})
-    "whether m prefers a sentence of b (she/they) can't be told (too few frames: 4): PD +2.0 points"
+    >>> prefers({**row, "n_clusters": 4, "clusters": "word"})
+    "whether m prefers a sentence of b (she/they) can't be told (too few words: 4): PD +2.0 points"
     """
     name, preferred, figure = set_name(row), side(row), shown(row["value"], 1, signed=True)
     if why := lack(row):
@@ -148,26 +155,29 @@ def preferences(rows: Rows) -> str:
     return sentence
 
 
-def average(texts: TrainingTexts, rows: Rows, digits: int, unit: str) -> str:
-    """Return the mean over families of models' figures, with its interval, in words.
+def average(texts: TrainingTexts, rows: Rows, unit: str) -> str:
+    """Return the mean over families of models' figures of a metric, with its interval, in words.
 
     With two to ``LEAST_CLUSTERS - 1`` families, gives each family's mean instead. With one family,
     gives the smallest and largest figure. Leaves out models of unknown family, and says how many.
     """
-    families = texts.families(rows)
+
+    def figure(value: float | None) -> str:
+        return f"{estimate({**metric, 'value': value}).text}{unit}"
+
+    metric, families = same(rows[0], ("metric", "unit")), texts.families(rows)
     n_without = len(families.pop("", ()))
     without = f", without {counted(n_without, 'model')} of no known family" if n_without else ""
     if len(families) < 2:
-        return f"{span([r['value'] for r in rows], digits)} {unit}"
+        return " to ".join(dict.fromkeys(figure(f(r["value"] for r in rows)) for f in (min, max)))
     if len(families) < LEAST_CLUSTERS:
         means = {name: fmean(r["value"] for r in of) for name, of in families.items()}
-        listed = ", ".join(f"{shown(x, digits, signed=True)} for {n}" for n, x in means.items())
-        return f"on average {listed} ({unit}){without}"
+        listed = ", ".join(f"{figure(mean)} for {name}" for name, mean in means.items())
+        return f"on average {listed}{without}"
     mean = over_families((name, r["value"]) for name, of in families.items() for r in of)
-    row = {"value": mean.estimate, "value_low": mean.low, "value_high": mean.high}
-    figure = f"{shown(mean.estimate, digits, signed=True)} {unit}"
-    ends = sureness(row, digits, signed=True)
-    return f"{figure} on average over {mean.over} ({ends}){without}"
+    row = {**metric, "value": mean.estimate, "value_low": mean.low, "value_high": mean.high}
+    ends = interval(row) or "no interval"
+    return f"{figure(mean.estimate)} on average over {mean.over} ({ends}){without}"
 
 
 def following(texts: TrainingTexts, rows: Rows) -> str:
@@ -178,7 +188,7 @@ def following(texts: TrainingTexts, rows: Rows) -> str:
     own = rows.only(lambda r: texts.relation(r) == "same")
     others = rows.only(lambda r: texts.relation(r) != "same")
     text, names = str(corpus_name(rows[0])), ", ".join(filter(None, texts.families(own)))
-    kind = f"models trained on {text}{f' ({names})' if names else ''}"
+    kind = f"models trained on all of {text}{f' ({names})' if names else ''}"
     name = f"word by word on {set_name(rows[0])}"
     if not own:
         return _on_text(others, "agree with", text, "models", name)
@@ -216,7 +226,7 @@ def capital(sentence: str) -> str:
     >>> capital("all 3 models"), capital("gpt2 follows")
     ('All 3 models', 'gpt2 follows')
     """
-    is_no_name = sentence.partition(" ")[0] in ("all", "none", "whether", "over")
+    is_no_name = sentence.partition(" ")[0] in ("all", "none", "whether", "the")
     return sentence[0].upper() + sentence[1:] if is_no_name else sentence
 
 
@@ -235,16 +245,6 @@ def of_different_measures(models: Sequence[Row]) -> str:
         f"Models with different measures are compared here ({', '.join(measures)}): a threshold "
         "in nats means something else for each, so a difference in US says little about the models."
     )
-
-
-def evenness(us: Rows) -> str:
-    """Return a sentence on the share of pairs that models treat alike, from their rows of US."""
-    low, high = (shown(100 * f(r["value"] for r in us), 0) for f in (min, max))
-    alike = "alike: neither sentence is more than"
-    times = f"{alike} {shown(math.exp(us[0]['epsilon_nats']))} times as likely as the other (US"
-    if len(us) == 1:
-        return f"The model treats {low}% of pairs {times}; {sureness(us[0], 0)})."
-    return f"Models treat {low}% to {high}% of pairs {times})."
 
 
 def lack(row: Row) -> str:

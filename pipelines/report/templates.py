@@ -27,6 +27,7 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 from jinja2.runtime import Macro
 from markupsafe import Markup, escape
 
+from plumbline.eval_workers.models.model_texts import text_name
 from plumbline.eval_workers.pairs.benchmarks.closed_world import LEXICON
 from plumbline.eval_workers.training.training_options import tuned_by
 from plumbline.eval_workers.writing import offline
@@ -55,7 +56,7 @@ _GLOBALS: dict[str, Any] = {
     for name, value in vars(module).items()
     if name[0] != "_" and (name.isupper() or getattr(value, "__module__", "") == module.__name__)
 } | {"tuned_by": tuned_by, "exp": math.exp}
-_GLOBALS |= {"tuple": tuple, "zip": zip, "LEXICON": LEXICON}
+_GLOBALS |= {"tuple": tuple, "zip": zip, "LEXICON": LEXICON, "text_name": text_name}
 
 
 def sections_from(text: str, facts: Facts | None = None, **values: object) -> list[Section]:

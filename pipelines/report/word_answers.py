@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from plumbline.eval_workers.models.model_texts import text_name
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.model import Cell, Columns, PageTable, Section
 from plumbline.pipelines.report.rows import Row, Rows
@@ -72,7 +73,9 @@ def headline(lean: Row) -> str:
     ...           "n_clusters": 40})
     '“tea” leans to she in c: +0.70 nats (95% interval +0.20 to +1.20 over 40 documents).'
     """
-    return f"“{lean['word']}” {word_leans(lean, *sides_of(lean), ' in ' + lean['corpus'])}."
+    return (
+        f"“{lean['word']}” {word_leans(lean, *sides_of(lean), ' in ' + text_name(lean['corpus']))}."
+    )
 
 
 def furthest_collocates(rows: Rows) -> tuple[Rows, Rows]:
@@ -94,25 +97,23 @@ def clear_words(facts: Facts, row: Row, text: str = "") -> str:
 
     ``row`` comes from ``sql/report/lean_count.sql``; ``text`` is a name for the corpus.
     """
-    corpus, over = row["corpus"], row["over"]
-    first, second = facts.contrast_sides(corpus, row["contrast"])
+    text, over = text or text_name(row["corpus"]), row["over"]
+    first, second = facts.contrast_sides(row["corpus"], row["contrast"])
     if not row["n_known"]:
-        return (
-            f"{corpus} has a lean for {row['n_words']:,} words, without the counts that an "
-            "interval needs."
-        )
+        n = f"{row['n_words']:,}"
+        return f"The leans of {n} words of {text} are known, without counts for an interval."
     corrected = f"{row['n_corrected']:,} are clear (q < 5%)"
     lean = f"{row['n_first']:,} lean to {first} and {row['n_second']:,} to {second}"
     if over != "co-occurrences":  # `why` was asked about words
         return (
-            f"Of the {row['n_words']:,} words of {text or corpus} that lean most by counts or "
+            f"Of the {row['n_words']:,} words of {text} that lean most by counts or "
             f"were asked about, {lean}: their 95% intervals over {over} exclude 0. After "
             f"correction for all {row['n_all']:,} words {corrected}."
         )
     alone = f", {row['n_one_sided']:,} of them near one side only" if row["n_one_sided"] else ""
     after = f" After correction for their number {corrected}." if row["n_tested"] else ""
     return (
-        f"Of {row['n_known']:,} words of {text or corpus} whose lean has a 95% interval over "
+        f"Of {row['n_known']:,} words of {text} whose lean has a 95% interval over "
         f"co-occurrences{alone}, {lean}.{after} Over documents or sources most intervals are wider."
     )
 

@@ -14,6 +14,7 @@ from operator import itemgetter
 from pathlib import Path
 
 import plumbline
+from plumbline.eval_workers.models.model_texts import text_name
 from plumbline.pipelines.report import sections
 from plumbline.pipelines.report.estimates import SUBSETS, finding
 from plumbline.pipelines.report.facts import Facts, TrainingTexts, narrowed
@@ -41,7 +42,7 @@ _NAMED = 3
 #: Temporary files of ``paths.replacing``, which a killed command leaves.
 _TEMPORARY = f"_{'[0-9a-f]' * 32}.tmp"
 #: Sections of the appendix that the first page covers in full, or that answer no question.
-_OWN = ("methods", "limits", "preference", "follow", "swapped", "planted", "text", "models")
+_OWN = ("methods", "limits", "preference", "follow", "text", "models")
 
 
 def write_report(
@@ -198,10 +199,8 @@ def _about(facts: Facts) -> Iterator[str]:
         names = list(dict.fromkeys(str(row[noun]) for row in facts.rows("score")))
         what = noun if len(names) == 1 else f"{len(names)} {plural}"
         yield f"{what}: {first_of(names, _NAMED)}" if names else ""
-    made_up = {r["corpus"] for r in facts.metrics("slope", subset="words, planted delta")}
     texts = [
-        f"{'made-up text' if row['corpus'] in made_up else row['corpus']} "
-        f"({count(row['n_tokens'] or row['n_kept_tokens']).text} tokens)"
+        f"{text_name(row['corpus'])} ({count(row['n_tokens'] or row['n_kept_tokens']).text} tokens)"
         for row in facts.rows("ledger")
     ]
     yield f"text: {first_of(texts, _NAMED)}" if texts else ""

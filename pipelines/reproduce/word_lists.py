@@ -261,7 +261,9 @@ def cluster_counts(
         vocabulary: all words of the corpus, sorted.
         targets: words, each once.
     """
-    query = Query.of_all(evidence, vocabulary, targets)
+    # Counts don't depend on the sides, so all targets go to one side.
+    rule, window = evidence.options.rule, evidence.options.window
+    query = Query(vocabulary, tuple(targets), (), (), rule, window, vocabulary)
     sources = pa.array(sorted(evidence.sources, key=str), pa.string())
     by_source = len(sources) >= FEWEST_SOURCES
     shape = MOST_CLUSTERS, len(vocabulary), len(targets)

@@ -22,6 +22,7 @@ from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.plugins import Registry
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.schema.columns import Table
+from plumbline.warehouse.storage.log import Snapshot
 from plumbline.warehouse.storage.opening import OpenWarehouse
 from plumbline.warehouse.storage.place import File
 from plumbline.warehouse.text.escape import is_unicode, sql_text
@@ -78,13 +79,8 @@ def connect(
     for name, view in views:
         with package_views().one_line(name, "expected a query over tables and views"):
             connection.execute(view)
-    allowed: list[str] = []
-    for table in tables:
-        files = snapshot.files(table.name)
-        paths = [str(store.path(file)) for file in files]
-        allowed += paths
-        connection.execute(_view(table, files, paths))
-    connection.execute(_allow(allowed))
+    for statement in _over_files(store, snapshot, tables):
+        connection.execute(statement)
     return connection
 
 
@@ -182,18 +178,22 @@ def init_sql(source: str | Path | OpenWarehouse) -> str:
         "SET TimeZone = 'UTC';"
     ]
     views, tables = _needed(None)
+    parts += [f"{statement};" for statement in _over_files(store, snapshot, tables)]
+    return "\n\n".join([*parts, *(view for _, view in views)]) + "\n"
+
+
+def _over_files(store: OpenWarehouse, snapshot: Snapshot, tables: Sequence[Table]) -> Iterator[str]:
+    """Yield the statements that make views over the files of tables.
+
+    The last one names these files as the only ones that a query may read under ``READ_ONLY``.
+    """
     allowed: list[str] = []
     for table in tables:
         files = snapshot.files(table.name)
         paths = [str(store.path(file).resolve()) for file in files]
         allowed += paths
-        parts.append(f"{_view(table, files, paths)};")
-    return "\n\n".join([*parts, *(view for _, view in views), _allow(allowed)]) + "\n"
-
-
-def _allow(paths: Sequence[str]) -> str:
-    """Return the setting that names the only files a query may read once ``READ_ONLY`` is set."""
-    return f"SET allowed_paths = [{', '.join(map(sql_text, paths))}];"
+        yield _view(table, files, paths)
+    yield f"SET allowed_paths = [{', '.join(map(sql_text, allowed))}]"
 
 
 def rows_of(

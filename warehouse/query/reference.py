@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from plumbline.warehouse.query.connection import own_views, sql, sql_names
 from plumbline.warehouse.schema.catalog import TABLES
@@ -28,13 +28,8 @@ _MARKED = re.compile(
 )
 
 
-@dataclass(frozen=True)
-class Entry:
-    """A view, table macro or function: its signature, kind, grain and description.
-
-    ``grain`` says what one row describes, and is empty for functions. The description ends at the
-    first empty line of the comment.
-    """
+class Entry(NamedTuple):
+    """A view, table macro or function. ``grain`` says what a row is; it is empty for functions."""
 
     signature: str
     kind: str
@@ -50,7 +45,7 @@ def questions() -> list[tuple[str, str, str]]:
 
 
 def entries() -> list[Entry]:
-    """Read every view and macro of ``sql/views``, with the comment above it."""
+    """Read every view and macro of ``sql/views``, with the comment above it, to an empty line."""
     listed = []
     for text in own_views():
         grain = text.split("\n", 1)[0].removeprefix(_GRAIN)

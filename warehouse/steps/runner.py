@@ -17,6 +17,7 @@ from typing import Any
 from plumbline.warehouse.errors import BadInput, disk_problems
 from plumbline.warehouse.input.input_rows import reasons
 from plumbline.warehouse.steps.step import ChunkPlan, ComputedStep, Row, Step, StepCounts
+from plumbline.warehouse.storage.locks import claimed
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.progress import progress
 
@@ -109,7 +110,8 @@ def _run(
         step.load(resource)
     while True:
         plan.work(partial(step.compute, resource), tell)
-        with plan.published_in_turn():
+        # One process at a time publishes and removes the directory.
+        with claimed(plan.directory.with_name(f"{plan.directory.name}.claim"), wait=True):
             state = step.state(store, resource)
             results = step.plan(store, resource, state).results()
             if results is not None:

@@ -13,8 +13,7 @@ import hashlib
 import json
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -57,10 +56,6 @@ class ChunkPlan:
     directory: Path
     chunks: Mapping[Path, Chunk]
     result_type: type[Any]
-
-    @classmethod
-    def of(cls, chunks: Iterable[Chunk], directory: Path, result_type: type[Any]) -> ChunkPlan:
-        return cls(directory, {directory / f"{c.name}.parquet": c for c in chunks}, result_type)
 
     @property
     def n_units(self) -> int:
@@ -109,10 +104,6 @@ class ChunkPlan:
             else:
                 by_item.update(zip(chunk.items, results, strict=True))
         return by_item if is_complete else None
-
-    def published_in_turn(self) -> AbstractContextManager[bool]:
-        """Return a lock that lets one process at a time publish and remove the directory."""
-        return claimed(self.directory.with_name(f"{self.directory.name}.claim"), wait=True)
 
 
 def write_results(path: Path, results: Sequence[object], result_type: type[Any]) -> None:
@@ -247,7 +238,10 @@ class Step(ABC):
     def plan(self, store: Store, resource: Any, state: State) -> ChunkPlan:
         """Plan the chunks for the missing items of a state, without writing anything."""
         directory = store.work_directory(*self.place(resource), create=False)
-        return ChunkPlan.of(self.chunks(state.missing), directory, self.result_type)
+        chunks = {
+            directory / f"{chunk.name}.parquet": chunk for chunk in self.chunks(state.missing)
+        }
+        return ChunkPlan(directory, chunks, self.result_type)
 
     def load(self, resource: Any) -> None:
         """Load what ``compute`` needs. This isn't called if no item is missing."""

@@ -88,10 +88,6 @@ def _repeated_keys(store: Store, table: Table, paths: list[Path]) -> Iterator[di
         return
     key = ", ".join(f'"{name}"' for name in table.key)
     source = "read_parquet($files, hive_partitioning = false, union_by_name = true)"
-    # Key columns that may be NULL were added later, so a table with only old files lacks them.
-    later = [f'NULL AS "{c.name}"' for c in table.columns if c.nullable and c.name in table.key]
-    if later:
-        source = f"(FROM {source} UNION ALL BY NAME SELECT {', '.join(later)} WHERE false)"
     query = (
         f"SELECT count(*) OVER (), {key} FROM {source} GROUP BY {key} HAVING count(*) > 1 LIMIT 1"
     )

@@ -6,7 +6,6 @@ import shutil
 import time
 from collections import defaultdict
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 
 import pyarrow as pa
@@ -26,21 +25,11 @@ KEEP_DAYS = 7.0
 UNFINISHED = timedelta(days=1)
 
 
-@dataclass(frozen=True)
-class Merge:
-    """Small files of one partition, to be merged into one file."""
-
-    table: str
-    partition: tuple[str, ...]
-    files: tuple[File, ...]
-
-
-def compact(
-    store: Store, run_id: str, keep_days: float = KEEP_DAYS
-) -> tuple[list[Merge], dict[str, str]]:
+def compact(store: Store, run_id: str, keep_days: float = KEEP_DAYS) -> tuple[int, dict[str, str]]:
     """Merge small files and remove leftovers. Other processes may continue to read and write.
 
-    Returns the merges, and what was removed with the reason (``leftovers``).
+    Returns the number of partitions with merged files, and what was removed with the reason
+    (``leftovers``).
 
     A merged file replaces the small files only if none of them was replaced in the meantime.
     Versions older than ``keep_days`` are removed, with the files that only they name. Raises
@@ -50,10 +39,10 @@ def compact(
     def drop(draft: Draft) -> None:
         draft.oldest = _oldest_to_keep(draft.base, keep_days)
 
-    merges = _merges(store, run_id)
+    small = _small_files(store, run_id)
     with disk_problems(store.root):
-        for merge in merges:
-            _merge(store, merge, run_id)
+        for (table, partition), files in small.items():
+            _merge(store, table, partition, files, run_id)
         # Before files are removed, so that nobody restores a version that loses files.
         log.commit(store.place, drop, run_id, "drop old versions")
         for table, listing in store.snapshot().declared.items():
@@ -61,7 +50,7 @@ def compact(
         gone = leftovers(store)
         for name in gone:
             _remove(store, name)
-    return merges, gone
+    return len(small), gone
 
 
 def _oldest_to_keep(now: Snapshot, keep_days: float) -> int:
@@ -73,29 +62,32 @@ def _oldest_to_keep(now: Snapshot, keep_days: float) -> int:
     return now.version
 
 
-def _merges(store: Store, run_id: str) -> list[Merge]:
-    """Return the merges to do. Skip the file with the row of ``run_id``, which will change."""
+def _small_files(store: Store, run_id: str) -> dict[tuple[str, tuple[str, ...]], list[File]]:
+    """Return the files to merge, by table and partition.
+
+    Skip the file with the row of ``run_id``, which will change.
+    """
     now, small = store.snapshot(), defaultdict(list)
     for table in now.declared:
         for file in now.files(table):
             is_own_row = table == "run" and run_id in (unit.name for unit in file.units)
             if file.n_bytes < SMALL_BYTES and not is_own_row:
                 small[table, file.partition].append(file)
-    return [Merge(*of, tuple(files)) for of, files in small.items() if len(files) > 1]
+    return {of: files for of, files in small.items() if len(files) > 1}
 
 
-def _merge(store: Store, merge: Merge, run_id: str) -> None:
-    table = TABLES[merge.table]
-    rows = pa.concat_tables([store.rows_of(table.name, f) for f in merge.files])
-    partition = dict(zip(table.partitions, merge.partition, strict=True))
-    units = [unit for file in merge.files for unit in file.units]
-    merged = store.write(merge.table, partition, rows, units)
+def _merge(
+    store: Store, table: str, values: tuple[str, ...], files: list[File], run_id: str
+) -> None:
+    rows = pa.concat_tables([store.rows_of(table, file) for file in files])
+    partition = dict(zip(TABLES[table].partitions, values, strict=True))
+    merged = store.write(table, partition, rows, [unit for file in files for unit in file.units])
 
     def change(draft: Draft) -> None:
-        if set(merge.files) <= set(draft.files(merge.table)):
-            draft.swap(merge.table, merge.files, [], [merged])
+        if set(files) <= set(draft.files(table)):
+            draft.swap(table, files, [], [merged])
 
-    log.commit(store.place, change, run_id, f"compact {merge.table}")
+    log.commit(store.place, change, run_id, f"compact {table}")
 
 
 def leftovers(store: Store) -> dict[str, str]:

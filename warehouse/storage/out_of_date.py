@@ -52,18 +52,13 @@ def to_make_again(now: Mapping[str, int], before: Mapping[str, int] | None = Non
     """
     n_rows: Counter[str] = Counter()
     for directory, n in now.items():
-        n_rows[table_of(directory)] += n - (before or {}).get(directory, 0)
+        n_rows[directory.partition("/")[0]] += n - (before or {}).get(directory, 0)
     end = "made from rows that changed; again:"
     return [
         f"deleted {n:,} row{'s' * (n > 1)} of `{name}`, {end} {table.how_filled}"
         for name, table in TABLES.items()
         if (n := n_rows[name]) > 0
     ]
-
-
-def table_of(directory: str) -> str:
-    """Return the name of the table that a partition's directory belongs to."""
-    return directory.partition("/")[0]
 
 
 def _overlap(table: Table, made: File, origin: Origin, changed: Sequence[File]) -> bool:

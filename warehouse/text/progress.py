@@ -28,7 +28,6 @@ class Update(Protocol):
 
     def __call__(self, n_done: int, n_all: int, /, note: str = "") -> None:
         """Show how far the step is; see ``progress``."""
-        ...
 
 
 @contextmanager

@@ -105,11 +105,7 @@ class WordList:
 
 
 def from_rows(rows: Iterable[Mapping[str, Any]]) -> WordList:
-    """Make a list from rows of `WordList.rows`, at least one, in any order.
-
-    >>> from_rows(load("neutral").rows("novels")).hash == load("neutral").hash
-    True
-    """
+    """Make a list from rows of `WordList.rows`, at least one, in any order."""
     ordered = sorted(rows, key=lambda r: r["position"])
     pairs = tuple(
         WordPair(r["word_a"], r["word_b"], r["weight"]) for r in ordered if r.get("word_a")

@@ -22,8 +22,9 @@ import torch
 from plumbline.eval_workers.models.local.causal_model import summed
 from plumbline.eval_workers.models.local.text_reader import TextReader
 from plumbline.eval_workers.models.local.weights import logprobs_of, of_equal_length
+from plumbline.eval_workers.models.model_options import refuse_options
 from plumbline.eval_workers.models.scoring_contract import TextScore, Tokens
-from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.errors import BadInput
 
 #: Model types, such as RoBERTa, whose first position is the padding token's id + 1.
 _COUNTED_FROM_PADDING = (
@@ -51,9 +52,7 @@ class MaskedModel(TextReader):
         before the text, the id is the mask token's.
         """
         name, tokenizer = f"model {self.source.name}", self.tokenizer
-        if self.options.bos is not None:
-            problem = "is for models that read from left to right"
-            raise UsageProblem(f"--bos {self.options.bos}", problem, "leave it out")
+        refuse_options(self.options, ["bos"], "is for models that read from left to right")
         if tokenizer.mask_token_id is None:
             problem = "is a masked model whose tokenizer names no mask token"
             raise BadInput(name, problem, "save it with its own tokenizer")

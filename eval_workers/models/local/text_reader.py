@@ -99,7 +99,6 @@ class TextReader:
             bos_token_id=self._bos,
             quantisation=quantisation(self.source.name, self.config, options),
             adapter=adapter.name if adapter else None,
-            text_form=options.text_form,
             step=self.source.step,
             measure=self.measure,
         )

@@ -58,6 +58,16 @@ def described(model: str) -> dict[str, str | None]:
     return {"family": entry.get("family"), "training_text": entry.get("text")}
 
 
+def text_name(corpus: str) -> str:
+    """Return the name that readers know a corpus's text by, or else the corpus's own name.
+
+    >>> text_name("pile"), text_name("novels")
+    ('the Pile', 'novels')
+    """
+    name: str = _content()["corpora"].get(corpus, corpus)
+    return name
+
+
 @cache
 def _content() -> dict[str, Any]:
     text = (resources.files(__name__) / "texts.toml").read_text(encoding="utf-8")

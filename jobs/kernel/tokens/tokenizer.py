@@ -59,7 +59,6 @@ class ChunkCache:
 
     @property
     def n_bytes(self) -> int:
-        """Bytes of all arrays."""
         return self._cache.nbytes + self._kept.nbytes
 
     def renew(self, n_bytes_left: int) -> None:
@@ -77,7 +76,6 @@ class ChunkCache:
         self._publish()
 
     def clear(self) -> None:
-        """Forget all chunks."""
         self._cache[:] = 0
         self.state.n = self.state.n_kept = 0
 
@@ -96,24 +94,19 @@ class Answers:
         split: record in which the answers' addresses are stored, for compiled code to read.
         most: maximum number of chunks. At this number, or at 64 times as many bytes of chunks, all
             chunks are cleared.
-
-    Attributes:
-        chunks: the chunks asked about.
     """
 
     def __init__(self, rules: TokenRules, split: SplitState, most: int) -> None:
         self._tokenizer = tokenizer_of(rules.spacy)
         self._split, self._most = split, most
-        self.chunks = Words([])
+        self.chunks = Words([])  # the chunks asked about
         self.clear()
 
     @property
     def n_bytes(self) -> int:
-        """Bytes of all tables."""
         return self.chunks.n_bytes + 8 * (len(self._starts) + len(self._ends))
 
     def clear(self) -> None:
-        """Forget all chunks."""
         self.chunks.clear(np.empty(0, np.int32))
         self._starts, self._ends = array("q", [0]), array("q")
         # An empty answer for END_WORD, which is chunk number 0.
@@ -124,7 +117,7 @@ class Answers:
 
         If no chunk was noted, there was no room for one, so make room for more chunks.
         """
-        noted = self.chunks.words_from(self._split.n_answered)
+        noted = [*map(self.chunks.text, range(self._split.n_answered, len(self.chunks)))]
         if not noted:
             if len(self.chunks) < self._most and self.chunks.state.n_bytes < 64 * self._most:
                 self.chunks.grow(max(len(self.chunks), MAX_ASKED))
@@ -180,7 +173,6 @@ class Tokenizer:
 
     @property
     def n_bytes(self) -> int:
-        """Bytes of all tables."""
         n_answers = self._answers.n_bytes if self._answers else 0
         return self.words.n_bytes + self.cache.n_bytes + n_answers
 
@@ -265,11 +257,7 @@ def tokenize(text: str, targets: Sequence[str] = DEFAULT_TARGETS, language: str 
 def tokenize_all(
     texts: Iterable[str], targets: Sequence[str] = DEFAULT_TARGETS, language: str = ""
 ) -> Iterator[list[str]]:
-    """Tokenize many texts in order, as :func:`tokenize` does, with one set of tables.
-
-    >>> list(tokenize_all(["She ran.", "He ran home."]))
-    [['she', 'ran'], ['he', 'ran', 'home']]
-    """
+    """Tokenize many texts in order, as :func:`tokenize` does, with one set of tables."""
     return map(Tokenizer(targets, language=language).tokens, texts)
 
 

@@ -144,7 +144,6 @@ class Words:
 
     @property
     def n_bytes(self) -> int:
-        """Bytes of all arrays."""
         arrays = (self._slots, self._offsets, self._counts, self._arena)
         return sum(array.nbytes for array in arrays)
 
@@ -186,12 +185,7 @@ class Words:
         return int(self.state.n)
 
     def text(self, word: int) -> str:
-        """Return the word with an id."""
         return self._bytes(word).decode()
-
-    def words_from(self, first: int) -> list[str]:
-        """Return the words with ids from ``first`` on."""
-        return [self.text(word) for word in range(first, len(self))]
 
     def vocabulary(self) -> pa.Array:
         """Return all words by id."""

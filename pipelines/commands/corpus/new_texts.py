@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -71,7 +70,7 @@ class CorpusImport(CorpusName, Command):
 
         done = import_statistics(context.store, self.corpus, self.file, context.run_id)
         return Done(
-            rows=[asdict(done)],
+            rows=[done],
             next=self.line("benchmark constrain --benchmark winobias"),
             **self.rows_of("word_delta"),
         )

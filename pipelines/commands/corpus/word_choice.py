@@ -114,11 +114,11 @@ class CorpusWords(CorpusName, ContrastOption, VocabularyOptions, Command):
         if is_known and not (self.language_model or rules != VocabularyOptions()):
             return []
         done = build_vocabulary(store, self.corpus, rules, self.language_model)
-        reasons = ", ".join(f"{reason} {n:,}" for reason, n in done.by_reason.items())
+        reasons = ", ".join(f"{reason} {n:,}" for reason, n in done["by_reason"].items())
         return [
-            *(f"Skipped: {line}" for line in done.missing),
-            f"Candidates: {done.n_kept:,} of {done.n_words:,} words, checked by {done.checks}, "
-            f"counted more than {done.rarest:,.0f} times ({reasons})",
+            *(f"Skipped: {line}" for line in done["missing"]),
+            "Candidates: {n_kept:,} of {n_words:,} words, checked by {checks}, counted more than "
+            "{rarest:,.0f} times ({})".format(reasons, **done),
         ]
 
     def _sampled(self, store: Store, decided: list[str]) -> Done:

@@ -15,7 +15,7 @@ from plumbline.eval_workers.disclosure.set_measures import (
     measure_sets,
 )
 from plumbline.eval_workers.disclosure.word_probabilities import load_words
-from plumbline.eval_workers.models.model_options import OF_SCORES, ModelOptions
+from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.pipelines.command.base import Command, Context, Done, On, Row
 from plumbline.pipelines.command.fields import DataOption
 from plumbline.warehouse.options import part
@@ -98,7 +98,7 @@ class Probe(ProbeOptions, ModelOptions, DataOption, Command):
     """
 
     makes_warehouse = True
-    without = ("batch_tokens", "bos", "concurrency", "tensor_parallel", *OF_SCORES)
+    without = ("batch_tokens", "bos", "concurrency", "tensor_parallel")
 
     sets: Sets
     model: Annotated[str, Field(min_length=1, description="Hub id, or directory of a saved model.")]

@@ -18,7 +18,7 @@ from plumbline.eval_workers.disclosure.word_probabilities import (
     load_words,
     publish_words,
 )
-from plumbline.eval_workers.models.model_options import OF_SCORES, ModelOptions
+from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.scoring_contract import Instruction
 from plumbline.eval_workers.scoring.model_step import run_on_model
 from plumbline.pipelines.command.base import Command, Context, Done, On
@@ -40,8 +40,8 @@ class Sweep(ProbeOptions, ModelOptions, Command):
 
     reads = "probe_prompt"
     without = (
-        *("smoothing", *OF_SCORES),
-        *("batch_tokens", "bos", "backend", "concurrency", "tensor_parallel", "base_url"),
+        *("smoothing", "batch_tokens", "bos", "backend"),
+        *("concurrency", "tensor_parallel", "base_url"),
     )
 
     probe_set: Annotated[

@@ -13,7 +13,7 @@ from pydantic import Field
 
 from plumbline.eval_workers.disclosure import prompt_sets
 from plumbline.eval_workers.disclosure.word_probabilities import load_words
-from plumbline.eval_workers.models.model_options import OF_SCORES, ModelOptions
+from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.training.training_options import TuneOptions, tuned_by
 from plumbline.pipelines.command.base import Command, Context, Done, Row
 from plumbline.pipelines.command.fields import DataOption, OutputDirectory
@@ -36,7 +36,7 @@ class Tune(TuneOptions, ModelOptions, DataOption, Command):
 
     makes_warehouse = True
     without = (
-        *("adapter", "backend", "tensor_parallel", "base_url", "concurrency", *OF_SCORES),
+        *("adapter", "backend", "tensor_parallel", "base_url", "concurrency"),
         *("batch_tokens", "bos"),
     )
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import altair as alt
 
+from plumbline.eval_workers.models.model_texts import text_name
 from plumbline.pipelines.report.charts.chart_forms import (
     FEMALE,
     GREEN,
@@ -75,7 +76,7 @@ def slopes(rows: Rows, controls: Rows) -> Chart:
     points = []
     for group in rows.groups("subset", *of_text)[:_MOST_SLOPES]:
         kind = "planted" if group[0]["subset"] == "words, planted delta" else group[0]["contrast"]
-        name = f"{set_name(group[0])}{LINE_END}{group[0]['corpus']} ({kind})"
+        name = f"{set_name(group[0])}{LINE_END}{text_name(group[0]['corpus'])} ({kind})"
         points += [point(row, "value", name, "slope") for row in group]
         points += [
             point(row, "coefficient", name, "controls held fixed")

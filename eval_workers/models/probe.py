@@ -16,7 +16,7 @@ from itertools import combinations
 from typing import NoReturn
 
 from plumbline.eval_workers.chat.requests import Failure
-from plumbline.eval_workers.models.remote.echo import (
+from plumbline.eval_workers.models.echo import (
     NOT_OPENAI,
     ROUNDING_NATS,
     Echo,
