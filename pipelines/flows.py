@@ -10,8 +10,7 @@ from __future__ import annotations
 import base64
 import re
 import socket
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +24,12 @@ from prefect.states import Completed, Failed
 from plumbline.pipelines.command.base import Command, Done, execute_on
 from plumbline.pipelines.command.registry import name_of
 from plumbline.pipelines.command.settings import here, made
-from plumbline.pipelines.commands.benchmark.building import BenchmarkBuild
+from plumbline.pipelines.commands.benchmark import BenchmarkBuild
 from plumbline.pipelines.commands.pipeline import Parts, Pipeline
 from plumbline.pipelines.commands.warehouse import Compact
+from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.rows import with_ends
+from plumbline.pipelines.report.sentences import version_changes
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem, is_outage
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.escape import terminal
@@ -76,7 +77,8 @@ def count(
         config: settings file; empty: only plumbline.toml, if there is one.
     """
     pipeline = _pipeline(config, corpus=corpus, benchmarks=benchmarks, model=model, out=out)
-    with _parts(pipeline) as parts:
+    with pipeline.sole() as store:
+        parts = Parts(pipeline, store, run_command)
         parts.do(parts.corpus())
     if parts.errors:
         message = f"{'; '.join(map(str, parts.errors))}; repair them, then run this again"
@@ -116,7 +118,8 @@ def score(
     """
     pipeline = _pipeline(config, corpus=corpus, benchmarks=benchmarks, model=model, out=out)
     pipeline.check()
-    with _parts(pipeline) as parts:
+    with pipeline.sole() as store:
+        parts = Parts(pipeline, store, run_command)
         parts.do(parts.evaluate())
     if parts.errors:
         return Failed(name=SCORES_FAILED, message="; ".join(map(str, parts.errors)))
@@ -131,12 +134,14 @@ def report(out: str = "", config: str = "") -> State[None]:
         out: directory of everything that is written.
         config: settings file; empty: only plumbline.toml, if there is one.
     """
-    with _parts(_pipeline(config, out=out)) as parts:
+    pipeline = _pipeline(config, out=out)
+    with pipeline.sole() as store:
+        parts = Parts(pipeline, store, run_command)
         parts.do(parts.report())
     written = parts.results["report"]
     page = Path(written.files[0])
-    _show_report(parts.store, page, written.said)
-    _show_changes(parts.store)
+    _show_report(store, page, written.said)
+    _show_changes(store)
     if parts.errors:
         return Failed(name=MODEL_CHANGED, message=str(parts.errors[0]))
     return Completed(message=f"wrote {page}")
@@ -208,13 +213,6 @@ def _pipeline(config: str, **options: Any) -> Pipeline:
     return pipeline
 
 
-@contextmanager
-def _parts(pipeline: Pipeline) -> Iterator[Parts]:
-    """Yield a pipeline's parts, and keep other pipelines from writing to the same places."""
-    with pipeline.sole() as store:
-        yield Parts(pipeline, store, run_command)
-
-
 def _run(kind: type[Command], config: str, **options: Any) -> Done:
     """Check a command and run it as a task."""
     command = made(kind, _given(options), here(kind, config))
@@ -243,7 +241,6 @@ def _escaped(text: str) -> str:
 
 def _chart(store: Store) -> list[str]:
     """Return the first chart as Markdown; empty without a chart or the extra `figures`."""
-    from plumbline.pipelines.report.facts import Facts
     from plumbline.pipelines.report.paper import figure_files, figures
 
     facts = Facts(store)
@@ -259,13 +256,10 @@ def _chart(store: Store) -> list[str]:
 
 def _show_changes(store: Store) -> None:
     """Attach a table of what changed between the last two versions of each named model."""
-    from plumbline.pipelines.report.facts import Facts
-    from plumbline.pipelines.report.sentences import version_changes
-
     names = ("name", "benchmark", "groups", "pd_before", "pd", *with_ends("change"))
     rows = [
         {name: row[name] for name in names}
-        | {"version": f"{row['scored_at']:%F}", "before": f"{row['previous_scored_at']:%F}"}
+        | {"version": f"{row['scored_at']:%F %R}", "before": f"{row['previous_scored_at']:%F %R}"}
         for row in version_changes(Facts(store))
     ]
     if rows:

@@ -43,10 +43,7 @@ def __getattr__(name: str) -> Any:
             return "unknown"
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from plumbline import api
+    from importlib import import_module
 
-    if hasattr(api, name):
-        return getattr(api, name)
-    from plumbline import quick
-
-    return getattr(quick, name)
+    module = "api" if name in ("Warehouse", "open") else "quick"
+    return getattr(import_module(f"plumbline.{module}"), name)

@@ -21,17 +21,19 @@ from importlib import import_module
 from inspect import getdoc
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from plumbline.jobs.counting.corpus_lookup import corpus_row
+from plumbline.pipelines.command import registry
+from plumbline.pipelines.command.base import WARNING, Done, class_of, execute, parameters
+from plumbline.pipelines.command.settings import made
+from plumbline.pipelines.environment_errors import one_line
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem, did_you_mean
 from plumbline.warehouse.query.connection import read_only, rows_of
 from plumbline.warehouse.storage.store import Store
-
-if TYPE_CHECKING:
-    from plumbline.pipelines.command.base import Done
 
 Frames = Literal["pandas", "polars", "arrow"]
 #: A data frame of pandas or polars, or an Arrow table; see the argument ``frames`` of `open`.
@@ -64,8 +66,6 @@ def open(path: str | Path, frames: Frames = "pandas", *, create: bool = False) -
 @contextmanager
 def _as_commands() -> Iterator[None]:
     """Turn errors such as a full disk or a missing extra into one-line errors."""
-    from plumbline.pipelines.environment_errors import one_line
-
     try:
         yield
     except Exception as e:
@@ -110,9 +110,6 @@ class Warehouse:
         return self._frame(pa.Table.from_pylist([dict(row) for row in rows]))
 
     def _done(self, command: str, options: Mapping[str, Any]) -> Done:
-        from plumbline.pipelines.command.base import WARNING, class_of, execute
-        from plumbline.pipelines.command.settings import made
-
         if "warehouse" in options:
             raise UsageProblem("warehouse", "is no option here", "use plumbline.open")
         with _as_commands():
@@ -126,8 +123,6 @@ class Warehouse:
         return done
 
     def __getattr__(self, name: str) -> Callable[..., Frame]:
-        from plumbline.pipelines.command import registry
-
         by_name = {_method_name(command): command for command in registry.targets()}
         if name in by_name:
             return self._method(by_name[name], name)
@@ -135,8 +130,6 @@ class Warehouse:
 
     def _method(self, command: str, name: str) -> Callable[..., Frame]:
         """Return a command as a method with its help."""
-        from plumbline.pipelines.command.base import class_of, parameters
-
         kind = class_of(command)
         arguments = [one.name for one in parameters(kind) if one.on.positional]
 
@@ -152,8 +145,6 @@ class Warehouse:
         return run
 
     def __dir__(self) -> list[str]:
-        from plumbline.pipelines.command import registry
-
         return sorted({*super().__dir__(), *map(_method_name, registry.targets())})
 
     def count(self, corpus: str, shards: str | Sequence[str], **options: Any) -> Frame:
@@ -219,8 +210,6 @@ class Warehouse:
 
     def _with_contrast(self, corpora: Sequence[str], contrast: str) -> list[str]:
         """Return the named corpora, or all; raise ``UsageProblem`` if none has the contrast."""
-        from plumbline.jobs.counting.corpus_lookup import corpus_row
-
         with _as_commands():
             for name in corpora:
                 corpus_row(self.store, name)

@@ -8,11 +8,13 @@ import pytest
 
 from plumbline.jobs.counting import partials as partial
 from plumbline.jobs.counting.partials import partials_directory
-from plumbline.jobs.ingest.count_corpus import count_corpus
+from plumbline.jobs.ingest.count_corpus import ShardsFailed, count_corpus
 from plumbline.jobs.kernel.corpus_options import CorpusOptions
 from plumbline.jobs.kernel.counter import ShardCounts
 from plumbline.jobs.kernel.tokens.language_tables import TOKENIZER_VERSION
 from plumbline.jobs.spark import java
+from plumbline.pipelines.command.base import execute_on
+from plumbline.pipelines.commands.corpus import Count
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.input.shards import write_jsonl_zst
 from plumbline.warehouse.storage.store import Store
@@ -82,9 +84,10 @@ def test_bad_shards_and_bad_lines(store: Store, tmp_path: Path) -> None:
     write_jsonl_zst(cut, TEXTS)
     cut.write_bytes(cut.read_bytes()[:-3])
     odd.write_bytes(b"")
-    with pytest.raises(BadInput, match=r"cut\.jsonl\.zst") as failure:
-        count_corpus(store, "c", [good, cut, odd], OPTIONS)
-    assert failure.value.exit_code == 3
+    count = Count(corpus="c", shards=(str(good), str(cut), str(odd)))
+    done = execute_on(store, count)
+    assert isinstance(done.failed, ShardsFailed) and "cut.jsonl.zst" in str(done.failed)
+    assert done.rows[0]["n_shards"] == 2 and done.next == "plumbline corpus list c"
     assert tables(store).words == {"she": 1, "ran": 2, "he": 1}
     row = store.read("corpus", corpus="c").to_pylist()[0]
     assert (row["n_shards"], row["n_shards_failed"], row["n_documents"]) == (2, 1, 2)

@@ -160,6 +160,7 @@ COMMAND_LINES = [
     Typed("benchmark build use-5 --offline", 2, "benchmark 'use-5': ..."),
     Typed("benchmark build a/b --offline", 2, "benchmark 'a/b': ..."),
     # scores
+    Typed("score --model a --model=b --benchmark c", 2, "--model: is given 2 times ..."),
     Typed("pipeline --model a --models unstereoeval --warehouse w", 2,
         "settings model and models: ..."),
     # queries

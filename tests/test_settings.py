@@ -10,7 +10,7 @@ from plumbline.pipelines.command.main import main
 from plumbline.pipelines.command.registry import targets
 from plumbline.pipelines.command.settings import here, made
 from plumbline.pipelines.commands import pipeline
-from plumbline.pipelines.commands.corpus.counting_corpora import Count
+from plumbline.pipelines.commands.corpus import Count
 from plumbline.pipelines.commands.look import Look
 from plumbline.pipelines.commands.pipeline import Parts, Pipeline
 from plumbline.pipelines.pipeline_plan import CorpusPlan, ModelPlan, PipelinePlan, make_plan

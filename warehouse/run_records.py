@@ -157,7 +157,8 @@ def _with_state(row: Row) -> Row:
     is_alive = lives(process)
     state = {True: "alive", False: "gone", None: "on another host"}[is_alive]
     status = "interrupted" if is_alive is False else "running"
-    return row | {"status": status, "error": f"{state}: {process}"}
+    advice = " (killed, or the disk was full: run the command again)" if is_alive is False else ""
+    return row | {"status": status, "error": f"{state}: {process}{advice}"}
 
 
 def find(store: Store, prefix: str) -> Row:

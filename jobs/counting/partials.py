@@ -216,7 +216,7 @@ def check_failed(
     The error is ``Interrupted`` if a failed shard's server could not be reached, else ``BadInput``.
     """
     if failed := [x for x in ledgers if x.status == "failed"]:
-        more = f" and {len(failed) - 1} more (table `corpus_shard`)" if len(failed) > 1 else ""
+        more = f" and {len(failed) - 1} more (`plumbline corpus list NAME`)" * (len(failed) > 1)
         kind = Interrupted if any(x.away for x in failed) else BadInput
         raise kind(f"{failed[0].error}{more}", "", effect)
 

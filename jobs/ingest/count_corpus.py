@@ -69,6 +69,12 @@ class Counted:
     changed: bool
 
 
+class ShardsFailed(BadInput):
+    """Shards can't be read. The others are counted: see ``counted``."""
+
+    counted: Counted
+
+
 @writes_corpus
 def count_corpus(
     store: Store,
@@ -88,8 +94,8 @@ def count_corpus(
     Raises:
         UsageProblem: the corpus exists with other settings (unless ``options.replace`` is set), or
             another command is writing it.
-        BadInput: shards can't be read. This is raised after everything else is written. If no
-            document can be used, an existing corpus stays as it was.
+        ShardsFailed: shards can't be read. This is raised after everything else is written.
+        BadInput: no document can be used. An existing corpus stays as it was.
         Interrupted: a process was killed, or a server is out of reach. To resume, run the same
             command again.
     """
@@ -106,7 +112,12 @@ def count_corpus(
             job = ShardJob(str(where.resolve()), targets, options, staging=attempts)
             ledgers = _count_shards(engine, shards, job, update)
         counted = _Merge(engine, store, corpus, options, where, ledgers, run).write()
-        check_failed(counted.ledgers)
+        try:
+            check_failed(counted.ledgers)
+        except BadInput as e:
+            failed = ShardsFailed(*e.args)
+            failed.counted = counted
+            raise failed from None
     return counted
 
 

@@ -95,7 +95,7 @@ CODE_ARCHIVE = "plumbline-code.zip"
 #: What Spark's reason contains if a process ended or ran out of memory, or its rows were lost.
 _LOST = re.compile(
     r"ExecutorLostFailure|OutOfMemoryError|Python worker exited unexpectedly"
-    r"|FetchFailedException|SparkContext was shut down"
+    r"|FetchFailedException|SparkContext was shut down|Broken pipe|Connection reset"
 )
 #: Masters that Spark accepts. With any other, Java ends before it reports the error to Python.
 _MASTER = re.compile(r"yarn|local.*|(spark|k8s)://.+")
@@ -276,7 +276,7 @@ def one_line_losses() -> Iterator[None]:
             if not _LOST.search(reason):
                 raise
         fix = "out of memory? Run the same command again to resume"
-        raise Interrupted("Spark", reason, fix) from e
+        raise Interrupted("Spark lost a process", reason, fix) from e
 
 
 def stop_jobs(session: SparkSession) -> None:

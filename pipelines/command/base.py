@@ -131,7 +131,7 @@ class Command:
     makes_warehouse: ClassVar[bool] = False
     #: True to open the warehouse before the run; it must exist unless ``makes_warehouse``.
     opens_warehouse: ClassVar[bool] = True
-    #: The table that must have rows for the command to work, unless it makes a warehouse.
+    #: The table that the command reads: the error for a missing warehouse says what fills it.
     reads: ClassVar[str] = ""
     #: True to record its runs; False if it writes no table.
     records: ClassVar[bool] = True
@@ -313,12 +313,11 @@ def execute_on(store: Store | None, command: Command) -> Done:
         if done.failed is None:
             raise
     after = store.snapshot()
-    units = {
-        table: [unit for f in listing.files for unit in f.units]
+    wrote = [
+        table
         for table, listing in after.tables.items()
-        if table != "run"
-    }
-    wrote = [table for table, held in units.items() if run_id in {unit.run_id for unit in held}]
+        if table != "run" and run_id in {unit.run_id for f in listing.files for unit in f.units}
+    ]
     deleted = to_make_again(after.out_of_date, before.out_of_date)
     rejected = _rejected(store, run_id) if "reject" in wrote and not is_step else ()
     said = [*done.said, *(WARNING + line for line in (*rejected, *deleted))]

@@ -6,6 +6,7 @@ import inspect
 import json
 import shlex
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
@@ -27,7 +28,7 @@ from plumbline.pipelines.command.base import (
 )
 from plumbline.pipelines.command.registry import name_of
 from plumbline.pipelines.command.settings import here, made
-from plumbline.warehouse.errors import PlumblineError
+from plumbline.warehouse.errors import PlumblineError, UsageProblem
 from plumbline.warehouse.paths import address
 from plumbline.warehouse.text.escape import say
 
@@ -88,6 +89,7 @@ def function_of(kind: type[Command]) -> Callable[..., None]:
         if ctx.invoked_subcommand is not None:  # the command is also a group: its subcommand runs
             return
         given = {name: values.pop(name) for name in general}
+        _refuse_repeated(kind, ctx.find_root().obj or ())
         typed = {n: v for n, v in values.items() if v is not None and _is_typed(ctx, n)}
         config = given.get("config") or typed.get("config")
         command = made(kind, typed, here(kind, config))
@@ -107,6 +109,16 @@ def function_of(kind: type[Command]) -> Callable[..., None]:
     run.__doc__ = inspect.getdoc(kind)
     run.__name__ = kind.__name__
     return run
+
+
+def _refuse_repeated(kind: type[Command], words: Sequence[str]) -> None:
+    """Raise ``UsageProblem`` if an option that takes one value is given twice."""
+    given = Counter(word.partition("=")[0] for word in words)
+    for p in parameters(kind):
+        if given[p.option] > 1 and not (p.is_list or p.on.positional):
+            is_tuple = get_origin(p.kind) is tuple
+            fix = "separate its values by commas" if is_tuple else "it takes one value"
+            raise UsageProblem(p.option, f"is given {given[p.option]} times", fix)
 
 
 def _is_typed(ctx: typer.Context, name: str) -> bool:

@@ -38,19 +38,9 @@ InputPath: TypeAlias = Annotated[Path, AfterValidator(partial(_read, directory=T
 OutputFile: TypeAlias = Annotated[Path, AfterValidator(_written)]
 #: A directory to write to; created if missing.
 OutputDirectory: TypeAlias = Annotated[Path, AfterValidator(partial(_written, directory=True))]
-#: Patterns for names of benchmarks.
-Benchmarks: TypeAlias = Annotated[
-    tuple[str, ...],
-    Field(description="Only benchmarks that match a pattern such as 'ages*'; repeatable."),
-    On(repeated=True, metavar="PATTERN"),
-]
 #: Names of benchmarks in the warehouse.
 BenchmarkNames: TypeAlias = Annotated[
     tuple[str, ...], Field(min_length=1, description="Benchmark; repeatable."), On(repeated=True)
-]
-#: An argument: a benchmark in the warehouse.
-BenchmarkName: TypeAlias = Annotated[
-    str, Field(min_length=1, description="A benchmark in the warehouse."), On(positional=True)
 ]
 
 
@@ -96,8 +86,6 @@ Shards: TypeAlias = Annotated[
 ]
 #: An option that is repeated for each of its values.
 Several: TypeAlias = Annotated[tuple[str, ...], On(repeated=True)]
-#: A count or limit, at least 1.
-Number: TypeAlias = Annotated[int, Field(ge=1, le=10**9)]
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)

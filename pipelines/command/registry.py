@@ -19,31 +19,31 @@ from plumbline.warehouse.plugins import Registry
 _OURS = {
     "look": "look:Look",
     "pipeline": "pipeline:Pipeline",
-    "corpus count": "corpus.counting_corpora:Count",
-    "corpus associate": "corpus.counting_corpora:Associate",
-    "corpus list": "corpus.counting_corpora:CorpusList",
-    "corpus words": "corpus.word_choice:CorpusWords",
-    "corpus concordance": "corpus.word_choice:Concordance",
-    "corpus pack": "corpus.new_texts:Pack",
-    "corpus import": "corpus.new_texts:CorpusImport",
-    "corpus demo": "corpus.new_texts:Demo",
+    "corpus count": "corpus:Count",
+    "corpus associate": "corpus:Associate",
+    "corpus list": "corpus:CorpusList",
+    "corpus words": "corpus_words:CorpusWords",
+    "corpus concordance": "corpus_words:Concordance",
+    "corpus pack": "corpus:Pack",
+    "corpus import": "corpus:CorpusImport",
+    "corpus demo": "corpus:Demo",
     "why": "why:Why",
-    "benchmark import": "benchmark.importing:BenchmarkImport",
-    "benchmark show": "benchmark.importing:BenchmarkShow",
-    "benchmark build": "benchmark.building:BenchmarkBuild",
-    "benchmark constrain": "benchmark.building:Constrain",
-    "benchmark export": "benchmark.exchange:BenchmarkExport",
-    "benchmark import-ratings": "benchmark.exchange:ImportRatings",
+    "benchmark import": "benchmark:BenchmarkImport",
+    "benchmark show": "benchmark:BenchmarkShow",
+    "benchmark build": "benchmark:BenchmarkBuild",
+    "benchmark constrain": "benchmark:Constrain",
+    "benchmark export": "benchmark:BenchmarkExport",
+    "benchmark import-ratings": "benchmark:ImportRatings",
     "score": "score:Score",
     "score import": "score:ScoreImport",
     "score choose": "score:Choose",
     "train": "train:Train",
     "fairpair run": "fairpair:FairpairRun",
     "fairpair score": "fairpair:FairpairScore",
-    "disclosure prompts": "disclosure.prompting:Prompts",
-    "disclosure probe": "disclosure.probing:Probe",
-    "disclosure sweep": "disclosure.sweeping:Sweep",
-    "disclosure tune": "disclosure.tuning:Tune",
+    "disclosure prompts": "disclosure_prompts:Prompts",
+    "disclosure probe": "disclosure_probe:Probe",
+    "disclosure sweep": "disclosure_sweep:Sweep",
+    "disclosure tune": "disclosure_tune:Tune",
     "measure": "measure:Measure",
     "report": "report:Report",
     "report figure": "report:ReportFigure",
@@ -82,7 +82,7 @@ def targets() -> dict[str, str]:
 def name_of(kind: type) -> str:
     """Return a command's name.
 
-    >>> from plumbline.pipelines.commands.corpus.counting_corpora import Count
+    >>> from plumbline.pipelines.commands.corpus import Count
     >>> name_of(Count)
     'corpus count'
     """

@@ -10,9 +10,18 @@ from typing import Annotated
 
 from pydantic import Field
 
+from plumbline.eval_workers.models import open_backend
+from plumbline.eval_workers.models.model_options import ModelOptions
+from plumbline.eval_workers.models.scoring_contract import GIVEN_EMPTY, LOG_LIKELIHOOD
+from plumbline.eval_workers.pairs import benchmarks
+from plumbline.eval_workers.pairs.benchmarks.released_sets import downloaded
+from plumbline.eval_workers.pairs.released_scores import import_scores
+from plumbline.eval_workers.scoring.pair_scores import drawn
 from plumbline.pipelines.command.base import WARNING, Command, Context, Done, On
 from plumbline.pipelines.command.fields import DataOption, OutOption, OutputDirectory
-from plumbline.pipelines.pipeline_plan import PipelinePlan
+from plumbline.pipelines.command.settings import made
+from plumbline.pipelines.commands.pipeline import Parts, Pipeline
+from plumbline.pipelines.pipeline_plan import PROMPTS, RELEASED, PipelinePlan
 from plumbline.warehouse.errors import BadInput, Interrupted
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
@@ -63,16 +72,11 @@ class Look(DataOption, OutOption, Command):
 
     def sets(self, data: Path | None) -> list[str]:
         """Return the released sets under ``data``."""
-        from plumbline.eval_workers.pairs.benchmarks import default_source
-        from plumbline.pipelines.pipeline_plan import RELEASED
-
-        paths = {name: default_source(name, data) for name in RELEASED} if data else {}
+        paths = {name: benchmarks.default_source(name, data) for name in RELEASED} if data else {}
         return [name for name, path in paths.items() if path and path.exists()]
 
     def _released(self) -> tuple[Path | None, list[str], list[str]]:
         """Return the directory and names of released sets, and lines on why there are none."""
-        from plumbline.eval_workers.pairs.benchmarks.released_sets import downloaded
-
         if names := self.sets(self.data):
             return self.data, names, []
         try:
@@ -84,16 +88,9 @@ class Look(DataOption, OutOption, Command):
 
     def check(self) -> None:
         """Raise if the model can't be found; read no weights."""
-        from plumbline.eval_workers.models import open_backend
-        from plumbline.eval_workers.models.model_options import ModelOptions
-
         _ = open_backend(self.model, ModelOptions()).identity
 
     def run(self, context: Context) -> Done:
-        from plumbline.pipelines.command.settings import made
-        from plumbline.pipelines.commands.pipeline import Parts, Pipeline
-        from plumbline.pipelines.pipeline_plan import PROMPTS
-
         samples, (data, names, said) = dict[str, str](), self._released()
         for name in names:
             work = (self._take, context.store, name, context.run_id, data)
@@ -129,10 +126,6 @@ class Look(DataOption, OutOption, Command):
 
     def _possible(self, plan: PipelinePlan) -> tuple[PipelinePlan, list[str]]:
         """Return the plan without what the model can't do, and a line that says what it lacks."""
-        from plumbline.eval_workers.models import open_backend
-        from plumbline.eval_workers.models.model_options import ModelOptions
-        from plumbline.eval_workers.models.scoring_contract import GIVEN_EMPTY, LOG_LIKELIHOOD
-
         model = open_backend(self.model, ModelOptions())
         name, measure = model.identity.model, model.identity.measure
         if measure == GIVEN_EMPTY:
@@ -149,10 +142,7 @@ class Look(DataOption, OutOption, Command):
 
     def _import_published(self, context: Context, samples: Mapping[str, str], data: Path) -> bool:
         """Import the published models' scores of the samples, if available."""
-        from plumbline.eval_workers.pairs.benchmarks import under_data
-        from plumbline.eval_workers.pairs.released_scores import import_scores
-
-        results = under_data("released scores", "unstereo-eval/results", data)
+        results = benchmarks.under_data("released scores", "unstereo-eval/results", data)
         if not results.is_dir():
             return False
         work = (context.store, results, context.run_id, samples)
@@ -165,9 +155,6 @@ class Look(DataOption, OutOption, Command):
         The sample is a benchmark of its own, so the set and samples of other sizes keep their
         pairs and results. Returns the sample's name and a line about its size.
         """
-        from plumbline.eval_workers.pairs import benchmarks
-        from plumbline.eval_workers.scoring.pair_scores import drawn
-
         parsed, path = benchmarks.read_pairs_of(name, None, data or "")
         sample = replace(parsed, pairs=drawn(parsed.pairs, self.n))
         done = benchmarks.replace_benchmark(store, f"look-{name}-{self.n}", sample, path, run_id)

@@ -22,7 +22,6 @@ from plumbline.pipelines.command.base import (
     planned,
 )
 from plumbline.pipelines.command.settings import here, made
-from plumbline.pipelines.commands.corpus.counting_corpora import Count
 from plumbline.pipelines.pipeline_plan import CorpusPlan, ModelPlan, PipelineOptions, make_plan
 from plumbline.warehouse.errors import (
     BadInput,
@@ -287,15 +286,16 @@ class Parts:
 
     def _count(self, corpus: CorpusPlan) -> None:
         """Count and associate one corpus."""
+        from plumbline.jobs.ingest.count_corpus import ShardsFailed
+
         name = corpus.name
         shards = corpus.patterns or tuple(self.results[f"corpus demo {name}"].files)
         given = {"shards": shards, "corpus": name, "master": self.options.master or None}
         try:
             self._do("corpus count", name, **given)
-        except BadInput as e:
-            rows = self.store.read("corpus", corpus=name).to_pylist()
-            if not rows or not (rows[0]["n_shards"] and rows[0]["n_shards_failed"]):
-                raise  # no shard was counted, or the error isn't about a shard
+        except ShardsFailed as e:
+            if not e.counted.row["n_shards"]:
+                raise
             self.errors.append(e)
         if "plumbline.jobs.spark.spark_session" in sys.modules:
             from plumbline.jobs.spark.spark_session import stop_session
@@ -349,7 +349,7 @@ class Parts:
         shards = tuple(str(path) for path in paths if path in counted)
         options = {"preset": model.preset, "seed": self.options.seed, "name": model.name}
         options |= {"shards": shards, "corpus": corpus.name, "out": self.options.out / "models"}
-        count = self._made(Count, corpus=corpus.name, shards=shards)
+        count = self._made(class_of("corpus count"), corpus=corpus.name, shards=shards)
         options |= {"text_field": vars(count)["text_field"]}
         self._do("train", model.name, **options)
 

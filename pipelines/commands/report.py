@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field
 
 from plumbline.pipelines.command.base import WARNING, Command, Context, Done, On
-from plumbline.pipelines.command.fields import Benchmarks, OutputDirectory, OutputFile
+from plumbline.pipelines.command.fields import OutputDirectory, OutputFile
+from plumbline.pipelines.report.facts import Facts, narrowed
+from plumbline.pipelines.report.model import plain_rows
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
+from plumbline.warehouse.storage.out_of_date import to_make_again
+from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.escape import say
 
 #: Corpora and contrasts with words that `why` must explain before they are ranked.
@@ -23,10 +27,7 @@ ORDER BY ALL;"""
 
 #: The name under which `report table` prints the paragraph on methods.
 _METHODS = "methods"
-
-if TYPE_CHECKING:
-    from plumbline.pipelines.report.facts import Facts
-    from plumbline.warehouse.storage.store import Store
+_Patterns: TypeAlias = Annotated[tuple[str, ...], On(repeated=True, metavar="PATTERN")]
 
 
 class Report(Command):
@@ -45,22 +46,20 @@ class Report(Command):
     out: Annotated[OutputDirectory, Field(description="Directory of the page and its plots.")] = (
         Path("out/report")
     )
-    benchmark: Benchmarks = ()
+    benchmark: Annotated[
+        _Patterns,
+        Field(description="Only benchmarks that match a pattern such as 'ages*'; repeatable."),
+    ] = ()
     model: Annotated[
-        tuple[str, ...],
+        _Patterns,
         Field(description="Only models that match, with or without owner: 'pythia-*'; repeatable."),
-        On(repeated=True, metavar="PATTERN"),
     ] = ()
     corpus: Annotated[
-        tuple[str, ...],
-        Field(description="Only corpora that match this pattern; repeatable."),
-        On(repeated=True, metavar="PATTERN"),
+        _Patterns, Field(description="Only corpora that match this pattern; repeatable.")
     ] = ()
 
     def run(self, context: Context) -> Done:
-        from plumbline.pipelines.report.facts import Facts, narrowed
         from plumbline.pipelines.report.write import write_report
-        from plumbline.warehouse.storage.out_of_date import to_make_again
 
         store = context.store
         about = {"benchmark": self.benchmark, "model": self.model, "corpus": self.corpus}
@@ -108,7 +107,6 @@ class ReportFigure(Command):
 
     def run(self, context: Context) -> Done:
         from plumbline.pipelines.report import paper
-        from plumbline.pipelines.report.facts import Facts
 
         facts = Facts(context.store)
         if not self.name:
@@ -144,8 +142,6 @@ class ReportTable(Command):
 
     def run(self, context: Context) -> Done:
         from plumbline.pipelines.report import paper
-        from plumbline.pipelines.report.facts import Facts
-        from plumbline.pipelines.report.model import plain_rows
 
         facts = Facts(context.store)
         if self.name == _METHODS:

@@ -4,22 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from pydantic import Field
 
+from plumbline.eval_workers.chat.client import find_key
+from plumbline.eval_workers.chat.ledger import read_ledger
 from plumbline.eval_workers.models.model_options import ModelOptions
-from plumbline.eval_workers.scoring.pair_choices import ChoiceOptions
-from plumbline.eval_workers.scoring.pair_scores import PairScores, TextForm
+from plumbline.eval_workers.pairs.harness_logs import import_samples
+from plumbline.eval_workers.pairs.released_scores import import_scores
+from plumbline.eval_workers.scoring.model_step import give_name, run_on_model
+from plumbline.eval_workers.scoring.pair_choices import (
+    ChoiceOptions,
+    choose,
+    left_to_ask,
+    served,
+)
+from plumbline.eval_workers.scoring.pair_scores import PairScores, TextForm, check_imported
+from plumbline.eval_workers.scoring.scoring_forecast import forecast
 from plumbline.pipelines.command.base import WARNING, Command, Context, Done, On, Row, planned
 from plumbline.pipelines.command.fields import BenchmarkNames, InputDirectory
 from plumbline.warehouse.options import MOST, part
 from plumbline.warehouse.query.connection import rows_of
-
-if TYPE_CHECKING:
-    from plumbline.warehouse.steps.runner import NothingUsed
-    from plumbline.warehouse.steps.step import StepCounts
-    from plumbline.warehouse.storage.store import Store
+from plumbline.warehouse.steps.runner import NothingUsed
+from plumbline.warehouse.steps.step import StepCounts
+from plumbline.warehouse.storage.store import Store
 
 
 class Score(ModelOptions, Command):
@@ -61,23 +70,17 @@ class Score(ModelOptions, Command):
 
     def check(self) -> None:
         """Raise if a benchmark isn't in the warehouse, or the model can't give tokens."""
-        from plumbline.warehouse.storage.store import Store
-
         store = Store.open(self.warehouse, create=False, reads=self.reads)
         for step in self.steps():
             step.check(store, part(ModelOptions, self))
 
     def plan(self, store: Store | None) -> Iterator[Row]:
         """Yield pairs, tokens and memory."""
-        from plumbline.eval_workers.scoring.scoring_forecast import forecast
-
         assert store is not None, "this command makes no warehouse"
         yield from forecast(store, self.model, part(ModelOptions, self), self.steps())
 
     def run(self, context: Context) -> Done:
         """Score the missing pairs of each benchmark, and give the model its name."""
-        from plumbline.eval_workers.scoring.model_step import give_name
-
         at = f" at {self.revision}" if self.revision else ""
         done, failed = context.stage(f"score with {self.model}{at}", self._score, context)
         key = done[0].model_key
@@ -94,9 +97,6 @@ class Score(ModelOptions, Command):
 
     def _score(self, context: Context) -> tuple[Sequence[StepCounts], NothingUsed | None]:
         """Return the counts of each benchmark, and the error if a benchmark can't be used."""
-        from plumbline.eval_workers.scoring.model_step import run_on_model
-        from plumbline.warehouse.steps.runner import NothingUsed
-
         work = context.store, self.model, part(ModelOptions, self), self.steps(), context.run_id
         try:
             return run_on_model(*work), None
@@ -128,16 +128,14 @@ class ScoreImport(Command):
     ]
 
     def run(self, context: Context) -> Done:
-        from plumbline.eval_workers.pairs.harness_logs import import_samples
-        from plumbline.eval_workers.pairs.released_scores import import_scores
-
         has_logs = any(self.directory.rglob("samples_*.jsonl"))
         read = import_samples if has_logs else import_scores
         done = read(context.store, self.directory, context.run_id)
-        n_missing = sum(one.n_missing for one in done)
         said = [f"{sum(len(one.files) for one in done):,} files"]
-        if n_missing:
+        if n_missing := sum(one.n_missing for one in done):
             said.append(f"{WARNING}{n_missing:,} pairs have no score and are in no metric")
+        empty = [file for one in done if not one.n_scored for file in one.files]
+        said += [f"{WARNING}{file} has no row that gives a pair a score" for file in empty]
         return Done(
             rows=[{n: v for n, v in asdict(one).items() if n != "files"} for one in done],
             said=said,
@@ -164,22 +162,15 @@ class Choose(ChoiceOptions, Command):
 
     def check(self) -> None:
         """Raise if a benchmark isn't in the warehouse."""
-        from plumbline.eval_workers.scoring.pair_scores import check_imported
-        from plumbline.warehouse.storage.store import Store
-
         check_imported(Store.open(self.warehouse, create=False, reads=self.reads), self.benchmark)
 
     def ready(self) -> None:
         """Raise if a server will be asked and its key is missing."""
-        from plumbline.eval_workers.chat.client import find_key
-
         if self.max_requests != 0:
             find_key(self.base_url)
 
     def plan(self, store: Store | None) -> Iterator[Row]:
         """Yield the questions left to ask about each benchmark, and their maximum cost."""
-        from plumbline.eval_workers.scoring.pair_choices import left_to_ask
-
         assert store is not None, "this command makes no warehouse"
         for benchmark in dict.fromkeys(self.benchmark):
             left, most, spent = left_to_ask(store, benchmark, self)
@@ -190,9 +181,6 @@ class Choose(ChoiceOptions, Command):
 
     def run(self, context: Context) -> Done:
         """Ask about each benchmark; show preferences, and how often the first sentence is named."""
-        from plumbline.eval_workers.chat.ledger import read_ledger
-        from plumbline.eval_workers.scoring.pair_choices import choose, served
-
         names, model = list(dict.fromkeys(self.benchmark)), served(self)
         said = []
         for n in names:

@@ -12,7 +12,7 @@ from plumbline.eval_workers.training import trained_models
 from plumbline.eval_workers.training.training_options import FIVE_GRAM, TrainOptions, preset
 from plumbline.jobs.kernel.corpus_options import RecordOptions
 from plumbline.pipelines.command.base import Command, Context, Done
-from plumbline.pipelines.command.fields import OutputDirectory, Shards
+from plumbline.pipelines.command.fields import CorpusName, OutputDirectory, Shards
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.input.shards import expand_shards
 from plumbline.warehouse.options import Seed
@@ -20,7 +20,7 @@ from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.progress import progress
 
 
-class Train(RecordOptions, Command):
+class Train(CorpusName, RecordOptions, Command):
     """Train a small GPT-NeoX on a corpus, in minutes on a CPU, to see what it learns from the text.
 
     With --preset 5gram, counts the text's n-grams of up to five words instead. Such a model is a
@@ -35,7 +35,6 @@ class Train(RecordOptions, Command):
 
     shards: Shards
     name: Annotated[str, Field(description="Name of the model.")]
-    corpus: Annotated[str, Field(min_length=1, description="Name of the corpus in the warehouse.")]
     out: Annotated[OutputDirectory, Field(description="Directory for trained models.")] = Path(
         "models"
     )

@@ -13,6 +13,8 @@ import pyarrow.compute as pc
 from pydantic import Field
 
 from plumbline.pipelines.command.base import Command, Context, Done, On, Row
+from plumbline.pipelines.report.facts import Facts
+from plumbline.pipelines.report.sentences import version_changed, version_changes
 from plumbline.warehouse import run_records
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.options import MOST
@@ -189,8 +191,5 @@ def _changes(store: Store, run_id: str = "") -> list[str]:
     """Say how named models changed since their last version; with a run, only its models."""
     if not any(store.read("model")["name"].to_pylist()):
         return []
-    from plumbline.pipelines.report.facts import Facts
-    from plumbline.pipelines.report.sentences import version_changed, version_changes
-
     changes = version_changes(Facts(store))
     return [version_changed(row) for row in changes if run_id in ("", row["run_id"])]

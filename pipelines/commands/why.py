@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
@@ -30,14 +29,6 @@ _LEANS = """
 SELECT * EXCLUDE (q) FROM word_lean
 WHERE corpus = $corpus AND contrast = $contrast AND list_contains($words, word)
 """
-
-
-@dataclass(frozen=True)
-class WordAnswers:
-    """What `why` found: rows by table, and lines on words and corpora without rows."""
-
-    lines: tuple[str, ...]
-    rows: Mapping[str, Rows]
 
 
 class Why(ContrastOption, Command):
@@ -78,21 +69,33 @@ class Why(ContrastOption, Command):
             raise UsageProblem("words", "none given", "plumbline why nurse captain")
 
     def run(self, context: Context) -> Done:
-        query = "FROM word_evidence WHERE run_id = $run ORDER BY corpus, frequency_rank, word"
-        done = Done(query=query, params={"run": context.run_id})
-        if self.top:
-            lines = tuple(self.answer_top(context.store, self.top))
-            return replace(done, said=lines, next="plumbline report")
-        answers = self.answers(context.store)
-        further = "plumbline report, or plumbline sql 'FROM word_snippet'"
-        leans, lines = list(answers.rows["word_evidence"]), tuple(rendered(answers))
-        return replace(done, table=leans, said=lines, next=further)
+        """Explain words in each corpus; show only leans by counts if its documents aren't kept.
 
-    def asked(self) -> list[str]:
-        """Return the words and phrases, lowercase, each once."""
-        from plumbline.jobs.evidence.index import normalised
+        Raises the first problem if no corpus has an answer.
+        """
+        from plumbline.pipelines.report.templates import word_sections  # slow to import
 
-        return list(dict.fromkeys(map(normalised, filter(str.strip, self.words))))
+        store, lines, problems = context.store, list[str](), list[PlumblineError]()
+        rows: dict[str, list[dict[str, Any]]] = {name: [] for name in QUERIES}
+        for corpus in self.corpora(store):
+            try:
+                if self.top:
+                    lines.append(self._top(store, corpus, self.top))
+                else:
+                    lines += self._explain(store, corpus, rows, problems)
+            except (MissingComponent, UsageProblem) as e:  # another corpus may have an answer
+                problems.append(e)
+        if not lines and not rows["word_evidence"]:
+            raise problems[0]
+        shown = {name: Rows(some, QUERIES[name]) for name, some in rows.items()}
+        said = [line for section in word_sections(shown) for line in (*plain(section), "")]
+        return Done(
+            table=rows["word_evidence"],
+            said=[*said, *lines, *map(str, problems)],
+            next="plumbline report, or plumbline sql 'FROM word_snippet'",
+            query="FROM word_evidence WHERE run_id = $run ORDER BY corpus, frequency_rank, word",
+            params={"run": context.run_id},
+        )
 
     def corpora(self, store: Store) -> list[str]:
         """Return the corpora of --corpus, or all. Raises ``UsageProblem`` if there is no corpus."""
@@ -102,76 +105,51 @@ class Why(ContrastOption, Command):
             raise UsageProblem("corpora", "there are none yet", fix)
         return names
 
-    def answers(self, store: Store) -> WordAnswers:
-        """Explain words in corpora; show only leans by counts for a corpus without kept documents.
-
-        Raises ``UsageProblem`` if no corpus holds any of the words, and the errors of ``explain``.
-        """
-        from plumbline.jobs.counting.corpus_lookup import unknown_words
-        from plumbline.jobs.evidence.explanation import explain
-        from plumbline.jobs.evidence.index import NEAR
-
-        asked = {text: text.split(f" {NEAR}")[0].split() for text in self.asked()}
-        every = [word for words in asked.values() for word in words]
-        lines: list[str] = []
-        problems: list[PlumblineError] = []
-        rows: dict[str, list[dict[str, Any]]] = {name: [] for name in QUERIES}
-        for name in self.corpora(store):
-            unknown = unknown_words(store, name, every)
-            problems += unknown.values()
-            known = [text for text, words in asked.items() if not unknown.keys() & set(words)]
-            if not known:
-                continue
-            try:
-                if problem := _without_documents(store, name):
-                    words = [word for text in known for word in asked[text]]
-                    lines += _leans_by_counts(store, name, words, self.contrast)
-                    problems.append(problem)
-                    continue
-                tables = explain(store, name, known, self.contrast, self._sampling())
-                for table, some in tables.items():
-                    rows[table] += some
-            except UsageProblem as e:  # another corpus may have this contrast
-                problems.append(e)
-        if not lines and not rows["word_evidence"]:
-            raise problems[0]
-        shown = {name: Rows(some, QUERIES[name]) for name, some in rows.items()}
-        return WordAnswers((*lines, *map(str, problems)), shown)
-
-    def answer_top(self, store: Store, top: int) -> Iterator[str]:
-        """Explain the most frequent words of each corpus; yield one line per corpus.
-
-        Raises ``UsageProblem`` if no corpus kept its documents, and the errors of ``explain_top``.
-        """
-        from plumbline.jobs.evidence.explanation import explain_top
-
-        names = self.corpora(store)
-        problems: list[PlumblineError] = []
-        for name in names:
-            if problem := _without_documents(store, name):
-                problems.append(problem)
-                continue
-            n_words = explain_top(store, name, top, self.contrast, self._sampling())
-            yield f"{name}: explained the leans of {n_words:,} words"
-        if len(problems) == len(names):
-            raise problems[0]
-        yield from map(str, problems)
-
     def _sampling(self) -> Sampling:
         from plumbline.jobs.evidence.concordance import Sampling
 
         return Sampling(self.n, self.seed)
 
+    def _top(self, store: Store, corpus: str, top: int) -> str:
+        """Explain the most frequent words of a corpus; return a line about them."""
+        from plumbline.jobs.evidence.explanation import explain_top
 
-def _without_documents(store: Store, corpus: str) -> PlumblineError | None:
-    """Return the error that says why a corpus has no kept documents; ``None`` if it has some."""
-    from plumbline.jobs.counting.kept_documents import evidence_of
+        n_words = explain_top(store, corpus, top, self.contrast, self._sampling())
+        return f"{corpus}: explained the leans of {n_words:,} words"
 
-    try:
-        evidence_of(store, corpus)
-    except (MissingComponent, UsageProblem) as e:
-        return e
-    return None
+    def _explain(
+        self,
+        store: Store,
+        corpus: str,
+        rows: Mapping[str, list[dict[str, Any]]],
+        problems: list[PlumblineError],
+    ) -> list[str]:
+        """Explain words of a corpus: add to its tables' ``rows``, and to ``problems``.
+
+        Returns a line for each word if the corpus has no kept documents.
+        """
+        from plumbline.jobs.counting.corpus_lookup import unknown_words
+        from plumbline.jobs.counting.kept_documents import evidence_of
+        from plumbline.jobs.evidence.explanation import explain
+        from plumbline.jobs.evidence.index import NEAR, normalised
+
+        texts = dict.fromkeys(map(normalised, filter(str.strip, self.words)))
+        asked = {text: text.split(f" {NEAR}")[0].split() for text in texts}
+        unknown = unknown_words(store, corpus, [w for words in asked.values() for w in words])
+        problems += unknown.values()
+        known = [text for text, words in asked.items() if not unknown.keys() & set(words)]
+        if not known:
+            return []
+        try:
+            evidence_of(store, corpus)
+        except (MissingComponent, UsageProblem) as e:
+            words = [word for text in known for word in asked[text]]
+            lines = list(_leans_by_counts(store, corpus, words, self.contrast))
+            problems.append(e)
+            return lines
+        for table, some in explain(store, corpus, known, self.contrast, self._sampling()).items():
+            rows[table] += some
+        return []
 
 
 def _leans_by_counts(
@@ -201,12 +179,3 @@ def _leans_by_counts(
             why = f"it is a word of {contrast}, or doesn't occur near one"
             fix = f"plumbline corpus associate --corpus {corpus}"
             yield f"“{word}” has no lean in {corpus}: {why}, or you have yet to run {fix}."
-
-
-def rendered(word_answers: WordAnswers) -> Iterator[str]:
-    """Yield the answers as lines of text."""
-    from plumbline.pipelines.report.templates import word_sections  # slow to import
-
-    for section in word_sections(word_answers.rows):
-        yield from (*plain(section), "")
-    yield from word_answers.lines

@@ -308,7 +308,8 @@ def check_changes(changes: list[Row], most_points: float) -> list[str]:
         if finding(row, "change", null=most_points).verdict == "above"
         or finding(row, "change", null=-most_points).verdict == "below"
     ]
+    limit = f"more than {most_points:g} point{'s' * (most_points != 1)}"
     if sure:
         said = "; ".join(map(version_changed, sure))
-        raise ModelChanged(said, f"more than {most_points:g} points")
-    return [f"{version_changed(row)}: perhaps more than {most_points:g} points" for row in beyond]
+        raise ModelChanged(said, limit)
+    return [f"{version_changed(row)}: perhaps {limit}" for row in beyond]

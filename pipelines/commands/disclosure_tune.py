@@ -13,11 +13,13 @@ from pydantic import Field
 
 from plumbline.eval_workers.disclosure import prompt_sets
 from plumbline.eval_workers.disclosure.word_probabilities import load_words
+from plumbline.eval_workers.models import open_backend
 from plumbline.eval_workers.models.model_options import ModelOptions
+from plumbline.eval_workers.training.trained_models import plain_name
 from plumbline.eval_workers.training.training_options import TuneOptions, tuned_by
 from plumbline.pipelines.command.base import Command, Context, Done, Row
 from plumbline.pipelines.command.fields import DataOption, OutputDirectory
-from plumbline.pipelines.commands.disclosure.probing import Sets, import_missing
+from plumbline.pipelines.commands.disclosure_probe import Sets, import_missing
 from plumbline.warehouse.errors import MissingComponent, UsageProblem
 from plumbline.warehouse.options import part
 from plumbline.warehouse.storage.store import Store
@@ -73,9 +75,6 @@ class Tune(TuneOptions, ModelOptions, DataOption, Command):
 
     def check(self) -> None:
         """Check the base (without weights), the adapter's name, sets and words; write nothing."""
-        from plumbline.eval_workers.models import open_backend
-        from plumbline.eval_workers.training.trained_models import plain_name
-
         how, store = self.base(), Store.existing(self.warehouse)
         if self.as_published and find_spec("bitsandbytes") is None:
             fix = "pip install bitsandbytes"

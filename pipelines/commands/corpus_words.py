@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from pydantic import Field
 
 from plumbline.jobs.kernel.corpus_options import VocabularyOptions
 from plumbline.pipelines.command.base import Command, Context, Done, On, Row
 from plumbline.pipelines.command.fields import ContrastOption, CorpusName, InputFile, Several
+from plumbline.pipelines.report.model import Section, table
+from plumbline.pipelines.report.rows import Rows
+from plumbline.pipelines.report.word_answers import CONCORDANCE, found_in, plain
 from plumbline.warehouse import wordlists
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.options import Seed, part
-
-if TYPE_CHECKING:
-    from plumbline.warehouse.storage.store import Store
+from plumbline.warehouse.storage.store import Store
 
 
 class Concordance(CorpusName, Command):
@@ -41,9 +42,6 @@ class Concordance(CorpusName, Command):
     def run(self, context: Context) -> Done:
         from plumbline.jobs.evidence.concordance import Sampling, concordance
         from plumbline.jobs.evidence.index import NEAR
-        from plumbline.pipelines.report.model import Section, table
-        from plumbline.pipelines.report.rows import Rows
-        from plumbline.pipelines.report.word_answers import CONCORDANCE, found_in, plain
 
         rows: list[Row] = []
         said: list[str] = []

@@ -15,6 +15,7 @@ from plumbline.eval_workers.disclosure.set_measures import (
     measure_sets,
 )
 from plumbline.eval_workers.disclosure.word_probabilities import load_words
+from plumbline.eval_workers.models import open_backend
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.pipelines.command.base import Command, Context, Done, On, Row
 from plumbline.pipelines.command.fields import DataOption
@@ -105,8 +106,6 @@ class Probe(ProbeOptions, ModelOptions, DataOption, Command):
 
     def check(self) -> None:
         """Check the sets, the word list and the model (without weights) before the start."""
-        from plumbline.eval_workers.models import open_backend
-
         store = Store.existing(self.warehouse)
         prompt_sets.missing_sets(store, self.sets, self.data or "")
         load_words(store, self.word_list)

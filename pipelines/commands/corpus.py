@@ -1,22 +1,29 @@
-"""Count corpora, compute the leans of their words, and list them."""
+"""Count corpora, compute the leans of their words, list them, and make new ones."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from plumbline.jobs.kernel.corpus_options import CorpusOptions
 from plumbline.pipelines.command.base import Command, Context, Done, On, Row, planned
-from plumbline.pipelines.command.fields import CorpusName, InputFile, Shards
+from plumbline.pipelines.command.fields import (
+    CorpusName,
+    InputFile,
+    InputPath,
+    OutputDirectory,
+    OutputFile,
+    Shards,
+)
 from plumbline.warehouse.errors import BadInput
-from plumbline.warehouse.options import part
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from plumbline.warehouse.storage.store import Store
+from plumbline.warehouse.input.remote_files import describe
+from plumbline.warehouse.input.shards import expand_shards
+from plumbline.warehouse.options import Seed, part
+from plumbline.warehouse.storage.store import Store
 
 #: Columns of `corpus` to print after a count and in the list of corpora.
 _SHOWN = (
@@ -37,7 +44,6 @@ _TO_COUNT = "to count"
 def _shard_row(path: Path, partials: Path | None) -> Row:
     """Return a shard's row in the plan of a count. ``partials``: directory of partial counts."""
     from plumbline.jobs.counting.partials import is_counted
-    from plumbline.warehouse.input.remote_files import describe
 
     file = describe(path)
     size = file.n_bytes if file else 0
@@ -69,16 +75,9 @@ class Count(CorpusName, CorpusOptions, Command):
         str | None, Field(description="Spark master, such as spark://host:7077; default: none.")
     ] = None
 
-    def existing_shards(self) -> list[Path]:
-        """Return the paths of the shards. Raises if one is missing."""
-        from plumbline.warehouse.input.shards import expand_shards
-
-        return expand_shards(self.shards)
-
     def check(self) -> None:
         """Raise for missing shards and for unknown word lists and languages."""
-        self.existing_shards()
-        _ = self.listed
+        _ = expand_shards(self.shards), self.listed
 
     def plan(self, store: Store | None) -> Iterator[Row]:
         """Yield each shard's size, whether it is counted already, and where counting would run.
@@ -93,7 +92,7 @@ class Count(CorpusName, CorpusOptions, Command):
         if store is not None:
             refuse_other_settings(store, self.corpus, self)
             where = partials_directory(store, self.listed, part(CorpusOptions, self), create=False)
-        shards = [_shard_row(path, where) for path in self.existing_shards()]
+        shards = [_shard_row(path, where) for path in expand_shards(self.shards)]
         yield from shards
         left = [row for row in shards if row["what"] == _TO_COUNT]
         yield planned(self.corpus, "shards to count", len(left), f"of {len(shards)}")
@@ -105,17 +104,22 @@ class Count(CorpusName, CorpusOptions, Command):
             yield planned("this machine", "processes", n, "", f"up to {self.memory_gb:g} GB each")
 
     def run(self, context: Context) -> Done:
-        from plumbline.jobs.ingest.count_corpus import count_corpus
+        from plumbline.jobs.ingest.count_corpus import ShardsFailed, count_corpus
 
-        options, shards = part(CorpusOptions, self), self.existing_shards()
-        counted = count_corpus(context.store, self.corpus, shards, options, master=self.master)
-        row, again = counted.row, self.line("corpus associate")
-        said = [] if counted.changed else ["Up to date: nothing was counted again."]
+        options, shards = part(CorpusOptions, self), expand_shards(self.shards)
+        failed, following = None, self.line("corpus associate")
+        try:
+            counted = count_corpus(context.store, self.corpus, shards, options, master=self.master)
+        except ShardsFailed as e:
+            counted, failed = e.counted, e
+            following = f"plumbline corpus list {shlex.quote(self.corpus)}"
+        row = {name: counted.row[name] for name in _SHOWN}
         return Done(
-            rows=[{**{name: row[name] for name in _SHOWN}, "changed": counted.changed}],
-            said=said,
-            next=again,
+            rows=[{**row, "changed": counted.changed}],
+            said=[] if counted.changed else ["Up to date: nothing was counted again."],
+            next=following,
             **self.rows_of("corpus"),
+            failed=failed,
         )
 
 
@@ -175,11 +179,13 @@ class CorpusList(Command):
         return self._shards(context.store) if self.corpus else self._corpora(context.store)
 
     def _corpora(self, store: Store) -> Done:
-        corpora = sorted(store.read("corpus").to_pylist(), key=lambda r: str(r["corpus"]))
-        rows = [{name: row[name] for name in _LISTED} for row in corpora]
-        said = [] if rows else ["No corpus is counted yet"]
-        more = "" if rows else "plumbline corpus count SHARDS... --corpus NAME"
-        return Done(rows=rows, said=said, next=more, query="FROM corpus ORDER BY corpus")
+        corpora = sorted(store.read("corpus").to_pylist(), key=lambda row: str(row["corpus"]))
+        return Done(
+            rows=[{name: row[name] for name in _LISTED} for row in corpora],
+            said=[] if corpora else ["No corpus is counted yet"],
+            next="" if corpora else "plumbline corpus count SHARDS... --corpus NAME",
+            query="FROM corpus ORDER BY corpus",
+        )
 
     def _shards(self, store: Store) -> Done:
         from plumbline.jobs.counting.corpus_lookup import corpus_row
@@ -194,5 +200,105 @@ class CorpusList(Command):
             problem = f"{n_failed:,} of {len(rows):,} shards failed and are not in the counts"
             fix = "repair them, or leave them out, and count the corpus again"
             failed = BadInput(f"corpus {self.corpus!r}", problem, fix)
-        next_command = "plumbline warehouse check"
-        return Done(rows=rows, most=_MOST, next=next_command, failed=failed)
+        return Done(rows=rows, most=_MOST, next="plumbline warehouse check", failed=failed)
+
+
+class Pack(Command):
+    """Pack text files into one shard; each file becomes a document.
+
+    A document's source is its folder, or its file if all files (up to 100) are in one folder. To
+    always use the file: `corpus count --source-field meta.file`.
+
+    Files must be UTF-8. Unusable files are left out; table `reject` says why.
+
+    Example: plumbline corpus pack letters --out letters.jsonl.zst
+    """
+
+    makes_warehouse = True
+
+    texts: Annotated[
+        tuple[str, ...],
+        Field(min_length=1, description="Directories of .txt files, or files."),
+        On(positional=True),
+    ]
+    out: Annotated[OutputFile, Field(description="Shard to write (.jsonl.zst).")]
+
+    def run(self, context: Context) -> Done:
+        from plumbline.jobs.ingest.pack import pack_files, source_kind, text_files
+
+        files = text_files([Path(text) for text in self.texts])
+        done = pack_files(context.store, files, self.out, context.run_id)
+        name = shlex.quote(self.out.name.partition(".")[0])
+        counts = {"n_packed": done.n_packed, "n_rejected": len(done.rejects)}
+        return Done(
+            rows=[{"n_files": len(files), **counts, "n_bytes": done.n_bytes}],
+            said=[f"The source of each document is its {source_kind(files.values())}"],
+            files=(str(self.out),),
+            next=f"plumbline corpus count {shlex.quote(str(self.out))} --corpus {name}",
+        )
+
+
+class CorpusImport(CorpusName, Command):
+    """Import published word statistics (counts and she/he deltas) as a corpus without text.
+
+    `why`, `benchmark constrain` and `corpus words` work on such a corpus. If the folder also has
+    pmi_by_gendered_expressions.csv, the corpus gets co-occurrences, as if it had been counted.
+
+    Example: plumbline corpus import pmi_file_w_counts.csv --corpus pile
+    """
+
+    makes_warehouse = True
+
+    file: Annotated[
+        InputPath,
+        Field(description="UnStereoEval's released table, or a directory that holds it."),
+        On(positional=True),
+    ]
+
+    def run(self, context: Context) -> Done:
+        from plumbline.jobs.ingest.released_statistics import import_statistics
+
+        done = import_statistics(context.store, self.corpus, self.file, context.run_id)
+        return Done(
+            rows=[done],
+            next=self.line("benchmark constrain --benchmark winobias"),
+            **self.rows_of("word_delta"),
+        )
+
+
+class Demo(Command):
+    """Write made-up Pile-format shards in which each word has a known lean towards she or he.
+
+    The leans go to table `planted_word`. The same options always write the same documents.
+
+    Example: plumbline corpus demo --out out/corpora --world swapped
+    """
+
+    makes_warehouse = True
+
+    out: Annotated[OutputDirectory, Field(description="Directory for the shards.")] = Path(
+        "out/corpora"
+    )
+    tokens: Annotated[int, Field(ge=1, le=10**12, description="Words to write.")] = 3_000_000
+    seed: Annotated[Seed, Field(description="Seed of the leans and the text.")] = 0
+    world: Annotated[
+        Literal["straight", "swapped"],
+        Field(description="straight, or swapped (she and he exchanged)."),
+    ] = "straight"
+
+    def run(self, context: Context) -> Done:
+        from plumbline.eval_workers.pairs.closed_world_texts import WorldOptions, write_world
+        from plumbline.eval_workers.pairs.closed_world_words import planted_rows
+
+        how = WorldOptions(n_tokens=self.tokens, seed=self.seed, world=self.world)
+        done = write_world(how, self.out)
+        rows = planted_rows(how.name, how.seed, how.world)
+        context.store.replace("planted_word", rows, {"corpus": how.name}, context.run_id)
+        pattern = shlex.quote(str(self.out / f"{how.name}-*.jsonl.zst"))
+        return Done(
+            rows=[{"corpus": how.name, "n_documents": done.n_documents, "n_tokens": done.n_tokens}],
+            files=tuple(map(str, done.shards)),
+            next=f"plumbline corpus count {pattern} --corpus {how.name}",
+            query="FROM planted_word WHERE corpus = $corpus ORDER BY word",
+            params={"corpus": how.name},
+        )

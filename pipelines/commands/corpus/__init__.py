@@ -1,1 +1,0 @@
-"""Commands that count texts and show their words."""

@@ -1,1 +1,0 @@
-"""Commands on prompts that give no gender."""
