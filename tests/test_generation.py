@@ -39,17 +39,6 @@ def requests(store: Store) -> list[dict[str, Any]]:
     return store.read("generation_request", benchmark="demo").to_pylist()
 
 
-def test_a_sentence_that_never_gets_the_word_is_rejected(store: Store) -> None:
-    def stubborn(prompt: str, count: int) -> Say:
-        return Say("1. The room was empty.") if "different" in prompt else Say("Still no change.")
-
-    spec = replace(SPEC, n_sentences=1, generate_rounds=1)
-    with serving(stubborn) as server:
-        made = write_sentences(build(store, server), ["clock"], spec)
-    assert server.n_asked == 2 * (1 + 40) and not made[0].kept
-    assert set(made[0].rejected.values()) == {"lacks the word after all revisions"}
-
-
 def test_longer_sentences_are_kept_where_length_is_only_asked_for(store: Store) -> None:
     def wordy(prompt: str, count: int) -> Say:
         say = good_script(prompt, count)
