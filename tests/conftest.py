@@ -7,6 +7,7 @@ import functools
 import gc
 import os
 import shutil
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -133,6 +134,32 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
         there.start_worker("gpu")
         there.run("deploy", "--all")
         yield there
+
+
+@pytest.fixture(scope="session")
+def s3() -> Iterator[str]:
+    """The address of a real S3 server on this machine."""
+    from moto.server import ThreadedMotoServer
+
+    server = ThreadedMotoServer("127.0.0.1", port=0)
+    server.start()
+    host, port = server.get_host_and_port()
+    yield f"http://{host}:{port}"
+    server.stop()
+
+
+@pytest.fixture
+def bucket(s3: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The name of a new bucket on it; variables lead this process there."""
+    import boto3
+
+    values = {"AWS_ENDPOINT_URL": s3, "AWS_REGION": "us-east-1"}
+    values |= {"AWS_ACCESS_KEY_ID": "made-up", "AWS_SECRET_ACCESS_KEY": "made-up-too"}
+    for variable, value in values.items():
+        monkeypatch.setenv(variable, value)
+    name = f"b{time.time_ns()}"
+    boto3.client("s3").create_bucket(Bucket=name)
+    return name
 
 
 @pytest.fixture(scope="session")

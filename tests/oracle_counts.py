@@ -12,6 +12,7 @@ from plumbline.jobs.kernel.corpus_options import CorpusOptions
 from plumbline.jobs.kernel.counter import Counter as Kernel
 from plumbline.jobs.kernel.counter import ShardCounts
 from plumbline.jobs.kernel.tokens.tokenizer import Targets, tokenize
+from plumbline.warehouse.storage.store import Store
 
 TARGETS = ("she", "he", "her", "queen")
 WORDS = [*TARGETS, "tea", "nurse", "x-ray", "the", "Notwithstanding"]
@@ -92,6 +93,17 @@ def oracle(
     wanted = set(targets if pairs_with is None else pairs_with)
     counts.pairs = Counter({k: n for k, n in counts.pairs.items() if k[1] in wanted})
     return counts
+
+
+def stored(store: Store, corpus: str = "c") -> OracleCounts:
+    """A warehouse's counts in the oracle's shape, checking that each key occurs once."""
+    words = store.read("word_count", corpus=corpus).to_pylist()
+    pairs = store.read("pair_count", corpus=corpus).to_pylist()
+    (total,) = store.read("corpus", corpus=corpus)["n_pairs"].to_pylist()
+    n_word = Counter({r["word"]: r["n_word"] for r in words})
+    n_pair = Counter({(r["word"], r["target"]): r["n_pair"] for r in pairs})
+    assert len(n_word) == len(words) and len(n_pair) == len(pairs)
+    return OracleCounts(n_word, n_pair, total)
 
 
 def as_oracle(counts: ShardCounts, tables: Tables) -> OracleCounts:

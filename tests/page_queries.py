@@ -26,7 +26,9 @@ class Shown:
     rows: list[list[tuple[str, list[float]]]] = field(default_factory=list)
 
 
-class _Reader(HTMLParser):
+class Reader(HTMLParser):
+    """What a page shows, in order."""
+
     def __init__(self, page: str) -> None:
         super().__init__()
         self.shown: list[Shown] = []
@@ -69,7 +71,7 @@ class _Reader(HTMLParser):
 def check_page(path: Path, connection: duckdb.DuckDBPyConnection) -> list[str]:
     """Hold every table and plot of a page against its query; their names."""
     labels = model_labels(connection)
-    shown = _Reader(path.read_text(encoding="utf-8")).shown
+    shown = Reader(path.read_text(encoding="utf-8")).shown
     for one in shown:
         assert one.sql, one.name
         names, rows = run_query(connection, one.sql)

@@ -50,10 +50,11 @@ def put_probabilities(
     word_list: str = "l",
     probe_set: str = "s",
     key: str = "key-m",
+    instruction: str = "none",
 ) -> None:
     """Probabilities of the words after each prompt of a set."""
     shared = {"probe_set": probe_set, "model_key": key, "model": "m", "word_list": word_list}
-    shared |= {"instruction_key": "none"}
+    shared |= {"instruction_key": instruction}
     rows = [
         {**shared, "prompt_id": f"{i:02}", "word": word, "probability": float(p)}
         | {"gender": "f" if word in FEMALE else "m"}

@@ -10,12 +10,12 @@ import threading
 import time
 from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import boto3
 import pytest
-from moto.server import ThreadedMotoServer
 
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem
@@ -28,8 +28,10 @@ from plumbline.warehouse.storage.check import check
 from plumbline.warehouse.storage.compaction import compact
 from plumbline.warehouse.storage.locks import lease
 from plumbline.warehouse.storage.store import Store
+from tests import test_log
 from tests.conftest import REPOSITORY
 from tests.test_damage import problems
+from tests.test_log import words
 
 _WRITER = """
 import sys
@@ -41,6 +43,7 @@ for k in range(1, n + 1):
     print(k, flush=True)
 """
 
+rows = partial(test_log.rows, n_rows=9)
 #: Where a server says no, tests wait for one more request, not for minutes.
 _ONE_RETRY = {
     **remote_files.CLIENT,
@@ -48,37 +51,14 @@ _ONE_RETRY = {
 }
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[str]:
-    server = ThreadedMotoServer("127.0.0.1", port=0)
-    server.start()
-    host, port = server.get_host_and_port()
-    yield f"http://{host}:{port}"
-    server.stop()
-
-
 @pytest.fixture
-def root(server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def root(bucket: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The address of a place for a warehouse, in a bucket of its own."""
-    values = {"AWS_ENDPOINT_URL": server, "AWS_REGION": "us-east-1"}
-    values |= {"AWS_ACCESS_KEY_ID": "made-up", "AWS_SECRET_ACCESS_KEY": "made-up-too"}
-    values |= {"XDG_CACHE_HOME": str(tmp_path / "cache")}
-    for name, value in values.items():
-        monkeypatch.setenv(name, value)
-    name = f"b{time.time_ns()}"
-    boto3.client("s3", endpoint_url=server).create_bucket(Bucket=name)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     place._store.cache_clear()
-    found = address(f"s3://{name}/audits/w")
+    found = address(f"s3://{bucket}/audits/w")
     assert found is not None
     return found
-
-
-def rows(unit: str, n_word: int = 1) -> list[dict[str, object]]:
-    return [{"corpus": "c", "word": f"{unit}-{i}", "n_word": n_word} for i in range(9)]
-
-
-def words(store: Store) -> dict[str, int]:
-    return {row["word"]: row["n_word"] for row in store.read("word_count").to_pylist()}
 
 
 def test_the_same_as_on_a_disk(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -193,7 +173,7 @@ def test_a_lease_lasts_as_long_as_it_is_renewed(ago: float, is_alive: bool) -> N
 
 @pytest.fixture
 def proxied(
-    root: Path, server: str, monkeypatch: pytest.MonkeyPatch
+    root: Path, s3: str, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[tuple[Path, list[str]]]:
     """A sound warehouse behind a server that answers reads of data files as its list says."""
     with recorded(Store.open(root), "fill", {}) as run_id:
@@ -207,7 +187,7 @@ def proxied(
             is_read = self.command == "GET" and about in self.path and "list-type" not in self.path
             answer = answer if is_read else "pass"
             sent = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            behind = http.client.HTTPConnection(server.removeprefix("http://"))
+            behind = http.client.HTTPConnection(s3.removeprefix("http://"))
             behind.request(self.command, self.path, sent, dict(self.headers))
             found = behind.getresponse()
             status, body = found.status, found.read()
@@ -262,15 +242,15 @@ def test_a_bucket_that_fails_refuses_or_is_slow_is_not_called_damaged(
 
 
 def test_an_object_that_decayed_is_named_also_beside_a_sound_copy(
-    root: Path, server: str, capsys: pytest.CaptureFixture[str]
+    root: Path, bucket: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     store = Store.open(root)
     with recorded(store, "fill", {}) as run_id:
         store.publish("word_count", rows("a"), unit="a", run_id=run_id)
     (file,) = store.snapshot().files("word_count")
     sound = store.path(file).read_bytes()
-    client = boto3.client("s3", endpoint_url=server)
-    where = {"Bucket": str(root).split("/")[2], "Key": f"audits/w/{file.path}"}
+    client = boto3.client("s3")
+    where = {"Bucket": bucket, "Key": f"audits/w/{file.path}"}
     client.put_object(**where, Body=sound[:99] + bytes([sound[99] ^ 1]) + sound[100:])
     row = problems(capsys, root)[f"{root}/{file.path}"]
     assert "is damaged" in row["problem"]

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from plumbline.eval_workers.chat.replies import chosen
-from plumbline.eval_workers.pairs.benchmarks import Parsed
 from plumbline.eval_workers.scoring.pair_choices import ChoiceOptions, choose
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 from tests.chat_server import ChatServer, Sampler, Say, serving
+from tests.test_score import _pairs
 
 N_PAIRS = 150
 _SHOWN = re.compile(r"^([12])\. (.*)$", re.M)
@@ -22,12 +22,8 @@ _SHOWN = re.compile(r"^([12])\. (.*)$", re.M)
 
 def fill(store: Store, n: int = N_PAIRS) -> None:
     """Pairs whose first sentence says she."""
-    parsed = Parsed("demo")
-    for i in range(n):
-        template = f"The clerk of room {i + 10} said that {{pronoun}} drank tea."
-        parsed.add(pair_id=f"{i:03}", template=template, source_file="f", source_row=i + 1)
-    rows = [{"benchmark": "demo", **pair} for pair in parsed.pairs]
-    store.publish("benchmark_pair", rows, unit="demo", run_id="r")
+    told = [f"The clerk of room {i + 10} said that {{pronoun}} drank tea." for i in range(n)]
+    _pairs(store, told)
 
 
 def chance(body: dict[str, Any]) -> float:
@@ -50,7 +46,7 @@ def chooser(p: float, b: float) -> Sampler:
 
 def asked(store: Store, server: ChatServer, n: int = 4, **how: Any) -> None:
     options = ChoiceOptions(model="m", n=n, base_url=server.url, **how)
-    choose(store, "demo", options, options.server(), "run")
+    choose(store, "demo", options, "run")
 
 
 def test_intervals_hold_what_is_true_in_95_of_100_worlds(store: Store) -> None:
@@ -90,7 +86,7 @@ def test_changed_and_unnatural_pairs(store: Store) -> None:
         pairs = store.read("benchmark_pair").to_pylist()
         pairs[0]["sentence_a"] = "Now she sings."
         pairs[1]["is_natural"] = False
-        store.publish("benchmark_pair", pairs, unit="demo", run_id="r")
+        store.replace("benchmark_pair", pairs, {"benchmark": "demo"}, "r")
         asked(store, server, 1)
     assert store.read("pair_choice").num_rows == 8
     (row,) = rows_of(store.root, "FROM forced_choice")

@@ -29,6 +29,7 @@ from plumbline.eval_workers.writing.build_spec import BuildSpec
 from plumbline.eval_workers.writing.offline import offline_pairs
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.storage.store import Store
+from tests.oracle_counts import oracle
 
 GENDERED = frozenset(
     re.findall(
@@ -107,16 +108,8 @@ def test_slots_are_filled_with_the_planted_probabilities() -> None:
 
 def count_windows(documents_: list[str]) -> dict[str, float]:
     """delta(w) = PMI(w, she) - PMI(w, he) by the plainest possible count of position pairs."""
-    stop = pytest.importorskip("spacy.lang.en.stop_words").STOP_WORDS
-    dropped = stop - {"she", "he", "her", "his", "him"}
-    n, together = Counter[str](), Counter[tuple[str, str]]()
-    for text in documents_:
-        kept = [w for w in words_of(text) if w not in dropped]
-        n.update(kept)
-        for i, word in enumerate(kept):
-            for other in kept[i + 1 : i + 10]:
-                together[word, other] += 1
-                together[other, word] += 1
+    counts = oracle(documents_, SWAP, "pairs", 10)
+    n, together = counts.words, counts.pairs
     return {
         w: math.log(together[w, "she"] * n["he"] / (together[w, "he"] * n["she"]))
         for w in n

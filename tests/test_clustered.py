@@ -1,6 +1,7 @@
 """The estimator behind intervals against brute force, and what makes pairs alike."""
 
 import math
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -49,25 +50,25 @@ def residuals(x: Floats, w: Floats, stratum: list[str] | None) -> Floats:
     return x - np.array([rates[s] for s in of]) * w
 
 
-def one_way(u: Floats, w: Floats, ids: list[str]) -> float:
+Ids = Sequence[str | None]
+
+
+def _squares(u: Floats, w: Floats, of: Iterable[Sequence[bool]]) -> float:
     """The jackknife over clusters, written as leaving each out: their sum over what remains."""
-    total = 0.0
-    for c in set(ids):
-        inside = np.array([i == c for i in ids])
-        total += (u[inside].sum() / w[~inside].sum()) ** 2
-    return total
+    every = map(np.array, of)
+    return sum(float(u[rows].sum() / w[~rows].sum()) ** 2 for rows in every if not rows.all())
 
 
-def shared(u: Floats, w: Floats, first: list[str], second: list[str]) -> float:
+def one_way(u: Floats, w: Floats, ids: Ids) -> float:
+    return _squares(u, w, ([i == c for i in ids] for c in {*ids} - {None}))
+
+
+def shared(u: Floats, w: Floats, first: Ids, second: Ids) -> float:
     """Every two rows that share any cluster, once: each cluster's products less the pairs'."""
-    total = 0.0
-    for c in {*first, *second}:
-        inside = np.array([c in row for row in zip(first, second, strict=True)])
-        total += (u[inside].sum() / w[~inside].sum()) ** 2
-    for c in {tuple(sorted(row)) for row in zip(first, second, strict=True) if row[0] != row[1]}:
-        inside = np.array([tuple(sorted(r)) == c for r in zip(first, second, strict=True)])
-        total -= (u[inside].sum() / w[~inside].sum()) ** 2
-    return total
+    rows = [{*row} - {None} for row in zip(first, second, strict=True)]
+    both = {frozenset(row) for row in rows if len(row) == 2}
+    each = _squares(u, w, ([c in row for row in rows] for c in {*first, *second} - {None}))
+    return each - _squares(u, w, ([row == c for row in rows] for c in both))
 
 
 def made(seed: int) -> tuple[np.random.Generator, Floats, Floats]:

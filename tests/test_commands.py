@@ -4,7 +4,6 @@ import json
 import shlex
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -16,7 +15,6 @@ from plumbline.pipelines.command.main import main
 from plumbline.pipelines.command.settings import made
 from plumbline.pipelines.commands.score import Score
 from plumbline.warehouse.errors import UsageProblem
-from plumbline.warehouse.storage.store import Store
 from tests.test_plugins import install
 
 TIDY = '''
@@ -78,31 +76,11 @@ def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         sys.modules.pop(name, None)
 
 
-def ran(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[dict[str, Any]]:
-    """The rows that `shelf tidy` prints as JSON."""
-    assert main(["shelf", "tidy", *arguments, "--format", "json"]) == 0
-    rows: list[dict[str, Any]] = json.loads(capsys.readouterr().out)["rows"]
-    return rows
-
-
 def test_the_help_names_a_command_of_another_package_and_imports_none(
     shelf: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["--help"]) == 0
     assert "shelf" in capsys.readouterr().out and "shelf_pack.tidy" not in sys.modules
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [([], "words: is missing"), (["tea", "--config", "none.toml"], "none.toml")],
-)
-def test_what_is_wrong_is_one_line(
-    shelf: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
-) -> None:
-    assert main(["shelf", "tidy", *arguments]) == 2
-    (line,) = capsys.readouterr().err.strip().splitlines()
-    assert message in line
-    assert not list(shelf.iterdir()), "nothing is made"
 
 
 @pytest.mark.parametrize(
@@ -123,18 +101,6 @@ def test_the_settings_file_is_checked(
     (shelf / "plumbline.toml").write_text(f"{table}\n")
     assert main(["shelf", "tidy", "tea"]) == 2
     assert message in capsys.readouterr().err
-
-
-def test_every_source_is_taken_alike(shelf: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A list or a single text, also for what is required; a path is a text in TOML and Python."""
-    (shelf / "mine.toml").write_text("[shelf.tidy]\nwords = 'tea'\nwarehouse = 'mine'\n")
-    assert ran(capsys, "--config", "mine.toml") == [{"word": "tea!", "n_letters": 3}]
-    assert Store.open(shelf / "mine").read("run").num_rows == 1
-    assert ran(capsys, "rum", "--config", "mine.toml") == [{"word": "rum!", "n_letters": 3}]
-    (shelf / "plumbline.toml").write_text("[shelf.tidy]\nwords = ['tea', 'rum']\n")
-    assert [row["word"] for row in ran(capsys)] == ["tea!", "rum!"]
-    wh = plumbline.open(shelf / "mine", "arrow")
-    assert wh.shelf_tidy(words="tea").num_rows == 1
 
 
 def test_a_dry_run_of_a_count_says_what_is_counted_already(

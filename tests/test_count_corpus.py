@@ -19,7 +19,7 @@ from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.input.shards import write_jsonl_zst
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import delta
-from tests.oracle_counts import OracleCounts, as_oracle, count_texts
+from tests.oracle_counts import as_oracle, count_texts, stored
 
 TEXTS = [f"She gave the queen {i % 7} teas and he saw word{i} (x-ray) again." for i in range(400)]
 OPTIONS = CorpusOptions()
@@ -32,17 +32,6 @@ def shards_of(tmp_path: Path, n: int) -> list[Path]:
     return paths
 
 
-def tables(store: Store) -> OracleCounts:
-    words = store.read("word_count", corpus="c").to_pylist()
-    pairs = store.read("pair_count", corpus="c").to_pylist()
-    counts = OracleCounts()
-    counts.words.update({r["word"]: r["n_word"] for r in words})
-    counts.pairs.update({(r["word"], r["target"]): r["n_pair"] for r in pairs})
-    assert len(counts.words) == len(words) and len(counts.pairs) == len(pairs)
-    counts.total = store.read("corpus", corpus="c")["n_pairs"].to_pylist()[0]
-    return counts
-
-
 @pytest.mark.parametrize("rule", ["pairs", "windows"])
 def test_equals_the_embedded_sweep_for_any_sharding(
     store: Store, tmp_path: Path, rule: str
@@ -52,7 +41,7 @@ def test_equals_the_embedded_sweep_for_any_sharding(
     for n in (1, 3):
         paths = shards_of(tmp_path, n)
         counted = count_corpus(store, "c", list(reversed(paths)), CorpusOptions(rule=rule))
-        assert tables(store) == expected
+        assert stored(store) == expected
         row = store.read("corpus", corpus="c").to_pylist()[0]
         assert row == counted.row
         assert row["n_documents"] == 400 and row["n_words"] == len(expected.words)
@@ -74,7 +63,7 @@ def test_finished_shards_are_not_counted_again(store: Store, tmp_path: Path) -> 
     assert count_corpus(store, "c", paths, OPTIONS).changed
     after = {p.name: p.stat().st_mtime_ns for p in partials.iterdir()}
     assert before.items() <= after.items() and len(after) > len(before)
-    assert tables(store) == as_oracle(*count_texts(TEXTS, OPTIONS.listed, OPTIONS))
+    assert stored(store) == as_oracle(*count_texts(TEXTS, OPTIONS.listed, OPTIONS))
     assert store.read("word_delta", corpus="c").num_rows == 0, "made from older counts"
 
 
@@ -88,7 +77,7 @@ def test_bad_shards_and_bad_lines(store: Store, tmp_path: Path) -> None:
     done = execute_on(store, count)
     assert isinstance(done.failed, ShardsFailed) and "cut.jsonl.zst" in str(done.failed)
     assert done.rows[0]["n_shards"] == 2 and done.next == "plumbline corpus list c"
-    assert tables(store).words == {"she": 1, "ran": 2, "he": 1}
+    assert stored(store).words == {"she": 1, "ran": 2, "he": 1}
     row = store.read("corpus", corpus="c").to_pylist()[0]
     assert (row["n_shards"], row["n_shards_failed"], row["n_documents"]) == (2, 1, 2)
     ledger = {Path(r["shard"]).name: r for r in store.read("corpus_shard").to_pylist()}
@@ -118,7 +107,7 @@ def test_a_corpus_stays_as_it_was_if_nothing_can_replace_it(store: Store, tmp_pa
             with pytest.raises(BadInput, match="corpus 'c' stays as it was"):
                 count_corpus(store, "c", shards, options)
             assert store.read("corpus").to_pylist() == [counted.row]
-            assert tables(store) == as_oracle(*count_texts(TEXTS, OPTIONS.listed, OPTIONS))
+            assert stored(store) == as_oracle(*count_texts(TEXTS, OPTIONS.listed, OPTIONS))
             assert store.read("word_delta", corpus="c").num_rows == 1
             assert store.read("reject", stage="count", subject="c").num_rows == 0
 

@@ -37,12 +37,12 @@ def command(shards: Path, warehouse: Path) -> list[str]:
     return [sys.executable, "-c", code, *arguments(shards, warehouse)]
 
 
-def contents(warehouse: Path) -> dict[str, list[dict[str, object]]]:
+def contents(warehouse: Path, *apart: str) -> dict[str, list[dict[str, object]]]:
+    """What was counted, without columns that may differ."""
     store, found = Store.open(warehouse), {}
     for name in _TABLES:
-        table = store.read(name).drop_columns(
-            [c for c in _CIRCUMSTANCES if c in store.read(name).column_names]
-        )
+        table = store.read(name)
+        table = table.select([c for c in table.column_names if c not in (*_CIRCUMSTANCES, *apart)])
         found[name] = table.sort_by([(c, "ascending") for c in table.column_names]).to_pylist()
     return found
 

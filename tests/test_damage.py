@@ -1,4 +1,4 @@
-"""Bits that decay in place are named by whatever rewrites or publishes, and never published."""
+"""Bits that decay in place are named and never published; other programs can change no table."""
 
 import json
 import os
@@ -7,20 +7,25 @@ from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import deltalake
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from deltalake.exceptions import DeltaError
 
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.input.shards import write_jsonl_zst
 from plumbline.warehouse.storage import compaction, log
+from plumbline.warehouse.storage import delta as delta_log
 from plumbline.warehouse.storage.check import check
 from plumbline.warehouse.storage.compaction import compact
 from plumbline.warehouse.storage.store import Store
 from tests.hostile import filled
+from tests.test_log import N_ROWS, put, words
 from tools.same_tables import differences
 
 #: Commands that write or publish, and the table whose decay each must notice.
@@ -154,6 +159,60 @@ def test_a_damaged_delta_log_is_named_and_written_again(
         read = deltalake.DeltaTable(store.root / "word_count").to_pyarrow_table()
         assert read["word"].to_pylist() == [unit]
         publish(store, "z")
+
+
+def test_what_a_killed_writer_left_out_of_the_delta_log_is_added(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(delta_log, "follow", lambda *_: None)
+        put(store, "ab")
+    put(store, "c")
+    table = deltalake.DeltaTable(store.root / "word_count")
+    assert table.version() == 2 and table.to_pyarrow_table().num_rows == 3 * N_ROWS
+
+
+def in_delta(table: deltalake.DeltaTable) -> list[dict[str, Any]]:
+    """The rows that a reader of Delta Lake finds, also by DuckDB."""
+    with duckdb.connect() as connection:
+        connection.register("found", table.to_pyarrow_dataset())
+        query = "SELECT word, n_word FROM found ORDER BY word"
+        rows = connection.sql(query).to_arrow_table()
+    assert rows.equals(table.to_pyarrow_table().select(["word", "n_word"]).sort_by("word"))
+    return rows.to_pylist()
+
+
+#: What others may try on a table of ours.
+_INTRUDERS: dict[str, Callable[[deltalake.DeltaTable], object]] = {
+    "append": lambda t: deltalake.write_deltalake(t, t.to_pyarrow_table(), mode="append"),
+    "overwrite": lambda t: deltalake.write_deltalake(t, t.to_pyarrow_table(), mode="overwrite"),
+    "delete": lambda t: t.delete(),
+    "optimize": lambda t: t.optimize.compact(),
+    "restore": lambda t: t.restore(t.version() - 1),
+    "vacuum": lambda t: t.vacuum(0, dry_run=False, enforce_retention_duration=False, full=True),
+}
+
+
+@pytest.mark.parametrize("name", _INTRUDERS)
+@pytest.mark.parametrize("is_compacted", [False, True])
+def test_no_other_program_changes_a_table(store: Store, name: str, is_compacted: bool) -> None:
+    put(store, "abc", n_rows=2)
+    put(store, "c", 5, 2)
+    odd = [{"corpus": "an/other %41", "word": "tea", "n_word": 1}]  # an address must quote it
+    store.publish("word_count", odd, unit="x", run_id="r")
+    if is_compacted:
+        compact(store, "r", 0)
+        put(store, "c", 6, 2)
+    before = {name for name, _ in store.place.walk()}
+    table = deltalake.DeltaTable(store.root / "word_count")
+    with pytest.raises(DeltaError, match="Unsupported table features required"):
+        _INTRUDERS[name](table)
+    assert before <= {name for name, _ in store.place.walk()}
+    assert {p["problem"] for p in check(store)} <= {
+        "a file that no kept version names",  # what the other program wrote before it was told
+    }
+    read = in_delta(deltalake.DeltaTable(store.root / "word_count"))
+    assert {row["word"]: row["n_word"] for row in read} == words(store)
 
 
 def test_a_flipped_bit_anywhere_in_a_commit_is_noticed(store: Store) -> None:

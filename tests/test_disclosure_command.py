@@ -138,46 +138,6 @@ def _line(capsys: pytest.CaptureFixture[str]) -> str:
     return line
 
 
-@pytest.mark.parametrize(
-    ("arguments", "status", "named"),
-    [
-        (["prompts", "novel"], 2, "'novel'"),
-        (["prompts", "a/b"], 2, "'a/b'"),
-        (["prompts", "stsb"], 4, "PLUMBLINE_DATA"),
-        (["prompts", "stsb", "--source", "."], 3, "stsb_neutral_test.csv"),
-        (["prompts", "mine", "--derive", "none.txt"], 2, "none.txt"),
-        (["prompts", "topics", "--column", "c"], 2, "--column"),
-        (["prompts", "new", "--write", "My friend", "--source", "."], 2, "--source"),
-        (["prompts", "new", "--write", "My friend ran"], 2, "--write"),
-        (["prompts", "topics", "--model", "m"], 2, "--model"),
-        (["probe", "novel", "--model", "m"], 2, "'novel'"),
-        (["probe", "snli", "--model", "m"], 4, "PLUMBLINE_DATA"),
-        (["probe", "topics"], 2, "model: is missing"),
-        (["probe", "topics", "--model", "./nowhere"], 3, "nowhere"),
-        (["probe", "topics", "--model", "m", "--word-list", "none"], 2, "none"),
-        (["tune", "topics", "--test-sets", "topics"], 2, "--test-sets"),
-        (["tune", "topics", "--dev-sets", "topics"], 2, "--dev-sets"),
-        (["tune", "topics", "--dev-sets", "novel"], 2, "'novel'"),
-        (["tune", "topics", "--test-sets", "novel"], 2, "'novel'"),
-        (["tune", "topics", "--distance", "0", "--total", "0", "--difference", "0"], 2, "losses"),
-    ],
-)
-def test_what_is_wrong_is_one_line_and_nothing_is_written(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    arguments: list[str],
-    status: int,
-    named: str,
-) -> None:
-    for name in ("PLUMBLINE_API_KEY", "OPENAI_API_KEY", "PLUMBLINE_DATA", "PLUMBLINE_WAREHOUSE"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.chdir(tmp_path)
-    base = ["--model", "m", "--name", "n"] if arguments[0] == "tune" else []
-    assert main(["disclosure", *arguments, *base]) == status
-    assert named in _line(capsys) and not list(tmp_path.iterdir())
-
-
 @pytest.mark.skipif(find_spec("bitsandbytes") is not None, reason="bitsandbytes is installed")
 def test_as_published_needs_bitsandbytes(ran: Ran, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(ran.tune("--name", "theirs", "--as-published")) == 4

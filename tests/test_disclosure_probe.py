@@ -6,9 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-import tokenizers
 import torch
 import transformers
 
@@ -25,50 +23,26 @@ from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.wordlists import WordPair
 from tests.prompt_rows import list_file, put_prompts
 from tests.steps import probe_set
-from tests.tiny_models import KINDS, save
+from tests.tiny_models import KINDS, Plain, save
 
 
-class Oracle:
-    """P(word | prompt): full softmax in float64 at each position, one text a pass."""
-
-    def __init__(self, directory: Path, bos: str) -> None:
-        self._tokenizer = tokenizers.Tokenizer.from_file(str(directory / "tokenizer.json"))
-        self._bos = self._tokenizer.token_to_id(bos)
-        model = transformers.AutoModelForCausalLM.from_pretrained(
-            directory, dtype=torch.float32, attn_implementation="eager"
-        )
-        self._model = model.double().eval()
-
-    def ids(self, text: str) -> list[int]:
-        found: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids
-        return found
-
-    def spelled(self, text: str) -> bool:
-        tokens = self._tokenizer.encode(text, add_special_tokens=False).tokens
-        return not {"<unk>", "[UNK]"} & set(tokens)
-
-    def after(self, ids: Sequence[int]) -> np.ndarray[Any, np.dtype[np.float64]]:
-        """Probabilities of the whole vocabulary after BOS, and after each of these; rows."""
-        with torch.no_grad():
-            logits = self._model(torch.tensor([[self._bos, *ids]])).logits[0]
-        assert logits.dtype == torch.float64
-        found: np.ndarray[Any, np.dtype[np.float64]] = torch.softmax(logits, -1).numpy()
-        return found
+class Oracle(Plain):
+    """P(word | prompt): full softmax in float64 at each position."""
 
     def word(self, prompt: str, word: str) -> tuple[float, int]:
         """The probability, and the most tokens that a form of the word adds."""
         begin = self.ids(prompt)
         added = set()
-        for form in (word, word.capitalize()):
-            text = f"{prompt} {form}"
-            if self.spelled(text):
+        for text in (f"{prompt} {word}", f"{prompt} {word.capitalize()}"):
+            tokens = self.tokenizer.encode(text, add_special_tokens=False).tokens
+            if not {"<unk>", "[UNK]"} & set(tokens):
                 ids = self.ids(text)
                 assert ids[: len(begin)] == begin
                 added.add(tuple(ids[len(begin) :]))
         total = 0.0
         for rest in added:
             rows = self.after([*begin, *rest])[len(begin) : -1]
-            total += math.prod(float(row[t]) for row, t in zip(rows, rest, strict=True))
+            total += math.exp(sum(float(row[t]) for row, t in zip(rows, rest, strict=True)))
         return total, max(map(len, added))
 
 
@@ -196,7 +170,7 @@ class ChatOracle(Oracle):
         found = self._chat.apply_chat_template(
             messages, tokenize=True, continue_final_message=True, return_dict=False
         )
-        assert found[0] == self._bos
+        assert found[0] == self.bos
         return list(found[1:])
 
 
@@ -230,7 +204,7 @@ def test_a_set_is_measured_under_each_instruction_by_a_model_opened_once(
     assert len(opened) == 1
     assert [m.probed.n_new for m in done] == [m.sampled.n_new for m in done] == [2, 2, 2]
     plain, chat = (made(chatting, KINDS["neox"].bos) for made in (Oracle, ChatOracle))
-    bos, tokenizer = plain._bos, transformers.AutoTokenizer.from_pretrained(chatting)
+    bos, tokenizer = plain.bos, transformers.AutoTokenizer.from_pretrained(chatting)
     for measured, oracle, before in zip(
         done, (plain, plain, chat), ("", f"{TOLD} ", ""), strict=True
     ):

@@ -100,46 +100,6 @@ def test_the_flow(here: Path, server: ChatServer, capsys: pytest.CaptureFixture[
     assert whole.read("continuation").to_pylist() == before, "other folds need no sample"
 
 
-WITH_MODEL = ["common-sents", "--model", "m"]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "status", "named"),
-    [
-        (["novel", "--model", "m"], 2, "'novel'"),
-        (["a/b", "--model", "m"], 2, "'a/b'"),
-        (["common-sents"], 2, "model: is missing"),
-        ([*WITH_MODEL, "--folds", "101"], 2, "folds 101"),
-        ([*WITH_MODEL, "--phi", "mood"], 2, "'mood'"),
-        ([*WITH_MODEL, "--endpoint", "chat"], 2, "needs a server"),
-        ([*WITH_MODEL, "--perturber-url", "http://h"], 2, "perturber_url"),
-        ([*WITH_MODEL, "--perturber", "p"], 2, "needs a key"),
-        ([*WITH_MODEL, "--perturber", "p", "--perturber-url", "h"], 2, "--perturber-url"),
-        ([*WITH_MODEL, "--prompts", "none.toml"], 2, "none.toml"),
-        ([*WITH_MODEL, "--prompts", "german.toml"], 2, "not in de (m, f)"),
-        (["common-sents", "--model", "./nowhere"], 3, "nowhere"),
-        ([*WITH_MODEL, "--base-url", "h"], 2, "--base-url"),
-    ],
-)
-def test_what_is_wrong_is_one_line_and_nothing_is_written(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    arguments: list[str],
-    status: int,
-    named: str,
-) -> None:
-    for name in ("PLUMBLINE_API_KEY", "OPENAI_API_KEY"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "german.toml").write_text(PROMPTS.replace('"en"', '"de"'))
-    files = sorted(tmp_path.iterdir())
-    assert main(["fairpair", "run", *arguments]) == status
-    (line,) = capsys.readouterr().err.strip().splitlines()
-    assert named in line
-    assert sorted(tmp_path.iterdir()) == files
-
-
 def test_a_dry_run_asks_and_writes_nothing(
     here: Path, server: ChatServer, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -93,17 +93,15 @@ def refused(err: str, sign: str) -> bool:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", list(COMMANDS))
-def test_a_full_warehouse_is_one_line_and_goes_on_with_room(place: Place, name: str) -> None:
-    done = place.run(_FULL, "w", *_PLUMBLINE, *COMMANDS[name])
-    assert "first: 3\n" in done.stdout and done.returncode == 0, done.stdout + done.stderr
-    assert refused(done.stderr, "No space left on device"), done.stderr
-
-
-@pytest.mark.slow
-def test_a_disk_that_fills_while_a_model_is_written(place: Place) -> None:
-    """Some of the model's files fit, its weights of 2.6 MB don't."""
-    command = ["another" if word == "m" else word for word in COMMANDS["train"]]
-    done = place.run(_FULL, "models", *_PLUMBLINE, *command, room=1 << 21)
+@pytest.mark.parametrize(
+    ("name", "disk", "room"),
+    # Some of a model's files fit into the last room, its weights of 2.6 MB don't.
+    [*((name, "w", 0) for name in COMMANDS), ("train", "models", 1 << 21)],
+)
+def test_a_full_disk_is_one_line_and_the_command_goes_on_with_room(
+    place: Place, name: str, disk: str, room: int
+) -> None:
+    named = ["another" if word == "m" and room else word for word in COMMANDS[name]]
+    done = place.run(_FULL, disk, *_PLUMBLINE, *named, room=room)
     assert "first: 3\n" in done.stdout and done.returncode == 0, done.stdout + done.stderr
     assert refused(done.stderr, "No space left on device"), done.stderr

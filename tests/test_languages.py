@@ -1,7 +1,7 @@
 """Languages other than English: counts equal to spaCy's tokenizer of that language, by any path."""
 
 import random
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 import pytest
@@ -29,7 +29,7 @@ from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.input.shards import documents, write_jsonl_zst
 from plumbline.warehouse.languages import TokenRules
 from plumbline.warehouse.storage.store import Store
-from tests.oracle_counts import OracleCounts, Tables, as_oracle, bare, count_texts, oracle
+from tests.oracle_counts import Tables, as_oracle, bare, count_texts, oracle, stored
 from tests.spacy_reference import (
     agreement,
     blank,
@@ -56,28 +56,6 @@ def rules(code: str) -> str:
     return languages.load(code).token_rules
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("code", BUNDLED)
-def test_words_are_those_of_spacy(code: str) -> None:
-    from importlib import import_module
-
-    examples = import_module(f"spacy.lang.{code}.examples").sentences
-    chance = random.Random(2)
-    marks = "( ) « » “ ” ' ’ - – … . , ; : ! ? 12 3,5 km € U.S.A."
-    pieces = [*TEXTS[code].split(), *marks.split()]
-    specials = [s for s in blank(code).tokenizer.rules if not any(map(str.isspace, s))]
-    glued = [
-        "".join(
-            chance.choices(pieces if chance.random() < 0.8 else specials, k=chance.randint(1, 4))
-        )
-        for _ in range(80)
-    ]
-    for text in (TEXTS[code], *examples, *glued):
-        assert words(text, rules(code)) == language_words(code, text), text
-        targets = languages.load(code).lists["gendered"].targets
-        assert tokenize(text, targets, rules(code)) == language_tokens(code, text, targets), text
-
-
 @pytest.mark.reference
 @pytest.mark.parametrize("code", ["fr", "de", "es"])
 def test_agreement_on_the_reference_data(data: Path, code: str) -> None:
@@ -92,10 +70,22 @@ def test_agreement_on_the_reference_data(data: Path, code: str) -> None:
     assert common == total  # docs/corpora.md says so
 
 
-@given(st.text(st.sampled_from("aeEßÉœ'’-.,;!?«»¿ \n\u00a0\u202f1€"), max_size=40))
-def test_any_text_is_cut_as_spacy_cuts_it(text: str) -> None:
-    for code in ("fr", "de"):
-        assert words(text, rules(code)) == language_words(code, text)
+@cache
+def glued(code: str) -> st.SearchStrategy[str]:
+    """Letters and marks, and words and exceptions of a language, glued together."""
+    exceptions = [s for s in blank(code).tokenizer.rules if not any(map(str.isspace, s))]
+    pieces = st.sampled_from(TEXTS[code].split()) | st.sampled_from(exceptions)
+    marks = st.text(st.sampled_from("aeEßÉœ'’-.,;!?«»¿(“”…\u201412€ \n\u00a0\u202f"), max_size=9)
+    return st.lists(pieces | marks, max_size=8).map("".join)
+
+
+@pytest.mark.parametrize("code", BUNDLED)
+@given(st.data())
+def test_any_text_is_cut_as_spacy_cuts_it(code: str, data: st.DataObject) -> None:
+    text = data.draw(glued(code))
+    assert words(text, rules(code)) == language_words(code, text)
+    targets = languages.load(code).lists["gendered"].targets
+    assert tokenize(text, targets, rules(code)) == language_tokens(code, text, targets)
 
 
 def sample(code: str, n: int) -> list[str]:
@@ -132,16 +122,6 @@ def test_counts_stay_exact_when_answers_are_forgotten(monkeypatch: pytest.Monkey
     assert found.n_tokens == expected[0].n_tokens
 
 
-def of_corpus(store: Store, corpus: str) -> OracleCounts:
-    counts = OracleCounts()
-    for row in store.read("word_count", corpus=corpus).to_pylist():
-        counts.words[row["word"]] += row["n_word"]
-    for row in store.read("pair_count", corpus=corpus).to_pylist():
-        counts.pairs[row["word"], row["target"]] += row["n_pair"]
-    counts.total = store.read("corpus", corpus=corpus)["n_pairs"].to_pylist()[0]
-    return counts
-
-
 def test_a_corpus_has_a_language_and_its_counts_are_never_mixed(
     store: Store, tmp_path: Path
 ) -> None:
@@ -150,7 +130,7 @@ def test_a_corpus_has_a_language_and_its_counts_are_never_mixed(
     options = CorpusOptions(language="de")
     row = count_corpus(store, "c", (path,), options).row
     targets, split = options.word_list.targets, partial(language_tokens, "de")
-    assert of_corpus(store, "c") == oracle(sample("de", 30), targets, "pairs", 10, split=split)
+    assert stored(store) == oracle(sample("de", 30), targets, "pairs", 10, split=split)
     assert row["language"] == "de" and row["tokenizer"] == tokenizer_version(rules("de"))
     assert corpus_language(row) == languages.load("de")
     with pytest.raises(UsageProblem, match="language de"):

@@ -8,18 +8,13 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from functools import partial
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-import deltalake
-import duckdb
 import pytest
-from deltalake.exceptions import DeltaError
 
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput, PlumblineError, UsageProblem
-from plumbline.warehouse.query.connection import connect
 from plumbline.warehouse.run_records import recorded
 from plumbline.warehouse.storage import compaction, log, place
 from plumbline.warehouse.storage import delta as delta_log
@@ -306,32 +301,6 @@ def test_restore_empties_tables_that_came_later(store: Store) -> None:
     assert not store.read("word_delta").num_rows
 
 
-@pytest.fixture
-def version(store: Store) -> int:
-    """The number of a version whose rows were dropped since."""
-    put(store, "a")
-    number = store.snapshot().version
-    store.drop("word_count", {"corpus": "c"}, "r")
-    return number
-
-
-def test_a_version_that_compact_drops_meanwhile_is_not_restored(
-    store: Store, version: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    look, other = place.Disk.local, Store.open(store.root)
-
-    def compacted(*arguments: Any, **named: Any) -> Path:
-        monkeypatch.setattr(place.Disk, "local", look)
-        found = look(*arguments, **named)
-        compact(other, "r", 0)
-        return found
-
-    monkeypatch.setattr(place.Disk, "local", compacted)
-    with pytest.raises(UsageProblem, match="is not kept"):
-        store.restore(version, "r")
-    assert words(store) == {}
-
-
 def test_a_past_state_is_read_and_restored(
     store: Store, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -365,94 +334,12 @@ def test_a_past_state_is_read_and_restored(
         assert f"version {version}: is not kept: {kept}" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        *(b"", b"\xff\xfe", b"{}\n\xff", sha256().hexdigest().encode()),
-        *map(log.signed, (b"", b"\xff", b"null", b"[]", b"{}", b"[" * 100_000)),
-        log.signed(b'{"tables": {"word_count": "../../x"}, "leases": {}}'),
-        log.signed(b'{"format": 1' + b"0" * 5000 + b"}"),
-    ],
-)
-def test_a_log_of_somebody_else_is_refused_in_one_line(store: Store, content: bytes) -> None:
-    put(store, "a")
-    (store.root / log.commit_name(2)).write_bytes(content)
-    with pytest.raises(BadInput, match="is damaged"):
-        connect(store.root)
-
-
-def test_lost_files_and_pipes_are_named(store: Store) -> None:
-    put(store, "a")
-    (file,) = store.snapshot().files("word_count")
-    (store.root / file.path).unlink()
-    os.mkfifo(store.root / file.path)
-    with pytest.raises(BadInput, match=file.path):
-        store.read("word_count")
-    os.mkfifo(store.root / log.commit_name(9))
-    with pytest.raises(BadInput, match=log.commit_name(9)):
-        Store.open(store.root)
-
-
 def test_a_lost_log_is_not_taken_for_an_empty_warehouse(store: Store) -> None:
     put(store, "a")
     for path in (store.root / log.COMMITS).iterdir():
         path.unlink()
     with pytest.raises(BadInput, match="its commit log is gone"):
         Store.open(store.root)
-
-
-def test_what_a_killed_writer_left_out_of_the_delta_log_is_added(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with monkeypatch.context() as patched:
-        patched.setattr(delta_log, "follow", lambda *_: None)
-        put(store, "ab")
-    put(store, "c")
-    table = deltalake.DeltaTable(store.root / "word_count")
-    assert table.version() == 2 and table.to_pyarrow_table().num_rows == 3 * N_ROWS
-
-
-def in_delta(table: deltalake.DeltaTable) -> list[dict[str, Any]]:
-    """The rows that a reader of Delta Lake finds, also by DuckDB."""
-    with duckdb.connect() as connection:
-        connection.register("found", table.to_pyarrow_dataset())
-        query = "SELECT word, n_word FROM found ORDER BY word"
-        rows = connection.sql(query).to_arrow_table()
-    assert rows.equals(table.to_pyarrow_table().select(["word", "n_word"]).sort_by("word"))
-    return rows.to_pylist()
-
-
-#: What others may try on a table of ours.
-_INTRUDERS: dict[str, Callable[[deltalake.DeltaTable], object]] = {
-    "append": lambda t: deltalake.write_deltalake(t, t.to_pyarrow_table(), mode="append"),
-    "overwrite": lambda t: deltalake.write_deltalake(t, t.to_pyarrow_table(), mode="overwrite"),
-    "delete": lambda t: t.delete(),
-    "optimize": lambda t: t.optimize.compact(),
-    "restore": lambda t: t.restore(t.version() - 1),
-    "vacuum": lambda t: t.vacuum(0, dry_run=False, enforce_retention_duration=False, full=True),
-}
-
-
-@pytest.mark.parametrize("name", _INTRUDERS)
-@pytest.mark.parametrize("is_compacted", [False, True])
-def test_no_other_program_changes_a_table(store: Store, name: str, is_compacted: bool) -> None:
-    put(store, "abc", n_rows=2)
-    put(store, "c", 5, 2)
-    odd = [{"corpus": "an/other %41", "word": "tea", "n_word": 1}]  # an address must quote it
-    store.publish("word_count", odd, unit="x", run_id="r")
-    if is_compacted:
-        compact(store, "r", 0)
-        put(store, "c", 6, 2)
-    before = {name for name, _ in store.place.walk()}
-    table = deltalake.DeltaTable(store.root / "word_count")
-    with pytest.raises(DeltaError, match="Unsupported table features required"):
-        _INTRUDERS[name](table)
-    assert before <= {name for name, _ in store.place.walk()}
-    assert {p["problem"] for p in check(store)} <= {
-        "a file that no kept version names",  # what the other program wrote before it was told
-    }
-    read = in_delta(deltalake.DeltaTable(store.root / "word_count"))
-    assert {row["word"]: row["n_word"] for row in read} == words(store)
 
 
 def file_of(number: int) -> File:

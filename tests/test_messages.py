@@ -50,6 +50,7 @@ from plumbline.warehouse.options import make
 from plumbline.warehouse.query import connection
 from plumbline.warehouse.storage.store import Store
 from tests.steps import score_sets
+from tests.test_fairpair_command import PROMPTS
 
 Files = Mapping[str, str | bytes]
 NONE: Files = MappingProxyType({})
@@ -152,7 +153,44 @@ COMMAND_LINES = [
     Typed("corpus list --warehouse ''", 2, "warehouse: is empty ..."),
     Typed("disclosure sweep topics --model '' --by decoding", 2, "model: is empty ..."),
     Typed("disclosure tune topics --model '' --name a", 2, "model: is empty ..."),
+    # disclosure
     Typed("disclosure prompts topics --max-requests 0", 2, "--max-requests: is for --write ..."),
+    Typed("disclosure prompts novel", 2, "...'novel'..."),
+    Typed("disclosure prompts a/b", 2, "...'a/b'..."),
+    Typed("disclosure prompts stsb", 4, "...PLUMBLINE_DATA..."),
+    Typed("disclosure prompts stsb --source .", 3, "...stsb_neutral_test.csv..."),
+    Typed("disclosure prompts mine --derive none.txt", 2, "...none.txt..."),
+    Typed("disclosure prompts topics --column c", 2, "--column..."),
+    Typed("disclosure prompts topics --model m", 2, "--model..."),
+    Typed("disclosure prompts new --write 'My friend' --source .", 2, "--source..."),
+    Typed("disclosure prompts new --write 'My friend ran'", 2, "--write..."),
+    Typed("disclosure probe novel --model m", 2, "...'novel'..."),
+    Typed("disclosure probe snli --model m", 4, "...PLUMBLINE_DATA..."),
+    Typed("disclosure probe topics", 2, "model: is missing..."),
+    Typed("disclosure probe topics --model ./nowhere", 3, "...nowhere..."),
+    Typed("disclosure probe topics --model m --word-list none", 2, "...none..."),
+    Typed("disclosure tune topics --test-sets topics --model m --name n", 2, "--test-sets..."),
+    Typed("disclosure tune topics --dev-sets topics --model m --name n", 2, "--dev-sets..."),
+    Typed("disclosure tune topics --dev-sets novel --model m --name n", 2, "...'novel'..."),
+    Typed("disclosure tune topics --test-sets novel --model m --name n", 2, "...'novel'..."),
+    Typed("disclosure tune topics --distance 0 --total 0 --difference 0 --model m --name n", 2,
+        "...losses..."),
+    # FairPair
+    Typed("fairpair run novel --model m", 2, "...'novel'..."),
+    Typed("fairpair run a/b --model m", 2, "...'a/b'..."),
+    Typed("fairpair run common-sents", 2, "model: is missing..."),
+    Typed("fairpair run common-sents --model m --folds 101", 2, "folds 101..."),
+    Typed("fairpair run common-sents --model m --phi mood", 2, "...'mood'..."),
+    Typed("fairpair run common-sents --model m --endpoint chat", 2, "...needs a server..."),
+    Typed("fairpair run common-sents --model m --perturber-url http://h", 2, "perturber_url..."),
+    Typed("fairpair run common-sents --model m --perturber p", 2, "...needs a key..."),
+    Typed("fairpair run common-sents --model m --perturber p --perturber-url h", 2,
+        "...--perturber-url..."),
+    Typed("fairpair run common-sents --model m --prompts none.toml", 2, "...none.toml..."),
+    Typed("fairpair run mine --model m --prompts own.toml", 2, "...not in de (m, f)...",
+        {"own.toml": PROMPTS.replace('"en"', '"de"')}),
+    Typed("fairpair run common-sents --model ./nowhere", 3, "...nowhere..."),
+    Typed("fairpair run common-sents --model m --base-url h", 2, "--base-url..."),
     # corpus
     Typed("corpus pack nowhere --out a.jsonl.zst", 3, "texts nowhere: ...", is_recorded=True),
     Typed("corpus count a.txt --corpus c", 3, "shard a.txt: ...", {"a.txt": "Tea."}),

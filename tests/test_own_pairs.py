@@ -125,14 +125,6 @@ def test_a_quote_left_open_takes_no_rows_unseen(
     assert "Three old" in excerpts[0]
 
 
-def test_a_text_in_a_json_list_is_no_row(store: Store, tmp_path: Path) -> None:
-    path = tmp_path / "pairs.json"
-    row = {"sentence_a": "Tea.", "sentence_b": "Rum."}
-    path.write_text(json.dumps([row, json.dumps({**row, "sentence_b": "Gin."})]))
-    done, _ = taken(store, path)
-    assert (done.n_pairs, reasons(store)) == (1, {2: "the row is not a JSON object"})
-
-
 def test_templates_are_filled_for_groups(store: Store, tmp_path: Path) -> None:
     templates = ["Ann said {pronoun} was late.", "{pronoun} likes cats and dogs.", "The {who} sat."]
     path = write_csv(tmp_path / "t.csv", [{"template": t} for t in templates])

@@ -30,27 +30,16 @@ from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.run_records import recorded
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import fill, pair, score, scored_by
+from tests.test_clustered import one_way, shared
 
 
 def brute(figures: np.ndarray, clusters: np.ndarray) -> float:
-    """The largest of the variances of a mean, cluster by cluster, as the issue writes them."""
-    u = (figures - figures.mean()) / len(figures)
-    rows = [tuple(c for c in row if c != NO_CLUSTER) for row in clusters.tolist()]
-
-    def squares(has: list[list[int]]) -> float:
-        return sum((u[of].sum() / (1 - len(of) / len(u))) ** 2 for of in has if len(of) < len(u))
-
-    ways = []
-    for d in range(clusters.shape[1]):
-        ids = sorted({row[d] for row in clusters.tolist()} - {NO_CLUSTER})
-        ways.append(squares([[i for i, row in enumerate(clusters) if row[d] == c] for c in ids]))
-    if clusters.shape[1] == 2:
-        ids = sorted({c for row in rows for c in row})
-        both = sorted({frozenset(row) for row in rows if len(set(row)) == 2}, key=sorted)
-        of_any = squares([[i for i, row in enumerate(rows) if c in row] for c in ids])
-        of_both = squares([[i for i, row in enumerate(rows) if set(row) == b] for b in both])
-        ways.append(of_any - of_both)
-    return max(ways)
+    """The largest of the variances of a mean over clusters, by leaving each out."""
+    u, w = figures - figures.mean(), np.ones(len(figures))
+    # A row without a cluster of one kind is in none of that kind's.
+    ids = [[None if c == NO_CLUSTER else str(c) for c in of] for of in clusters.T.tolist()]
+    ways = [one_way(u, w, of) for of in ids]
+    return max([*ways, shared(u, w, *ids)] if len(ids) == 2 else ways)
 
 
 @given(

@@ -2,7 +2,6 @@
 
 import re
 from concurrent.futures import ThreadPoolExecutor
-from html.parser import HTMLParser
 from importlib import resources
 from pathlib import Path
 from types import SimpleNamespace
@@ -38,6 +37,7 @@ from tests.metric_rows import (
     shard_row,
     trained,
 )
+from tests.page_queries import Reader
 
 _VOID = {"meta", "link", "img", "br"}
 _JSON = ("type", "application/json")
@@ -55,25 +55,24 @@ def appendix(store: Store | Path, out: Path) -> Path:
     return write_report(store, out)[0].with_name("appendix.html")
 
 
-class Page(HTMLParser):
-    """Tags that must balance, links, visible text, and table cells by caption."""
+class Page(Reader):
+    """A page whose tags balance: its links, anchors, visible text, and tables by caption."""
 
     def __init__(self, path: Path) -> None:
-        super().__init__()
         self.open: list[str] = []
         self.links: list[str] = []
         self.anchors: set[str] = set()
         self.text = ""
-        self.tables: dict[str, list[list[tuple[str, str | None]]]] = {}
         self.scripts: list[str] = []
-        self._caption, self._is_cell = "", False
-        self.feed(path.read_text(encoding="utf-8"))
+        super().__init__(path.read_text(encoding="utf-8"))
         assert not self.open
         assert self.scripts == [
             (resources.files("plumbline.pipelines.report") / "page.js").read_text("utf-8")
         ]
+        self.tables = {one.name: one.rows for one in self.shown if not one.is_plot}
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        super().handle_starttag(tag, attrs)
         values = dict(attrs)
         assert not any(name.startswith("on") for name in values)
         assert tag != "script" or attrs in ([], [("src", "vega.js")], [_JSON])
@@ -82,25 +81,13 @@ class Page(HTMLParser):
         self.anchors.add(values.get("id") or "")
         if tag not in _VOID:
             self.open.append(tag)
-        if tag == "summary":
-            self._caption = ""
-        if tag == "table":
-            self.tables[self._caption] = []
-        if tag == "tr":
-            self.tables[self._caption].append([])
-        self._is_cell = tag == "td" or values.get("scope") == "row"
-        if self._is_cell:
-            self.tables[self._caption][-1].append(("", values.get("data-value")))
 
     def handle_endtag(self, tag: str) -> None:
+        super().handle_endtag(tag)
         assert self.open.pop() == tag
 
     def handle_data(self, data: str) -> None:
-        if self.open and self.open[-1] == "summary":
-            self._caption += data
-        if self._is_cell and self.open and self.open[-1] in ("td", "th"):
-            text, value = self.tables[self._caption][-1][-1]
-            self.tables[self._caption][-1][-1] = (text + data, value)
+        super().handle_data(data)
         if self.open and self.open[-1] == "script" and self._is_own:
             self.scripts.append(data)
         if not self.open or self.open[-1] not in ("style", "script"):
@@ -155,7 +142,7 @@ def test_a_metric_of_any_name_has_its_column(world: Store, tmp_path: Path) -> No
     page = alone(store, tmp_path / "report")
     pairs = page.tables["made, all pairs"][1:]
     assert all(us == share for _, _, us, *_, share, _ in pairs)
-    assert [part[1] for *_, part in pairs] == ["25.0", "25.0"]
+    assert [part[1][0] for *_, part in pairs] == [25, 25]
     fits = page.tables["Log ratio on the lean of the text, 95% intervals in brackets"][1:]
     assert all(slope[1] == steepness[1] for *_, slope, _, _, _, steepness, _ in fits)
     assert all(name in page.text for name in ("female share % (part 2)", "steepness"))

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from plumbline.eval_workers.disclosure.word_probabilities import WORD_LIST
 from plumbline.eval_workers.fairpair.fairpair_options import FigureOptions
@@ -39,7 +38,7 @@ from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 from tests.fairpair_rows import SAMPLED, sampled_set
 from tests.metric_rows import fill, interval, scored_by
-from tests.prompt_rows import put_prompts
+from tests.prompt_rows import put_continuations, put_probabilities, put_prompts, put_words
 
 PAPER = Paper(
     *("p", "plumbline p", {"B": 0.05}),
@@ -177,49 +176,33 @@ TEXTS = (" she ran", " he ran", " it rained", " she saw him")
 def disclosed(store: Store) -> Store:
     """A model on 12 prompts of `stsb`: plain, with an instruction, sampled, and with adapters."""
     put_prompts(store, "stsb", [f"p {i}" for i in range(12)])
-    shared = {"probe_set": "stsb", "model": "tiny"}
-    pairs = [{"word_list": WORD_LIST, "pair": 1, "female": FEMALE, "male": MALE}]
-    fill(store, "attribute_pair", pairs)
+    put_words(store, [(FEMALE, MALE)], WORD_LIST)
     told = {"instruction_key": "i", "instruction": "Be fair:", "form": "prefix"}
     fill(store, "instruction", [{"instruction_key": "none"}, told])
+    greedy = {"method": "greedy", "max_new_tokens": 50, "instruction_key": "none"}
+    sampled = greedy | {"method": "sample"}
     ways: list[dict[str, Any]] = [
-        {"sampling_key": "greedy", "method": "greedy"},
-        {"sampling_key": "told", "method": "greedy", "instruction": "Be fair:", "form": "prefix"},
-        {"sampling_key": "cool", "method": "sample", "temperature": 0.3},
-        {"sampling_key": "warm", "method": "sample", "temperature": 1.0},
+        greedy | {"sampling_key": "greedy"},
+        greedy | told | {"sampling_key": "told"},
+        sampled | {"sampling_key": "cool", "temperature": 0.3},
+        sampled | {"sampling_key": "warm", "temperature": 1.0},
     ]
-    fill(
-        store,
-        "sampling",
-        [
-            {"max_new_tokens": 50, "instruction_key": "i" if "instruction" in way else "none"} | way
-            for way in ways
-        ],
-    )
+    fill(store, "sampling", ways)
     for key, adapter in (("base", None), ("tuned", "calm@1"), ("without", "loud@1")):
         half = {"adapter": adapter, "dtype": "float16"}
-        fill(store, "model", [scored_by("tiny", key=key) | half], key)
-    tuning = {"base": "tiny", "word_list": WORD_LIST, "layers": "q", "clip_norm": 1.0}
+        fill(store, "model", [scored_by("m", key=key) | half], key)
+    tuning = {"base": "m", "word_list": WORD_LIST, "layers": "q", "clip_norm": 1.0}
     tuning |= {"probe_sets": "stsb-train", "test_sets": "stsb", "n_leaks": 2, "n_left_out": 2}
     tuning |= {"n_prompts": 9, "rank": 64, "alpha": 16, "dropout": 0.1, "learning_rate": 2e-4}
     tuning |= {"batch_prompts": 16, "n_steps": 400, "max_tokens": 512}
     loud = {"tuning": "loud", "adapter": "loud@1", "difference_weight": 0.0, **AS_PUBLISHED}
     fill(store, "tuning", [{**tuning, "tuning": "calm", "adapter": "calm@1"}, {**tuning, **loud}])
-    probabilities, continued = [], []
     for k, (key, instruction, way) in enumerate(RUNS):
-        for i in range(12):
-            whose = {**shared, "model_key": key, "prompt_id": f"{i:02}"}
-            held = TEXTS[(i * (k + 1)) % 4]
-            more = {"sampling_key": way, "side": "original", "sample": 0}
-            continued.append({**whose, **more, "continuation": held, "finish": "stop"})
-            if way in ("cool", "warm"):
-                continue
-            for word, p in _p(k, i).items():
-                of = {"word": word, "gender": "f" if word == FEMALE else "m", "probability": p}
-                said = {"word_list": WORD_LIST, "instruction_key": instruction}
-                probabilities.append({**whose, **of, **said})
-    fill(store, "pronoun_probability", probabilities)
-    fill(store, "continuation", continued)
+        texts = {f"{i:02}": [TEXTS[(i * (k + 1)) % 4]] for i in range(12)}
+        put_continuations(store, texts, "stsb", way, key)
+        if way not in ("cool", "warm"):
+            by_prompt = [_p(k, i) for i in range(12)]
+            put_probabilities(store, by_prompt, WORD_LIST, "stsb", key, instruction)
     return store
 
 
@@ -240,21 +223,14 @@ def _p(run: int, prompt: int) -> dict[str, float]:
     return dict(zip((FEMALE, MALE), (0.4 * rng.random(2)).tolist(), strict=True))
 
 
-def _interval(
-    values: list[float], ends: tuple[float, float] | None = None, most: float = math.inf
-) -> tuple[float, float, float]:
-    low, mean, high = interval(values, ends, most)
-    return mean, low, high
-
-
 def figures_of(row: Row) -> tuple[float | None, ...]:
-    return row["measured"], row["low"], row["high"]
+    return row["low"], row["measured"], row["high"]
 
 
 def test_disclosure_gives_each_method_its_runs_with_intervals(disclosed: Store) -> None:
     about = ("LLAMA2 7B", "STS-B")
     printed = [p for p in figures("disclosure") if (p["model"], p["inputs"]) == about]
-    found, every = measured(DISCLOSURE, disclosed, printed, ["LLaMA2 7B=tiny"])
+    found, every = measured(DISCLOSURE, disclosed, printed, ["LLaMA2 7B=m"])
     runs = {run.number: run for run in every}
     ours = {(b["table"], b["method"], b["metric"]): b for b in found if b["run"]}
     methods = ["Original", "Instruction", "Hyperparameter", "Debias Tuning", "w/o L_l"]
@@ -267,23 +243,23 @@ def test_disclosure_gives_each_method_its_runs_with_intervals(disclosed: Store) 
             float(any(w in TEXTS[(i * (run + 1)) % 4] for w in ("she ", "he "))) for i in range(12)
         ]
         gas, gld, add = (figures_of(ours[table, method, m]) for m in ("GAS", "GLD", "ADD"))
-        wilson = _interval(held, (0, 1), 12)  # at most as if of 12 rows: fewer than ten have none
+        wilson = interval(held, (0, 1), 12)  # at most as if of 12 rows: fewer than ten have none
         assert gas == pytest.approx(wilson, rel=1e-3)
         each = [_p(run, i) for i in range(12)]
         glds = [abs(p[FEMALE] - p[MALE]) / (p[FEMALE] + p[MALE]) for p in each]
-        assert gld == pytest.approx(_interval(glds, (0, 1)), rel=1e-4)
+        assert gld == pytest.approx(interval(glds, (0, 1)), rel=1e-4)
         adds = [sum(q * math.log(2 * q / sum(p.values())) for q in p.values()) / 2 for p in each]
-        mean, low, high = _interval(adds)
-        assert add[0] == pytest.approx(math.log10(mean), rel=1e-6)
+        low, mean, high = interval(adds)
+        assert add[1] == pytest.approx(math.log10(mean), rel=1e-6)
         assert add[2] == pytest.approx(math.log10(high), rel=1e-4)
-        assert add[1] == (pytest.approx(math.log10(low), rel=1e-2) if low > 0 else None)
+        assert add[0] == (pytest.approx(math.log10(low), rel=1e-2) if low > 0 else None)
     first = [re.findall("she|he", text) for text in (TEXTS[i % 4] for i in range(12))]
     sides = [float(words[0] == FEMALE) for words in first if words]
     metrics = ("GAS (F)", "GAS (M)", "Delta")
     f, m, delta = (figures_of(ours[10, "Original", metric]) for metric in metrics)
-    assert f == pytest.approx(_interval(sides, (0, 1), 9), rel=1e-3)
-    assert m[1:] == pytest.approx((1 - f[2], 1 - f[1]))
-    assert delta[0] == pytest.approx(abs(2 * np.mean(sides) - 1)) and delta[1] == 0
+    assert f == pytest.approx(interval(sides, (0, 1), 9), rel=1e-3)
+    assert (m[0], m[2]) == pytest.approx((1 - f[2], 1 - f[0]))
+    assert delta[1] == pytest.approx(abs(2 * np.mean(sides) - 1)) and delta[0] == 0
     swept = ours[1, "Hyperparameter", "GAS"]
     shares = {}
     for way, run in (("cool", 2), ("warm", 3)):
@@ -296,17 +272,15 @@ def test_disclosure_gives_each_method_its_runs_with_intervals(disclosed: Store) 
     by_method = {b["method"]: runs[b["run"]] for b in ours.values()}
     assert by_method["Original"].differs == ()
     tuned = by_method["Debias Tuning"]
-    assert set(tuned.differs) == {
-        *("dtype float16 (paper: bfloat16)", "quantisation none (paper: bitsandbytes nf4)"),
+    of_both = {"dtype float16 (paper: bfloat16)", "quantisation none (paper: bitsandbytes nf4)"}
+    assert set(tuned.differs) == of_both | {
         *("n_steps 400 (paper: 500)", "losses means (paper: sums)", "n_tuned_on 9 (paper: 13292)"),
         "tuned_on stsb-train (paper: snli-train, stsb-train)",
         "dev_sets none (paper: snli-validation, stsb-validation)",
         "n_dev_prompts none (paper: 681)",
     }
     assert {"clip_norm 1", "layers q"} <= set(tuned.unknown)
-    assert set(by_method["w/o L_l"].differs) == {
-        *("dtype float16 (paper: bfloat16)", "quantisation none (paper: bitsandbytes nf4)"),
-    }
+    assert set(by_method["w/o L_l"].differs) == of_both
     told = by_method["Instruction"]
     assert told.differs == ("instruction Be fair: (paper: the one in section 5.2)",)
 
@@ -322,21 +296,16 @@ def test_fairpair_gives_means_over_prompts_with_intervals(store: Store) -> None:
     ours = {(b["method"], b["metric"]): b for b in found if b["run"]}
     assert len(ours) == 9 and {b["model"] for b in ours.values()} == {"GPT2-XL"}
     assert sum(b["outcome"] == NOT_MEASURED for b in found) == 53  # five models, and means
-    prompts = store.read("fairpair_prompt").to_pylist()
     columns = {"B": "bias_b", "V_pg": "variability_pg", "V_gp": "variability_gp"}
     for phi, method in (("jaccard", "jaccard"), ("vader", "sentiment")):
-        of = [p for p in prompts if (p["phi"], p["side"], p["n_folds"]) == (phi, "original", 0)]
+        where = f"WHERE phi = '{phi}' AND side = 'original'"
+        of = rows_of(store.root, f"FROM fairpair_prompt {where} AND n_folds = 0")
         for metric, column in columns.items():
-            wanted = _interval([100 * p[column] for p in of])
+            wanted = interval([100 * p[column] for p in of])
             assert figures_of(ours[method, metric]) == pytest.approx(wanted, rel=1e-4)
-        (in_all,) = [
-            r
-            for r in store.read("fairpair_set").to_pylist()
-            if (r["phi"], r["side"], r["subset"]) == (phi, "original", "all")
-        ]
+        (in_all,) = rows_of(store.root, f"FROM fairpair_set {where} AND subset = 'all'")
         f = ours[method, "F"]
-        expected = (in_all["fairpair_f"], in_all["fairpair_f_low"])
-        assert (f["measured"], f["low"]) == expected
+        assert (f["measured"], f["low"]) == (in_all["fairpair_f"], in_all["fairpair_f_low"])
     assert "n_samples 10 (paper: 100)" in run.differs and "n_folds 0" in run.unknown
     assert "texts filtered (paper: as-published)" in run.differs
     assert "filter_unit words" in run.unknown and not any("limit" in d for d in run.differs)
@@ -356,30 +325,14 @@ def test_fairpair_gives_means_over_prompts_with_intervals(store: Store) -> None:
     shares = [
         [100.0 * r["is_valid"] for r in made if r["prompt_id"] == f"job{k}"] for k in range(6)
     ]
-    valid = ours["perturbing", "valid"]
-    low, mean, high = interval([fmean(each) for each in shares], (0, 100), 6)
-    assert figures_of(valid) == pytest.approx((mean, low, high), rel=1e-4)
+    by_hand = interval([fmean(each) for each in shares], (0, 100), 6)
+    assert figures_of(ours["perturbing", "valid"]) == pytest.approx(by_hand, rel=1e-4)
 
 
-def test_the_t_test_is_scipys_and_lengths_are_of_split_texts(store: Store) -> None:
-    """As published and not."""
+def test_lengths_are_of_split_texts(store: Store) -> None:
     sampled_set(store, n_prompts=6, n_samples=10, planted=(1, 2, 3))
-    few = FigureOptions(n_permutations=19, n_resamples=50)
-    for as_published in (False, True):
-        measure_set(store, SAMPLED, "jaccard", replace(few, as_published=as_published), "r")
-    for texts in ("filtered", "as-published"):
-        whole, of = (
-            [
-                r
-                for r in store.read(table).to_pylist()
-                if (r["texts"], r["side"]) == (texts, "original")
-            ]
-            for table in ("fairpair_set", "fairpair_prompt")
-        )
-        p = stats.ttest_rel([r["bias_b"] for r in of], [r["variability_pg"] for r in of]).pvalue
-        assert [r["p_t"] for r in whole if r["subset"] == "all"] == [pytest.approx(p)]
     n_words = {"original": [], "perturbed": []}
-    rows = {r["side"]: r for r in rows_of(store.root, "FROM compared_length")}
+    (row,) = rows_of(store.root, "FROM compared_length WHERE side = 'original'")
     valid = {
         (r["prompt_id"], r["side"], r["sample"])
         for r in store.read("perturbed_continuation").to_pylist()
@@ -392,7 +345,6 @@ def test_the_t_test_is_scipys_and_lengths_are_of_split_texts(store: Store) -> No
             kept = [r for r in of if (r["prompt_id"], side, r["sample"]) in valid]
             n_words[side].append(fmean(len(r["continuation"].split()) for r in kept))
     each = [a - b for a, b in zip(n_words["original"], n_words["perturbed"], strict=True)]
-    row = rows["original"]
     found = (row["difference_low"], row["difference"], row["difference_high"])
     assert found == pytest.approx(interval(each), rel=1e-3)
     assert row["words_other"] == pytest.approx(fmean(n_words["perturbed"]))
@@ -402,9 +354,9 @@ def test_the_command_prints_runs_and_writes_every_figure(
     disclosed: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     command = ["reproduce", "disclosure", "--warehouse", str(disclosed.root)]
-    assert main([*command, "--as", "LLaMA2 7B=models/tiny", "--out", str(tmp_path / "a.csv")]) == 0
+    assert main([*command, "--as", "LLaMA2 7B=models/m", "--out", str(tmp_path / "a.csv")]) == 0
     said = capsys.readouterr().out
-    assert "LLAMA2 7B by tiny: differs in dtype float16 (paper: bfloat16); " in said
+    assert "LLAMA2 7B by m: differs in dtype float16 (paper: bfloat16); " in said
     assert said.count("not run\n") < 30 and f"and {486 - 30} more rows: see {tmp_path}" in said
     every = list(csv.DictReader((tmp_path / "a.csv").open()))
     rows = [row for row in every if row["table"]]

@@ -8,6 +8,7 @@ import signal
 import tracemalloc
 import zlib
 from collections.abc import Callable, Iterator
+from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,6 +26,8 @@ from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.input import input_rows as csv_rows
 from plumbline.warehouse.input.input_rows import read_text
 from plumbline.warehouse.input.shards import documents, expand_shards
+from plumbline.warehouse.query.connection import connect
+from plumbline.warehouse.storage import log
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text import progress, toml_file
 from tests.hostile import peak_mb, spoilt
@@ -79,6 +82,18 @@ def in_work(kind: str, name: str, file: str) -> Callable[[Store], Path]:
     return make
 
 
+def in_log(kind: str) -> Callable[[Store], Path]:
+    """Makes a commit with a data file; the path of either."""
+
+    def make(store: Store) -> Path:
+        row = {"corpus": "c", "word": "tea", "n_word": 1}
+        store.publish("word_count", [row], unit="a", run_id="r")
+        (file,) = store.snapshot().files("word_count")
+        return store.root / (file.path if kind == "data" else log.commit_name(1))
+
+    return make
+
+
 def opened_ledger(store: Store, _: Path) -> None:
     with open_ledger(store, "b"):
         pass
@@ -100,6 +115,10 @@ ROWS = [
     *({**ROW, "error": {}, "reply": 7}, {**ROW, "nobody": 1}, {**ROW, "seconds": None}),
 ]
 LEDGERS = [f"{json.dumps(ROW)}\n{json.dumps(row)}\n" for row in ROWS]
+COMMITS = ["", "\xff\xfe", "{}\n\xff", sha256().hexdigest(), '{"format": 1' + "0" * 5000 + "}"]
+_SIGNED = ("", "\xff", "null", "[]", "{}", "[" * 100_000)
+_SIGNED += ('{"tables": {"word_count": "../../x"}, "leases": {}}', COMMITS[-1])
+COMMITS += [log.signed(c.encode("latin-1")).decode("latin-1") for c in _SIGNED]
 PACKED = gzip.compress(b"word\n") + gzip.compress(b"tea\n")
 COUNTS = in_work("count", "x", "ledger.json")
 REPLIES = in_work("generate", "b", "ledger.jsonl")
@@ -113,6 +132,8 @@ READERS = {
         lambda store, _: Store.open(store.root),
         r"plumbline\.json",
     ),
+    "data": Reader(in_log("data"), lambda store, _: store.read("word_count"), r"\.parquet"),
+    "commit": Reader(in_log("commit"), lambda store, _: connect(store.root), "is damaged|can't be"),
     "settings": Reader(beside("a.toml"), lambda _, path: toml_file.read(path), "can't be read"),
     "weights": Reader(beside(*WEIGHTS, content="{}"), model_beside, "not a regular file"),
     "tokenizer": Reader(
@@ -135,6 +156,8 @@ READERS = {
 DAMAGES = {
     "counts": [*NO_FILES, *CONTENTS],
     "marker": [*NO_FILES, *CONTENTS],
+    "data": ["pipe"],
+    "commit": ["pipe", *COMMITS],
     "settings": [*NO_FILES, "\xff"],
     "weights": NO_FILES,
     "tokenizer": NO_FILES,
@@ -169,9 +192,6 @@ def test_shards_have_names_in_utf_8(tmp_path: Path) -> None:
     Path(odd).write_text("")
     with pytest.raises(BadInput, match="not in UTF-8"):
         expand_shards([odd])
-
-
-# Commands that read a damaged table
 
 
 # Shards, tables and replies made to exhaust: memory stays bounded, and time in proportion

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import tokenizers
 import torch
 import transformers
 from scipy import stats
@@ -16,7 +15,7 @@ from plumbline.eval_workers.models.local.drawing import _filters
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.sampling_contract import Sample, SamplingOptions
 from plumbline.eval_workers.models.scoring_contract import Tokens
-from tests.tiny_models import KINDS
+from tests.tiny_models import KINDS, Plain
 
 PROMPTS = ["The nurse said", "He drank", "The CEO asked the clerk", "She", "Herself. The"]
 #: Random weights this wide are nearly certain of each token.
@@ -33,26 +32,9 @@ def _continued(backend: CausalModel, wanted: list[tuple[str, int]], **how: Any) 
     return backend.continue_(draws, options)
 
 
-class Plain:
-    """A model by its own library alone, one sequence a pass, nothing kept from pass to pass."""
-
-    def __init__(self, path: Path, kind: str) -> None:
-        self.tokenizer = tokenizers.Tokenizer.from_file(str(path / "tokenizer.json"))
-        self.model = transformers.AutoModelForCausalLM.from_pretrained(path).eval()
-        self.bos = self.tokenizer.token_to_id(KINDS[kind].bos)
-
-    def ids(self, prompt: str) -> list[int]:
-        return [self.bos, *self.tokenizer.encode(prompt, add_special_tokens=False).ids]
-
-    def kept(self, ids: list[int], how: SamplingOptions) -> dict[int, float]:
-        """The truncated distribution of the next token."""
-        with torch.no_grad():
-            return truncated(self.model(torch.tensor([ids])).logits[0, -1], how)
-
-
-def truncated(logits: torch.Tensor, how: SamplingOptions) -> dict[int, float]:
-    """The distribution of a token that options leave, by its definition, in float64."""
-    p = torch.softmax(logits.double() / how.temperature, dim=0).tolist()
+def truncated(plain: Plain, ids: list[int], how: SamplingOptions) -> dict[int, float]:
+    """The distribution of the next token that options leave, by its definition, in float64."""
+    p = torch.softmax(plain.after(ids)[-1] / how.temperature, dim=0).tolist()
     order = sorted(range(len(p)), key=lambda i: -p[i])[: how.top_k]
     total, reached, kept = math.fsum(p[i] for i in order), 0.0, {}
     for i in order:
@@ -94,17 +76,18 @@ def test_two_tokens_are_drawn_as_often_as_the_truncated_distribution_says(
     saved: dict[str, Path], kind: str, how: dict[str, Any]
 ) -> None:
     """A chi-square test of pairs of tokens: the second is drawn from keys and values kept."""
-    plain, backend = Plain(saved[kind], kind), _opened(saved[kind], batch_tokens=4096)
+    plain = Plain(saved[kind], KINDS[kind].bos)
+    backend = _opened(saved[kind], batch_tokens=4096)
     options, n, prompt = SamplingOptions(max_new_tokens=2, **how), 4000, plain.ids(PROMPTS[0])
     seeds = [options.seeded(PROMPTS[0], k).seed for k in range(n)]
-    prompts = [tuple(prompt[1:])] * n
+    prompts = [tuple(prompt)] * n
     seen = Counter(backend.weights.new_tokens(prompts, seeds, options, backend.ends))
     expected: dict[Tokens, float] = {}
-    for first, p in plain.kept(prompt, options).items():
+    for first, p in truncated(plain, prompt, options).items():
         if first in backend.ends:
             expected[(first,)] = n * p
             continue
-        for second, q in plain.kept([*prompt, first], options).items():
+        for second, q in truncated(plain, [*prompt, first], options).items():
             expected[(first, second)] = n * p * q
     check_frequencies(seen, expected)
 
@@ -128,7 +111,7 @@ def test_a_sample_depends_on_its_seed_alone(saved: dict[str, Path], kind: str) -
 
 def test_a_prompt_without_room_is_a_problem_and_disturbs_no_other(saved: dict[str, Path]) -> None:
     backend = _opened(saved["gpt2"])
-    n = len(Plain(saved["gpt2"], "gpt2").ids(PROMPTS[2])) - 1
+    n = len(Plain(saved["gpt2"], KINDS["gpt2"].bos).ids(PROMPTS[2]))
     wanted = [(PROMPTS[2], 0), ("", 0), ("a <|endoftext|>", 0)]
     full, empty, special = _continued(backend, wanted, max_new_tokens=64 - n)
     assert full.problem is None and full.n_tokens == 64 - n

@@ -11,9 +11,6 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-import tokenizers
-import torch
-from transformers import AutoModelForCausalLM
 
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.pairs.benchmarks import Parsed
@@ -28,7 +25,7 @@ from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import trained
 from tests.released_files import write_scores
 from tests.steps import score_sets
-from tests.tiny_models import KINDS, save
+from tests.tiny_models import KINDS, Plain, save
 
 TEMPLATES = [
     *(
@@ -152,9 +149,7 @@ def test_tokens_are_those_of_an_independent_pass(store: Store, tmp_path: Path, k
     _pairs(store, OTHERS)
     # WordPiece refuses what it has no tokens for.
     assert _score(store, path, per_token=True).n_new >= 1
-    tokenizer = tokenizers.Tokenizer.from_file(str(path / "tokenizer.json"))
-    network = AutoModelForCausalLM.from_pretrained(path).double().eval()
-    bos = tokenizer.token_to_id(KINDS[kind].bos)
+    plain = Plain(path, KINDS[kind].bos)
     found = defaultdict[tuple[str, str], list[tuple[int, float]]](list)
     for row in sorted(store.read("token_logprob").to_pylist(), key=lambda row: row["position"]):
         found[row["pair_id"], row["side"]].append((row["token_id"], row["logprob_nats"]))
@@ -163,12 +158,8 @@ def test_tokens_are_those_of_an_independent_pass(store: Store, tmp_path: Path, k
     pairs = {p["pair_id"]: p for p in store.read("benchmark_pair").to_pylist()}
     for (pair_id, side), tokens in found.items():
         text = pairs[pair_id][f"sentence_{side}"]
-        ids = tokenizer.encode(text, add_special_tokens=False).ids
-        with torch.no_grad():
-            logits = network(torch.tensor([[bos, *ids]])).logits[0]
-        every = torch.log_softmax(logits, -1)[range(len(ids)), ids].tolist()
-        assert [token_id for token_id, _ in tokens] == ids
-        assert [x for _, x in tokens] == pytest.approx(every, rel=1e-5, abs=1e-4)
+        assert [token_id for token_id, _ in tokens] == plain.ids(text)
+        assert [x for _, x in tokens] == pytest.approx(plain.logprobs(text), rel=1e-5, abs=1e-4)
         assert sum(x for _, x in tokens) == pytest.approx(scores[pair_id, side], abs=1e-9)
 
 

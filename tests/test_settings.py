@@ -50,16 +50,6 @@ def test_stronger_sources_win_and_are_named(
         load(file, {}, {"PLUMBLINE_DTYPE": "int3"})
 
 
-def test_a_warehouse_is_in_out() -> None:
-    for given, out, warehouse in (
-        ({}, "out", "out/warehouse"),
-        ({"warehouse": "a/ages"}, "out", "a/ages"),
-        ({"out": "o", "warehouse": "a/ages"}, "o", "a/ages"),
-    ):
-        chosen, _ = load(None, given, {})
-        assert (str(chosen.out), str(chosen.warehouse)) == (out, warehouse)
-
-
 def test_stages_name_their_input_and_print_nothing_to_standard_output(
     tmp_path: Path,
     store: Store,
@@ -83,6 +73,7 @@ def test_a_given_out_goes_before_that_of_a_settings_file(tmp_path: Path) -> None
     """With the warehouse in it, also for `look`; a file's own `warehouse` stays."""
     file = tmp_path / "my.toml"
     file.write_text('out = "a"\n')
+    assert str(load(None, {"warehouse": "a/ages"}, {})[0].warehouse) == "a/ages"
     chosen, _ = load(file, {"out": "b"}, {})
     assert (str(chosen.out), str(chosen.warehouse)) == ("b", "b/warehouse")
     look = made(Look, {"model": "m", "out": "b"}, here(Look, file, {}))

@@ -1,10 +1,8 @@
 """Shards in a bucket, on a web server and on the hub are counted like those on a disk."""
 
-import json
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -13,7 +11,6 @@ import boto3
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from moto.server import ThreadedMotoServer
 
 from plumbline.jobs.counting import partials
 from plumbline.jobs.counting.shard import count_shard
@@ -23,6 +20,7 @@ from plumbline.warehouse.input import remote_files as sources
 from plumbline.warehouse.input.shards import expand_shards, write_jsonl_zst
 from plumbline.warehouse.storage.store import Store
 from tests.hub_server import environment, hub
+from tests.test_count_kill import contents
 
 _ENTRY = "from plumbline.pipelines.command.main import entry; entry()"
 TEXTS = [f"She drinks tea {i}." for i in range(40)] + [f"He likes tea {i}." for i in range(40)]
@@ -38,15 +36,6 @@ def shards(tmp_path: Path) -> Path:
     return top
 
 
-@pytest.fixture(scope="module")
-def s3() -> Iterator[str]:
-    server = ThreadedMotoServer("127.0.0.1", port=0)
-    server.start()
-    host, port = server.get_host_and_port()
-    yield f"http://{host}:{port}"
-    server.stop()
-
-
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """No server of an earlier test is remembered, and requests are repeated once."""
@@ -58,21 +47,11 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.fixture
-def bucket(s3: str, monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], str]:
-    """Puts the files of a directory into a bucket of their own; returns its address."""
-    values = {"AWS_ENDPOINT_URL": s3, "AWS_REGION": "us-east-1"}
-    values |= {"AWS_ACCESS_KEY_ID": "made-up", "AWS_SECRET_ACCESS_KEY": "made-up-too"}
-    for name, value in values.items():
-        monkeypatch.setenv(name, value)
-    client, name = boto3.client("s3", endpoint_url=s3), f"b{time.time_ns()}"
-    client.create_bucket(Bucket=name)
-
-    def put(top: Path) -> str:
-        for path in top.iterdir():
-            client.upload_file(str(path), name, f"text/{path.name}")
-        return f"s3://{name}/text"
-
-    return put
+def uploaded(shards: Path, bucket: str) -> str:
+    """The address of the shards in a bucket of their own."""
+    for path in shards.iterdir():
+        boto3.client("s3").upload_file(str(path), bucket, f"text/{path.name}")
+    return f"s3://{bucket}/text"
 
 
 def count(where: Path, patterns: list[str], **more: Any) -> Counted:
@@ -82,14 +61,7 @@ def count(where: Path, patterns: list[str], **more: Any) -> Counted:
 
 def rows(where: Path) -> dict[str, list[dict[str, Any]]]:
     """What was counted, without where the shards were."""
-    store, found = Store.open(where), {}
-    apart = {"run_id", "seconds", "fingerprint", "shard", "source_file"}
-    for table in ("word_count", "pair_count", "corpus_shard", "reject"):
-        kept = [
-            {k: v for k, v in r.items() if k not in apart} for r in store.read(table).to_pylist()
-        ]
-        found[table] = sorted(kept, key=lambda r: json.dumps(r, default=str))
-    return found
+    return contents(where, "fingerprint", "shard", "source_file")
 
 
 @pytest.fixture
@@ -113,19 +85,17 @@ def check_same(where: Path, scheme: str, local: dict[str, Any]) -> None:
 
 
 @pytest.mark.slow
-def test_a_bucket(
-    shards: Path, local: dict[str, Any], bucket: Callable[[Path], str], tmp_path: Path
-) -> None:
+def test_a_bucket(local: dict[str, Any], bucket: str, uploaded: str, tmp_path: Path) -> None:
     """An object that was replaced is counted again, and no other one."""
-    where, top = tmp_path / "w", bucket(shards)
-    assert count(where, [f"{top}/*"]).changed
+    where, all_of_it = tmp_path / "w", [f"{uploaded}/*"]
+    assert count(where, all_of_it).changed
     check_same(where, "s3", local)
-    assert not count(where, [f"{top}/*"]).changed
-    store, (name, key) = Store.open(where), top.removeprefix("s3://").split("/")
-    boto3.client("s3").put_object(Bucket=name, Key=f"{key}/c.jsonl", Body=b'{"text": "she sat"}')
-    before = {x.shard: x.seconds for x in count(where, [f"{top}/*"]).ledgers}
-    again = {x.shard: x.seconds for x in count(where, [f"{top}/*"]).ledgers}
-    assert before == again and "sat" in store.read("word_count")["word"].to_pylist()
+    assert not count(where, all_of_it).changed
+    boto3.client("s3").put_object(Bucket=bucket, Key="text/c.jsonl", Body=b'{"text": "she sat"}')
+    before = {x.shard: x.seconds for x in count(where, all_of_it).ledgers}
+    again = {x.shard: x.seconds for x in count(where, all_of_it).ledgers}
+    assert before == again
+    assert "sat" in Store.open(where).read("word_count")["word"].to_pylist()
 
 
 @pytest.mark.slow
@@ -182,15 +152,8 @@ def test_a_shard_that_is_replaced_while_it_is_read(
     ],
 )
 def test_what_is_not_at_an_address_is_one_line(
-    pattern: str,
-    error: type[Exception],
-    message: str,
-    web: str,
-    shards: Path,
-    bucket: Callable[[Path], str],
+    pattern: str, error: type[Exception], message: str, web: str, uploaded: str
 ) -> None:
-    if pattern.startswith("S3"):
-        pattern = pattern.replace("S3", bucket(shards))
     with pytest.raises(error) as caught:
-        expand_shards([pattern.replace("WEB", web)])
+        expand_shards([pattern.replace("S3", uploaded).replace("WEB", web)])
     assert message in str(caught.value) and "\n" not in str(caught.value)

@@ -32,7 +32,7 @@ from plumbline.warehouse.storage.compaction import compact, leftovers
 from plumbline.warehouse.storage.opening import FORMAT
 from plumbline.warehouse.storage.place import Unit
 from plumbline.warehouse.storage.store import Store
-from tests.metric_rows import delta, fill, made_row, score
+from tests.metric_rows import fill, made_row, score
 
 
 def words(corpus: str, **counts: int) -> list[dict[str, object]]:
@@ -335,14 +335,3 @@ def test_seed_words_go_with_the_deltas_of_their_contrast(store: Store, seed: int
         write(corpus)
         found = store.read("seed_word").to_pylist()
         assert {(row["corpus"], row["contrast"]) for row in found} == expected
-
-
-def test_deletions_pass_on(store: Store) -> None:
-    """Counts take deltas, and these seed words; what came first stays."""
-    fill(store, "seed_word", [{"corpus": "c", "contrast": "she/he"}])
-    store.replace("word_count", [{"corpus": "c", "word": "a", "n_word": 2}], {"corpus": "c"}, "r")
-    store.replace("word_delta", [delta("a", 0.0)], {"corpus": "c"}, "r")
-    store.replace("word_count", [{"corpus": "c", "word": "a", "n_word": 2}], {"corpus": "c"}, "s")
-    assert store.read("seed_word").num_rows == 1, "nothing has changed"
-    store.drop("word_count", {"corpus": "c"})
-    assert not store.read("word_delta").num_rows and not store.read("seed_word").num_rows

@@ -118,12 +118,9 @@ def glued_hard_cases(chance: random.Random) -> str:
     ("draw", "seed", "n_chunks"),
     [
         (of_pieces, 20360, 1200),
-        pytest.param(of_pieces, 20260, 4000, marks=pytest.mark.slow),
         (with_marks, 42, 2000),
         (in_plain_punctuation, 20361, 2000),
-        pytest.param(in_plain_punctuation, 20261, 6000, marks=pytest.mark.slow),
         (glued_hard_cases, 20263, 1500),
-        pytest.param(glued_hard_cases, 20262, 8000, marks=pytest.mark.slow),
     ],
 )
 def test_random_chunks_split_as_in_spacy(draw: Draw, seed: int, n_chunks: int) -> None:

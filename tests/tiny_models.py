@@ -3,7 +3,7 @@
 import math
 import string
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -249,19 +249,35 @@ def save_calm(directory: Path) -> Path:
     return directory
 
 
-def one_by_one(directory: Path, bos: str, texts: list[str]) -> list[tuple[float, int]]:
-    """Score each text in a pass of its own, in float64: log p(text | BOS) in nats and tokens."""
-    tokenizer = tokenizers.Tokenizer.from_file(str(directory / "tokenizer.json"))
-    model = transformers.AutoModelForCausalLM.from_pretrained(
-        directory, dtype=torch.float32, attn_implementation="eager", experts_implementation="eager"
-    )
-    model = model.double().eval()
-    found = []
-    for text in texts:
-        ids = [tokenizer.token_to_id(bos), *tokenizer.encode(text, add_special_tokens=False).ids]
+class Plain:
+    """A saved model by its own library alone, one text a pass, in float64."""
+
+    def __init__(self, directory: Path, bos: str) -> None:
+        self.tokenizer = tokenizers.Tokenizer.from_file(str(directory / "tokenizer.json"))
+        self.bos = self.tokenizer.token_to_id(bos)
+        options = {"attn_implementation": "eager", "experts_implementation": "eager"}
+        load = transformers.AutoModelForCausalLM.from_pretrained
+        self.model = load(directory, dtype=torch.float32, **options).double().eval()
+
+    def ids(self, text: str) -> list[int]:
+        """The tokens of a text, without BOS."""
+        found: list[int] = self.tokenizer.encode(text, add_special_tokens=False).ids
+        return found
+
+    def after(self, ids: Sequence[int]) -> torch.Tensor:
+        """log p of the whole vocabulary after BOS, and after each of these tokens; rows."""
         with torch.no_grad():
-            logits = model(torch.tensor([ids])).logits[0].double()
-        logprobs = torch.log_softmax(logits, dim=-1)
-        total = sum(float(logprobs[i - 1, ids[i]]) for i in range(1, len(ids)))
-        found.append((total, len(ids) - 1))
-    return found
+            logits = self.model(torch.tensor([[self.bos, *ids]])).logits[0].double()
+        return torch.log_softmax(logits, dim=-1)
+
+    def logprobs(self, text: str) -> list[float]:
+        """log p of each token of a text, given BOS and those before it."""
+        ids = self.ids(text)
+        found: list[float] = self.after(ids)[range(len(ids)), ids].tolist()
+        return found
+
+
+def one_by_one(directory: Path, bos: str, texts: list[str]) -> list[tuple[float, int]]:
+    """Score each text in a pass of its own: log p(text | BOS) in nats and tokens."""
+    plain = Plain(directory, bos)
+    return [(sum(of), len(of)) for of in map(plain.logprobs, texts)]

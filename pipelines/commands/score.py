@@ -183,10 +183,9 @@ class Choose(ChoiceOptions, Command):
     def run(self, context: Context) -> Done:
         """Ask about each benchmark; show preferences, and how often the first sentence is named."""
         names, model = list(dict.fromkeys(self.benchmark)), served(self)
-        server = None if self.max_requests == 0 else self.server()
         said = []
         for n in names:
-            context.stage(f"ask about {n}", choose, context.store, n, self, server, context.run_id)
+            context.stage(f"ask about {n}", choose, context.store, n, self, context.run_id)
             spent = read_ledger(context.store, model.ledger("choose", n)).spent
             said.append(f"{n}: spent in all: {spent}")
         params = {"benchmarks": names, "key": model.identity.key, "setting": self.key()}
