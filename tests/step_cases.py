@@ -108,7 +108,7 @@ class Asked:
 
     Attributes:
         answer: the whole answer of a server to the body of a request.
-        run: with the address of a server, or without one from the ledger.
+        run: with the address of a server, or with a budget of 0 requests from the ledger.
         unit: what a budget that is used up counts.
     """
 
@@ -125,8 +125,8 @@ class Asked:
         """Its requests are asked for one by one."""
 
 
-def _server(url: str) -> Server | None:
-    return Server(url, 60.0, concurrency=1, max_attempts=2) if url else None
+def _server(url: str) -> Server:
+    return Server(url, 60.0, concurrency=1, max_attempts=2)
 
 
 def _by(script: Script) -> Sampler:
@@ -139,10 +139,9 @@ def _build(store: Store, ledger: str, url: str, budget: Budget) -> Build:
 
 
 def _choose(store: Store, url: str, budget: Budget) -> None:
-    most = {"max_requests": budget.max_requests} if budget.max_requests else {}
-    where = {"base_url": url} if url else {}
-    options = ChoiceOptions(model="m", n=2, concurrency=1, **where, **most)
-    pair_choices.choose(store, "demo", options, options.server() if url else None, "run")
+    most = budget.max_requests
+    options = ChoiceOptions(model="m", n=2, concurrency=1, base_url=url, max_requests=most)
+    pair_choices.choose(store, "demo", options, "run")
 
 
 def _perturbed(store: Store, url: str, budget: Budget) -> None:

@@ -46,7 +46,7 @@ def chooser(p: float, b: float) -> Sampler:
 
 def asked(store: Store, server: ChatServer, n: int = 4, **how: Any) -> None:
     options = ChoiceOptions(model="m", n=n, base_url=server.url, **how)
-    choose(store, "demo", options, options.server(), "run")
+    choose(store, "demo", options, "run")
 
 
 def test_intervals_hold_what_is_true_in_95_of_100_worlds(store: Store) -> None:

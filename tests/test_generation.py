@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from plumbline.eval_workers.chat.client import Server
 from plumbline.eval_workers.chat.replies import sentences
-from plumbline.eval_workers.chat.requests import Reply, Request
+from plumbline.eval_workers.chat.requests import Budget, Reply, Request
 from plumbline.eval_workers.chat.session import Build
 from plumbline.eval_workers.writing.build import judge_pairs, pair_sentences, write_sentences
 from plumbline.eval_workers.writing.build_spec import BuildSpec
@@ -30,8 +30,9 @@ def build(
 ) -> Build:
     """A build that asks a server, or has its replies from the ledger alone."""
     waits = {"max_attempts": 4, "first_wait_s": 0.01, "longest_wait_s": 5.0}
-    to = Server(server.url, 60.0, N_AT_ONCE, **waits) if server else None
-    return Build(store, ledger, run_id, to, **how)
+    if server is None:
+        return Build(store, ledger, run_id, Server(), Budget(0))
+    return Build(store, ledger, run_id, Server(server.url, 60.0, N_AT_ONCE, **waits), **how)
 
 
 def requests(store: Store) -> list[dict[str, Any]]:

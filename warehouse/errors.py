@@ -25,12 +25,10 @@ _OF_NETWORKS = frozenset(
     (errno.EHOSTDOWN, errno.EHOSTUNREACH, errno.ENETDOWN, errno.ENETRESET, errno.ENETUNREACH)
 )
 #: Error numbers of transient errors: of networks, of servers, and of files moved on a shared disk.
-_TRANSIENT = _OF_NETWORKS | frozenset(
-    (
-        *(errno.EAGAIN, errno.EBUSY, errno.ECONNABORTED, errno.ECONNREFUSED, errno.ECONNRESET),
-        *(errno.EINTR, errno.EPIPE, errno.ESTALE, errno.ETIMEDOUT),
-    )
-)
+_TRANSIENT = _OF_NETWORKS | {
+    *(errno.EAGAIN, errno.EBUSY, errno.ECONNABORTED, errno.ECONNREFUSED, errno.ECONNRESET),
+    *(errno.EINTR, errno.EPIPE, errno.ESTALE, errno.ETIMEDOUT),
+}
 #: HTTP status codes that busy servers send, also for too many requests.
 _BUSY = frozenset((408, 425, 429, 500, 502, 503, 504))
 _OFFLINE_MODE = "OfflineModeIsEnabled"

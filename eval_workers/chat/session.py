@@ -5,8 +5,8 @@ budget isn't sent. After the reply, the tokens that the server reports replace t
 
 A request whose reply is in the ledger is never sent again, so a stopped build can be run again.
 After an error (the budget is spent, or the server doesn't answer or refuses the key), no new
-request is sent, but requests in flight finish. With ``server=None``, a build is a replay, in which
-all replies come from the ledger.
+request is sent, but requests in flight finish. With a budget of 0 requests, all replies come from
+the ledger, and no connection is opened.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import TypeAlias, TypeVar
 from plumbline.eval_workers.chat.client import ChatClient, Server, retried
 from plumbline.eval_workers.chat.ledger import Ledger, open_ledger
 from plumbline.eval_workers.chat.requests import UNLIMITED, Budget, Failure, Reply, Request, Spent
-from plumbline.warehouse.errors import BadInput, Interrupted, PlumblineError, disk_problems
+from plumbline.warehouse.errors import Interrupted, PlumblineError, disk_problems
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.progress import progress
 
@@ -35,7 +35,7 @@ Plan: TypeAlias = Callable[[Ask], Awaitable[_Result]]
 
 @dataclass(frozen=True)
 class Build:
-    """A benchmark that is being written. ``server=None`` replays the ledger.
+    """A benchmark that is being written.
 
     ``budget`` limits the whole benchmark, including the spending of earlier runs.
     """
@@ -43,7 +43,7 @@ class Build:
     store: Store
     benchmark: str
     run_id: str
-    server: Server | None
+    server: Server
     budget: Budget = UNLIMITED
 
     def run(self, plans: Sequence[Plan[_Result]], kind: str) -> list[_Result]:
@@ -52,8 +52,8 @@ class Build:
         Plans start in order, ``concurrency`` at a time. ``kind`` names the plans in errors and
         in the progress bar. Replies before an error are kept. Raises ``Interrupted`` when the
         budget allows no further request or the server doesn't answer. Raises ``BadInput`` when the
-        server refuses a request, a replay lacks a reply, or the disk can't be written to. Raises
-        ``UsageProblem`` while another process is building this benchmark.
+        server refuses a request or the disk can't be written to. Raises ``UsageProblem`` while
+        another process is building this benchmark.
         """
         results: dict[int, _Result] = {}
         waiting = iter(enumerate(plans))
@@ -105,8 +105,7 @@ class _Asker:
     """Sends a build's requests. Once an error is in ``stop``, no request is sent."""
 
     def __init__(self, build: Build, ledger: Ledger) -> None:
-        self._run_id, self._ledger = build.run_id, ledger
-        self._server, self._is_replay = build.server or Server(concurrency=1), not build.server
+        self._run_id, self._ledger, self._server = build.run_id, ledger, build.server
         self._slots = asyncio.Semaphore(self._server.concurrency)
         self._stopped = asyncio.Event()
         self._budget, self._aside = build.budget, list[Spent]()
@@ -116,7 +115,8 @@ class _Asker:
     async def run(self, work: Callable[[], Awaitable[None]]) -> None:
         """Run ``concurrency`` copies of ``work`` at the same time. Return when all have ended."""
         n = self._server.concurrency
-        async with nullcontext() if self._is_replay else ChatClient(self._server) as self._client:
+        client = nullcontext() if self._budget.max_requests == 0 else ChatClient(self._server)
+        async with client as self._client:
             await asyncio.gather(*(work() for _ in range(n)))
             for _ in range(n):  # a stopped plan's requests may be in flight
                 await self._slots.acquire()
@@ -135,11 +135,6 @@ class _Asker:
 
     async def _attempt(self, request: Request) -> Reply | Failure:
         """Make one attempt. Record it in the ledger before it starts and after it ends."""
-        if self._client is None:
-            text = f"{request.purpose}, word {request.word!r}, {request.pronoun}"
-            problem = f"the ledger has no reply to request {request.request_id} ({text})"
-            fix = "build it with a server, or with the options of the recorded build"
-            raise BadInput("replay", problem, fix)
         if self.stop is not None:  # stopped while this request was waiting
             raise _Stopped
         at_most, actual = request.most, Spent()
@@ -147,6 +142,7 @@ class _Asker:
             problem = f"the next request could exceed {limit}"
             fix = "raise it and run the same command again to resume"
             raise Interrupted("the budget", problem, fix)
+        assert self._client is not None, "a budget of 0 requests allows none"
         self._aside.append(at_most)
         try:
             row = self._ledger.begin(request, at_most, self._run_id)

@@ -44,20 +44,8 @@ INSTALL = (
     f" && export {VARIABLE}=~/.venv-vllm"
 )
 _GRACE_S = 10.0
-_RESUME = "finished work is kept: run the same command again to resume"
 #: Memory for keys and values on a CPU. By default, vLLM would take nine tenths of all memory.
 _CPU_CACHE_BYTES = 1 << 30
-
-
-def killed(what: str, event: str) -> Interrupted:
-    """Return the error for a vLLM process that a user killed, or that ran out of memory.
-
-    >>> str(killed("model m", "was killed by SIGKILL")).partition(" (")[0]
-    "model m: vLLM's process was killed by SIGKILL"
-    """
-    error = Interrupted(what, f"vLLM's process {event}", _RESUME)
-    error.__cause__ = ConnectionError()  # a transient error
-    return error
 
 
 def interpreter() -> Path:
@@ -140,7 +128,7 @@ class RemoteEngine:
         if "root cause" in error:
             reasons = re.findall(r"\b\w+(?:Error|Exception): (.*)", printed)
         if "died unexpectedly" in printed or not reasons:
-            return killed(self._what, "lost a worker without an error, as if the worker was killed")
+            return self._killed("lost a worker without an error, as if the worker was killed")
         reason = re.split(r" \[type=|\. ", reasons[0])[0]  # a list of all architectures may follow
         return BadInput(self._what, f"vLLM can't run it: {reason}", "try --backend transformers")
 
@@ -154,7 +142,14 @@ class RemoteEngine:
         if status >= 0:
             problem = f"vLLM's process ended with status {status}, see {log}"
             return BadInput(self._what, problem, "its last lines say why")
-        return killed(self._what, f"was killed by {signal.Signals(-status).name}, see {log}")
+        return self._killed(f"was killed by {signal.Signals(-status).name}, see {log}")
+
+    def _killed(self, event: str) -> Interrupted:
+        """Return the error for a process that a user killed, or that ran out of memory."""
+        fix = "finished work is kept: run the same command again to resume"
+        error = Interrupted(self._what, f"vLLM's process {event}", fix)
+        error.__cause__ = ConnectionError()  # a transient error
+        return error
 
 
 def _end(process: subprocess.Popen[str], place: str) -> None:

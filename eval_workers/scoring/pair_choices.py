@@ -17,7 +17,6 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass as options_class
 
 from plumbline.eval_workers.chat.asking_options import AskingOptions
-from plumbline.eval_workers.chat.client import Server
 from plumbline.eval_workers.chat.ledger import read_ledger
 from plumbline.eval_workers.chat.replies import chosen
 from plumbline.eval_workers.chat.requests import Reply, Request, Spent
@@ -210,16 +209,15 @@ def served(options: ChoiceOptions) -> ServedModel:
     return ServedModel(options.model, "chat", options.token_limit)
 
 
-def choose(
-    store: Store, benchmark: str, options: ChoiceOptions, server: Server | None, run_id: str
-) -> None:
-    """Request a benchmark's missing choices. Without a ``server``, take replies from the ledger.
+def choose(store: Store, benchmark: str, options: ChoiceOptions, run_id: str) -> None:
+    """Request a benchmark's missing choices.
 
     Writes ``pair_choice``, ``model`` and, like ``Build.run``, ``generation_request``. Raises the
     errors of ``PairChoices`` and ``Build.run``. After an error, replies received so far are kept.
     """
     model = served(options)
-    build = Build(store, model.ledger("choose", benchmark), run_id, server, options.budget())
+    ledger = model.ledger("choose", benchmark)
+    build = Build(store, ledger, run_id, options.server(), options.budget())
     run_at_once(store, replace(model, build=build), PairChoices(benchmark, options), run_id)
 
 

@@ -131,7 +131,7 @@ def sample_from_server(
     store: Store,
     probe_set: str,
     model: ServedModel,
-    server: Server | None,
+    server: Server,
     sampling: SamplingOptions,
     n: int,
     run_id: str,
@@ -139,10 +139,10 @@ def sample_from_server(
 ) -> StepCounts:
     """Run the step ``Continuations`` on a server: request the samples that have no row yet.
 
-    Requests become rows of ``generation_request``, with ``ServedModel.ledger`` as benchmark.
-    Without a ``server``, all replies come from the ledger. A reply is complete if it ends with the
-    model's end token or at the limit on tokens. Any other reply, such as one that the server
-    filtered, is rejected. A rejected sample isn't requested again.
+    Requests become rows of ``generation_request``, with ``ServedModel.ledger`` as benchmark. A
+    reply is complete if it ends with the model's end token or at the limit on tokens. Any other
+    reply, such as one that the server filtered, is rejected. A rejected sample isn't requested
+    again.
 
     Raises ``UsageProblem`` for an instruction in the form `chat`, ``BadInput`` for a server that
     ignores seeds, and the errors of ``Continuations.check`` and ``Build.run``.

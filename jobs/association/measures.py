@@ -135,8 +135,6 @@ def dispersion(n_self: int, n_target: int, rule: str, window: int) -> float:
 
     >>> dispersion(9, 17, "pairs", 10), dispersion(9, 17, "windows", 2)
     (2.0, 1.0)
-    >>> dispersion(0, 0, "pairs", 10)
-    1.0
     """
     if rule == "windows":
         return (2 * window - 1) / 3

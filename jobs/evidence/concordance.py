@@ -329,8 +329,6 @@ def ratio(
     ``of`` sums to 0. The interval is ``None`` if C (for a share of 0 or 1: D) is below
     ``LEAST_CLUSTERS``.
 
-    >>> ratio("share", [4, 0, 2, 3], [10, 10, 10, 10], [0, 1, 2, 3], is_share=True)
-    {'share': 0.225, 'share_low': None, 'share_high': None}
     >>> row = ratio("share", [2, 3, 1, 1, 1], [2, 3, 1, 1, 1], range(5), is_share=True)
     >>> round(row["share_low"], 6)  # 0.025 ** (1 / 5)
     0.478176

@@ -81,8 +81,6 @@ def neutral_interval(deltas: Iterable[float]) -> tuple[float, float]:
     >>> low, high = neutral_interval([-4.7, 3.2])
     >>> round(low, 4), round(high, 4)  # 5 / 19
     (-0.2632, 0.2632)
-    >>> neutral_interval([])
-    (0.0, 0.0)
     """
     values = np.fromiter(deltas, np.float64)
     if not np.isfinite(values).all():

@@ -160,9 +160,6 @@ def settings_for(
     Raises:
         UsageProblem: there is no master, Spark does not accept the master, or spark-submit was
             started with another one.
-
-    >>> settings_for("spark://host:7077", {}, {})["spark.executor.cores"]
-    '4'
     """
     _check_master(master, submitted.get("spark.master"))
     overrides = {**submitted, **conf, **({"spark.master": master} if master else {})}

@@ -219,8 +219,7 @@ class BenchmarkBuild(BuildSpec, Command):
 
     def run(self, context: Context) -> Done:
         store, name = context.store, self.name
-        server = None if self.offline or self.max_requests == 0 else self.server()
-        asking = Build(store, name, context.run_id, server, self.budget())
+        asking = Build(store, name, context.run_id, self.server(), self.budget())
         words = context.stage("seed words", build.seed_words, store, self)
         made = build.make_pairs(context.stage, asking, words, self, offline=self.offline)
         pairs, counts, rejects = made

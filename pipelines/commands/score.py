@@ -131,7 +131,8 @@ class ScoreImport(Command):
         has_logs = any(self.directory.rglob("samples_*.jsonl"))
         read = import_samples if has_logs else import_scores
         done = read(context.store, self.directory, context.run_id)
-        said = [f"{sum(len(one.files) for one in done):,} files"]
+        n_files = sum(len(one.files) for one in done)
+        said = [f"{n_files:,} file{'s' * (n_files != 1)}"]
         if n_missing := sum(one.n_missing for one in done):
             said.append(f"{WARNING}{n_missing:,} pairs have no score and are in no metric")
         empty = [file for one in done if not one.n_scored for file in one.files]
@@ -182,10 +183,9 @@ class Choose(ChoiceOptions, Command):
     def run(self, context: Context) -> Done:
         """Ask about each benchmark; show preferences, and how often the first sentence is named."""
         names, model = list(dict.fromkeys(self.benchmark)), served(self)
-        server = None if self.max_requests == 0 else self.server()
         said = []
         for n in names:
-            context.stage(f"ask about {n}", choose, context.store, n, self, server, context.run_id)
+            context.stage(f"ask about {n}", choose, context.store, n, self, context.run_id)
             spent = read_ledger(context.store, model.ledger("choose", n)).spent
             said.append(f"{n}: spent in all: {spent}")
         params = {"benchmarks": names, "key": model.identity.key, "setting": self.key()}

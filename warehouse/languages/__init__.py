@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, field
-from pathlib import Path
 from typing import Annotated, TypeAlias
 
 from pydantic import AfterValidator, Field, TypeAdapter
@@ -17,7 +16,7 @@ from plumbline.warehouse import wordlists
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.plugins import Registry
 from plumbline.warehouse.text import toml_file
-from plumbline.warehouse.text.toml_file import Text, Words, WordsInOrder, read_text, toml_table
+from plumbline.warehouse.text.toml_file import Text, Words, WordsInOrder, toml_table
 from plumbline.warehouse.wordlists import WordList
 
 ENGLISH = "en"
@@ -137,13 +136,7 @@ def load(name: str) -> Language:
     """
     if name == ENGLISH:
         return Language(ENGLISH, "", "English", "spaCy's rules", None, {})
-    path = Path(name)
-    if path.suffix != ".toml":
-        return parse(name, LANGUAGES.text(name))
-    text = read_text(path, f"language {path}")
-    if path.stem in LANGUAGES.names():
-        raise UsageProblem(f"language {path}", f"the code {path.stem} is taken", "rename it")
-    return parse(path.stem, text, f"language {path}")
+    return parse(*toml_file.named_text(LANGUAGES, name))
 
 
 def parse(name: str, text: str, what: str = "") -> Language:

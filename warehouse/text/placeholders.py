@@ -14,14 +14,11 @@ PLACEHOLDER = re.compile(r"\{pronoun2\}self\b|\{pronoun[12]?\}")
 ANY_PLACEHOLDER = re.compile(rf"{PLACEHOLDER.pattern}|\{{\w+\}}")
 
 
-def names_in(template: str) -> list[str]:
-    """Return the placeholders of a ``str.format`` template, each with its conversion and format.
-
-    Raises ``ValueError`` for an unmatched brace.
-    """
+def _names_in(template: str) -> list[str]:
+    """Return the placeholders of a ``str.format`` template, each with its conversion and format."""
     try:
         parts = [part for part in Formatter().parse(template) if part[1] is not None]
-    except ValueError as e:
+    except ValueError as e:  # a brace is unmatched
         raise ValueError(f"{e}; write a literal brace twice") from None
     return [
         f"{name}{f'!{change}' if change else ''}{f':{spec}' if spec else ''}"
@@ -47,7 +44,7 @@ def holding(needed: Sequence[str], further: Sequence[str] = ()) -> Callable[[str
     known = [*chain.from_iterable(choices), *further]
 
     def checked(template: str) -> str:
-        names, fix = names_in(template), f"known here: {_braced(known)}"
+        names, fix = _names_in(template), f"known here: {_braced(known)}"
         for name in names:
             if name not in known:
                 raise ValueError(f"{{{name}}} is not a placeholder ({fix})")

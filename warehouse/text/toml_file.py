@@ -26,6 +26,7 @@ from pydantic.dataclasses import dataclass
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.options import STRICT, fault
 from plumbline.warehouse.paths import content
+from plumbline.warehouse.plugins import Registry
 
 Kind = TypeVar("Kind")
 if TYPE_CHECKING:
@@ -130,6 +131,21 @@ def read_text(file: Path | Traversable, what: str, fix: str = "") -> str:
         raise UsageProblem(what, "no such file", fix or "check the path") from None
     except (OSError, UnicodeDecodeError) as e:
         raise BadInput(what, f"can't be read: {e}", "save it as UTF-8") from e
+
+
+def named_text(parts: Registry, name: str) -> tuple[str, str, str]:
+    """Return the stem and text of a registered file, or of a TOML file at a path.
+
+    The third item is what messages call the file. Raises the errors of ``read_text`` and
+    ``Registry.text``, and ``UsageProblem`` for a file at a path whose stem is registered.
+    """
+    path, what = Path(name), f"{parts.noun} {name}"
+    if path.suffix != ".toml":
+        return name, parts.text(name), what
+    text = read_text(path, what)
+    if path.stem in parts.names():
+        raise UsageProblem(what, f"the name {path.stem} is taken", "rename it")
+    return path.stem, text, what
 
 
 def parsed(text: str, what: str) -> dict[str, Any]:

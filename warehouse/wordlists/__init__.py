@@ -11,15 +11,13 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
 from pydantic import AfterValidator, Field
 
-from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.plugins import Registry
 from plumbline.warehouse.text import toml_file
-from plumbline.warehouse.text.toml_file import Amount, Text, read_text, toml_table
+from plumbline.warehouse.text.toml_file import Amount, Text, toml_table
 
 
 def one_word(word: str) -> str:
@@ -151,14 +149,5 @@ def load(name: str) -> WordList:
     >>> [p.contrast for p in load("gendered").pairs][:2]
     ['she/he', 'her/his']
     """
-    path = Path(name)
-    if path.suffix != ".toml":
-        return _read(LISTS.text(name), f"word list {name}", name)
-    text = read_text(path, f"word list {path}")
-    if path.stem in LISTS.names():
-        raise UsageProblem(f"word list {path}", f"{path.stem} is the name of a list", "rename it")
-    return _read(text, f"word list {path}", path.stem)
-
-
-def _read(text: str, what: str, name: str) -> WordList:
-    return toml_file.checked(WordList, toml_file.parsed(text, what), what, name=name)
+    stem, text, what = toml_file.named_text(LISTS, name)
+    return toml_file.checked(WordList, toml_file.parsed(text, what), what, name=stem)

@@ -316,11 +316,11 @@ def _rendered(tokenizer: Any, instruction: str, model: str) -> str:
     if not getattr(tokenizer, "chat_template", None):
         raise UsageProblem(what, "has no chat template to put an instruction in", fix)
     try:
-        before, expected = _before(tokenizer, instruction), _before(tokenizer, _MESSAGE) or ""
+        before, expected = _before(tokenizer, instruction), _before(tokenizer, _MESSAGE)
     except Exception as e:  # templates raise many types of exceptions
         problem = f"its chat template refuses an instruction before a prompt: {first_line(e)}"
         raise UsageProblem(what, problem, fix) from e
-    if before is None or instruction.strip() not in before:  # templates may trim messages
+    if instruction.strip() not in before:  # templates may trim messages
         problem = "its chat template leaves out the instruction or the prompt"
         raise UsageProblem(what, problem, fix)
     if before.split() != expected.replace(_MESSAGE, instruction).split():
@@ -328,10 +328,9 @@ def _rendered(tokenizer: Any, instruction: str, model: str) -> str:
     return before
 
 
-def _before(tokenizer: Any, instruction: str) -> str | None:
-    """Return the template's text before the assistant's words; ``None`` if it drops the words."""
+def _before(tokenizer: Any, instruction: str) -> str:
+    """Return the template's text before the assistant's words; empty if it drops the words."""
     chat = [{"role": "user", "content": instruction}, {"role": "assistant", "content": _WORDS}]
     template = _TODAY + tokenizer.get_chat_template()
     text = str(tokenizer.apply_chat_template(chat, chat_template=template, tokenize=False))
-    before, words, _ = text.rpartition(_WORDS)
-    return before if words else None
+    return text.rpartition(_WORDS)[0]
