@@ -1,8 +1,9 @@
-"""Reading the texts in lines of JSON, compiled.
+"""Compiled code that reads the texts in lines of JSON.
 
-The compiled parser accepts only lines that are certainly valid: strict UTF-8 and strict JSON, with
-an object whose text field (``ReaderState.field``; if repeated, the last) is a string without lone
-surrogates. Python decides on all other lines (:func:`judge`).
+The compiled parser accepts only lines that are certainly valid. They are strict UTF-8 and strict
+JSON, and have an object whose text field is a string without lone surrogates. ``ReaderState.field``
+names the text field. If it is repeated, the last counts. For all other lines, Python decides
+(:func:`judge`).
 """
 
 from __future__ import annotations
@@ -98,8 +99,9 @@ def _is_on_path(r: ReaderState, member: int, s: int, e: int) -> bool:
 def find_text(r: ReaderState, a: int, b: int) -> bool:
     """Set ``r.at`` and ``r.end`` to the last top-level text field of the JSON object a..b.
 
-    Set ``r.source`` and ``r.source_end`` to the string at the end of the path to the source, or
-    ``r.source`` to 0. Return False if the line is malformed or has no text, or Python must decide.
+    Set ``r.source`` and ``r.source_end`` to the string in the source's field. If there is none, set
+    ``r.source`` to 0. Return False if Python must decide on the line, which may be malformed or
+    have no text.
     """
     i = skip(a, b)
     if i >= b or get8(i, 0) != 123:
@@ -109,7 +111,8 @@ def find_text(r: ReaderState, a: int, b: int) -> bool:
     depth, objects = 1, np.uint64(2)
     r.at = r.source = 0
     expected, is_text = _FIRST_KEY, False
-    # How many open objects are on the source's path, without the outermost. Is the last key on it?
+    # The number of open objects on the source's path, without the outermost, and whether the last
+    # key is the path's next name.
     on_path, is_next = 0, False
     while depth:
         i = skip(i, b)
