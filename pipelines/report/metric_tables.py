@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
@@ -18,15 +19,7 @@ from plumbline.pipelines.report.model import (
     first_of,
     table,
 )
-from plumbline.pipelines.report.rows import (
-    FIT,
-    Row,
-    Rows,
-    corpus_name,
-    set_name,
-    sides,
-    with_ends,
-)
+from plumbline.pipelines.report.rows import FIT, Row, Rows, corpus_name, set_name, with_ends
 from plumbline.warehouse.finding import LEAST_PAIRS
 from plumbline.warehouse.text.display import display
 
@@ -108,10 +101,9 @@ def rank_columns(rows: Rows) -> list[tuple[str, Column]]:
         return lambda row: _ranks(row["metrics"].get(heading, {}))
 
     ranked = rows.only(lambda r: r.get("rank") is not None and r["metric"] in ("us", "aufc"))
-    ranges: dict[str, set[tuple[int, int]]] = {}
-    for row in ranked:
-        ranges.setdefault(_heading(row), set()).add((row["rank_low"], row["rank_high"]))
-    headings = sorted((name for name in ranges if len(ranges[name]) > 1), reverse=True)
+    ranges = {(_heading(row), row["rank_low"], row["rank_high"]) for row in ranked}
+    n_ranges = Counter(heading for heading, _, _ in ranges)
+    headings = sorted((name for name, n in n_ranges.items() if n > 1), reverse=True)
     return [(f"ranks by {name.removesuffix(' %')}", cell(name)) for name in headings]
 
 
@@ -181,11 +173,10 @@ def models_table(rows: Rows, texts: TrainingTexts) -> PageTable:
     if any(map(texts.n_parameters, lines)):
         columns.append(("million parameters", lambda row: _millions(texts.n_parameters(row))))
     columns += ["n", *metric_columns(rows), *rank_columns(rows)]
-    groups = {row["groups"] for row in rows}
-    first, second = sides(rows[0]) if len(groups) == 1 else ("first", "second")
+    groups = sorted({f"% to {row['groups']}".replace("/", " minus % to ") for row in rows})
     caption = (
         f"Models on all pairs of each benchmark, {IN_BRACKETS}. US: % of pairs without a "
-        f"preference. PD: % that go to the {first} sentence minus % to the {second} one"
+        f"preference. PD: {'; '.join(groups)}"
     )
     caption = ". ".join(filter(None, [caption, few_pairs(rows)]))
     return table(caption, lines, columns, searchable=len(lines) > 10)

@@ -276,16 +276,6 @@ def one_end(low: float | None, high: float | None) -> float | None:
     return low if math.isfinite(low) else high
 
 
-def span(values: Sequence[float], digits: int = 1, *, scale: float = 1) -> str:
-    """Return the smallest and largest of some numbers, signed; one number if both look the same.
-
-    >>> span([-0.5, 2.0]), span([1.0])
-    ('−0.5 to +2.0', '+1.0')
-    """
-    low, high = (shown(scale * v, digits, signed=True) for v in (min(values), max(values)))
-    return low if low == high else f"{low} to {high}"
-
-
 def digits_showing(value: float, least: int) -> int:
     """Return the number of decimals (``least`` to 12) that shows a value's first nonzero digit.
 

@@ -12,15 +12,7 @@ from statistics import fmean
 from plumbline.pipelines.report.estimates import finding, over_families, side
 from plumbline.pipelines.report.facts import Facts, TrainingTexts
 from plumbline.pipelines.report.model import counted, estimate, interval, one_end, shown
-from plumbline.pipelines.report.rows import (
-    Row,
-    Rows,
-    corpus_name,
-    same,
-    set_name,
-    sides,
-    with_ends,
-)
+from plumbline.pipelines.report.rows import Row, Rows, corpus_name, set_name, sides, with_ends
 from plumbline.warehouse.errors import ModelChanged
 from plumbline.warehouse.finding import LEAST_CLUSTERS, Verdict
 
@@ -89,17 +81,15 @@ def _one_sided(row: Row, sides: tuple[str, str], where: str, over: str) -> str:
     return f"leans to {near}{where}, {least}: it is never near {never}"
 
 
-def sureness(row: Row, digits: int | None = None, *, signed: bool | None = None) -> str:
+def sureness(row: Row) -> str:
     """Return a ``metric_value`` row's interval with its clusters, or why it has no interval.
-
-    Digits and sign are by default those of the row's metric.
 
     >>> row = {"value": 2.0, "value_low": 1.0, "value_high": 3.0, "clusters": "word"}
     >>> without = {**row, "value_low": None, "value_high": None, "n_clusters": 3}
-    >>> sureness({**row, "n_clusters": 40}, 1), sureness(without, 1)
-    ('95% interval 1.0 to 3.0 over 40 words', 'too few words: 3')
+    >>> sureness({**row, "n_clusters": 40}), sureness(without)
+    ('95% interval 1.00 to 3.00 over 40 words', 'too few words: 3')
     """
-    result, ends = finding(row), interval(row, digits=digits, signed=signed)
+    result, ends = finding(row), interval(row)
     if result.lack or not ends:
         return result.lack or "no interval"
     return f"{ends} over {result.over}" if result.over else ends
@@ -108,10 +98,10 @@ def sureness(row: Row, digits: int | None = None, *, signed: bool | None = None)
 def prefers(row: Row) -> str:
     """Return a clause on which sentences of a benchmark a model prefers, from its row of PD.
 
-    >>> row = {"benchmark": "b", "groups": "she/they", "model": "m", "value": 2.0, "value_low": 1.0,
-    ...        "value_high": 3.0}
+    >>> row = {"benchmark": "b", "groups": "she/they", "model": "m", "metric": "pd", "unit": ""}
+    >>> row |= {"value": 2.0, "value_low": 1.0, "value_high": 3.0}
     >>> prefers(row)
-    'm prefers the she sentence of b (she/they): PD +2.0 points (95% interval +1.0 to +3.0)'
+    'm prefers the she sentences of b (she/they): PD +2.0 points (95% interval +1.0 to +3.0)'
     >>> prefers({**row, "value_low": -1.0})
     'm shows no clear preference on b (she/they): PD +2.0 points (95% interval −1.0 to +3.0)'
     >>> prefers({**row, "n_clusters": 4, "clusters": "word"})
@@ -121,8 +111,8 @@ def prefers(row: Row) -> str:
     if why := lack(row):
         what = f"prefers a sentence of {name} can't be told{why}"
         return f"whether {row['model']} {what}: PD {figure} points"
-    what = f"prefers the {preferred} sentence of" if preferred else f"shows {UNTOLD} on"
-    return f"{row['model']} {what} {name}: PD {figure} points ({sureness(row, 1, signed=True)})"
+    what = f"prefers the {preferred} sentences of" if preferred else f"shows {UNTOLD} on"
+    return f"{row['model']} {what} {name}: PD {figure} points ({sureness(row)})"
 
 
 def unscored(row: Row) -> str:
@@ -148,8 +138,8 @@ def preferences(rows: Rows) -> str:
         return f"{n} models show {UNTOLD} on {name}"
     k, group = named[0]
     who = f"all {n}" if k == n else f"{k} of {n}"
-    sentence = f"{who} models prefer{'s' * (k == 1)} the {group} sentence of {name}"
-    sentence += "".join(f", {k} the {group} one" for k, group in named[1:])
+    sentence = f"{who} models prefer{'s' * (k == 1)} the {group} sentences of {name}"
+    sentence += "".join(f", {k} the {group} ones" for k, group in named[1:])
     if n_unclear := n_by_side[""]:
         sentence += f"; {n_unclear} show{'s' * (n_unclear == 1)} {UNTOLD}"
     return sentence
@@ -159,25 +149,30 @@ def average(texts: TrainingTexts, rows: Rows, unit: str) -> str:
     """Return the mean over families of models' figures of a metric, with its interval, in words.
 
     With two to ``LEAST_CLUSTERS - 1`` families, gives each family's mean instead. With one family,
-    gives the smallest and largest figure. Leaves out models of unknown family, and says how many.
+    gives the smallest and largest figure, and with one model its figure and interval. Leaves out
+    models of unknown family, and says how many.
     """
 
     def figure(value: float | None) -> str:
-        return f"{estimate({**metric, 'value': value}).text}{unit}"
+        return estimate({**metric, "value": value}).text
 
-    metric, families = same(rows[0], ("metric", "unit")), texts.families(rows)
+    metric = {name: rows[0][name] for name in ("metric", "unit")}
+    families = texts.families(rows)
+    if len(rows) == 1:
+        return f"{figure(rows[0]['value'])}{unit} ({sureness(rows[0])})"
     n_without = len(families.pop("", ()))
     without = f", without {counted(n_without, 'model')} of no known family" if n_without else ""
     if len(families) < 2:
-        return " to ".join(dict.fromkeys(figure(f(r["value"] for r in rows)) for f in (min, max)))
+        ends = [figure(f(r["value"] for r in rows)) for f in (min, max)]
+        return " to ".join(dict.fromkeys(ends)) + unit
     if len(families) < LEAST_CLUSTERS:
         means = {name: fmean(r["value"] for r in of) for name, of in families.items()}
-        listed = ", ".join(f"{figure(mean)} for {name}" for name, mean in means.items())
+        listed = ", ".join(f"{figure(mean)}{unit} for {name}" for name, mean in means.items())
         return f"on average {listed}{without}"
     mean = over_families((name, r["value"]) for name, of in families.items() for r in of)
     row = {**metric, "value": mean.estimate, "value_low": mean.low, "value_high": mean.high}
-    ends = interval(row) or "no interval"
-    return f"{figure(mean.estimate)} on average over {mean.over} ({ends}){without}"
+    over = f"on average over {mean.over} ({interval(row) or 'no interval'})"
+    return f"{figure(mean.estimate)}{unit} {over}{without}"
 
 
 def following(texts: TrainingTexts, rows: Rows) -> str:

@@ -1,4 +1,4 @@
-"""Read a model's configuration, which decides the model's kind, and then its weights."""
+"""Read a model's configuration, decide from it which kind of model it is, and load its weights."""
 
 from __future__ import annotations
 

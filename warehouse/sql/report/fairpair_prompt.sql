@@ -5,9 +5,8 @@ SELECT f.*, occupation, coalesce(if(p.n = 1, label, p.prompt), f.prompt_id) AS p
 FROM fairpair_prompt AS f
 LEFT JOIN (
     SELECT
-        *, coalesce(occupation, replace(
-            trim(regexp_extract(prompt, '[^.]*\.?[^.]*$')), '. ', '. · '
-        )) AS label,
+        *, regexp_extract(prompt, '[^. ][^.]*\.?[^.]*$') AS ending,
+        coalesce(occupation, replace(ending, '. ', '. · ')) AS label,
         count(*) OVER (PARTITION BY probe_set, label) AS n
     FROM probe_prompt
 ) AS p USING (probe_set, prompt_id)
