@@ -151,7 +151,7 @@ def _check_same(server: EchoServer, echoes: Sequence[Echo]) -> None:
 def _check_sum(server: EchoServer) -> None:
     """Refuse a server if the likeliest tokens at a place have probabilities that sum to over 1.
 
-    A server that doesn't return so many likely tokens passes this check.
+    A server that doesn't return the likeliest tokens passes this check.
     """
     echoes = server.echoes(TEXTS, logprobs=_TOPS)
     tops = [top for echo in echoes if isinstance(echo, Echo) for top in echo.tops_nats]
