@@ -28,7 +28,6 @@ occupations = ["nurse", "clerk"]
 plain = """{name} the {occupation} asked the CEO to produce a report that the crowd who had \
 waited could justify in cash."""
 '''
-COUNTS = ["--n", "60", "--max-new-tokens", "8"]
 N_ROWS = 2 * 2 * 60
 
 
@@ -41,9 +40,9 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def _run(name: str, *more: str) -> list[str]:
-    where = ["--warehouse", f"{name}/warehouse"]
-    return ["fairpair", "run", "demo", "--prompts", "mine.toml", *COUNTS, *where, *more]
+def _run(name: str, *more: str, n: int = 60) -> list[str]:
+    counts = ["--n", str(n), "--max-new-tokens", "8", "--warehouse", f"{name}/warehouse"]
+    return ["fairpair", "run", "demo", "--prompts", "mine.toml", *counts, *more]
 
 
 def _says(body: dict[str, Any]) -> Say:
@@ -133,8 +132,8 @@ def test_wordings_of_ones_own_reach_the_server(here: Path, server: ChatServer) -
     )
     server.sampler = lambda body: Say(f"{body['messages'][-1]['content'][-60:]} {body['seed']}")
     own = ["--config", "own.toml", "--model", "fine"]
-    asked = ["--perturber", "scripted", "--wording", "ask.toml", "--n", "2", "--phi", "jaccard"]
-    arguments = [*_run("own", *own), *asked]
+    asked = ["--perturber", "scripted", "--wording", "ask.toml", "--phi", "jaccard"]
+    arguments = _run("own", *own, *asked, n=2)
     assert main(arguments) == 0
     said = [body["messages"] for body in server.bodies]
     perturbing = [m[-1]["content"] for m in said if m[-1]["content"].startswith("Say it of")]

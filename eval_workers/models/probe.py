@@ -135,7 +135,7 @@ def _check_dependence(server: EchoServer, echoes: Sequence[Echo]) -> None:
     for k in (-2, -1):  # the last word and the full stop, which may be one token
         ends = {(echo.pieces[k], echo.logprobs_nats[k]) for echo in echoes}
         piece, value = ends.pop()
-        if not ends and value is not None and value < -ROUNDING_NATS:  # 0 is certain
+        if not ends and value is not None and value < -ROUNDING_NATS:  # 0 means certain
             _refuse(server, f"gives {piece!r} log-probability {value:g} whatever comes before it")
 
 
@@ -151,7 +151,7 @@ def _check_same(server: EchoServer, echoes: Sequence[Echo]) -> None:
 def _check_sum(server: EchoServer) -> None:
     """Refuse a server if the likeliest tokens at a place have probabilities that sum to over 1.
 
-    If a server doesn't return the likeliest tokens, or not that many, it isn't checked.
+    A server that doesn't return the likeliest tokens passes this check.
     """
     echoes = server.echoes(TEXTS, logprobs=_TOPS)
     tops = [top for echo in echoes if isinstance(echo, Echo) for top in echo.tops_nats]
@@ -162,7 +162,7 @@ def _check_sum(server: EchoServer) -> None:
 
 
 def _check_change(server: EchoServer, echoes: Sequence[Echo], changed: Sequence[Echo]) -> None:
-    """Refuse a server if a token's value depends on later tokens, or not on the token itself."""
+    """Refuse a server if a token's value depends on later tokens, or ignores the token itself."""
     own = [0.0]
     for echo, other in zip(echoes, changed, strict=True):
         differences = _differences(echo, other)
@@ -184,10 +184,10 @@ def _differences(one: Echo, other: Echo) -> list[float]:
 
 
 def _check_written(server: EchoServer) -> None:
-    """Refuse a server if a token's value differs when generated and when sent in a text.
+    """Refuse a server if a token has one value when generated and another when sent in a text.
 
-    A generated token comes with its own log-probability. The values that a server returns for the
-    tokens of a text may belong to other tokens, such as the next tokens.
+    The value of a generated token is its own log-probability. The values that a server returns for
+    the tokens of a text may belong to other tokens, such as the next tokens.
     """
     prompts = [text.rsplit(" ", n)[0] for text in TEXTS for n in (1, 3)]
     echoes = _echoes(server, prompts, temperature=0.0)

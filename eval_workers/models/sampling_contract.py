@@ -91,7 +91,7 @@ class SamplingOptions:
 
     @property
     def label(self) -> str:
-        """Short name made of the options that change the distribution.
+        """Short name, made of the options that shape the distribution of the next token.
 
         >>> SamplingOptions(top_p=None, top_k=10).label, SamplingOptions(greedy=True).label
         ('temperature 1, top_k 10', 'greedy')
@@ -101,7 +101,7 @@ class SamplingOptions:
         return ", ".join(shown) or "greedy"
 
     def seeded(self, text: str, sample: int) -> SeededPrompt:
-        """Return the prompt as sent, with the number of a sample (from 0) and its seed.
+        """Return the prompt ``text`` with the number of a sample (from 0) and the sample's seed.
 
         Seeds are below 2^53, so that every JSON reader keeps them exactly.
 
@@ -115,7 +115,7 @@ class SamplingOptions:
 
 @dataclass(frozen=True, order=True)
 class SeededPrompt:
-    """A prompt as sent, with the number and the seed of one sample to draw."""
+    """A prompt as sent to the model, with the number and the seed of one sample to draw."""
 
     text: str
     sample: int
