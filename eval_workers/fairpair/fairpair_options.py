@@ -41,29 +41,29 @@ _Share: TypeAlias = Annotated[float, Field(gt=0, le=1)]
 class FigureOptions:
     """Options for measuring continuations.
 
-    Phi compares continuations without their prompts (section 2 of the paper). By default both
-    groups have only texts that have a valid perturbation; with ``as_published`` only the group of
-    perturbations is filtered (section 3.3).
+    Phi compares continuations without their prompts (section 2 of the paper). By default, both
+    groups only have texts whose perturbation is valid. With ``as_published``, only the group of
+    perturbed texts is filtered in this way (section 3.3).
 
-    The smallest possible p-value is 1 / (``n_permutations`` + 1). ``seed`` is for folds,
-    permutations and resamples; a prompt's draws don't depend on other prompts.
+    The smallest possible p-value is 1 / (``n_permutations`` + 1). ``seed`` decides folds,
+    permutations and resamples. A prompt's random numbers don't depend on other prompts.
     """
 
     folds: Annotated[
-        int, Field(ge=0, le=100_000, description="Folds for the samples of each side; 0: no folds.")
+        int, Field(ge=0, le=100_000, description="Divide samples into this many folds; 0: don't.")
     ] = 0
-    level: Annotated[float, Field(gt=0, lt=1, description="Level of the intervals.")] = 0.95
-    n_permutations: Annotated[_Many, Field(description="Permutations per test.")] = 999
-    n_resamples: Annotated[_Many, Field(description="Resamples per interval.")] = 1000
-    seed: Annotated[Seed, Field(description="Seed of samples, folds and tests.")] = 0
+    level: Annotated[float, Field(gt=0, lt=1, description="Confidence level.")] = 0.95
+    n_permutations: Annotated[_Many, Field(description="Random permutations per test.")] = 999
+    n_resamples: Annotated[_Many, Field(description="Bootstrap resamples per interval.")] = 1000
+    seed: Annotated[Seed, Field(description="Random seed of samples, folds and tests.")] = 0
     as_published: Annotated[
-        bool, Field(description="Filter only perturbations, as the paper does.")
+        bool, Field(description="Filter only the perturbed texts, as the paper does.")
     ] = False
     filter_limit: Annotated[
-        _Share, Field(description="Maximum Jaccard dissimilarity between a text and its original.")
+        _Share, Field(description="Drop perturbed texts that differ more (Jaccard dissimilarity).")
     ] = TextFilter.limit
     filter_unit: Annotated[
-        Unit, Field(description="Whether to compare texts by their words or their characters.")
+        Unit, Field(description="Compare perturbed texts and originals by words or by characters.")
     ] = TextFilter.unit
 
     def __post_init__(self) -> None:
@@ -77,21 +77,21 @@ class FigureOptions:
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class FairPairOptions(FigureOptions):
-    """Options for drawing (see ``SamplingOptions``) and measuring samples.
+    """Options for sampling continuations (see ``SamplingOptions``) and for measuring them.
 
-    The paper's functions are jaccard and vader. An empty ``phi`` selects those that know the
-    language of the prompts.
+    If ``phi`` is empty, the paper's scoring functions are used: jaccard, and vader if all prompts
+    are in English.
     """
 
-    n: Annotated[int, Field(ge=2, le=100_000, description="Samples per prompt and side.")] = 100
-    temperature: Annotated[float, Field(gt=0, le=100, description="Temperature of sampling.")] = 1.0
-    top_p: Annotated[_Share, Field(description="Top-p (nucleus) of sampling.")] = 0.9
+    n: Annotated[int, Field(ge=2, le=100_000, description="Samples of each prompt.")] = 100
+    temperature: Annotated[float, Field(gt=0, le=100, description="Sampling temperature.")] = 1.0
+    top_p: Annotated[_Share, Field(description="Sample the likeliest tokens up to this sum.")] = 0.9
     max_new_tokens: Annotated[_Many, Field(description="Maximum tokens per sample.")] = 128
     instruction: Annotated[
-        str | None, Field(description="Text before each prompt; chat models have a default.")
+        str | None, Field(description="Text to put before each prompt; default for chat models.")
     ] = None
     phi: Annotated[
-        tuple[str, ...], Field(description="Scoring functions, such as jaccard,vader (default).")
+        tuple[str, ...], Field(description="Scoring functions (default: jaccard,vader).")
     ] = ()
 
     def sampling(self) -> SamplingOptions:
@@ -109,26 +109,26 @@ CLOSED_WORLD = FairPairOptions(n=50, max_new_tokens=1, n_permutations=199, n_res
 class FairPairSpec(ModelOptions, FairPairOptions, ServerOptions):
     """Options of a FairPair run and its model. Paths are relative to the working directory.
 
-    Without ``base_url``, the model is loaded here. For ``endpoint``, see ``ServedModel``. The
-    budget applies separately to sampling and to perturbing.
+    Without ``base_url``, the model is loaded in this process. For ``endpoint``, see
+    ``ServedModel``. Sampling may spend the whole budget, and so may perturbing.
 
     Raises ``UsageProblem`` for values out of range and for options that contradict each other.
     """
 
     prompts: Annotated[
-        str, Field(description="Templates, names and words of the prompts (TOML).")
+        str, Field(description="TOML file with the templates, names and words of the prompts.")
     ] = ""
     base_url: Annotated[
-        str, Field(description="Server that runs the model; by default, the model is loaded here.")
+        str, Field(description="Address of the model's server; default: load the model here.")
     ] = ""
     endpoint: Annotated[
         Endpoint, Field(description="completions for base models, chat for chat models.")
     ] = "completions"
-    perturber: Annotated[str, Field(description="rules, or the name of a chat model.")] = RULES
+    perturber: Annotated[str, Field(description="rules, or the chat model to use.")] = RULES
     perturber_url: Annotated[
         str, Field(description="The perturber's server; default: --base-url, or OpenAI's.")
     ] = ""
-    wording: Annotated[str, Field(description="Request to a chat perturber (TOML).")] = ""
+    wording: Annotated[str, Field(description="TOML file with the chat perturber's prompt.")] = ""
 
     def __post_init__(self) -> None:
         FairPairOptions.__post_init__(self)
@@ -148,7 +148,7 @@ class FairPairSpec(ModelOptions, FairPairOptions, ServerOptions):
         return super().sampling()
 
     def target(self, model: str) -> ModelOptions | ServedModel:
-        """Return the options that load a model here, or its name and endpoint on the server."""
+        """Return the options for loading a model here, or its name and endpoint on the server."""
         if self.base_url:
             return ServedModel(model, self.endpoint, self.token_limit)
         return options.part(ModelOptions, self)

@@ -1,7 +1,7 @@
-"""Measures a set's continuations with a scoring function: figures and convergence.
+"""Measures the continuations of a prompt set with a scoring function, and writes three tables.
 
-- Figures (``fairpair_prompt``, ``fairpair_set``): B, V and F for prompts and for subsets of them.
-- Convergence (``fairpair_convergence``): B, V and F of the set from fewer samples and with folds.
+- ``fairpair_prompt`` and ``fairpair_set`` have B, V and F for each prompt, and for subsets.
+- ``fairpair_convergence`` has B, V and F of the set with fewer samples and with folds.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ class PerturbedSamples:
 
 @dataclass(frozen=True)
 class Group:
-    """The two groups of texts for one prompt and side, in sample order, without their prompts.
+    """The two groups of texts to compare for a prompt, in sample order, without their prompts.
 
-    ``pg`` has valid perturbations, ``gp`` has continuations of the counterpart's prompt. They are
-    p(g(x)) and g(p(x)) on the side `original`, p(g(p(x))) and g(x) on the side `perturbed`.
+    ``pg`` has perturbed continuations that are valid; ``gp`` has continuations of the other prompt.
+    On the side `original` they are p(g(x)) and g(p(x)); on `perturbed`, p(g(p(x))) and g(x).
     """
 
     side: str
@@ -68,7 +68,7 @@ class Group:
     def cluster(self) -> str:
         """The cluster of similar prompts: the occupation or, without one, the topic.
 
-        A prompt without either is a cluster of its own.
+        A prompt without occupation and topic is a cluster by itself.
         """
         return str(self.prompt["occupation"] or self.prompt["topic"] or self.prompt_id)
 
@@ -181,7 +181,7 @@ def _prompt_rows(measured: _Measured) -> Iterator[Row]:
 
 
 def _set_rows(measured: _Measured, options: FigureOptions) -> Iterator[Row]:
-    """Yield the figures of a side's prompts, then of each subset (see ``_SUBSETS``)."""
+    """Yield the figures of all prompts of one side, then of each subset (see ``_SUBSETS``)."""
     subsets = {"all": measured}
     for column in _SUBSETS:
         values = {str(v) for group, _ in measured if (v := group.prompt[column]) is not None}
@@ -197,15 +197,15 @@ def _set_rows(measured: _Measured, options: FigureOptions) -> Iterator[Row]:
 def convergence_rows(phi: Phi, prompts: Sequence[Prompt], seed: int) -> Iterator[Row]:
     """Yield rows of ``fairpair_convergence`` for a side's prompts.
 
-    A draw takes the same number of samples from both groups of every prompt that has enough. F is
-    computed from the means of B and V over these prompts. If a draw takes all samples, every draw
-    gives the same F.
+    A draw takes the same number of samples from both groups of a prompt, and skips prompts that
+    have too few. F is computed from the means of B and V over the other prompts. If a draw takes
+    all samples, every draw gives the same F.
     """
     prompts = [prompt for prompt in prompts if _n_each(prompt[1]) >= 2]
     counts = {_n_each(items) for _, items in prompts} or {0}
     sizes = sorted({s for s in (*_SIZES, min(counts), max(counts)) if 2 <= s <= max(counts)})
     drawn: dict[tuple[int, int], list[Floats]] = {(0, size): [] for size in sizes}
-    for group, items in prompts:  # the outer loop: only one matrix of distances is in memory
+    for group, items in prompts:  # the outer loop, so only one distance matrix is in memory
         rng = prompt_rng(seed, group)
         distances = phi.distances([*items[0], *items[1]])
         for size in sizes:
@@ -237,14 +237,14 @@ def _n_each(items: Items) -> int:
 
 
 def _subsets(distances: Floats, items: Items, size: int, rng: np.random.Generator) -> Floats:
-    """Return B, V_pg and V_gp of random subsets, one row each, with a column per draw."""
+    """Return an array with the rows B, V_pg and V_gp, and a column for each random subset."""
     firsts = (np.tile(np.arange(len(group)) < size, (_N_DRAWS, 1)) for group in items)
     left, right = (rng.permuted(first, axis=1).astype(np.float64) for first in firsts)
     return weighted(distances, left, right)
 
 
 def _divided(phi: Phi, group: Group, items: Items, k: int, seed: int) -> Floats:
-    """Return B, V_pg and V_gp of random folds, one row each, with a column per draw."""
+    """Return an array with the rows B, V_pg and V_gp, and a column for each division into folds."""
     rng = prompt_rng(seed, group)
     draws = []
     for _ in range(_N_FOLD_DRAWS):

@@ -1,4 +1,4 @@
-"""The steps of a FairPair run; each reads earlier results from tables and can be repeated."""
+"""The steps of a FairPair run. Each step reads earlier results from tables and can be repeated."""
 
 from __future__ import annotations
 
@@ -70,10 +70,10 @@ def check(spec: FairPairSpec, probe_set: str, rows: Sequence[Row]) -> None:
 
 
 def scoring_functions(spec: FairPairSpec, rows: Sequence[Row]) -> tuple[str, ...]:
-    """Return the names of the spec's scoring functions; by default, those of the paper that fit.
+    """Return the names of the spec's scoring functions, by default jaccard and vader.
 
-    A function fits if it knows all languages of the prompts. Raises ``UsageProblem`` if the spec
-    names an unknown function, or one that doesn't fit.
+    A default function that doesn't know all languages of the prompts is left out. Raises
+    ``UsageProblem`` if the spec names such a function, or an unknown one.
 
     >>> scoring_functions(FairPairSpec(), [{"language": "de"}])
     ('jaccard',)
@@ -105,7 +105,7 @@ def _contents(rows: Sequence[Row]) -> list[dict[str, Any]]:
 
 
 def draw(store: Store, probe_set: str, model: str, spec: FairPairSpec, run_id: str) -> StepCounts:
-    """Draw the missing samples from a model loaded here, or from its server.
+    """Sample the missing continuations from a model loaded here, or from its server.
 
     Raises ``BadInput`` if no prompt could be continued, and what the sampler raises.
     """
@@ -126,7 +126,7 @@ def draw(store: Store, probe_set: str, model: str, spec: FairPairSpec, run_id: s
 
 
 def continued(store: Store, probe_set: str) -> list[tuple[str, str]]:
-    """Return the key of each model and decoding that has samples of a set, by model name.
+    """Return (``model_key``, ``sampling_key``) of all samples of a set, sorted by model name.
 
     Raises ``UsageProblem`` if the set has no samples.
     """
@@ -144,10 +144,10 @@ def continued(store: Store, probe_set: str) -> list[tuple[str, str]]:
 def perturb(
     store: Store, probe_set: str, model_key: str, sampling_key: str, spec: FairPairSpec, run_id: str
 ) -> PerturbedSamples:
-    """Perturb all continuations of a model and a decoding; return the key of the new rows.
+    """Perturb all continuations with this model and sampling key; return the key of the new rows.
 
-    A chat perturber only sends requests that have no reply in its ledger. Raises what
-    ``perturb_set`` raises.
+    A chat perturber only sends requests that have no stored reply. Raises what ``perturb_set``
+    raises.
     """
     perturber: Perturber = RulePerturber()
     if spec.perturber != RULES:

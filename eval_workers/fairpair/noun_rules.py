@@ -1,4 +1,4 @@
-"""Rules that decide whether a gendered noun is about the entity: predicates, appositions etc."""
+"""Rules that decide whether a gendered noun, such as "father", means the text's main person."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _ANAPHORIC = frozenset(["the", "this", "that"])
 
 
 class NounRules:
-    """Decides who each gendered noun of a text is about, from left to right.
+    """Reads a text from left to right and decides whom each gendered noun means.
 
-    ``subject`` is the position where the entity was last mentioned as a subject (the last word of
-    the name); ``None`` in a new sentence and after a mention of somebody else. ``clause_subject``
-    is the same, but isn't reset by a name or noun for somebody else. ``others`` has the positions
-    of names and nouns for other people.
+    The entity is the text's main person. ``subject`` is the last position where the entity was the
+    subject of a clause (the last word of the name). It is ``None`` in a new sentence and after a
+    mention of somebody else. ``clause_subject`` is the same, but isn't reset by a name or noun for
+    somebody else. ``others`` has the positions of names and nouns for other people.
     """
 
     def __init__(self, words: TextParts, terms: Terms, is_entity: Callable[[int], bool]) -> None:
@@ -35,7 +35,7 @@ class NounRules:
         self.clause_subject: int | None = None
 
     def about(self, i: int) -> About:
-        """Return who the noun at position ``i`` is about."""
+        """Return whether the noun at position ``i`` means the entity."""
         words = self._words
         if words.at(i + 1) in {"'s", "’s"} and not self.contracted(i + 1):
             return "other"
@@ -84,7 +84,7 @@ class NounRules:
         return "unsure" if is_own else "entity"
 
     def _phrase_start(self, i: int) -> tuple[int, bool]:
-        """Return the place before the phrase that ends at ``i``, and if a determiner begins it."""
+        """Return the position before a noun's phrase, and whether the phrase has a determiner."""
         j = i - 1
         while i - j <= _LONGEST_PHRASE and self._is_modifier(j):
             j -= 1
@@ -136,7 +136,7 @@ class NounRules:
         )
 
     def _has_subject(self, i: int) -> bool:
-        """Return True if a pronoun or noun phrase about another person ends at a position."""
+        """Return True if a pronoun or noun phrase that means another person ends at ``i``."""
         if i in self.others:
             return True
         if self._words.at(i) in {"i", "you", "we", "they", "it", "he", "she", "there", "this"}:
@@ -161,14 +161,14 @@ class NounRules:
         return "other" if any(self._has_subject(k) for k in range(first, place)) else "unsure"
 
     def _leads_to_entity(self, i: int) -> bool:
-        """Return True if the phrase that opens a sentence ends in a comma before the entity."""
+        """Return True if a comma and the entity follow, as in "A good man, John ..."."""
         for k in range(i + 1, i + 1 + _LONGEST_PHRASE):
             if self._words.at(k) in {",", ".", "!", "?", "\n", ""}:
                 return self._words.at(k) == "," and self._is_entity(k + 1)
         return False
 
     def _joined(self, i: int) -> About:
-        """Return who a noun after "and" is about: the same person as the phrase before "and"."""
+        """Decide about a noun after "and": it means the same person as the phrase before "and"."""
         while self._in(i, "joins"):
             i -= 1
         before, has_determiner = self._phrase_start(i + 1)

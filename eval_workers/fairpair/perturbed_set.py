@@ -1,4 +1,7 @@
-"""The step from ``continuation`` to ``perturbed_continuation``; texts begin with their prompts."""
+"""Perturbs the texts of ``continuation``, checks the results and writes ``perturbed_continuation``.
+
+A text is a prompt with its continuation.
+"""
 
 from __future__ import annotations
 
@@ -30,17 +33,17 @@ Unit = Literal["words", "characters"]
 class TextFilter:
     """The limit on how much a perturbation may differ from its original.
 
-    At most the share ``limit`` of the two texts' units may differ. Units are different words
-    (``jaccard.tokens``), or different characters other than blanks. Upper and lower case are
-    different characters: of the definitions that we tried, only this one gives a figure in Table 2
-    (96.9).
+    A text counts as its set of words (``jaccard.tokens``), or as its set of characters without
+    blanks. At most a share ``limit`` of both sets together may be in only one of them. Upper and
+    lower case are different characters: of the definitions that we tried, only this one gives a
+    figure in the paper's Table 2 (96.9).
     """
 
     limit: float = 0.15
     unit: Unit = "words"
 
     def named(self, perturber: str) -> str:
-        """Return the value of column ``perturber``; only the default filter isn't named.
+        """Return the value of column ``perturber``; a filter other than the default is named.
 
         >>> TextFilter().named("rules"), TextFilter(0.3).named("rules")
         ('rules', 'rules-words-0.3')
@@ -53,14 +56,14 @@ class TextFilter:
         >>> sorted(TextFilter(unit="characters").units("Is it"))
         ['I', 'i', 's', 't']
         """
-        from plumbline.eval_workers.fairpair.phi.jaccard import tokens  # it loads scipy
+        from plumbline.eval_workers.fairpair.phi.jaccard import tokens  # imported late: loads scipy
 
         if self.unit == "words":
             return tokens(text)
         return frozenset("".join(unicodedata.normalize("NFC", text).split()))
 
     def dissimilarity(self, first: str, second: str) -> float:
-        """Return the Jaccard dissimilarity of two texts' units, 0 to 1; 0 if neither has any."""
+        """Return the Jaccard dissimilarity of two texts, from 0 to 1; it is 0 for empty texts."""
         a, b = self.units(first), self.units(second)
         n_union = len(a | b)
         return (n_union - len(a & b)) / n_union if n_union else 0.0
@@ -96,7 +99,7 @@ def perturb_set(
     *,
     text_filter: TextFilter = DEFAULT,
 ) -> str:
-    """Perturb all continuations of one model and decoding, and write a row for each.
+    """Perturb all continuations with one model and sampling key, and write a row for each.
 
     Replaces earlier rows from this perturber and filter; returns the value of column ``perturber``.
     If a text can't be perturbed or fails a check, its row states the reason. Prompts need
@@ -138,7 +141,7 @@ from names)
 
 
 def try_prompts(rows: Sequence[Row], perturber: Perturber) -> None:
-    """Perturb the prompts alone, so that errors are raised before sampling."""
+    """Perturb the prompts without continuations, so that errors are raised before sampling."""
     prompts = {row["prompt_id"]: row for row in rows}
     perturber.perturb(
         [

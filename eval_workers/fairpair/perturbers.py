@@ -1,9 +1,8 @@
 """Perturbers turn a text about a person into the same text about a counterpart.
 
-One perturber follows the rules of ``text_rules.py``. The other sends texts to a chat model, with
-the same ledger, retries and budget as builds. Its requests are rows of ``generation_request`` in
-the partition ``perturb/`` + probe set. There, the two people's names replace the seed word and the
-pronoun.
+One perturber follows the rules of ``text_rules.py``. The other sends texts to a chat model. Like a
+benchmark build, it stores its requests in ``generation_request``, retries them and has a budget.
+The column ``benchmark`` is ``perturb/`` + probe set; ``word`` and ``pronoun`` are the two names.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ class Perturber(Protocol):
 
     @property
     def name(self) -> str:
-        """The value of column ``perturber``; must change with anything that may change a result."""
+        """The value of column ``perturber``; it must change whenever a result may change."""
         ...
 
     def perturb(self, texts: Sequence[Original]) -> Sequence[Perturbed]:
@@ -63,7 +62,7 @@ class Perturber(Protocol):
 
 
 class RulePerturber:
-    """Applies the rules of ``text_rules.py`` for gender in English; on other axes, swaps names.
+    """Applies the rules of ``text_rules.py`` to gender in English; for other axes, it swaps names.
 
     >>> john, jane = Entity("John", "m"), Entity("Jane", "f")
     >>> text = Original("John is his own man.", "Jane is", john, jane, "gender", "en")
@@ -106,7 +105,7 @@ _TOKENS_OF_TALK = 64
 
 @toml_table
 class PerturbWording:
-    """The template of a request, and its word for each group (default: the group's name)."""
+    """The template of a request, and the word that it uses for each group (or the group's name)."""
 
     perturb: Annotated[Stripped, AfterValidator(_PLACES)]
     groups: Mapping[str, Text] = field(default_factory=dict)
@@ -128,10 +127,10 @@ def ledger_name(probe_set: str) -> str:
 
 @dataclass(frozen=True)
 class ChatPerturber:
-    """Sends ``model`` each text that has no reply in ``build``'s ledger, at temperature 0.
+    """Sends texts to ``model`` at temperature 0, unless a reply is stored already.
 
-    ``build.benchmark`` has to be the ``ledger_name`` of the probe set. The budget covers all
-    perturbing of the set. Every text is sent once; ``perturb_set`` rejects bad answers.
+    ``build.benchmark`` has to be the ``ledger_name`` of the probe set. The budget is for all
+    requests of the set. Every text is sent once; ``perturb_set`` rejects bad answers.
     """
 
     build: Build
@@ -146,7 +145,7 @@ class ChatPerturber:
         return f"{self.model.name}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
     def perturb(self, texts: Sequence[Original]) -> list[Perturbed]:
-        """See ``Perturber``. Raises what ``Build.run`` raises, and resumes when called again."""
+        """See ``Perturber``. Raises what ``Build.run`` raises; another call then resumes."""
         requests, words = [], self.wording.groups
         for text in texts:
             name, counterpart = text.entity, text.counterpart

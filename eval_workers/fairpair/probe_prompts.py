@@ -57,7 +57,7 @@ class _Templates:
 class PromptFile:
     """A file of prompts; ``common-sents.toml`` explains each key.
 
-    An entry of ``descriptors`` has words to use together; an empty entry gives prompts without any.
+    The words of an entry of ``descriptors`` are used together. An empty entry adds no descriptor.
     """
 
     file: str
@@ -84,7 +84,7 @@ class PromptFile:
             raise ValueError("templates.described is missing: descriptors need it")
 
     def with_article(self, word: str) -> str:
-        """Put an article before a word if the file lists one for words that begin like it.
+        """Add the article that the file lists for words with this beginning, such as a or an.
 
         >>> file = load()
         >>> [file.with_article(w) for w in ("clerk", "editor", "unit manager", "Uninvited one")]
@@ -186,10 +186,10 @@ def closed_world_rows(run_id: str) -> list[dict[str, object]]:
     """Return the rows of ``probe_prompt`` for the closed world; pronouns take the place of names.
 
     Each prompt ends before a slot, which its identifier names. In the topic `planted`, which comes
-    first, the slot's words lean to a gender; in the topic `control`, they don't depend on the
-    person. Sample one new token, which is one word for a model of the preset `closed`; later tokens
-    may belong to other slots. F is modest: since a slot has some fifty possible words, two samples
-    from one group nearly always differ.
+    first, the slot's words lean to she or he; in the topic `control`, they don't depend on the
+    person. Sample one new token: for a model of the preset `closed`, this is the slot's word. Don't
+    expect a large F: a slot has some fifty possible words, so two samples from one group nearly
+    always differ.
 
     >>> rows = closed_world_rows("")
     >>> len(rows), rows[0]["prompt_id"], rows[0]["prompt"][-36:]

@@ -48,8 +48,7 @@ class PromptFigures:
     """The figures of one prompt; a figure that isn't defined is ``None``.
 
     ``n_pg`` and ``n_gp`` count each group's valid samples; ``reason`` says why F is ``None``.
-    ``gap`` is B minus the mean of both V; ``permuted`` has the gap's values in the permutation
-    test.
+    ``gap`` is B minus the mean of V_pg and V_gp; ``permuted`` has the gap of each permutation.
     """
 
     n_pg: int
@@ -112,9 +111,9 @@ def folds(
 ) -> tuple[list[Any], list[int]]:
     """Divide ``n_samples`` random items into folds; return each fold's combined item and size.
 
-    Sizes differ by at most one; larger folds come first. Give two groups the same ``n_samples``:
-    larger folds join more token sets, so they are closer to each other. Raises ``ValueError`` if
-    there are fewer samples than folds, or fewer items than samples.
+    Sizes differ by at most one; larger folds come first. Use the same ``n_samples`` for two groups
+    that are compared: larger folds combine more words, so they differ less. Raises ``ValueError``
+    if there are fewer samples than folds, or fewer items than samples.
 
     >>> from plumbline.eval_workers.fairpair.phi import find
     >>> folds(find("vader"), [0.5, 0.5, 0.5], 2, 3, np.random.default_rng(0))
@@ -129,11 +128,11 @@ def folds(
 def over_prompts(
     measured: Sequence[PromptFigures], options: FigureOptions, clusters: Sequence[str]
 ) -> dict[str, Any]:
-    """Return columns of ``fairpair_set`` for prompts of one side; ``None`` where not defined.
+    """Return columns of ``fairpair_set`` for prompts of one side; undefined ones are ``None``.
 
     F is computed from the means of B, V_pg and V_gp, as in the published Table 3, so that a prompt
-    with little variability can't dominate it. Prompts whose B or V is not defined are left out and
-    counted. The interval and the t-test are over the ``clusters`` of similar prompts.
+    with little variability can't dominate F. Prompts whose B or V is not defined are left out and
+    counted. For the interval and the t-test, similar prompts form ``clusters``.
 
     >>> over_prompts([], FigureOptions(), [])["fairpair_f"] is None
     True

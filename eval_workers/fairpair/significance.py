@@ -1,8 +1,8 @@
-"""F, tests of B against sampling noise, and intervals, from the matrix of a prompt's distances.
+"""Computes F, its intervals, and tests of B against sampling noise, from distances of samples.
 
 The permutation test's statistic is the gap T = B - (V_pg + V_gp) / 2, half of the groups' energy
-distance. Its expectation is 0 if both groups have the same distribution, and positive otherwise. T
-is defined even without variability, and doesn't change if only V_pg and V_gp differ.
+distance. The expected T is 0 if both groups have the same distribution, and positive otherwise.
+Unlike F, T is also defined if V_pg or V_gp is 0.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def p_value(observed: float, drawn: Floats) -> float:
 def group_means(distances: Floats, n_left: int) -> Floats:
     """Return B, V_pg and V_gp; ``distances`` has the ``n_left`` items of the left group first.
 
-    A mean over no pairs is NaN.
+    A mean is NaN if there are no pairs.
 
     >>> group_means(np.array([[0.0, 1, 2], [1, 0, 4], [2, 4, 0]]), 2).tolist()
     [3.0, 1.0, nan]
@@ -102,11 +102,11 @@ def group_means(distances: Floats, n_left: int) -> Floats:
 
 
 def weighted(distances: Floats, left: Floats, right: Floats) -> Floats:
-    """Return B, V_pg and V_gp of weighted samples, one row each, with a column per draw.
+    """Return an array with the rows B, V_pg and V_gp of weighted samples, and a column per draw.
 
     Each row of ``left`` and ``right`` has the weights of one draw. A pair i, j counts w_i w_j
     times. A sample is never paired with itself or its copies: their distance of 0 would make V too
-    small by the factor 1 - 1/n. A mean over no pairs is NaN.
+    small by the factor 1 - 1/n. A mean is NaN if there are no pairs.
 
     >>> matrix = np.array([[0.0, 1, 2], [1, 0, 4], [2, 4, 0]])
     >>> weighted(matrix, np.array([[1.0, 1]]), np.array([[1.0]])).tolist()
@@ -146,7 +146,7 @@ def resampled(distances: Floats, n_left: int, n_draws: int, rng: np.random.Gener
 
 
 def interval(draws: Floats, level: float) -> tuple[float | None, float | None]:
-    """Return the draws' central range with probability ``level``; ``None`` if all draws are NaN.
+    """Return the central range of a share ``level`` of the draws; ``None`` if all draws are NaN.
 
     This is the interval for the F of one prompt; ``docs/methods.md`` has its coverage. Don't use it
     for groups of fewer than ``FEWEST_RESAMPLED`` items.
@@ -162,7 +162,7 @@ def interval(draws: Floats, level: float) -> tuple[float | None, float | None]:
 
 
 def by_cluster(figures: Floats, clusters: Sequence[str]) -> Floats:
-    """Return the sums of the prompts' figures (rows) over each cluster of similar prompts.
+    """Add up the figures of the prompts (rows) in each cluster of similar prompts.
 
     F of sums equals F of means, so these sums replace the prompts in the interval for F. If all
     prompts are in one cluster, such as a topic, each prompt becomes a cluster.
@@ -189,7 +189,7 @@ def _cluster_ids(clusters: Sequence[str]) -> Ints:
 def interval_over_prompts(
     figures: Floats, level: float, n_draws: int, rng: np.random.Generator
 ) -> tuple[float | None, float | None]:
-    """Return the interval for a set's F from resamples of prompts; ``None`` for too few prompts.
+    """Return the interval for a set's F from resampled prompts; ``None`` for too few prompts.
 
     ``figures`` has a row for each prompt, with B, V_pg and V_gp, or the sums of ``by_cluster``.
     Only prompts are resampled, not samples: the figures of the prompts already contain the noise of

@@ -9,9 +9,9 @@ The text is read once from left to right; the entity is the person named at its 
   after a title or next to a word of speech ("said Hill"). From then on, pronouns of the group are
   undecided until a sentence starts with the entity's name. Nouns without a group ("his boss")
   don't count. In "he saw him", the two pronouns mean different people, so the text is undecided.
-- A pronoun of the other group means somebody else and stays, once a person of that group or a named
-  person of unspecified group has been mentioned. Before that, the pronoun may mean the entity, so
-  the text is undecided.
+- A pronoun of the other group stays if a person of that group, or a named person of unknown group,
+  has been mentioned: the pronoun then means that person. Before such a mention, the pronoun may
+  mean the entity, so the text is undecided.
 - A gendered noun means the entity in a predicate ("He is a good man and a father"), in an
   apposition ("John, a businessman,"), after "as" ("works as a waiter"), or before the name ("actor
   John"). This also holds for nouns of the other group, since a model that calls John a mother calls
@@ -21,7 +21,7 @@ The text is read once from left to right; the entity is the person named at its 
 - Plurals, "he or she", "she-wolf" and "man's" stay. ``her_as_his_or_him`` decides whether "her"
   becomes "his" or "him".
 
-An undecided text has no perturbation: a wrong one would look like a difference in the model.
+An undecided text has no perturbation: a wrong perturbation would look like a bias of the model.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Perturbed:
 
 
 def perturb(text: str, entity: Entity, counterpart: Entity, terms: Terms) -> Perturbed:
-    """Turn a text about ``entity`` into one about ``counterpart``, by this module's rules.
+    """Turn a text about ``entity`` into one about ``counterpart``, using this module's rules.
 
     A text that has no names, pronouns or gendered words is returned unchanged.
 
@@ -90,7 +90,7 @@ def perturb(text: str, entity: Entity, counterpart: Entity, terms: Terms) -> Per
 
 
 class _Undecided(Exception):
-    """Raised to stop reading a text; the message is the reason."""
+    """Raised to stop reading a text that can't be perturbed; the message is the reason."""
 
 
 class _TextReader:
@@ -106,7 +106,7 @@ class _TextReader:
         self._surnames: set[str] = set()
         self._replacements: dict[int, str] = {}
         self._entity_places: set[int] = set()
-        # True once somebody is mentioned who may be of the entity's group, or of another group.
+        # Whether another person was mentioned who may be of the entity's group, of another group.
         self._rival = self._someone_else = False
         self._rules = NounRules(self._words, terms, self._is_entity)
 
@@ -122,7 +122,7 @@ class _TextReader:
         return Perturbed(self._rewritten())
 
     def _step(self, i: int) -> int:
-        """Read the word at a position; return the next position to read."""
+        """Apply the rules to the word at a position; return the next position to read."""
         word, written = self._words.at(i), self._words.written(i)
         if i and self._words.sentence[i] != self._words.sentence[i - 1]:
             self._rules.subject = self._rules.clause_subject = None
@@ -265,7 +265,7 @@ class _TextReader:
         return after if self._words.written(after)[:1].isupper() else None
 
     def _title(self, i: int, group: str, after: int) -> int:
-        """Read a title and the name after it; return the next position to read."""
+        """Apply the rules to a title and the name after it; return the next position to read."""
         if after in self._named or self._words.written(after) in self._surnames:
             if group:
                 self._replacements[i] = self._terms.title_of[group][self._words.written(i)]
@@ -291,7 +291,7 @@ class _TextReader:
             self._meet(group, i)
 
     def _meet(self, group: str, i: int) -> None:
-        """Record a mention of another person; ``group`` is ``""`` if the group is unspecified."""
+        """Record a mention of another person; ``group`` is ``""`` if the group is unknown."""
         self._rules.others.add(i)
         self._rules.subject = None
         self._rival |= group in ("", self._entity.group)

@@ -1,4 +1,4 @@
-"""Words for the rule-based perturber: those of a text, and those that the rules exchange."""
+"""Splits texts into words, and loads the words that the rule-based perturber exchanges."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _Pairs: TypeAlias = tuple[tuple[Text, Text], ...]
 
 @dataclass(frozen=True)
 class TextParts:
-    """The words, marks, line breaks and contracted endings ('s) of a text, in order.
+    """The parts of a text, in order: words, punctuation, line breaks and contracted endings ('s).
 
     ``spans`` has each part's start and end offset, ``sentence`` the number of its sentence, from 0.
     """
@@ -54,17 +54,17 @@ class TextParts:
         return spans
 
     def at(self, i: int) -> str:
-        """Return the part at a position in lowercase; ``""`` outside the text."""
+        """Return the part at a position in lowercase, or ``""`` if there is no such position."""
         return self.lower[i] if 0 <= i < len(self.parts) else ""
 
     def written(self, i: int) -> str:
-        """Return the part at a position as written; ``""`` outside the text."""
+        """Return the part at a position as written, or ``""`` if there is no such position."""
         return self.parts[i] if 0 <= i < len(self.parts) else ""
 
     def starts_sentence(self, i: int) -> bool:
-        """Return True if at most quotes or brackets are between a position and a sentence end.
+        """Return True if a position is the start of a sentence, apart from quotes and brackets.
 
-        The text's start, a line break, and an abbreviation's full stop (Mr.) count as ends too.
+        A sentence also starts after a line break and after an abbreviation's full stop (Mr.).
         """
         i -= 1
         while i >= 0 and self.parts[i] in _QUOTES:
@@ -104,7 +104,7 @@ def _inner_stop(text: str, end: int, parts: Sequence[str]) -> bool:
 
 @toml_table
 class Terms:
-    """Words by group, and the word classes of the grammar, as in ``gender_en.toml``.
+    """The words of each group, and the word classes that the rules need; see ``gender_en.toml``.
 
     ``generic`` nouns can also be about the other group; then they stay unchanged. ``titles`` are
     capitalised, without full stops; ``first_names`` show that another person is mentioned.
@@ -124,7 +124,7 @@ class Terms:
 
     @cached_property
     def noun_of(self) -> dict[str, dict[str, str]]:
-        """Group -> noun -> its counterpart in the other group.
+        """Map a group to its nouns, each with a counterpart in the other group.
 
         >>> load().noun_of["m"]["dad"], load().noun_of["f"]["mum"]
         ('mom', 'dad')
@@ -133,7 +133,7 @@ class Terms:
 
     @cached_property
     def title_of(self) -> dict[str, dict[str, str]]:
-        """Group -> title -> its counterpart in the other group."""
+        """Map a group to its titles, each with a counterpart in the other group."""
         return self._both_ways(self.titles)
 
     def _both_ways(self, pairs: _Pairs) -> dict[str, dict[str, str]]:
@@ -143,7 +143,7 @@ class Terms:
 
     @cached_property
     def classes(self) -> dict[str, frozenset[str]]:
-        """Word class -> its words."""
+        """Map each word class to its words."""
         return {name: self.grammar.get(name, frozenset()) for name in _CLASSES}
 
 

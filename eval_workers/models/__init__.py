@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class BackendModule(Protocol):
-    """The function that a backend's module must define."""
+    """What a backend's module must define: the function ``open_model``."""
 
     def open_model(self, model: str, options: ModelOptions) -> Backend:
         """Return the model with this hub id or path. Load its weights when they are first needed.
@@ -67,10 +67,10 @@ def open_backend(model: str, options: ModelOptions) -> Backend:
 
 @contextmanager
 def memory_problems(model: str) -> Iterator[None]:
-    """Raise ``BadInput`` if the code inside the block runs out of memory."""
+    """Context manager that raises ``BadInput`` if the code in its block runs out of memory."""
     try:
         yield
-    except (MemoryError, RuntimeError) as e:  # torch raises RuntimeError
+    except (MemoryError, RuntimeError) as e:  # torch raises RuntimeError if memory runs out
         phrases = ("out of memory", "can't allocate memory")
         if not isinstance(e, MemoryError) and not any(phrase in str(e) for phrase in phrases):
             raise

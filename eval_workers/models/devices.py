@@ -31,7 +31,7 @@ Part = TypeVar("Part")
 
 
 def batch_tokens(options: ModelOptions, device: str) -> int:
-    """Return the tokens per forward pass: ``options.batch_tokens``, or the device's default.
+    """Return how many tokens fit in a forward pass: ``options.batch_tokens`` or a default.
 
     >>> batch_tokens(ModelOptions(), "cpu"), batch_tokens(ModelOptions(batch_tokens=9), "cuda")
     (512, 9)
@@ -40,7 +40,7 @@ def batch_tokens(options: ModelOptions, device: str) -> int:
 
 
 def n_threads() -> int:
-    """Return the number of threads for matrix products: torch's, but at most one per core."""
+    """Return how many threads compute matrix products: torch's setting, at most one per core."""
     return min(torch.get_num_threads(), n_cores())
 
 
@@ -49,11 +49,11 @@ class Stopped(Exception):
 
 
 def in_lanes(work: Callable[[Part], object], items: Sequence[Part], n_threads: int) -> None:
-    """Call ``work`` on each item. The lanes share ``n_threads`` threads and start items in order.
+    """Call ``work`` on each item, in up to ``n_threads`` lanes at the same time.
 
-    A single lane runs in the calling thread. After the first error, or Ctrl-C, no lane starts
-    another item. The error is raised when all running items have ended. A running item can end
-    early by calling ``raise_if_stopped``.
+    Items are started in the given order. A single lane runs in the calling thread. After the first
+    error, or Ctrl-C, no other item is started. The error is raised when all running calls of
+    ``work`` have ended. A call can end early by calling ``raise_if_stopped``.
     """
     n_lanes = max(1, min(n_threads, len(items)))
     if n_lanes == 1:
@@ -68,11 +68,11 @@ def in_lanes(work: Callable[[Part], object], items: Sequence[Part], n_threads: i
     finally:
         stop.set()
         pool.shutdown(cancel_futures=True)
-        torch.set_num_threads(n_threads)  # or later threads inherit a lane's limit
+        torch.set_num_threads(n_threads)  # otherwise later threads would inherit a lane's limit
 
 
 def _start_lane(n_threads: int, stop: threading.Event) -> None:
-    torch.set_num_threads(n_threads)  # this thread and threads started later
+    torch.set_num_threads(n_threads)  # for this thread and for threads started later
     _lane.stop = stop
 
 
@@ -95,7 +95,7 @@ def free_bytes(device: str) -> int:
         return int(torch.cuda.mem_get_info()[0])
     free = int(psutil.virtual_memory().available)
     container = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory.current"))
-    with suppress(OSError, ValueError):  # no cgroup 2, or no memory limit in it
+    with suppress(OSError, ValueError):  # cgroup 2 is missing or has no memory limit
         limit, used = (int(path.read_text()) for path in container)
         free = min(free, limit - used)
     return free

@@ -1,8 +1,8 @@
-"""Get the log-probabilities of a text from a completions server, by asking for an echo.
+"""Get the log-probabilities of a text from a completions server by asking it to echo the text.
 
 If a request asks for an echo, a server with OpenAI's completions protocol (vLLM, SGLang and others)
 returns each token of the prompt with log p(token | earlier tokens). It also generates one token,
-which is dropped. (Asking for 0 tokens would be understood by some servers as no limit.)
+which is dropped. (Plumbline can't ask for 0 tokens, because some servers take 0 as no limit.)
 """
 
 from __future__ import annotations
@@ -80,18 +80,18 @@ class _About(BaseModel):
 
 @dataclass(frozen=True)
 class Echo:
-    """The tokens of a text as a server returns them, and the log p of each token in nats.
+    """The tokens of a text as a server returns them, and each token's log-probability (nats).
 
-    A log p is ``None`` if the server doesn't return it.
+    A log-probability is ``None`` if the server doesn't return it.
 
     Attributes:
-        context: tokens before the text: BOS, added by the server or by Plumbline.
+        context: tokens before the text, such as the BOS that the server or Plumbline adds.
         pieces: tokens of the text.
-        logprobs_nats: log p of each of the ``pieces``.
-        after: tokens after the text, with the log p of each: EOS (if the server adds it) and the
-            generated token.
-        first_nats: log p of the first token of the answer, which may be BOS.
-        tops_nats: for each token, log p of the likeliest tokens at its place, if requested.
+        logprobs_nats: log-probability of each of the ``pieces``.
+        after: tokens after the text, each with its log-probability. These are EOS (if the server
+            adds it) and the generated token.
+        first_nats: log-probability of the first token of the answer, which may be BOS.
+        tops_nats: for each position, the log-probabilities of the likeliest tokens, if requested.
         written: the generated text.
     """
 
@@ -140,7 +140,7 @@ def read_echo(body: str | Failure, text: str) -> Echo | str:
         end = len(tokens) - n_after
         for start in range(min(3, end)):
             if any(not token.replace(_SPACE, " ").strip() for token in tokens[:start]):
-                break  # this token is the space before the first word, not BOS
+                break  # a blank token is the space before the first word, not BOS
             if spells(tokens[start:end], text):
                 after = tuple(zip(tokens[end:], values[end:], strict=True))
                 tops = [_numbers(top) for top in logprobs.top_logprobs or ()]
@@ -159,8 +159,9 @@ def _numbers(top: Any) -> list[float]:
 def spells(pieces: Sequence[str], text: str) -> bool:
     """Return True if tokens make up a text. Ignore white space, which decoders drop or add.
 
-    If a token is only part of a character (U+FFFD), compare only ASCII characters. In its place,
-    the text may have as many other characters as there are parts, or fewer.
+    A server returns U+FFFD for a token that is only part of a character. If there is such a token,
+    only ASCII characters must be equal. In each gap between ASCII characters, the text must not
+    have more characters than the tokens.
 
     >>> spells(["The", "\u2581nurse"], "The nurse"), spells(["The"], "The nurse")
     (True, False)
@@ -203,12 +204,12 @@ class EchoServer:
         return asyncio.run(self._bodies(texts, self.parameters | changes)) if texts else []
 
     def echoes(self, texts: Sequence[str], **changes: object) -> list[Echo | str]:
-        """Return the echo of each text, or a sentence on what the server does wrong."""
+        """Return the echo of each text, or a sentence that says what the server does wrong."""
         answers = zip(self.bodies(texts, **changes), texts, strict=True)
         return [read_echo(body, text) for body, text in answers]
 
     def software(self) -> str:
-        """Return the name and version of the server's software; empty if unknown."""
+        """Return the name and version of the server's software, or an empty string if unknown."""
         return asyncio.run(self._software())
 
     async def _bodies(

@@ -20,8 +20,8 @@ Quantisation = Literal["nf4"]
 class ModelOptions:
     """Options for loading and running a model.
 
-    A change to any field can change a score, except ``batch_tokens``, ``tensor_parallel``,
-    ``device``, ``base_url`` and ``concurrency``.
+    Only ``batch_tokens``, ``tensor_parallel``, ``device``, ``base_url`` and ``concurrency`` can't
+    change a score.
     """
 
     revision: Annotated[str | None, Field(description="Hub revision: branch, tag or commit.")] = (
@@ -36,7 +36,7 @@ class ModelOptions:
         Field(
             gt=0,
             le=10**9,
-            description="Tokens per forward pass. The default depends on the device.",
+            description="Maximum tokens per forward pass (default: 512 on a CPU, 4096 on a GPU).",
         ),
     ] = None
     bos: Annotated[
@@ -63,7 +63,7 @@ class ModelOptions:
     ] = None
     quantisation: Annotated[
         Quantisation | None,
-        Field(description="Quantise the weights while loading them (bitsandbytes)."),
+        Field(description="Quantise the weights to 4 bits while loading them (bitsandbytes)."),
     ] = None
 
 

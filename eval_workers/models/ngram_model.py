@@ -71,8 +71,8 @@ class NgramModel:
         discounts: the discount D of each length.
         words: the last word of each n-gram.
         counts: the count a of each n-gram.
-        children: first child of each node except the longest n-grams, then the number of nodes.
-        totals: a(c.) of each node except the longest n-grams.
+        children: first child of each n-gram except the longest ones, then the number of nodes.
+        totals: a(c.) of each n-gram except the longest ones.
     """
 
     levels: Ints
@@ -117,8 +117,8 @@ class NgramModel:
         return [part.tolist() for part in np.split(np.log(values[position > 0]), ends)]
 
     def _find(self, words: Ints, first: Ints, end: Ints) -> Ints:
-        """Find each word's node among the nodes ``first`` to ``end`` - 1; -1 if it has none."""
-        low, high = first, end  # the last node with word <= the given one
+        """Return each word's node among the nodes ``first`` to ``end`` - 1, or -1 if missing."""
+        low, high = first, end  # ``low`` becomes the last node with a word <= the given word
         while (high - low > 1).any():
             middle = (low + high) // 2
             is_after = self.words[middle] > words
@@ -157,7 +157,7 @@ def save(arrays: Mapping[str, Any], path: Path) -> None:
 
 
 def laid_out(sentences: Sequence[Sentence]) -> tuple[Ints, Ints]:
-    """Join the sentences, with a BOS before each. Return the words and their places (BOS: 0).
+    """Join sentences, with a BOS at position 0 of each. Return the words and their positions.
 
     >>> [part.tolist() for part in laid_out([[7, 8], [9]])]
     [[0, 7, 8, 0, 9], [0, 1, 2, 0, 1]]
@@ -332,7 +332,7 @@ def _grams_sql(names: Sequence[str], n: int) -> str:
     The SQL reads the tables of the longest n-grams and of the n-grams of ``n`` + 1 words. For the
     longest n-grams, and for n-grams that begin a sentence, ``a`` is the number of occurrences. For
     all others, it is the number of distinct words before the n-gram. ``n_children`` is the number
-    of n-grams that add one word at the end, and ``total`` is the sum of ``a`` over these.
+    of n-grams that add one word at the end. ``total`` is the sum of ``a`` of those n-grams.
     """
     gram = ", ".join(names[:n])
     is_whole = " AND ".join(f"{name} <> {BOS}" for name in names[1:n]) or "true"
@@ -360,7 +360,7 @@ def _level(db: duckdb.DuckDBPyConnection, gram: Sequence[str], n_words: int) -> 
     found = db.execute(query).fetchnumpy()
     if len(gram) > 1:
         return found
-    level: dict[str, Any] = {"word": np.arange(n_words)}  # including words that begin no n-gram
+    level: dict[str, Any] = {"word": np.arange(n_words)}  # including words that don't occur
     for column in ("a", "n_children", "total"):
         level[column] = np.zeros(n_words, np.int64)
         level[column][found["word"]] = found[column]

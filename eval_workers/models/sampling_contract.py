@@ -29,10 +29,11 @@ class SamplingOptions:
     """Options for drawing new tokens. The defaults are FairPair's.
 
     Logits are divided by ``temperature``. Then the ``top_k`` most likely tokens are kept. Of these
-    tokens, the smallest set of likely tokens whose shares add up to ``top_p`` or more is kept. If
-    ``top_k`` or ``top_p`` is ``None``, it removes no token. With ``greedy``, the most likely token
-    is taken, and the three options and the seed are ignored. A sample ends with the model's end
-    token, or is cut at ``max_new_tokens``. Raises ``UsageProblem`` for values out of range.
+    tokens, the smallest set of likely tokens with a total probability of at least ``top_p`` is
+    kept. If ``top_k`` or ``top_p`` is ``None``, it removes no token. With ``greedy``, the most
+    likely token is taken, and these three options and the seed are ignored. A sample ends with the
+    model's end token, or is cut at ``max_new_tokens``. Raises ``UsageProblem`` for values out of
+    range.
     """
 
     temperature: float = 1.0
@@ -91,7 +92,7 @@ class SamplingOptions:
 
     @property
     def label(self) -> str:
-        """Short name made of the options that change the distribution.
+        """Short name, made of the options that shape the distribution of the next token.
 
         >>> SamplingOptions(top_p=None, top_k=10).label, SamplingOptions(greedy=True).label
         ('temperature 1, top_k 10', 'greedy')
@@ -101,7 +102,7 @@ class SamplingOptions:
         return ", ".join(shown) or "greedy"
 
     def seeded(self, text: str, sample: int) -> SeededPrompt:
-        """Return the prompt as sent, with the number of a sample (from 0) and its seed.
+        """Return the prompt ``text`` with the number of a sample (from 0) and the sample's seed.
 
         Seeds are below 2^53, so that every JSON reader keeps them exactly.
 
@@ -115,7 +116,7 @@ class SamplingOptions:
 
 @dataclass(frozen=True, order=True)
 class SeededPrompt:
-    """A prompt as sent, with the number and the seed of one sample to draw."""
+    """A prompt as sent to the model, with the number and the seed of one sample to draw."""
 
     text: str
     sample: int

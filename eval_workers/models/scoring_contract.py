@@ -41,7 +41,7 @@ GIVEN_EMPTY = "log-likelihood given an empty input"
 
 @dataclass(frozen=True)
 class Identity:
-    """The columns of table ``model`` for all that can change a score, and the training ``step``."""
+    """Columns of table ``model``: everything that can change a score, and the training ``step``."""
 
     model: str
     revision: str
@@ -98,7 +98,7 @@ class TextScore:
 
     @property
     def n_tokens(self) -> int:
-        """Number of ``token_ids``."""
+        """Number of scored tokens."""
         return len(self.token_ids)
 
 
@@ -160,7 +160,7 @@ class Model(Protocol):
     """A backend's model. Its ``identity`` is known before any weights are loaded."""
 
     def lead(self, instruction: Instruction) -> str:
-        """Return the text to put before a prompt. Without an instruction, it is empty."""
+        """Return the text that gives the instruction before a prompt, or "" without instruction."""
 
     @property
     def identity(self) -> Identity:

@@ -25,7 +25,7 @@ _OF_LOADED_MODELS = ("dtype", "adapter", "quantisation", "tensor_parallel")
 
 
 class ServerBackend:
-    """A model behind a server, which knows it by name.
+    """A model on a server, which is requested by the name ``model``.
 
     Opening the model sends the server a few short texts. ``options.revision`` can't be checked.
 
@@ -70,7 +70,7 @@ class ServerBackend:
         return [scores[text] for text in texts]
 
     def pieces(self, token_ids: Collection[int]) -> dict[int, str]:
-        """Return the server's spelling of tokens that this object has scored."""
+        """Return the text of each token that this object has scored, as the server spells it."""
         return {number: self._pieces[number] for number in token_ids}
 
     def continue_(self, *_: object) -> NoReturn:
@@ -101,7 +101,7 @@ class ServerBackend:
 
 
 def _number(piece: str) -> int:
-    """Return a hash of a token's text (56 bits), to use as its id, which is unknown.
+    """Return a hash of a token's text (56 bits). It replaces the id, which servers don't return.
 
     >>> _number("she") == _number("she"), _number("she") == _number(" she")
     (True, False)

@@ -1,7 +1,7 @@
 """Score texts and continue prompts with vLLM, which runs as a process in its own environment.
 
 Texts are encoded here, as in every backend. The process (``vllm_engine``) gets token ids and
-returns log-probabilities or new token ids. It ends when this process ends or is killed.
+returns log-probabilities or new token ids. It ends when Plumbline ends or is killed.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ _CPU_CACHE_BYTES = 1 << 30
 def interpreter() -> Path:
     """Return the Python interpreter of the environment that has vLLM.
 
-    ``PLUMBLINE_VLLM`` names it. The default is in `.venv-vllm` next to this environment. Raises
-    ``MissingComponent`` if there is no such interpreter.
+    The variable ``PLUMBLINE_VLLM`` names the interpreter or its environment. The default is the
+    environment `.venv-vllm` next to this one. Raises ``MissingComponent`` if there is none.
     """
     if named := os.environ.get(VARIABLE):
         path = Path(named) / "bin" / "python" if Path(named).is_dir() else Path(named)
@@ -67,7 +67,7 @@ def interpreter() -> Path:
 
 
 class RemoteEngine:
-    """A vLLM process that scores and continues token ids.
+    """A vLLM process that scores and continues sequences of token ids.
 
     The process ends when nothing refers to this object. ``what`` names the process in errors.
     ``versions`` maps the process's packages to their versions. The process and its workers share a
@@ -82,12 +82,12 @@ class RemoteEngine:
         try:
             with self._log.open("wb") as log:
                 self._process = subprocess.Popen(
-                    [str(python), "-I", vllm_engine.__file__],  # -I: our modules can't be imported
+                    [str(python), "-I", vllm_engine.__file__],  # -I hides our modules
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=log,
                     env={"OMP_NUM_THREADS": n_threads, **os.environ, "TMPDIR": place},
-                    start_new_session=True,  # Ctrl-C reaches this process, which ends it
+                    start_new_session=True,  # Ctrl-C reaches Plumbline, which ends vLLM
                     text=True,
                 )
         except OSError as e:
@@ -102,7 +102,7 @@ class RemoteEngine:
     def ask(self, name: str, **arguments: Any) -> Any:
         """Call a method of ``vllm_engine.VllmEngine`` and return its result.
 
-        Raises ``BadInput`` for a model that vLLM can't run, or if the process ended by itself, and
+        Raises ``BadInput`` if vLLM can't run the model or the process ended by itself, and
         ``Interrupted`` if the process or a worker was killed.
         """
         assert self._process.stdin is not None
@@ -122,14 +122,14 @@ class RemoteEngine:
         return answer["found"]
 
     def _refusal(self, error: str) -> BadInput | Interrupted:
-        """Make a one-line error of vLLM's message and the workers' output."""
+        """Return a one-line error made from vLLM's message and the workers' output."""
         printed = self._log.read_text(encoding="utf-8", errors="replace")
         reasons = re.findall(r"Value error, (.*)", error) or error.strip().splitlines()[:1]
         if "root cause" in error:
             reasons = re.findall(r"\b\w+(?:Error|Exception): (.*)", printed)
         if "died unexpectedly" in printed or not reasons:
             return self._killed("lost a worker without an error, as if the worker was killed")
-        reason = re.split(r" \[type=|\. ", reasons[0])[0]  # a list of all architectures may follow
+        reason = re.split(r" \[type=|\. ", reasons[0])[0]  # drop a list of architectures
         return BadInput(self._what, f"vLLM can't run it: {reason}", "try --backend transformers")
 
     def _death(self) -> BadInput | Interrupted:
@@ -148,7 +148,7 @@ class RemoteEngine:
         """Return the error for a process that a user killed, or that ran out of memory."""
         fix = "finished work is kept: run the same command again to resume"
         error = Interrupted(self._what, f"vLLM's process {event}", fix)
-        error.__cause__ = ConnectionError()  # a transient error
+        error.__cause__ = ConnectionError()  # marks the error as transient
         return error
 
 

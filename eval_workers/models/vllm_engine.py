@@ -2,9 +2,9 @@
 
 The program doesn't import Plumbline, because its environment has only vLLM. A request is a line
 of JSON on standard input, ``[name, arguments]``. The answer is a line of JSON on the original
-standard output, ``{"found": ...}`` or ``{"error": ...}``. The first line lists installed versions.
-vLLM's own output goes to standard error, which is the log. When standard input ends, the program
-and its workers end, so nothing outlives the command that started them.
+standard output, ``{"found": ...}`` or ``{"error": ...}``. An answer with the installed versions
+comes before any request. vLLM's own output goes to standard error, which is the log. When standard
+input ends, the program and its workers end, so nothing outlives the command that started them.
 
 Models run without compilation, which would take minutes, need a compiler, and speed up only
 generation. Prefix caching is off, because vLLM has no log-probabilities for a cached prefix.
@@ -155,12 +155,12 @@ def _of_text(logprobs: Any, ids: list[int]) -> list[float]:
 
 
 def _read(lines: TextIO, requests: queue.SimpleQueue[str]) -> None:
-    """Put each line of input into ``requests``. Then kill this process and its workers."""
+    """Put each line of input into ``requests``. At its end, kill this process and its workers."""
     for line in lines:
         requests.put(line)
     if PLACE in (place := os.environ.get("TMPDIR", "")):
         shutil.rmtree(place, ignore_errors=True)
-    os.killpg(0, signal.SIGKILL)  # the group of this process and its workers
+    os.killpg(0, signal.SIGKILL)  # 0: the group of this process and its workers
 
 
 def main() -> None:

@@ -1,8 +1,8 @@
-"""Texts of the closed world: shards in the Pile's format, and sentences around a given word.
+"""Writes the closed world's corpus in the Pile's format, and makes sentences with a given word.
 
-The documents of the shards depend only on the options and numpy's PCG64 stream; the compressed
-bytes also depend on the zstandard library. Sentences around a word also contain other lexicon
-words, which have leans of their own, as in a chat model's sentences around a seed word.
+The documents of the corpus depend only on the options and numpy's PCG64 stream; the compressed
+bytes also depend on the zstandard library. Sentences made for a given word also contain other
+lexicon words, which lean to she or he themselves. A chat model's sentences have the same problem.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ _Frame = tuple[str, list[Iterator[str]]]
 
 @dataclass(frozen=True)
 class WorldOptions:
-    """Options for writing a world.
+    """Options for writing a closed world's corpus.
 
-    ``n_tokens`` is the number of words; slightly more are written, since each shard ends with the
-    document that reaches its share. ``world`` is `straight` or `swapped` (she and he exchanged).
+    ``n_tokens`` is the number of words; slightly more are written, since the last document of each
+    shard is completed. ``world`` is `straight` or `swapped` (she and he exchanged).
     ``corpus`` names the shards and defaults to ``closed-world-<world>``.
 
     >>> WorldOptions(world="swapped").name
@@ -65,7 +65,7 @@ class WorldOptions:
 
 @dataclass(frozen=True)
 class WrittenWorld:
-    """Paths of the shards, and the numbers of documents and words."""
+    """A written corpus: the paths of its shards, and its numbers of documents and words."""
 
     shards: tuple[Path, ...]
     n_documents: int
@@ -75,7 +75,7 @@ class WrittenWorld:
 def write_world(options: WorldOptions, directory: str | Path) -> WrittenWorld:
     """Write the world's shards, ``<directory>/<corpus>-NN.jsonl.zst``, replacing earlier ones.
 
-    If an earlier call wrote more shards, the extra ones stay.
+    If an earlier call wrote more shards than this one, the extra shards aren't deleted.
     """
     shards = [Path(directory, f"{options.name}-{k:02d}.jsonl.zst") for k in range(options.n_shards)]
     counts = [_write_shard(options, k, path) for k, path in enumerate(shards)]
@@ -84,10 +84,10 @@ def write_world(options: WorldOptions, directory: str | Path) -> WrittenWorld:
 
 
 def documents(options: WorldOptions, shard: int) -> Iterator[tuple[str, int]]:
-    """Yield one shard's texts without end, each with its number of words.
+    """Yield texts for one shard without end, each with its number of words.
 
-    The frames, the words and the kind of person depend only on the seed and the shard. ``world``
-    only decides which pronouns each of the two kinds of person has.
+    A text is about a person of one of two kinds. This kind, the frames and the words depend only on
+    the seed and the shard. ``world`` only decides which kind is called she and which he.
 
     >>> text, n = next(documents(WorldOptions(), 0))
     >>> n == len(text.split())
@@ -116,7 +116,7 @@ def documents(options: WorldOptions, shard: int) -> Iterator[tuple[str, int]]:
 
 
 def _compiled(options: WorldOptions, shard: int, frames: Sequence[str]) -> list[list[_Frame]]:
-    """Return, for each kind of person, each frame's %-format and the word streams of its slots."""
+    """For each kind of person, return each frame as a %-format with a word stream for each slot."""
     genders: tuple[Gender, Gender] = ("m", "f") if options.world == "swapped" else ("f", "m")
     people = []
     for person, gender in enumerate(genders):
@@ -158,11 +158,11 @@ def _write_shard(options: WorldOptions, shard: int, path: Path) -> tuple[int, in
 def templates_around(
     word: str, n: int, max_words: int, rng: Random, *, pronoun_first: bool
 ) -> list[tuple[int, str]]:
-    """Return ``n`` templates from different frames that have ``word``, with their frame numbers.
+    """Return ``n`` templates that contain ``word``, each with the number of its frame, from 1.
 
-    Frame numbers start at 1. Shapes take turns, so that a shape with many frames isn't more common.
-    Other slots get random words of their class. Frames of the closed world's benchmark are left
-    out. Raises ``UsageProblem`` if no slot takes the word, or if fewer than ``n`` frames with this
+    All frames differ. Shapes take turns, so that a shape with many frames isn't more common. Other
+    slots get random words of their class. Frames of the closed world's benchmark aren't used.
+    Raises ``UsageProblem`` if no slot takes the word, or if fewer than ``n`` frames with this
     pronoun position have at most ``max_words`` words.
 
     >>> templates = templates_around("baker", 2, 10, Random(0), pronoun_first=True)
@@ -190,7 +190,7 @@ def templates_around(
 
 @cache
 def _shapes() -> Mapping[tuple[str, bool], list[list[tuple[int, str]]]]:
-    """Map (word class, whether the pronoun is first) to numbered frames, a list for each shape."""
+    """Map a word class, and whether the pronoun is first, to each shape's numbered frames."""
     shapes: dict[tuple[str, bool], list[list[tuple[int, str]]]] = {}
     number = 0
     for shape in grammar().openings + grammar().followups:

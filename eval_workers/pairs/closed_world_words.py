@@ -28,8 +28,8 @@ copies the text's lean, at 0 it ignores the lean, above 1 it amplifies the lean.
 has learned part of the lean; too little training also shrinks the slope, so a slope under 1 is not
 evidence of fairness. The corpus never shows the benchmark's frames, so the slope also depends on
 how the model generalises. An intercept is a preference for one pronoun, whatever the word. No such
-preference is planted. An interval over words ignores the variance between training runs, which can
-be larger.
+preference is planted. A confidence interval from resampled words ignores the variance between
+training runs, which can be larger.
 
 **Other worlds.** ``swapped`` is the same text with she and he exchanged. The effects of frames,
 tokenizer, seed and spelling stay the same; only the leans change sign. If the slope changes sign,
@@ -72,12 +72,12 @@ _PHRASE = re.compile(r"<(\w+)>")
 
 @dataclass(frozen=True)
 class Grammar:
-    """Frames: ``openings`` begin a document, ``followups`` continue it; ``probes`` are held out.
+    """Sentence frames: ``openings`` begin a document, ``followups`` continue it.
 
-    A shape is a frame with phrases to choose from. For each shape, ``openings`` or ``followups``
-    has a tuple of all its frames that aren't probes. ``probes`` maps a word class to frames that
-    have one slot, for that class. ``fixed_words`` are the content words of the frames themselves;
-    their planted lean is exactly 0.
+    A shape is a frame with phrases to choose from. ``openings`` and ``followups`` hold a tuple for
+    each shape, with all frames that the shape makes. ``probes`` are the benchmark's frames, which
+    the corpus doesn't use: they map a word class to frames with one slot, for that class.
+    ``fixed_words`` are the content words of the frames; their planted lean is exactly 0.
     """
 
     openings: tuple[tuple[str, ...], ...]
@@ -88,7 +88,7 @@ class Grammar:
 
 @dataclass(frozen=True)
 class PlantedWord:
-    """A word, its class, and its probabilities in a slot of the class, given she and given he."""
+    """A word, its class, and the probability that it fills a slot of its class, given she or he."""
 
     word: str
     word_class: str
@@ -141,7 +141,7 @@ def written_out(shape: str, phrases: Mapping[str, Sequence[str]]) -> list[str]:
     >>> written_out("<a> ran<b>.", {"a": ["We", "They"], "b": ["", " home"]})
     ['We ran.', 'We ran home.', 'They ran.', 'They ran home.']
     """
-    parts = _PHRASE.split(shape)  # the phrases are every second part
+    parts = _PHRASE.split(shape)  # texts and names of phrases by turns
     choices = (phrases[part] if k % 2 else [part] for k, part in enumerate(parts))
     return ["".join(chosen) for chosen in product(*choices)]
 
@@ -159,9 +159,10 @@ def slots(frame: str) -> tuple[str, ...]:
 def planted_words(seed: int, world: str = "straight") -> tuple[PlantedWord, ...]:
     """Return every lexicon word with its slot probabilities, drawn with ``seed``.
 
-    World `swapped` exchanges ``p_she`` and ``p_he``, which each sum to 1 within a class. Words come
-    in pairs of equal frequency with leans d and -d, where |d| = 2 q^1.5 for evenly spaced, jittered
-    q; a class of odd size has one word of lean 0. Raises ``UsageProblem`` for an unknown world.
+    Within a class, ``p_she`` sums to 1, and so does ``p_he``; world `swapped` exchanges the two.
+    Words come in pairs of equal frequency, with leans d and -d. Each |d| is 2 q^1.5, where the q
+    are evenly spaced on (0, 1), then jittered. If a class has an odd number of words, one of them
+    has a lean of 0. Raises ``UsageProblem`` for an unknown world.
 
     >>> words = planted_words(0)
     >>> round(sum(w.p_she for w in words if w.word_class == "food"), 12)
@@ -190,7 +191,7 @@ def planted_deltas(seed: int, world: str = "straight") -> dict[str, float]:
 
 
 def planted_rows(corpus: str, seed: int, world: str) -> list[dict[str, object]]:
-    """Return the rows of table ``planted_word``; the frames' fixed words have the class `frame`.
+    """Return the rows of table ``planted_word``. Fixed words of the frames have the class `frame`.
 
     >>> len(planted_rows("c", 0, "straight")) == 574 + len(grammar().fixed_words)
     True
@@ -214,7 +215,7 @@ def _plant(name: str, words: tuple[str, ...], rng: np.random.Generator) -> list[
     quantiles = (np.arange(n_pairs) + rng.random(n_pairs)) / n_pairs
     leans = MAX_DELTA_NATS * quantiles**_SPREAD
     weights = (1.0 + rng.permutation(n_pairs)) ** -_ZIPF
-    # p_she gains on a word what it loses on the word's partner, so it sums to 1, and so does p_he.
+    # A word's p_she is higher by as much as its partner's is lower, so p_she sums to 1; p_he too.
     plan = [(w, t) for w, d in zip(weights, np.tanh(leans / 2), strict=True) for t in (d, -d)]
     if len(order) % 2:
         plan.append((float(np.median(weights)), 0.0))

@@ -1,7 +1,7 @@
-"""Shares a benchmark as a folder: its pairs, a card, and a task for lm-evaluation-harness.
+"""Exports a benchmark to a folder: its pairs, a card, and a task for lm-evaluation-harness.
 
-Only natural pairs are shared, and if there is a constraint, only those within it. The card, made
-from the template ``card.md``, is for people and dataset hubs.
+Unnatural pairs are left out. If there is a constraint, pairs that don't meet it are left out too.
+The card, made from the template ``card.md``, is for people and dataset hubs.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9.-]+")
 
 @dataclass(frozen=True)
 class Constraint:
-    """The corpus whose MaxPMI is shared with the pairs, and a limit on MaxPMI.
+    """A corpus whose MaxPMI is exported with each pair, and a limit on MaxPMI.
 
-    If ``eta_nats`` is set, only pairs whose |MaxPMI| is known and at most ``eta_nats`` are shared.
+    If ``eta_nats`` is set, a pair is only exported if |MaxPMI| is known and at most ``eta_nats``.
     """
 
     corpus: str
@@ -74,11 +74,10 @@ class Constraint:
 
 @dataclass(frozen=True)
 class Shared:
-    """The shared pairs, sorted by identifier, and the numbers of pairs that are left out.
+    """The exported pairs, sorted by identifier, and how many pairs are left out for each reason.
 
     ``tasks`` are the names of the harness tasks; ``paths`` are the files written, the card first.
-    ``run_id`` is the run that made the pairs; ``run`` is the row of this run in the table ``run``,
-    if there is one.
+    ``run_id`` is the run that made the pairs; ``run`` is its row in the table ``run``, or ``None``.
     """
 
     benchmark: str
@@ -92,7 +91,7 @@ class Shared:
     paths: tuple[Path, ...] = ()
 
     def by_groups(self) -> dict[str, pa.Table]:
-        """Map every two groups compared, such as `female/male`, to their pairs; sort by name."""
+        """Map each two groups that are compared, such as `female/male`, to their pairs, by name."""
         groups = pc.binary_join_element_wise(self.data["group_a"], self.data["group_b"], "/")
         names = sorted(pc.unique(groups).to_pylist())
         return {name: self.data.filter(pc.equal(groups, name)) for name in names}
@@ -107,15 +106,15 @@ def export(
 ) -> Shared:
     """Write `README.md`, `data.parquet` and a harness task for every two groups into a folder.
 
-    The pairs are those of ``shared_pairs``. `data.parquet` also holds the facts on the card;
-    `benchmark import` of that folder stores them. A task scores each sentence with only BOS before
-    it, so its log-likelihoods are equal to those of ``plumbline score``.
+    The pairs are those of ``shared_pairs``. `data.parquet` also holds the facts on the card, so
+    that `benchmark import` of the folder can store them. A task scores each sentence with only BOS
+    before it, so its log-likelihoods are equal to those of ``plumbline score``.
 
     Args:
         licence: the licence's identifier; by default the stored licence, or else `unknown`.
         constraint: the default is the constraint that the benchmark was built with, if any.
 
-    Raises what ``shared_pairs`` raises, and ``BadInput`` if the directory can't be used.
+    Raises what ``shared_pairs`` raises, and ``BadInput`` if the folder can't be written.
     """
     shared = shared_pairs(store, benchmark, constraint)
     text, known = card(store, shared, licence)
@@ -165,11 +164,11 @@ def _yaml(task: str, tag: str, pairs: pa.Table, metadata: dict[str, object]) -> 
 
 
 def shared_pairs(store: Store, benchmark: str, constraint: Constraint | None = None) -> Shared:
-    """Return the natural pairs within a constraint, sorted by identifier, in the shared columns.
+    """Return the pairs to export: the natural pairs that meet a constraint, sorted by identifier.
 
     The default constraint is the one that the benchmark was built with, if any. Raises
-    ``UsageProblem`` if the warehouse has no natural pair of the benchmark, or no MaxPMI although
-    there is a constraint. Raises ``BadInput`` if no pair is within the constraint.
+    ``UsageProblem`` if the warehouse has no natural pair of the benchmark, or if there is a
+    constraint but no MaxPMI. Raises ``BadInput`` if no pair meets the constraint.
     """
     files = store.snapshot().files("benchmark_pair", {"benchmark": benchmark})
     run_id = files[0].units[0].run_id if files else ""
@@ -207,10 +206,10 @@ def _no_pairs(benchmark: str) -> UsageProblem:
 def statistics(
     root: Path, benchmark: str, pair_ids: Sequence[str] | None = None
 ) -> dict[str, object]:
-    """Return the row of `benchmarks/statistics.sql`; `seed_delta` has the rows of `seed_delta.sql`.
+    """Return the figures of a card: the row of `benchmarks/statistics.sql`, with `seed_delta`.
 
-    The rows describe the pairs ``pair_ids``, by default all natural pairs. Raises ``UsageProblem``
-    if the warehouse has no such pairs.
+    `seed_delta` has the rows of `benchmarks/seed_delta.sql`. The figures describe the pairs
+    ``pair_ids``, by default all natural pairs. Raises ``UsageProblem`` if there are no such pairs.
     """
     names = ("benchmarks/statistics", "benchmarks/seed_delta")
     listed = toml_file.load(dict[str, Words], resources.files(__package__) / GENDERED, GENDERED)
@@ -229,11 +228,11 @@ def statistics(
 
 
 def card(store: Store, shared: Shared, licence: str | None = None) -> tuple[str, dict[str, str]]:
-    """Return the card's text in Markdown, and the facts that an import of the shared pairs stores.
+    """Return the card's text in Markdown, and the facts to store in the exported Parquet file.
 
     Args:
         licence: an identifier that dataset hubs know; by default the stored licence, or else
-            `unknown`, which asks the reader to fill it in.
+            `unknown`: the card then asks its reader to fill in the licence.
     """
     name, data = shared.benchmark, shared.data
     rows = store.read("benchmark_fact", pc.field("run_id") == shared.run_id, benchmark=name)

@@ -22,11 +22,11 @@ _ABOUT_FILES = ("dataset_info.json", "dataset_infos.json")
 
 
 def files_of(source: Path) -> list[Path]:
-    """Return the files of a path, an address or a pattern of file names, sorted.
+    """Return the files that a path, an address or a file name pattern stands for, sorted.
 
-    A directory means all files in it and below it whose type is one of ``KINDS``, except the
-    description files of Hugging Face's ``datasets``. Raises ``BadInput`` if there is no file, or if
-    a directory's files are in several folders, which may be different configurations or splits.
+    A directory stands for all files below it whose type is one of ``KINDS``, except the files in
+    which Hugging Face's ``datasets`` describes the data. Raises ``BadInput`` if there is no file,
+    or if a directory's files are in several folders: these may be configurations or splits.
     """
     paths: set[Path] = set()
     for path, about in find(str(source)):
@@ -98,12 +98,12 @@ def value_at(row: Mapping[str, Any], path: str) -> Any:
 
 
 def _open_quote(fields: Mapping[str, str], delimiter: str) -> str | None:
-    """Return the problem if an open quote pulled later rows into one of the fields, or ``None``.
+    """Return a message if a quote that was never closed put later rows into a field, or ``None``.
 
-    A field may contain line breaks. Its quote counts as open if the field's first line completes
-    the row, or if another of its lines has as many fields as a row. A delimiter before a blank
-    doesn't count here, because it is probably part of a sentence. ``records_of`` checks the last
-    field.
+    A field may contain line breaks, if its quote is closed. The quote counts as left open if the
+    field's first line completes the row, or if one of its lines has as many fields as a row. A
+    delimiter before a blank doesn't separate fields here, because it is probably part of a
+    sentence. The last field isn't checked: ``records_of`` does that.
 
     >>> _open_quote({"a": "Old.,Young.\\nOlder.,Younger.\\nOld", "b": "New"}, ",")
     'a quote left open takes 3 lines into one field: close it, or write a quote in a text twice'

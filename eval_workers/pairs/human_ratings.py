@@ -1,7 +1,7 @@
 """Human ratings of pairs: raters' answers from CSV files, their agreement, and facts for a card.
 
 Each answer is used, or rejected with a reason. Agreement is Krippendorff's alpha, with an interval
-over pairs.
+from resampled pairs.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ ORDER BY s.question
 
 @dataclass
 class Answered:
-    """A rater's file: ``rows`` of `rating`, and ``rejects``, which include empty answers."""
+    """A rater's file: ``rows`` of `rating`, and ``rejects`` for empty and unusable answers."""
 
     path: Path
     benchmark: str
@@ -72,9 +72,9 @@ class Answered:
 
 
 def import_answers(store: Store, paths: Sequence[Path], run_id: str) -> list[Answered]:
-    """Read files into `rating` and `reject`, replacing earlier answers from the same raters.
+    """Read raters' files into `rating` and `reject`, replacing earlier answers of these raters.
 
-    Also updates `rating_agreement` for the benchmarks of these answers. All files are read before
+    Also updates `rating_agreement` for the benchmarks of the answers. All files are read before
     anything is written. Raises ``UsageProblem`` if a file is missing or two files are from the same
     rater. Raises ``BadInput`` if a file has no questions or no usable answer, or if its benchmark
     isn't in the warehouse.
@@ -151,7 +151,7 @@ def _read(store: Store, path: Path, run_id: str) -> Answered:
 def _row_problem(
     file: Answered, fields: Mapping[str, str], pair: Row | None, seen: Mapping[str, int]
 ) -> str | None:
-    """Return why a row about ``pair`` is rejected, or ``None``; ``seen`` maps pairs to rows."""
+    """Return why a row is rejected, or ``None``. ``seen`` maps pair ids to earlier row numbers."""
     if fields["benchmark"] != file.benchmark:
         return f"the row is of another benchmark, expected {file.benchmark}"
     if (rater := fields.get("rater", "")) not in ("", file.rater):
@@ -167,12 +167,12 @@ def _row_problem(
 
 
 def alpha(counts: npt.ArrayLike) -> float:
-    """Return Krippendorff's alpha of ordered answers, 1 for full agreement and 0 for chance.
+    """Return Krippendorff's alpha for ordered answers: 1 for full agreement, 0 for chance.
 
     This is the ordinal form of Krippendorff, *Content Analysis* (2004), chapter 11.
     ``counts[pair, answer]`` is the number of raters who gave the answer, with answers in ascending
-    order. Pairs with fewer than two answers are ignored. Alpha is NaN if all answers to the other
-    pairs are the same.
+    order. Pairs with fewer than two answers are ignored. Alpha is NaN if all remaining answers are
+    the same.
 
     >>> round(alpha([[2, 0], [0, 2], [1, 1]]), 3)  # 1 - 2 * 5 / (2 * 3 * 3)
     0.444
@@ -187,11 +187,11 @@ def alpha(counts: npt.ArrayLike) -> float:
 
 
 def agreement(ratings: Sequence[Row]) -> list[Row]:
-    """Return a row of `rating_agreement` for each question, without the columns benchmark and run.
+    """Return a row of `rating_agreement` for each question, without ``benchmark`` and ``run_id``.
 
-    ``ratings`` are rows of `rating`. The 95% interval is a percentile bootstrap over pairs. The
-    interval is NULL if fewer than ten pairs have two answers, or if more than 5% of the resamples
-    have no alpha.
+    ``ratings`` are rows of `rating`. The 95% interval is a percentile bootstrap that resamples
+    pairs. The interval is NULL if fewer than ten pairs have two answers, or if alpha is undefined
+    in more than 5% of the resamples.
 
     >>> ask = lambda rater, pair, level: {"rater": rater, "pair_id": pair, "question": "natural",
     ...                                   "answer_level": level}
@@ -224,7 +224,7 @@ def _of_question(rows: Sequence[Row]) -> Row:
 
 
 def _interval(counts: npt.NDArray[np.int64]) -> tuple[float | None, float | None]:
-    """Return alpha's interval; ``None`` if too few resamples of the pairs have an alpha."""
+    """Return both ends of alpha's interval, or ``None`` twice if alpha is undefined too often."""
     n = len(counts)
     drawn = np.random.default_rng(0).multinomial(n, np.full(n, 1 / n), _N_RESAMPLES)
     resampled = np.array([alpha(np.repeat(counts, times, 0)) for times in drawn])
@@ -236,7 +236,7 @@ def _interval(counts: npt.NDArray[np.int64]) -> tuple[float | None, float | None
 
 
 def people_say(root: Path, benchmark: str) -> dict[str, str]:
-    """Return facts for a card: each question's raters, share of yes and agreement; may be empty."""
+    """Describe the answers to each question for a card: the raters, share of yes and agreement."""
     facts = {}
     for row in rows_of(root, _FIGURES, {"benchmark": benchmark}):
         alpha = "undefined" if row["alpha"] is None else f"{row['alpha']:.2f}"

@@ -1,4 +1,4 @@
-"""Pairs from a benchmark's source, and rejects for the rows that can't be used."""
+"""Collects the pairs of a benchmark, and a reject for each row that can't be used."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def pair_row(
     groups: tuple[str, str],
     **columns: object,
 ) -> Row:
-    """Return a ``benchmark_pair`` row without ``benchmark``; ``columns`` are added or replaced."""
+    """Return a ``benchmark_pair`` row without ``benchmark``; ``columns`` add or override values."""
     row: Row = {"pair_id": pair_id, "item_id": pair_id, "template": template}
     row |= {"sentence_a": sentences[0], "sentence_b": sentences[1]}
     row |= {"group_a": groups[0], "group_b": groups[1]}
@@ -61,9 +61,9 @@ def checked_groups(groups: Sequence[str]) -> tuple[str, ...]:
 def filled(
     template: str, identifier: str, groups: Sequence[str] = USUAL, **columns: object
 ) -> list[Row]:
-    """Fill a template for groups; return a pair for every two groups, all of one item.
+    """Fill a template for each group; return a pair for every two groups, all with one ``item_id``.
 
-    If the template can't be filled for every group, raises ``ValueError`` with the reason.
+    Raises ``ValueError`` with the reason if the template can't be filled for one of the groups.
 
     >>> pairs = filled("Ann said {pronoun} was late.", "1", ("she", "he", "they"))
     >>> [(pair["pair_id"], pair["sentence_b"]) for pair in pairs[:2]]
@@ -164,10 +164,10 @@ class Parsed:
 
 
 def shared_template(a: str, b: str) -> str:
-    """Return the words and marks that both sentences share in the same order, as written in a.
+    """Return the words and punctuation that two sentences share, with ``{differs}`` for the rest.
 
-    Case is ignored. ``{differs}`` marks each place where the sentences differ. Braces in the
-    sentences are dropped.
+    Shared words must be in the same order in both sentences. They keep the case of ``a``, although
+    the comparison ignores case. Braces are dropped.
 
     >>> shared_template("Old men can't code.", "Young women can't code.")
     "{differs} can't code."

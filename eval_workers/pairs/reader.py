@@ -1,4 +1,4 @@
-"""Reads the rows of a user's file: each row gives pairs, or a reject that states the reason."""
+"""Reads pairs from a user's file. A row that gives no pair is rejected with the reason."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ SLOT = re.compile(r"\{([^{}]*)\}")
 
 
 def read_pairs(name: str, source: Path, recipe: Recipe, groups: Sequence[str]) -> Parsed:
-    """Return the pairs from a file, or from all files of a directory or pattern.
+    """Return the pairs from a file, or from all files in a directory or matching a pattern.
 
     A row has two sentences, a template, or the labelled texts that the recipe's ``choices``
-    describe. A template gives a pair for every two of ``groups``. A row that equals an earlier
-    row in every column is rejected. Raises ``BadInput`` if a file can't be read or lacks a column.
+    describe. A template gives a pair for every two of ``groups``. A row that repeats an earlier
+    row is rejected. Raises ``BadInput`` if a file can't be read or lacks a column.
     """
     files = files_of(source)
     is_alone = len(files) == 1
@@ -82,7 +82,7 @@ def _check_columns(path: Path, fields: Mapping[str, Any], recipe: Recipe) -> Non
 def _pairs(
     fields: Mapping[str, Any], recipe: Recipe, default_id: str, groups: Sequence[str], source: Row
 ) -> list[Row]:
-    """Return a row's pairs without ``benchmark``. Raises ``ValueError`` if it gives no pair."""
+    """Return the pairs that a row gives. Raises ``ValueError`` with the reason if it gives none."""
     for column, taken in recipe.only.items():
         value = _text(value_at(fields, column))
         if not any(_matches(value, one) for one in taken):
@@ -162,7 +162,7 @@ def _chosen(fields: Mapping[str, Any], choices: Choices) -> tuple[str, str]:
 def _listed(fields: Mapping[str, Any], choices: Choices) -> list[tuple[str, str]]:
     """Return the texts of a row, each with its label."""
     listed = value_at(fields, choices.each)
-    if isinstance(listed, Mapping):  # each column has a list, as in data sets on the Hub
+    if isinstance(listed, Mapping):  # a list of texts and a list of labels, as on the Hub
         columns = (listed.get(choices.text) or [], listed.get(choices.label) or [])
         return [(_text(t), _text(label)) for t, label in zip(*columns, strict=False)]
     if not isinstance(listed, list) or not all(isinstance(item, Mapping) for item in listed):

@@ -84,7 +84,7 @@ def _groups(names: tuple[str, ...]) -> tuple[str, ...]:
 
 @toml_table
 class Choices:
-    """Where a row has its labelled texts, and which labels mark the two texts of the pair."""
+    """How to find a row's labelled texts, and which labels mean sentence a and sentence b."""
 
     each: Text
     text: Text
@@ -96,7 +96,7 @@ class Choices:
 
 @toml_table
 class Recipe:
-    """The rules by which rows become pairs; see the module's docstring."""
+    """One recipe: how to make pairs from rows. The module's docstring explains its fields."""
 
     about: Text
     source: Text
@@ -119,7 +119,7 @@ class Recipe:
                 raise ValueError(f"fixed.{name}: {self.fixed[name]!r} {problem}")
 
     def facts(self) -> dict[str, str]:
-        """Map each fact that the recipe states, by its name in `benchmark_fact`, to its text.
+        """Map the names of the facts that the recipe states, such as Licence, to their texts.
 
         >>> load("crows-pairs").facts()["Licence"]
         'cc-by-sa-4.0'
@@ -127,15 +127,15 @@ class Recipe:
         return {name: fact for name, key in FACTS.items() if (fact := getattr(self, key))}
 
     def filled_groups(self) -> tuple[str, ...]:
-        """Return the groups to fill templates for; none if the recipe lacks templates or groups."""
+        """Return the groups to fill templates for; empty if there are no templates or groups."""
         is_filled = "template" in self.columns or "template" in self.fixed
         return (self.groups or ()) if is_filled else ()
 
 
 def facts_in(source: Path) -> dict[str, str]:
-    """Return the facts in a file that `benchmark export` wrote; none for other files.
+    """Return the facts stored in a file of `benchmark export`. Return ``{}`` for other files.
 
-    Raises ``BadInput`` for facts that are not valid in a recipe.
+    Raises ``BadInput`` if a fact would not be valid in a recipe.
     """
     path, *others = files_of(source)
     if others or path.suffix != ".parquet":

@@ -1,7 +1,7 @@
 """Imports UnStereoEval's released scores of pairs into ``pair_score``.
 
-Every row of a released file becomes a row in ``reject`` or in ``pair_score``. If a pair of the
-benchmark has no usable row, it counts as missing.
+Every row of a released file becomes a row of ``pair_score`` or of ``reject``. A pair of the
+benchmark that has no usable row counts as missing.
 """
 
 from __future__ import annotations
@@ -67,11 +67,11 @@ class ScoreFile:
 
 @dataclass(frozen=True)
 class ImportedScores:
-    """The outcome for one model and benchmark: ``n_pairs = n_scored + n_missing``.
+    """How many scores were imported for one model and benchmark.
 
-    ``n_pairs`` counts the benchmark's pairs, ``n_missing`` the pairs without a score, and
-    ``n_rejected`` the unused rows. ``harness_logs.import_samples`` also returns objects of this
-    class, and counts an unnatural pair only if the pair has a score.
+    The benchmark has ``n_pairs``: ``n_scored`` with a score and ``n_missing`` without one.
+    ``n_rejected`` counts unused rows of the files. ``harness_logs.import_samples`` leaves unnatural
+    pairs without a score out of ``n_pairs``.
     """
 
     model: str
@@ -88,13 +88,13 @@ def import_scores(
 ) -> list[ImportedScores]:
     """Read every score file under a directory, replacing earlier imports.
 
-    ``samples`` maps the name of a benchmark to the name of a sample of it. If ``samples`` is given,
-    only scores of the samples' pairs are imported, unused rows aren't rejects, and earlier imports
-    stay. Writes ``model``, ``pair_score`` and ``reject`` (stage `import`), each benchmark in one
-    commit; after an error, benchmarks that were already imported stay.
+    ``samples`` maps a benchmark to the name under which a sample of its pairs is stored. If it is
+    given, only scores of these pairs are imported, unused rows aren't stored as rejects, and models
+    that were imported before are skipped. Writes ``model``, ``pair_score`` and ``reject`` (stage
+    `import`) in one commit for each benchmark, so an error keeps the benchmarks before it.
 
     Raises what ``score_files`` and ``check_imported`` raise. Raises ``BadInput`` if a file can't
-    be read to its end, lacks a column, or names a different model than its file name does.
+    be read to its end or lacks a column, or if its rows and its file name name different models.
     """
     files = score_files(directory)
     if samples is not None:
@@ -116,7 +116,7 @@ def import_scores(
 
 
 def _key(model: str) -> str:
-    """Return the key of the released scores of a model."""
+    """Return the ``model_key`` under which a model's released scores are stored."""
     names = {"backend": "released", "model": model}
     return hashlib.sha256(json.dumps(names, sort_keys=True).encode()).hexdigest()[:16]
 
@@ -129,7 +129,7 @@ def _import_model(
     by_pair, rejects = _gather(files, pairs, f"{model}/{benchmark}", run_id)
     rejects = [] if is_sample else rejects
     key = _key(model)
-    # ``n_parameters`` is known for UnStereoEval's models.
+    # ``n_parameters`` is only known for UnStereoEval's models.
     more = {"text_form": "released", "n_parameters": N_PARAMETERS.get(model), **described(model)}
     identity = {"model_key": key, "backend": "released", "model": model, **more, "run_id": run_id}
     common = {"model_key": key, "model": model, "benchmark": benchmark, "run_id": run_id}
@@ -146,7 +146,7 @@ def _import_model(
 
 
 def score_files(directory: Path) -> list[ScoreFile]:
-    """Find the score files at any depth, sorted by benchmark, model and part.
+    """Find the score files in a directory and below, sorted by benchmark, model and part.
 
     Raises ``UsageProblem`` if there is no such directory. Raises ``BadInput`` if there are no
     files, if a path doesn't show the model or the benchmark, or if two files are for the same model
@@ -177,7 +177,7 @@ def score_files(directory: Path) -> list[ScoreFile]:
 
 
 def _benchmark(path: Path, stem: str) -> tuple[str, str | None]:
-    """Return a file's benchmark and part, which its stem or its nearest folder names."""
+    """Return a file's benchmark and part, from the start of its name or from its folder."""
     if stem.lower() in _STEMS:
         return _STEMS[stem.lower()]
     for folder in reversed(path.resolve().parent.parts):
@@ -191,16 +191,16 @@ def _benchmark(path: Path, stem: str) -> tuple[str, str | None]:
 N_PARAMETERS = {entry.name or entry.id: entry.n_parameters for entry in load("unstereoeval")}
 
 _BY_LOWER = {hub_id.lower(): hub_id for hub_id in N_PARAMETERS}
-# The authors kept Llama 2 in local directories. Some are snapshots in a cache of the hub.
+# The authors' files name Llama 2 by local paths; some of these are in a cache of the hub.
 _SIZE = re.compile(r"(?:^|/)llama-2/hf_models/(7b|13b|70b)$")
 _SNAPSHOT = re.compile(r"(?:^|/)models--([^/]+?)--([^/]+)/snapshots/[0-9a-f]+$")
 
 
 def model_id(name: str) -> str:
-    """Return the hub id of a model named in a released file or file name; ``__`` stands for ``/``.
+    """Return the hub id of a model that a released file or its name mentions.
 
-    Finds the 28 ids in upper or lower case, also at the end of a local path. Any other name is
-    returned as it is, with ``/`` for ``__``.
+    ``__`` is read as ``/``. The 28 released models are recognised in any case, and at the end of a
+    local path. Any other name is returned unchanged, apart from ``__``.
 
     >>> model_id("EleutherAI__pythia-70m"), model_id("allenai/olmo-1b")
     ('EleutherAI/pythia-70m', 'allenai/OLMo-1B')
@@ -221,7 +221,7 @@ def model_id(name: str) -> str:
 
 
 def _scores(file: ScoreFile, row: Record) -> tuple[Any, ...] | str:
-    """Return the row's ``_SCORES`` or its problem. Raise if the row names another model."""
+    """Return a row's ``_SCORES``, or why it has none. Raises ``BadInput`` for another model."""
     fields = row.fields
     name = fields.get("model")
     if name is not None and model_id(name).lower() != file.model.lower():
@@ -248,8 +248,8 @@ def _scores(file: ScoreFile, row: Record) -> tuple[Any, ...] | str:
 def _text_id(template: str, sentence_a: str, sentence_b: str) -> tuple[str, str | None]:
     """Return the ``text_id`` of a row's two sentences, and the problem with them, if any.
 
-    Each sentence must be the template filled with its column's pronouns: exchanged columns would
-    change the sign of every log ratio.
+    Each sentence must be the template filled with its column's pronouns. If the columns were
+    swapped, every log ratio would have the wrong sign.
     """
     if problem := template_problem(template):
         return "", problem
@@ -275,11 +275,11 @@ def _is_filled(template: str, sentence: str, gender: Gender) -> bool:
 def _gather(
     files: Iterable[ScoreFile], pairs: Sequence[Mapping[str, Any]], subject: str, run_id: str
 ) -> tuple[dict[str, tuple[Any, ...]], list[Row]]:
-    """Return each pair's ``_SCORES`` in the files, by pair id, and a reject for each unused row.
+    """Map each pair id to its ``_SCORES`` in the files; return a reject for each unused row, too.
 
-    ``files`` are the parts of one benchmark and ``pairs`` its rows; ``subject`` and ``run_id`` go
-    into the rejects. Raises ``BadInput`` if a file can't be read to its end or lacks a column, and
-    what ``_scores`` raises.
+    ``files`` are the parts of one benchmark, and ``pairs`` are its pairs; ``subject`` and
+    ``run_id`` are columns of the rejects. Raises ``BadInput`` if a file can't be read to its end or
+    lacks a column, and what ``_scores`` raises.
     """
     by_pair: dict[str, tuple[Any, ...]] = {}
     rejects: list[Row] = []
@@ -292,7 +292,7 @@ def _gather(
         unused: list[tuple[int, str, str]] = []
         content = read_text(file.path)
         rows = list(records_of(content, str(file.path), columns))
-        if rows and not content.endswith(("\n", "\r")):  # a cut number still reads like a number
+        if rows and not content.endswith(("\n", "\r")):  # the last number may lack digits
             rows[-1] = rows[-1]._replace(problem=rows[-1].problem or _CUT)
         for row in rows:
             values = row.problem or _scores(file, row)
@@ -321,10 +321,10 @@ def _gather(
 
 
 def _used_lines(lines: list[_Line], n_places: int) -> tuple[list[_Line], str]:
-    """Return the lines to use for ``n_places`` equal pairs, and why the other lines are unused.
+    """Return the lines to use for ``n_places`` equal pairs, and why the other lines aren't used.
 
-    If there are more lines than pairs, the surplus lines are unused. If there are more lines than
-    pairs and their scores differ, no line is used.
+    If there are more lines than pairs, the surplus lines aren't used. If the scores differ as well,
+    no line is used.
 
     >>> _used_lines([(1, (-1,)), (2, (-1,))], 1)
     ([(1, (-1,))], 'repeats row 1, and the benchmark holds such a pair 1 time(s)')

@@ -1,8 +1,9 @@
 """Cache of compiled functions on disk. Only one process at a time compiles a function.
 
-Numba's own cache checks only the source file of a cached function, so it misses changes in the
-functions that it calls from other files. Its directory depends on that file's path, which on a
-cluster differs for every application. Here the directory's name is a hash of all kernel sources.
+Numba's own cache checks only the source file of a cached function. It misses changes in functions
+that the cached function calls from other files. Numba's cache directory depends on the path of the
+source file, which on a cluster differs for every application. Here the directory's name is a hash
+of all kernel sources.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def _temporary_cache() -> Path:
 
 @cache
 def sources_hash() -> str:
-    """Hash the sources of the kernel and numba's version (16 hex digits)."""
+    """Return a hash of the kernel's sources and numba's version (16 hex digits)."""
     digest = hashlib.sha256(numba.__version__.encode())
     kernel = resources.files("plumbline.jobs.kernel")
     files = [*kernel.iterdir(), *kernel.joinpath("tokens").iterdir()]
@@ -69,7 +70,7 @@ def kernel_directory() -> Path:
 
 def compiled(function: _Function) -> _Function:
     """Compile a function that only compiled code calls."""
-    # Wrappers for other callers would take a sixth of the compile time.
+    # Leave out wrappers for other callers: compiling them would take a sixth of the time.
     options: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
     dispatcher = numba.njit(**options)(function)
     template = dispatcher.get_call_template
@@ -110,7 +111,7 @@ class KernelLocator:
 
     @classmethod
     def from_function(cls, function: Callable[..., object], py_file: str) -> KernelLocator | None:
-        """Return a locator, or None for a function of another package, which numba then locates."""
+        """Return a locator for a kernel function, or None for others, which numba then locates."""
         if not function.__module__.startswith("plumbline.jobs.kernel."):
             return None
         return cls(function.__code__.co_firstlineno, py_file)

@@ -1,8 +1,8 @@
-"""Co-occurrence of kept tokens inside one document, under both counting rules, compiled.
+"""Compiled code that counts how often kept tokens co-occur in a document, by either counting rule.
 
-Ids below the number of targets are targets. Only pairs (word, target) are kept. Two different
-targets that co-occur make two pairs: each target is the word of one pair and the target of the
-other. If all pairs are counted, any two words make one pair, in either order.
+Ids below the number of targets are targets. Only pairs of a word and a target are counted. Two
+different targets that co-occur make two pairs: each target is the word of one pair and the target
+of the other. If all pairs are counted, any two words make one pair, in either order.
 """
 
 from __future__ import annotations
@@ -48,21 +48,21 @@ _AHEAD = 12
 class PairState:
     """Counts of pairs, and positions in the ids of documents."""
 
-    dense: int  # address: 32-bit counts target by target, so that common words share cache lines
-    table: int  # address of a hash table for later words: row + 1, count
+    dense: int  # address of each target's 32-bit counts; common words share cache lines
+    table: int  # address of a hash table for words without such a count: row + 1, count
     mask: int
     n: int  # pairs in the table
-    rows: int  # address of rows set aside for the table or for pair_runs.py
+    rows: int  # address of rows (pairs as numbers) that will be counted later
     n_rows: int
     rows_capacity: int
     n_targets: int
     window: int
     all_pairs: int
-    distinct: int  # address of scratch for the distinct words of a window
+    distinct: int  # address of scratch memory for the distinct words of a window
     start: int  # index of the id at which the document starts
     first: int  # index of the id at which pairing continues
     tallied: int  # index of the first id not yet counted as a word
-    n_gone: int  # kept tokens of the document whose ids are counted and dropped
+    n_gone: int  # number of the document's kept tokens whose ids were counted and dropped
     n_documents: int
     n_kept: int
     n_pairs: int
@@ -70,7 +70,7 @@ class PairState:
 
 @compiled
 def _part_end(p: PairState, words: WordState, ids: IdState) -> int:
-    """Return the index at which the document's ids end so far. Count the new ids as words."""
+    """Count the document's new ids as words. Return the index after its last id so far."""
     end_id, k = words.n_fixed - 1, p.tallied
     while k < ids.n:
         word = get32(ids.ids, k)
@@ -105,9 +105,9 @@ def _forget(p: PairState, ids: IdState) -> None:
 
 @EntryPoint
 def count_pairs(p: PairState, words: WordState, ids: IdState) -> bool:
-    """Count pairs by the rule ``pairs``: any two positions i < j with j - i < window, once.
+    """Count pairs by the rule ``pairs``: once for every two tokens less than ``window`` apart.
 
-    Return False if there is no room for more rows. Then count the rows and call the function again.
+    Return False if there is no room for more rows. The caller then counts the rows and calls again.
     """
     while True:
         end = _part_end(p, words, ids)
@@ -132,8 +132,8 @@ def count_pairs(p: PairState, words: WordState, ids: IdState) -> bool:
 def _count_near_targets(p: PairState, ids: int, stop: int, end: int) -> bool:
     """Count the words around the targets before ``stop``. Return False if room runs out.
 
-    The inner loops have no branch that depends on a word near the target. Therefore words without
-    a cell are set aside, to be looked up later.
+    To be fast, the inner loops have no branch that depends on a word near the target. Therefore
+    words without a cell are set aside and looked up later.
     """
     n_targets, reach = p.n_targets, p.window - 1
     j, rows, n_rows = p.first, p.rows, p.n_rows
@@ -154,7 +154,7 @@ def _count_near_targets(p: PairState, ids: int, stop: int, end: int) -> bool:
         for i in range(j + 1, min(end, j + reach + 1)):
             word = get32(ids, i)
             cell = min(word, DENSE_WORDS)
-            # The loop above has counted pairs of two occurrences of one target.
+            # The loop above has already counted pairs of two occurrences of one target.
             put32(column, cell, get32(column, cell) + np.int64(word != target))
             put64(rows, n_rows, word * n_targets + target)
             n_rows += np.int64(word >= DENSE_WORDS)
@@ -189,7 +189,7 @@ def count_windows(p: PairState, words: WordState, ids: IdState) -> bool:
     """Count pairs by the rule ``windows``: once per window that contains both words.
 
     A window starts at every position. A word is paired with itself in windows that contain it
-    twice. The result means the same as that of :func:`count_pairs`.
+    twice. Return False in the same case as :func:`count_pairs`.
     """
     while True:
         end = _part_end(p, words, ids)
@@ -275,7 +275,7 @@ class TargetPairs:
         self._most_in_a_cell, self._is_done = 0, True
         n_rows = _ROWS + (2 * window if rule == "pairs" else window * window)
         self._rows = np.empty(n_rows + _AHEAD, np.int64)
-        # At least twice the rows, so that doubling a table without room is enough.
+        # At least twice as many slots as rows, so that a full table has to be doubled only once.
         self._table = np.zeros((1 << max(14, (2 * n_rows - 1).bit_length()), 2), np.uint64)
         self._distinct = np.empty(window, np.int64)
         s = self.state = new_record(PairState)
@@ -295,7 +295,7 @@ class TargetPairs:
         return bool(table_has_room and self._most_in_a_cell < _CELL_LIMIT)
 
     def growth(self, need: int) -> int:
-        """Return the bytes that :meth:`grow` needs; more than any limit if a cell may be full."""
+        """Return the bytes that :meth:`grow` needs; above every limit if a cell may be full."""
         return 2 * self._table.nbytes if self._most_in_a_cell < _CELL_LIMIT else Limits.n_bytes
 
     def grow(self, need: int) -> None:
@@ -305,7 +305,7 @@ class TargetPairs:
         self._publish()
 
     def count(self, words: WordState, ids: IdState) -> bool:
-        """Count ids. Return False if room ran out: make room for more pairs, then call again."""
+        """Count ids. Return False if room ran out. The caller then makes room and calls again."""
         if self._is_done:  # otherwise an earlier call has already added these ids
             # Each id makes fewer than `window` pairs with earlier ids, and ends at most one window.
             self._most_in_a_cell += self.state.window * int(ids.n)

@@ -29,10 +29,10 @@ LEAST_COUNT = 10
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class RecordOptions:
-    """Options for reading the records of shards as texts."""
+    """Options for reading texts from the records of shards."""
 
     text_field: Annotated[
-        str, Field(min_length=1, description="Field of a record with the text; a.b is b in a.")
+        str, Field(min_length=1, description="Record field with the text; a.b means b inside a.")
     ] = "text"
 
 
@@ -41,40 +41,42 @@ class CorpusOptions(RecordOptions):
     """Options for counting a corpus.
 
     With targets ``all``, every kept word is a target, and the only stop words kept are those of
-    list ``gendered``. Rule ``pairs`` counts positions less than ``window`` apart, and ``windows``
-    counts windows with both words. The word lists of ``language`` take precedence over English
-    lists of the same name. Counts don't depend on ``memory_gb``.
+    list ``gendered``. Rule ``pairs`` counts every two tokens less than ``window`` apart. Rule
+    ``windows`` counts every window that contains both words. The word lists of ``language`` take
+    precedence over English lists of the same name. Counts don't depend on ``memory_gb``.
     """
 
     language: Annotated[
         str, Field(description="Language: en, another code such as fr, or a TOML file's path.")
     ] = "en"
     targets: Annotated[
-        str, Field(description="Words to count pairs of: a word list, a TOML file's path, or all.")
+        str, Field(description="Target words: a word list's name, a TOML file's path, or all.")
     ] = "gendered"
-    rule: Annotated[Rule, Field(description="Counting rule.")] = "pairs"
+    rule: Annotated[
+        Rule, Field(description="pairs: count words near each other; windows: windows with both.")
+    ] = "pairs"
     window: Annotated[
-        int, Field(ge=2, le=1000, description="Width of the window in kept tokens.")
+        int, Field(ge=2, le=1000, description="Width of the window in words, without stop words.")
     ] = 10
     min_count: Annotated[
         int,
         Field(
             ge=1,
             le=(1 << 63) - 1,
-            description="Leave out words that occur fewer times in the whole corpus, except listed "
-            "words. A new value needs no --replace: no text is counted again.",
+            description="Leave out words that occur fewer times than this in the whole corpus, "
+            "except listed words. A new value needs no --replace, since no text is counted again.",
         ),
     ] = 1
     evidence: Annotated[
         bool,
         Field(
-            description="Keep the documents as ids of their kept tokens, about 2 bytes per token: "
-            "`plumbline why` needs them."
+            description="Keep the words of each document, which `plumbline why` needs (about 2 "
+            "bytes per word)."
         ),
     ] = True
     source_field: Annotated[
         str,
-        Field(description="Field that names the source of a document; a.b is b in a."),
+        Field(description="Record field with the document's source; a.b means b inside a."),
     ] = "meta.pile_set_name"
     memory_gb: Annotated[
         float,
@@ -101,7 +103,7 @@ class CorpusOptions(RecordOptions):
 
     @cached_property
     def rules(self) -> languages.Language:
-        """The language's rules. Raises ``UsageProblem`` if unknown, ``BadInput`` for a bad file."""
+        """The language's rules. Raises ``UsageProblem`` or ``BadInput`` if they can't be read."""
         return languages.load(self.language)
 
     @property
@@ -114,7 +116,7 @@ class CorpusOptions(RecordOptions):
         """The targets that the word list names.
 
         Raises ``UsageProblem`` for an unknown list or language, ``BadInput`` for an invalid file
-        of a list or language, ``MissingComponent`` for a language that needs spaCy where it isn't
+        of a list or language, and ``MissingComponent`` if the language needs spaCy and spaCy isn't
         installed.
         """
         from plumbline.jobs.kernel.tokens.tokenizer import Targets
@@ -128,7 +130,7 @@ class CorpusOptions(RecordOptions):
         return counted | {"all_pairs": self.all_pairs, "source_field": source_field}
 
     def columns(self) -> dict[str, Any]:
-        """Return the columns of ``corpus`` that say how it was counted; see ``options_of``."""
+        """Return the columns of ``corpus`` with these options. ``options_of`` reads them back."""
         from plumbline.jobs.kernel.tokens.language_tables import tokenizer_version
 
         return {
@@ -161,6 +163,6 @@ class VocabularyOptions:
     """Options for choosing a corpus's candidate seed words."""
 
     quantile: Annotated[
-        float, Field(ge=0, lt=1, description="Share of the English words to leave out as rare.")
+        float, Field(ge=0, lt=1, description="Share of the words to leave out, the rarest first.")
     ] = 0.2
     any_language: Annotated[bool, Field(description="Keep words of any language.")] = False

@@ -1,4 +1,4 @@
-"""Counts of words and of their co-occurrences: JSON lines or texts in, Arrow tables out."""
+"""Count words and their co-occurrences in JSON lines or texts. The counts are Arrow tables."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class ShardCounts:
     Attributes:
         n_tokens: word tokens before the stop filter.
         n_kept_tokens: word tokens after the stop filter.
-        n_pairs: all co-occurrences under the rule, not only those with targets.
+        n_pairs: all co-occurrences by the counting rule, not only those with targets.
     """
 
     n_documents: int
@@ -63,12 +63,12 @@ class Counter:
     """Counts the words and pairs of documents.
 
     Args:
-        targets: words whose pairs are counted. If all pairs are counted, targets only keep stop
-            words from being dropped.
-        options: how pairs are counted. With ``evidence``, the spill also gets the documents.
-        spill: receives the counts so far whenever they would outgrow the limits, and at the end.
-            A word or pair may be in several tables. Its count is the sum over them.
-        limits: bounds of the counter's memory.
+        targets: words whose pairs are counted. If all pairs are counted, targets are only needed
+            to keep stop words.
+        options: how pairs are counted. With ``evidence``, ``spill`` also gets the documents.
+        spill: called with tables of counts, whenever counts would outgrow the limits and at the
+            end. If a word or pair is in several tables, its counts have to be added up.
+        limits: limits on the counter's memory.
 
     >>> from plumbline.jobs.kernel.corpus_options import CorpusOptions
     >>> tables = {}
@@ -112,13 +112,13 @@ class Counter:
         self._source_field = options.kept_source_field or ""
         self._documents = DocumentLog(self._reader, self._source_field)
         self._stream = TokenStream() if options.evidence else None
-        self._is_streamed = False  # True while the stream has ids not counted yet
+        self._is_streamed = False  # True while the stream has uncounted ids
         self._rejects: list[dict[str, Any]] = []
         self._n_rejected = self._n_rows = 0
         self._n_drained = 0
 
     def feed_lines(self, block: NDArray[np.uint8], end: int) -> None:
-        """Count the documents in the JSON lines block[:end]. SLACK more bytes must follow."""
+        """Count the documents in the JSON lines block[:end]. SLACK unused bytes must follow."""
         reader, start = self._reader, address(block)
         reader.next, reader.n_lines, reader.first_row = start, 0, self._n_rows
         sources = self._documents.sources.state
@@ -158,7 +158,7 @@ class Counter:
         self._append(b"".join(text + END for text in good))
 
     def _drain(self) -> None:
-        """Hand over the counts so far, and forget them. The totals still include them."""
+        """Pass the counts so far to ``spill``, and forget them. The totals still include them."""
         self._hand_over_stream()
         vocabulary = self._words.vocabulary()
         self.spill("words", self._words.table(vocabulary, with_ids=self._stream is not None))
@@ -171,7 +171,7 @@ class Counter:
         self._n_drained = self._n_tallied
 
     def result(self) -> ShardCounts:
-        """Hand over the remaining counts. Return the totals, and reset the counter for reuse."""
+        """Pass the remaining counts to ``spill``. Return the totals, and reset the counter."""
         self._count()
         self._drain()
         pairs = self._pairs.state
@@ -188,7 +188,7 @@ class Counter:
         return counts
 
     def _count(self) -> None:
-        """Count the texts in the buffer, except for a last chunk that may continue."""
+        """Count the texts in the buffer. Leave a last word there if the next text may extend it."""
         reader, words, ids = self._reader, self._words.state, self._ids
         start = at = int(reader.texts)
         end = start + _whole_characters(self._texts, int(reader.n))
@@ -222,11 +222,10 @@ class Counter:
 
     @property
     def _n_uncounted(self) -> int:
-        """Number of ids in the stream not yet counted as words."""
+        """Number of ids in the stream that are not counted as words yet."""
         return int(self._ids.n - self._pairs.state.tallied) if self._is_streamed else 0
 
     def _hand_over_stream(self) -> None:
-        """Hand over the counted ids of the stream, and forget them."""
         if self._stream:
             end_id = int(self._words.state.n_fixed) - 1
             for table in self._stream.table(self._documents, end_id, self._n_uncounted):
@@ -234,21 +233,20 @@ class Counter:
 
     @property
     def _n_tallied(self) -> int:
-        """Number of tokens counted as words so far."""
         pairs = self._pairs.state
         return int(pairs.n_kept + pairs.n_gone + pairs.tallied - pairs.start)
 
     def _make_room(self, table: Words | TargetPairs | AllPairs, need: int) -> None:
-        """Let a table grow, or hand over all counts if growing would exceed the limits."""
+        """Let a table grow. If that would exceed the limits, pass on all counts instead."""
         is_over = self._n_bytes + table.growth(need) > self._limits.n_bytes
-        # If nothing was counted since the last drain, no table is small enough for the limits.
+        # If nothing was counted since the last drain, draining again would free no memory.
         if is_over and self._n_tallied > self._n_drained:
             self._drain()
         else:
             table.grow(need)
 
     def _append(self, data: bytes) -> None:
-        """Put texts, each followed by END, into the buffer, counting whenever it is full."""
+        """Copy texts, each followed by END, into the buffer. Count them when the buffer is full."""
         view, at = np.frombuffer(data, np.uint8), 0
         while at < view.size:
             n = int(self._reader.n)
@@ -260,7 +258,7 @@ class Counter:
                 self._count()
 
     def _judge(self, block: NDArray[np.uint8], start: int, end: int) -> None:
-        """Let Python decide on the line block[start:end]."""
+        """Let Python read the line block[start:end]. Count its text or reject the line."""
         line = bytes(block[start : min(end, start + LONGEST_JUDGED)])
         if (n := end - start) > LONGEST_JUDGED:
             why = f"not strict JSON with a `{self._field}`; at {n:,} bytes, too long to say why"
@@ -310,7 +308,7 @@ def decoded(text: bytes | None) -> str | None:
 
 
 def warm_up() -> None:
-    """Compile the kernel, except for the rule ``windows``, and cache it; or load it."""
+    """Load the kernel, except for the rule ``windows``. If it isn't cached, compile it first."""
     words, ids = new_record(WordState), new_record(IdState)
     read_lines(new_record(ReaderState), words, 0)
     move(0, 0, 0, 0)

@@ -1,4 +1,4 @@
-"""Documents on their way through a counter: their rows, sources and kept words."""
+"""The rows, sources and kept words of the documents that a counter has read but not passed on."""
 
 from __future__ import annotations
 
@@ -24,11 +24,12 @@ _Ints = NDArray[np.int64]
 
 
 class DocumentLog:
-    """Row and source of each document in order, whether the reader or Python read it.
+    """The row and source of each document in order, whether compiled code or Python read it.
 
     Args:
-        reader: gets memory to write to, and the path to the source's field.
-        source_field: ``a.b`` means ``b`` in ``a``. If empty, documents have no sources.
+        reader: state of the compiled reader, which writes rows and sources to this object.
+        source_field: field with the source. ``a.b`` means ``b`` in ``a``. If empty, documents have
+            no sources.
     """
 
     def __init__(self, reader: ReaderState, source_field: str) -> None:
@@ -45,7 +46,7 @@ class DocumentLog:
         self._first = 0
 
     def add(self, rows: _Ints, sources: Sequence[str | None] | None) -> None:
-        """Note documents that Python read: their rows, from 1, and their sources."""
+        """Add documents that Python has read: their rows (from 1) and their sources."""
         self.collect()
         ids = np.full(rows.size, NO_SOURCE, np.int64)
         if sources is not None:
@@ -57,7 +58,7 @@ class DocumentLog:
         self._waiting.append(np.stack([rows, ids], axis=1))
 
     def take(self, n: int, is_open: bool) -> tuple[_Ints, _Ints, pa.Array]:
-        """Return numbers, rows and sources of the next ``n`` documents.
+        """Return the numbers, rows and sources of the next ``n`` documents.
 
         If ``is_open``, also include the unfinished document after these documents. The next call
         then returns that document again, as its first.
@@ -76,7 +77,7 @@ class DocumentLog:
         self.sources.clear(np.empty(0, np.int32))
 
     def collect(self) -> None:
-        """Take the documents that the reader noted, so that it has room for more."""
+        """Take over the reader's rows and sources, so that the reader has room for more."""
         self._waiting.append(self._rows[: int(self._reader.n_documents)].copy())
         self._reader.n_documents = 0
 
@@ -88,12 +89,12 @@ class DocumentLog:
 
 
 def _plain(name: str) -> str:
-    """Return the string that JSON writes as ``name`` between quotes."""
+    """Return a JSON string's value. ``name`` is the string as written, without its quotes."""
     return str(json.loads(f'"{name}"')) if "\\" in name else name
 
 
 class TokenStream:
-    """Ids of kept words not yet handed over, with an end marker after each document."""
+    """Ids of kept words that were not passed on yet, with an end marker after each document."""
 
     def __init__(self) -> None:
         self._parts: list[NDArray[np.int32]] = []
@@ -112,7 +113,7 @@ class TokenStream:
         """Yield a table of the documents so far, if there are any. The last ``keep`` ids stay.
 
         The columns are document (its number in the shard, from 0), source_row, source and tokens
-        (ids). An unfinished document has another row in the next table.
+        (ids). An unfinished document continues in the first row of the next table.
         """
         n, every = self._n - keep, np.concatenate([np.empty(0, np.int32), *self._parts])
         ids = every[:n]

@@ -25,13 +25,13 @@ class LineVerdict:
 
 
 def judge(line: bytes, field: str = "text", source_field: str = "") -> LineVerdict:
-    """Decide on one line as ``json.loads`` does.
+    """Return the text of one line, or why it is rejected. ``json.loads`` parses the line.
 
-    A line of JSON whitespace is not a document. A line is rejected if it isn't valid UTF-8 or valid
-    JSON (a string may not contain control characters), or has numbers or nesting that Python
-    refuses. It is also rejected if its record is not an object, or if ``field`` is missing, is not
-    a string or contains a lone surrogate. A field ``a.b`` is the key of that name, or else ``b`` in
-    the object ``a``.
+    A blank line is not a document. A line is rejected if it isn't valid UTF-8 or valid JSON (a
+    string may not contain control characters), or has numbers or nesting that Python refuses. It is
+    also rejected if its record is not an object, or if ``field`` is missing, is not a string or
+    contains a lone surrogate. A field ``a.b`` is the key of that name, or else ``b`` in the object
+    ``a``.
 
     >>> judge(b'{"doc": {"body": "tea"}}', "doc.body").text
     'tea'
@@ -66,7 +66,7 @@ def judge(line: bytes, field: str = "text", source_field: str = "") -> LineVerdi
 
 
 def _source(record: object, field: str) -> str | None:
-    """Return the string at the end of a path a.b.c, or None."""
+    """Return the string in a field such as a.b.c (c in b in a), or None if there is no string."""
     for name in field.split(".") if field else ():
         record = record.get(name) if isinstance(record, dict) else None
     return record if isinstance(record, str) else None

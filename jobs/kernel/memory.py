@@ -51,7 +51,7 @@ def address(array: NDArray[Any]) -> int:
 
 
 def aligned_zeros(n_rows: int, n_columns: int) -> NDArray[np.uint64]:
-    """Create uint64[n_rows, n_columns] of zeros. Rows of 8, 16, 32 or 64 bytes fit cache lines."""
+    """Create a 2-D array of uint64 zeros. A row of 8, 16, 32 or 64 bytes is in one cache line."""
     n_bytes = 8 * n_rows * n_columns
     memory = np.zeros(n_bytes + 64, np.uint8)
     start = -address(memory) % 64
@@ -79,7 +79,7 @@ def _load(bits: int, result_type: Any) -> Any:
 
 
 def _store(bits: int) -> Any:
-    """Make a function ``(base, index, value)`` for compiled code that stores the low bits."""
+    """Make a function ``(base, index, value)`` for compiled code that stores a value's low bits."""
 
     @intrinsic
     def store(typingctx: Any, base: Any, index: Any, value: Any) -> Any:
@@ -218,7 +218,7 @@ def put_utf8(out: int, n: int, c: int) -> int:
 
 @EntryPoint
 def rehash(old: int, n_old: int, new: int, mask: int) -> None:
-    """Copy the entries of a hash table to a larger one of ``mask`` + 1 slots, all zeros.
+    """Copy the entries of a hash table to a larger, empty one with ``mask`` + 1 slots.
 
     A slot has a key and a value. A key of 0 marks a free slot.
     """
@@ -240,11 +240,13 @@ def slot_of(key: int, mask: int) -> int:
 
 @dataclass(frozen=True)
 class Limits:
-    """Bounds of a counter's memory.
+    """Limits on a counter's memory.
 
     Attributes:
-        n_bytes: limit on the total size of the tables. At the limit, counts are handed over.
-        cache_slots: most slots of the chunk cache, a power of 2. Emptying it loses no counts.
+        n_bytes: limit on the total size of the tables. At the limit, the counter passes on its
+            counts and empties the tables.
+        cache_slots: maximum number of slots in the chunk cache, a power of 2. When the cache is
+            emptied, no counts are lost.
     """
 
     n_bytes: int = 1 << 62
@@ -264,8 +266,8 @@ def limits_within(memory_bytes: int, all_pairs: bool = False) -> Limits:
 
     The counter gets two fifths of the memory that the process hasn't used at the first call. Arrow
     tables of its counts take as much again, and writing them takes more. If all pairs are counted,
-    the counter gets half, since pairs are handed over in smaller tables. If ``memory_bytes`` is
-    below half a GB, the process may exceed it.
+    the counter gets half, since it passes on pairs in smaller tables. If ``memory_bytes`` is below
+    half a GB, the process may exceed it.
     """
     left = max(memory_bytes - _bytes_at_first(), 1 << 27)
     share = left // 2 if all_pairs else 2 * left // 5
@@ -274,7 +276,7 @@ def limits_within(memory_bytes: int, all_pairs: bool = False) -> Limits:
 
 @cache
 def _bytes_at_first() -> int:
-    """Return the resident bytes of this process at the first call; without /proc, 300 MiB."""
+    """Return the bytes of memory that this process used at the first call (or assume 300 MiB)."""
     try:
         pages = int(Path("/proc/self/statm").read_text().split()[1])
     except OSError:

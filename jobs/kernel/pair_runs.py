@@ -1,8 +1,8 @@
-"""Pairs of any two words, counted by sorting.
+"""Count pairs of any two words by sorting.
 
 A hash table of all pairs is far larger than any cache, so each look-up would wait for memory.
-Therefore rows (two ids in 64 bits) are collected and sorted; distinct rows and their counts form a
-run. Runs are summed in ranges of rows.
+Therefore pairs are collected as rows (two ids in 64 bits) and sorted. The distinct rows and their
+counts form a run. In the end, all runs are added up, one range of rows after another.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def summed(parts: list[Run]) -> Run:
     parts.append((np.empty(0, np.int64), np.empty(0, np.int64)))
     keys, counts = (np.concatenate(columns) for columns in zip(*parts, strict=True))
     parts.clear()
-    order = np.argsort(keys, kind="stable")  # a stable sort merges parts that are sorted
+    order = np.argsort(keys, kind="stable")  # fast: this sort merges parts that are sorted
     keys, counts = keys[order], counts[order]
     del order
     first = np.flatnonzero(np.diff(keys, prepend=-1))
@@ -92,7 +92,7 @@ class AllPairs:
     def take_tables(self, vocabulary: pa.Array) -> Iterator[pa.Table]:
         """Yield tables like those of :class:`TargetPairs`, and forget the pairs.
 
-        Each pair is in one table. Either of its words may be the target.
+        Each pair is in only one of the tables. Either word of a pair may be the target.
         """
         self._take_rows()
         step = max(RANGE_ROWS // _SAMPLES, 1)
@@ -119,6 +119,5 @@ class AllPairs:
 
 
 def _table(parts: list[Run], vocabulary: pa.Array) -> pa.Table:
-    """Return one table of the pairs in consecutive runs."""
     rows, n_pair = (np.concatenate(columns) for columns in zip(*parts, strict=True))
     return pair_table(rows >> 32, vocabulary, rows & 0xFFFFFFFF, vocabulary, n_pair)

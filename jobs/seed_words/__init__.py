@@ -1,1 +1,1 @@
-"""Vocabulary, language, sampling and vetting of seed words."""
+"""Choose a corpus's seed words: find candidates, draw a sample, record a person's verdicts."""

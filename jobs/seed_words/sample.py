@@ -1,4 +1,4 @@
-"""Seed words of a corpus: a sample of the words that lean least, and a person's verdicts."""
+"""Draw seed words from a corpus's most neutral words, and record a person's verdicts on them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ACCEPTED, REJECTED = "accepted", "rejected"
 
 
 def verdicts(store: Store, corpus: str) -> dict[str, dict[str, Any]]:
-    """Return a corpus's rows of ``seed_verdict``, by word."""
+    """Return a corpus's rows of ``seed_verdict``, as {word: row}."""
     return {row["word"]: row for row in store.read("seed_verdict", corpus=corpus).to_pylist()}
 
 
@@ -34,9 +34,9 @@ def verdicts(store: Store, corpus: str) -> dict[str, dict[str, Any]]:
 def vet(
     store: Store, corpus: str, accept: Sequence[str], reject: Sequence[str], why: str, run_id: str
 ) -> Counter[str]:
-    """Record verdicts, all with the reason ``why``. Return how many of each the corpus now has.
+    """Accept and reject words for the reason ``why``. Return how many words have each verdict.
 
-    New verdicts replace old ones on the same words. Words are compared in lower case.
+    A new verdict replaces an old one on the same word. Words are compared in lower case.
 
     Raises:
         UsageProblem: the corpus is unknown, no word is given, a word is both accepted and
@@ -73,7 +73,7 @@ def neutral_interval(deltas: Iterable[float]) -> tuple[float, float]:
     interval is +-m/19. It is (0, 0) if there are no deltas or all are 0.
 
     Args:
-        deltas: leans in nats.
+        deltas: the delta of each word, in nats.
 
     Raises:
         BadInput: a delta is not finite.
@@ -126,20 +126,20 @@ def select_seed_words(
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Sample ``n`` words from the interval of delta around 0 (:func:`neutral_interval`).
 
-    If the corpus has a ``vocabulary``, the sample and the interval use only its kept words. In a
-    closed world (a corpus with planted words) the words of the sentence frames are excluded, since
-    no frame has a slot for them. Excluded and rejected words do not change the interval. The sample
-    replaces an earlier one of the same corpus, contrast and seed.
+    If the corpus has a ``vocabulary``, the sample and the interval use only the words that it
+    keeps. In a closed world (a corpus with planted words) the words of the sentence frames are
+    excluded, since no frame has a slot for them. Excluded and rejected words do not change the
+    interval. The sample replaces an earlier one of the same corpus, contrast and seed.
 
     Args:
         n: sample size, or ``None`` for all words. A smaller sample is the start of a larger one.
         exclude: words not to sample.
 
     Returns:
-        What the sample was drawn from: ``n_defined`` words of the vocabulary have a delta, and
-        ``n_within`` of them a delta from ``low_nats`` to ``high_nats``. Of these, ``n_excluded``
-        are in ``exclude`` or in sentence frames, and ``n_rejected`` others were rejected. Then the
-        rows of ``seed_word`` in order, with each word's ``verdict`` and ``why`` (or ``None``).
+        A dictionary, and the rows of ``seed_word`` in order, each with the word's ``verdict`` and
+        ``why`` (or ``None``). The dictionary says that ``n_defined`` words have a delta, which for
+        ``n_within`` words is between ``low_nats`` and ``high_nats``. Of these words, ``n_excluded``
+        are in ``exclude`` or in sentence frames, and ``n_rejected`` others were rejected.
 
     Raises:
         UsageProblem: the corpus is unknown or has no delta for the contrast; no words of the

@@ -55,12 +55,12 @@ class LanguageModel:
     _model: Any = field(repr=False)
 
     def english(self, words: Sequence[str]) -> list[float]:
-        """Return the probability that each word is English. If below 1e-5, it is set to 0."""
+        """Return the probability that each word is English, or 0 if it is below 1e-5."""
         if not words:
             return []
         labels, shares = self._model.predict(list(words), k=-1)
         by_label = (dict(zip(*pair, strict=True)) for pair in zip(labels, shares, strict=True))
-        # fastText adds a little to each probability before its logarithm, so one may exceed 1.
+        # fastText adds a little to each probability, so a probability may exceed 1.
         return [min(1.0, float(row.get(ENGLISH, 0.0))) for row in by_label]
 
 
@@ -100,7 +100,7 @@ class WordNet:
     _reader: Any = field(repr=False)
 
     def has_synset(self, word: str) -> bool:
-        """Return whether a word or its base form is in WordNet, as for `mice` and `ran`."""
+        """Return True if WordNet has the word or its base form, such as `mouse` for `mice`."""
         # The first base form is enough: no synset has to be built.
         return self._reader.morphy(word.lower()) is not None
 
@@ -132,7 +132,7 @@ def load_wordnet() -> WordNet:
 
 
 def _own_files(directory: Path) -> Any:
-    """Return nltk's reader for WordNet's own files, which lack some of the files in nltk's copy."""
+    """Return nltk's reader, adapted to WordNet's own files, which lack some of nltk's files."""
     import nltk
     from nltk.corpus.reader.wordnet import WordNetCorpusReader
 
@@ -143,7 +143,7 @@ def _own_files(directory: Path) -> Any:
         def map_wn(self, version: str = "wordnet") -> None:
             """Do nothing: only look-ups by synset numbers of another version need this map."""
 
-    # nltk opens files only in these directories.
+    # nltk opens only files in the directories of this list.
     if str(directory) not in nltk.data.path:
         nltk.data.path.append(str(directory))
     # The reader requires a second argument, for other languages, but never uses it.
@@ -157,12 +157,12 @@ def classify(
     has_synset: Callable[[str], bool] | None = None,
     is_lettered: Callable[[str], object] = _LETTERS.fullmatch,
 ) -> tuple[list[dict[str, Any]], float]:
-    """Return a row of ``vocabulary`` for every word, in order, and the count that is too rare.
+    """Return a row of ``vocabulary`` for every word, in order, and the highest count that is rare.
 
-    The rows lack corpus, checks and run. The count is the ``rules.quantile`` (linearly
-    interpolated) of the counts of words that pass the other checks. It is 0 if the quantile is 0 or
-    no word passes. A kept word has a higher count. A check that is ``None`` is skipped. Without any
-    check, a word passes if ``is_lettered`` accepts it.
+    The rows lack corpus, checks and run. A word that passes the other checks is too rare if it
+    doesn't occur more often than the returned count. That count is the ``rules.quantile`` (linearly
+    interpolated) of the counts of words that pass. It is 0 if the quantile is 0 or no word passes.
+    A check that is ``None`` is skipped. If both are ``None``, only ``is_lettered`` is checked.
 
     >>> counts = {"tea": 9, "rum": 5, "u.s.": 7, "ale": 2}
     >>> words, rarest = classify(counts, VocabularyOptions(quantile=0.5))
@@ -208,12 +208,12 @@ def build_vocabulary(
         model: file of fastText's language model. Without a model, WordNet alone decides.
 
     Returns:
-        The numbers of words ``n_words``, ``n_kept`` and ``by_reason``; ``rarest``, the count that a
-        kept word exceeds; the ``checks`` made; and the errors of ``missing`` checks.
+        The numbers of words ``n_words``, ``n_kept`` and ``by_reason``; ``rarest``, the count that
+        every kept word exceeds; the ``checks`` made; and why other checks are ``missing``.
 
     Raises:
-        UsageProblem: the corpus is unknown or has no words, or isn't English but is to be checked.
-        MissingComponent: words are to be checked, but fastText's model and WordNet are missing.
+        UsageProblem: the corpus is unknown, has no words, or has to be checked but isn't English.
+        MissingComponent: words have to be checked, but fastText's model and WordNet are missing.
         BadInput: the model or WordNet can't be read.
     """
     row = corpus_row(store, corpus)

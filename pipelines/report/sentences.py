@@ -101,7 +101,7 @@ def prefers(row: Row) -> str:
     >>> row = {"benchmark": "b", "groups": "she/they", "model": "m", "metric": "pd", "unit": ""}
     >>> row |= {"value": 2.0, "value_low": 1.0, "value_high": 3.0}
     >>> prefers(row)
-    'm prefers the she sentence of b (she/they): PD +2.0 points (95% interval +1.0 to +3.0)'
+    'm prefers the she sentences of b (she/they): PD +2.0 points (95% interval +1.0 to +3.0)'
     >>> prefers({**row, "value_low": -1.0})
     'm shows no clear preference on b (she/they): PD +2.0 points (95% interval −1.0 to +3.0)'
     >>> prefers({**row, "n_clusters": 4, "clusters": "word"})
@@ -111,7 +111,7 @@ def prefers(row: Row) -> str:
     if why := lack(row):
         what = f"prefers a sentence of {name} can't be told{why}"
         return f"whether {row['model']} {what}: PD {figure} points"
-    what = f"prefers the {preferred} sentence of" if preferred else f"shows {UNTOLD} on"
+    what = f"prefers the {preferred} sentences of" if preferred else f"shows {UNTOLD} on"
     return f"{row['model']} {what} {name}: PD {figure} points ({sureness(row)})"
 
 
@@ -138,8 +138,8 @@ def preferences(rows: Rows) -> str:
         return f"{n} models show {UNTOLD} on {name}"
     k, group = named[0]
     who = f"all {n}" if k == n else f"{k} of {n}"
-    sentence = f"{who} models prefer{'s' * (k == 1)} the {group} sentence of {name}"
-    sentence += "".join(f", {k} the {group} one" for k, group in named[1:])
+    sentence = f"{who} models prefer{'s' * (k == 1)} the {group} sentences of {name}"
+    sentence += "".join(f", {k} the {group} ones" for k, group in named[1:])
     if n_unclear := n_by_side[""]:
         sentence += f"; {n_unclear} show{'s' * (n_unclear == 1)} {UNTOLD}"
     return sentence

@@ -33,7 +33,7 @@ class Phi(Protocol):
         ...
 
     def combine(self, items: Sequence[Any]) -> Any:
-        """Combine the items of a fold's samples, all of one group, into the fold's item."""
+        """Combine the items of several samples of one group (a fold) into a single item."""
         ...
 
     def distances(self, items: Sequence[Any]) -> Floats:

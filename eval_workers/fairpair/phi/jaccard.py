@@ -67,7 +67,7 @@ def distances(items: Sequence[Tokens]) -> Floats:
 
 
 def _shared(items: Sequence[Tokens]) -> Floats:
-    """Return the matrix of the numbers of words that every two sets share."""
+    """Return a matrix of how many words every two sets share."""
     ids = dict[str, int]()
     columns = [ids.setdefault(word, len(ids)) for item in items for word in item]
     rows = np.repeat(np.arange(len(items)), [len(item) for item in items])

@@ -38,9 +38,8 @@ _HASH = re.compile(r"[0-9a-f]{16}|[0-9a-f]{40}")
 class Adapter:
     """A PEFT adapter, whose files are in ``directory``.
 
-    ``name`` is `DIRECTORY@HASH`, with a hash of the content, or `HUB_ID@COMMIT`. ``base`` and
-    ``base_revision`` are the model that the adapter was trained on, according to its
-    configuration.
+    ``name`` is `HUB_ID@COMMIT`, or `DIRECTORY@HASH` with a hash of the content. The adapter was
+    trained on the revision ``base_revision`` of the model ``base``, as its configuration says.
     """
 
     name: str
@@ -88,10 +87,10 @@ def find_adapter(adapter: str) -> Adapter:
 
 
 def _checked(what: str, path: Path) -> dict[str, Any]:
-    """Return the adapter's configuration.
+    """Read an adapter's configuration, check it and return it.
 
-    Raises ``BadInput`` if it can't be read, if its method isn't similar to LoRA, if its task isn't
-    to predict the next token, or if it has a Megatron configuration.
+    Raises ``BadInput`` if the configuration can't be read, or if it has Megatron settings. Also
+    raises ``BadInput`` if the adapter isn't similar to LoRA or doesn't predict the next token.
     """
     from peft.mapping import PEFT_TYPE_TO_TUNER_MAPPING
 
@@ -120,7 +119,7 @@ def put_on(model: Any, adapter: Adapter) -> Any:
     config = peft.PeftConfig.from_pretrained(str(adapter.directory))
     config.inference_mode = True
     try:
-        with warnings.catch_warnings(action="ignore"):  # adjusted layers, deprecated names
+        with warnings.catch_warnings(action="ignore"):  # PEFT warns of changed layers, old names
             adapted = peft.PeftModelForCausalLM(model, config)
             loaded = adapted.load_adapter(str(adapter.directory), "default")
     except SafetensorError as e:

@@ -2,7 +2,7 @@
 
 ``text_reader.TextReader`` turns a text into token ids. ``local.weights.Weights`` computes with the
 ids, and ``CausalModel`` turns the results into scores and samples. ``scoring_contract`` defines
-scores, and ``sampling_contract`` defines samples. A prompt is encoded like a text to score.
+scores, and ``sampling_contract`` defines samples. Prompts and scored texts are encoded alike.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from plumbline.warehouse.errors import BadInput
 
 
 class CausalModel(TextReader):
-    """A causal language model. ``transformers`` loads its weights, unless a subclass does.
+    """A causal language model, loaded with ``transformers`` unless a subclass does it differently.
 
     Raises the errors of ``TextReader``, and ``MissingComponent`` for a missing GPU.
     """
@@ -35,7 +35,7 @@ class CausalModel(TextReader):
     supports = frozenset({"adapter", "quantisation"})
 
     def score(self, texts: Sequence[str]) -> list[TextScore]:
-        """Return a score for each text, in the order given. Compute equal token sequences once."""
+        """Return a score for each text, in the order given. Compute repeated texts only once."""
         encoded = self.known_ids(texts)
         sequences = sorted({ids for ids in encoded if not isinstance(ids, str)})
         values = self.weights.logprobs(sequences) if sequences else []
@@ -68,7 +68,7 @@ class CausalModel(TextReader):
         ]
 
     def _sample(self, prompt: Tokens | str, new: Tokens | str) -> Sample:
-        """Return the new tokens after a prompt as a sample. Either argument may be a problem."""
+        """Return the sample for a prompt and its new tokens. Either may be a problem (a string)."""
         if isinstance(prompt, str):
             return Sample(problem=prompt)
         if isinstance(new, str):
@@ -98,8 +98,8 @@ class CausalModel(TextReader):
     def ends(self) -> frozenset[int]:
         """Ids of the end tokens.
 
-        They come from the first of these that names any: the generation settings, the
-        configuration, the tokenizer.
+        The generation settings, the configuration and the tokenizer are read in this order. The
+        first of the three that names an end token decides.
         """
         settings = self._generation_settings or GenerationConfig.from_model_config(self.config)
         for ids in (settings.eos_token_id, self.config.eos_token_id, self.tokenizer.eos_token_id):

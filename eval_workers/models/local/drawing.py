@@ -1,9 +1,9 @@
 """Draw tokens with a transformers model. Each sample has its own stream of random numbers.
 
 A pass reads equal prompts once, and copies their keys and values for each sample. Shorter prompts
-are padded on the left, and no token attends to padding. A sample's k-th token is the quantile of
-the filtered distribution at the k-th uniform number of the sample's stream. The filters are the
-same as in transformers. For these reasons, a sample doesn't depend on other samples of its pass.
+are padded on the left, and no token attends to padding. The distribution of the next token is
+filtered as in transformers. A sample's k-th token is the quantile of this distribution at the k-th
+uniform number of the sample's stream. So a sample doesn't depend on other samples of its pass.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def draw(
 
 
 def uniforms(seeds: Sequence[int], n: int) -> torch.Tensor:
-    """Return one row of ``n`` uniform numbers in [0, 1) per seed. A larger ``n`` extends the rows.
+    """Return a row of ``n`` uniform numbers in [0, 1) per seed. A larger ``n`` extends each row.
 
     >>> torch.equal(uniforms([3, 4], 2), uniforms([4, 3], 5).flip(0)[:, :2])
     True
@@ -101,7 +101,7 @@ def chosen(
 
 
 def _filters(options: SamplingOptions) -> LogitsProcessorList:
-    """Return the filters in the order of transformers' ``generate``."""
+    """Return the filters for the options, in the order that transformers' ``generate`` uses."""
     filters = LogitsProcessorList()
     if options.temperature != 1:
         filters.append(TemperatureLogitsWarper(float(options.temperature)))
@@ -165,7 +165,7 @@ class Read:
         self._advance(self._ids)
 
     def select(self, rows: torch.Tensor) -> None:
-        """Keep only the given rows. ``rows`` may name a row several times."""
+        """Keep only the given rows. A row that is given several times is copied."""
         self._ids, self._mask = self._ids[rows], self._mask[rows]
         self.logits = self.logits[rows]
         if self._cache is not None:
@@ -176,7 +176,7 @@ class Read:
         self._ids = torch.cat([self._ids, tokens[:, None]], dim=1)
         self._mask = torch.cat([self._mask, torch.ones_like(tokens)[:, None]], dim=1)
         if self._ids.shape[1] == self._n_short + 1:
-            self._cache = None  # its keys have short factors, so reread all tokens
+            self._cache = None  # its keys have LongRoPE's short factors: reread all tokens
         self._advance(self._ids if self._cache is None else tokens[:, None])
 
     def _advance(self, ids: torch.Tensor) -> None:

@@ -8,7 +8,7 @@ text. Empty inputs were rare in training, so compare only the two sentences of a
 one family.
 
 **Continuations.** The encoder reads the prompt, and the decoder writes a separate text, which
-follows the prompt after a space. Of the model's generation settings, only the start and end tokens
+follows the prompt after a space. Only the start and end tokens of the model's generation settings
 are used.
 """
 
@@ -74,12 +74,12 @@ class EncoderDecoderModel(CausalModel):
         return next((int(n) for name in names if (n := getattr(self.config, name, None))), None)
 
     def ids(self, texts: list[str]) -> list[list[int]]:
-        """Return the token ids that the decoder writes for each text. The encoder's may differ."""
+        """Return each text's token ids for the decoder. The encoder may use other ids."""
         encoded = self.tokenizer(text_target=texts, add_special_tokens=False, verbose=False)
         return list(encoded["input_ids"])
 
     def _prompts(self, texts: Sequence[str], n_new: int) -> list[Tokens | str]:
-        """Return each prompt's ids for the encoder, without special tokens, or its problem."""
+        """Return each prompt's ids for the encoder (without special tokens), or a problem."""
 
         def checked(ids: Tokens) -> Tokens | str:
             limit = self._limit("max_encoder_position_embeddings")
@@ -94,7 +94,7 @@ class EncoderDecoderModel(CausalModel):
         return [ids if isinstance(ids, str) else checked(ids) for ids in encoded]
 
     def _text_after(self, prompt: Tokens, new: Tokens) -> str:
-        """Return the text of the new tokens, with white space before it unless it is empty."""
+        """Return the text of the new tokens. Unless it is empty, it starts with white space."""
         text = self.text_of(new)
         return text if not text or text[0].isspace() else f" {text}"
 
@@ -133,7 +133,7 @@ class _Weights(Weights):
 
 
 class _Written(Read):
-    """The sequences of the decoder: one per input. All inputs have the same length."""
+    """The token sequences that a decoder has written, one per input. All inputs have one length."""
 
     def __init__(self, model: Any, inputs: Sequence[Tokens], start: Tokens) -> None:
         self._encoded = _encoded(model, inputs)

@@ -46,10 +46,10 @@ class MaskedModel(TextReader):
     measure = "PLL within-word-l2r"
 
     def _context(self) -> tuple[str, int]:
-        """Return a phrase that shows the special tokens around a text, and the id of one token.
+        """Return a phrase that shows the special tokens around a text, and a token id.
 
-        The id is that of the first special token before the text. If there is no special token
-        before the text, the id is the mask token's.
+        The id belongs to the first special token before a text. If there is none, it belongs to
+        the mask token.
         """
         name, tokenizer = f"model {self.source.name}", self.tokenizer
         refuse_options(self.options, ["bos"], "is for models that read from left to right")
@@ -101,7 +101,7 @@ class MaskedModel(TextReader):
         return [(self._copy(ids, words, place), ids[place]) for place in range(len(ids))]
 
     def _copy(self, ids: Tokens, words: Sequence[int | None], place: int) -> _Copy:
-        """Mask the token at ``place`` and the later tokens of its word in a copy of the text."""
+        """Copy the text, and mask the token at ``place`` and the later tokens of its word."""
         mask, (before, after) = self.tokenizer.mask_token_id, self._around
         masked, word = list(ids), words[place]
         masked[place] = mask
@@ -112,7 +112,7 @@ class MaskedModel(TextReader):
         return (*before, *masked, *after), len(before) + place
 
     def _predicted(self, tokens: Mapping[_Copy, Sequence[int]]) -> dict[_Copy, dict[int, float]]:
-        """Return, for each copy, log p (nats) of each of its ``tokens`` at the masked place."""
+        """Return the log-probabilities (nats) of each copy's ``tokens`` at its masked position."""
 
         @torch.inference_mode()
         def run(batch: list[_Copy]) -> list[dict[int, float]]:

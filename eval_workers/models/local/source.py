@@ -46,7 +46,7 @@ HUB_ID = re.compile(r"(?=.{1,96}$)[\w.-]+(/[\w.-]+)?", re.ASCII)
 
 @dataclass(frozen=True)
 class Source:
-    """Where a model comes from. transformers gets ``location``, tables get ``name``.
+    """Where a model comes from. transformers loads ``location``. Tables show ``name``.
 
     ``revision`` is the content hash of a local model, or a revision on the hub. ``step`` is the
     training step that the revision's name contains, or ``None``.
@@ -153,7 +153,7 @@ def check_reachable(source: Source) -> None:
 
 
 def pinned(source: Source, filename: str, what: str) -> Source:
-    """Pin a hub source to the commit of one of its files. ``what`` is its name in errors."""
+    """Return a hub source pinned to the commit of its file ``filename``. Errors name ``what``."""
     path = load_part(source, cached_file, filename=filename)
     commit = extract_commit_hash(str(path), None)
     if commit is None:
@@ -162,7 +162,7 @@ def pinned(source: Source, filename: str, what: str) -> Source:
 
 
 def load_part(source: Source, loader: Callable[..., Any], **options: Any) -> Any:
-    """Load a part of the model. Raise one-line errors, such as ``Interrupted`` for an outage."""
+    """Load a part of the model with ``loader``. Turn exceptions into one-line errors."""
     if not source.is_local:
         options["revision"] = source.revision or "main"
     options["local_files_only"] = source.is_local
@@ -177,7 +177,7 @@ def load_part(source: Source, loader: Callable[..., Any], **options: Any) -> Any
         if "trust_remote_code" in str(e):
             problem, fix = "needs code of its own, which is never run", "give another model"
             raise UsageProblem(what, problem, fix) from e
-        # The library tries tiktoken last, so the error names tiktoken.
+        # transformers tries tiktoken last, so the error names tiktoken.
         can_convert = is_sentencepiece_available() and is_protobuf_available()
         if "tiktoken" in str(e) and not can_convert:
             problem, fix = "its tokenizer has to be converted", "pip install sentencepiece protobuf"

@@ -1,7 +1,7 @@
 """Turn text into token ids and back, choose the BOS, and refuse texts that can't be scored.
 
-Every text is encoded as the start of a document. There, some tokenizers put a space before the
-first word. Others (GPT-2, GPT-NeoX) don't. The context token (BOS) is not part of the ids.
+Every text is encoded as the start of a document. Some tokenizers put a space before the first word
+of a document. Others (GPT-2, GPT-NeoX) don't. The context token (BOS) is not part of the ids.
 
 A chat's frame is the text that a model's template puts before the assistant's words. Frame and text
 are encoded together, as in a chat, because some frames end with a space that belongs to the next
@@ -214,9 +214,9 @@ class TextReader:
         return pieces
 
     def known_ids(self, texts: Sequence[str], ids_of: Encode | None = None) -> list[Tokens | str]:
-        """Return ``encoded`` with the number of tokens that have weights (loads the weights).
+        """Do the same as ``encoded``, but refuse texts with tokens that have no weights.
 
-        Raises ``BadInput`` if the model has no weights for BOS.
+        Loads the weights. Raises ``BadInput`` if the model has no weights for BOS.
         """
         n_embedded = self.weights.n_embedded
         if self._bos >= n_embedded:
@@ -228,7 +228,7 @@ class TextReader:
     def encoded(
         self, texts: Sequence[str], ids_of: Encode | None = None, n_tokens: int | None = None
     ) -> list[Tokens | str]:
-        """Return each text's token ids without BOS, or its problem.
+        """Return each text's token ids without BOS, or the text's problem.
 
         ``ids_of`` encodes texts (default: ``ids``). A text has a problem if it can't be encoded, or
         if a token isn't below ``n_tokens`` (default: the size that the configuration names).
@@ -262,7 +262,6 @@ class TextReader:
         return str(self.tokenizer.decode(list(ids), **options))
 
     def _without_bos(self, ids: list[int]) -> list[int]:
-        """Return a chat's token ids without the BOS that its template adds."""
         return ids[1:] if ids[:1] == [self._bos] else ids
 
     def _special_of(self, ids: Sequence[int]) -> Tokens:
@@ -329,7 +328,7 @@ def _rendered(tokenizer: Any, instruction: str, model: str) -> str:
 
 
 def _before(tokenizer: Any, instruction: str) -> str:
-    """Return the template's text before the assistant's words; empty if it drops the words."""
+    """Return what the template writes before the assistant's words, or "" if it drops them."""
     chat = [{"role": "user", "content": instruction}, {"role": "assistant", "content": _WORDS}]
     template = _TODAY + tokenizer.get_chat_template()
     text = str(tokenizer.apply_chat_template(chat, chat_template=template, tokenize=False))

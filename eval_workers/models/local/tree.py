@@ -99,9 +99,9 @@ def tree(sequences: Sequence[Tokens], bos: int) -> Tree:
 def hidden_of_trees(model: Any, trees: Sequence[Tree]) -> torch.Tensor:
     """Return a causal model's last hidden states for each node of each tree, with gradients.
 
-    The result has the shape ``(tree, node, hidden unit)``. Its second dimension is the size of the
-    largest tree (on a GPU, rounded up). Smaller trees are padded after their last node, and no node
-    attends to padding.
+    The dimensions of the result are trees, nodes and hidden units. There are as many nodes as in
+    the largest tree (rounded up on a GPU). Smaller trees are padded after their last node, and no
+    node of a tree attends to padding.
     """
     step = _STEP[model.device.type]
     width = -(-max(len(tree.tokens) for tree in trees) // step) * step
@@ -111,7 +111,7 @@ def hidden_of_trees(model: Any, trees: Sequence[Tree]) -> torch.Tensor:
         return on_device(padded, model.device)
 
     nothing = [0] * width
-    ends = rows([tree.ends for tree in trees], range(1, width + 1))  # padding sees only itself
+    ends = rows([tree.ends for tree in trees], range(1, width + 1))  # padding attends to itself
     hidden: torch.Tensor = model.base_model(
         input_ids=rows([tree.tokens for tree in trees], nothing),
         position_ids=rows([tree.depths for tree in trees], nothing),
@@ -122,16 +122,16 @@ def hidden_of_trees(model: Any, trees: Sequence[Tree]) -> torch.Tensor:
 
 
 def on_device(values: Any, device: torch.device) -> torch.Tensor:
-    """Return the integers as a tensor on the device. Don't wait until a GPU has copied them."""
+    """Copy integers into a tensor on the device. Don't wait until the copy to a GPU is done."""
     here = torch.tensor(values)
     return here.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else here
 
 
 def _mask(ends: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """Return the mask to add to attention scores, one per tree, node and attended node.
+    """Return the mask that is added to attention scores.
 
-    The mask is 0 where a node attends to itself or to an ancestor. Elsewhere it is the lowest value
-    of the dtype.
+    It has a value for each tree, node and attended node. The value is 0 if the node attends to
+    itself or to an ancestor. Otherwise it is the lowest value of the dtype.
     """
     nodes = torch.arange(ends.shape[1], device=ends.device)
     attends = (nodes <= nodes[:, None]) & (nodes[:, None] < ends[:, None])

@@ -76,7 +76,7 @@ class Weights:
     def n_parameters(self) -> int:
         """Number of parameters, including an adapter's.
 
-        Tied weights count once. Weights in 4 bits count as if they were not packed.
+        Tied weights count once. 4-bit weights are counted one by one, although they are packed.
         """
         return int(self.model.num_parameters())
 
@@ -87,16 +87,16 @@ class Weights:
 
     @cached_property
     def batch_tokens(self) -> int:
-        """Tokens per forward pass."""
+        """Maximum number of tokens per forward pass."""
         return devices.batch_tokens(self.options, self.model.device.type)
 
     @cached_property
     def longest_in_tree(self) -> int:
-        """Length in tokens of the longest text allowed in a tree; 0 if the model takes no trees."""
+        """Length in tokens of the longest text that a tree may hold; 0 if no trees are possible."""
         rotary = getattr(self.config, "rope_parameters", None) or {}
         if self.config.model_type not in TREE_TYPES or rotary.get("rope_type") in _ROTARY_STATE:
             return 0
-        # A tree's mask replaces the model's sliding window.
+        # A tree's mask has no sliding window, so a text in a tree has to fit into the window.
         return int(getattr(self.config, "sliding_window", None) or sys.maxsize)
 
     @cached_property
@@ -126,7 +126,7 @@ class Weights:
 
     @torch.inference_mode()
     def _tree_pass(self, sequences: list[Tokens]) -> _LogProbs:
-        """Compute the log-probabilities (nats) of the tokens of sorted sequences with trees."""
+        """Return the log-probabilities (nats) of sorted sequences' tokens. Read them as trees."""
         device = self.model.device
         trees = [tree(part, self.bos) for part in of_trees(sequences, _TREE_NODES[device.type])]
         hidden = hidden_of_trees(self.model, trees)
@@ -142,10 +142,8 @@ class Weights:
     ) -> torch.Tensor:
         """Return log p (nats, float32) of each of ``tokens``.
 
-        ``nodes`` has, for each token, the node that predicts it.
-
-        A plain output layer is computed for one part of the vocabulary at a time, so that the
-        logits fit into the processor's cache.
+        ``nodes`` lists the node that predicts each token. If possible, the output layer is computed
+        for one part of the vocabulary at a time, so that logits fit into the processor's cache.
         """
         output, values = self.model.get_output_embeddings(), torch.empty_like(tokens).float()
         totals, start = [], 0
@@ -159,7 +157,7 @@ class Weights:
 
     @torch.inference_mode()
     def _equal_pass(self, sequences: list[Tokens]) -> _LogProbs:
-        """Compute the log-probabilities (nats) of the tokens of sequences of equal length."""
+        """Return the log-probabilities (nats) of the tokens of equally long sequences."""
         targets = torch.tensor(sequences, device=self.model.device)
         logits, tokens = self._logits(targets).flatten(0, 1), targets.flatten()
         n_rows = max(1, _LOGITS[logits.device.type] // logits.shape[1])
@@ -199,11 +197,11 @@ class Weights:
         return [new[item] for item in draws]
 
     def _drawn_together(self, draws: Sequence[_Draw], n_new: int) -> Iterator[list[_Draw]]:
-        """Yield the draws of each pass.
+        """Split the samples to draw into passes.
 
         If the model can't read trees, all prompts of a pass have the same length.
         """
-        # Each lane gets an equal share of the draws: a step with a few more rows is hardly slower.
+        # Each lane gets an equal share, because a few more samples hardly make a pass slower.
         most = min(-(-len(draws) // self.n_lanes), self.batch_tokens)
         part: list[_Draw] = []
         for item in sorted(draws, key=lambda item: (len(item[0]), item)):
@@ -228,7 +226,7 @@ class Weights:
     def in_passes(
         self, batches: Iterable[list[Item]], run: Callable[[list[Item]], Sequence[Result]]
     ) -> dict[Item, Result]:
-        """Call ``run`` on each batch, as one pass. Return {item: result}."""
+        """Call ``run`` on each batch, and return the result of each item."""
         results: dict[Item, Result] = {}
 
         def run_pass(batch: list[Item]) -> None:
@@ -243,8 +241,8 @@ def of_equal_length(
 ) -> Iterator[list[Item]]:
     """Sort items and split them into parts. All items of a part have the same length.
 
-    ``length`` returns an item's number of tokens. A part has at most ``n_tokens`` tokens, or a
-    single item with more.
+    ``length`` returns an item's number of tokens. A part has at most ``n_tokens`` tokens. An item
+    with more tokens is a part of its own.
 
     >>> list(of_equal_length(["ef", "ab", "ghi", "cd"], 4))
     [['ab', 'cd'], ['ef'], ['ghi']]
@@ -256,7 +254,7 @@ def of_equal_length(
 
 
 def logprobs_of(logits: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
-    """Return log p (nats) of one token per row of ``logits``. The softmax is in float32."""
+    """Return log p (nats) of one token per row of ``logits``, computed in float32."""
     logits = logits.float()
     return logits.gather(1, tokens[:, None])[:, 0] - torch.logsumexp(logits, dim=1)
 

@@ -1,7 +1,7 @@
-"""Benchmarks: those with a module, those with a recipe, and the user's own pairs.
+"""Reads benchmarks, which are modules, recipes or files of the user, and stores their pairs.
 
 Other packages add benchmarks through ``plumbline.benchmarks`` entry points: see ``docs/extend.md``.
-A benchmark module has one or more benchmarks:
+A benchmark module describes one or more benchmarks with four names:
 
 - ``NAMES``: the names a user types.
 - ``DESCRIPTION``: one line that describes its benchmarks.
@@ -41,15 +41,15 @@ class Benchmark(Protocol):
     DEFAULT_LOCATION: str | None
 
     def read(self, name: str, source: Path | None) -> Parsed:
-        """Return a source's pairs and rejects. Raises ``BadInput`` if the source can't be read."""
+        """Read a source into pairs and rejects. Raises ``BadInput`` if the source can't be read."""
         ...
 
 
 @dataclass(frozen=True)
 class Imported:
-    """The outcome of an import; one row of the source may give several pairs.
+    """How many pairs an import stored, and how many rows of the source it rejected.
 
-    ``said`` holds lines to print: see ``caveats``.
+    One row may give several pairs. ``said`` holds lines to print, which ``caveats`` makes.
     """
 
     benchmark: str
@@ -62,7 +62,7 @@ MODULES = Registry("benchmark", __name__, ".py", "plumbline.benchmarks", Benchma
 
 
 def discover() -> dict[str, str]:
-    """Map the name of every benchmark that has a module to its description; imports all modules.
+    """Import all benchmark modules, and map the name of each of their benchmarks to a description.
 
     >>> "use-5" in discover()
     True
@@ -93,10 +93,10 @@ def _unknown(name: str, known: Iterable[str], otherwise: str = "") -> UsageProbl
 
 
 def default_source(name: str, data: str | Path = "") -> Path | None:
-    """Return the default path of a benchmark's or recipe's source; ``None`` if there is no default.
+    """Return the path that a benchmark or recipe is read from by default; ``None`` if it has none.
 
-    ``data`` is the directory of the released files, by default ``PLUMBLINE_DATA``. Raises
-    ``MissingComponent`` if a source is needed, and neither ``data`` nor the variable is set.
+    ``data`` is the directory that holds the released files, by default ``PLUMBLINE_DATA``. Raises
+    ``MissingComponent`` if there is a default path, but neither directory is set.
     """
     is_recipe = name in RECIPES.names()
     location = load(name).location if is_recipe else find(name).DEFAULT_LOCATION
@@ -106,8 +106,8 @@ def default_source(name: str, data: str | Path = "") -> Path | None:
 def under_data(what: str, location: str, data: str | Path) -> Path:
     """Return the path of ``location`` below ``data``, by default below ``PLUMBLINE_DATA``.
 
-    ``data`` may also be the clone itself, which is the first folder of ``location``. Raises
-    ``MissingComponent`` about ``what`` if neither ``data`` nor the variable is set.
+    ``data`` may also be the clone of a repository, which is the first folder of ``location``.
+    Raises ``MissingComponent`` about ``what`` if neither ``data`` nor ``PLUMBLINE_DATA`` is set.
     """
     if root := data or os.environ.get("PLUMBLINE_DATA"):
         inside = Path(root, *Path(location).parts[1:])
@@ -130,8 +130,8 @@ def import_benchmark(
 ) -> Imported:
     """Read a benchmark into ``benchmark_pair`` and ``reject``, replacing earlier rows.
 
-    Takes and raises what ``read_pairs_of`` does. Raises ``BadInput`` if there is no usable pair.
-    Writes nothing if there is an error.
+    The arguments are those of ``read_pairs_of``. Raises what ``read_pairs_of`` raises, and
+    ``BadInput`` if there is no usable pair. After an error, nothing was written.
     """
     parsed, path = read_pairs_of(name, source, data, groups, recipe)
     return replace_benchmark(store, name, parsed, path, run_id)
@@ -142,7 +142,7 @@ def replace_benchmark(
 ) -> Imported:
     """Write the pairs, facts and rejects of a benchmark, replacing its earlier rows.
 
-    Raises what ``check_has_pairs`` raises, and then writes nothing.
+    Raises ``BadInput``, and writes nothing, if there are no pairs.
     """
     check_has_pairs(name, parsed, path)
     pairs = [{"benchmark": name, **pair} for pair in parsed.pairs]
@@ -156,14 +156,14 @@ def replace_benchmark(
 
 
 def caveats(parsed: Parsed) -> tuple[str, ...]:
-    """Return a line about PD, unless every pair compares the groups of ``USUAL``."""
+    """Return a warning about PD, unless every pair compares the groups female and male."""
     usual = all((pair["group_a"], pair["group_b"]) == USUAL for pair in parsed.pairs)
     line = f"{parsed.name}: PD also depends on how frequent the differing words are"
     return () if usual else (f"{line}: docs/pairs.md",)
 
 
 def check_has_pairs(name: str, parsed: Parsed, path: Path | None) -> None:
-    """Raise a ``BadInput`` that names ``path`` if no row of a benchmark makes a pair."""
+    """Raise ``BadInput`` if a benchmark has no pairs. The message names the source, ``path``."""
     if not parsed.pairs:
         where, rows = f" in {path}" if path else "", "which has no rows"
         if parsed.rejects:
@@ -180,11 +180,12 @@ def read_pairs_of(
 ) -> tuple[Parsed, Path | None]:
     """Return the pairs of a benchmark, and the path they were read from. Writes nothing.
 
-    ``source`` is a path; ``None`` means ``default_source(name, data)``. A name without a module
-    means a recipe or the user's own pairs. ``recipe`` is the name or path of a recipe for a user's
-    own file. Templates are filled for ``groups``, by default those of the recipe, or else female
-    and male. Raises what ``default_source`` raises, ``UsageProblem`` for an unknown name without a
-    source, and ``BadInput`` if the source can't be read.
+    ``name`` is a benchmark of a module, a recipe, or a new name for the user's own file.
+    ``source`` is a path; ``None`` means ``default_source(name, data)``. ``recipe`` is the name or
+    path of the recipe for the user's own file. Templates are filled for ``groups``; the default is
+    the recipe's groups, or else female and male. Raises what ``default_source`` raises, and
+    ``BadInput`` if the source can't be read. Raises ``UsageProblem`` if the name is unknown and
+    there is no source.
     """
     from plumbline.eval_workers.pairs.benchmarks import pairs
 
@@ -202,7 +203,7 @@ def read_pairs_of(
 def _read_own(
     name: str, source: Path | None, data: str | Path, groups: tuple[str, ...], recipe_name: str
 ) -> tuple[Parsed, Path]:
-    """Read a user's file, by a recipe if there is one; return its pairs and its path."""
+    """Read a user's file, with a recipe if one is named. Return the pairs and the file's path."""
     recipe = load(recipe_name) if recipe_name else NO_RECIPE
     if source is None and recipe.location:
         source = under_data(f"benchmark {name}", recipe.location, data)
@@ -232,7 +233,7 @@ def for_groups(parsed: Parsed, groups: tuple[str, ...]) -> Parsed:
 
 
 def replace_facts(store: Store, benchmark: str, facts: Mapping[str, str], run_id: str) -> None:
-    """Replace the facts about a benchmark; its card and the report show them in the given order."""
+    """Replace the facts about a benchmark. The card and the report show facts in this order."""
     rows = [
         {"benchmark": benchmark, "position": k, "fact": fact, "said": text, "run_id": run_id}
         for k, (fact, text) in enumerate(facts.items(), 1)
@@ -245,8 +246,8 @@ def replace_pairs(
 ) -> None:
     """Replace the pairs of a benchmark.
 
-    Results for pairs that are gone or changed are deleted; see ``Table.made_from``. If a sentence
-    is gone, all rejects from scoring the benchmark are deleted too, since any may be about it.
+    Results for removed or changed pairs are deleted: see ``Table.made_from``. If a pair was removed
+    or changed, all rejects from scoring the benchmark are deleted too: any may be about that pair.
     """
     held = store.read("benchmark_pair", benchmark=benchmark).to_pylist()
     store.replace("benchmark_pair", list(pairs), {"benchmark": benchmark}, run_id)

@@ -1,11 +1,12 @@
 """Benchmark of the closed world, a made-up corpus in which each word's lean to she or he is known.
 
-A pair tests one word in a frame that the corpus doesn't contain. All other words of the frame have
-a planted lean of 0, so a perfect learner's log ratio is the planted lean of the tested word. The
-pairs are the same for every seed and world; the table `planted_word` holds the leans.
+A pair tests one word in a sentence frame that the corpus doesn't contain. All other words of the
+frame have a planted lean of 0. So if a model learns the corpus perfectly, the pair's log ratio is
+the planted lean of the tested word. The pairs are the same for every seed and world; the table
+`planted_word` holds the leans.
 
-Every lexicon word is tested in four frames of its class. Two start with the pronoun; in the other
-two the word comes first. Models have far stronger preferences where the pronoun is first
+Every word is tested in four frames. Two frames start with the pronoun; in the other two the word
+comes before the pronoun. Models have far stronger preferences if the pronoun comes first
 (UnStereoEval, Belem et al., ICLR 2024).
 """
 
@@ -25,7 +26,7 @@ LEXICON = "eval_workers/pairs/closed_world_corpus/lexicon.toml"
 
 
 def read(name: str, source: Path | None) -> Parsed:
-    """Return all pairs. ``source`` isn't used; ``source_row`` is the word's place in the lexicon.
+    """Return all pairs. ``source`` isn't used. ``source_row`` is the word's number in the lexicon.
 
     >>> parsed = read("closed-world", None)
     >>> len(parsed.pairs), len(parsed.rejects)

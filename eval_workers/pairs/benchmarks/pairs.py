@@ -1,8 +1,8 @@
-"""Pairs in a language other than English, from the templates in the language's file.
+"""Makes pairs in a language other than English, from the templates in the language's file.
 
-A template is usable if only its placeholders differ between the groups: French *calme* is the same
-for both, but *grande* is feminine. The language's file lists the words that don't change. A
-template that has any other word is refused.
+Outside its placeholders, a template may only have words that are the same for both groups: French
+*calme* is, but *grande* is feminine. The language's file lists such words. A template with any
+other word is refused.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ _WORD = re.compile(r"[^\W_]+")
 
 
 def read(name: str, source: Path | None) -> Parsed:
-    """Return all pairs from the language file ``source``, by default the file that ``name`` means.
+    """Return all pairs from a language file. Without ``source``, `fr-pairs` means our French file.
 
-    ``source_row`` numbers the filled templates; a refused template counts once. Raises
+    ``source_row`` counts the filled templates; a refused template counts as one. Raises
     ``BadInput`` if the file doesn't describe a language or has no ``[pairs]``.
 
     >>> parsed = read("fr-pairs", None)
@@ -69,7 +69,7 @@ def read(name: str, source: Path | None) -> Parsed:
 
 
 def refusal(template: str, pairs: PairTemplates) -> str:
-    """Return why a template can't make pairs; empty if it can.
+    """Return why a template can't make pairs. Return an empty string if it can.
 
     >>> pairs = languages.load("fr").pairs
     >>> refusal("{pronoun} est {adjective}.", pairs)
@@ -90,7 +90,7 @@ def refusal(template: str, pairs: PairTemplates) -> str:
 
 
 def _filled(template: str, pairs: PairTemplates) -> Iterator[tuple[str, dict[str, str]]]:
-    """Yield the template filled with each combination of words, and these words by placeholder."""
+    """Fill a template with each combination of words; yield text and words by placeholder."""
     slots = {name: words for name, words in pairs.fill.items() if f"{{{name}}}" in template}
     for choice in product(*slots.values()):
         words = dict(zip(slots, choice, strict=True))

@@ -1,16 +1,16 @@
 """Reads and downloads the templates that UnStereoEval (Belem et al., ICLR 2024) released.
 
 - USE-5, USE-10 and USE-20: a language model wrote their sentences, of about 5, 10 and 20 words,
-  around seed words. Every released row is kept. ``is_natural`` is true if the sentence was judged
+  around seed words. We import every released row. ``is_natural`` is true if the sentence was judged
   likely with both pronouns. Metrics use only natural rows: 4,405, 4,740 and 4,839 of them.
-- WinoBias (Zhao et al., NAACL 2018): 1,586 templates with two occupations and a pronoun, from the
-  development and test parts together, as in the published figures. In 41 templates a second
+- WinoBias (Zhao et al., NAACL 2018): 1,586 templates with two occupations and a pronoun. As in the
+  published figures, the development and test files count together. In 41 templates a second
   pronoun for the same person is in square brackets. We keep the brackets, since the published
   scores were computed with them. ``direction`` names the sentence that follows the stereotype.
   ``stereotype`` is `pro` or `anti` for the masculine sentence. Clusters are the occupations.
-- Winogender (Rudinger et al., NAACL 2018): 240 templates about 60 occupations; one kind names the
-  participant, the other says "someone" instead. ``word`` is the occupation or the participant,
-  whichever the pronoun refers to. The clusters are this word and the schema's occupation.
+- Winogender (Rudinger et al., NAACL 2018): 240 templates about 60 occupations. Half of them name a
+  second person, such as "the customer"; the others say "someone". ``word`` is the noun that the
+  pronoun refers to. The clusters are this word and the occupation in the template.
 """
 
 from __future__ import annotations
@@ -56,9 +56,9 @@ _LETTERS = re.compile(r"[a-z]+")
 
 
 class _Tables(NamedTuple):
-    """A set's tables: ``prefixes`` maps each file's stem to the prefix of its ids.
+    """The CSV files of a set: ``prefixes`` maps a file's stem to the prefix of its pair ids.
 
-    ``verdict`` is a column that holds True or False; ``key`` is the column of the ids.
+    ``verdict`` names a column of True and False, if there is one; ``key`` names the id column.
     """
 
     prefixes: dict[str, str]
@@ -76,9 +76,9 @@ NAMES = tuple(_SETS)
 def read(name: str, source: Path | None) -> Parsed:
     """Return the pairs of a set, and a reject for each row that gives no pair.
 
-    ``source`` is the set's table, or a directory that holds it as CSV, plain or compressed;
-    WinoBias needs the directory. Ids are those of the release; an index gets five digits, so that
-    the ids sort as text. Raises ``BadInput`` if a table is missing.
+    ``source`` is the set's CSV file, or the directory that holds this file, plain or compressed.
+    WinoBias has two files and needs the directory. Pair ids are the released ones; a number is
+    padded to five digits, so that ids sort as text. Raises ``BadInput`` if a file is missing.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "USE-5.csv"
@@ -130,7 +130,7 @@ def _table(source: Path, stem: str) -> Path:
 
 
 def _add_occupations(parsed: Parsed) -> None:
-    """Add up to two clusters to each pair: its ``word``, and words of any pair in its template."""
+    """Add up to two clusters to each pair: its ``word``, and occupations in its template."""
     occupations = {str(pair["word"]).lower() for pair in parsed.pairs if pair["word"]}
     for pair in parsed.pairs:
         words = _LETTERS.findall(str(pair["template"]).lower())
@@ -140,10 +140,10 @@ def _add_occupations(parsed: Parsed) -> None:
 
 
 def downloaded() -> Path:
-    """Return a folder in the user's cache that holds the released sets, laid out as PLUMBLINE_DATA.
+    """Download the released sets into the user's cache; return a folder laid out as PLUMBLINE_DATA.
 
-    Each file is downloaded once. Raises ``Interrupted`` if the server can't be reached, and
-    ``BadInput`` if a file isn't the expected one.
+    Each file is downloaded only once. Raises ``Interrupted`` if the server can't be reached, and
+    ``BadInput`` if a file has an unexpected hash.
     """
     import platformdirs
 

@@ -2,9 +2,9 @@
 
 Only she, her, herself and he, him, his, himself are replaced, as whole words or before a
 contraction (he's, she'd've). Nouns such as ``woman`` stay, and so does ``she-wolf``.
-The rules of ``her_as_his_or_him`` decide whether a "her" is his or him, or leave it undecided. A
-sentence is rejected with a reason if it mixes genders, says "s/he", or has a pronoun that no
-placeholder stands for: hers, or a his without a noun ("a friend of his, Ann").
+The rules of ``her_as_his_or_him`` decide whether a "her" would be "his" or "him" for a man, or
+leave it undecided. A sentence is rejected with a reason if it mixes genders, says "s/he", or has a
+pronoun without a placeholder: "hers", or a "his" without a noun ("a friend of his, Ann").
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _MASCULINE = {"she": ("he",), "her": ("his", "him"), "herself": ("himself",)}
 class PronounPlace:
     """One pronoun of a sentence: its offset, the word as written, and its placeholder.
 
-    The placeholder of a "her" is ``None`` until it is decided whether the "her" is his or him.
+    The placeholder of a "her" is ``None`` as long as the "her" may mean "his" or "him".
     """
 
     start: int
@@ -77,12 +77,12 @@ class Conversion:
 
     @property
     def undecided(self) -> tuple[int, ...]:
-        """Offsets of each "her" that may be his or him."""
+        """The offset of each "her" that may mean "his" or "him"."""
         return tuple(place.start for place in self.places if place.placeholder is None)
 
     @property
     def template(self) -> str | None:
-        """The sentence with placeholders; ``None`` with a problem or while a "her" is undecided.
+        """The sentence with placeholders, or ``None`` if it has a problem or an undecided "her".
 
         >>> to_template("She lost her key.").template
         '{pronoun} lost {pronoun1} key.'
@@ -94,7 +94,7 @@ class Conversion:
         return first + "".join(f"{place.placeholder}{text}" for place, text in filled)
 
     def decided_by(self, converted: str) -> Conversion | None:
-        """Decide each undecided "her" as in ``converted``, the same sentence about a man.
+        """Decide each undecided "her" by looking at ``converted``, the same sentence about a man.
 
         Returns ``None`` if the sentences differ in more than the gender of the pronouns.
 
@@ -162,7 +162,7 @@ def to_template(sentence: str) -> Conversion:
 
 
 def sentence_problem(sentence: str) -> str | None:
-    """Return a reason to reject a sentence, or ``None``; doesn't check each "her", "his" or "hers".
+    """Return why a sentence can't be converted, or ``None``. Ignores "hers" and a lone "his".
 
     >>> sentence_problem("A key was lost.")
     'holds no pronoun, expected she, her, herself or he, him, his, himself'

@@ -1,6 +1,6 @@
-"""Rules that decide whether a "her" is his or him, by the words around it.
+"""Rules that decide from the words around a "her" whether it would be "his" or "him" for a man.
 
-The rules use closed word classes and a few verb frames; ``her_as_his_or_him.toml`` lists the words.
+The rules know function words and some groups of verbs; ``her_as_his_or_him.toml`` lists them.
 If both readings are possible ("I saw her smile"), the answer is ``None``.
 """
 
@@ -29,9 +29,7 @@ _OPEN_ENDS = frozenset(["", ".", ",", "of", "in", "and", "is", "was"])
 
 
 def stands_alone(after: Sequence[str]) -> bool:
-    """Return True if a "his" before these tokens has no noun after it: "a friend of his".
-
-    If "her" were there, ``decide_her`` would return him.
+    """Return True if a "his" before these tokens has no noun after it, as in "a friend of his".
 
     >>> stands_alone(["is", "better"]), stands_alone(["key"]), stands_alone([])
     (True, False, True)
@@ -43,7 +41,7 @@ def stands_alone(after: Sequence[str]) -> bool:
 
 
 def decide_her(before: Sequence[str], after: Sequence[str]) -> Masculine | None:
-    """Return the masculine of a "her" between these tokens; ``None`` if it may be his or him.
+    """Return what a "her" between these tokens would be for a man; ``None`` if it may be either.
 
     The tokens are matches of ``TOKEN``, as written and in the sentence's order.
 
@@ -103,7 +101,7 @@ def decide_her(before: Sequence[str], after: Sequence[str]) -> Masculine | None:
 
 
 def _may_be_when(word: str, next_word: str) -> bool:
-    """Return True if the words may say when something happens, rather than name what is hers."""
+    """Return True if the words after "her" may say when, as in "met her last night"."""
     if word in ("last", "next", "first") and _ends(next_word):
         return True
     if word in ("last", "next"):
@@ -116,7 +114,7 @@ def _may_be_when(word: str, next_word: str) -> bool:
 
 
 def _may_be_called(verb: str, written: str, next_word: str) -> bool:
-    """Return True if a word may say what she is called or made, rather than name what is hers."""
+    """Return True if the word after "her" may be a name or role given to her: "called her Ann"."""
     word = written.lower()
     if _is(verb, "naming"):
         return written[:1].isupper() or _ends(next_word)
@@ -125,7 +123,7 @@ def _may_be_called(verb: str, written: str, next_word: str) -> bool:
 
 
 def _ends_phrase(verb: str, word: str, next_word: str) -> bool:
-    """Return True if a phrase that "her" owns can't begin with these two words."""
+    """Return True if the words after "her" can't name what she owns, as in "met her at home"."""
     if word in ("more", "less", "much") and _is(verb, "complement", "giving"):
         return True
     if (word == "one" or word.isdigit()) and _is(verb, "charging"):
@@ -142,7 +140,7 @@ def _ends_phrase(verb: str, word: str, next_word: str) -> bool:
 
 
 def _ends(word: str) -> bool:
-    """Return True for a mark, an empty text or a function word, which "her" can't own."""
+    """Return True for punctuation, an empty string or a function word: "her" can't own these."""
     return not _WORD.match(word) or _is(_CONTRACTED.sub("", word), *_CLOSED)
 
 
@@ -166,7 +164,7 @@ def _is(word: str, *kinds: str) -> bool:
 
 @cache
 def _lists() -> Mapping[str, frozenset[str]]:
-    """Return the file's lists; verbs get all regular endings, such as bring, brings, bringing."""
+    """Return the word lists of the file; verbs get all regular endings, such as -s and -ing."""
     content = read(resources.files(__package__) / "her_as_his_or_him.toml")
     lists = {name: frozenset(text.split()) for name, text in content["words"].items()}
     ends = ("", "s", "es", "d", "ed", "ing")

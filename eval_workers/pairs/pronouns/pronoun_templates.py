@@ -1,4 +1,4 @@
-"""Fills templates with the pronouns she and he, or with any group's, and makes verbs agree.
+"""Fills templates with the pronouns of a group, such as she, he or they, and makes verbs agree.
 
 The placeholders are those of UnStereoEval (Belem et al., ICLR 2024): ``{pronoun}`` he/she,
 ``{pronoun1}`` his/her, ``{pronoun2}`` him/her and ``{pronoun2}self`` himself/herself.
@@ -52,7 +52,7 @@ _SUBJECT = "{pronoun}"
 class Forms:
     """One group's pronouns.
 
-    ``alone`` is the form like *hers*. If ``plural`` is true, the pronouns take plural verbs.
+    ``alone`` is the form without a noun, like *hers*. ``plural`` says if they take plural verbs.
     """
 
     nominative: Text
@@ -64,11 +64,11 @@ class Forms:
 
 
 class Undecided(ValueError):
-    """Raised if the words of a sentence don't show which form agrees; the message says why."""
+    """Raised if a sentence doesn't show which verb has to change; the message says why."""
 
 
 def template_problem(template: str) -> str | None:
-    """Return why a template can't be filled; ``None`` if it can.
+    """Return why a template can't be filled. Return ``None`` if it can.
 
     >>> template_problem("The nurse lost {pronoun1} key.") is None
     True
@@ -179,20 +179,20 @@ def _form(pronouns: Forms, words: Sequence[str], k: int) -> str:
 
 
 def _lower_at(words: Sequence[str], k: int) -> str:
-    """Return the word at index ``k`` in lower case; empty beyond either end."""
+    """Return the word at index ``k`` in lower case, or an empty string if ``k`` is out of range."""
     return words[k].lower() if 0 <= k < len(words) else ""
 
 
 def _agreeing(words: Sequence[str], k: int) -> dict[int, str]:
-    """Map the place of the verb that agrees with the subject at ``k`` to its plural form.
+    """Find the verb of the subject at index ``k``; map the verb's index to its plural form.
 
     Only the first verb after the subject is changed. Raises ``Undecided`` if an auxiliary comes
-    before the subject, if "is" or "has" is contracted, or if another verb may agree, too.
+    before the subject, if "is" or "has" is contracted, or if a later verb may have to change, too.
     """
     following, place = _lower_at(words, k + 1), _next_verb(words, k + 1)
     is_contracted = following in ("'", "’")
     if is_contracted and _lower_at(words, k + 2) != "s":
-        return {}  # 'd and 'll stay as they are
+        return {}  # 'd and 'll don't change
     is_inverted = _lower_at(words, k - 1) in _file().verbs.plural_of
     if not is_inverted and following == "and":
         return {}  # a subject joined by "and" is plural already
@@ -206,7 +206,7 @@ def _agreeing(words: Sequence[str], k: int) -> dict[int, str]:
 
 
 def _next_verb(words: Sequence[str], place: int) -> int:
-    """Return the first place, from ``place`` on, that isn't an adverb or reflexive pronoun."""
+    """Skip adverbs and reflexive pronouns from index ``place`` on; return the next index."""
     while word := _lower_at(words, place):
         is_adverb = word.endswith("ly") and len(word) > 4
         is_adverb = is_adverb and word not in ("reply", "apply", "supply", "rely")
@@ -244,7 +244,7 @@ def _plural(verb: str) -> str:
 
 
 def _has_later_verb(words: Sequence[str], first: int) -> bool:
-    """Return True if a word that may be another verb of the subject follows in the clause."""
+    """Return True if a later word of the clause may be a second verb of the same subject."""
     for place in range(first + 1, len(words)):
         word = words[place].lower()
         if word in (".", "!", "?", ";", _SUBJECT):
