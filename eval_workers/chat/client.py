@@ -54,7 +54,7 @@ class Server:
     """A server's address and limits.
 
     ``concurrency`` is the maximum number of requests at the same time. The key isn't stored here,
-    but read from the environment when needed. ``retried`` explains the waits.
+    but read from the environment when needed. ``retried`` explains how it waits between attempts.
     """
 
     base_url: str = DEFAULT_URL
@@ -85,14 +85,14 @@ class ChatClient:
         await self._client.close()
 
     async def attempt(self, request: Request) -> Reply | Failure:
-        """Send a request once. Return its reply, or a failure if it fails or times out."""
+        """Send a request once. Return the reply, or a ``Failure`` if there is none."""
         body = await self.body(partial(_call, request))
         if isinstance(body, str):
             return self._reply(request.request_id, body)
         return Reply(request.request_id, "", body.error, refused=True) if body.refused else body
 
     async def body(self, call: Call) -> str | Failure:
-        """Return the raw body of the server's answer, or a failure if it fails or times out."""
+        """Make a call and return the raw body of the answer, or a ``Failure`` if there is none."""
         import openai
 
         try:

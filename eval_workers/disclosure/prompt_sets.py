@@ -1,4 +1,4 @@
-"""Write released, topic and derived probe sets to ``probe_prompt``.
+"""Write sets of prompts to ``probe_prompt``: released sets, topics, and sets derived from texts.
 
 Released sets are files in the directory ``data`` of the authors' repository, without a header row.
 A row of the STS-B and SNLI sets only has the words to put into "My friend {}, and". A row of
@@ -175,7 +175,7 @@ def derive_probe(
     table, or the key of JSON lines, that has the sentences. Without ``column``, the file has to be
     plain text with one sentence per line, or CSV or TSV without a header whose rows have one field.
     Raises ``BadInput`` for a file that can't be read, or in which no sentence gives a prompt;
-    ``UsageProblem`` for the name of a set to import, and for a file that needs a ``column``.
+    ``UsageProblem`` if an imported set has this name, and for a file that needs a ``column``.
     """
     check_name(name)
     if not source.is_file():

@@ -1,4 +1,4 @@
-"""Compute what GAS, GLD and ADD of prompt sets need, loading the model once, and define sweeps.
+"""Measure prompt sets for GAS, GLD and ADD, loading the model once, and define sweeps.
 
 Probabilities and continuations both resume after an interruption. Continuations are greedy, so a
 prompt always has the same continuation. Empty continuations don't count as neutral.
@@ -137,7 +137,7 @@ def in_each_form(texts: tuple[str, ...], forms: tuple[str, ...]) -> list[Instruc
 
 @dataclass(frozen=True)
 class Disclosed:
-    """Counts for a prompt set and an instruction: of probabilities, and of continuations."""
+    """The counts of both steps for a set and an instruction: ``ProbeStep``, ``Continuations``."""
 
     instruction: Instruction
     probed: StepCounts

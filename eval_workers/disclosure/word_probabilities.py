@@ -1,4 +1,4 @@
-"""Probabilities of gendered words after the prompts of a set.
+"""Compute the probabilities of gendered words after the prompts of a set.
 
 Any backend that scores texts can be used. It scores each prompt followed by each form of each word,
 and computes the common beginnings of these texts once.
@@ -50,7 +50,7 @@ def word_list(name: str) -> WordList:
     """Load a word list by name or path; raise the errors of ``warehouse.wordlists.load``.
 
     ``disclosure``, ``her-him`` and ``her-his`` are in this package, not in ``warehouse``, because
-    their pairs aren't contrasts of a corpus.
+    words of a corpus aren't counted with their pairs.
 
     >>> [pair.contrast for pair in word_list("disclosure").pairs]
     ['she/he', 'her/his', 'herself/himself', 'hers/him']
@@ -164,7 +164,7 @@ def probabilities(
 def words_of(pairs: Sequence[WordPair], what: str = "word list") -> dict[str, str]:
     """Map each word of the pairs to its gender, `f` or `m`, in order of first mention.
 
-    Raises ``BadInput`` about ``what`` if there are no pairs, or if a word is on both sides.
+    Raises ``BadInput`` about ``what`` if there are no pairs, or if a word is both `f` and `m`.
 
     >>> words_of([WordPair("she", "he"), WordPair("her", "his"), WordPair("her", "him")])
     {'she': 'f', 'he': 'm', 'her': 'f', 'his': 'm', 'him': 'm'}
@@ -181,7 +181,7 @@ def words_of(pairs: Sequence[WordPair], what: str = "word list") -> dict[str, st
 
 @dataclass(frozen=True)
 class ProbeStep(ModelStep):
-    """The step that computes P(word | prompt) of a list's words, for prompts without rows.
+    """The step that computes P(word | prompt) of a list's words, for prompts that have no rows yet.
 
     The ``instruction`` is put before each prompt, and each instruction has separate rows. Reads
     the column ``prompt`` of ``probe_prompt``; writes ``pronoun_probability``, ``attribute_pair``

@@ -1,8 +1,8 @@
 """Let a chat model write neutral prompts, from seed sentences such as "My friend owns a canoe".
 
-Requests use the same ledger, retries and budget as benchmark builds. They are rows of
-``generation_request`` in the partition ``ledger_name``, with the purpose `generate`, the seed
-sentence as the word, and no pronoun. A request that was answered is never sent again.
+Requests use the same ledger, retries and budget as benchmark builds. In ``generation_request``,
+their benchmark is ``ledger_name``, their purpose is `generate`, their word is the seed sentence,
+and their pronoun is empty. A request that was answered is never sent again.
 """
 
 from __future__ import annotations

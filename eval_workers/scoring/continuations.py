@@ -89,7 +89,7 @@ class Continuations(ModelStep):
                     yield side, self.sampling.seeded(side["text"], k)
 
     def chunks(self, missing: Sequence[SeededPrompt]) -> Iterator[Chunk]:
-        """Yield the samples in chunks, in the given order, which keeps samples of a text together."""
+        """Yield the samples in chunks, in the given order. Samples of a text stay together."""
         for start in range(0, len(missing), CHUNK_DRAWS):
             part = missing[start : start + CHUNK_DRAWS]
             yield Chunk(part, len(part))

@@ -212,7 +212,7 @@ def _squares(by_word: Floats, without: Floats, columns: list[int]) -> Floats:
 
 
 def effects_of_all(root: str | Path | OpenWarehouse) -> list[dict[str, object]]:
-    """Return all rows of table ``control``, without ``run_id``."""
+    """Compute all rows of table ``control``, without ``run_id``."""
     connection = connect(root, "control_point")
     query = f"FROM control_point ORDER BY {', '.join((*_GROUP, 'pair_id'))}"
     table = arrow_rows(connection, query).combine_chunks()

@@ -53,7 +53,7 @@ class MeasureOptions:
     ] = math.log(1.65)
     eta: Annotated[
         tuple[Annotated[float, Field(ge=0, le=1_000)], ...],
-        Field(description="Largest |MaxPMI| in a subset of pairs, in nats. Repeat for several."),
+        Field(description="Largest |MaxPMI| of a subset, in nats. Repeat for several subsets."),
     ] = (0.5, 0.65, 0.8, 1.0)
     log_base: Annotated[
         tuple[Annotated[float, Field(gt=1, le=1_000_000)], ...],

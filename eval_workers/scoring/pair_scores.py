@@ -141,7 +141,7 @@ class PairScores(ModelStep):
         return replace(state, found=rows.to_pylist())
 
     def chunks(self, missing: Sequence[Row]) -> Iterator[Chunk]:
-        """Yield distinct sentences in alphabetical order, so that a chunk has common beginnings.
+        """Yield distinct sentences in alphabetical order, so that a chunk's sentences start alike.
 
         >>> pair = {"sentence_a": "I saw her.", "sentence_b": "I saw him."}
         >>> [(chunk.items, chunk.n_units) for chunk in PairScores("demo").chunks([pair, pair])]

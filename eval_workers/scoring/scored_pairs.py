@@ -1,4 +1,4 @@
-"""Read scored pairs as arrays, and compute the errors of means over clustered pairs.
+"""Read scored pairs as arrays, and compute the standard errors of means of clustered pairs.
 
 A cluster contains all pairs with the same word, frame or occupation. SQL computes the intervals
 of metrics by the same rule, in ``warehouse/sql/views/07_clustered_interval.sql``.
@@ -181,7 +181,7 @@ def degrees_of_freedom(clusters: Ints) -> float:
 
 
 def n_clusters(clusters: Ints) -> int:
-    """Return the number of clusters in the dimension with the fewest. Skip single clusters.
+    """Return the smallest number of clusters in a dimension, ignoring dimensions with only one.
 
     >>> n_clusters(np.array([[0, 3], [0, 4], [1, NO_CLUSTER], [2, 3]]))
     2
@@ -206,7 +206,7 @@ def _df(ids: Ints) -> float:
 
 
 def _products(of_pair: Floats, pairs: Ints, ids: Ints) -> Floats:
-    """For every two means, add up the products of both terms of each cluster in ``ids``."""
+    """For every two means, multiply both terms of each cluster, and add up all clusters."""
     pairs, ids = pairs[ids != NO_CLUSTER], ids[ids != NO_CLUSTER]
     _, ids = np.unique(ids, return_inverse=True)
     is_known = ~np.isnan(of_pair)

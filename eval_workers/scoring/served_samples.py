@@ -160,7 +160,7 @@ def _first(draws: Sequence[SeededPrompt]) -> list[SeededPrompt]:
 
 
 def _sample(reply: Reply) -> Sample:
-    """Return a reply as a sample, without tokens after `stop`: servers then count differently."""
+    """Return a reply as a sample. Drop the token count after `stop`: servers count differently."""
     if reply.finish_reason == "stop":
         return Sample(reply.text, "stop")
     if reply.finish_reason == "length":

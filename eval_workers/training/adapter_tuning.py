@@ -98,7 +98,7 @@ def tune(
         targets = _targets(prompts.rows, backend, words, rejects)
         dev = _targets(prompts.dev, backend, words, rejects)
         made, reused = made_once(path, _identity(backend, options, prompts, words), "adapter", make)
-        made["outcome"].pop("dev_loss_end", None)  # older adapters recorded it
+        made["outcome"].pop("dev_loss_end", None)  # a figure that only older adapters have
         row = {
             "tuning": name,
             "adapter": find_adapter(str(path)).name,
@@ -227,7 +227,7 @@ def train_adapter(
             is_measured = step == options.steps or step % options.checkpoint_steps == 0
             if dev and is_measured:
                 figures |= dev_losses(model, reader, dev, options)
-                check_finite(figures, _WHAT, step + 1)  # with these weights, it would fail
+                check_finite(figures, _WHAT, step + 1)  # otherwise the next step would fail
                 if chosen is None or figures["dev_loss"] < log[chosen - 1]["dev_loss"]:
                     chosen, best = step, [weight.detach().clone() for weight in weights]
             if progress:
@@ -322,7 +322,7 @@ def adapted(backend: CausalModel, seed: int, rank: int, alpha: int, dropout: flo
         revision=backend.source.revision,
     )
     try:
-        with warnings.catch_warnings(action="ignore"):  # about changed layers and old names
+        with warnings.catch_warnings(action="ignore"):  # PEFT warns about layers and names
             model = peft.get_peft_model(backend.weights.model, config)
     except ValueError as e:
         problem = f"PEFT can't put an adapter on it: {first_line(e)}"

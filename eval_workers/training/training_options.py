@@ -100,7 +100,7 @@ class TuneOptions:
     difference: Annotated[
         float, Field(ge=0, le=1_000_000, description="Weight of the loss L_l (GLD).")
     ] = 1.0
-    rank: Annotated[int, Field(gt=0, le=65_536, description="Rank of the adapter.")] = 64
+    rank: Annotated[int, Field(gt=0, le=65_536, description="Rank of the LoRA adapter.")] = 64
     learning_rate: Annotated[float, Field(gt=0, le=100, description="Learning rate.")] = 2e-4
     batch_prompts: Annotated[
         int, Field(gt=0, le=100_000, description="Number of prompts per step.")

@@ -78,7 +78,7 @@ class WordReader:
     """A causal ``transformers`` model that reads texts, with the token ``bos`` before each.
 
     One pass reads the texts of several prompts if they have at most ``n_tokens`` tokens in all,
-    including padding. Otherwise it reads those of one prompt.
+    including padding. Otherwise it reads the texts of one prompt.
     """
 
     model: Any

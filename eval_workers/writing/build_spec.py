@@ -34,7 +34,7 @@ class BuildSpec(AskingOptions):
     """
 
     corpus: Annotated[str, Field(description="Corpus from which the seed words come.")] = ""
-    contrast: Annotated[str, Field(description="Two target words that seed words lean to.")] = (
+    contrast: Annotated[str, Field(description="Two target words to compare, such as she/he.")] = (
         "she/he"
     )
     seed: Annotated[Seed, Field(description="Random seed of the sample of words.")] = 0
@@ -57,7 +57,7 @@ class BuildSpec(AskingOptions):
         float, Field(ge=0, le=10, description="Sampling temperature for writing sentences.")
     ] = 0.7
     generate_rounds: Annotated[
-        _Few, Field(description="How often to ask for a word's sentences, at most.")
+        _Few, Field(description="Maximum number of requests per word and pronoun.")
     ] = 3
     judge: Annotated[
         bool, Field(description="Ask the model if both sentences of each pair are likely.")

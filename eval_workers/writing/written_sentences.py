@@ -223,7 +223,7 @@ def has_word(sentence: str, word: str) -> bool:
 
 
 def repeats(sentence: str, others: Sequence[str]) -> str:
-    """Return a problem if a sentence (nearly) repeats another's words, pronouns apart, or ``""``.
+    """Say whether a sentence (nearly) repeats another, ignoring pronouns. Return ``""`` if not.
 
     >>> repeats("He wound the clock!", ["She wound the clock."])
     'repeats another sentence'
