@@ -140,7 +140,7 @@ def read_echo(body: str | Failure, text: str) -> Echo | str:
         end = len(tokens) - n_after
         for start in range(min(3, end)):
             if any(not token.replace(_SPACE, " ").strip() for token in tokens[:start]):
-                break  # this token is the space before the first word, not BOS
+                break  # a blank token is the space before the first word, not BOS
             if spells(tokens[start:end], text):
                 after = tuple(zip(tokens[end:], values[end:], strict=True))
                 tops = [_numbers(top) for top in logprobs.top_logprobs or ()]
@@ -160,8 +160,8 @@ def spells(pieces: Sequence[str], text: str) -> bool:
     """Return True if tokens make up a text. Ignore white space, which decoders drop or add.
 
     A server returns U+FFFD for a token that is only part of a character. If there is such a token,
-    compare only ASCII characters. Between two of them, the text may not have more other characters
-    than the tokens have.
+    only ASCII characters must be equal. In each gap between ASCII characters, the text must not
+    have more characters than the tokens.
 
     >>> spells(["The", "\u2581nurse"], "The nurse"), spells(["The"], "The nurse")
     (True, False)

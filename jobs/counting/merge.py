@@ -1,4 +1,4 @@
-"""Summing partial counts into a corpus's tables, without rare words.
+"""Add up partial counts to make a corpus's tables. Rare words are left out.
 
 On one machine an external merge sort sums co-occurrences in bounded memory (:class:`PairSum`). A
 pair becomes one 64-bit key. The upper half is the rank of its word among the sorted words, and the
@@ -72,7 +72,7 @@ class Output:
 
 
 class PairSum(NamedTuple):
-    """Partial counts to sum.
+    """Partial counts of pairs, to be added up.
 
     Attributes:
         files: Parquet files with word, target and n_pair. A file that is named twice counts twice.
@@ -168,7 +168,7 @@ class PairSum(NamedTuple):
             yield _together(waiting)
 
     def _ranks(self, column: pa.ChunkedArray) -> Ints:
-        """Return the rank of each word, or -1 if the word isn't in ``words``."""
+        """Return the rank of each row's word, or -1 if the word isn't in ``words``."""
         (chunk,) = column.chunks
         dictionary = chunk.dictionary.cast(pa.large_string())
         ranks = pc.index_in(dictionary, self.words).fill_null(-1).to_numpy()

@@ -126,7 +126,7 @@ def auto_class(kind: Kind) -> Any:
 
 
 def _kind_of(name: str, config: Any) -> Kind:
-    """Return a model's kind, which its configuration and architecture decide.
+    """Decide a model's kind from its configuration and architecture.
 
     BERT and similar models see later tokens unless they are configured as decoders. Models that see
     later tokens count as masked, even if they have a head that predicts next tokens. Raises
