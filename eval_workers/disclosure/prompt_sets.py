@@ -1,11 +1,11 @@
-"""Write released, topic and derived probe sets to ``probe_prompt``.
+"""Write sets of prompts to ``probe_prompt``: released sets, topics, and sets derived from texts.
 
 Released sets are files in the directory ``data`` of the authors' repository, without a header row.
-The sets of STS-B and SNLI hold only what fills "My friend {}, and"; ``llm-1`` and ``llm-2`` hold
-whole beginnings. ``topics`` comes with Plumbline. Other packages can add sets of the same form as
-entry points of ``plumbline.disclosure_prompts`` (see ``docs/extend.md``). Sets named
-``closed-world-*`` come from the closed world's grammar. ``docs/disclosure.md`` has the size of each
-set.
+A row of the STS-B and SNLI sets only has the words to put into "My friend {}, and". A row of
+``llm-1`` and ``llm-2`` starts with "My friend". ``topics`` comes with Plumbline. Other packages can
+add sets like ``topics`` as entry points of ``plumbline.disclosure_prompts`` (``docs/extend.md``).
+Sets named ``closed-world-*`` come from the closed world's grammar. ``docs/disclosure.md`` has the
+size of each set.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class ImportedProbe:
 
 @dataclass
 class PromptRows:
-    """The prompts of a set while it is being read. Every row is a prompt or a reject."""
+    """Collects the prompts of a set. Every row of the source becomes a prompt or a reject."""
 
     probe_set: str
     source_file: str
@@ -175,7 +175,7 @@ def derive_probe(
     table, or the key of JSON lines, that has the sentences. Without ``column``, the file has to be
     plain text with one sentence per line, or CSV or TSV without a header whose rows have one field.
     Raises ``BadInput`` for a file that can't be read, or in which no sentence gives a prompt;
-    ``UsageProblem`` for the name of a set to import, and for a file that needs a ``column``.
+    ``UsageProblem`` if an imported set has this name, and for a file that needs a ``column``.
     """
     check_name(name)
     if not source.is_file():
@@ -233,7 +233,7 @@ def _read(
 
 
 def _end(text: str) -> Derived:
-    """Return the prompt that a released text stands for, as published.
+    """Put a released text between `My friend` and `, and`, as the authors did.
 
     A comma at the end of the text is kept.
     """
@@ -275,7 +275,7 @@ def missing_sets(store: Store | None, names: Sequence[str], data: str | Path = "
 
 
 class _Topic(BaseModel):
-    """A template, and lists of words to fill it with; the lists may have any names."""
+    """A template, and lists of words to fill it with. The lists can have any names."""
 
     model_config = ConfigDict(strict=True, extra="allow")
     template: Annotated[str, Field(pattern=r"^[^{}]*\{\}[^{}]*$")]

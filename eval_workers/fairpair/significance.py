@@ -80,7 +80,7 @@ def permuted_gaps(
 def p_value(observed: float, drawn: Floats) -> float:
     """Return the one-sided p-value: the share of draws that are at least ``observed``.
 
-    ``observed`` counts as a draw, so the p-value is valid at any number of draws: under
+    ``observed`` counts as a draw, so the p-value is valid for any number of draws: under
     exchangeability P(p <= a) <= a.
 
     >>> p_value(0.5, np.array([0.1, 0.5, 0.2]))

@@ -102,7 +102,7 @@ class RemoteEngine:
     def ask(self, name: str, **arguments: Any) -> Any:
         """Call a method of ``vllm_engine.VllmEngine`` and return its result.
 
-        Raises ``BadInput`` for a model that vLLM can't run, or if the process ended by itself, and
+        Raises ``BadInput`` if vLLM can't run the model or the process ended by itself, and
         ``Interrupted`` if the process or a worker was killed.
         """
         assert self._process.stdin is not None

@@ -184,7 +184,6 @@ class ShardJob:
             return ShardLedger(shard, digest, "failed", str(e), size, seconds=seconds, away=away)
 
     def _count(self, path: Path, digest: str, writer: _Writer) -> dict[str, Any]:
-        """Write the shard's files. Return its totals."""
         limits = limits_within(self.options.memory_bytes, self.options.all_pairs)
         counts = count_shard(
             path, self.targets, self.options, writer.write, limits, self.read_ahead
@@ -235,8 +234,6 @@ def _token_writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
 
 
 class _Writer:
-    """Writes the files of one shard to a folder."""
-
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._kinds: dict[str, str] = {}  # each file's kind, by the file's name

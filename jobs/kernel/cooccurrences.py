@@ -1,4 +1,4 @@
-"""Compiled code that counts how often kept tokens co-occur in a document, by either rule.
+"""Compiled code that counts how often kept tokens co-occur in a document, by either counting rule.
 
 Ids below the number of targets are targets. Only pairs of a word and a target are counted. Two
 different targets that co-occur make two pairs: each target is the word of one pair and the target

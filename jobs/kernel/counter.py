@@ -226,7 +226,6 @@ class Counter:
         return int(self._ids.n - self._pairs.state.tallied) if self._is_streamed else 0
 
     def _hand_over_stream(self) -> None:
-        """Pass the counted ids of the stream to ``spill``, and forget them."""
         if self._stream:
             end_id = int(self._words.state.n_fixed) - 1
             for table in self._stream.table(self._documents, end_id, self._n_uncounted):
@@ -234,7 +233,6 @@ class Counter:
 
     @property
     def _n_tallied(self) -> int:
-        """Number of tokens counted as words so far."""
         pairs = self._pairs.state
         return int(pairs.n_kept + pairs.n_gone + pairs.tallied - pairs.start)
 

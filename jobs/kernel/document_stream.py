@@ -58,7 +58,7 @@ class DocumentLog:
         self._waiting.append(np.stack([rows, ids], axis=1))
 
     def take(self, n: int, is_open: bool) -> tuple[_Ints, _Ints, pa.Array]:
-        """Return numbers, rows and sources of the next ``n`` documents.
+        """Return the numbers, rows and sources of the next ``n`` documents.
 
         If ``is_open``, also include the unfinished document after these documents. The next call
         then returns that document again, as its first.

@@ -90,7 +90,6 @@ def _is_name(s: int, e: int, name: int, n: int) -> bool:
 
 @compiled
 def _is_on_path(r: ReaderState, member: int, s: int, e: int) -> bool:
-    """Return whether the key s..e is name number ``member`` of the path to the source."""
     start = get_int(r.path_ends, member)
     return _is_name(s, e, r.path + start, get_int(r.path_ends, member + 1) - start)
 

@@ -27,7 +27,7 @@ from plumbline.warehouse.errors import BadInput
 
 
 class CausalModel(TextReader):
-    """A causal language model, loaded with ``transformers`` unless a subclass loads it itself.
+    """A causal language model, loaded with ``transformers`` unless a subclass does it differently.
 
     Raises the errors of ``TextReader``, and ``MissingComponent`` for a missing GPU.
     """

@@ -133,7 +133,7 @@ class _Weights(Weights):
 
 
 class _Written(Read):
-    """The token sequences that a decoder has written, one per encoder input of equal length."""
+    """The token sequences that a decoder has written, one per input. All inputs have one length."""
 
     def __init__(self, model: Any, inputs: Sequence[Tokens], start: Tokens) -> None:
         self._encoded = _encoded(model, inputs)

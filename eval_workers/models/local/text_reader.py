@@ -262,7 +262,6 @@ class TextReader:
         return str(self.tokenizer.decode(list(ids), **options))
 
     def _without_bos(self, ids: list[int]) -> list[int]:
-        """Return a chat's token ids without the BOS that its template adds."""
         return ids[1:] if ids[:1] == [self._bos] else ids
 
     def _special_of(self, ids: Sequence[int]) -> Tokens:

@@ -265,7 +265,6 @@ def _write_cuts(cuts: int, a: int, ends: int, n_ends: int) -> int:
 
 @compiled
 def _start(s: SplitState, piece: int) -> int:
-    """Return where a piece starts."""
     return get_int(s.ends, piece - 1) if piece else 0
 
 

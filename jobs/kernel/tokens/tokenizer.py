@@ -219,7 +219,6 @@ class Tokenizer:
         return [self.words.text(word) for word in ids.tolist()]
 
     def _scanned(self, text: bytes) -> NDArray[np.int32]:
-        """Return the ids of the kept tokens of a text in UTF-8."""
         data = np.frombuffer(text + b"\n" + bytes(SLACK), np.uint8)
         end = address(data) + data.size - SLACK
         self.ids.n, at = 0, address(data)
