@@ -44,7 +44,7 @@ warnings.filterwarnings("ignore", "IProgress not found")
 
 
 def open(path: str | Path, frames: Frames = "pandas", *, create: bool = False) -> Warehouse:
-    """Open a warehouse: a directory or s3:// address, as for the commands' option ``--warehouse``.
+    """Open the warehouse at a directory or s3:// address, as the option ``--warehouse`` does.
 
     Args:
         frames: type of the results: ``pandas`` or ``polars`` data frames, or ``arrow`` tables.
@@ -65,7 +65,6 @@ def open(path: str | Path, frames: Frames = "pandas", *, create: bool = False) -
 
 @contextmanager
 def _as_commands() -> Iterator[None]:
-    """Turn errors in the block, such as a full disk or missing package, into one-line errors."""
     try:
         yield
     except Exception as e:
@@ -149,7 +148,7 @@ class Warehouse:
         return sorted({*super().__dir__(), *map(_method_name, registry.targets())})
 
     def count(self, corpus: str, shards: str | Sequence[str], **options: Any) -> Frame:
-        """Count a corpus and its words' leans, like `corpus count` and then `corpus associate`.
+        """Count a corpus and compute its words' leans (`corpus count`, `corpus associate`).
 
         Shards that were counted before are not read again. Returns the corpus's row in `corpus`.
 
@@ -285,7 +284,7 @@ def _method_name(command: str) -> str:
 
 
 def frame_maker(frames: Frames) -> Callable[[pa.Table], Frame]:
-    """Import the package for ``frames``. Return its function that converts an Arrow table."""
+    """Return a function that converts an Arrow table to ``frames``, such as a pandas data frame."""
     if frames == "arrow":
         return lambda table: table
     if frames not in ("pandas", "polars"):

@@ -99,12 +99,15 @@ def lean(texts: Iterable[str], words: Sequence[str] | None = None) -> Answer:
 
 
 def prefer(model: Any, pairs: Any) -> Answer:
-    """Measure which sentences a model prefers: the metrics US and PD, with 95% intervals.
+    """Measure which sentence of a pair a model prefers: US and PD, with 95% intervals.
+
+    US is the share of pairs in which the model prefers neither sentence. PD is above 0 if it
+    prefers sentence a.
 
     Args:
         model: id on the Hugging Face hub, a directory, or a loaded model of transformers.
         pairs: a data frame with ``sentence_a`` and ``sentence_b``, a list of tuples (a, b), or a
-            ``datasets.Dataset``. PD is above 0 if the model prefers sentence a.
+            ``datasets.Dataset``.
     """
     if hasattr(pairs, "to_pandas"):  # such as a `datasets.Dataset`
         pairs = pairs.to_pandas()

@@ -1,4 +1,4 @@
-"""Count the CPU cores that this process may use: its affinity and its container's quota."""
+"""Count the CPU cores that this process may use, given its affinity and container's quota."""
 
 from __future__ import annotations
 

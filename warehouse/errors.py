@@ -101,7 +101,7 @@ class Interrupted(PlumblineError):
 
 
 class ModelChanged(PlumblineError):
-    """A named model changed by more than `--fail-if` allows (status 6)."""
+    """A model's figures changed by more than `--fail-if` allows (status 6)."""
 
     exit_code = 6
 
@@ -118,7 +118,7 @@ def did_you_mean(name: str, known: Iterable[str], otherwise: str) -> str:
 
 @contextmanager
 def disk_problems(path: Path) -> Iterator[None]:
-    """Turn an ``OSError`` in the block into ``BadInput`` that names ``path``, if a file caused it.
+    """Turn a file error (``OSError``) in the block into ``BadInput`` that names ``path``.
 
     Other ``OSError``s, such as those of connections, pass unchanged.
     """
@@ -135,7 +135,7 @@ def disk_problems(path: Path) -> Iterator[None]:
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """If the disk is full and the block's error doesn't name a file, add ``path`` to the error."""
+    """Add ``path`` to an error in the block that reports a full disk but names no file."""
     try:
         yield
     except OSError as e:
@@ -168,10 +168,7 @@ def is_outage(error: BaseException | None) -> bool:
 
 
 def failure(cause: BaseException, what: str, problem: str, fix: str) -> BadInput | Interrupted:
-    """Return the error to raise after ``cause``: ``Interrupted`` if that is an outage.
-
-    Otherwise return ``BadInput``.
-    """
+    """Return the error to raise: ``Interrupted`` if ``cause`` is an outage, else ``BadInput``."""
     if is_outage(cause):
         return Interrupted(what, problem, f"run the same command again; {fix}")
     return BadInput(what, problem, fix)

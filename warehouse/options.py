@@ -64,7 +64,7 @@ def fault(errors: ValidationError, known: Sequence[str]) -> tuple[str, str, str]
 
 
 def check_name(what: str, name: str) -> None:
-    """Raise ``UsageProblem`` about ``what`` if rows and files can't have this name.
+    """Raise ``UsageProblem`` about ``what`` unless ``name`` is valid for rows and files.
 
     >>> check_name("benchmark 'mine-2'", "mine-2")
     """

@@ -44,15 +44,15 @@ class Address(type(Path())):  # type: ignore[misc]
 
 
 def address(text: str | Path) -> Path | None:
-    """Return the object-store address that a text or path is, or ``None`` if it isn't one."""
+    """Convert a text or path to an object-store address. Return ``None`` if it isn't one."""
     return Address(str(text)) if _SCHEMES.match(str(text)) else None
 
 
 def segment(name: str, before: str = "", after: str = "") -> str:
-    """Make one part of a path from ``before``, the quoted ``name`` and ``after``.
+    """Make one component of a path from ``before``, the quoted ``name`` and ``after``.
 
-    Different names give different parts. Raises ``BadInput`` if the part is empty, is too long for
-    a file name, leads to another directory, or isn't Unicode.
+    Different names give different components. Raises ``BadInput`` if the component is empty, is too
+    long for a file name, leads to another directory, or isn't Unicode.
 
     >>> segment("../a=b", "corpus=")
     'corpus=..%2Fa%3Db'
@@ -81,7 +81,7 @@ def check_input(path: Path, *, file: bool = True, directory: bool = False) -> No
 
 
 def check_output(path: Path, *, directory: bool = False, what: str = "output") -> None:
-    """Raise ``UsageProblem`` if ``path`` can't be an output file (or ``directory``)."""
+    """Raise ``UsageProblem`` if ``path`` can't be an output file (or a ``directory``)."""
     fix, kind = "give another path", "directory" if directory else "regular file"
     if _ANY_SCHEME.match(str(path)):
         fix = "give a local path; of outputs, only a warehouse can be at s3://, gs:// or az://"

@@ -150,10 +150,7 @@ def _package(entry: EntryPoint) -> str:
 
 
 def distribution() -> Distribution:
-    """Return the metadata of Plumbline's installed distribution.
-
-    Raises ``PackageNotFoundError`` for a copy that isn't installed.
-    """
+    """Return the metadata of the installed Plumbline, or raise ``PackageNotFoundError``."""
     from importlib import metadata  # this import takes longer than many commands
 
     return metadata.distribution(NAME)

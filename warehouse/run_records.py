@@ -131,7 +131,6 @@ def package_versions() -> dict[str, str]:
 
 
 def _git_commit() -> str | None:
-    """Return the git commit of this code, or ``None`` if it isn't in a git checkout."""
     root = Path(__file__).resolve().parents[1]
     if not (root / ".git").exists():
         return None

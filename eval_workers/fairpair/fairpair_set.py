@@ -61,12 +61,11 @@ class Group:
 
     @property
     def prompt_id(self) -> str:
-        """The identifier of the prompt."""
         return str(self.prompt["prompt_id"])
 
     @property
     def cluster(self) -> str:
-        """The cluster of similar prompts: the occupation or, without one, the topic.
+        """The cluster of similar prompts that has this prompt: its occupation, or else its topic.
 
         A prompt without occupation and topic is a cluster by itself.
         """
@@ -128,7 +127,7 @@ _N_DRAWS, _N_FOLD_DRAWS = 50, 4
 def measure_set(
     store: Store, sampled: PerturbedSamples, phi_name: str, options: FigureOptions, run_id: str
 ) -> None:
-    """Measure every prompt and side of a set, and write the three tables.
+    """Measure every prompt and side of a set, and write the tables that the module names.
 
     Rows that have the same scoring function, ``texts`` and number of folds are replaced. The same
     samples, options and seed give the same figures. Raises what ``find`` raises.

@@ -35,7 +35,7 @@ class NounRules:
         self.clause_subject: int | None = None
 
     def about(self, i: int) -> About:
-        """Return whether the noun at position ``i`` means the entity."""
+        """Decide whether the noun at position ``i`` means the entity or another person."""
         words = self._words
         if words.at(i + 1) in {"'s", "’s"} and not self.contracted(i + 1):
             return "other"

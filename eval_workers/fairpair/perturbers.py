@@ -74,7 +74,7 @@ class RulePerturber:
 
     @property
     def name(self) -> str:
-        """``rules``, the rules' version, and a hash of the terms (8 hex digits)."""
+        """``rules``, the rules' version, and a hash of the word lists (8 hex digits)."""
         terms = load()
         names = ("version", "language", "axis", "groups", "pronouns", "generic", "classes")
         content = {name: getattr(terms, name) for name in names}

@@ -106,7 +106,7 @@ class _TextReader:
         self._surnames: set[str] = set()
         self._replacements: dict[int, str] = {}
         self._entity_places: set[int] = set()
-        # Whether another person was mentioned who may be of the entity's group, of another group.
+        # Whether a person was mentioned who may be a rival (same group), or of another group.
         self._rival = self._someone_else = False
         self._rules = NounRules(self._words, terms, self._is_entity)
 

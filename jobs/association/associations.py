@@ -1,8 +1,4 @@
-"""Fill ``word_association``, ``word_delta`` and ``word_bound`` from the counts of a corpus.
-
-A single process does this, even for a large corpus, because the counts are only a few million short
-rows.
-"""
+"""Fill ``word_association``, ``word_delta`` and ``word_bound`` from the counts of a corpus."""
 
 from __future__ import annotations
 
@@ -86,7 +82,7 @@ def associate(
 
     Args:
         targets: name or path of a word list to add to the corpus. Its words must have been counted
-            as targets. With ``CorpusOptions.targets`` "all", every word was.
+            as targets, as all words are if ``CorpusOptions.targets`` is "all".
         word_weights: CSV file of the weights v(w) in Eq. 4 (see :func:`read_weights`). Each list
             then adds a weighted sum ``NAME-sum-STEM``, where STEM is the file's name without its
             suffix. Words without a weight get no row for this sum.

@@ -27,8 +27,6 @@ from plumbline.warehouse.text.placeholders import ANY_PLACEHOLDER
 
 @dataclass(frozen=True)
 class TemplateLean:
-    """How far the words of one sentence template lean. Made by :func:`lean`."""
-
     max_pmi_nats: float | None
     max_pmi_word: str | None
     sum_delta_nats: float | None
@@ -37,11 +35,11 @@ class TemplateLean:
 
 
 def lean(words: Sequence[str], delta: Mapping[str, float]) -> TemplateLean:
-    """Return the delta that is largest in absolute value (MaxPMI; UnStereoEval, Eq. 2).
+    """Find the word whose delta is largest in absolute value (MaxPMI; UnStereoEval, Eq. 2).
 
     Words without a delta are only counted in ``n_words``. If no word has a delta, MaxPMI is None.
-    In a tie, the earlier word wins. A repeated word counts each time in ``sum_delta_nats`` and
-    ``n_words``.
+    In a tie, the earlier word wins. A repeated word counts each time in ``n_words`` and
+    ``sum_delta_nats``.
 
     >>> nurse = lean(["nurse", "tea", "army"], {"nurse": 0.5, "army": -1.5})
     >>> nurse.max_pmi_nats, nurse.max_pmi_word, nurse.n_words_defined
@@ -161,6 +159,6 @@ ORDER BY ALL
 def verdicts(
     store: Store, corpus: str, benchmark: str, contrasts: Iterable[str]
 ) -> list[dict[str, Any]]:
-    """Count kept, dropped and undecided pairs per contrast and eta, without unnatural sentences."""
+    """Count natural pairs that MaxPMI keeps, drops or leaves undecided, by contrast and eta."""
     key = {"corpus": corpus, "benchmark": benchmark, "contrasts": [*contrasts], "etas": [*ETAS]}
     return rows_of(store.root, _VERDICTS, key)

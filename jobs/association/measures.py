@@ -68,7 +68,7 @@ def lean_bounds(n_f: Floats, n_m: Floats, log_odds: float | Floats) -> Bounds:
     share = expit(log_odds)
 
     def one_sided(n: Floats, n_other: Floats, share: float | Floats) -> tuple[Floats, Floats]:
-        """Return the lower end of log odds, and the probability of ``n`` or more for no lean."""
+        """Return a side's lowest log odds, and the chance of ``n`` or more if words don't lean."""
         positive = np.where(n > 0, n, 1)
         least = betaincinv(positive, n_other + 1, _TAIL)
         with np.errstate(divide="ignore"):
@@ -227,10 +227,7 @@ class Side(NamedTuple):
 
 
 def association_rows(counts: CorpusCounts, targets: Iterable[str]) -> Iterator[pa.Table]:
-    """Yield one table per target, with each word's counts, its PMI and the standard error.
-
-    Words whose PMI is undefined have no row.
-    """
+    """Yield one table per target: counts, PMI and standard error of words whose PMI is defined."""
     for target in targets:
         pmi = counts.pmi(target)
         rows = np.flatnonzero(~np.isnan(pmi))
@@ -270,8 +267,7 @@ def delta_rows(
     A pair i is defined for a word w that co-occurs with both f_i and m_i. Without ``v``, delta is
     the mean over the defined pairs, weighted with the pairs' weights u_i:
     delta(w) = sum_i u_i (PMI(w, f_i) - PMI(w, m_i)) / sum_i u_i.
-    With ``v``, delta is a sum over the defined pairs, so it grows with their number (App. A, Eq.
-    4):
+    With ``v``, delta is the sum over the defined pairs and grows with their number (Eq. 4):
     delta(w) = sum_i v(w) (PMI(w, f_i) - PMI(w, m_i)).
     A word has no row if no pair is defined for it, if the weights of its pairs sum to 0, or if its
     v is NaN.

@@ -288,7 +288,7 @@ def concordance(store: Store, corpus: str, query: str, sampling: Sampling) -> tu
     sample = OccurrenceSample(question, sampling)
 
     def count(shard: int, found: Occurrences, hashes: Hashes) -> Ints:
-        """Count, per document: occurrences, occurrences near a ``NEAR`` word, and such pairs."""
+        """Count per document: occurrences, those near a ``NEAR`` word, and pairs with these."""
         every = np.arange(found.at.size)
         # Treat all words after NEAR as one target. Without NEAR, an occurrence is its own target.
         occurrence, at = (found.occurrence, found.target_at) if context else (every, found.at)

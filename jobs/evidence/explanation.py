@@ -116,7 +116,6 @@ def explain_candidates(store: Store, corpus: str, contrast: str = "she/he") -> N
 
 
 def _explain_leans(store: Store, inquiry: _Inquiry, words: list[str]) -> None:
-    """Write the leans and sources of words, and sentences too if ``sampling.n`` is above 0."""
     tables = ("word_evidence", "word_source", "word_snippet")[: 3 if inquiry.sampling.n else 2]
     queries = (replace(inquiry.query, words=in_pass) for in_pass in _passes(inquiry, words))
     _answer(store, inquiry, queries, words, tables, {"n_words": len(words)})
@@ -174,13 +173,11 @@ class _Inquiry:
         return str(self.evidence.corpus["corpus"])
 
     def config(self, asked: Row) -> Row:
-        """Return the settings to record with the run."""
         own = {"corpus": self.corpus, "contrast": self.contrast, "clusters": self.evidence.clusters}
         return {**own, **asked, **vars(self.sampling)}
 
 
 def _inquiry(store: Store, corpus: str, contrast: str, sampling: Sampling) -> _Inquiry:
-    """Look up the corpus and its contrast. Raises the errors of ``explain``."""
     evidence = evidence_of(store, corpus)
     contrast = corpus_contrast(store, corpus, contrast)
     by_name = contrasts_of(store, evidence.corpus)
@@ -215,10 +212,7 @@ def _passes(inquiry: _Inquiry, words: list[str]) -> Iterator[tuple[str, ...]]:
 
 
 def _rows_by_table(inquiry: _Inquiry, query: Query, tables: Sequence[str]) -> dict[str, list[Row]]:
-    """Read the index once and return the new rows of each table in ``tables``.
-
-    Of the table's key columns, the rows have only ``word``.
-    """
+    """Read the index once. Return new rows by table; their only key column is ``word``."""
     evidence, sampling = inquiry.evidence, inquiry.sampling
     sample = OccurrenceSample(query, sampling)
     has_context = "word_collocate" in tables
@@ -239,10 +233,7 @@ def _rows_by_table(inquiry: _Inquiry, query: Query, tables: Sequence[str]) -> di
 
 
 def _copies(inquiry: _Inquiry, index: Index) -> list[Row]:
-    """Return the rows of ``word_copies``: leans that count copies of a document only once.
-
-    A word without co-occurrences has no row.
-    """
+    """Return the rows of ``word_copies``: leans that count copies of a document only once."""
     _, first = np.unique(index.text_hash, return_index=True)
     is_first = np.isin(np.arange(index.text_hash.size), first)
     documents, words = index.pairs.within(is_first), np.unique(index.pairs.word)
@@ -254,7 +245,6 @@ def _copies(inquiry: _Inquiry, index: Index) -> list[Row]:
 
 
 def _collocates(inquiry: _Inquiry, index: Index, around: Run) -> Iterator[Row]:
-    """Yield the rows of ``word_collocate``: each word's strongest collocates on each side."""
     query, n_word = index.query, inquiry.n_word
     if query.phrase:
         n = index.n_word.sum()

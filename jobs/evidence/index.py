@@ -140,7 +140,7 @@ class Index:
 
 
 def with_phrase(query: Query, documents: Documents) -> Documents:
-    """Replace each counted occurrence of the query's phrase in the documents by a single id.
+    """Replace each occurrence of the query's phrase that counts with a single id.
 
     If the query has context words, an occurrence counts only near one of them. If occurrences
     overlap, only the first is considered, even if it has no context word. Without a phrase, the

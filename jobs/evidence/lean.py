@@ -180,7 +180,7 @@ def _squared_influences(counted: CoOccurrences, near: Floats, target: Floats) ->
 
 
 def lean_tables(index: Index, pairs: Sequence[WordPair], clusters: str) -> dict[str, list[Row]]:
-    """Return the rows of ``word_evidence`` and ``word_source``, without other keys than ``word``.
+    """Return the rows of ``word_evidence`` and ``word_source``. Their only key column is ``word``.
 
     A word has a row of ``word_source`` for each source that contains it, among the corpus's first
     ``MOST_SOURCES`` sources. Sources with more of the word's co-occurrences come first.
@@ -226,7 +226,7 @@ def word_rows(query: Query, words: Ints, columns: dict[str, NDArray[Any]]) -> li
 
 
 def _cluster_bounds(n_f: Floats, n_m: Floats, n_clusters: Ints, n_sides: list[float]) -> Bounds:
-    """Return exact bounds for the leans of words without a defined pair, counting clusters.
+    """Return exact bounds for the leans of words that have no defined pair.
 
     ``n_sides`` is how often the words of each side occur. The bounds are NaN if either number is 0,
     and for a word without co-occurrences (``n_f`` and ``n_m`` are 0).

@@ -56,7 +56,7 @@ _ZSTD: dict[int, int] = {zstd.DecompressionParameter.window_log_max: 31}
 
 
 def located(text: str | Path) -> Path:
-    """Return the path that a text names or, if the text contains ``://``, the address.
+    """Return a text as a path or, if it contains ``://``, as an address.
 
     Raises ``UsageProblem`` for an unknown kind of address. Raises it too if an address contains a
     user, password or query, because tables and logs would store it.
@@ -122,7 +122,7 @@ def find(pattern: str) -> list[tuple[Path, Description | None]]:
 
 
 def describe(path: Path) -> Description | None:
-    """Return a file's metadata, or ``None`` if it doesn't exist. Raises like :func:`find`."""
+    """Return a file's metadata, or ``None`` if it's missing. Raises the errors of :func:`find`."""
     with reading(path), suppress(FileNotFoundError):
         if not isinstance(path, Address):
             return Description(path.stat().st_size, path.is_dir(), None)
@@ -132,7 +132,6 @@ def describe(path: Path) -> Description | None:
 
 
 def _description(info: Mapping[str, Any]) -> Description:
-    """Make the metadata from what fsspec reports about a remote file."""
     large = info.get("lfs") or {}
     modified = info.get("last_modified")
     marks = (info.get("e_tag"), large.get("sha256"), info.get("blob_id"))
@@ -182,7 +181,7 @@ class ByteStream(io.RawIOBase):
             if not codec and first.startswith((b"\x1f\x8b", b"\x28\xb5\x2f\xfd")):
                 raise OSError("it is compressed, so its name must end with .gz or .zst")
             self._file: Any = self._raw
-            if codec == "gzip":  # skips zero bytes at the end
+            if codec == "gzip":  # GzipFile skips zero bytes at the end
                 self._file = gzip.GzipFile(fileobj=self._raw, mode="rb")
             elif codec == "zstd":
                 self._file = zstd.ZstdFile(self._raw, options=_ZSTD)

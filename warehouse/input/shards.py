@@ -1,6 +1,6 @@
 """Find and read shards: files of many documents, as JSON lines or Parquet.
 
-A truncated shard raises an error and is never read as a shorter one.
+A truncated shard raises an error instead of yielding fewer documents.
 """
 
 from __future__ import annotations
@@ -169,10 +169,7 @@ def field_value(record: Mapping[str, object], field: str) -> object:
 
 
 def lines(path: Path) -> Iterator[bytes]:
-    """Yield the lines of a JSON-lines shard, without newlines. Blank lines are included.
-
-    Raises the errors of ``documents``.
-    """
+    """Yield a JSON-lines shard's lines without newlines. Raises the errors of ``documents``."""
     with ByteStream(path) as stream, io.BufferedReader(stream, _BLOCK_BYTES) as reader:
         for number in itertools.count(1):
             line = reader.readline(LONGEST_LINE + 1)
@@ -185,7 +182,7 @@ def lines(path: Path) -> Iterator[bytes]:
 
 
 def write_jsonl_zst(path: Path, texts: Iterable[str | Mapping[str, object]]) -> None:
-    """Write documents to a shard in the Pile's format (`.jsonl.zst`), which appears when complete.
+    """Write documents atomically to one shard in the Pile's format (`.jsonl.zst`).
 
     A document is a text, or a record with the field ``text``.
     """

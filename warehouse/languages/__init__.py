@@ -1,6 +1,6 @@
 """Languages, each with a TOML file in this directory or at a path that a user gives.
 
-docs/corpora.md describes the file. English has no file, because its rules are compiled.
+docs/corpora.md describes the file. English has no file, because its rules are in compiled code.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class TokenRules:
     @classmethod
     def of_text(cls, text: str) -> TokenRules:
         """Make the rules from the JSON that :attr:`text` returns."""
-        return TypeAdapter(cls).validate_json(text, strict=False)  # accept lists as tuples
+        return TypeAdapter(cls).validate_json(text, strict=False)  # JSON makes a tuple a list
 
 
 @toml_table

@@ -1,7 +1,6 @@
 """Query a warehouse with DuckDB, through a view of each table and the views of ``sql/views``.
 
-Queries that users type may read the warehouse and make tables in memory. They can't use other
-files.
+Queries that users type may read the warehouse and make tables in memory, but use no other files.
 """
 
 from __future__ import annotations
@@ -105,7 +104,7 @@ def _needed(
     names = None if text is None or _LISTS.search(text) else set(name.findall(text.lower()))
     own = [(_CREATED.findall(view), view) for view in own_views()]
     added = [([view], "") for view in package_views().added]
-    for made, view in reversed([*own, *added]):  # views use earlier ones
+    for made, view in reversed([*own, *added]):  # views use only earlier views
         if names is None or names.intersection(made):
             views.append((made[0], view or package_views().text(made[0]).strip()))
             if names:
@@ -169,7 +168,7 @@ def _view(table: Table, files: Sequence[File], paths: Sequence[str]) -> str:
 def init_sql(source: str | Path | OpenWarehouse) -> str:
     """Return SQL that makes a view of each table of a warehouse, and all other views and macros.
 
-    The views show the commit of now. To see later commits, make the SQL again.
+    The views don't show later commits. To see these, make the SQL again.
     """
     store = opened(source)
     snapshot = store.snapshot()
@@ -187,8 +186,7 @@ def init_sql(source: str | Path | OpenWarehouse) -> str:
 def _over_files(store: OpenWarehouse, snapshot: Snapshot, tables: Sequence[Table]) -> Iterator[str]:
     """Yield the SQL statements that make a view of each table's files.
 
-    The last statement allows queries to read these files. Under ``READ_ONLY``, they can read no
-    others.
+    The last statement makes these the only files that a query can read under ``READ_ONLY``.
     """
     allowed: list[str] = []
     for table in tables:
@@ -214,12 +212,9 @@ def rows_of(
 def arrow_rows(
     connection: duckdb.DuckDBPyConnection, text: str, params: Mapping[str, object] | None = None
 ) -> pa.Table:
-    """Return the rows of one query. Raises DuckDB's errors for an invalid query.
-
-    This calls ``execute``, because a DuckDB relation would plan the query twice.
-    """
+    """Return the rows of one query. Raises DuckDB's errors for an invalid query."""
     with warnings.catch_warnings():
-        # Hide the warning that DuckDB copies the rows: this is faster than planning twice.
+        # Hide the warning that this copies the rows: a DuckDB relation would plan the query twice.
         warnings.filterwarnings("ignore", "Arrow output on a DB-API result")
         return connection.execute(text, params or None).to_arrow_table()
 
@@ -253,7 +248,7 @@ def sql(name: str) -> str:
 def query(
     connection: duckdb.DuckDBPyConnection, name: str, params: Mapping[str, object] | None = None
 ) -> pa.Table:
-    """Run the query in a SQL file and return its rows. Only those ``params`` that it uses count."""
+    """Run the query in a SQL file and return its rows. It may use only some of ``params``."""
     text = sql(name)
     parameters = {p for s in connection.extract_statements(text) for p in s.named_parameters}
     used = {key: value for key, value in (params or {}).items() if key in parameters}
@@ -300,7 +295,7 @@ def read_only(
 
 
 def lock(connection: duckdb.DuckDBPyConnection) -> None:
-    """Forbid a connection's queries to read Python variables and files of no table."""
+    """Forbid a connection's queries to read Python variables or files outside the warehouse."""
     connection.execute(f"SET python_enable_replacements = false; {READ_ONLY}")
 
 

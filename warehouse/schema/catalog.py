@@ -58,7 +58,7 @@ TABLES = Catalog(_OURS)
 
 
 def units_of_columns() -> dict[str, str]:
-    """Return the unit of each column name. Leave out names with different units in some tables."""
+    """Return the unit of each column name. Leave out names whose unit differs between tables."""
     columns = [column for table in TABLES.values() for column in table.columns]
     units = {column.name: column.unit for column in columns}
     differing = {column.name for column in columns if column.unit != units[column.name]}

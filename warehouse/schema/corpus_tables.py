@@ -1,4 +1,4 @@
-"""Declare the tables of runs, of counted text and its words, and of why words lean."""
+"""Declare the tables of runs, counted text, words, and the evidence for how words lean."""
 
 from __future__ import annotations
 

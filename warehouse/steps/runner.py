@@ -35,7 +35,7 @@ class NothingUsed(BadInput):
 
     @classmethod
     def of(cls, step: Step, done: ComputedStep) -> NothingUsed | None:
-        """Return the error, with the most common reasons, or ``None`` if not all is rejected."""
+        """Return the error, with the most common reasons, or ``None`` if any input was used."""
         rejects = [str(row["reason"]) for row in done.new.rejects]
         if done.state.kept or done.new.rows or not rejects:
             return None

@@ -217,10 +217,10 @@ class Step(ABC):
 
     @abstractmethod
     def partition(self, resource: Any) -> dict[str, str]:
-        """Return the partition of ``table``, as values by column, for the step's rows."""
+        """Return the partition (column values) of ``table`` to which the step's rows belong."""
 
     def reject_partition(self, resource: Any) -> dict[str, str]:
-        """Return the partition of ``reject`` for the step's rejects."""
+        """Return the partition of ``reject`` to which the step's rejects belong."""
         return {"stage": self.stage, "subject": "/".join(self.partition(resource).values())}
 
     @abstractmethod
@@ -232,7 +232,7 @@ class Step(ABC):
         """Divide the missing items into chunks. The chunks depend only on these items."""
 
     def place(self, resource: Any) -> tuple[str, ...]:
-        """Return the path under ``_work`` of the directory for chunks, used until publishing."""
+        """Return the path, under ``_work``, of the directory with the step's unpublished chunks."""
         return (self.stage, *self.partition(resource).values())
 
     def plan(self, store: Store, resource: Any, state: State) -> ChunkPlan:

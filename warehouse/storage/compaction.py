@@ -63,10 +63,7 @@ def _oldest_to_keep(now: Snapshot, keep_days: float) -> int:
 
 
 def _small_files(store: Store, run_id: str) -> dict[tuple[str, tuple[str, ...]], list[File]]:
-    """Return the files to merge, by table and partition.
-
-    Leave out the file with the row of the run ``run_id``, because that row will change.
-    """
+    """Return the files to merge, by table and partition. Skip the file with this run's own row."""
     now, small = store.snapshot(), defaultdict(list)
     for table in now.declared:
         for file in now.files(table):

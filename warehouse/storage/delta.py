@@ -82,10 +82,7 @@ def problem(place: Place, table: str, newest: Listing) -> str | None:
 
 
 def _replayed(place: Place, table: str, names: list[str], newest: int) -> dict[str, Any]:
-    """Return the entries of the files that the log has at version ``newest``, by path.
-
-    Raises ``ValueError`` if a hash doesn't match.
-    """
+    """Return file entries at version ``newest``, by path. Raise ``ValueError`` for a bad hash."""
     import pyarrow.parquet as pq
 
     starts = [name for name in names if name.endswith(_CHECKPOINT)]

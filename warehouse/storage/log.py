@@ -243,7 +243,6 @@ class LeaseLost(Interrupted):
 
 
 def _refuse_lost(draft: Draft, name: str, token: str) -> None:
-    """Raise ``LeaseLost`` if the lease ``name`` no longer has this token."""
     lease = draft.leases.get(name, {})
     if lease.get("token") != token:
         taker = lease.get("holder", "a command that has ended")

@@ -67,8 +67,8 @@ class OpenWarehouse:
         ``reads`` is the table that will be read. If the warehouse is missing, the error names the
         command that fills this table.
 
-        Raises ``BadInput`` if the warehouse is missing and not created or has another format, or if
-        the directory has other files. Raises the errors of ``place_of``.
+        Raises ``BadInput`` if the warehouse is missing and ``create`` is false, if it has another
+        format, or if the directory has other files. Raises the errors of ``place_of``.
         """
         place = place_of(root)
         marker = _marker(place)
@@ -116,10 +116,7 @@ class OpenWarehouse:
 
     @classmethod
     def existing(cls, root: str | Path) -> Self | None:
-        """Open the warehouse at a path or address, or return ``None`` if nothing is there.
-
-        Raises the errors of ``open``.
-        """
+        """Open a warehouse, or return ``None`` if there is none. Raises the errors of ``open``."""
         place = place_of(root)
         if _marker(place) is None and next(place.walk(), None) is None:
             return None
@@ -144,7 +141,6 @@ def _marker(place: Place) -> bytes | None:
 
 
 def _check_format(place: Place, marker: bytes) -> None:
-    """Raise ``BadInput`` if a warehouse's marker is unreadable or names another format."""
     where = f"warehouse {place}"
     try:
         version = int(json_object(marker)["warehouse_version"])

@@ -27,7 +27,7 @@ def delete_out_of_date(store: DataFiles, draft: Draft) -> None:
     """Delete the rows that were made from rows that a draft changes. Count them in the draft.
 
     Tables are visited in the order in which data flows, so deleted rows count as changes for later
-    tables. Rows are kept if there were no rows yet that they could have been made from.
+    tables. Rows are kept if their origin had no rows before this draft.
     """
     for table in (TABLES[name] for name in TABLES if name in draft.base.tables):
         for origin in table.made_from:

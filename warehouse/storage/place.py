@@ -1,7 +1,7 @@
-"""Where a warehouse is stored: a directory, or a prefix of an object store.
+"""Where a warehouse is stored: in a directory (``Disk``) or an object store (``Bucket``).
 
-Both have the same methods. Commits need only one special operation: create a file unless its name
-is taken. Names of files are relative, use ``/``, and are quoted (see ``paths.segment``). DuckDB and
+Both classes have the same methods. Commits need one special operation: create a file if its name is
+free. Names of files are relative, use ``/``, and are quoted (see ``paths.segment``). DuckDB and
 Arrow don't notice a flipped bit, so a data file's hash is checked before the file is used.
 
 Data files of an object store (s3://, gs://, az://) are read from copies in the user's cache
@@ -119,7 +119,7 @@ class Disk:
         return content(self.root / name)
 
     def create(self, name: str, content: bytes) -> bool:
-        """Create a file, so that it survives a power cut. Return false if its name is taken."""
+        """Create a file that survives a power cut. Return false if its name is taken."""
         temporary = staging(self) / uuid.uuid4().hex
         try:
             with open(temporary, "wb") as file:
@@ -302,9 +302,8 @@ def _store(address: str) -> Any:
 def _one_line_errors(root: Path, name: str = "", *, writes: bool = False) -> Iterator[None]:
     """Turn the server's errors in the block into one-line errors.
 
-    If the server refuses a request, this is ``BadInput``. If the server fails, it is
-    ``Interrupted``. If the block reads the file ``name`` and it's missing, ``FileNotFoundError``
-    passes unchanged.
+    A refused request becomes ``BadInput``, and a failing server ``Interrupted``. If the block reads
+    the file ``name`` and this is missing, ``FileNotFoundError`` passes unchanged.
     """
     from obstore.exceptions import BaseError
 

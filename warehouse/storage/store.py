@@ -59,7 +59,7 @@ class Staged:
 
 
 class Store(DataFiles):
-    """A warehouse at its newest commit or, then read-only, at one pinned version."""
+    """A warehouse at its newest commit, or pinned to one version and then read-only."""
 
     def __init__(self, place: Place, at: Snapshot | None = None) -> None:
         super().__init__(place, at)

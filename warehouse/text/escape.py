@@ -50,7 +50,7 @@ _FORMS = (
 
 
 def terminal(text: str, *, lines: bool = False) -> str:
-    """Replace unprintable characters by escapes such as ``\\x1b``.
+    """Replace unprintable characters with escapes such as ``\\x1b``.
 
     The text then can't control a terminal. Escaped are control characters (which start ANSI
     sequences), line breaks, invisible characters such as zero-width spaces, marks that change the
@@ -133,7 +133,7 @@ def say(text: str = "", *, err: bool = False) -> None:
 
 
 def hidden(text: str, environment: Mapping[str, str] | None = None) -> str:
-    """Replace each secret in a text by ``***``. Doing it twice changes nothing more.
+    """Replace each secret in a text with ``***``. Doing it twice changes nothing more.
 
     Secrets are credentials in addresses and headers, and the values of environment variables with
     names like ``HF_TOKEN``. Such a value is also found if it is percent-encoded, escaped for JSON,

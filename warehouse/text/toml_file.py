@@ -1,6 +1,6 @@
 """Read TOML files that users write. Each error is one line that names the file and the key.
 
-A table is a class decorated with ``toml_table``. Its fields are the keys, with types and bounds.
+A class decorated with ``toml_table`` declares a table. Its fields are the keys, with their types.
 """
 
 from __future__ import annotations
@@ -122,10 +122,7 @@ def read(file: Path | Traversable, what: str = "", fix: str = "") -> dict[str, A
 
 
 def read_text(file: Path | Traversable, what: str, fix: str = "") -> str:
-    """Read a text file.
-
-    Raises ``UsageProblem`` if it's missing, ``BadInput`` if it's unreadable or not UTF-8.
-    """
+    """Read UTF-8 text. Raises ``UsageProblem`` if it's missing, ``BadInput`` if unreadable."""
     try:
         return (content(file) if isinstance(file, Path) else file.read_bytes()).decode()
     except FileNotFoundError:
