@@ -31,6 +31,7 @@ class Leans(NamedTuple):
     """How far words lean in a set of documents. Each field has one value per word.
 
     A pair is defined for a word if the word co-occurs with both words of the pair.
+
     Attributes:
         n_documents: documents with a co-occurrence that delta uses. If no pair is defined,
             documents with any co-occurrence.
