@@ -32,7 +32,7 @@ _NEW = {"n_attempts": 0, "n_tokens_most": 0, "seconds": 0.0, "status": "failed"}
 
 
 class Ledger:
-    """A benchmark's requests and replies, both by request id.
+    """A benchmark's requests and replies, in dictionaries with the request id as key.
 
     ``rows`` has every request, and ``replies`` has the replies to answered requests.
     """

@@ -139,9 +139,9 @@ def import_probe(
     ``source`` is the directory of the released files, or a file of the same form. The default is
     the directory ``debias-llms`` in ``data``, or in ``PLUMBLINE_DATA`` if ``data`` is empty.
     Prompts with gendered words are rejected unless ``allow_gendered`` is set. Raises
-    ``UsageProblem`` for an unknown set, and if a ``source`` is given for a set that has no files;
-    ``MissingComponent`` if the source of a released set isn't found; ``BadInput`` for a source that
-    can't be read or holds no usable prompt.
+    ``UsageProblem`` for an unknown set, and if a ``source`` is given for a set that has no files.
+    Raises ``MissingComponent`` if the source of a released set isn't found. Raises ``BadInput`` for
+    a source that can't be read or holds no usable prompt.
     """
     is_topic_set = bool(PROBE_SETS.find(name)) or name not in PROBE_SETS.made
     if source is not None and name not in RELEASED:
@@ -174,8 +174,8 @@ def derive_probe(
     All other sentences become rows of ``reject``, with the reason. ``column`` names the column of a
     table, or the key of JSON lines, that has the sentences. Without ``column``, the file has to be
     plain text with one sentence per line, or CSV or TSV without a header whose rows have one field.
-    Raises ``BadInput`` for a file that can't be read, or in which no sentence gives a prompt;
-    ``UsageProblem`` if an imported set has this name, and for a file that needs a ``column``.
+    Raises ``BadInput`` for a file that can't be read, or in which no sentence gives a prompt.
+    Raises ``UsageProblem`` if an imported set has this name, or if the file needs a ``column``.
     """
     check_name(name)
     if not source.is_file():

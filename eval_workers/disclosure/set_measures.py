@@ -137,7 +137,7 @@ def in_each_form(texts: tuple[str, ...], forms: tuple[str, ...]) -> list[Instruc
 
 @dataclass(frozen=True)
 class Disclosed:
-    """The counts of both steps for a set and an instruction: ``ProbeStep``, ``Continuations``."""
+    """The outcomes of ``ProbeStep`` and ``Continuations`` for a set and an instruction."""
 
     instruction: Instruction
     probed: StepCounts

@@ -233,7 +233,7 @@ class ProbeStep(ModelStep):
         return texts_to_score(prompt["sent"], self.words.targets)
 
     def chunks(self, missing: Sequence[Row]) -> Iterator[Chunk]:
-        """Yield prompts in alphabetical order, so that those in a chunk share beginnings."""
+        """Yield prompts in alphabetical order, so that the prompts of a chunk start alike."""
         by_prompt = {row["prompt"]: row for row in missing}
         ordered = [by_prompt[prompt] for prompt in sorted(by_prompt)]
         for start in range(0, len(ordered), CHUNK_PROMPTS):
@@ -277,8 +277,8 @@ def load_words(store: Store | None, name: str) -> WordList:
     """Load and check a word list. ``store`` is ``None`` if there is no warehouse yet.
 
     Raises ``BadInput`` for a list that has no pairs, has a word on both sides or puts male words
-    first, ``UsageProblem`` if its name stands for other words in this warehouse, and what
-    ``word_list`` raises.
+    first. Raises ``UsageProblem`` if its name stands for other words in this warehouse. Also raises
+    the errors of ``word_list``.
     """
     words = word_list(name)
     words_of(words.pairs, f"word list {words.name}")

@@ -110,8 +110,8 @@ def write_probe(build: Build, name: str, seeds: Sequence[str], spec: PromptSpec)
     ``build.benchmark`` has to be ``ledger_name(name)``; the budget of ``build`` is for the whole
     set. The seeds are used one after another. Each gets ``n_prompts`` prompts, or fewer if its
     rounds are used up. With several seeds, ``topic`` is the seed sentence. Raises ``UsageProblem``
-    for the name of an imported set, for no seeds, and for a seed that doesn't start with
-    ``FRIEND``; ``BadInput`` if no prompt is kept; and what ``Build.run`` raises.
+    for the name of an imported set, for a seed that doesn't start with ``FRIEND``, and if there are
+    no seeds. Raises ``BadInput`` if no prompt is kept, and the errors of ``Build.run``.
     """
     check_name(name)
     distinct = list(dict.fromkeys(" ".join(seed.split()) for seed in seeds))

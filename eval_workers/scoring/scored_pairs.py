@@ -54,7 +54,7 @@ class ScoredPairs:
 
 
 def scored(root: str | Path | OpenWarehouse, epsilon_nats: float) -> Iterator[ScoredPairs]:
-    """Yield the scored pairs for each benchmark and two groups, in the order of these names."""
+    """For each benchmark, yield the scored pairs of every two groups. Sort both by name."""
     with connect(root, sql(_CELL) + sql(_LEAN)) as connection:
         pairs = query(connection, _CELL)
         for benchmark in sorted(pairs["benchmark"].unique().to_pylist()):

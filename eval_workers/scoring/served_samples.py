@@ -114,7 +114,7 @@ class ServedModel:
         )
 
     def continue_(self, draws: Sequence[SeededPrompt], options: SamplingOptions) -> list[Sample]:
-        """Return a sample for each draw, in the order given. Request and check a few samples first.
+        """Return a sample for each prompt and seed, in order. First check a few samples.
 
         Raises ``BadInput`` for a server that ignores seeds, and the errors of ``Build.replies``.
         """
