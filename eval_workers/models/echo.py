@@ -46,7 +46,7 @@ ROUNDING_NATS = 1e-6
 LEAST_NATS = -9999.0
 #: HTTP statuses that refuse a single prompt, such as a prompt that is too long.
 _OF_THE_PROMPT = (400, 413, 422)
-#: In tokens: a part of a character and, with some tokenizers, the space before a word.
+#: What tokens have for a part of a character and, with some tokenizers, for a space before a word.
 _PARTIAL, _SPACE = "\ufffd", "\u2581"
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
 _EXCERPT = 60

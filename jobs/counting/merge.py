@@ -23,13 +23,13 @@ from plumbline.jobs.kernel.pair_runs import Ints, Run, between, summed
 from plumbline.warehouse.storage.store import Staged
 from plumbline.warehouse.text.progress import Update, progress
 
-#: Rows of a batch, which becomes a row group of the table's file.
+#: Number of rows in a batch, which becomes a row group of the table's file.
 BATCH_ROWS = 200_000
 #: Bytes of memory per row while it is sorted and summed.
 _ROW_BYTES = 64
-#: Rows whose words are looked up together.
+#: Number of rows whose words are looked up together.
 _BATCH_ROWS = 1 << 20
-#: Keys sampled from a full run; the ranges are chosen from all samples.
+#: Number of keys sampled from a full run. The samples of all runs determine the ranges.
 _SAMPLES = 1024
 #: Query for the occurrences of each word, in DuckDB and Spark.
 WORDS = "SELECT word, CAST(sum(n_word) AS BIGINT) AS n_word FROM partials GROUP BY word"

@@ -23,7 +23,7 @@ from plumbline.warehouse.input.shards import column_values, is_parquet, text_col
 
 #: Bytes per block. It is large, since decompressing and counting evict each other's cached data.
 _BLOCK = 1 << 23
-#: A line goes through a temporary file, not memory, once more bytes are read without its end.
+#: If more bytes are read without a line's end, the line goes through a temporary file, not memory.
 LONG_LINE = 1 << 25
 
 Block = tuple[NDArray[np.uint8], int]

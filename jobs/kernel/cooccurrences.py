@@ -39,7 +39,7 @@ DENSE_WORDS = 1 << 14
 _CELLS = DENSE_WORDS + 16
 #: With a count this high, a cell may lack room for the next batch, which adds far less than 2^31.
 _CELL_LIMIT = 1 << 31
-#: Minimum capacity for rows (pairs as numbers) not counted yet.
+#: Minimum capacity for rows (pairs as numbers) that are not counted yet.
 _ROWS = 1 << 12
 #: The slot of a row is prefetched this many rows before the row is counted.
 _AHEAD = 12

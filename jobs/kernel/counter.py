@@ -23,9 +23,9 @@ from plumbline.jobs.kernel.tokens.words import IdState, Words, WordState
 if TYPE_CHECKING:
     from plumbline.jobs.kernel.corpus_options import CorpusOptions
 
-#: Bytes of text tokenized and then counted together; few enough to fit in the processor's cache.
+#: Bytes of text that are tokenized and counted together. They fit in the processor's cache.
 BATCH_BYTES = 1 << 18
-#: Most rejected documents held in memory.
+#: Maximum number of rejected documents in memory.
 _MAX_REJECTS = 1 << 15
 #: A document that was not counted: its line or row (from 1), the reason, and how it begins.
 _REJECT = pa.schema([("source_row", pa.int64()), ("reason", pa.string()), ("excerpt", pa.string())])
@@ -53,9 +53,9 @@ class ShardCounts:
         return self.n_documents + self.n_rejected
 
 
-#: Called with a kind and a table of that kind: ``words`` (word, n_word; word_id if documents are
-#: kept), ``pairs`` (word, target, n_pair), ``rejects`` or ``tokens`` (documents as ids: values of
-#: word_id in the next table of words).
+#: A function that is called with a kind of table and a table. The kinds are ``words`` (word, n_word
+#: and, if documents are kept, word_id), ``pairs`` (word, target, n_pair), ``rejects`` and
+#: ``tokens`` (documents as ids, which are values of word_id in the next table of words).
 Spill = Callable[[str, pa.Table], None]
 
 

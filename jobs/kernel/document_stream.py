@@ -13,11 +13,11 @@ from plumbline.jobs.kernel.json_parser import MAX_SOURCE, NO_SOURCE, OTHER, Read
 from plumbline.jobs.kernel.memory import address
 from plumbline.jobs.kernel.tokens.words import Words
 
-#: Number of kept words and document ends after which a table is handed over.
+#: Number of kept words and document ends after which a table is passed on.
 _TABLE = 1 << 20
-#: Most documents in the buffer of texts before the buffer is counted.
+#: Maximum number of documents in the buffer of texts before the buffer is counted.
 _DOCUMENTS = 1 << 15
-#: Source of a document whose own source has too long a name, or a new name when no room is left.
+#: Source of a document if its source's name is too long, or is new and there is no room for it.
 OTHER_SOURCE = "other"
 
 _Ints = NDArray[np.int64]

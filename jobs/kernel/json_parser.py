@@ -36,8 +36,8 @@ _MAX_DEPTH = 60
 _FIRST_KEY, _KEY, _VALUE, _FIRST_VALUE, _COMMA = range(5)
 #: Longest name of a source, in bytes as JSON writes it.
 MAX_SOURCE = 200
-#: Reserved source ids: OTHER for names that are too long or had no room, NO_SOURCE for documents
-#: without a source.
+#: Reserved source ids: OTHER if the source's name is too long or there was no room for it,
+#: NO_SOURCE for documents without a source.
 OTHER, NO_SOURCE = range(2)
 #: Results of :func:`read_lines`.
 DONE, FULL, DOUBT = range(3)

@@ -33,10 +33,10 @@ FASTTEXT, WORDNET, BOTH, UNCHECKED = "fastText", "WordNet", "fastText and WordNe
 #: All reasons; the reasons of kept words come last.
 REASONS = (NOT_LETTERS, FOREIGN, RARE, FASTTEXT, WORDNET, BOTH, UNCHECKED)
 _LETTERS = re.compile(r"[a-z]+")
-#: Least probability of English for fastText to accept a word.
+#: fastText accepts a word if its probability of being English is at least this.
 LEAST_SCORE = 0.5
 ENGLISH = "__label__en"
-#: The compressed lid.176 (938 kB, CC BY-SA 3.0).
+#: Address of the compressed model lid.176 (938 kB, CC BY-SA 3.0).
 MODEL_URL = "https://dl.fbaipublicfiles.com/fasttext/supervised-models/lid.176.ftz"
 INSTALL = install_line("vocabulary")
 #: Directory of WordNet's own files in Debian's package `wordnet-base`.

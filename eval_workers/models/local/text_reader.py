@@ -84,7 +84,7 @@ class TextReader:
         self.tokenizer = load_part(self.source, AutoTokenizer.from_pretrained)
         ids, tokens = self.tokenizer.all_special_ids, self.tokenizer.all_special_tokens
         self._special = dict(zip(ids, tokens, strict=True))
-        #: The text of each chat's frame, and the special tokens in it without BOS.
+        #: {text of a chat's frame: special tokens in the frame, without BOS}.
         self._frames: dict[str, Tokens] = {}
         policy, self._bos = self._context()
         adapter = self.files.adapter

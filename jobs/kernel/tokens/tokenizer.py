@@ -33,7 +33,7 @@ from plumbline.warehouse.languages import TokenRules
 
 #: Targets that `tokenize` keeps by default: gendered pronouns, all of which are spaCy stop words.
 DEFAULT_TARGETS = ("he", "she", "his", "her", "him", "hers", "himself", "herself")
-#: Most chunks that spaCy splits per call.
+#: Maximum number of chunks that spaCy splits per call.
 _ASKED_TOGETHER = 4096
 
 
