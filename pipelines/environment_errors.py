@@ -43,7 +43,7 @@ _SIGNS = {
 #: How DuckDB's messages name a file.
 _NAMED = re.compile(r'file "([^"]+)"')
 #: Errors whose cause is a path. A file that vanishes while a directory is listed gives ENOENT.
-_OF_PATHS = ("EINVAL", "EISDIR", "ELOOP", "ENAMETOOLONG", "ENOENT", "ENOTDIR")
+_OF_PATHS = (errno.EINVAL, errno.EISDIR, errno.ELOOP, errno.ENOENT, errno.ENOTDIR)
 #: Messages of DuckDB that blame the data, not the query.
 _OF_DATA = re.compile(
     "Conversion Error|Out of Range Error|Failed to read file|[Pp]arquet|TProtocolException"
@@ -77,7 +77,7 @@ def problem(error: BaseException) -> BadInput | None:
         name, number = getattr(link, "filename", None), getattr(link, "errno", None)
         if isinstance(link, MemoryError):
             number = errno.ENOMEM
-        if name and errno.errorcode.get(number) in _OF_PATHS:
+        if name and number in (*_OF_PATHS, errno.ENAMETOOLONG):
             return BadInput(str(name), os.strerror(number), "check the path")
         if number not in _FIXES:
             number = next((_SIGNS[sign] for sign in _SIGNS if sign in str(link)), None)
