@@ -42,8 +42,8 @@ _SIGNS = {
 }
 #: How DuckDB's messages name a file.
 _NAMED = re.compile(r'file "([^"]+)"')
-#: Error numbers whose cause is a path.
-_OF_PATHS = (errno.ENAMETOOLONG, errno.ELOOP, errno.EISDIR, errno.ENOTDIR, errno.EINVAL)
+#: Errors whose cause is a path. A file that vanishes while a directory is listed gives ENOENT.
+_OF_PATHS = (errno.EINVAL, errno.EISDIR, errno.ELOOP, errno.ENOENT, errno.ENOTDIR)
 #: Messages of DuckDB that blame the data, not the query.
 _OF_DATA = re.compile(
     "Conversion Error|Out of Range Error|Failed to read file|[Pp]arquet|TProtocolException"
@@ -68,6 +68,8 @@ def problem(error: BaseException) -> BadInput | None:
     ('out/x', 'No space left on device')
     >>> problem(RuntimeError('Could not write file "w/x": No space left on device')).args[0]
     'w/x'
+    >>> str(problem(FileNotFoundError(errno.ENOENT, "", "a.txt")))
+    'a.txt: No such file or directory (check the path)'
     >>> problem(ValueError("no number")) is None
     True
     """
@@ -75,7 +77,7 @@ def problem(error: BaseException) -> BadInput | None:
         name, number = getattr(link, "filename", None), getattr(link, "errno", None)
         if isinstance(link, MemoryError):
             number = errno.ENOMEM
-        if name and number in _OF_PATHS:
+        if name and number in (*_OF_PATHS, errno.ENAMETOOLONG):
             return BadInput(str(name), os.strerror(number), "check the path")
         if number not in _FIXES:
             number = next((_SIGNS[sign] for sign in _SIGNS if sign in str(link)), None)
@@ -93,7 +95,7 @@ def problem(error: BaseException) -> BadInput | None:
 
 
 def chain(error: BaseException | None) -> Iterator[BaseException]:
-    """Yield an exception, its ``__cause__`` or ``__context__``, the cause of that, and so on."""
+    """Yield an exception, then the exception that caused it, then its cause, and so on."""
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))

@@ -158,7 +158,8 @@ def _location(model: Any) -> str:
         return str(model)
     from transformers import AutoTokenizer
 
-    place = tempfile.mkdtemp(prefix="model-", dir=_directory())  # the model may have changed
+    # Use a new directory for each call, since the model may have changed.
+    place = tempfile.mkdtemp(prefix="model-", dir=_directory())
     model.save_pretrained(place)
     AutoTokenizer.from_pretrained(model.name_or_path).save_pretrained(place)
     return place

@@ -1,4 +1,4 @@
-"""Record each command that writes to the warehouse in the table ``run``, with its outcome."""
+"""Record in the table ``run`` each command that writes to the warehouse, and how it ended."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ class Ledger:
         return sum(costs, Spent())
 
     def begin(self, request: Request, most: Spent, run_id: str) -> Row:
-        """Record an attempt before it is made, with its largest possible cost. Return its row."""
+        """Record an attempt before it is made, with its largest possible cost. Return the row."""
         row: Row = dict.fromkeys(TABLES[_TABLE].arrow.names) | _NEW
         row |= {name: value for name, value in vars(request).items() if name in row}
         row["request_id"] = request.request_id

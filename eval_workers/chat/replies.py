@@ -164,7 +164,7 @@ def verdict(reply: str) -> bool | None:
     >>> verdict("It is hard to say."), verdict("likely or unlikely"), verdict("Not very likely.")
     (None, None, None)
     """
-    for clause in re.split(r"[.!?;\n]|\",", _THOUGHT.sub("", reply)):  # `",` is JSON
+    for clause in re.split(r"[.!?;\n]|\",", _THOUGHT.sub("", reply)):  # `",` ends a string in JSON
         if said := {prefix.lower() for prefix in _VERDICT.findall(clause)}:
             is_clear = len(said) == 1 and not _NEGATION.search(clause)
             return said == {""} if is_clear else None

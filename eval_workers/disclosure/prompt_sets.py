@@ -82,7 +82,7 @@ class PromptRows:
     _seen: dict[str, int] = field(default_factory=dict)
 
     def add(self, number: int, prompt: str, prompt_id: str | None = None, **columns: str) -> None:
-        """Add a row's prompt, or a reject if it is gendered or a duplicate."""
+        """Add a row's prompt, or a reject if the prompt has gendered words or is a duplicate."""
         problem = None if self.allow_gendered else gendered_problem(prompt)
         if prompt in self._seen:
             problem = f"the same prompt as row {self._seen[prompt]}"
@@ -107,7 +107,7 @@ class PromptRows:
         self.rejects.append(rejected(source, reason, excerpt))
 
     def publish(self, store: Store, run_id: str) -> ImportedProbe:
-        """Replace the set of this name in the warehouse.
+        """Write the set to the warehouse, replacing an earlier set of the same name.
 
         If there is no prompt, raises ``BadInput`` and leaves the warehouse unchanged.
         """

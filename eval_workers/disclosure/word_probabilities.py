@@ -50,7 +50,7 @@ def word_list(name: str) -> WordList:
     """Load a word list by name or path; raise the errors of ``warehouse.wordlists.load``.
 
     ``disclosure``, ``her-him`` and ``her-his`` are in this package, not in ``warehouse``, because
-    words of a corpus aren't counted with their pairs.
+    they aren't used for counting words in a corpus.
 
     >>> [pair.contrast for pair in word_list("disclosure").pairs]
     ['she/he', 'her/his', 'herself/himself', 'hers/him']
@@ -79,7 +79,7 @@ def texts_to_score(prompt: str, words: Sequence[str]) -> list[str]:
 def added_tokens(
     prompt: str, word: str, encoded: Mapping[str, Tokens | str]
 ) -> dict[Tokens, str] | str:
-    """For each form of a word, map the tokens that the form adds to the prompt, to the whole text.
+    """For each form of a word, map the tokens that it adds to the text: the prompt plus the form.
 
     If the form as listed has a problem, return the problem instead. A capitalised form with a
     problem (say, its letter is not in the vocabulary) is left out. ``encoded`` is as in

@@ -105,7 +105,7 @@ _TOKENS_OF_TALK = 64
 
 @toml_table
 class PerturbWording:
-    """The template of a request, and the word that it uses for each group (or the group's name)."""
+    """The template of a request, and the words for groups, by default the groups' names."""
 
     perturb: Annotated[Stripped, AfterValidator(_PLACES)]
     groups: Mapping[str, Text] = field(default_factory=dict)

@@ -57,7 +57,7 @@ class _Templates:
 class PromptFile:
     """A file of prompts; ``common-sents.toml`` explains each key.
 
-    The words of an entry of ``descriptors`` are used together. An empty entry adds no descriptor.
+    All words of an entry of ``descriptors`` are used in one prompt. An empty entry means none.
     """
 
     file: str

@@ -146,7 +146,7 @@ def resampled(distances: Floats, n_left: int, n_draws: int, rng: np.random.Gener
 
 
 def interval(draws: Floats, level: float) -> tuple[float | None, float | None]:
-    """Return the range of the central share ``level`` of ``draws``; ``None`` if all are NaN.
+    """Return the quantiles of ``draws`` that enclose the share ``level``; ``None`` if all are NaN.
 
     This is the interval for the F of one prompt; ``docs/methods.md`` has its coverage. Don't use it
     for groups of fewer than ``FEWEST_RESAMPLED`` items.

@@ -227,7 +227,7 @@ class _TextReader:
         return second != _PRONOUNS[self._words.at(i)]
 
     def _is_part(self, i: int) -> bool:
-        """Return True if a pronoun is the end of s/he, (s)he or a hyphenated word, or follows _."""
+        """Return True if a pronoun ends s/he, (s)he or a hyphenated word, or follows `_`."""
         start = self._words.spans[i][0]
         return self._words.text[max(start - 1, 0) : start] in ("-", "‐", "‑", "_", "/", ")")
 

@@ -199,8 +199,8 @@ _SNAPSHOT = re.compile(r"(?:^|/)models--([^/]+?)--([^/]+)/snapshots/[0-9a-f]+$")
 def model_id(name: str) -> str:
     """Return the hub id of a model that a released file or its name mentions.
 
-    ``__`` is read as ``/``. The 28 released models are recognised in any case, and at the end of a
-    local path. Any other name is returned unchanged, apart from ``__``.
+    ``__`` is read as ``/``. The 28 released models are recognised in upper or lower case, and at
+    the end of a local path. Any other name is returned unchanged, apart from ``__``.
 
     >>> model_id("EleutherAI__pythia-70m"), model_id("allenai/olmo-1b")
     ('EleutherAI/pythia-70m', 'allenai/OLMo-1B')
@@ -221,7 +221,7 @@ def model_id(name: str) -> str:
 
 
 def _scores(file: ScoreFile, row: Record) -> tuple[Any, ...] | str:
-    """Return a row's ``_SCORES`` or problem. Raises ``BadInput`` if it names another model."""
+    """Return a row's ``_SCORES``, or its problem. Raises ``BadInput`` if its model is wrong."""
     fields = row.fields
     name = fields.get("model")
     if name is not None and model_id(name).lower() != file.model.lower():

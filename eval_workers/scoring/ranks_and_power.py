@@ -208,7 +208,7 @@ def measured(pairs: ScoredPairs) -> dict[str, Spread]:
 
 
 def _icc(alike: Floats, apart: Floats, n_alike: float) -> float:
-    """Return the ICC (0 to 1) by which ``alike``, variances with clusters, exceed ``apart``."""
+    """Return the ICC (0 to 1) from variances with clusters (``alike``) and without (``apart``)."""
     is_known = apart > ROUNDING
     if not n_alike or not is_known.any():
         return 0.0

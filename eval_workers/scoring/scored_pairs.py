@@ -70,10 +70,10 @@ def scored(root: str | Path | OpenWarehouse, epsilon_nats: float) -> Iterator[Sc
 
 
 def numbered_clusters(rows: pa.Table) -> tuple[list[pa.ChunkedArray], Ints]:
-    """Return the dimensions used for clusters, and each pair's cluster number in each dimension.
+    """Return the columns that define clusters, and each pair's cluster number in each column.
 
-    The dimensions are ``cluster_1`` and ``cluster_2``. A dimension with a single cluster is
-    dropped. If both have a single cluster, ``cluster_1`` is kept.
+    The columns are ``cluster_1`` and ``cluster_2``. A column with a single cluster is dropped. If
+    both columns have a single cluster, ``cluster_1`` is kept.
     """
     every = [rows[f"cluster_{place}"] for place in (1, 2)]
     used = [column for column in every if pc.count_distinct(column).as_py() > 1] or every[:1]

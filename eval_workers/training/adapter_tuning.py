@@ -277,9 +277,9 @@ def take_steps(
 def _loss(
     reader: WordReader, part: Sequence[TuningTarget], options: TuneOptions, n_prompts: int
 ) -> tuple[torch.Tensor, Figures]:
-    """Return what some of a step's ``n_prompts`` prompts add to the step's loss and figures."""
+    """Return the share of ``part`` in the loss and figures of a step with ``n_prompts`` prompts."""
     loss, figures = _weighted(reader.losses(part).sum(dim=0) / n_prompts, options)
-    if options.as_published:  # minimise the sum over prompts
+    if options.as_published:  # minimise the sum, not the mean, of the prompts
         loss = loss * n_prompts
     return loss, figures | {"loss": loss.item()}
 

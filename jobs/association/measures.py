@@ -127,8 +127,7 @@ def dispersion(n_self: int, n_target: int, rule: str, window: int) -> float:
 
     D_g is at least 1. Under the rule ``pairs``, a word near one occurrence of g is often near other
     occurrences too, and each makes a co-occurrence. An occurrence of g has 2 n_self / n_target
-    other occurrences of g in the 2 (window - 1) positions around it, and the word takes one
-    position:
+    others of g in the 2 (window - 1) positions around it. The word takes one of these positions:
     D = 1 + (2 window - 3) / (window - 1) n_self / n_target.
     D is 1 if g never occurs. Under the rule ``windows``, a pair at distance d lies in window - d
     windows, and d is uniform on 1..window-1:

@@ -321,7 +321,7 @@ def concordance(store: Store, corpus: str, query: str, sampling: Sampling) -> tu
 def ratio(
     name: str, n: ArrayLike, of: ArrayLike, cluster: ArrayLike, *, is_share: bool = False
 ) -> Row:
-    """Return the ratio r = sum(n) / sum(of) under ``name``, and its 95% interval over clusters.
+    """Return r = sum(n) / sum(of), as column ``name``, and its 95% interval over clusters.
 
     The standard error is linearised and cluster-robust (see ``evidence.lean``). Cluster k has the
     influence (n_k - r of_k) / sum(of). Let D be the number of clusters with ``of`` above 0, and C

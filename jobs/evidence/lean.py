@@ -30,6 +30,8 @@ _MOST_CELLS = 10_000_000
 class Leans(NamedTuple):
     """How far words lean in a set of documents. Each field has one value per word.
 
+    A pair is defined for a word if the word co-occurs with both words of the pair.
+
     Attributes:
         n_documents: documents with a co-occurrence that delta uses. If no pair is defined,
             documents with any co-occurrence.
@@ -37,7 +39,7 @@ class Leans(NamedTuple):
         n_pair_f, n_pair_m: co-occurrences with female and with male words. Only words of defined
             pairs that have a weight count, each once. If no pair is defined, all words of the side
             count.
-        n_defined: number of pairs of which the word co-occurs with both words.
+        n_defined: number of pairs that are defined for the word.
         delta_nats: weighted mean delta of the defined pairs; NaN if no defined pair has a weight.
         delta_nats_se: standard error of delta over clusters; NaN with fewer than two clusters.
         delta_nats_low, delta_nats_high: 95% interval; NaN with fewer than ``LEAST_CLUSTERS``
@@ -138,7 +140,7 @@ def leans(
 
 
 def _n_units(counted: CoOccurrences, counts: Bools) -> Ints:
-    """Count, for each word, the units in which it co-occurs with a target that counts.
+    """Count each word's units (documents or sources) with a co-occurrence that counts.
 
     ``counts`` says which targets (columns) count for which words (rows).
     """

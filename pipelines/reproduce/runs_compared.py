@@ -177,7 +177,6 @@ class MeasuredRun:
     unknown: tuple[str, ...]
 
     def lines(self) -> Iterator[str]:
-        """Yield lines on the run's settings."""
         differs = "; ".join(self.differs) or "nothing that is known"
         model = f"{self.printed_model} by {self.model}"
         yield f"run {self.number}, {model}: differs in {differs}"

@@ -13,8 +13,6 @@ from plumbline.warehouse.schema.columns import Table
 
 
 class TableModule(Protocol):
-    """A module that declares tables in ``TABLES``."""
-
     TABLES: tuple[Table, ...]
 
 

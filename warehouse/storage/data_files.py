@@ -105,7 +105,7 @@ class DataFiles(OpenWarehouse):
         """
         files = self.snapshot().files(table, partition)
         rows = [self.rows_of(table, file, where) for file in files]
-        none = pa.Table.from_batches([], TABLES[table].arrow)  # an empty array imports pandas
+        none = pa.Table.from_batches([], TABLES[table].arrow)  # this doesn't import pandas
         return pa.concat_tables([none, *rows])
 
     def rows_of(self, table: str, file: File, where: ds.Expression | None = None) -> pa.Table:
@@ -115,7 +115,7 @@ class DataFiles(OpenWarehouse):
             if where is None or file.columns != TABLES[table].columns_id:
                 rows = pq.ParquetFile(path).read()
             else:
-                import pyarrow.dataset as ds  # may import pandas: 0.5 s
+                import pyarrow.dataset as ds  # slow: may import pandas
 
                 rows = ds.dataset(path, schema).to_table(filter=where)
             try:
@@ -137,7 +137,7 @@ class DataFiles(OpenWarehouse):
     def adopt(
         self, table: str, partition: Mapping[str, str], made: Path, units: Sequence[Unit]
     ) -> File:
-        """Move a Parquet file to its table's directory. A commit must name it within a day."""
+        """Move a Parquet file to its table. A commit must name it within a day, or it is lost."""
         name = "/".join([table, *folders(table, partition), f"{uuid.uuid4().hex[:20]}.parquet"])
         file = File(
             name,
@@ -154,7 +154,7 @@ class DataFiles(OpenWarehouse):
     def write(
         self, table: str, partition: Mapping[str, str], data: pa.Table, units: Sequence[Unit]
     ) -> File:
-        """Write rows to a new data file of a partition. A commit must name it within a day."""
+        """Write rows to a new data file of a partition. A commit must name it (see ``adopt``)."""
         made = staging(self.place) / f"{uuid.uuid4().hex}.parquet"
         write_file(made, data)
         return self.adopt(table, partition, made, units)

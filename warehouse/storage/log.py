@@ -175,7 +175,7 @@ class Draft:
         return _of_partition(self._files[table], table, partition)
 
     def old_files(self, table: str) -> list[File]:
-        """Return the files of a table whose rows earlier commits wrote."""
+        """Return a table's files whose rows come from earlier commits."""
         return [file for file in self.files(table) if file.path not in self._new]
 
     def changes(self, table: str) -> tuple[list[File], list[File]]:

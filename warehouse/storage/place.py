@@ -141,13 +141,13 @@ class Disk:
         """Move a complete local file to ``name``, so that it survives a power cut."""
         with open(local_path, "rb") as file:
             os.fsync(file.fileno())
-        os.utime(local_path)  # `compact` would remove an old file
+        os.utime(local_path)  # a new time, so that `compact` keeps it
         target = self._with_parents(name)
         os.rename(local_path, target)
         _sync(target.parent)
 
     def names(self, directory: str) -> list[str]:
-        """Return the sorted names of files in a directory, or an empty list if it's missing."""
+        """Return the sorted names of a directory's files. A missing directory has none."""
         try:
             return sorted(os.listdir(self.root / directory))
         except FileNotFoundError:

@@ -68,7 +68,7 @@ _KNOWN = {
     "low_nats": Display("low, nats", 1, 3, True),
     "high_nats": Display("high, nats", 1, 3, True),
     "seconds": Display("seconds", 1, 1),
-    "n_word": Display("occurrences"),  # "word" is the heading of the word itself
+    "n_word": Display("occurrences"),  # not "word": that is another heading
     "n_pair": Display("co-occurrences"),
     "per_million": Display("per million", 1, 1),
     "clusters": Display("interval over"),  # the kind of clusters, not how many

@@ -149,7 +149,7 @@ def hidden(text: str, environment: Mapping[str, str] | None = None) -> str:
 
 
 def spellings(secret: str) -> tuple[str, ...]:
-    """Return how a secret may be written, longest spelling first. Ignore short values."""
+    """Return the ways to write a secret, longest first. There are none for a short value."""
     if len(secret) < _SHORTEST:
         return ()
     forms = {secret, quote(secret, safe=""), quote(secret), json.dumps(secret)[1:-1]}

@@ -81,7 +81,6 @@ class _Step:
         self.show()
 
     def show(self) -> None:
-        """Print the progress, unless it was printed a moment ago."""
         now, is_terminal = _clock(), sys.stderr.isatty()
         if now - self.shown < (ON_TERMINAL_S if is_terminal else EVERY_S):
             return

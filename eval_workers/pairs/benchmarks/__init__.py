@@ -62,7 +62,7 @@ MODULES = Registry("benchmark", __name__, ".py", "plumbline.benchmarks", Benchma
 
 
 def discover() -> dict[str, str]:
-    """Import all benchmark modules, and map the name of each of their benchmarks to a description.
+    """Import all benchmark modules, and map each benchmark's name to its description.
 
     >>> "use-5" in discover()
     True
