@@ -11,7 +11,7 @@ import pytest
 import transformers
 from typer.testing import CliRunner
 
-from plumbline.eval_workers.disclosure.set_measures import Grid
+from plumbline.eval_workers.disclosure.set_probing import Grid
 from plumbline.eval_workers.models.local.causal_model import CausalModel
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.sampling_contract import SamplingOptions
