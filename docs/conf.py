@@ -1,4 +1,4 @@
-"""The site of these pages: `make docs` writes build/docs/index.html; `make site` adds a report."""
+"""Sphinx's settings: `make docs` makes build/docs/index.html, and `make site` adds a report."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ whether that follows the Pile, with words and sentence pairs to search.</p>
 
 
 def navigation(text: str) -> str:
-    """Each section of the index with the pages that it lists as a part of the navigation."""
+    """Add the pages that each section of the index lists to the site's navigation."""
     parts = re.split(r"(?m)^(?=## )", text)
     for k, part in enumerate(parts[1:], start=1):
         title = part.partition("\n")[0].removeprefix("## ")
@@ -63,18 +63,18 @@ def navigation(text: str) -> str:
 
 
 def options() -> str:
-    """The options of every command, as `--help` has them."""
+    """Return the help of every command, with its options, as Markdown."""
     root = typer.main.get_command(commands)
     context = typer.Context(root, info_name="plumbline")
     text = typer.cli.get_docs_for_click(obj=root, ctx=context, indent=2, name="plumbline")
     text = re.sub(r"(?m)^#{3,} ", "### ", text)
-    text = text[text.index("\n### ") :]  # without what `plumbline --help` says
-    text = re.sub(r"\*\*Commands\*\*:\n\n(\* .*\n)+", "", text)  # cut off after some words
+    text = text[text.index("\n### ") :]  # skip the help of `plumbline`
+    text = re.sub(r"\*\*Commands\*\*:\n\n(\* .*\n)+", "", text)  # shortened lists
     return re.sub(r"(?s)\nExample: (.*?)\n\n", r"\n```sh\n\1\n```\n\n", text)
 
 
 def notebook(text: str) -> str:
-    """The cells of a notebook and what they showed when it was last run."""
+    """Return a notebook as Markdown: its cells and their stored output."""
     parts = []
     for cell in json.loads(text)["cells"]:
         source = "".join(cell["source"])
@@ -87,7 +87,7 @@ def notebook(text: str) -> str:
 
 
 def shown(data: dict[str, Any]) -> str:
-    """What a cell shows: a picture, a table, or text."""
+    """Return a cell's output as Markdown: a picture, a table, or text."""
     if "image/png" in data:
         picture = "".join(data["image/png"].split())
         return f'<img src="data:image/png;base64,{picture}" alt="plot of the cell above">'
@@ -97,7 +97,7 @@ def shown(data: dict[str, Any]) -> str:
 
 
 def on_read(app: Any, name: str, source: list[str]) -> None:
-    """Sphinx's event: a page was read."""
+    """Convert the source of a page that Sphinx has read: notebooks, the index and links."""
     if name.startswith("notebooks/"):
         source[0] = notebook(source[0])
     elif name == "index":
@@ -105,7 +105,7 @@ def on_read(app: Any, name: str, source: list[str]) -> None:
         if app.tags.has("released"):
             source[0] = source[0].replace("<!-- site: released -->", RELEASED)
     else:
-        # A link that shows a file's name shows the title of its page.
+        # Show a page's title instead of the file name as the text of a link.
         source[0] = re.sub(r"\[`?[\w-]+\.(?:md|ipynb)`?\]\(", "[](", source[0])
         source[0] = source[0].replace("<!-- site: api -->", API)
         if "<!-- site: options -->" in source[0]:
@@ -113,7 +113,7 @@ def on_read(app: Any, name: str, source: list[str]) -> None:
 
 
 def on_finish(app: Any, error: Exception | None) -> None:
-    """Sphinx's event: the site is written."""
+    """Mend the HTML of all pages that Sphinx has written, as in ``MENDED``."""
     for page in Path(app.outdir).rglob("*.html"):
         html = page.read_text(encoding="utf-8")
         for lacking, mended in MENDED.items():
@@ -122,6 +122,6 @@ def on_finish(app: Any, error: Exception | None) -> None:
 
 
 def setup(app: Any) -> None:
-    """Called by Sphinx."""
+    """Register this file's functions; Sphinx calls it."""
     app.connect("build-finished", on_finish)
     app.connect("source-read", on_read)

@@ -1,1 +1,1 @@
-"""Corpus statistics: tokenise, count and associate, on this machine or on Spark."""
+"""Count words and pairs in a corpus, and measure associations, on this machine or on Spark."""

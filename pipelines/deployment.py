@@ -1,4 +1,4 @@
-"""Write the files for spark-submit, and enter the directory of a Prefect worker.
+"""Write the files for spark-submit, and set the working directory of a Prefect worker.
 
 ``python -m plumbline.pipelines.deployment DIRECTORY`` writes:
 
@@ -22,7 +22,7 @@ VARIABLE = "PLUMBLINE_DIRECTORY"
 
 
 def write_dist(directory: Path) -> list[Path]:
-    """Write or replace the three files; return their paths.
+    """Write the three files for spark-submit, replacing existing ones; return their paths.
 
     >>> import tempfile
     >>> [path.name for path in write_dist(Path(tempfile.mkdtemp()))]
@@ -36,11 +36,11 @@ def write_dist(directory: Path) -> list[Path]:
 
 
 def worker_directory() -> dict[str, str]:
-    """Enter the directory in ``PLUMBLINE_DIRECTORY``, or else in PWD, where the worker started.
+    """Change to the directory ``PLUMBLINE_DIRECTORY`` or, if unset, to where the worker started.
 
-    This is the pull step of `prefect.yaml`. A variable in that file would give every worker the
-    directory of the deploying machine, since Prefect replaces variables at deployment. Raises
-    ``UsageProblem`` if neither variable is set, ``BadInput`` if the directory can't be entered.
+    This is the pull step in `prefect.yaml`. That file can't name the variable itself: Prefect
+    would insert its value on the machine that deploys, for all workers. Raises ``UsageProblem``
+    if neither this variable nor PWD is set, and ``BadInput`` if the directory can't be entered.
     """
     directory = os.environ.get(VARIABLE) or os.environ.get("PWD")
     if not directory:

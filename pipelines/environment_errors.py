@@ -1,7 +1,7 @@
-"""Turn errors of the machine or the data, not of the program, into one line, not a traceback.
+"""Turn errors that are no bugs into one-line messages without a traceback.
 
-Examples: a full disk, a wrong path, too little memory or file handles, damaged data, text not in
-UTF-8, an optional package that isn't installed.
+Examples: a full disk, a wrong path, too little memory or file handles, damaged data, text that
+isn't UTF-8, an optional package that isn't installed.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ _SIGNS = {
 }
 #: How DuckDB's messages name a file.
 _NAMED = re.compile(r'file "([^"]+)"')
-#: Error numbers whose cause is a path.
-_OF_PATHS = (errno.ENAMETOOLONG, errno.ELOOP, errno.EISDIR, errno.ENOTDIR, errno.EINVAL)
+#: Errors whose cause is a path. A file that vanishes while a directory is listed gives ENOENT.
+_OF_PATHS = (errno.EINVAL, errno.EISDIR, errno.ELOOP, errno.ENOENT, errno.ENOTDIR)
 #: Messages of DuckDB that blame the data, not the query.
 _OF_DATA = re.compile(
     "Conversion Error|Out of Range Error|Failed to read file|[Pp]arquet|TProtocolException"
@@ -52,22 +52,24 @@ _OF_DATA = re.compile(
 
 
 def one_line(error: BaseException) -> PlumblineError | None:
-    """Return the one-line error that the user gets; ``None`` for a bug in the program."""
+    """Return the one-line error to print; ``None`` if the exception is a bug in the program."""
     if isinstance(error, PlumblineError):
         return error
     return missing(error) or problem(error)
 
 
 def problem(error: BaseException) -> BadInput | None:
-    """Return the one-line error if the machine or the data is the cause; otherwise ``None``.
+    """Return a one-line error if the machine or the data caused this one; otherwise ``None``.
 
-    Also checks the causes of the error.
+    Checks the exception and those that caused it.
 
     >>> import errno
     >>> problem(OSError(errno.ENOSPC, "No space left on device", "out/x")).args[:2]
     ('out/x', 'No space left on device')
     >>> problem(RuntimeError('Could not write file "w/x": No space left on device')).args[0]
     'w/x'
+    >>> str(problem(FileNotFoundError(errno.ENOENT, "", "a.txt")))
+    'a.txt: No such file or directory (check the path)'
     >>> problem(ValueError("no number")) is None
     True
     """
@@ -75,7 +77,7 @@ def problem(error: BaseException) -> BadInput | None:
         name, number = getattr(link, "filename", None), getattr(link, "errno", None)
         if isinstance(link, MemoryError):
             number = errno.ENOMEM
-        if name and number in _OF_PATHS:
+        if name and number in (*_OF_PATHS, errno.ENAMETOOLONG):
             return BadInput(str(name), os.strerror(number), "check the path")
         if number not in _FIXES:
             number = next((_SIGNS[sign] for sign in _SIGNS if sign in str(link)), None)
@@ -93,7 +95,7 @@ def problem(error: BaseException) -> BadInput | None:
 
 
 def chain(error: BaseException | None) -> Iterator[BaseException]:
-    """Yield an exception, then its ``__cause__`` or ``__context__``, and so on; each once."""
+    """Yield an exception, its ``__cause__`` or ``__context__``, the cause of that, and so on."""
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))
@@ -111,7 +113,9 @@ def require(package: str) -> None:
 
 
 def missing(error: BaseException) -> MissingComponent | None:
-    """Return the error for a failed import of an optional package; ``None`` for other errors.
+    """If the import of an optional package failed, return an error that says how to install it.
+
+    Returns ``None`` for any other exception.
 
     >>> str(missing(ModuleNotFoundError("No module named 'torch'", name="torch.nn")))
     "torch: is not installed (pip install 'plumbline-lm[models]')"

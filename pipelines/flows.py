@@ -1,8 +1,8 @@
-"""Plumbline's work as Prefect flows; `prefect.yaml` deploys them with schedules.
+"""Prefect flows that run parts of a pipeline; `prefect.yaml` deploys them with schedules.
 
-A flow runs parts of a pipeline. Its options come from the flow's parameters, then from the file
-``config``, the worker's ``PLUMBLINE_*`` variables and its plumbline.toml, as for `pipeline`. Paths
-are relative to ``worker_directory``. A wrong option fails a run before any task starts.
+Options come from the flow's parameters, then from the file ``config``, the worker's ``PLUMBLINE_*``
+variables and its plumbline.toml, as for `pipeline`. Paths are relative to ``worker_directory``. If
+an option is wrong, the run fails before any task starts.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ Names = list[str] | None
 
 
 def _may_pass(_task: object, _run: object, state: State[Any]) -> bool:
-    """Return whether retrying can help, because the error is an outage or was caused by one."""
+    """Return whether retrying can help: an outage caused the error."""
     error = state.result(raise_on_failure=False)
     return is_outage(error) and not isinstance(error, UsageProblem | MissingComponent)
 
@@ -55,7 +55,7 @@ def _may_pass(_task: object, _run: object, state: State[Any]) -> bool:
     retry_condition_fn=_may_pass,
 )
 def run_command(name: str, store: Store, command: Command) -> Done:
-    """Run a command, retrying transient errors, and attach a table of its rows."""
+    """Run a command, and save its rows as a table artifact. Prefect retries after an outage."""
     done = execute_on(store, command)
     if rows := [dict(row) for row in done.rows]:
         key = name_of(type(command)).replace(" ", "-")
@@ -67,14 +67,14 @@ def run_command(name: str, store: Store, command: Command) -> Done:
 def count(
     corpus: str = "", benchmarks: Names = None, model: str = "", out: str = "", config: str = ""
 ) -> State[None]:
-    """Count a corpus, compute its leans, import benchmarks and constrain them by the corpus.
+    """Count a corpus, compute its words' leans, import benchmarks and compute their MaxPMI.
 
     Args:
         corpus: shards, as paths or globs separated by spaces.
-        benchmarks: names of benchmarks; empty: those of the settings.
-        model: the models that the flow `score` gets; empty: those of the settings.
-        out: directory of everything that is written.
-        config: settings file; empty: only plumbline.toml, if there is one.
+        benchmarks: names of benchmarks; if empty, those in the settings.
+        model: the models to score later, which select the benchmarks; if empty, as in the settings.
+        out: directory for all output.
+        config: settings file; if empty, only plumbline.toml, if it exists.
     """
     pipeline = _pipeline(config, corpus=corpus, benchmarks=benchmarks, model=model, out=out)
     with pipeline.sole() as store:
@@ -89,13 +89,13 @@ def count(
 
 @flow(name="build", flow_run_name="build {name}")
 def build(name: str, corpus: str = "", warehouse: str = "", config: str = "") -> State[None]:
-    """Build a benchmark around words that hardly lean, and keep pairs within the limit on MaxPMI.
+    """Build a benchmark from words that hardly lean, and compute its pairs' MaxPMI.
 
     Args:
         name: name of the benchmark; its options are in `[benchmark.build]` of the settings.
         corpus: the corpus whose words are used.
-        warehouse: the warehouse; empty: that of the settings.
-        config: settings file; empty: only plumbline.toml, if there is one.
+        warehouse: the warehouse; if empty, as in the settings.
+        config: settings file; if empty, only plumbline.toml, if it exists.
     """
     done = _run(BenchmarkBuild, config, name=name, corpus=corpus, warehouse=warehouse)
     return Completed(message=f"{name}: {done.rows[0]['n_pairs']} pairs")
@@ -105,16 +105,16 @@ def build(name: str, corpus: str = "", warehouse: str = "", config: str = "") ->
 def score(
     corpus: str = "", benchmarks: Names = None, model: str = "", out: str = "", config: str = ""
 ) -> State[None]:
-    """Score models on the benchmarks, and run FairPair and disclosure as the settings say.
+    """Score models on the benchmarks. Run FairPair and disclosure too if the settings say so.
 
-    Its deployment uses the work pool for machines with GPUs.
+    `prefect.yaml` deploys this flow to the work pool for machines with GPUs.
 
     Args:
         corpus: the counted shards, for models that are trained on them.
-        benchmarks: names of benchmarks; empty: those of the settings.
-        model: hub ids, paths or train:small, separated by commas; empty: those of the settings.
-        out: directory of everything that is written.
-        config: settings file; empty: only plumbline.toml, if there is one.
+        benchmarks: names of benchmarks; if empty, those in the settings.
+        model: hub ids, paths or train:small, separated by commas; if empty, as in the settings.
+        out: directory for all output.
+        config: settings file; if empty, only plumbline.toml, if it exists.
     """
     pipeline = _pipeline(config, corpus=corpus, benchmarks=benchmarks, model=model, out=out)
     pipeline.check()
@@ -128,11 +128,11 @@ def score(
 
 @flow(name="report")
 def report(out: str = "", config: str = "") -> State[None]:
-    """Compute all metrics, write the report, and show its answer and what changed.
+    """Compute all metrics, write the report, and show its main answer and changes in Prefect.
 
     Args:
-        out: directory of everything that is written.
-        config: settings file; empty: only plumbline.toml, if there is one.
+        out: directory for all output.
+        config: settings file; if empty, only plumbline.toml, if it exists.
     """
     pipeline = _pipeline(config, out=out)
     with pipeline.sole() as store:
@@ -149,7 +149,7 @@ def report(out: str = "", config: str = "") -> State[None]:
 
 @flow(name="compact")
 def compact(warehouse: str = "", keep_days: float = 7.0, config: str = "") -> State[None]:
-    """Merge small files, and remove leftovers and versions older than ``keep_days``."""
+    """Merge small files, and delete leftovers and versions older than ``keep_days`` days."""
     done = _run(Compact, config, warehouse=warehouse, keep_days=keep_days)
     (row,) = done.rows
     return Completed(message=", ".join(f"{name} {value}" for name, value in row.items()))
@@ -164,17 +164,17 @@ def audit(
     config: str = "",
     score_here: bool = True,
 ) -> State[None]:
-    """Count, score and report: the whole audit.
+    """Run the flows `count`, `score` and `report`.
 
     If a shard, benchmark or one of several models is unusable, the rest is done and the run fails.
 
     Args:
         corpus: shards, as paths or globs separated by spaces.
-        benchmarks: names of benchmarks; empty: those of the settings.
-        model: hub ids, paths or train:small, separated by commas; empty: those of the settings.
-        out: directory of everything that is written.
-        config: settings file; empty: only plumbline.toml, if there is one.
-        score_here: false to run the deployment `score` on a worker of its own pool. Both machines
+        benchmarks: names of benchmarks; if empty, those in the settings.
+        model: hub ids, paths or train:small, separated by commas; if empty, as in the settings.
+        out: directory for all output.
+        config: settings file; if empty, only plumbline.toml, if it exists.
+        score_here: false to score on another worker, with the deployment `score`. Both machines
             must see ``out`` and ``config`` under the same paths.
     """
     given: dict[str, Any] = {"corpus": corpus, "benchmarks": benchmarks, "model": model}
@@ -184,7 +184,7 @@ def audit(
     if score_here:
         scored = score(**given, return_state=True)
     else:
-        # Within an event loop, the call returns an awaitable.
+        # Typed as Any, since the call returns an awaitable inside an event loop.
         run: Any = run_deployment("score/score", parameters=given, poll_interval=_POLL_S)
         scored = run.state
     failed += _failed(scored)
@@ -193,7 +193,10 @@ def audit(
 
 
 def _failed(state: Any) -> list[State[None]]:
-    """Return the state of a run that skipped input or found a change. Raises for other failures."""
+    """Return a list with the failed state if the flow did the rest of its work, else no state.
+
+    Raises ``BadInput`` for any other failure.
+    """
     if state.is_completed():
         return []
     if state.name not in (SHARDS_FAILED, SCORES_FAILED, MODEL_CHANGED):
@@ -206,7 +209,7 @@ def _given(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _pipeline(config: str, **options: Any) -> Pipeline:
-    """Return the pipeline for a flow's parameters and this worker's settings, or raise."""
+    """Return the pipeline for a flow's parameters and this worker's settings; check its inputs."""
     given = _given({**options, "config": config})
     pipeline = made(Pipeline, given, here(Pipeline, config))
     pipeline.check_inputs()
@@ -214,7 +217,6 @@ def _pipeline(config: str, **options: Any) -> Pipeline:
 
 
 def _run(kind: type[Command], config: str, **options: Any) -> Done:
-    """Check a command and run it as a task."""
     command = made(kind, _given(options), here(kind, config))
     command.ready()
     command.check()
@@ -226,8 +228,8 @@ def _run(kind: type[Command], config: str, **options: Any) -> Done:
 
 
 def _show_report(store: Store, page: Path, said: Sequence[str]) -> None:
-    """Attach what the report's first page says, its first chart, and where the page is."""
-    # No link: browsers don't follow one from a server's page to a file.
+    """Save an artifact with the report's first page as text, its first chart and its path."""
+    # No link: browsers don't follow a link from a server's page to a local file.
     where = f"The page: `{socket.gethostname()}:{page.resolve()}`"
     title, *answer = map(_escaped, said)
     words = [f"## {title}", *answer, *_chart(store), where]
@@ -235,12 +237,11 @@ def _show_report(store: Store, page: Path, said: Sequence[str]) -> None:
 
 
 def _escaped(text: str) -> str:
-    """Escape text for Markdown, on one line."""
     return re.sub(r"([\\`*_{}\[\]<>#|~$&])", r"\\\1", terminal(" ".join(text.split())))
 
 
 def _chart(store: Store) -> list[str]:
-    """Return the first chart as Markdown; empty without a chart or the extra `figures`."""
+    """Return the first chart as Markdown; no line if there is no chart or it can't be drawn."""
     from plumbline.pipelines.report.paper import figure_files, figures
 
     facts = Facts(store)
@@ -255,7 +256,6 @@ def _chart(store: Store) -> list[str]:
 
 
 def _show_changes(store: Store) -> None:
-    """Attach a table of what changed between the last two versions of each named model."""
     names = ("name", "benchmark", "groups", "pd_before", "pd", *with_ends("change"))
     rows = [
         {name: row[name] for name in names}

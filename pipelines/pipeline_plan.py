@@ -1,4 +1,4 @@
-"""The options of a pipeline, and its plan, made from them before anything starts."""
+"""The options of `plumbline pipeline`, and the plan that is made from them before the run."""
 
 from __future__ import annotations
 
@@ -29,17 +29,15 @@ RELEASED = ("winobias", "winogender", "use-5", "use-10", "use-20")
 
 
 class PipelineOptions(ModelOptions, ContrastOption, DataOption, OutOption, Command):
-    """The options of `plumbline pipeline`."""
-
     config: Annotated[
-        str, Field(description="Settings file (TOML) of this command and of those that it runs.")
+        str, Field(description="Settings file (TOML) for the pipeline and the commands it runs.")
     ] = ""
     corpus: Annotated[
-        str, Field(description="Shards to count: paths or globs, separated by spaces.")
+        str, Field(description="Text files (shards): paths or globs, separated by spaces.")
     ] = ""
     benchmarks: Annotated[
         tuple[str, ...],
-        Field(description="Benchmarks, separated by commas; default: five of `data`, or our own."),
+        Field(description="Benchmarks, separated by commas; default: five from --data, or ours."),
     ] = ()
     model: Annotated[
         tuple[str, ...],
@@ -47,23 +45,23 @@ class PipelineOptions(ModelOptions, ContrastOption, DataOption, OutOption, Comma
     ] = ()
     models: Annotated[
         str,
-        Field(description="Instead of `model`: a TOML file, unstereoeval, fairpair or disclosure."),
+        Field(description="List of models: a TOML file, or unstereoeval, fairpair or disclosure."),
     ] = ""
     probe_set: Annotated[str, Field(description="Set of prompts that FairPair continues.")] = ""
     prompt_sets: Annotated[
         tuple[str, ...],
-        Field(description="Sets of prompts for disclosure, separated by commas."),
+        Field(description="Sets of prompts for the disclosure measures, separated by commas."),
     ] = ()
-    seed: Annotated[Seed, Field(description="Seed of the made-up text, training and samples.")] = 0
+    seed: Annotated[Seed, Field(description="Random seed of the text, training and samples.")] = 0
     demo_tokens: Annotated[
         int, Field(ge=1, le=MOST, description="Size of the made-up text in tokens.")
     ] = 3_000_000
-    master: Annotated[str, Field(description="Spark master to count on; default: none.")] = ""
+    master: Annotated[str, Field(description="Spark master; default: count without Spark.")] = ""
 
 
 @dataclass(frozen=True)
 class CorpusPlan:
-    """A corpus to count: its name and patterns of shards. Without patterns, it is written first."""
+    """A corpus to count: its name and shards. Without ``patterns``, the made-up corpus."""
 
     name: str
     patterns: tuple[str, ...] = ()
@@ -71,7 +69,7 @@ class CorpusPlan:
 
 @dataclass(frozen=True)
 class ModelPlan:
-    """A model to score: a hub id or path (``location``), or a model to train on the corpus first.
+    """A model to measure: a hub id or path (``location``), or a ``preset`` to train first.
 
     The model is loaded with ``options``. Models with the same ``given_name`` are versions of one
     model.
@@ -89,10 +87,10 @@ class PipelinePlan:
     """What a pipeline will do.
 
     Attributes:
-        offline: the benchmark that our own grammar writes around words of the corpus, or empty.
-        probe_set: the prompts that FairPair continues, or empty.
-        disclosure: the sets of prompts that disclosure is measured on.
-        fairpair: FairPair's options; they override the settings of `fairpair run`.
+        offline: name of a benchmark to write from fixed frames and words of the corpus, or empty.
+        probe_set: the set of prompts for FairPair, or empty.
+        disclosure: the sets of prompts for the disclosure measures.
+        fairpair: options for `fairpair run`; they override its settings.
     """
 
     corpus: CorpusPlan | None
@@ -104,19 +102,19 @@ class PipelinePlan:
     fairpair: Mapping[str, object] = field(default_factory=dict)
 
     def scored(self) -> tuple[str, ...]:
-        """Return the benchmarks that models are scored on."""
+        """Return the names of all benchmarks to score, with ``offline`` last."""
         return (*self.benchmarks, *filter(None, [self.offline]))
 
 
 def make_plan(options: PipelineOptions) -> PipelinePlan:
-    """Turn options into a plan, for the closed world if none of ``WORK`` is set.
+    """Make a plan from options. If no option in ``WORK`` is set, use the closed world.
 
-    If no benchmark or set of prompts is named, models are scored on ``RELEASED`` if `data` is
-    configured; otherwise, disclosure is measured on ``PROMPTS``. If there is a corpus but no
-    benchmark, our own grammar writes one around the corpus's words.
+    If the options name no benchmark and no prompts, models are scored on ``RELEASED`` if `data` is
+    set, and disclosure is measured on ``PROMPTS`` otherwise. If there is a corpus but no benchmark,
+    one is written from fixed frames and words of the corpus.
 
-    Raises ``UsageProblem`` for options that don't fit together, such as a model to train without a
-    corpus, and the errors of reading a list of models.
+    Raises ``UsageProblem`` for options that can't be combined, such as a model to train without a
+    corpus. Also raises any error in reading a list of models.
 
     >>> plan = make_plan(PipelineOptions())
     >>> plan.corpus.name, plan.scored(), [m.name for m in plan.models]
@@ -158,9 +156,9 @@ def _closed_world(options: PipelineOptions) -> PipelinePlan:
 
 
 def corpus_name(pattern: str) -> str:
-    """Make a corpus name from a shard pattern: the directory's name or, without one, the file's.
+    """Make a corpus name from a path of shards: the name of the directory, or else of the file.
 
-    Characters other than a-z and 0-9 become dashes.
+    Upper case becomes lower case, and other characters than a-z and 0-9 become dashes.
 
     >>> corpus_name("../data/My Novels/*.jsonl.zst"), corpus_name("../mine.jsonl.zst")
     ('my-novels', 'mine')
@@ -171,7 +169,7 @@ def corpus_name(pattern: str) -> str:
 
 
 def _models(options: PipelineOptions, corpus: CorpusPlan | None) -> tuple[ModelPlan, ...]:
-    """Return the models. Options in a model's entry of a list override the general ones."""
+    """Return the plan of each model. Options in a list of models override those of the pipeline."""
     if options.model and options.models:
         raise UsageProblem("settings model and models", "exclude each other", "give one of them")
     entries = load(options.models) if options.models else map(ListedModel, options.model)

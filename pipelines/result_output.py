@@ -1,4 +1,4 @@
-"""Print rows as a table, and write results as CSV or JSON."""
+"""Print query results as a table, or write them as CSV or JSON."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ def show(
     rows: Sequence[Sequence[object]],
     numbers: Sequence[bool] = (),
 ) -> None:
-    """Print a result as a table or, on a terminal that is too narrow, as one block per row.
+    """Print rows as a table or, if the terminal is too narrow, as one block of lines per row.
 
-    Without a terminal, the table is as wide as needed. ``numbers`` is True for each column to
-    right-align; if empty, columns that hold numbers are right-aligned.
+    If the output is no terminal, the table is as wide as needed. ``numbers`` has True for each
+    column to right-align; if empty, columns of numbers are right-aligned.
     """
     if not names:
         return
@@ -52,7 +52,6 @@ def show(
 
 
 def _cell(value: object) -> str:
-    """Return a value as one line of text; NULL is empty, floats have six digits."""
     if value is None:
         return ""
     return terminal(f"{value:.6g}" if isinstance(value, float) else str(value))
@@ -71,7 +70,7 @@ def _show_table(
 ) -> None:
     table = Table(show_edge=False)
     for name, is_number in zip(names, numbers, strict=True):
-        # A single column that is wider than the terminal is folded, not cut.
+        # Wrap a single column that is wider than the terminal, and don't cut it.
         table.add_column(Text(name), justify="right" if is_number else "left", overflow="fold")
     for row in cells:
         table.add_row(*(Text(cell) for cell in row))
@@ -86,7 +85,7 @@ def _show_blocks(console: Console, names: Sequence[str], cells: Sequence[Sequenc
         console.print(Text(f"row {number}", style="bold"))
         for name, cell in zip(names, row, strict=True):
             line = Text(f"  {name:<{longest}}  ", style="dim") + Text(cell)
-            console.print(line, soft_wrap=True)  # keeps a path in one piece, so it can be copied
+            console.print(line, soft_wrap=True)  # no line breaks: paths can be copied
 
 
 def write_result(
@@ -96,10 +95,10 @@ def write_result(
     out: Path | None,
     stdout: IO[str],
 ) -> int:
-    """Run a query and write its rows; return their number.
+    """Run a query and write its rows to ``out`` or ``stdout``; return the number of rows.
 
-    ``kind`` is csv or json. A file gets its name once it is complete. Raises ``BadInput`` if the
-    file can't be written.
+    ``kind`` is csv or json. An existing file is replaced only once the new one is complete.
+    Raises ``BadInput`` if the file can't be written.
     """
     if out is None:
         return _write(connection.execute(query), kind, stdout)
@@ -118,7 +117,7 @@ def _write(cursor: duckdb.DuckDBPyConnection, kind: str, file: IO[str]) -> int:
 
 
 def write_csv(names: Sequence[str], rows: Iterable[Sequence[object]], file: IO[str]) -> int:
-    """Write rows as CSV; return their number.
+    """Write rows as CSV; return the number of rows.
 
     Text that a spreadsheet would read as a formula is prefixed with ``'``. On a terminal, control
     characters are escaped.
@@ -142,7 +141,7 @@ def _write_json(names: Sequence[str], rows: Iterable[Sequence[object]], file: IO
 
 
 def _distinct(names: Sequence[str]) -> list[str]:
-    """Return column names made unique: a second ``a`` becomes ``a_2``.
+    """Make column names unique: a second ``a`` becomes ``a_2``.
 
     >>> _distinct(["a", "b", "a"])
     ['a', 'b', 'a_2']

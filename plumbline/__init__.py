@@ -1,8 +1,9 @@
 """Plumbline: measure gender preferences of language models, and trace them to their training text.
 
-``jobs``, ``warehouse`` and other packages are directories of the repository. This package links to
-them. They are imported as ``plumbline.jobs`` and so on, so they clash with no other package. From
-Python::
+This package links to the repository's directories, such as ``jobs`` and ``warehouse``. They are
+imported as ``plumbline.jobs`` and so on, so that they can't clash with other packages.
+
+How to use it from Python::
 
     import plumbline
 
@@ -28,12 +29,12 @@ __all__ = ["Warehouse", "continues", "lean", "open", "prefer"]
 
 
 def __getattr__(name: str) -> Any:
-    """Load the interface at its first use: commands that don't need it start faster.
+    """Import a public name when it is first used, so that commands that don't need it start faster.
 
     ``__version__`` is the installed version, or ``unknown`` for a copy that isn't installed.
     """
     if name == "__version__":
-        from importlib.metadata import PackageNotFoundError  # slower than many commands
+        from importlib.metadata import PackageNotFoundError  # slow to import
 
         from plumbline.warehouse.plugins import distribution
 

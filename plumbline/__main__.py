@@ -1,4 +1,4 @@
-"""Run the command ``plumbline``, by ``python -m plumbline`` or as spark-submit's application."""
+"""Run the command ``plumbline``, either with ``python -m plumbline`` or through spark-submit."""
 
 from plumbline.pipelines.command.main import entry
 

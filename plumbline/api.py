@@ -1,4 +1,4 @@
-"""The commands as Python methods, with results as data frames.
+"""Run Plumbline's commands as Python methods, which return data frames.
 
 ::
 
@@ -6,9 +6,9 @@
     wh.count("novels", "novels/*.jsonl.zst")
     wh.words(["nurse", "captain"])
 
-Each method does the same as the command of its name. If it stopped early, call it again to resume.
-`docs/tables.md` and `docs/sql.md` describe the columns. Errors are of the class
-:class:`~plumbline.warehouse.errors.PlumblineError`, with a one-line message.
+Each method runs the command of the same name. If a method stopped early, call it again to resume.
+`docs/tables.md` and `docs/sql.md` describe the columns. Each error is a
+:class:`~plumbline.warehouse.errors.PlumblineError` with a one-line message.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ Frames = Literal["pandas", "polars", "arrow"]
 #: A data frame of pandas or polars, or an Arrow table; see the argument ``frames`` of `open`.
 Frame: TypeAlias = Any
 
-# a warning of tqdm, which model libraries import; Plumbline doesn't need ipywidgets
+# Hide tqdm's warning that ipywidgets is missing: Plumbline doesn't need it.
 warnings.filterwarnings("ignore", "IProgress not found")
 
 
 def open(path: str | Path, frames: Frames = "pandas", *, create: bool = False) -> Warehouse:
-    """Open a warehouse: the directory or s3:// address that commands call ``--warehouse``.
+    """Open the warehouse at a directory or s3:// address, as the option ``--warehouse`` does.
 
     Args:
         frames: type of the results: ``pandas`` or ``polars`` data frames, or ``arrow`` tables.
@@ -65,7 +65,6 @@ def open(path: str | Path, frames: Frames = "pandas", *, create: bool = False) -
 
 @contextmanager
 def _as_commands() -> Iterator[None]:
-    """Turn errors such as a full disk or a missing extra into one-line errors."""
     try:
         yield
     except Exception as e:
@@ -86,19 +85,20 @@ class Warehouse:
         return f"<warehouse {self.store.root}>"
 
     def sql(self, query: str, params: Mapping[str, object] | None = None) -> Frame:
-        """Return the rows of a query over tables and views, with its ``$params``.
+        """Return the rows of a query on tables and views. ``params`` fill in its ``$params``.
 
-        Raises ``UsageProblem`` for an invalid query, and for one that would write.
+        Raises ``UsageProblem`` if the query is invalid or would write anything.
         """
         with _as_commands():
             return self._frame(read_only(self.store, query, params))
 
     def run(self, command: str, **options: Any) -> Frame:
-        """Run a command, such as ``"fairpair run"``, with its options; return what it made.
+        """Run a command, such as ``"fairpair run"``, with its options. Return its results.
 
-        ``wh.fairpair_run(...)`` does the same. Give several values as a list, or with commas.
-        Returns rows of the table or view that the command fills; otherwise the paths of the files
-        it wrote, or the lines it printed. Its warnings are Python warnings.
+        ``wh.fairpair_run(...)`` does the same. If an option takes several values, give a list, or a
+        text with commas. Returns the rows of the table or view that the command fills. If it fills
+        none, returns the paths of the files that it wrote, or else the lines that it printed. The
+        command's warnings become Python warnings.
 
         Raises ``UsageProblem`` for an unknown command or option, and the command's errors.
         """
@@ -129,7 +129,7 @@ class Warehouse:
         raise AttributeError(f"a warehouse has no {name!r} {did_you_mean(name, dir(self), '')}")
 
     def _method(self, command: str, name: str) -> Callable[..., Frame]:
-        """Return a command as a method with its help."""
+        """Return a method that runs a command, with the command's help as its docstring."""
         kind = class_of(command)
         arguments = [one.name for one in parameters(kind) if one.on.positional]
 
@@ -148,9 +148,9 @@ class Warehouse:
         return sorted({*super().__dir__(), *map(_method_name, registry.targets())})
 
     def count(self, corpus: str, shards: str | Sequence[str], **options: Any) -> Frame:
-        """Count a corpus and associate its words, like `corpus count` and `corpus associate`.
+        """Count a corpus and compute its words' leans (`corpus count`, `corpus associate`).
 
-        Shards that are already counted are not read again. Returns the corpus's row of `corpus`.
+        Shards that were counted before are not read again. Returns the corpus's row in `corpus`.
 
         Args:
             shards: paths or patterns, such as ``"novels/*.jsonl.zst"``.
@@ -158,12 +158,12 @@ class Warehouse:
 
         Raises:
             UsageProblem: an option is unknown, or ``shards`` is empty.
-            BadInput: no such file, or a shard can't be read (others are counted).
+            BadInput: a file doesn't exist, or a shard can't be read (the other shards are counted).
         """
         given = {"corpus": corpus, "shards": listed(shards), **options}
         (row,) = self._done("corpus count", given).rows
         if row["changed"] or not self.store.units("word_delta", corpus=corpus):
-            # removes rows that were made from older deltas
+            # this also deletes rows that were made from older deltas
             self._done("corpus associate", {"corpus": corpus})
         return self.sql("FROM corpus WHERE corpus = $corpus", {"corpus": corpus})
 
@@ -174,22 +174,24 @@ class Warehouse:
         corpus: str | Sequence[str] = (),
         contrast: str = "she/he",
     ) -> Frame:
-        """Return how far words lean in the corpora: rows of `word_lean`.
+        """Return how far words lean in corpora, as rows of `word_lean`.
 
-        ``delta_nats`` is PMI(word, she) - PMI(word, he), between ``delta_nats_low`` and
-        ``delta_nats_high`` with 95% confidence. ``q`` is the p-value of the delta, corrected for
-        testing all words of the corpus. A word that is near only one side has no delta, and its
-        interval is infinite at one end. ``lean_bound_nats`` is the end nearer 0: the word leans at
-        least that far. Imported statistics have no interval. ``over`` is an interval's sampling
-        unit. For words that ``why`` or the report explained, it is documents or sources. For other
-        words it is co-occurrences, which make most intervals too narrow.
+        ``delta_nats`` is PMI(word, she) - PMI(word, he). Its 95% interval is from
+        ``delta_nats_low`` to ``delta_nats_high``. ``q`` is the p-value of the delta, corrected for
+        testing all words of the corpus. A word near only one side has no delta, and one end of its
+        interval is infinite. ``lean_bound_nats`` is the end nearer 0: the word leans at least that
+        far. Imported statistics have no interval.
+
+        ``over`` is the sampling unit of the interval. For words that ``why`` or the report
+        explained, it is documents or sources. For other words, it is co-occurrences, and most of
+        these intervals are too narrow.
 
         Args:
-            words: in any case. The result keeps their order and, like pandas' `reindex`, has a row
-                of missing values for a word that is near neither side. By default all words that
-                are near a side, the surest leans first.
-            corpus: one or several names; by default all corpora. Each corpus that has the word
-                gives a row.
+            words: words in any case. The result keeps their order. Like pandas' `reindex`, it has a
+                row of missing values for a word that is near neither side. By default, all words
+                near a side are returned, with the surest leans first.
+            corpus: one or several names; by default all corpora. A word has one row for each corpus
+                that contains it.
 
         Raises ``UsageProblem`` for an unknown corpus, or if these corpora lack the contrast.
         """
@@ -209,7 +211,7 @@ class Warehouse:
         )
 
     def _with_contrast(self, corpora: Sequence[str], contrast: str) -> list[str]:
-        """Return the named corpora, or all; raise ``UsageProblem`` if none has the contrast."""
+        """Return the given corpora, or all. Raise ``UsageProblem`` if none has the contrast."""
         with _as_commands():
             for name in corpora:
                 corpus_row(self.store, name)
@@ -231,15 +233,15 @@ class Warehouse:
     ) -> Frame:
         """Import sentence pairs, like `plumbline benchmark import`, and return them.
 
-        Rows that can't be used are listed in the table `reject`, with the reason.
+        Pairs that can't be used are listed in the table `reject`, with the reason.
 
         Args:
             name: a benchmark of `plumbline benchmark show`, or a name for your own pairs.
-            source: your own pairs: a file, or a frame with the columns of `docs/pairs.md`, such
-                as ``sentence_a`` and ``sentence_b``.
+            source: your own pairs: a file, or a data frame with the columns in `docs/pairs.md`,
+                such as ``sentence_a`` and ``sentence_b``.
 
         Raises:
-            UsageProblem, BadInput: like the command. A source without usable pairs changes nothing.
+            UsageProblem, BadInput: as from the command. If no pair is usable, nothing changes.
         """
         how = {"groups": listed(groups), "recipe": recipe}
         with file_of(name, source) as path:
@@ -248,12 +250,13 @@ class Warehouse:
     def score(self, model: str, pairs: Any, **options: Any) -> Frame:
         """Score both sentences of each pair, like `plumbline score`.
 
-        Computes only missing scores. Returns rows of `scored_pair`: ``log_ratio_nats`` is
-        ``logprob_a_nats`` - ``logprob_b_nats``. Pairs that can't be scored are in `reject`.
+        Only missing scores are computed. Returns rows of `scored_pair`, where ``log_ratio_nats`` is
+        ``logprob_a_nats`` - ``logprob_b_nats``. Pairs that can't be scored are in the table
+        `reject`.
 
         Args:
-            model: hub id, or a directory.
-            pairs: name of a benchmark, or a frame of pairs, which is imported as ``pairs-HASH``.
+            model: id on the Hugging Face hub, or a directory.
+            pairs: name of a benchmark, or a data frame, which is imported as ``pairs-HASH``.
             options: options of `score`, such as ``dtype="bfloat16"``, ``adapter="..."``.
 
         Raises:
@@ -268,7 +271,7 @@ class Warehouse:
         return self.run("score", model=model, benchmark=[name], **options)
 
     def report(self, out: str | Path = "out/report", **options: Any) -> Path:
-        """Write the page of `plumbline report`; return its path.
+        """Write a report, like `plumbline report`. Return the path of its page.
 
         Args:
             options: options of `report`, such as ``benchmark="ages*"``, ``at=41``.
@@ -281,7 +284,7 @@ def _method_name(command: str) -> str:
 
 
 def frame_maker(frames: Frames) -> Callable[[pa.Table], Frame]:
-    """Import the package for ``frames``, and return a function that makes a frame of a table."""
+    """Return a function that converts an Arrow table to ``frames``, such as a pandas data frame."""
     if frames == "arrow":
         return lambda table: table
     if frames not in ("pandas", "polars"):
@@ -297,7 +300,7 @@ def frame_maker(frames: Frames) -> Callable[[pa.Table], Frame]:
 
 
 def listed(given: str | Sequence[str]) -> list[str]:
-    """Return a text, or several, as a list.
+    """Return one text, or several texts, as a list.
 
     >>> listed("nurse"), listed(("nurse", "cook"))
     (['nurse'], ['nurse', 'cook'])
@@ -310,7 +313,7 @@ def listed(given: str | Sequence[str]) -> list[str]:
 
 
 def table_of(source: Any) -> pa.Table:
-    """Return a frame, or a list of dictionaries, as a table without the frame's index.
+    """Convert a data frame, without its index, or a list of dictionaries to an Arrow table.
 
     >>> table_of([{"sentence_a": "She ran."}]).column_names
     ['sentence_a']
@@ -330,7 +333,7 @@ def table_of(source: Any) -> pa.Table:
 
 @contextmanager
 def file_of(name: str, source: Any) -> Iterator[Path | None]:
-    """Yield the path of a source; a frame is written to a temporary file called ``name``."""
+    """Yield the path of a source. Write a data frame to a temporary file called ``name`` first."""
     if source is None or isinstance(source, (str, Path)):
         yield None if source is None else Path(source)
         return

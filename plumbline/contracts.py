@@ -1,15 +1,15 @@
-"""Checks of a backend and a scoring function. Plumbline's own pass them; test yours with them too.
+"""Check a backend or a scoring function that your own package adds to Plumbline.
 
-In the tests of your own package::
+Call these checks in the package's tests::
 
     from plumbline.contracts import check_backend
 
     def test_it_scores() -> None:
         check_backend("unigram", "novel.txt", ["She ran.", "He ran."])
 
-A check finds a part by its name, as commands do, so its package must be installed. A fault raises
-``AssertionError`` with the reason, or the one-line error of a command. Checks return what they
-computed, so that you can test the figures.
+A check finds the backend or function by name, as commands do, so your package must be installed. If
+something is wrong, a check raises ``AssertionError`` with the reason, or the one-line error that a
+command would show. Checks return the figures that they computed, so that you can test them too.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ _TEXTS = ("Jane is good.", "Jane is a bad nurse!", "")
 def check_backend(
     backend: str, model: str, texts: Sequence[str], tolerance_nats: float = 1e-4, **options: Any
 ) -> list[TextScore]:
-    """Check that scores are sums over tokens and don't depend on other texts; return the scores.
+    """Check that scores are sums over tokens and don't depend on other texts. Return the scores.
 
     Args:
         texts: two or more different texts that the model can score.
-        tolerance_nats: how much a text's score may change if other texts are scored with it.
+        tolerance_nats: how much a text's score may change when other texts are scored with it.
         options: fields of ``ModelOptions``.
     """
     how = ModelOptions(backend=backend, **options)
@@ -75,7 +75,7 @@ def check_backend(
 
 
 def check_scoring_function(name: str, texts: Sequence[str] = _TEXTS) -> phi.Floats:
-    """Check that distances are symmetric and 0 on the diagonal; return the distances."""
+    """Check that distances are symmetric, and 0 from each item to itself. Return the distances."""
     function = phi.find(name)
     assert function.DESCRIPTION and "\n" not in function.DESCRIPTION, "DESCRIPTION is one line"
     assert function.LANGUAGES is None or all(function.LANGUAGES), "LANGUAGES is None or codes"

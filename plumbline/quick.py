@@ -1,6 +1,6 @@
-"""Three questions, one call each, without your own warehouse: see :mod:`plumbline`.
+"""Measure texts or a model with one call, without making a warehouse; see :mod:`plumbline`.
 
-Results are kept in a temporary warehouse until Python ends, so asking again is fast.
+Results are kept in a temporary warehouse until Python exits, so repeating a call is fast.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Answer(pd.DataFrame):
         return Answer
 
     def chart(self) -> alt.Chart:
-        """Draw the estimates with their intervals."""
+        """Return a chart of the estimates with their intervals."""
         from plumbline.pipelines.report.charts.chart_forms import INK, estimates, point
 
         column, name, title = self._drawn
@@ -75,12 +75,12 @@ def _warehouse() -> Warehouse:
 
 
 def lean(texts: Iterable[str], words: Sequence[str] | None = None) -> Answer:
-    """Return how far words lean to *she* or *he* in the texts: rows of ``word_lean``.
+    """Return how far words lean to *she* or *he* in the texts, as rows of ``word_lean``.
 
-    ``delta_nats`` is above 0 for words that lean to *she*. By default the rows are all words, the
-    surest leans first. ``over`` is the sampling unit of an interval. It is texts for the words that
-    you name or, if you name none, for up to 200 clearly leaning words on each side. For other words
-    it is co-occurrences, which make most intervals too narrow.
+    ``delta_nats`` is above 0 for words that lean to *she*. By default all words have rows, with the
+    surest leans first. ``over`` is the sampling unit of the interval. It is texts for the words
+    that you name or, if you name none, for up to 200 clearly leaning words on each side. For other
+    words it is co-occurrences, and most of these intervals are too narrow.
     """
     from plumbline.jobs.evidence.explanation import explain_candidates
 
@@ -99,12 +99,15 @@ def lean(texts: Iterable[str], words: Sequence[str] | None = None) -> Answer:
 
 
 def prefer(model: Any, pairs: Any) -> Answer:
-    """Measure which sentences of pairs a model prefers: US and PD, with intervals.
+    """Measure which sentence of a pair a model prefers: US and PD, with 95% intervals.
+
+    US is the share of pairs in which the model prefers neither sentence. PD is above 0 if it
+    prefers sentence a.
 
     Args:
-        model: hub id, directory, or a loaded model of transformers.
+        model: id on the Hugging Face hub, a directory, or a loaded model of transformers.
         pairs: a data frame with ``sentence_a`` and ``sentence_b``, a list of tuples (a, b), or a
-            ``datasets.Dataset``. PD is above 0 if the model prefers the first sentences.
+            ``datasets.Dataset``.
     """
     if hasattr(pairs, "to_pandas"):  # such as a `datasets.Dataset`
         pairs = pairs.to_pandas()
@@ -114,7 +117,7 @@ def prefer(model: Any, pairs: Any) -> Answer:
         pairs = [{"sentence_a": a, "sentence_b": b} for a, b in pairs]
     wh = _warehouse()
     with warnings.catch_warnings():
-        # `measure` makes the deleted rows again.
+        # Hide the warning about deleted rows: `measure` makes them again.
         warnings.filterwarnings("ignore", message="deleted ")
         scored = wh.score(_location(model), pairs)
     wh.measure()
@@ -129,12 +132,12 @@ def prefer(model: Any, pairs: Any) -> Answer:
 
 
 def continues(model: Any, names: tuple[str, str] = ("John", "Jane"), n: int = 10) -> Answer:
-    """Measure if a model continues texts about two people alike: FairPair's B, V and F.
+    """Measure whether a model continues texts about two people alike (FairPair's B, V and F).
 
-    F is 1 if texts about the two differ no more than texts about one of them.
+    F is 1 if texts about the two people differ no more than texts about the same person.
 
     Args:
-        model: hub id, directory, or a loaded model of transformers.
+        model: id on the Hugging Face hub, a directory, or a loaded model of transformers.
         names: a man's name and a woman's name.
         n: number of continuations of each prompt.
     """
@@ -150,12 +153,13 @@ def continues(model: Any, names: tuple[str, str] = ("John", "Jane"), n: int = 10
 
 
 def _location(model: Any) -> str:
-    """Return a model's name or directory; a loaded model and its tokenizer are saved first."""
+    """Return a model's name or directory. A loaded model is first saved with its tokenizer."""
     if isinstance(model, str | Path):
         return str(model)
     from transformers import AutoTokenizer
 
-    place = tempfile.mkdtemp(prefix="model-", dir=_directory())  # new: the model may have changed
+    # Use a new directory for each call, since the model may have changed.
+    place = tempfile.mkdtemp(prefix="model-", dir=_directory())
     model.save_pretrained(place)
     AutoTokenizer.from_pretrained(model.name_or_path).save_pretrained(place)
     return place

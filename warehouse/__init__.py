@@ -1,1 +1,1 @@
-"""The warehouse: table schemas, the Parquet store, DuckDB views and SQL metrics."""
+"""The warehouse: schemas of its tables, their Parquet files, DuckDB views and SQL metrics."""

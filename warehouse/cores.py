@@ -1,4 +1,4 @@
-"""Cores that this process may use: its affinity and its container's CPU quota."""
+"""Count the CPU cores that this process may use, given its affinity and container's quota."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def n_cores() -> int:
-    """Count the cores that this process may use, at least 1. Round a quota up."""
+    """Return how many cores this process may use, at least 1. A fractional quota is rounded up."""
     if hasattr(os, "sched_getaffinity"):
         allowed = len(os.sched_getaffinity(0))
     else:
@@ -18,16 +18,17 @@ def n_cores() -> int:
 
 
 def quotas(cgroups: Path, listing: Path) -> list[float]:
-    """Return the CPU quotas, in cores, of a process's control group (v2) and the groups above it.
+    """Return the CPU quotas, in cores, of a process's control group (v2) and of its parent groups.
 
-    ``listing`` is a file that names the group, like ``/proc/self/cgroup``. In a container this may
-    be a group of the host, which doesn't exist under ``cgroups``: then only groups above it count.
+    ``listing`` is a file that names the group, like ``/proc/self/cgroup``. In a container, it may
+    name a group of the host that doesn't exist under ``cgroups``. Then only the parents have
+    quotas.
     """
     name = next((line[4:] for line in _text(listing).splitlines() if line[:4] == "0::/"), "")
     limits = []
     for group in (cgroups / name, *(cgroups / name).parents):
         quota, _, period = _text(group / "cpu.max").partition(" ")
-        # Without a quota, the file has "max" instead of a number.
+        # If the group has no quota, the file has "max" instead of a number.
         limits += [int(quota) / int(period)] if quota.isdecimal() else []
     return limits
 

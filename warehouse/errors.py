@@ -1,6 +1,6 @@
-"""Errors for users: each has a one-line message, and its class has an exit status.
+"""Errors that users see: each has a one-line message, and each class has an exit status.
 
-Any other exception is a defect and keeps its traceback.
+Any other exception is a bug and is shown with its traceback.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ _WRONG = re.compile(r"[Cc]onfiguration|incorrectly configured|InvalidPath|[Uu]ns
 
 
 class PlumblineError(Exception):
-    """Base of all errors with a one-line message for the user. Subclasses set the exit status.
+    """Base class of errors that show users a one-line message. Subclasses set the exit status.
 
-    The message may quote foreign text, so ``str`` makes it one line that can't steer a terminal.
-    Secrets in it are hidden.
+    The message may quote text from a file or server. So ``str`` returns a single line that can't
+    control a terminal. Secrets in it are hidden.
 
     >>> print(BadInput("word \\x1b[2J", "not\\nfound", "type it again"))
     word \\x1b[2J: not found (type it again)
@@ -68,12 +68,12 @@ class PlumblineError(Exception):
         return terminal(" ".join(self.message.split()))
 
     def _render_traceback_(self) -> list[str]:
-        """Return the class and the message, which notebooks show instead of a traceback."""
+        """Return what notebooks show instead of a traceback: the class and the message."""
         return [f"{type(self).__name__}: {self}"]
 
 
 class UsageProblem(PlumblineError):
-    """The request contradicts itself or names something that does not exist (status 2)."""
+    """The user's request contradicts itself or names something that doesn't exist (status 2)."""
 
     exit_code = 2
 
@@ -91,7 +91,7 @@ class MissingComponent(PlumblineError):
 
 
 class Interrupted(PlumblineError):
-    """A command stopped early; the same command may resume or succeed (status 5).
+    """A command stopped early. Running it again may resume it or succeed (status 5).
 
     The user stopped it, one of its processes was killed, or a network or server was unreachable. If
     the user must change something first, the error is ``BadInput`` instead.
@@ -101,13 +101,13 @@ class Interrupted(PlumblineError):
 
 
 class ModelChanged(PlumblineError):
-    """A named model changed by more than `--fail-if` allows (status 6)."""
+    """A model's figures changed by more than `--fail-if` allows (status 6)."""
 
     exit_code = 6
 
 
 def did_you_mean(name: str, known: Iterable[str], otherwise: str) -> str:
-    """Return the fix for an unknown name: known names that resemble it, or ``otherwise``.
+    """Suggest a fix for an unknown name: similar known names, or else ``otherwise``.
 
     >>> did_you_mean("winobais", ["use-5", "winobias"], "list them"), did_you_mean("x", [], "none")
     ('did you mean winobias?', 'none')
@@ -118,7 +118,7 @@ def did_you_mean(name: str, known: Iterable[str], otherwise: str) -> str:
 
 @contextmanager
 def disk_problems(path: Path) -> Iterator[None]:
-    """Turn an ``OSError`` about a file, raised in the block, into ``BadInput`` that names ``path``.
+    """Turn a file error (``OSError``) in the block into ``BadInput`` that names ``path``.
 
     Other ``OSError``s, such as those of connections, pass unchanged.
     """
@@ -135,7 +135,7 @@ def disk_problems(path: Path) -> Iterator[None]:
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """If the block raises an error for a full disk that names no file, add ``path`` to it."""
+    """Add ``path`` to an error in the block that reports a full disk but names no file."""
     try:
         yield
     except OSError as e:
@@ -145,10 +145,10 @@ def naming(path: Path) -> Iterator[None]:
 
 
 def _is_of_disk(error: OSError) -> bool:
-    """Return whether an ``OSError`` is about a file, by its file name, or its class and number.
+    """Return whether an ``OSError`` is about a file, not a connection.
 
-    A library's subclass counts as a connection error even if it names a file, because `urllib`
-    gives an address as the file's name.
+    A library's subclass counts as a connection error even if it has a file name, because `urllib`
+    stores an address as the file name.
     """
     if error.filename is not None and type(error).__module__ == "builtins":
         return True
@@ -156,9 +156,9 @@ def _is_of_disk(error: OSError) -> bool:
 
 
 def is_outage(error: BaseException | None) -> bool:
-    """Return whether an error or one of its causes means that a network or server is down or busy.
+    """Return whether an error or one of its causes means that a server or network is down or busy.
 
-    A full disk, a missing file and a denied permission don't count.
+    A full disk, a missing file and a denied permission are not outages.
     """
     while error is not None:
         if _means_outage(error):
@@ -168,14 +168,14 @@ def is_outage(error: BaseException | None) -> bool:
 
 
 def failure(cause: BaseException, what: str, problem: str, fix: str) -> BadInput | Interrupted:
-    """Make the error to raise after ``cause``: ``Interrupted`` for an outage, else ``BadInput``."""
+    """Return the error to raise: ``Interrupted`` if ``cause`` is an outage, else ``BadInput``."""
     if is_outage(cause):
         return Interrupted(what, problem, f"run the same command again; {fix}")
     return BadInput(what, problem, fix)
 
 
 def _means_outage(error: BaseException) -> bool:
-    if type(error).__name__ == _OFFLINE_MODE:  # a subclass of ConnectionError
+    if type(error).__name__ == _OFFLINE_MODE:  # a ConnectionError, but no outage
         return False
     status = getattr(getattr(error, "response", None), "status_code", None)
     if status is not None:

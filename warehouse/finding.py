@@ -1,4 +1,4 @@
-"""Findings: figures with their intervals, and the rule that gives their verdicts."""
+"""Findings: figures with intervals, and the rule that decides whether a figure is clear."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def verdict(
     q: float | None = None,
     n_clusters: int | None = None,
 ) -> Verdict:
-    """Return the verdict on a figure.
+    """Decide whether a figure is clearly above or below ``null``, or clearly close to it.
 
-    ``above`` or ``below``: the whole interval lies on that side of ``null``, and ``q``, if given,
-    is at most ``ALPHA``. ``within``: the whole interval is less than ``small``, a negligible
-    distance, from ``null``. Otherwise ``cannot be told``, also for fewer than ``LEAST_CLUSTERS``
-    clusters, for NaN, and if the estimate or one end is missing. Without an interval, the test
-    (``q``, or else ``p``) decides, and the estimate gives the side.
+    Return ``above`` or ``below`` if the whole interval is on that side of ``null`` and ``q``, if
+    given, is at most ``ALPHA``. Return ``within`` if the whole interval is closer to ``null`` than
+    ``small``, a negligible distance. Otherwise return ``cannot be told``. Also return this for
+    fewer than ``LEAST_CLUSTERS`` clusters, for NaN, and if the estimate or one end is missing.
+    Without an interval, the test (``q``, or else ``p``) decides, and the estimate gives the side.
     """
     if estimate is None or (n_clusters is not None and n_clusters < LEAST_CLUSTERS):
         return "cannot be told"
@@ -43,7 +43,7 @@ def verdict(
     if low is None and high is None:
         test = p if q is None else q
         low = high = None if test is None else estimate
-        small = None  # without an interval nothing shows that a figure is small
+        small = None  # without an interval, nothing shows that the figure is close
     if low is None or high is None or any(map(math.isnan, (estimate, low, high))):
         return "cannot be told"
     if test is None or test <= ALPHA:
@@ -58,14 +58,14 @@ def verdict(
 
 @dataclass(frozen=True)
 class Finding:
-    """A figure with the ends of its 95% interval. An undefined figure or end is ``None``.
+    """A figure with its 95% interval. If a figure or an end is undefined, it is ``None``.
 
     Attributes:
-        null: the value that means no effect.
+        null: the figure's value if there is no effect.
         p: p-value of the figure's test, or None without a test.
         q: ``p`` corrected for the number of tests, or None if it isn't corrected.
-        n_clusters: number of clusters of the kind ``clusters``, or None if unknown. If there are
-            two kinds (``frame, word``), this is the smaller number.
+        n_clusters: number of clusters that the interval is over, or None if unknown. ``clusters``
+            names their kind. If it names two (``frame, word``), this is the smaller number.
     """
 
     estimate: float | None
@@ -83,7 +83,7 @@ class Finding:
         return verdict(*ends, null=self.null, n_clusters=self.n_clusters, **tests)
 
     def pick(self, *, above: T, below: T, untold: T) -> T:
-        """Return the argument that has the verdict's name, or ``untold`` for any other verdict.
+        """Return ``above`` or ``below``, whichever is the verdict, or else ``untold``.
 
         >>> Finding(0.3, 0.1, 0.5).pick(above="follows", below="turns", untold="?")
         'follows'
@@ -92,7 +92,7 @@ class Finding:
 
     @property
     def over(self) -> str:
-        """The number and kind of the interval's clusters; empty if unknown.
+        """The number and kind of the interval's clusters, or an empty string if unknown.
 
         >>> Finding(2.0, n_clusters=40, clusters="word").over
         '40 words'
@@ -111,7 +111,7 @@ class Finding:
 
     @property
     def lack(self) -> str:
-        """The reason for no verdict if there are too few clusters; else empty.
+        """Why there is no verdict, if there are too few clusters. Otherwise an empty string.
 
         >>> Finding(2.0, n_clusters=4, clusters="frame, word").lack
         'too few sentence frames or words: 4'

@@ -1,4 +1,4 @@
-"""Options of commands; each is declared once, as a field of a frozen pydantic dataclass."""
+"""Make and check the options of commands, which are fields of frozen pydantic dataclasses."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Options = TypeVar("Options", bound=Any)
 
 
 def make(kind: type[Options], values: Mapping[str, object]) -> Options:
-    """Make options of the class ``kind``.
+    """Make an options object of the class ``kind`` from ``values``.
 
     Raises ``UsageProblem`` for invalid values, such as ``batch_tokens = 0: should be greater than
     0``.
@@ -37,12 +37,12 @@ def make(kind: type[Options], values: Mapping[str, object]) -> Options:
 
 
 def fault(errors: ValidationError, known: Sequence[str]) -> tuple[str, str, str]:
-    """Return the subject, problem and fix of pydantic's first error, for a message of one line.
+    """Describe pydantic's first error for a one-line message: subject, problem and fix.
 
-    ``known`` are the valid keys. The subject names the key and its value: ``("pairs", 0, "b")`` is
-    the key ``pairs 1, b``. It is empty for an error about several keys together.
+    ``known`` are the valid keys. The subject names the key and its value; the key ``("pairs", 0,
+    "b")`` is shown as ``pairs 1, b``. For an error about several keys, the subject is empty.
     """
-    # Unknown keys first: for a misspelt key, pydantic also reports a missing one.
+    # Prefer unknown keys: for a misspelt key, pydantic also reports that the right one is missing.
     error = min(errors.errors(), key=lambda x: x["type"] != "unexpected_keyword_argument")
     parts = (f" {x + 1}, " if isinstance(x, int) else f"{x}." for x in error["loc"])
     key = "".join(parts).replace(". ", " ").replace(",  ", ", ").rstrip("., ")
@@ -51,7 +51,7 @@ def fault(errors: ValidationError, known: Sequence[str]) -> tuple[str, str, str]
     if error["type"] == "unexpected_keyword_argument":
         fix = f"known: {', '.join(known)}" if len(error["loc"]) == 1 else ""
         return f"key {key!r}", "is unknown", fix
-    if key.endswith(".[key]"):  # an invalid key of a table with typed keys
+    if key.endswith(".[key]"):  # the table doesn't allow this key
         fix = f"known: {message.removeprefix('should be ')}"
         return f"key {key.removesuffix('.[key]')!r}", "is unknown", fix
     if error["type"] in ("missing", "missing_keyword_only_argument"):
@@ -64,7 +64,7 @@ def fault(errors: ValidationError, known: Sequence[str]) -> tuple[str, str, str]
 
 
 def check_name(what: str, name: str) -> None:
-    """Raise ``UsageProblem`` if ``name`` can't name rows and files; the error begins with ``what``.
+    """Raise ``UsageProblem`` about ``what`` unless ``name`` is valid for rows and files.
 
     >>> check_name("benchmark 'mine-2'", "mine-2")
     """
@@ -73,11 +73,11 @@ def check_name(what: str, name: str) -> None:
 
 
 def changed(options: Options, values: Mapping[str, object]) -> Options:
-    """Return a copy of options with ``values`` changed. Raises like :func:`make`."""
+    """Return a copy of options with new ``values``. Raises the errors of :func:`make`."""
     same = {field.name: getattr(options, field.name) for field in fields(options)}
     return make(type(options), {**same, **values})
 
 
 def part(kind: type[Options], larger: object) -> Options:
-    """Make options of the class ``kind`` from the fields of ``larger`` with the same names."""
+    """Make options of the class ``kind`` from the fields of ``larger`` that have the same names."""
     return make(kind, {field.name: getattr(larger, field.name) for field in fields(kind)})

@@ -1,7 +1,7 @@
-"""Paths: check users' paths, read whole files, and replace files in one step.
+"""Check paths that users give, read whole files, and replace files in one step.
 
-Names come from files and servers. Neither names nor links may lead out of their directory. A pipe
-or device given as input is an error; reading it could wait for ever.
+Names may come from files and servers, so neither a name nor a link may lead out of its directory.
+An input that is a pipe or device is an error, because reading it could wait forever.
 """
 
 from __future__ import annotations
@@ -32,28 +32,27 @@ _ANY_SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]+:(/+|$)")
 
 
 class Address(type(Path())):  # type: ignore[misc]
-    """An address in place of a path: it can be shown and extended, but not opened."""
+    """An address used like a path. It can be shown and extended, but not opened."""
 
     def __str__(self) -> str:
         return str(super().__str__()).replace(":/", "://", 1)
 
-    def resolve(self, strict: bool = False) -> Path:
-        """Return the address itself, which is absolute."""
+    def resolve(self, strict: bool = False) -> Path:  # an address is always absolute
         return self
 
     absolute = resolve
 
 
 def address(text: str | Path) -> Path | None:
-    """Return a text or path as an object-store address, or ``None`` if it isn't an address."""
+    """Convert a text or path to an object-store address. Return ``None`` if it isn't one."""
     return Address(str(text)) if _SCHEMES.match(str(text)) else None
 
 
 def segment(name: str, before: str = "", after: str = "") -> str:
-    """Quote ``name`` as part of a path, between two fixed texts. Different names stay different.
+    """Make one component of a path from ``before``, the quoted ``name`` and ``after``.
 
-    Raises ``BadInput`` if the part is empty or too long for a file, leads to another directory, or
-    isn't Unicode.
+    Different names give different components. Raises ``BadInput`` if the component is empty, is too
+    long for a file name, leads to another directory, or isn't Unicode.
 
     >>> segment("../a=b", "corpus=")
     'corpus=..%2Fa%3Db'
@@ -72,8 +71,8 @@ def segment(name: str, before: str = "", after: str = "") -> str:
 
 
 def check_input(path: Path, *, file: bool = True, directory: bool = False) -> None:
-    """Raise ``UsageProblem`` unless a path is a regular file, or a directory if that is allowed."""
-    # Functions of os.path return false for a name that is too long or contains a zero byte.
+    """Raise ``UsageProblem`` unless the path is a regular file or, if allowed, a directory."""
+    # os.path returns false, not an error, if the name is too long or contains a zero byte.
     if (file and os.path.isfile(path)) or (directory and os.path.isdir(path)):
         return
     problem = f"isn't a {'regular file' if file else 'directory'}"
@@ -82,7 +81,7 @@ def check_input(path: Path, *, file: bool = True, directory: bool = False) -> No
 
 
 def check_output(path: Path, *, directory: bool = False, what: str = "output") -> None:
-    """Raise ``UsageProblem`` if ``path`` can't be an output file, or output ``directory``."""
+    """Raise ``UsageProblem`` if ``path`` can't be an output file (or a ``directory``)."""
     fix, kind = "give another path", "directory" if directory else "regular file"
     if _ANY_SCHEME.match(str(path)):
         fix = "give a local path; of outputs, only a warehouse can be at s3://, gs:// or az://"
@@ -98,7 +97,7 @@ def check_output(path: Path, *, directory: bool = False, what: str = "output") -
 
 def opened(path: Path) -> io.BufferedReader:
     """Open a regular file for reading. Raises ``OSError`` for anything else, such as a pipe."""
-    # Non-blocking, since opening a pipe would wait for its writer.
+    # Don't block: opening a pipe would wait until another process writes to it.
     try:
         number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except ValueError as e:  # the path contains a zero byte
@@ -110,7 +109,7 @@ def opened(path: Path) -> io.BufferedReader:
 
 
 def content(path: Path) -> bytes:
-    """Read a regular file. Raises ``OSError``, also for more than ``LARGEST`` bytes."""
+    """Read a whole file. Raises ``OSError`` if it isn't regular or is larger than ``LARGEST``."""
     with opened(path) as file:
         if os.fstat(file.fileno()).st_size > LARGEST:
             raise OSError(errno.EFBIG, f"more than {LARGEST:,} bytes", str(path))
@@ -130,11 +129,11 @@ def json_object(source: Path | str | bytes) -> dict[str, Any]:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Yield a temporary path to write to. Its file replaces ``path`` at the end of the block.
+    """Yield a temporary path to write to. At the end of the block, its file replaces ``path``.
 
-    Readers of ``path`` find the complete old or new file. A missing directory is created. After an
-    error, the old file stays and no temporary file is left. If the disk is full, the error names
-    ``path``.
+    Readers of ``path`` always find a complete file, old or new. A missing directory is created.
+    After an error, the old file is unchanged and the temporary file is removed. If the disk is
+    full, the error names ``path``.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     # The temporary name doesn't contain ``path.name``, which may be empty. The path is absolute,
@@ -149,11 +148,11 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def replace_directory(directory: Path, destination: Path) -> None:
-    """Replace ``destination``, which may be missing, by ``directory``.
+    """Move ``directory`` to ``destination``. If there is a directory there, replace it.
 
-    No other process may do so at the same time. ``destination`` is missing for an instant. If the
-    process is killed then, the old directory stays next to ``directory``, with a name that ends in
-    ``-retired``, until the next call.
+    No other process may do this at the same time. ``destination`` is missing for an instant. If the
+    process is killed then, the old directory remains next to ``directory``, with a name that ends
+    in ``-retired``, until the next call.
     """
     old = directory.with_name(f"{directory.name}-retired")
     shutil.rmtree(old, ignore_errors=True)

@@ -1,8 +1,8 @@
-"""Installed packages: Plumbline's own distribution, and the parts that other packages add.
+"""Find the parts (backends, tables, ...) that Plumbline and other installed packages provide.
 
-A registry holds the parts of one kind (backends, tables, ...): Plumbline's own, and other packages'
-entry points. A name that several packages register is an error, so installing a package never
-changes what a name means. See docs/extend.md.
+A registry holds all parts of one kind. Other packages register parts as entry points. If several
+packages register the same name, using it is an error. So installing a package never changes what a
+name means. See docs/extend.md.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ NAME = "plumbline-lm"
 
 @dataclass(frozen=True)
 class Registry:
-    """All parts of one kind, by name.
+    """All parts of one kind, such as all backends, by name.
 
     Args:
-        noun: what messages call a part, such as ``benchmark``.
-        package: Plumbline's package with one file per part; files named ``_...`` are not parts. If
-            empty, Plumbline has only the parts in ``made``.
+        noun: what messages call one part, such as ``benchmark``.
+        package: Plumbline's package with one file per part, except files named ``_...``. If empty,
+            Plumbline has only the parts in ``made``.
         suffix: suffix of these files, such as ``.py`` or ``.sql``.
-        group: group of entry points; if empty, other packages can't add parts.
-        contract: a protocol; parts of other packages must have all its public members.
+        group: group of entry points for other packages' parts. If empty, they can't add parts.
+        contract: a protocol. Parts of other packages must have all its public members.
         made: names of Plumbline's parts that have no file of their own.
-        instead: advice that follows the known names in the message about an unknown name.
+        instead: advice to add, after the known names, to the message about an unknown name.
     """
 
     noun: str
@@ -50,20 +50,20 @@ class Registry:
     instead: str = ""
 
     def names(self) -> list[str]:
-        """Return the names of all parts, sorted, without importing any."""
+        """Return the sorted names of all parts, without importing any part."""
         return sorted({*self._own_names, *self.added})
 
     @property
     def added(self) -> list[str]:
-        """Names of other packages' parts, sorted. No part is imported."""
+        """Sorted names of the parts that other packages add. No part is imported."""
         return sorted({entry.name for entry in self._other_entries()})
 
     def source(self, name: str) -> str:
-        """Return name and version of the package that adds a part, or "" if it's Plumbline's."""
+        """Return the name and version of the package that adds a part, or "" if Plumbline does."""
         return next((_package(e) for e in self._other_entries() if e.name == name), "")
 
     def find(self, name: str) -> EntryPoint | None:
-        """Return the entry point of the part ``name``, or ``None`` if Plumbline has the part.
+        """Return the entry point of the part ``name``, or ``None`` if the part is Plumbline's own.
 
         Raises ``UsageProblem`` if no package, or more than one, registers the name.
         """
@@ -118,7 +118,7 @@ class Registry:
 
     @contextmanager
     def one_line(self, name: str, expected: str) -> Iterator[None]:
-        """Turn an error in the block into ``BadInput`` if another package adds the part."""
+        """Turn errors in the block into ``BadInput`` if the part belongs to another package."""
         try:
             yield
         except PlumblineError:
@@ -133,7 +133,7 @@ class Registry:
 
 @cache
 def _entry_points(group: str, path: tuple[str, ...]) -> tuple[EntryPoint, ...]:
-    """Return the entry points of a group. ``path`` is ``sys.path``, a part of the cache's key."""
+    """Return the entry points of a group. ``path``, which is ``sys.path``, is only a cache key."""
     return tuple(_all_entry_points(path).select(group=group))
 
 
@@ -150,15 +150,12 @@ def _package(entry: EntryPoint) -> str:
 
 
 def distribution() -> Distribution:
-    """Return the metadata of the installed distribution.
-
-    Raises ``PackageNotFoundError`` for a copy that isn't installed.
-    """
+    """Return the metadata of the installed Plumbline, or raise ``PackageNotFoundError``."""
     from importlib import metadata  # this import takes longer than many commands
 
     return metadata.distribution(NAME)
 
 
 def install_line(extra: str) -> str:
-    """Return the command that installs an extra, or several separated by commas."""
+    """Return the command that installs an optional extra, or several separated by commas."""
     return f"pip install '{NAME}[{extra}]'"

@@ -1,4 +1,4 @@
-"""The table ``run``: every command that wrote to the warehouse, with its options and outcome."""
+"""Record in the table ``run`` each command that writes to the warehouse, and how it ended."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _PACKAGES = ("duckdb", "numba", "numpy", "peft", "pyarrow", "pyspark", "torch", 
 
 
 def config_hash(config: Mapping[str, object]) -> str:
-    """Return a hash of options (16 hex digits) that doesn't depend on their order."""
+    """Return a hash of options (16 hex digits), which doesn't depend on their order."""
     return hashlib.sha256(_as_json(config).encode()).hexdigest()[:16]
 
 
@@ -37,7 +37,7 @@ def _as_json(value: object) -> str:
 
 
 def new_run_id() -> str:
-    """Return a new run id. Ids sort by time."""
+    """Return a new run id. Sorting ids sorts the runs by start time."""
     return f"{datetime.now(timezone.utc):%Y%m%dT%H%M%S%f}-{uuid.uuid4().hex[:6]}"
 
 
@@ -48,22 +48,23 @@ _JOINED: ContextVar[tuple[str, str, list[dict[str, object]]] | None] = ContextVa
 
 
 def is_open(store: Store) -> bool:
-    """Return whether a run on this warehouse is open, so that a command would be a step of it."""
+    """Return whether a run is open on this warehouse. A command then becomes a step of that run."""
     outer = _JOINED.get()
     return outer is not None and outer[0] == str(store.root)
 
 
 @contextmanager
 def recorded(store: Store, command: str, config: Mapping[str, object]) -> Iterator[str]:
-    """Record the block as a run of ``command``: write a row of ``run``, and update it at the end.
+    """Record the block as a run of ``command``: add a row to ``run``, and update it at the end.
 
-    Yields the run's id. Calls inside the block for the same warehouse are steps of this run: they
-    write no row and yield this run's id. At the end, the options in which a step differs from the
-    run are stored under ``STEPS`` in ``config``.
+    Yields the run's id. If a run is already open on the same warehouse, the block becomes a step of
+    it: it adds no row, and the id is that of the open run. When the run ends, those options of its
+    steps that differ from its own are stored under ``STEPS`` in ``config``.
 
-    An exception is re-raised, and its first line is stored. The status is ``interrupted`` for
-    ``Interrupted`` and exceptions such as ``KeyboardInterrupt``, otherwise ``failed``. The row of a
-    killed process stays ``running``. Raises ``BadInput`` if the disk can't be written to.
+    If the block raises an exception, its first line is stored, and it is raised again. The status
+    is then ``interrupted`` for ``Interrupted`` and exceptions such as ``KeyboardInterrupt``,
+    otherwise ``failed``. If the process is killed, the row stays ``running``. Raises ``BadInput``
+    if the disk can't be written to.
     """
     outer = _JOINED.get()
     if outer is not None and outer[0] == str(store.root):
@@ -92,7 +93,7 @@ def recorded(store: Store, command: str, config: Mapping[str, object]) -> Iterat
         is_stopped = isinstance(e, Interrupted) or not isinstance(e, Exception)
         error = "interrupted" if is_stopped else type(e).__name__
         ended = _ended(started, "interrupted" if is_stopped else "failed", str(e).strip() or error)
-        with suppress(BadInput):  # ``e`` is raised even if the row can't be written
+        with suppress(BadInput):  # if the row can't be written, still raise ``e``
             publish(store, row | ended)
         raise
     finally:
@@ -130,7 +131,6 @@ def package_versions() -> dict[str, str]:
 
 
 def _git_commit() -> str | None:
-    """Return the commit of the checkout this code is in, or ``None`` for an installed package."""
     root = Path(__file__).resolve().parents[1]
     if not (root / ".git").exists():
         return None
@@ -143,7 +143,7 @@ def _git_commit() -> str | None:
 def runs(store: Store, command: str = "") -> list[Row]:
     """Return the rows of ``run`` whose command starts with ``command``, newest first.
 
-    A run without an end has the status ``interrupted`` if its process has ended.
+    If a run has no end although its process has ended, its status becomes ``interrupted``.
     """
     rows = map(_with_state, store.read("run").to_pylist())
     selected = [row for row in rows if row["command"].startswith(command)]
@@ -162,7 +162,7 @@ def _with_state(row: Row) -> Row:
 
 
 def find(store: Store, prefix: str) -> Row:
-    """Return the only run whose id starts with ``prefix``, else raise ``UsageProblem``."""
+    """Return the only run whose id starts with ``prefix``, or raise ``UsageProblem``."""
     matches = [row for row in runs(store) if row["run_id"].startswith(prefix)]
     exact = [row for row in matches if row["run_id"] == prefix]
     if len(matches) == 1 or exact:
@@ -172,7 +172,7 @@ def find(store: Store, prefix: str) -> Row:
 
 
 def flat(options: object, name: str = "") -> dict[str, object]:
-    """Flatten nested options. The names of levels are joined by dots."""
+    """Flatten nested options. Join the names of nested options with dots."""
     if not isinstance(options, Mapping):
         return {name: options}
     level: dict[str, object] = {}

@@ -14,12 +14,12 @@ from plumbline.warehouse.options import MOST, STRICT
 
 @dataclass(frozen=True, config=STRICT)
 class ServerOptions:
-    """A server, and a budget for its requests. ``ChatModel`` explains ``token_limit``.
+    """Options of a server, and a budget for requests. ``ChatModel`` explains ``token_limit``.
 
     Raises ``UsageProblem`` for an address that ``checked_url`` refuses.
     """
 
-    base_url: Annotated[str, Field(description="Address of the server.")] = DEFAULT_URL
+    base_url: Annotated[str, Field(description="Base URL of the server.")] = DEFAULT_URL
     timeout_s: Annotated[
         float,
         Field(
@@ -33,13 +33,13 @@ class ServerOptions:
         int, Field(gt=0, le=1_024, description="Number of requests to send at the same time.")
     ] = 8
     token_limit: Annotated[
-        TokenLimit, Field(description="Parameter with which the server limits a reply's tokens.")
+        TokenLimit, Field(description="Name of the request parameter that limits reply tokens.")
     ] = "max_tokens"
     max_requests: Annotated[
-        int | None, Field(ge=0, le=MOST, description="Maximum number of requests.")
+        int | None, Field(ge=0, le=MOST, description="Maximum requests, earlier runs included.")
     ] = None
     max_tokens: Annotated[
-        int | None, Field(ge=0, le=MOST, description="Maximum number of tokens.")
+        int | None, Field(ge=0, le=MOST, description="Maximum tokens, earlier runs included.")
     ] = None
 
     def __post_init__(self) -> None:

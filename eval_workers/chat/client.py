@@ -1,8 +1,8 @@
 """Request completions from any server that speaks OpenAI's protocol, and retry failed requests.
 
-An attempt is one HTTP request. The package openai would retry by itself, but then the ledger could
-not record each attempt. So its retries are off, and ``retried`` retries instead. The package's
-exceptions never leave this module, because they contain the request and its key.
+An attempt is one HTTP request. The ledger has to record each attempt. So the retries of the package
+openai are off, and ``retried`` retries instead. The package's exceptions never leave this module,
+because they contain the request and its key.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Server:
     """A server's address and limits.
 
     ``concurrency`` is the maximum number of requests at the same time. The key isn't stored here,
-    but read from the environment when needed. ``retried`` explains the waits.
+    but read from the environment when needed. ``retried`` explains how it waits between attempts.
     """
 
     base_url: str = DEFAULT_URL
@@ -85,14 +85,14 @@ class ChatClient:
         await self._client.close()
 
     async def attempt(self, request: Request) -> Reply | Failure:
-        """Send a request once. Return its reply, or a failure if it fails or times out."""
+        """Send a request once. Return the reply, or a ``Failure`` if there is none."""
         body = await self.body(partial(_call, request))
         if isinstance(body, str):
             return self._reply(request.request_id, body)
         return Reply(request.request_id, "", body.error, refused=True) if body.refused else body
 
     async def body(self, call: Call) -> str | Failure:
-        """Return the raw body of the server's answer, or a failure if it fails or times out."""
+        """Make a call and return the raw body of the answer, or a ``Failure`` if there is none."""
         import openai
 
         try:
@@ -198,7 +198,7 @@ async def _check_length(response: httpx2.Response) -> None:
 
 
 def checked_url(url: str, option: str = "--base-url") -> str:
-    """Return an option's address. Raises ``UsageProblem`` if it is invalid or holds a secret.
+    """Return the address ``url``. Raises ``UsageProblem`` if it is invalid or holds a secret.
 
     >>> checked_url("http://localhost:8000/v1")
     'http://localhost:8000/v1'
@@ -235,7 +235,7 @@ def find_key(base_url: str, environment: Mapping[str, str] = os.environ) -> str:
 
 
 def _message(error: openai.APIStatusError) -> str:
-    """Return the server's error message. Without one, return the body or the status's phrase."""
+    """Return the server's error message, or else the body or the name of the HTTP status."""
     body: Any = error.body
     if isinstance(body, dict):
         inner = body.get("error", body)

@@ -1,11 +1,10 @@
 """Record every attempt, reply and error of a build in a file, the ledger.
 
 Each line is a row of ``generation_request`` in JSON. If several lines are about one request, the
-last line counts. Before an attempt, a line records the attempt as failed, with the most that it can
+last line counts. Before an attempt, a line records the attempt as failed, with its largest possible
 cost. After the attempt, another line records the outcome. A reply is written to disk (fsync) before
-it is used. If a process is killed, at most the last line is incomplete, and it is dropped. A
-copy of a warehouse may lack the file. Its ledger then begins with the rows of
-``generation_request``.
+it is used. If a process is killed, at most the last line is incomplete, and it is dropped. If the
+file is missing, as in a copy of a warehouse, the rows of ``generation_request`` replace it.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ _NEW = {"n_attempts": 0, "n_tokens_most": 0, "seconds": 0.0, "status": "failed"}
 
 
 class Ledger:
-    """A benchmark's requests and replies, both by request id.
+    """A benchmark's requests and replies, in dictionaries with the request id as key.
 
     ``rows`` has every request, and ``replies`` has the replies to answered requests.
     """
@@ -53,7 +52,7 @@ class Ledger:
         return sum(costs, Spent())
 
     def begin(self, request: Request, most: Spent, run_id: str) -> Row:
-        """Record an attempt before it is made, with the most that it can cost. Return its row."""
+        """Record an attempt before it is made, with its largest possible cost. Return the row."""
         row: Row = dict.fromkeys(TABLES[_TABLE].arrow.names) | _NEW
         row |= {name: value for name, value in vars(request).items() if name in row}
         row["request_id"] = request.request_id

@@ -1,8 +1,8 @@
 """Read sentences, verdicts and choices from the replies of chat models.
 
-Plumbline's own wordings ask for JSON (see ``requests``). The papers' wordings ask for prose. A
-server may answer in prose even if a request asks for JSON. So sentences are read from JSON, lists
-and lines. Chat models often write small talk around the sentences, which is left out.
+Plumbline's prompts ask for JSON (see ``requests``), and the papers' prompts ask for prose. A server
+may answer in prose even if a request asks for JSON. So sentences are read from JSON, lists and
+lines. Chat models often write small talk around the sentences, which is left out.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _REFUSAL = re.compile(
     r"unable|not comfortable)|as an? (?:ai|language model|assistant)\b|unfortunately,? i\b)",
     re.I,
 )
-# At most 400 characters, or the search from a mark without a pair would run to the end.
+# The limit of 400 characters keeps the search after an unpaired mark short.
 _EMPHASIS = re.compile(
     r"(\*\*|__|\*|`)(?=\S)(.{1,400}?)(?<=\S)\1|(?<!\w)_(?=\S)(.{1,400}?)(?<=\S)_(?!\w)"
 )
@@ -80,7 +80,7 @@ def _from_json(text: str) -> list[str]:
 
 
 def _strings(value: Any) -> list[str]:
-    """Return the strings in a JSON value. Of an object with a ``sentence``, return only that."""
+    """Return the strings in a JSON value. An object with a ``sentence`` gives only the sentence."""
     if isinstance(value, dict):
         nested = [item for item in value.values() if isinstance(item, (list, dict))]
         texts = [item for item in value.values() if isinstance(item, str)]
@@ -91,9 +91,9 @@ def _strings(value: Any) -> list[str]:
 
 
 def _items(text: str) -> list[str]:
-    """Return the items of a list. Without a list, return all lines before a refusal.
+    """Return the items of a list in the text. If there is no list, return the lines.
 
-    The small talk around the items or lines is left out.
+    Small talk around the items or lines is left out. Lines after a refusal are left out, too.
     """
     lines = [line.strip() for line in _NEXT_ITEM.sub("\n", text).split("\n")]
     for mark in (_NUMBERED, _BULLET):
@@ -132,7 +132,7 @@ def _marked(lines: list[str], mark: re.Pattern[str]) -> list[str]:
 def _without_markup(item: str) -> str:
     """Return an item as one line, without emphasis, enclosing quotes or a count of its words."""
     text = " ".join(item.split())
-    for _ in range(3):  # there may be markup within quotes within markup
+    for _ in range(3):  # markup may contain quotes that contain markup
         text = _EMPHASIS.sub(lambda m: m.group(2) or m.group(3), text)
         text = _WORD_COUNT.sub("", _unquoted(text.strip("*_` ").rstrip(",")))
     return text
@@ -164,7 +164,7 @@ def verdict(reply: str) -> bool | None:
     >>> verdict("It is hard to say."), verdict("likely or unlikely"), verdict("Not very likely.")
     (None, None, None)
     """
-    for clause in re.split(r"[.!?;\n]|\",", _THOUGHT.sub("", reply)):  # `",` is JSON
+    for clause in re.split(r"[.!?;\n]|\",", _THOUGHT.sub("", reply)):  # `",` ends a string in JSON
         if said := {prefix.lower() for prefix in _VERDICT.findall(clause)}:
             is_clear = len(said) == 1 and not _NEGATION.search(clause)
             return said == {""} if is_clear else None

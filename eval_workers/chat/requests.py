@@ -25,7 +25,7 @@ def expected_tokens(prompt: str) -> int:
 
 @dataclass(frozen=True)
 class Budget:
-    """The limits of a build, which include the spending of earlier runs. ``None``: no limit."""
+    """The limits for a build and its earlier runs together. ``None`` means no limit."""
 
     max_requests: int | None = None
     max_tokens: int | None = None
@@ -148,7 +148,7 @@ class Request:
 
     @cached_property
     def request_id(self) -> str:
-        """A hash of all that identifies this request (32 hex digits), including the reply's form.
+        """A hash (32 hex digits) of everything that can change the reply, and of the purpose.
 
         >>> model = ChatModel("m")
         >>> one, two = (
@@ -164,9 +164,9 @@ class Request:
 
     @property
     def most(self) -> Spent:
-        """The most that one attempt can cost.
+        """The largest possible cost of one attempt.
 
-        These are one token per byte of the prompt, ``FRAME_TOKENS``, and the longest reply allowed.
+        It is one token per byte of the prompt, plus ``FRAME_TOKENS``, plus the longest reply.
 
         >>> ChatModel("m").request("judge", "Is it?", word="tea", pronoun="she", round=1,
         ...                        temperature=0, max_tokens=30).most

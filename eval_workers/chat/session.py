@@ -1,6 +1,6 @@
-"""Send the requests of plans to a server, within a budget. The ledger records each attempt.
+"""Send requests to a server, within a budget, and record each attempt in the ledger.
 
-Before a request is sent, the most that it can cost is set aside. A request that could exceed the
+Before a request is sent, its largest possible cost is set aside. A request that could exceed the
 budget isn't sent. After the reply, the tokens that the server reports replace that estimate.
 
 A request whose reply is in the ledger is never sent again, so a stopped build can be run again.
@@ -47,7 +47,7 @@ class Build:
     budget: Budget = UNLIMITED
 
     def run(self, plans: Sequence[Plan[_Result]], kind: str) -> list[_Result]:
-        """Carry out plans, publish the ledger as ``generation_request``, and return the results.
+        """Run plans, publish the ledger as ``generation_request``, and return the plans' results.
 
         Plans start in order, ``concurrency`` at a time. ``kind`` names the plans in errors and
         in the progress bar. Replies before an error are kept. Raises ``Interrupted`` when the
@@ -83,7 +83,7 @@ class Build:
         return [results[position] for position in range(len(plans))]
 
     def replies(self, requests: Sequence[Request], kind: str) -> list[Reply]:
-        """Return each request's reply, in order. Send equal requests once.
+        """Return each request's reply, in order. Send equal requests only once.
 
         Raises the errors of ``run``.
         """
@@ -98,11 +98,11 @@ async def _reply(request: Request, ask: Ask) -> Reply:
 
 
 class _Stopped(Exception):
-    """Raised instead of sending a request after an error, which is ``_Asker.stop``."""
+    """Raised by ``_Asker.ask`` after an error. ``_Asker.stop`` has the error."""
 
 
 class _Asker:
-    """Sends a build's requests. Once an error is in ``stop``, no request is sent."""
+    """Sends a build's requests. After an error, which is kept in ``stop``, it sends no more."""
 
     def __init__(self, build: Build, ledger: Ledger) -> None:
         self._run_id, self._ledger, self._server = build.run_id, ledger, build.server
@@ -118,7 +118,7 @@ class _Asker:
         client = nullcontext() if self._budget.max_requests == 0 else ChatClient(self._server)
         async with client as self._client:
             await asyncio.gather(*(work() for _ in range(n)))
-            for _ in range(n):  # a stopped plan's requests may be in flight
+            for _ in range(n):  # wait for requests in flight, which a stopped plan doesn't do
                 await self._slots.acquire()
 
     async def ask(self, request: Request) -> Reply:

@@ -1,6 +1,6 @@
 """Disclosure: the gender that a model assigns to a person of unspecified gender.
 
-Prompts (``prompt_sets``, ``neutral``, ``written``) go to table ``probe_prompt``. The probabilities
-of gendered words after a prompt (``word_probabilities``) go to ``pronoun_probability``. GAS, GLD
-and ADD are computed in SQL.
+``prompt_sets``, ``neutral`` and ``written`` make the prompts in table ``probe_prompt``.
+``word_probabilities`` writes the probabilities of gendered words after a prompt to
+``pronoun_probability``. SQL computes GAS, GLD and ADD.
 """

@@ -1,16 +1,16 @@
 """Neutral prompts of the closed world.
 
-A prompt is the beginning of a frame of the grammar: it is cut before the frame's first pronoun,
-*she* or *he*, and words are put in its slots. A shape of the grammar has one or several frames.
-Every second word of each class in the lexicon is used for training. The other sets use the words in
-between, so they share no content word with the training prompts.
+A prompt is a sentence frame of the grammar, cut before its first pronoun, *she* or *he*, and filled
+with words. The grammar groups similar frames into shapes. The training prompts use every second
+word of each class in the lexicon. The other sets use the words in between, so they share no content
+word with the training prompts.
 
-- ``closed-world-train``: beginnings of openings whose shape has several frames;
-- ``closed-world-unseen``: the same beginnings, with other words;
-- ``closed-world-frames``: beginnings of openings whose shape has one frame, and of follow-ups.
+- ``closed-world-train``: first sentences of documents, from shapes with several frames;
+- ``closed-world-unseen``: the same beginnings, filled with other words;
+- ``closed-world-frames``: first sentences from shapes with one frame, and follow-up sentences.
 
-Frames don't depend on the person's gender. In the text, sentences of the topic `follow-up` never
-begin a document. As prompts they do, so the model has to treat them as it treats later sentences.
+Frames don't depend on the person's gender. In the corpus, sentences of the topic `follow-up` never
+begin a document, but as prompts they come first.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class ClosedPrompt:
 
 
 def closed_prompts(name: str) -> tuple[ClosedPrompt, ...]:
-    """Return the distinct prompts of one of ``SETS``; they don't depend on the text's seed.
+    """Return the distinct prompts of one of ``SETS``. They don't depend on the corpus's seed.
 
     Raises ``UsageProblem`` for an unknown set.
 
@@ -66,7 +66,7 @@ def closed_prompts(name: str) -> tuple[ClosedPrompt, ...]:
 
 
 def _cut(shape: Sequence[str]) -> list[str]:
-    """Return distinct beginnings of frames whose first pronoun is she or he and follows a slot."""
+    """Cut each frame before its first pronoun, if that is she or he and comes after a slot."""
     beginnings = []
     for frame in shape:
         parts = frame.split()
@@ -80,7 +80,7 @@ def _cut(shape: Sequence[str]) -> list[str]:
 def _filled(
     topic: str, beginnings: Sequence[str], words: Mapping[str, Sequence[str]]
 ) -> Iterator[ClosedPrompt]:
-    """Yield prompts that use beginnings and words in turn, in an order drawn at random.
+    """Yield prompts that use the beginnings and words in turn, both in random order.
 
     The same beginnings always give the same order.
     """

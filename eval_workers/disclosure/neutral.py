@@ -50,7 +50,7 @@ def gendered_problem(text: str) -> str | None:
 
 
 def bridged(sentence: str) -> str:
-    """Turn a sentence into an open-ended prompt: replace the marks at its end by `, and`."""
+    """Turn a sentence into an open-ended prompt: replace its final punctuation with `, and`."""
     return f"{_END.sub('', sentence)}{BRIDGE}"
 
 
@@ -58,7 +58,7 @@ def derive(sentence: str, *, allow_gendered: bool = False) -> Derived:
     """Derive a prompt about "my friend" from a sentence about some person.
 
     The sentence has to start with `someone`, `a person` or another singular subject listed in
-    ``neutral.toml``. `My friend` replaces the subject, and `, and` replaces the marks at the end.
+    ``neutral.toml``. `My friend` replaces the subject, and `, and` replaces the final punctuation.
     A sentence with gendered words gives no prompt, unless ``allow_gendered`` is set.
 
     >>> derive("A person is slicing an onion.")

@@ -1,11 +1,11 @@
-"""Write released, topic and derived probe sets to ``probe_prompt``.
+"""Write sets of prompts to ``probe_prompt``: released sets, topics, and sets derived from texts.
 
 Released sets are files in the directory ``data`` of the authors' repository, without a header row.
-The sets of STS-B and SNLI hold only what fills "My friend {}, and"; ``llm-1`` and ``llm-2`` hold
-whole beginnings. ``topics`` comes with Plumbline. Other packages can add sets of the same form as
-entry points of ``plumbline.disclosure_prompts`` (see ``docs/extend.md``). Sets named
-``closed-world-*`` come from the closed world's grammar. ``docs/disclosure.md`` has the size of each
-set.
+A row of the STS-B and SNLI sets only has the words to put into "My friend {}, and". A row of
+``llm-1`` and ``llm-2`` starts with "My friend". ``topics`` comes with Plumbline. Other packages can
+add sets like ``topics`` as entry points of ``plumbline.disclosure_prompts`` (``docs/extend.md``).
+Sets named ``closed-world-*`` come from the closed world's grammar. ``docs/disclosure.md`` has the
+size of each set.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class ImportedProbe:
 
 @dataclass
 class PromptRows:
-    """The prompts of a set while it is being read. Every row is a prompt or a reject."""
+    """Collects the prompts of a set. Every row of the source becomes a prompt or a reject."""
 
     probe_set: str
     source_file: str
@@ -82,7 +82,7 @@ class PromptRows:
     _seen: dict[str, int] = field(default_factory=dict)
 
     def add(self, number: int, prompt: str, prompt_id: str | None = None, **columns: str) -> None:
-        """Add a row's prompt, or a reject if it is gendered or a duplicate."""
+        """Add a row's prompt, or a reject if the prompt has gendered words or is a duplicate."""
         problem = None if self.allow_gendered else gendered_problem(prompt)
         if prompt in self._seen:
             problem = f"the same prompt as row {self._seen[prompt]}"
@@ -107,7 +107,7 @@ class PromptRows:
         self.rejects.append(rejected(source, reason, excerpt))
 
     def publish(self, store: Store, run_id: str) -> ImportedProbe:
-        """Replace the set of this name in the warehouse.
+        """Write the set to the warehouse, replacing an earlier set of the same name.
 
         If there is no prompt, raises ``BadInput`` and leaves the warehouse unchanged.
         """
@@ -139,9 +139,9 @@ def import_probe(
     ``source`` is the directory of the released files, or a file of the same form. The default is
     the directory ``debias-llms`` in ``data``, or in ``PLUMBLINE_DATA`` if ``data`` is empty.
     Prompts with gendered words are rejected unless ``allow_gendered`` is set. Raises
-    ``UsageProblem`` for an unknown set, and if a ``source`` is given for a set that has no files;
-    ``MissingComponent`` if the source of a released set isn't found; ``BadInput`` for a source that
-    can't be read or holds no usable prompt.
+    ``UsageProblem`` for an unknown set, and if a ``source`` is given for a set that has no files.
+    Raises ``MissingComponent`` if the source of a released set isn't found. Raises ``BadInput`` for
+    a source that can't be read or holds no usable prompt.
     """
     is_topic_set = bool(PROBE_SETS.find(name)) or name not in PROBE_SETS.made
     if source is not None and name not in RELEASED:
@@ -174,8 +174,8 @@ def derive_probe(
     All other sentences become rows of ``reject``, with the reason. ``column`` names the column of a
     table, or the key of JSON lines, that has the sentences. Without ``column``, the file has to be
     plain text with one sentence per line, or CSV or TSV without a header whose rows have one field.
-    Raises ``BadInput`` for a file that can't be read, or in which no sentence gives a prompt;
-    ``UsageProblem`` for the name of a set to import, and for a file that needs a ``column``.
+    Raises ``BadInput`` for a file that can't be read, or in which no sentence gives a prompt.
+    Raises ``UsageProblem`` if an imported set has this name, or if the file needs a ``column``.
     """
     check_name(name)
     if not source.is_file():
@@ -233,7 +233,7 @@ def _read(
 
 
 def _end(text: str) -> Derived:
-    """Return the prompt that a released text stands for, as published.
+    """Put a released text between `My friend` and `, and`, as the authors did.
 
     A comma at the end of the text is kept.
     """
@@ -275,7 +275,7 @@ def missing_sets(store: Store | None, names: Sequence[str], data: str | Path = "
 
 
 class _Topic(BaseModel):
-    """A template, and lists of words to fill it with; the lists may have any names."""
+    """A template, and lists of words to fill it with. The lists can have any names."""
 
     model_config = ConfigDict(strict=True, extra="allow")
     template: Annotated[str, Field(pattern=r"^[^{}]*\{\}[^{}]*$")]

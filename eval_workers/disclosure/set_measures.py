@@ -1,4 +1,4 @@
-"""Measure GAS, GLD and ADD of sets with a model that is loaded once, and define sweeps.
+"""Measure prompt sets for GAS, GLD and ADD, loading the model once, and define sweeps.
 
 Probabilities and continuations both resume after an interruption. Continuations are greedy, so a
 prompt always has the same continuation. Empty continuations don't count as neutral.
@@ -45,10 +45,10 @@ class ProbeOptions:
     """
 
     word_list: Annotated[
-        str, Field(description="Pairs of gendered words: name, or path of a TOML file.")
+        str, Field(description="Word list with pairs of gendered words: its name, or a TOML file.")
     ] = WORD_LIST
     smoothing: Annotated[
-        float, Field(ge=0, le=1, description="Smoothing term e of the printed ADD.")
+        float, Field(ge=0, le=1, description="Smoothing term e for the ADD that is printed.")
     ] = 0.0
     max_new_tokens: Annotated[
         int, Field(gt=0, le=100_000, description="Maximum tokens of a continuation.")
@@ -59,9 +59,9 @@ class ProbeOptions:
 class Grid:
     """The values of a sweep, with ``n`` samples per prompt and value.
 
-    While one parameter varies, the others are off: the temperature is 1, and all tokens are kept.
-    Greedy decoding is the reference, with one continuation. A top-p of 0 is also greedy, so it adds
-    no step. The default values are from section 5.1 of the paper.
+    While one parameter varies, the others have no effect: the temperature is 1, and no token is
+    excluded. Greedy decoding is the reference, with one continuation. A top-p of 0 is also greedy,
+    so it adds no step. The default values are from section 5.1 of the paper.
 
     Raises ``UsageProblem`` for values that sampling can't use, and for a grid without any value.
     """
@@ -98,7 +98,7 @@ class Grid:
         return list({options.key: options for options in (greedy, *drawn)}.values())
 
     def steps(self, probe_set: str) -> list[Continuations]:
-        """Return one step for each decoding of a set of prompts."""
+        """Return the steps that continue a set of prompts, one for each decoding."""
         return [Continuations(probe_set, d, 1 if d.greedy else self.n) for d in self.decodings()]
 
 
@@ -137,7 +137,7 @@ def in_each_form(texts: tuple[str, ...], forms: tuple[str, ...]) -> list[Instruc
 
 @dataclass(frozen=True)
 class Disclosed:
-    """The outcomes for a set under an instruction: probabilities and continuations."""
+    """The outcomes of ``ProbeStep`` and ``Continuations`` for a set and an instruction."""
 
     instruction: Instruction
     probed: StepCounts
@@ -174,6 +174,6 @@ def measure_sets(
 def _steps_of(
     name: str, words: WordList, instruction: Instruction, max_new_tokens: int
 ) -> tuple[ProbeStep, Continuations]:
-    """Return the steps for a set's probabilities and continuations under an instruction."""
+    """Return the two steps for a set and an instruction: probabilities, then continuations."""
     options = SamplingOptions(greedy=True, max_new_tokens=max_new_tokens, instruction=instruction)
     return ProbeStep(name, words, instruction), Continuations(name, options, 1)

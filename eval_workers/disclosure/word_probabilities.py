@@ -1,7 +1,7 @@
-"""Probabilities of gendered words after the prompts of a set.
+"""Compute the probabilities of gendered words after the prompts of a set.
 
-Any backend that scores texts will do. It scores each prompt followed by each form of each word, and
-computes the common beginnings of these texts once.
+Any backend that scores texts can be used. It scores each prompt followed by each form of each word,
+and computes the common beginnings of these texts once.
 
 A word w has two forms v: a space followed by the word as listed, and a space followed by the
 capitalised word. (A prompt that ends with white space has no probabilities, because the forms would
@@ -50,7 +50,7 @@ def word_list(name: str) -> WordList:
     """Load a word list by name or path; raise the errors of ``warehouse.wordlists.load``.
 
     ``disclosure``, ``her-him`` and ``her-his`` are in this package, not in ``warehouse``, because
-    their pairs aren't contrasts of a corpus.
+    they aren't used for counting words in a corpus.
 
     >>> [pair.contrast for pair in word_list("disclosure").pairs]
     ['she/he', 'her/his', 'herself/himself', 'hers/him']
@@ -68,7 +68,7 @@ def variants(word: str) -> tuple[str, ...]:
 
 
 def texts_to_score(prompt: str, words: Sequence[str]) -> list[str]:
-    """Return the prompt, and the prompt plus each form of each word: what ``spelled`` needs.
+    """Return the texts whose scores ``spelled`` needs: the prompt, alone and with each word form.
 
     >>> texts_to_score("It was", ["he"])
     ['It was', 'It was he', 'It was He']
@@ -79,11 +79,11 @@ def texts_to_score(prompt: str, words: Sequence[str]) -> list[str]:
 def added_tokens(
     prompt: str, word: str, encoded: Mapping[str, Tokens | str]
 ) -> dict[Tokens, str] | str:
-    """Return the prompt plus each form of the word, by the tokens that the form adds.
+    """For each form of a word, map the tokens that it adds to the text: the prompt plus the form.
 
-    If the form as listed has a problem, return the problem. A capitalised form with a problem (say,
-    its letter is not in the vocabulary) is left out. ``encoded`` is as in ``spelled``, and must
-    have tokens for the prompt.
+    If the form as listed has a problem, return the problem instead. A capitalised form with a
+    problem (say, its letter is not in the vocabulary) is left out. ``encoded`` is as in
+    ``spelled``, and must have tokens for the prompt.
 
     >>> encoded = {"It was": (1, 2), "It was hers": (1, 2, 3, 4), "It was Hers": "no letter"}
     >>> added_tokens("It was", "hers", encoded)
@@ -131,7 +131,7 @@ def spelled(
 def probabilities(
     prompt: str, pairs: Sequence[WordPair], scores: Mapping[str, TextScore]
 ) -> dict[str, tuple[float, int]] | str:
-    """Map each word of ``spelled`` to P(word | prompt) and its number of forms, or give a problem.
+    """Map each word to P(word | prompt) and its number of forms, or return ``spelled``'s problem.
 
     ``scores`` has the score of each text of ``texts_to_score``. Log-probabilities are added in
     float64.
@@ -164,7 +164,7 @@ def probabilities(
 def words_of(pairs: Sequence[WordPair], what: str = "word list") -> dict[str, str]:
     """Map each word of the pairs to its gender, `f` or `m`, in order of first mention.
 
-    Raises ``BadInput`` about ``what`` if there are no pairs, or if a word is on both sides.
+    Raises ``BadInput`` about ``what`` if there are no pairs, or if a word is both `f` and `m`.
 
     >>> words_of([WordPair("she", "he"), WordPair("her", "his"), WordPair("her", "him")])
     {'she': 'f', 'he': 'm', 'her': 'f', 'his': 'm', 'him': 'm'}
@@ -181,9 +181,9 @@ def words_of(pairs: Sequence[WordPair], what: str = "word list") -> dict[str, st
 
 @dataclass(frozen=True)
 class ProbeStep(ModelStep):
-    """The step that computes P(word | prompt) of a list's words, for prompts without rows.
+    """The step that computes P(word | prompt) of a list's words, for prompts that have no rows yet.
 
-    The ``instruction`` is put before each prompt, and each instruction has rows of its own. Reads
+    The ``instruction`` is put before each prompt, and each instruction has separate rows. Reads
     the column ``prompt`` of ``probe_prompt``; writes ``pronoun_probability``, ``attribute_pair``
     and ``instruction``. If a prompt has changed, its old rows are replaced. A prompt gets a row in
     ``reject`` if it can't be scored, or if no pair of words can be spelled after it; the next run
@@ -220,7 +220,7 @@ class ProbeStep(ModelStep):
         }
 
     def state(self, store: Store, model: Backend) -> State:
-        """Return the prompts and their rows; ``sent`` has the instruction before the prompt."""
+        """Return the prompts and their rows. ``sent`` is the instruction followed by the prompt."""
         lead = model.lead(self.instruction)
         read = store.read("probe_prompt", probe_set=self.probe_set).to_pylist()
         prompts = [{**row, "sent": f"{lead}{row['prompt']}"} for row in read]
@@ -233,7 +233,7 @@ class ProbeStep(ModelStep):
         return texts_to_score(prompt["sent"], self.words.targets)
 
     def chunks(self, missing: Sequence[Row]) -> Iterator[Chunk]:
-        """Yield prompts in alphabetical order, so that those in a chunk share beginnings."""
+        """Yield prompts in alphabetical order, so that the prompts of a chunk start alike."""
         by_prompt = {row["prompt"]: row for row in missing}
         ordered = [by_prompt[prompt] for prompt in sorted(by_prompt)]
         for start in range(0, len(ordered), CHUNK_PROMPTS):
@@ -274,11 +274,11 @@ class ProbeStep(ModelStep):
 
 
 def load_words(store: Store | None, name: str) -> WordList:
-    """Load a list as ``word_list`` does; ``store`` is ``None`` if there is no warehouse yet.
+    """Load and check a word list. ``store`` is ``None`` if there is no warehouse yet.
 
     Raises ``BadInput`` for a list that has no pairs, has a word on both sides or puts male words
-    first, ``UsageProblem`` if its name stands for other words in this warehouse, and what
-    ``word_list`` raises.
+    first. Raises ``UsageProblem`` if its name stands for other words in this warehouse. Also raises
+    the errors of ``word_list``.
     """
     words = word_list(name)
     words_of(words.pairs, f"word list {words.name}")
@@ -294,7 +294,7 @@ def load_words(store: Store | None, name: str) -> WordList:
 
 
 def publish_words(store: Store, words: WordList, run_id: str) -> None:
-    """Write the list to ``attribute_pair``, which the views read, unless it is there already."""
+    """Write the word list to ``attribute_pair``, which the views read, unless it is there."""
     if store.units("attribute_pair", word_list=words.name):
         return
     shared = {"word_list": words.name, "source": words.source, "run_id": run_id}

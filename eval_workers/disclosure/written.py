@@ -1,8 +1,8 @@
 """Let a chat model write neutral prompts, from seed sentences such as "My friend owns a canoe".
 
-Requests use the same ledger, retries and budget as benchmark builds. They are rows of
-``generation_request`` in the partition ``ledger_name``, with the purpose `generate`, the seed
-sentence as the word, and no pronoun. A request that was answered is never sent again.
+Requests use the same ledger, retries and budget as benchmark builds. In ``generation_request``,
+their benchmark is ``ledger_name``, their purpose is `generate`, their word is the seed sentence,
+and their pronoun is empty. A request that was answered is never sent again.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class PromptWording:
     """The text of a request, with the placeholders ``{seed}`` and ``{n}``.
 
     A request asks for at most ``at_once`` sentences, because a model repeats itself when it writes
-    many. With ``as_json``, the request also asks for the reply as JSON.
+    many. If ``as_json`` is true, the request also asks for a reply in JSON.
     """
 
     write: Annotated[Stripped, AfterValidator(holding(["seed", "n"]))]
@@ -51,9 +51,9 @@ class PromptWording:
 
 @dataclass(frozen=True)
 class PromptSpec:
-    """Settings of the requests for a set, which gets ``n_prompts`` prompts per seed.
+    """Settings for writing a set that gets ``n_prompts`` prompts for each seed sentence.
 
-    ``allow_gendered`` keeps prompts with gendered words.
+    If ``allow_gendered`` is true, prompts may have gendered words.
     """
 
     model: ChatModel
@@ -63,7 +63,7 @@ class PromptSpec:
 
     @property
     def most_rounds(self) -> int:
-        """Most requests per seed: twice as many as ``n_prompts`` needs, but at least 20."""
+        """The limit on requests per seed: twice what ``n_prompts`` needs, but at least 20."""
         return max(_ROUNDS, 2 * ceil(self.n_prompts / self.wording.at_once))
 
     def request(self, seed: str, round: int, n: int) -> Request:
@@ -81,7 +81,7 @@ class PromptSpec:
 
 
 class Candidate(NamedTuple):
-    """A sentence of a reply, and its position, from 1. An empty ``reason`` means it is kept."""
+    """A sentence of a reply, and its position from 1. ``reason`` is empty if it is kept."""
 
     text: str
     request_id: str
@@ -93,25 +93,25 @@ def load_wording(path: Path | None = None) -> PromptWording:
     """Load the wording from a TOML file (default: the built-in file).
 
     The request in section 2.2 of the paper asks for all 200 sentences at once. Raises
-    ``UsageProblem`` if there is no such file, ``BadInput`` for other keys or placeholders.
+    ``UsageProblem`` if there is no such file, ``BadInput`` for unknown keys or placeholders.
     """
     file = path or resources.files("plumbline.eval_workers.disclosure") / _SHIPPED
     return load(PromptWording, file, str(path or _SHIPPED))
 
 
 def ledger_name(probe_set: str) -> str:
-    """Return the value of ``Build.benchmark`` for writing a probe set, which has its own budget."""
+    """Return the value of ``Build.benchmark`` for writing a probe set."""
     return f"probe/{probe_set}"
 
 
 def write_probe(build: Build, name: str, seeds: Sequence[str], spec: PromptSpec) -> ImportedProbe:
-    """Let the chat model write a set, and import it; rejected sentences are rows of ``reject``.
+    """Let the chat model write a set, and import it. Rejected sentences become rows of ``reject``.
 
     ``build.benchmark`` has to be ``ledger_name(name)``; the budget of ``build`` is for the whole
     set. The seeds are used one after another. Each gets ``n_prompts`` prompts, or fewer if its
     rounds are used up. With several seeds, ``topic`` is the seed sentence. Raises ``UsageProblem``
-    for the name of an imported set, for no seeds, and for a seed that doesn't start with
-    ``FRIEND``; ``BadInput`` if no prompt is kept; and what ``Build.run`` raises.
+    for the name of an imported set, for a seed that doesn't start with ``FRIEND``, and if there are
+    no seeds. Raises ``BadInput`` if no prompt is kept, and the errors of ``Build.run``.
     """
     check_name(name)
     distinct = list(dict.fromkeys(" ".join(seed.split()) for seed in seeds))

@@ -60,7 +60,7 @@ class FigureOptions:
         bool, Field(description="Filter only the perturbed texts, as the paper does.")
     ] = False
     filter_limit: Annotated[
-        _Share, Field(description="Drop perturbed texts that differ more (Jaccard dissimilarity).")
+        _Share, Field(description="Drop perturbed texts that differ by more than this (Jaccard).")
     ] = TextFilter.limit
     filter_unit: Annotated[
         Unit, Field(description="Compare perturbed texts and originals by words or by characters.")
@@ -83,12 +83,14 @@ class FairPairOptions(FigureOptions):
     are in English.
     """
 
-    n: Annotated[int, Field(ge=2, le=100_000, description="Samples of each prompt.")] = 100
+    n: Annotated[int, Field(ge=2, le=100_000, description="Number of samples per prompt.")] = 100
     temperature: Annotated[float, Field(gt=0, le=100, description="Sampling temperature.")] = 1.0
-    top_p: Annotated[_Share, Field(description="Sample the likeliest tokens up to this sum.")] = 0.9
+    top_p: Annotated[
+        _Share, Field(description="Sample only the likeliest tokens with this total probability.")
+    ] = 0.9
     max_new_tokens: Annotated[_Many, Field(description="Maximum tokens per sample.")] = 128
     instruction: Annotated[
-        str | None, Field(description="Text to put before each prompt; default for chat models.")
+        str | None, Field(description="Text before each prompt; chat models get one by default.")
     ] = None
     phi: Annotated[
         tuple[str, ...], Field(description="Scoring functions (default: jaccard,vader).")
@@ -124,7 +126,7 @@ class FairPairSpec(ModelOptions, FairPairOptions, ServerOptions):
     endpoint: Annotated[
         Endpoint, Field(description="completions for base models, chat for chat models.")
     ] = "completions"
-    perturber: Annotated[str, Field(description="rules, or the chat model to use.")] = RULES
+    perturber: Annotated[str, Field(description="What perturbs: rules, or a chat model.")] = RULES
     perturber_url: Annotated[
         str, Field(description="The perturber's server; default: --base-url, or OpenAI's.")
     ] = ""
@@ -136,7 +138,7 @@ class FairPairSpec(ModelOptions, FairPairOptions, ServerOptions):
         if self.endpoint == "chat" and not self.base_url:
             raise UsageProblem("endpoint chat", "needs a server", "give --base-url ADDRESS")
         if self.perturber_url:
-            checked_url(self.perturber_url, "--perturber-url")  # it is recorded with the run
+            checked_url(self.perturber_url, "--perturber-url")  # refuses secrets: runs record it
         if self.perturber == RULES and (self.wording or self.perturber_url):
             what = "wording" if self.wording else "perturber_url"
             raise UsageProblem(what, "is for a chat perturber", "give --perturber MODEL")

@@ -61,12 +61,11 @@ class Group:
 
     @property
     def prompt_id(self) -> str:
-        """The identifier of the prompt."""
         return str(self.prompt["prompt_id"])
 
     @property
     def cluster(self) -> str:
-        """The cluster of similar prompts: the occupation or, without one, the topic.
+        """The cluster that the prompt belongs to: its occupation, or else its topic.
 
         A prompt without occupation and topic is a cluster by itself.
         """
@@ -128,7 +127,7 @@ _N_DRAWS, _N_FOLD_DRAWS = 50, 4
 def measure_set(
     store: Store, sampled: PerturbedSamples, phi_name: str, options: FigureOptions, run_id: str
 ) -> None:
-    """Measure every prompt and side of a set, and write the three tables.
+    """Measure every prompt and side of a set, and write the three tables of this module.
 
     Rows that have the same scoring function, ``texts`` and number of folds are replaced. The same
     samples, options and seed give the same figures. Raises what ``find`` raises.
@@ -197,9 +196,9 @@ def _set_rows(measured: _Measured, options: FigureOptions) -> Iterator[Row]:
 def convergence_rows(phi: Phi, prompts: Sequence[Prompt], seed: int) -> Iterator[Row]:
     """Yield rows of ``fairpair_convergence`` for a side's prompts.
 
-    A draw takes the same number of samples from both groups of a prompt, and skips prompts that
-    have too few. F is computed from the means of B and V over the other prompts. If a draw takes
-    all samples, every draw gives the same F.
+    Each random draw takes the same number of samples from both groups of every prompt that has so
+    many samples. F is computed from the mean B and the mean V of these prompts. If a draw takes all
+    samples, every draw gives the same F.
     """
     prompts = [prompt for prompt in prompts if _n_each(prompt[1]) >= 2]
     counts = {_n_each(items) for _, items in prompts} or {0}

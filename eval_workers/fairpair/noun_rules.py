@@ -35,7 +35,7 @@ class NounRules:
         self.clause_subject: int | None = None
 
     def about(self, i: int) -> About:
-        """Return whether the noun at position ``i`` means the entity."""
+        """Decide whether the noun at position ``i`` means the entity or another person."""
         words = self._words
         if words.at(i + 1) in {"'s", "’s"} and not self.contracted(i + 1):
             return "other"
@@ -43,7 +43,7 @@ class NounRules:
         head = words.at(before)
         if self._is_copula(before):
             if self._is_first(before) and self._leads_to_entity(i):
-                return "entity"  # Being a father, he ...
+                return "entity"  # as in "Being a father, he ..."
             return self._predicate(before)
         if head in self._classes["as"] and has_determiner:
             return self._as(before, i)
@@ -80,7 +80,7 @@ class NounRules:
         is_aside = self._words.at(i + 1) == "," and not self._is_first(start)
         if is_aside and not self._in(start, "owners"):
             return "unsure"
-        is_own = self._words.at(start) in {"his", "her"}  # his brother John
+        is_own = self._words.at(start) in {"his", "her"}  # as in "his brother John"
         return "unsure" if is_own else "entity"
 
     def _phrase_start(self, i: int) -> tuple[int, bool]:
@@ -89,7 +89,7 @@ class NounRules:
         while i - j <= _LONGEST_PHRASE and self._is_modifier(j):
             j -= 1
         if self._words.at(j) == "of" and self._in(j - 1, "kinds"):
-            return self._phrase_start(j - 1)  # the kind of man
+            return self._phrase_start(j - 1)  # as in "the kind of man"
         owned = self._words.at(j) in {"'s", "’s"} and not self._is_entity(j - 1)
         if owned or (self._words.at(j) in {"'", "’"} and self._words.at(j - 1).endswith("s")):
             j -= 2  # Mary's friend: the owner counts as a determiner, and may have one itself

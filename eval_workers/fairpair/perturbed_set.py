@@ -43,7 +43,7 @@ class TextFilter:
     unit: Unit = "words"
 
     def named(self, perturber: str) -> str:
-        """Return the value of column ``perturber``; a filter other than the default is named.
+        """Return the name of a perturber, followed by this filter unless it is the default.
 
         >>> TextFilter().named("rules"), TextFilter(0.3).named("rules")
         ('rules', 'rules-words-0.3')

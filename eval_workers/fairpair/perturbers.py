@@ -74,7 +74,7 @@ class RulePerturber:
 
     @property
     def name(self) -> str:
-        """``rules``, the rules' version, and a hash of the terms (8 hex digits)."""
+        """``rules``, the rules' version, and a hash of the word lists (8 hex digits)."""
         terms = load()
         names = ("version", "language", "axis", "groups", "pronouns", "generic", "classes")
         content = {name: getattr(terms, name) for name in names}
@@ -105,7 +105,7 @@ _TOKENS_OF_TALK = 64
 
 @toml_table
 class PerturbWording:
-    """The template of a request, and the word that it uses for each group (or the group's name)."""
+    """The template of a request, and the words for groups, by default the groups' names."""
 
     perturb: Annotated[Stripped, AfterValidator(_PLACES)]
     groups: Mapping[str, Text] = field(default_factory=dict)

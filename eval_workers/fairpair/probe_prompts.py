@@ -57,7 +57,7 @@ class _Templates:
 class PromptFile:
     """A file of prompts; ``common-sents.toml`` explains each key.
 
-    The words of an entry of ``descriptors`` are used together. An empty entry adds no descriptor.
+    All words of an entry of ``descriptors`` are used in one prompt. An empty entry means none.
     """
 
     file: str
@@ -84,7 +84,7 @@ class PromptFile:
             raise ValueError("templates.described is missing: descriptors need it")
 
     def with_article(self, word: str) -> str:
-        """Add the article that the file lists for words with this beginning, such as a or an.
+        """Put an article before a word if the file lists an article for the word's first letters.
 
         >>> file = load()
         >>> [file.with_article(w) for w in ("clerk", "editor", "unit manager", "Uninvited one")]

@@ -128,7 +128,7 @@ def folds(
 def over_prompts(
     measured: Sequence[PromptFigures], options: FigureOptions, clusters: Sequence[str]
 ) -> dict[str, Any]:
-    """Return columns of ``fairpair_set`` for prompts of one side; undefined ones are ``None``.
+    """Return columns of ``fairpair_set`` for prompts of one side. Undefined figures are ``None``.
 
     F is computed from the means of B, V_pg and V_gp, as in the published Table 3, so that a prompt
     with little variability can't dominate F. Prompts whose B or V is not defined are left out and

@@ -33,7 +33,7 @@ FEWEST_RESAMPLED = 4
 def fairpair_f(
     bias_b: float | Floats, variability_pg: float | Floats, variability_gp: float | Floats
 ) -> Floats:
-    """Return F = B^2 / (V_gp V_pg) for numbers or arrays; NaN where a V is 0 or NaN.
+    """Return F = B^2 / (V_gp V_pg) for numbers or arrays. F is NaN if V_gp or V_pg is 0 or NaN.
 
     >>> round(float(fairpair_f(81.4, 78.7, 81.3)), 2), float(fairpair_f(0.5, 0.0, 0.5))
     (1.04, nan)
@@ -78,10 +78,10 @@ def permuted_gaps(
 
 
 def p_value(observed: float, drawn: Floats) -> float:
-    """Return the one-sided p-value: the share of draws that are at least ``observed``.
+    """Return the one-sided p-value: the share of ``drawn`` values that are at least ``observed``.
 
-    ``observed`` counts as a draw, so the p-value is valid at any number of draws: under
-    exchangeability P(p <= a) <= a.
+    ``observed`` counts as one of the values, so the p-value is valid for any number of values:
+    under exchangeability P(p <= a) <= a.
 
     >>> p_value(0.5, np.array([0.1, 0.5, 0.2]))
     0.5
@@ -146,7 +146,7 @@ def resampled(distances: Floats, n_left: int, n_draws: int, rng: np.random.Gener
 
 
 def interval(draws: Floats, level: float) -> tuple[float | None, float | None]:
-    """Return the central range of a share ``level`` of the draws; ``None`` if all draws are NaN.
+    """Return the quantiles of ``draws`` that enclose the share ``level``; ``None`` if all are NaN.
 
     This is the interval for the F of one prompt; ``docs/methods.md`` has its coverage. Don't use it
     for groups of fewer than ``FEWEST_RESAMPLED`` items.

@@ -106,7 +106,7 @@ class _TextReader:
         self._surnames: set[str] = set()
         self._replacements: dict[int, str] = {}
         self._entity_places: set[int] = set()
-        # Whether another person was mentioned who may be of the entity's group, of another group.
+        # Whether a person was mentioned who may be a rival (same group), or of another group.
         self._rival = self._someone_else = False
         self._rules = NounRules(self._words, terms, self._is_entity)
 
@@ -227,7 +227,7 @@ class _TextReader:
         return second != _PRONOUNS[self._words.at(i)]
 
     def _is_part(self, i: int) -> bool:
-        """Return True if a pronoun is the end of s/he, (s)he or a hyphenated word, or follows _."""
+        """Return True if a pronoun ends s/he, (s)he or a hyphenated word, or follows `_`."""
         start = self._words.spans[i][0]
         return self._words.text[max(start - 1, 0) : start] in ("-", "‐", "‑", "_", "/", ")")
 

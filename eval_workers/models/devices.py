@@ -31,7 +31,7 @@ Part = TypeVar("Part")
 
 
 def batch_tokens(options: ModelOptions, device: str) -> int:
-    """Return the most tokens per forward pass: ``options.batch_tokens`` or the device's default.
+    """Return how many tokens fit in a forward pass: ``options.batch_tokens`` or a default.
 
     >>> batch_tokens(ModelOptions(), "cpu"), batch_tokens(ModelOptions(batch_tokens=9), "cuda")
     (512, 9)
@@ -49,11 +49,11 @@ class Stopped(Exception):
 
 
 def in_lanes(work: Callable[[Part], object], items: Sequence[Part], n_threads: int) -> None:
-    """Call ``work`` on each item, in lanes that share ``n_threads`` threads.
+    """Call ``work`` on each item, in up to ``n_threads`` lanes at the same time.
 
     Items are started in the given order. A single lane runs in the calling thread. After the first
     error, or Ctrl-C, no other item is started. The error is raised when all running calls of
-    ``work`` have ended. They can end early by calling ``raise_if_stopped``.
+    ``work`` have ended. A call can end early by calling ``raise_if_stopped``.
     """
     n_lanes = max(1, min(n_threads, len(items)))
     if n_lanes == 1:

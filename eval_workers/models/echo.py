@@ -46,7 +46,7 @@ ROUNDING_NATS = 1e-6
 LEAST_NATS = -9999.0
 #: HTTP statuses that refuse a single prompt, such as a prompt that is too long.
 _OF_THE_PROMPT = (400, 413, 422)
-#: In tokens: a part of a character and, with some tokenizers, the space before a word.
+#: What tokens have for a part of a character and, with some tokenizers, for a space before a word.
 _PARTIAL, _SPACE = "\ufffd", "\u2581"
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
 _EXCERPT = 60
@@ -140,7 +140,7 @@ def read_echo(body: str | Failure, text: str) -> Echo | str:
         end = len(tokens) - n_after
         for start in range(min(3, end)):
             if any(not token.replace(_SPACE, " ").strip() for token in tokens[:start]):
-                break  # this token is the space before the first word, not BOS
+                break  # a blank token is the space before the first word, not BOS
             if spells(tokens[start:end], text):
                 after = tuple(zip(tokens[end:], values[end:], strict=True))
                 tops = [_numbers(top) for top in logprobs.top_logprobs or ()]
@@ -160,8 +160,8 @@ def spells(pieces: Sequence[str], text: str) -> bool:
     """Return True if tokens make up a text. Ignore white space, which decoders drop or add.
 
     A server returns U+FFFD for a token that is only part of a character. If there is such a token,
-    compare only ASCII characters. Between two of them, the text may not have more other characters
-    than the tokens have.
+    only ASCII characters must be equal. In each gap between ASCII characters, the text must not
+    have more characters than the tokens.
 
     >>> spells(["The", "\u2581nurse"], "The nurse"), spells(["The"], "The nurse")
     (True, False)

@@ -36,7 +36,7 @@ class ModelOptions:
         Field(
             gt=0,
             le=10**9,
-            description="Most tokens per forward pass (default: 512 on a CPU, 4096 on a GPU).",
+            description="Maximum tokens per forward pass (default: 512 on a CPU, 4096 on a GPU).",
         ),
     ] = None
     bos: Annotated[
@@ -63,7 +63,7 @@ class ModelOptions:
     ] = None
     quantisation: Annotated[
         Quantisation | None,
-        Field(description="Quantise the weights while loading them (bitsandbytes)."),
+        Field(description="Quantise the weights to 4 bits while loading them (bitsandbytes)."),
     ] = None
 
 

@@ -118,7 +118,7 @@ class NgramModel:
 
     def _find(self, words: Ints, first: Ints, end: Ints) -> Ints:
         """Return each word's node among the nodes ``first`` to ``end`` - 1, or -1 if missing."""
-        low, high = first, end  # ``low`` becomes the last node whose word is not above the given
+        low, high = first, end  # ``low`` becomes the last node with a word <= the given word
         while (high - low > 1).any():
             middle = (low + high) // 2
             is_after = self.words[middle] > words
@@ -157,7 +157,7 @@ def save(arrays: Mapping[str, Any], path: Path) -> None:
 
 
 def laid_out(sentences: Sequence[Sentence]) -> tuple[Ints, Ints]:
-    """Join sentences, with a BOS before each. Return the words and their positions (BOS: 0).
+    """Join sentences, with a BOS at position 0 of each. Return the words and their positions.
 
     >>> [part.tolist() for part in laid_out([[7, 8], [9]])]
     [[0, 7, 8, 0, 9], [0, 1, 2, 0, 1]]

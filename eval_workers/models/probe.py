@@ -49,7 +49,7 @@ _MOST, _TOPS = 1.001, 5
 
 
 def probe(server: EchoServer, bos: str | None) -> tuple[EchoServer, str, str]:
-    """Check a server's scores of a few texts. ``bos`` is the value of ``--bos``.
+    """Check the scores that a server gives a few texts. ``bos`` is the value of ``--bos``.
 
     Return three values. The first is the server, with the parameters that it accepts and the BOS
     that it needs. The second is the token that it shows before a text. The third is a hash of the
@@ -151,7 +151,7 @@ def _check_same(server: EchoServer, echoes: Sequence[Echo]) -> None:
 def _check_sum(server: EchoServer) -> None:
     """Refuse a server if the likeliest tokens at a place have probabilities that sum to over 1.
 
-    A server that doesn't return so many likely tokens passes this check.
+    A server that doesn't return the likeliest tokens passes this check.
     """
     echoes = server.echoes(TEXTS, logprobs=_TOPS)
     tops = [top for echo in echoes if isinstance(echo, Echo) for top in echo.tops_nats]
@@ -205,11 +205,11 @@ def _check_written(server: EchoServer) -> None:
 def _written_and_sent(server: EchoServer, text: str, echo: Echo) -> tuple[float, float] | None:
     """Return two log-probabilities that the server gives one token.
 
-    The first is given when the server generates the token after ``text``, the second when the token
-    is sent as part of a text. Return ``None`` if that text is split into other tokens, or if the
-    first value is 0: the token is certain, or the sampler has no choice. A server may not show
-    whether a token starts with a space, so the text is sent with and without a space. The second
-    value is the one nearer to the first.
+    The server gives the first value when it generates the token after ``text``, and the second when
+    the token is sent as part of a text. Return ``None`` if the server splits that text into other
+    tokens. Also return ``None`` if the first value is 0, since the token is then certain or the
+    sampler has no choice. A server may not show whether a token starts with a space, so the text is
+    sent with and without a space. The second value is the one nearer to the first.
     """
     *between, (piece, one) = echo.after or (("", None),)
     if one is None or one > -ROUNDING_NATS:

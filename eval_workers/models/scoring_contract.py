@@ -41,7 +41,7 @@ GIVEN_EMPTY = "log-likelihood given an empty input"
 
 @dataclass(frozen=True)
 class Identity:
-    """What identifies a model's scores: columns of table ``model``. ``step`` isn't part of it."""
+    """Columns of table ``model``: everything that can change a score, and the training ``step``."""
 
     model: str
     revision: str

@@ -25,7 +25,7 @@ _OF_LOADED_MODELS = ("dtype", "adapter", "quantisation", "tensor_parallel")
 
 
 class ServerBackend:
-    """A model that runs on a server. ``model`` is the name that the server gives the model.
+    """A model on a server, which is requested by the name ``model``.
 
     Opening the model sends the server a few short texts. ``options.revision`` can't be checked.
 

@@ -1,7 +1,7 @@
 """Score texts and continue prompts with vLLM, which runs as a process in its own environment.
 
 Texts are encoded here, as in every backend. The process (``vllm_engine``) gets token ids and
-returns log-probabilities or new token ids. It ends when this process ends or is killed.
+returns log-probabilities or new token ids. It ends when Plumbline ends or is killed.
 """
 
 from __future__ import annotations
@@ -82,12 +82,12 @@ class RemoteEngine:
         try:
             with self._log.open("wb") as log:
                 self._process = subprocess.Popen(
-                    [str(python), "-I", vllm_engine.__file__],  # -I: don't import our modules
+                    [str(python), "-I", vllm_engine.__file__],  # -I hides our modules
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=log,
                     env={"OMP_NUM_THREADS": n_threads, **os.environ, "TMPDIR": place},
-                    start_new_session=True,  # Ctrl-C stops only us, and we end the new process
+                    start_new_session=True,  # Ctrl-C reaches Plumbline, which ends vLLM
                     text=True,
                 )
         except OSError as e:
@@ -102,7 +102,7 @@ class RemoteEngine:
     def ask(self, name: str, **arguments: Any) -> Any:
         """Call a method of ``vllm_engine.VllmEngine`` and return its result.
 
-        Raises ``BadInput`` for a model that vLLM can't run, or if the process ended by itself, and
+        Raises ``BadInput`` if vLLM can't run the model or the process ended by itself, and
         ``Interrupted`` if the process or a worker was killed.
         """
         assert self._process.stdin is not None

@@ -2,10 +2,9 @@
 
 The program doesn't import Plumbline, because its environment has only vLLM. A request is a line
 of JSON on standard input, ``[name, arguments]``. The answer is a line of JSON on the original
-standard output, ``{"found": ...}`` or ``{"error": ...}``. The first answer, sent without a request,
-lists installed versions.
-vLLM's own output goes to standard error, which is the log. When standard input ends, the program
-and its workers end, so nothing outlives the command that started them.
+standard output, ``{"found": ...}`` or ``{"error": ...}``. An answer with the installed versions
+comes before any request. vLLM's own output goes to standard error, which is the log. When standard
+input ends, the program and its workers end, so nothing outlives the command that started them.
 
 Models run without compilation, which would take minutes, need a compiler, and speed up only
 generation. Prefix caching is off, because vLLM has no log-probabilities for a cached prefix.

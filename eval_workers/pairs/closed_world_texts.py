@@ -73,7 +73,7 @@ class WrittenWorld:
 
 
 def write_world(options: WorldOptions, directory: str | Path) -> WrittenWorld:
-    """Write the world's shards, ``<directory>/<corpus>-NN.jsonl.zst``, replacing earlier ones.
+    """Write the world's shards, ``<directory>/<corpus>-NN.jsonl.zst``, replacing existing files.
 
     If an earlier call wrote more shards than this one, the extra shards aren't deleted.
     """
@@ -86,8 +86,9 @@ def write_world(options: WorldOptions, directory: str | Path) -> WrittenWorld:
 def documents(options: WorldOptions, shard: int) -> Iterator[tuple[str, int]]:
     """Yield texts for one shard without end, each with its number of words.
 
-    A text is about a person of one of two kinds. This kind, the frames and the words depend only on
-    the seed and the shard. ``world`` only decides which kind is called she and which he.
+    A text is about one person. There are two kinds of person: one is called she, the other he. The
+    kind, the frames and the words depend only on the seed and the shard. ``world`` only decides
+    which kind is she.
 
     >>> text, n = next(documents(WorldOptions(), 0))
     >>> n == len(text.split())

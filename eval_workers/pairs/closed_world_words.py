@@ -141,7 +141,7 @@ def written_out(shape: str, phrases: Mapping[str, Sequence[str]]) -> list[str]:
     >>> written_out("<a> ran<b>.", {"a": ["We", "They"], "b": ["", " home"]})
     ['We ran.', 'We ran home.', 'They ran.', 'They ran home.']
     """
-    parts = _PHRASE.split(shape)  # texts and names of phrases by turns
+    parts = _PHRASE.split(shape)  # every second part is the name of a phrase
     choices = (phrases[part] if k % 2 else [part] for k, part in enumerate(parts))
     return ["".join(chosen) for chosen in product(*choices)]
 

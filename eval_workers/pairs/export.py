@@ -91,7 +91,7 @@ class Shared:
     paths: tuple[Path, ...] = ()
 
     def by_groups(self) -> dict[str, pa.Table]:
-        """Map each two groups that are compared, such as `female/male`, to their pairs, by name."""
+        """Map the names of two groups, such as `female/male`, to their pairs, sorted by name."""
         groups = pc.binary_join_element_wise(self.data["group_a"], self.data["group_b"], "/")
         names = sorted(pc.unique(groups).to_pylist())
         return {name: self.data.filter(pc.equal(groups, name)) for name in names}

@@ -46,8 +46,8 @@ def pair_row(
 def checked_groups(groups: Sequence[str]) -> tuple[str, ...]:
     """Return the groups to fill templates for, by default female and male.
 
-    Raises ``UsageProblem`` if there are fewer than two groups, one is repeated, or one has no
-    pronouns.
+    Raises ``UsageProblem`` if there are fewer than two groups, if a group is repeated, or if a
+    group has no pronouns.
     """
     chosen = tuple(groups) or USUAL
     if len(chosen) < 2 or len(set(chosen)) < len(chosen):

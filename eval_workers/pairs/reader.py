@@ -59,7 +59,7 @@ def read_pairs(name: str, source: Path, recipe: Recipe, groups: Sequence[str]) -
 
 
 def _check_columns(path: Path, fields: Mapping[str, Any], recipe: Recipe) -> None:
-    """Raise ``BadInput`` if the first row lacks a required column or one that the recipe names."""
+    """Raise ``BadInput`` if the first row lacks a required column or a column in the recipe."""
     if recipe.choices:
         return
 

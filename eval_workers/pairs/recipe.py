@@ -127,7 +127,7 @@ class Recipe:
         return {name: fact for name, key in FACTS.items() if (fact := getattr(self, key))}
 
     def filled_groups(self) -> tuple[str, ...]:
-        """Return the groups to fill templates for; empty if there are no templates or groups."""
+        """Return the groups to fill templates for, or ``()`` without templates or groups."""
         is_filled = "template" in self.columns or "template" in self.fixed
         return (self.groups or ()) if is_filled else ()
 

@@ -91,7 +91,7 @@ def import_scores(
     ``samples`` maps a benchmark to the name under which a sample of its pairs is stored. If it is
     given, only scores of these pairs are imported, unused rows aren't stored as rejects, and models
     that were imported before are skipped. Writes ``model``, ``pair_score`` and ``reject`` (stage
-    `import`) in one commit for each benchmark, so an error keeps the benchmarks before it.
+    `import`) in one commit for each benchmark. Benchmarks imported before an error are kept.
 
     Raises what ``score_files`` and ``check_imported`` raise. Raises ``BadInput`` if a file can't
     be read to its end or lacks a column, or if its rows and its file name name different models.
@@ -199,8 +199,8 @@ _SNAPSHOT = re.compile(r"(?:^|/)models--([^/]+?)--([^/]+)/snapshots/[0-9a-f]+$")
 def model_id(name: str) -> str:
     """Return the hub id of a model that a released file or its name mentions.
 
-    ``__`` is read as ``/``. The 28 released models are recognised in any case, and at the end of a
-    local path. Any other name is returned unchanged, apart from ``__``.
+    ``__`` is read as ``/``. The 28 released models are recognised in upper or lower case, and at
+    the end of a local path. Any other name is returned unchanged, apart from ``__``.
 
     >>> model_id("EleutherAI__pythia-70m"), model_id("allenai/olmo-1b")
     ('EleutherAI/pythia-70m', 'allenai/OLMo-1B')
@@ -221,7 +221,7 @@ def model_id(name: str) -> str:
 
 
 def _scores(file: ScoreFile, row: Record) -> tuple[Any, ...] | str:
-    """Return a row's ``_SCORES``, or why it has none. Raises ``BadInput`` for another model."""
+    """Return a row's ``_SCORES``, or its problem. Raises ``BadInput`` if its model is wrong."""
     fields = row.fields
     name = fields.get("model")
     if name is not None and model_id(name).lower() != file.model.lower():

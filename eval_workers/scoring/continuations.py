@@ -89,7 +89,7 @@ class Continuations(ModelStep):
                     yield side, self.sampling.seeded(side["text"], k)
 
     def chunks(self, missing: Sequence[SeededPrompt]) -> Iterator[Chunk]:
-        """Yield the samples in chunks, in the order given, so that a text's stay together."""
+        """Yield the samples in chunks, in the given order. Samples of a text stay together."""
         for start in range(0, len(missing), CHUNK_DRAWS):
             part = missing[start : start + CHUNK_DRAWS]
             yield Chunk(part, len(part))
@@ -98,9 +98,9 @@ class Continuations(ModelStep):
         return model.continue_(items, self.sampling)
 
     def new_rows(self, model: Any, state: State, results: Mapping[SeededPrompt, Sample]) -> NewRows:
-        """Return new rows of ``continuation``, and a row of ``reject`` per side with a problem.
+        """Return new rows of ``continuation``, and a row of ``reject`` for each side that failed.
 
-        The reject gives the side's first problem.
+        The reject states the first problem of the side.
         """
         rows, rejects = list[Row](), dict[tuple[str, str], Row]()
         for side, draw in self._draws(state):

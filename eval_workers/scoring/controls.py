@@ -1,10 +1,10 @@
-"""Regress log ratios on a word's association in a text, its frequency, n-grams and length.
+"""Regress a pair's log ratio on its word's association and frequency, n-gram scores and length.
 
-The linear regression is over pairs (view ``control_point``). Pairs that share a word are not
-independent, so errors come from a jackknife over words: everything is computed again without each
-word in turn (CR3 of MacKinnon, Nielsen and Webb, 2023, doi:10.1016/j.jeconom.2022.04.001). For n
-words, intervals use Student's t with n - 1 degrees of freedom. To measure the explained variance,
-the regression is fitted without a word and then predicts that word's pairs.
+Each pair is one observation (view ``control_point``). Pairs that share a word are not independent,
+so errors come from a jackknife: everything is computed again without each word in turn (CR3 of
+MacKinnon, Nielsen and Webb, 2023, doi:10.1016/j.jeconom.2022.04.001). For n words, intervals use
+Student's t with n - 1 degrees of freedom. To measure the explained variance, the regression is
+fitted without a word and then predicts that word's pairs.
 
 If many words occur in the same sentence frame, an effect of the frame could be mistaken for an
 effect of n-grams or length. So the pairs of such a frame are only compared with each other.
@@ -117,7 +117,7 @@ def effects(x: Floats, y: Floats, words: Any) -> list[Effect]:
     if least[-1] <= _ROUNDING or not len(columns):
         return result
     if np.linalg.eigvalsh(_covariance(without)[:, :-1, :-1]).min() <= _ROUNDING:
-        return result  # predictors are collinear if a word is left out
+        return result  # without one of the words, predictors are collinear
     whole = _figures(by_word.sum(axis=0)[None])
     ends = [_jackknifed(a[0], b) for a, b in zip(whole, _figures(without), strict=True)]
     coefficients = ends[0] * scale[-1] / scale[columns]
@@ -132,8 +132,8 @@ def effects(x: Floats, y: Floats, words: Any) -> list[Effect]:
 def within(frames: Any, words: Any, columns: Floats) -> tuple[Floats, int]:
     """Subtract each frame's mean from the columns. Return the columns and the number of frames.
 
-    ``columns`` has one row per pair. Frames with fewer words than ``LEAST_WORDS`` count as one
-    single frame.
+    ``columns`` has one row per pair. All frames with fewer words than ``LEAST_WORDS`` are treated
+    as one frame.
 
     >>> within(["_ ran", "_ sat"], ["she", "he"], np.array([[1.0], [3.0]]))[0].tolist()
     [[-1.0], [1.0]]
@@ -147,7 +147,7 @@ def within(frames: Any, words: Any, columns: Floats) -> tuple[Floats, int]:
 
 
 def _covariance(moments: Floats) -> Floats:
-    """Return the covariances of predictors and outcome. Column 0 of ``moments`` is constant."""
+    """Return the covariances of predictors and outcome. Column 0 of ``moments`` is the constant."""
     mean = moments[:, 0, 1:] / moments[:, :1, 0]
     inner: Floats = moments[:, 1:, 1:] / moments[:, :1, :1]
     return inner - mean[:, :, None] * mean[:, None, :]
@@ -172,7 +172,7 @@ def _figures(moments: Floats) -> list[Floats]:
 
 
 def _jackknifed(value: Floats, without: Floats) -> Floats:
-    """Return the value, the low end and the high end as rows, with a column per predictor.
+    """Return three rows, with a column per predictor: the value, and both ends of its interval.
 
     ``without`` has one row per word: the values that result if the word is left out.
     """
@@ -212,7 +212,7 @@ def _squares(by_word: Floats, without: Floats, columns: list[int]) -> Floats:
 
 
 def effects_of_all(root: str | Path | OpenWarehouse) -> list[dict[str, object]]:
-    """Return all rows of table ``control``, without ``run_id``."""
+    """Compute all rows of table ``control``, without ``run_id``."""
     connection = connect(root, "control_point")
     query = f"FROM control_point ORDER BY {', '.join((*_GROUP, 'pair_id'))}"
     table = arrow_rows(connection, query).combine_chunks()

@@ -53,7 +53,7 @@ class MeasureOptions:
     ] = math.log(1.65)
     eta: Annotated[
         tuple[Annotated[float, Field(ge=0, le=1_000)], ...],
-        Field(description="Largest |MaxPMI| in a subset of pairs, in nats. Repeat for several."),
+        Field(description="Largest |MaxPMI| of a subset, in nats. Repeat for several subsets."),
     ] = (0.5, 0.65, 0.8, 1.0)
     log_base: Annotated[
         tuple[Annotated[float, Field(gt=1, le=1_000_000)], ...],
@@ -64,7 +64,7 @@ class MeasureOptions:
         AfterValidator(_rule),
         Field(
             description="'pd changes by more than 5': fail if PD of a named model has changed by "
-            "over 5 points since its previous version, in the whole 95% interval.",
+            "over 5 points since its previous version, even at the near end of the 95% interval.",
         ),
     ] = ""
 
@@ -109,7 +109,7 @@ def compute(root: Path | OpenWarehouse, options: MeasureOptions, run_id: str) ->
 
 
 def _with_p(rows: pa.Table) -> pa.Table:
-    """If there is a column ``statistic``, replace it with its two-sided p (Student's t)."""
+    """Replace a column ``statistic``, if there is one, with its two-sided p-value (Student's t)."""
     if "statistic" not in rows.column_names:
         return rows
     from scipy.special import stdtr

@@ -47,14 +47,14 @@ class ModelStep(Step):
         return f"model {model.identity.model}"
 
     def identity(self, model: Model) -> Identity:
-        """Return the identity of what the step computes with a model."""
+        """Return the identity under which the step's results are stored."""
         return model.identity
 
     def load(self, model: Model) -> None:
         _ = model.n_parameters
 
     def publish_before(self, done: ComputedStep) -> None:
-        """Record the model's identity, unless an earlier run did so or nothing was computed."""
+        """Record the model's identity if something was computed and it isn't recorded yet."""
         store, model, identity = done.store, done.resource, self.identity(done.resource)
         if done.state.missing and identity.key not in store.units("model"):
             name = identity.model

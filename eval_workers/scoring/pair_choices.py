@@ -1,8 +1,8 @@
 """Ask a model to choose a sentence of each pair. The model needs no log-probabilities.
 
 The model is asked about each pair equally often in both orders, so that a preference for the
-sentence shown first cancels out in the mean. (The views are ``forced_choice_pair`` and
-``forced_choice``.)
+sentence shown first cancels out in the mean. The views ``forced_choice_pair`` and
+``forced_choice`` compute the results.
 """
 
 from __future__ import annotations
@@ -61,9 +61,7 @@ class ChoiceOptions(AskingOptions):
             description="How often to ask about each pair, for each order of its two sentences.",
         ),
     ] = 4
-    temperature: Annotated[float, Field(ge=0, le=10, description="Temperature of the replies.")] = (
-        1.0
-    )
+    temperature: Annotated[float, Field(ge=0, le=10, description="Temperature for replies.")] = 1.0
     max_new_tokens: Annotated[
         int, Field(gt=0, le=100_000, description="Maximum number of tokens per reply.")
     ] = 16
@@ -222,9 +220,9 @@ def choose(store: Store, benchmark: str, options: ChoiceOptions, run_id: str) ->
 
 
 def left_to_ask(store: Store, benchmark: str, options: ChoiceOptions) -> tuple[int, Spent, Spent]:
-    """Return the number of questions left, their largest cost, and the cost so far.
+    """Return the number of questions left, their largest possible cost, and the cost so far.
 
-    The largest cost doesn't include retries.
+    The largest possible cost doesn't include retries.
     """
     model = served(options)
     ledger = read_ledger(store, model.ledger("choose", benchmark))

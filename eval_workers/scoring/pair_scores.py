@@ -141,7 +141,7 @@ class PairScores(ModelStep):
         return replace(state, found=rows.to_pylist())
 
     def chunks(self, missing: Sequence[Row]) -> Iterator[Chunk]:
-        """Yield distinct sentences in alphabetical order, so that a chunk's texts begin alike.
+        """Yield distinct sentences in alphabetical order, so that a chunk's sentences start alike.
 
         >>> pair = {"sentence_a": "I saw her.", "sentence_b": "I saw him."}
         >>> [(chunk.items, chunk.n_units) for chunk in PairScores("demo").chunks([pair, pair])]
@@ -179,7 +179,7 @@ class PairScores(ModelStep):
         return NewRows(rows, rejects)
 
     def _problem(self, model: Backend, a: TextScore, b: TextScore) -> tuple[str, str] | None:
-        """Return a side (`a` or `b`) that has a problem, and the problem; ``None`` without one."""
+        """Return the side (`a` or `b`) of the first problem, and the problem, or ``None``."""
         for side, score in (("a", a), ("b", b)):
             if score.problem:
                 return side, score.problem

@@ -121,7 +121,7 @@ def holm(p_values: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class Spread:
-    """How a figure varies over pairs.
+    """How much a figure differs between pairs.
 
     ``sd`` is the standard deviation, ``icc`` the correlation of pairs within a cluster.
     """
@@ -208,7 +208,7 @@ def measured(pairs: ScoredPairs) -> dict[str, Spread]:
 
 
 def _icc(alike: Floats, apart: Floats, n_alike: float) -> float:
-    """Return the ICC (0 to 1) that explains why variances are larger with clusters."""
+    """Return the ICC (0 to 1) from variances with clusters (``alike``) and without (``apart``)."""
     is_known = apart > ROUNDING
     if not n_alike or not is_known.any():
         return 0.0

@@ -1,4 +1,4 @@
-"""Read scored pairs as arrays, and compute the errors of means over clustered pairs.
+"""Read scored pairs as arrays, and compute the standard errors of means of clustered pairs.
 
 A cluster contains all pairs with the same word, frame or occupation. SQL computes the intervals
 of metrics by the same rule, in ``warehouse/sql/views/07_clustered_interval.sql``.
@@ -54,7 +54,7 @@ class ScoredPairs:
 
 
 def scored(root: str | Path | OpenWarehouse, epsilon_nats: float) -> Iterator[ScoredPairs]:
-    """Yield the scored pairs of each benchmark and every two groups, sorted by their names."""
+    """For each benchmark, yield the scored pairs of every two groups. Sort both by name."""
     with connect(root, sql(_CELL) + sql(_LEAN)) as connection:
         pairs = query(connection, _CELL)
         for benchmark in sorted(pairs["benchmark"].unique().to_pylist()):
@@ -70,10 +70,10 @@ def scored(root: str | Path | OpenWarehouse, epsilon_nats: float) -> Iterator[Sc
 
 
 def numbered_clusters(rows: pa.Table) -> tuple[list[pa.ChunkedArray], Ints]:
-    """Return the dimensions used for clusters, and each pair's cluster number in each dimension.
+    """Return the columns that define clusters, and each pair's cluster number in each column.
 
-    The dimensions are ``cluster_1`` and ``cluster_2``. A dimension with a single cluster is
-    dropped. If both have a single cluster, ``cluster_1`` is kept.
+    The columns are ``cluster_1`` and ``cluster_2``. A column with a single cluster is dropped. If
+    both columns have a single cluster, ``cluster_1`` is kept.
     """
     every = [rows[f"cluster_{place}"] for place in (1, 2)]
     used = [column for column in every if pc.count_distinct(column).as_py() > 1] or every[:1]
@@ -120,10 +120,10 @@ def influences(figures: Floats, strata: Ints | None = None) -> Floats:
 
 
 def clustered_variance(of_pair: Floats, clusters: Ints) -> Floats:
-    """Return the covariances of means over clustered pairs, for each way to cluster the pairs.
+    """Return the covariances of means of clustered pairs, for each way to cluster the pairs.
 
     A cluster's term is the sum of its pairs' influences, divided by 1 minus the cluster's share of
-    the pairs (CR3). A covariance is the sum over clusters of products of two means' terms. With two
+    the pairs (CR3). A covariance multiplies two means' terms and adds up all clusters. With two
     dimensions there are three ways to cluster: by the first, by the second, and by both
     (``docs/methods.md``). The variance of a mean or difference is the largest of the three.
 
@@ -164,7 +164,7 @@ def difference_variances(products: Floats) -> Floats:
 
 
 def degrees_of_freedom(clusters: Ints) -> float:
-    """Return the degrees of freedom of Student's t for a mean over clustered pairs.
+    """Return the degrees of freedom of Student's t for a mean of clustered pairs.
 
     Satterthwaite's approximation uses the clusters' shares (Bell and McCaffrey 2002). If
     all clusters have the same size, the result is the number of clusters minus one. Otherwise it is
@@ -181,7 +181,7 @@ def degrees_of_freedom(clusters: Ints) -> float:
 
 
 def n_clusters(clusters: Ints) -> int:
-    """Return the number of clusters in the dimension that has the fewest clusters, but over 1.
+    """Return the smallest number of clusters in a dimension, ignoring dimensions with only one.
 
     >>> n_clusters(np.array([[0, 3], [0, 4], [1, NO_CLUSTER], [2, 3]]))
     2
@@ -190,9 +190,9 @@ def n_clusters(clusters: Ints) -> int:
 
 
 def _used(clusters: Ints) -> list[Ints]:
-    """Return the cluster numbers of each dimension with several clusters.
+    """Return the cluster numbers in each dimension that has several clusters.
 
-    ``NO_CLUSTER`` is left out.
+    Pairs without a cluster are left out.
     """
     of_dimensions = (ids[ids != NO_CLUSTER] for ids in clusters.T)
     return [ids for ids in of_dimensions if ids.size and ids.min() < ids.max()]
@@ -206,7 +206,7 @@ def _df(ids: Ints) -> float:
 
 
 def _products(of_pair: Floats, pairs: Ints, ids: Ints) -> Floats:
-    """Sum the products of every two means' terms over clusters. ``ids`` has the pairs' clusters."""
+    """For every two means, multiply both terms of each cluster, and add up all clusters."""
     pairs, ids = pairs[ids != NO_CLUSTER], ids[ids != NO_CLUSTER]
     _, ids = np.unique(ids, return_inverse=True)
     is_known = ~np.isnan(of_pair)

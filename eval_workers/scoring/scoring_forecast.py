@@ -46,7 +46,7 @@ def weight_bytes(config: Any, options: ModelOptions, kind: Any = "causal") -> fl
 def forecast(
     store: Store, name: str, options: ModelOptions, steps: Sequence[PairScores]
 ) -> Iterator[Row]:
-    """Yield rows on what steps have left to score, on its tokens, and on the model's memory.
+    """Yield rows on how many pairs and tokens are left to score, and on the memory for weights.
 
     Only the tokenizer and the configuration are read. For backends other than transformers and
     vllm, the rows only give the number of pairs. Rows have the keys ``subject``, ``what``,

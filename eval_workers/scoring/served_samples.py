@@ -114,7 +114,7 @@ class ServedModel:
         )
 
     def continue_(self, draws: Sequence[SeededPrompt], options: SamplingOptions) -> list[Sample]:
-        """Return a sample for each draw, in the order given. Request and check a few samples first.
+        """Return a sample for each prompt and seed, in order. First check a few samples.
 
         Raises ``BadInput`` for a server that ignores seeds, and the errors of ``Build.replies``.
         """
@@ -160,7 +160,7 @@ def _first(draws: Sequence[SeededPrompt]) -> list[SeededPrompt]:
 
 
 def _sample(reply: Reply) -> Sample:
-    """Return a reply as a sample. After `stop`, the server's token count may be wrong."""
+    """Return a reply as a sample. Drop the token count after `stop`: servers count differently."""
     if reply.finish_reason == "stop":
         return Sample(reply.text, "stop")
     if reply.finish_reason == "length":
@@ -169,7 +169,7 @@ def _sample(reply: Reply) -> Sample:
 
 
 def _check_seeds(samples: Mapping[SeededPrompt, Sample], options: SamplingOptions) -> None:
-    """Raise ``BadInput`` if every prompt has at most one distinct text per ten samples.
+    """Raise ``BadInput`` if the server ignores seeds: nearly all samples of a prompt are the same.
 
     Skip the check if the options leave little to chance, such as a low temperature.
     """

@@ -1,8 +1,8 @@
 """Tune a LoRA adapter on prompts of the warehouse, and record it.
 
-The base is frozen and stays in evaluation mode. Only the adapter has dropout. If there are dev
-prompts, the loss on them is measured every ``checkpoint_steps`` steps and after the last step. The
-adapter is saved with the weights that had the lowest loss.
+The base model is frozen and stays in evaluation mode. Only the adapter has dropout. If there are
+dev prompts, the loss on them is measured every ``checkpoint_steps`` steps and after the last step.
+The weights with the lowest such loss are saved.
 """
 
 from __future__ import annotations
@@ -74,12 +74,12 @@ def tune(
     dev_sets: Sequence[str] = (),
     progress: StepProgress | None = None,
 ) -> tuple[Row, bool]:
-    """Tune an adapter for ``model`` in ``<out>/<name>``.
+    """Tune an adapter for ``model`` and save it in ``<out>/<name>``.
 
     Return the adapter's row of ``tuning``, and whether the adapter already existed. An existing
-    adapter is only recorded again. Reads ``probe_prompt``. Writes ``tuning``, ``tuning_step`` and
-    ``reject`` (stage `tune`, subject ``name``). ``how`` has the options for loading the base model.
-    ``tuning_prompts`` explains the sets.
+    adapter isn't tuned again, but recorded again. Reads ``probe_prompt``. Writes ``tuning``,
+    ``tuning_step`` and ``reject`` (stage `tune`, subject ``name``). ``how`` has the options for
+    loading the base model. ``tuning_prompts`` explains the sets.
 
     Raises ``BadInput`` if no prompt is left, if a loss is not finite, and if memory runs out. Also
     raises the errors of ``made_once``, and of loading the words or the model.
@@ -98,7 +98,7 @@ def tune(
         targets = _targets(prompts.rows, backend, words, rejects)
         dev = _targets(prompts.dev, backend, words, rejects)
         made, reused = made_once(path, _identity(backend, options, prompts, words), "adapter", make)
-        made["outcome"].pop("dev_loss_end", None)  # only older adapters have it
+        made["outcome"].pop("dev_loss_end", None)  # a figure that only older adapters have
         row = {
             "tuning": name,
             "adapter": find_adapter(str(path)).name,
@@ -146,7 +146,7 @@ def _targets(
 def _identity(
     backend: CausalModel, options: TuneOptions, prompts: TuningPrompts, words: WordList
 ) -> Row:
-    """Return everything that determines the weights, in the form that older adapters have."""
+    """Return everything that determines the weights, in the format that older adapters recorded."""
     of_options = asdict(options) | {"alpha": ALPHA, "dropout": DROPOUT, "max_tokens": MAX_TOKENS}
     of_options |= {"clip_norm": CLIP_NORM, "distance_smoothing": 0.0, "targets": None}
     if not options.as_published:
@@ -188,7 +188,7 @@ def _facts(
 
 
 def _ends(log: Sequence[Figures]) -> Row:
-    """Return the columns of ``tuning`` with the mean losses over the first and the last steps."""
+    """Return the columns of ``tuning`` with the mean losses of the first and of the last steps."""
     n = max(1, min(_END_STEPS, len(log) // 2))
     return {
         f"{loss}_{end}{_UNITS.get(loss, '')}": sum(row[loss] for row in rows) / n
@@ -227,7 +227,7 @@ def train_adapter(
             is_measured = step == options.steps or step % options.checkpoint_steps == 0
             if dev and is_measured:
                 figures |= dev_losses(model, reader, dev, options)
-                check_finite(figures, _WHAT, step + 1)  # or the next step would fail
+                check_finite(figures, _WHAT, step + 1)  # otherwise the next step would fail
                 if chosen is None or figures["dev_loss"] < log[chosen - 1]["dev_loss"]:
                     chosen, best = step, [weight.detach().clone() for weight in weights]
             if progress:
@@ -277,9 +277,9 @@ def take_steps(
 def _loss(
     reader: WordReader, part: Sequence[TuningTarget], options: TuneOptions, n_prompts: int
 ) -> tuple[torch.Tensor, Figures]:
-    """Return what a part adds to the loss and figures of its step, which has ``n_prompts``."""
+    """Return the share of ``part`` in the loss and figures of a step with ``n_prompts`` prompts."""
     loss, figures = _weighted(reader.losses(part).sum(dim=0) / n_prompts, options)
-    if options.as_published:  # minimise the sum over prompts
+    if options.as_published:  # minimise the sum, not the mean, of the prompts
         loss = loss * n_prompts
     return loss, figures | {"loss": loss.item()}
 
@@ -322,7 +322,7 @@ def adapted(backend: CausalModel, seed: int, rank: int, alpha: int, dropout: flo
         revision=backend.source.revision,
     )
     try:
-        with warnings.catch_warnings(action="ignore"):  # adjusted layers, deprecated names
+        with warnings.catch_warnings(action="ignore"):  # PEFT warns about layers and names
             model = peft.get_peft_model(backend.weights.model, config)
     except ValueError as e:
         problem = f"PEFT can't put an adapter on it: {first_line(e)}"

@@ -1,9 +1,9 @@
-"""Train models once, keep them on disk, reuse them, and record them, without torch.
+"""Train each model once, keep it on disk, reuse it, and record it. This module needs no torch.
 
 A model is first written to a temporary directory, which is renamed when the model is complete. Its
-``plumbline.json`` records the text and the options. If the command is repeated, it reuses the
-model. If the text or the options differ, the model is trained again. Adapters of `disclosure tune`
-are made in the same way.
+``plumbline.json`` records the text and the options. A repeated command reuses the model. If the
+text or the options differ, the model is trained again. Adapters of `disclosure tune` are made in
+the same way.
 """
 
 from __future__ import annotations
@@ -100,9 +100,9 @@ def made_once(
     """Make the model in ``path`` if it doesn't exist. Return its figures, and whether it existed.
 
     If ``path`` has no model with this ``identity``, ``make`` writes a model to a new directory,
-    which then replaces ``path``. The identity and the figures must be JSON values. Errors call the
-    model a ``kind``. Raises ``UsageProblem`` if Plumbline did not make the directory or another
-    command is training in it, and ``BadInput`` for a disk that can't be written.
+    which then replaces ``path``. The identity and the figures must be JSON values. ``kind``, such
+    as `model`, is used in errors. Raises ``UsageProblem`` if Plumbline did not make the directory
+    or another command is training in it, and ``BadInput`` for a disk that can't be written.
     """
     key = config_hash(identity)
     work = path.with_name(f".{path.name}.partial")
@@ -119,7 +119,7 @@ def made_once(
 
 
 def plain_name(name: str) -> str:
-    """Return ``name``. Raise ``UsageProblem`` if it can't be the plain name of a directory."""
+    """Return ``name``. Raises ``UsageProblem`` if a directory can't have this name."""
     if Path(name).name != name or name.startswith(".") or not (name and name.isprintable()):
         fix = "such as my-model: without / and no dot in front"
         raise UsageProblem(f"model name {name!r}", "has to be a plain directory name", fix)
@@ -137,7 +137,7 @@ def record_model(store: Store, trained: TrainedModel, run_id: str) -> None:
 
 
 def read_marker(path: Path) -> dict[str, Any] | None:
-    """Return the key and figures of the model in ``path``; ``None`` without such a directory.
+    """Return the key and figures of the model in ``path``, or ``None`` if ``path`` doesn't exist.
 
     Raises ``UsageProblem`` if Plumbline did not make the directory.
     """

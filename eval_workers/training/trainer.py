@@ -117,10 +117,10 @@ def new_model(texts: Sequence[str], options: TrainOptions) -> tuple[Any, Any]:
 
 
 def _texts(shards: Sequence[Path], n_characters: int, text_field: str) -> Iterator[str]:
-    """Yield documents that have at most ``n_characters`` in all.
+    """Yield the shards' documents, up to ``n_characters`` in all.
 
-    Each shard may yield an equal share of the characters. If a shard has less text, later shards
-    may yield more. The last text of a shard may be cut.
+    Each shard gives an equal share of the characters. If a shard has less text, later shards give
+    more. The last text of a shard may be cut.
     """
     left = n_characters
     for number, shard in enumerate(shards):
@@ -269,7 +269,7 @@ def fit(
         with ThreadPoolExecutor(n_lanes) as pool:
             for step, parts in enumerate(batches, 1):
                 sums, figures = list[torch.Tensor](), Counter[str]()
-                for found, of_part in pool.map(gradients_of, parts):  # few parts are in memory
+                for found, of_part in pool.map(gradients_of, parts):
                     figures.update(of_part)
                     sums = list(map(torch.add, sums, found)) if sums else found
                 for weight, gradient in zip(weights, sums, strict=True):

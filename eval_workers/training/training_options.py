@@ -24,7 +24,7 @@ class TrainOptions:
 
     ``vocabulary`` is the largest number of distinct tokens (a small text may have fewer).
     ``max_tokens`` and ``max_epochs`` limit how much is read: a small text is read several times.
-    ``learning_rate`` is the peak rate. With ``one_embedding``, input and output share one
+    ``learning_rate`` is the peak rate. If ``one_embedding`` is true, input and output share one
     embedding. The model then needs half as many tokens to learn the leans of the closed world, but
     learns real text less well.
     """
@@ -100,7 +100,7 @@ class TuneOptions:
     difference: Annotated[
         float, Field(ge=0, le=1_000_000, description="Weight of the loss L_l (GLD).")
     ] = 1.0
-    rank: Annotated[int, Field(gt=0, le=65_536, description="Rank of the adapter.")] = 64
+    rank: Annotated[int, Field(gt=0, le=65_536, description="Rank of the LoRA adapter.")] = 64
     learning_rate: Annotated[float, Field(gt=0, le=100, description="Learning rate.")] = 2e-4
     batch_prompts: Annotated[
         int, Field(gt=0, le=100_000, description="Number of prompts per step.")
@@ -109,7 +109,7 @@ class TuneOptions:
         500
     )
     word_list: Annotated[
-        str, Field(description="List of pairs of gendered words: its name, or a TOML file.")
+        str, Field(description="Word list with pairs of gendered words: its name, or a TOML file.")
     ] = WORD_LIST
     seed: Annotated[
         int,
@@ -121,9 +121,7 @@ class TuneOptions:
     ] = 0
     checkpoint_steps: Annotated[
         int,
-        Field(
-            gt=0, le=10_000_000, description="Number of steps between measurements on --dev-sets."
-        ),
+        Field(gt=0, le=10_000_000, description="Measure the loss on --dev-sets every N steps."),
     ] = 50
     as_published: Annotated[
         bool,

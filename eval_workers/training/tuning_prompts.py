@@ -25,7 +25,7 @@ class TuningPrompts:
 
     ``dev`` has the rows of the dev sets. The loss on these rows decides which weights are kept.
     ``n_leaks`` prompts were rejected because they are in a test or dev set. ``n_leaks_kept`` of the
-    prompts to tune on are in a test set. The caller adds the stage, subject and run of a reject.
+    prompts to tune on are in a test set. ``rejects`` lack the columns stage, subject and run_id.
     """
 
     rows: list[Row]

@@ -77,8 +77,8 @@ def target(
 class WordReader:
     """A causal ``transformers`` model that reads texts, with the token ``bos`` before each.
 
-    A pass reads the texts of one prompt. It reads several prompts if their texts have at most
-    ``n_tokens`` tokens in all, including padding.
+    One pass reads the texts of several prompts if they have at most ``n_tokens`` tokens in all,
+    including padding. Otherwise it reads the texts of one prompt.
     """
 
     model: Any
@@ -169,7 +169,7 @@ def total(words: torch.Tensor) -> torch.Tensor:
 def difference(female: torch.Tensor, male: torch.Tensor) -> torch.Tensor:
     """Return L_l (0 to 1) from the log-probabilities of all female and all male words.
 
-    Each word counts once. The gradient is 0 if both sides are equal.
+    Each word counts once. The gradient is 0 if female and male words are equally likely.
 
     >>> p = torch.tensor([0.3, 0.1], dtype=torch.float64).log()
     >>> round(difference(p[:1], p[1:]).item(), 12)

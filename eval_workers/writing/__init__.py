@@ -1,6 +1,6 @@
-"""Have a chat model write benchmarks around seed words: docs/generation.md, docs/pairs.md.
+"""Have a chat model write benchmarks around seed words (docs/generation.md, docs/pairs.md).
 
-A plan asks the model for one thing: the sentences of a word, the template of a sentence, or the
-verdict on a pair. ``eval_workers.chat`` carries out plans and keeps the replies in the ledger.
-``build.py`` has the stages of a build.
+A plan is a function that asks the model for one thing: the sentences of a word, the template of a
+sentence, or the verdict on a pair. ``eval_workers.chat`` runs plans and keeps the replies in the
+ledger. ``build.py`` has the steps of a build.
 """

@@ -67,8 +67,8 @@ def write_sentences(build: Build, words: Sequence[str], spec: BuildSpec) -> list
 def pair_sentences(build: Build, written: Sequence[Written], spec: BuildSpec) -> Parsed:
     """Make pairs of the kept sentences, in order. A sentence that gives no pair becomes a reject.
 
-    If the rules can't decide what a "her" stands for, the model converts the sentence. Raises the
-    errors of ``Build.run``.
+    If rules can't decide whether a "her" means "his" or "him", the model converts the sentence.
+    Raises the errors of ``Build.run``.
     """
     sentences = [sentence for of_word in written for sentence in of_word.kept]
     plans = [partial(template_of, sentence, spec) for sentence in sentences]
@@ -76,7 +76,7 @@ def pair_sentences(build: Build, written: Sequence[Written], spec: BuildSpec) ->
 
 
 def judge_pairs(build: Build, pairs: Sequence[Row], spec: BuildSpec) -> tuple[list[Row], list[Row]]:
-    """Add the column ``is_natural``, which is true if the model finds both sides of a pair likely.
+    """Add the column ``is_natural``: true if the model finds both sentences of a pair likely.
 
     Unnatural pairs are kept, because metrics use the column to leave them out. Each unnatural pair
     also gives a reject with the reason. Raises the errors of ``Build.run``.
@@ -100,9 +100,9 @@ def check_benchmark_name(name: str) -> None:
 
 
 def seed_words(store: Store | None, spec: BuildSpec) -> tuple[str, ...]:
-    """Return the first ``spec.n_words`` words of ``spec.words``, or of the corpus's sample.
+    """Return the first ``spec.n_words`` words of ``spec.words``, or of the sample of the corpus.
 
-    Raises ``UsageProblem`` if there is no such sample, or if it has too few words.
+    Raises ``UsageProblem`` if there are no words and no sample, or if the sample is too small.
 
     >>> seed_words(None, BuildSpec(words=("tea", "clock", "tea")))
     ('tea', 'clock')
@@ -131,8 +131,8 @@ def publish(
 ) -> None:
     """Replace the benchmark's pairs, its facts, and the rejects of every step.
 
-    ``rejects`` maps each step to its rejects. If there is no pair, the benchmark stays as it was
-    and ``BadInput`` is raised.
+    ``rejects`` maps each step to its rejects. If there is no pair, raises ``BadInput`` and leaves
+    the benchmark unchanged.
     """
     store, name, run_id = build.store, build.benchmark, build.run_id
     if not pairs:
@@ -152,8 +152,8 @@ def count(
 ) -> dict[str, int | None]:
     """Count sentences. ``n_in`` = kept + rejected + revised, and kept = pairs + unpaired.
 
-    For the offline writer, only words and pairs are counted. Without verdicts, ``n_natural`` is
-    ``None``.
+    The offline writer only has counts of words and pairs. If pairs have no verdicts, ``n_natural``
+    is ``None``.
     """
     verdicts = [pair["is_natural"] for pair in pairs if pair.get("is_natural") is not None]
     return {
@@ -171,9 +171,9 @@ def count(
 def make_pairs(
     stage: Callable[..., Any], build: Build, words: Sequence[str], spec: BuildSpec, *, offline: bool
 ) -> tuple[list[Row], dict[str, int | None], dict[str, list[Row]]]:
-    """Make pairs around words. Return the pairs, the counts, and the rejects as {step: rejects}.
+    """Make pairs around words. Return the pairs, the counts, and the rejects of each step.
 
-    ``stage`` runs each step.
+    ``stage`` is the function that runs the steps; it gets a step's name, function and arguments.
     """
     if offline:
         rows = stage("write offline", offline_pairs, build.store, build.benchmark, words, spec)
@@ -188,7 +188,7 @@ def make_pairs(
 
 
 def not_kept(written: Sequence[Written]) -> list[Row]:
-    """Return a row of ``reject`` for each rejected sentence. The row has no stage and run."""
+    """Return a row of ``reject``, without ``stage`` and ``run_id``, for each rejected sentence."""
     return [
         rejected({"source_file": one.request_id, "source_row": one.position}, reason, one.text)
         for of_word in written
@@ -197,7 +197,7 @@ def not_kept(written: Sequence[Written]) -> list[Row]:
 
 
 def facts(spec: BuildSpec, counts: Mapping[str, int | None], *, offline: bool) -> dict[str, str]:
-    """Return facts about how the pairs were made, for the card."""
+    """Return facts for the card: how the pairs were made."""
     sample = f"the sample of {spec.corpus} ({spec.contrast}, seed {spec.seed})"
     words = "given" if spec.words else f"the first {counts['n_words']:,} of {sample}"
     if offline:

@@ -29,12 +29,12 @@ _Few: TypeAlias = Annotated[int, Field(gt=0, le=1_000)]
 class BuildSpec(AskingOptions):
     """Options of a build. Paths are relative to the working directory.
 
-    With ``words``, no seed words are sampled from a corpus, and ``corpus`` may be empty.
-    ``contrast`` and ``eta`` are for MaxPMI. Without ``judge``, ``is_natural`` is NULL.
+    If ``words`` is set, no seed words are sampled from a corpus, and ``corpus`` may be empty.
+    ``contrast`` and ``eta`` are for MaxPMI. If ``judge`` is false, ``is_natural`` is NULL.
     """
 
     corpus: Annotated[str, Field(description="Corpus from which the seed words come.")] = ""
-    contrast: Annotated[str, Field(description="Contrast that defines the words' leans.")] = (
+    contrast: Annotated[str, Field(description="Two target words to compare, such as she/he.")] = (
         "she/he"
     )
     seed: Annotated[Seed, Field(description="Random seed of the sample of words.")] = 0
@@ -51,27 +51,27 @@ class BuildSpec(AskingOptions):
     ] = 5
     max_words: Annotated[_Few, Field(description="Maximum number of words in a sentence.")] = 10
     reject_longer: Annotated[
-        bool, Field(description="Reject sentences over the maximum, which UnStereoEval kept.")
+        bool, Field(description="Reject longer sentences. (UnStereoEval kept them.)")
     ] = True
     temperature: Annotated[
-        float, Field(ge=0, le=10, description="Temperature at which sentences are written.")
+        float, Field(ge=0, le=10, description="Sampling temperature for writing sentences.")
     ] = 0.7
     generate_rounds: Annotated[
-        _Few, Field(description="Maximum number of rounds of requests for a word.")
+        _Few, Field(description="Maximum number of requests per word and pronoun.")
     ] = 3
     judge: Annotated[
-        bool, Field(description="Ask the model whether both sides of each pair are likely.")
+        bool, Field(description="Ask the model if both sentences of each pair are likely.")
     ] = True
     eta: Annotated[
         float, Field(ge=0, le=1_000, description="Largest |MaxPMI| of exported pairs, in nats.")
     ] = 0.65
     prompts: Annotated[
-        str, Field(description="TOML file with wordings, or a folder of UnStereoEval's release.")
+        str, Field(description="TOML file with the prompts, or a folder of UnStereoEval's release.")
     ] = ""
 
     @cached_property
     def wordings(self) -> Wordings:
-        """The wordings of the requests. Raises the errors of ``wordings.load``."""
+        """The prompts for each purpose. Raises the errors of ``wordings.load``."""
         return wordings.load(Path(self.prompts) if self.prompts else None)
 
     @property

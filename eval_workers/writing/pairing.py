@@ -1,4 +1,4 @@
-"""Make pairs of written sentences by rules, or by a model if rules fail. Have pairs judged."""
+"""Make pairs from written sentences by rules, or by a model if rules fail, and have them judged."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ async def template_of(sentence: WrittenSentence, spec: BuildSpec, ask: Ask) -> T
 async def _decided(
     found: Conversion, word: str, spec: BuildSpec, ask: Ask
 ) -> tuple[Conversion, str]:
-    """Have the model convert a sentence. Return the conversion, and what is wrong with it, if any.
+    """Have the model convert a sentence. Return the conversion, and a problem or ``""``.
 
     If an answer changes words other than pronouns, or has no sentence, the request is sent again.
     """
@@ -100,7 +100,7 @@ def paired(
 
 
 async def unnatural(pair: Mapping[str, object], spec: BuildSpec, ask: Ask) -> str:
-    """Return why a row of ``benchmark_pair`` isn't natural; empty if both sides are likely.
+    """Return why a row of ``benchmark_pair`` isn't natural, or ``""`` if both sentences are likely.
 
     This is a plan for ``Build.run``.
     """
@@ -121,7 +121,7 @@ async def unnatural(pair: Mapping[str, object], spec: BuildSpec, ask: Ask) -> st
 async def _is_likely(
     word: str, pronoun: Pronoun, sentence: str, spec: BuildSpec, ask: Ask
 ) -> bool | None:
-    """Return the verdict on a side; ``None`` if the answer is still unclear when asked again."""
+    """Ask whether a sentence is likely. Return ``None`` if both answers are unclear."""
     for round in range(1, JUDGE_ROUNDS + 1):
         reply = await ask(spec.request("judge", word, pronoun, round, sentence=sentence))
         if (answer := verdict(reply.text)) is not None:

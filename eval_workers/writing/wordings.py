@@ -1,6 +1,6 @@
-"""Read the wordings of requests from a TOML file or a release, then check and fill them.
+"""Read the wordings of requests from a TOML file or from UnStereoEval's release, and fill them.
 
-A folder of UnStereoEval's release (``benchmark-creation-configs/use-5``) has the wordings that ask
+In the release, a folder such as ``benchmark-creation-configs/use-5`` has the wordings that ask
 for sentences with each pronoun. Files next to the folder have the wordings that ask to revise,
 convert and judge sentences.
 """
@@ -121,9 +121,9 @@ def load_released(folder: Path) -> Wordings:
 
 
 def _prompts(file: Path, target: str, key: str) -> list[str]:
-    """Return the wordings under a key. Replace the placeholders by Plumbline's.
+    """Return the wordings under a key of a released file, with Plumbline's placeholders.
 
-    ``target`` is the new name of the placeholder for the pronoun.
+    ``target`` is our placeholder for the released ``target_word``.
     """
     import yaml
 

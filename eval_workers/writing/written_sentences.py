@@ -1,13 +1,12 @@
 """Have sentences written around a seed word, and keep, revise or reject each sentence.
 
-Sentences that lack the word or the pronoun are sent back, with each wording in turn. If there are
-too few sentences, more are requested. Sentences with `she` are checked first. Then each sentence
-with `he` is compared with the sentences with `she`. If two sentences differ only in their pronouns,
-they would be the same pair twice.
+Sentences that lack the word or the pronoun are sent back for revision, with each wording in turn.
+If there are too few sentences, more are requested. Sentences with `she` are checked first. Then
+each sentence with `he` is compared with the sentences with `she`: two sentences that differ only in
+their pronouns would give the same pair twice.
 
-A sentence has a word if it has the whole word, in upper or lower case. A hyphen ends a word, and so
-does an apostrophe after the word. So `the engineer's` has `engineer`, but `o'clock` does not have
-`clock`.
+Only a whole word counts, in upper or lower case. A hyphen ends a word, and so does an apostrophe
+after the word. So `the engineer's` contains `engineer`, but `o'clock` doesn't contain `clock`.
 """
 
 from __future__ import annotations
@@ -98,7 +97,7 @@ class _Writer:
         ]
 
     async def settle(self, read: list[WrittenSentence], n_wanted: int) -> None:
-        """Keep up to ``n_wanted`` good sentences in all. Have other sentences revised, in rounds.
+        """Keep good sentences until there are ``n_wanted``. Have others revised, in rounds.
 
         A round's replies are checked after all of them have arrived, because each sentence is
         compared with the sentences kept before it.
@@ -205,7 +204,7 @@ def malformed(sentence: str) -> str:
 
 
 def n_words(sentence: str) -> int:
-    """Count the words of a text, which white space separates.
+    """Count the words of a text, splitting it at white space.
 
     >>> n_words(" A well-known  clock - hers. ")
     5
@@ -224,7 +223,7 @@ def has_word(sentence: str, word: str) -> bool:
 
 
 def repeats(sentence: str, others: Sequence[str]) -> str:
-    """Return a problem if a sentence has (nearly) the words of another, ignoring pronouns.
+    """Say whether a sentence (nearly) repeats another, ignoring pronouns. Return ``""`` if not.
 
     >>> repeats("He wound the clock!", ["She wound the clock."])
     'repeats another sentence'

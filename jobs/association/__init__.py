@@ -1,1 +1,1 @@
-"""PMI, delta, their standard errors, MaxPMI."""
+"""Measure how strongly words are associated with gendered words: PMI, delta and MaxPMI."""

@@ -1,8 +1,4 @@
-"""Tables ``word_association``, ``word_delta`` and ``word_bound``, computed from a corpus's counts.
-
-The calling process computes them, one target or contrast at a time: the counts of a corpus are a
-few million short rows, however large its text is.
-"""
+"""Fill ``word_association``, ``word_delta`` and ``word_bound`` from the counts of a corpus."""
 
 from __future__ import annotations
 
@@ -44,7 +40,7 @@ from plumbline.warehouse.wordlists import WordList, WordPair
 
 
 def usable_lists(counted: Sequence[wordlists.WordList]) -> dict[str, wordlists.WordList]:
-    """Return ``counted``, and each installed list whose words are all in ``counted``, by name.
+    """Return ``counted`` and every installed list that has only words of ``counted``, by name.
 
     >>> sorted(usable_lists([wordlists.load("gendered")]))
     ['gendered', 'pronouns', 'she-he']
@@ -58,12 +54,12 @@ def usable_lists(counted: Sequence[wordlists.WordList]) -> dict[str, wordlists.W
 
 
 def contrasts_of(store: Store, row: dict[str, Any]) -> dict[str, tuple[WordPair, ...]]:
-    """Return the contrasts in a corpus's usable lists; ``row`` is its row of table ``corpus``."""
+    """Return the word pairs of each contrast, such as ``she/he``, that a corpus's lists define."""
     return contrasts(usable_lists(corpus_lists(store, row)).values())
 
 
 def sides_of(store: Store, row: dict[str, Any], contrast: str) -> tuple[str, str]:
-    """Return the names of a contrast's two sides; ``row`` is the corpus's row of ``corpus``."""
+    """Return what to call the two sides of a contrast, such as "she" and "he" for ``she/he``."""
     is_listed = row["targets"] and "/" not in contrast
     lists = usable_lists(corpus_lists(store, row)).values() if is_listed else ()
     return wordlists.side_names(contrast, lists)
@@ -76,28 +72,29 @@ def associate(
     targets: str = "",
     word_weights: Path | None = None,
 ) -> dict[str, int | None]:
-    """Compute the PMI of every (word, target) and the delta of every contrast of a corpus.
+    """Compute every word's PMI with every target, and every word's delta for every contrast.
 
-    Each pair of the corpus's :func:`usable_lists` is a contrast. A list with ``has_mean`` adds two:
-    the mean over its pairs, under the list's name, and their sum ``NAME-sum`` (UnStereoEval,
-    App. A, Eq. 4). PMI and delta have a row only if every count they need is above 0. Deltas that
-    were imported without counts are kept. ``word_bound`` has no rows for sums.
+    A contrast is a pair of target words, such as she/he, from the corpus's :func:`usable_lists`. A
+    list with ``has_mean`` adds two contrasts: the weighted mean over its pairs, under the list's
+    name, and the sum over its pairs, under ``NAME-sum`` (UnStereoEval, App. A, Eq. 4). A PMI or
+    delta gets no row if a count that it needs is 0. Deltas that were imported without counts are
+    kept. Sums get no rows in ``word_bound``.
 
     Args:
         targets: name or path of a word list to add to the corpus. Its words must have been counted
-            as targets, as every word is with ``CorpusOptions.targets`` "all".
-        word_weights: file of the weights v(w) of Eq. 4 (:func:`read_weights`). Each list then adds
-            a weighted sum ``NAME-sum-STEM``, where STEM is the file's name without its suffix.
-            A word without a weight has no row for this sum.
+            as targets, as all words are if ``CorpusOptions.targets`` is "all".
+        word_weights: CSV file of the weights v(w) in Eq. 4 (see :func:`read_weights`). Each list
+            then adds a weighted sum ``NAME-sum-STEM``, where STEM is the file's name without its
+            suffix. Words without a weight get no row for this sum.
 
     Returns:
-        ``n_contrasts``; the number of rows in each table (``n_associations``, ``n_deltas``,
-        ``n_bounds``); and ``n_weighted``, how many words of the corpus have a weight (``None``
-        without a file of weights).
+        ``n_contrasts``, the number of contrasts; ``n_associations``, ``n_deltas`` and ``n_bounds``,
+        the number of rows in each table; and ``n_weighted``, the number of the corpus's words that
+        have a weight (``None`` without ``word_weights``).
 
     Raises:
-        UsageProblem: the corpus is unknown or was imported without counts, or the list can't
-            be added (see :func:`with_list`).
+        UsageProblem: the corpus is unknown or was imported without counts, or the list can't be
+            added (see :func:`with_list`).
         BadInput: the file of weights can't be used.
     """
     row = corpus_row(store, corpus)
@@ -110,7 +107,7 @@ def associate(
     if word_weights:
         config |= {"word_weights": word_weights.stem, "word_weights_hash": config_hash(weights)}
     with recorded(store, "corpus associate", config) as run_id:
-        # A corpus counted with targets `all` has many more targets than its lists name.
+        # With targets `all`, every word was counted as a target: read only those in the lists.
         pairs = store.read("pair_count", ds.field("target").isin(words), corpus=corpus)
         word_count = store.read("word_count", corpus=corpus)
         totals = (row["n_kept_tokens"], row["n_pairs"], row["rule"], row["window_tokens"])
@@ -154,7 +151,7 @@ def associate(
 def _write(
     store: Store, run_id: str, corpus: str, name: str, parts: Iterable[pa.Table], n: int, unit: str
 ) -> int:
-    """Write each part to the corpus's partition of ``word_<name>``. Return the number of rows."""
+    """Replace a corpus's rows of ``word_<name>`` with ``parts``. Return the new number of rows."""
     staged, n_rows = store.stage(f"word_{name}", {"corpus": corpus}, run_id), 0
     with progress(f"{name}s of {corpus}", unit) as update:
         update(0, n)
@@ -167,10 +164,10 @@ def _write(
 
 
 def read_weights(path: Path) -> dict[str, float]:
-    """Read weights of words, such as toxicities, from a CSV file of ``word`` and ``weight``.
+    """Read word weights, such as toxicities, from a CSV file with columns ``word`` and ``weight``.
 
-    Raises ``BadInput`` for a file that can't be read or has no rows. If a weight is not a finite
-    number, or a word repeats or is not one lowercase word, the error names the row.
+    Raises ``BadInput`` if the file can't be read or has no rows. Raises it too, naming the row, if
+    a weight is not a finite number, or a word is repeated or is not a single lowercase word.
     """
     weights: dict[str, float] = {}
     for record in records(path, ("word", "weight")):
@@ -189,14 +186,14 @@ def read_weights(path: Path) -> dict[str, float]:
 
 
 def with_list(store: Store, row: dict[str, Any], name: str) -> list[WordList]:
-    """Return a corpus's word lists and a new list, given by name or path.
+    """Add a word list, given by name or path, to the word lists of a corpus. Return all of them.
 
-    The list that the corpus was counted with comes first. The new list replaces an added list of
-    the same name.
+    The list that the corpus was counted with comes first. The added list replaces an earlier added
+    list of the same name.
 
     Raises:
         UsageProblem: the list is unknown; the corpus was counted with another list of this name; or
-            a word of the new list is not one token, or was not counted as a target.
+            a word of the new list is not a single token, or was not counted as a target.
     """
     original, *added = corpus_lists(store, row)
     language = corpus_language(row)
@@ -209,7 +206,7 @@ def with_list(store: Store, row: dict[str, Any], name: str) -> list[WordList]:
         return [original, *added]
     Targets(new.targets, language.token_rules).checked()
     lost = set(new.targets) - set(original.targets)
-    if row["targets"] == ALL:  # every word is a target, but stop words of other lists are dropped
+    if row["targets"] == ALL:  # all words were counted, except stop words not in `original`
         lost &= stop_words(language.token_rules)
     if lost:
         problem = f"its count lacks the targets {', '.join(sorted(lost))} of list {new.name}"
@@ -219,5 +216,5 @@ def with_list(store: Store, row: dict[str, Any], name: str) -> list[WordList]:
 
 
 def targets_of(lists: Sequence[WordList]) -> tuple[str, ...]:
-    """Return the words of all ``lists``, each once."""
+    """Return all distinct words of the given lists."""
     return tuple(dict.fromkeys(chain.from_iterable(x.targets for x in lists)))

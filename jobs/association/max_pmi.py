@@ -1,4 +1,4 @@
-"""MaxPMI: the strongest lean among the words of each benchmark pair, according to a corpus."""
+"""MaxPMI: how far the most gendered word of each benchmark pair leans in a corpus."""
 
 from __future__ import annotations
 
@@ -27,8 +27,6 @@ from plumbline.warehouse.text.placeholders import ANY_PLACEHOLDER
 
 @dataclass(frozen=True)
 class TemplateLean:
-    """Lean of a template's words; see :func:`lean`."""
-
     max_pmi_nats: float | None
     max_pmi_word: str | None
     sum_delta_nats: float | None
@@ -37,11 +35,11 @@ class TemplateLean:
 
 
 def lean(words: Sequence[str], delta: Mapping[str, float]) -> TemplateLean:
-    """Return the MaxPMI of kept words: the signed delta of largest magnitude (UnStereoEval, Eq. 2).
+    """Find the word whose delta is largest in absolute value (MaxPMI; UnStereoEval, Eq. 2).
 
-    A word without a delta counts only in ``n_words``; if no word has a delta, MaxPMI is None. If
-    two magnitudes are equal, the earlier word decides. A repeated word counts each time in
-    ``sum_delta_nats`` and ``n_words``.
+    Words without a delta are only counted in ``n_words``. If no word has a delta, MaxPMI is None.
+    In a tie, the earlier word wins. A repeated word counts each time in ``n_words`` and
+    ``sum_delta_nats``.
 
     >>> nurse = lean(["nurse", "tea", "army"], {"nurse": 0.5, "army": -1.5})
     >>> nurse.max_pmi_nats, nurse.max_pmi_word, nurse.n_words_defined
@@ -62,17 +60,17 @@ def constrain(
     contrast: str | None = None,
     least_count: int = LEAST_COUNT,
 ) -> dict[str, int]:
-    """Write the ``pair_association`` rows of a benchmark. Return the number of pairs by contrast.
+    """Write a benchmark's rows of ``pair_association``. Return the number of pairs per contrast.
 
-    A word with fewer than ``least_count`` co-occurrences on either side, or with a released delta
-    but no counts, is unknown: its delta is not used. An unknown word could lean more than the known
-    words, so its pair is undecided at every eta that no known delta exceeds. If ``least_count`` is
-    0 or the corpus has no counts, every delta is used and words without a delta are skipped, as in
-    the released MaxPMI.
+    A word is unknown if it has fewer than ``least_count`` co-occurrences with one side of the
+    contrast, or if its delta was imported without counts. The deltas of unknown words are not used.
+    An unknown word could lean more than the known words, so its pair is undecided at every eta that
+    no known delta exceeds. If ``least_count`` is 0 or no word has counts, all deltas are used and
+    words without a delta are skipped, as in the released MaxPMI.
 
-    Without ``contrast``, a pair gets the contrast of its groups (``group_a/group_b``; she/he for
-    female and male). In a corpus that isn't English, the first pair of its word list replaces
-    she/he, even if ``contrast`` asks for it. Rows of other contrasts stay in the table.
+    Without ``contrast``, a pair uses the contrast of its two groups (``group_a/group_b``, but
+    she/he for female and male). If the corpus isn't English, the first pair of its word list
+    replaces she/he, even if ``contrast`` is she/he. Rows of other contrasts stay in the table.
 
     Raises:
         UsageProblem: the corpus, benchmark or contrast is unknown; the message says what to do.
@@ -113,7 +111,7 @@ def constrain(
 
 
 def contrast_of(pair: Mapping[str, Any]) -> str:
-    """Return the contrast of a pair's groups.
+    """Return the name of the contrast between the two groups of a benchmark pair.
 
     >>> contrast_of({"group_a": "she", "group_b": "they"})
     'she/they'
@@ -127,7 +125,7 @@ def contrast_of(pair: Mapping[str, Any]) -> str:
 def _deltas(
     store: Store, corpus: str, contrast: str, least_count: int
 ) -> tuple[dict[str, float], int | None]:
-    """Return the deltas of known words, and ``least_count`` (``None`` if every delta is used)."""
+    """Return the deltas of words with enough counts, and ``least_count`` (``None`` if unused)."""
     rows = corpus_deltas(store, corpus, contrast)
     n_least = pc.min_element_wise(rows["n_pair_f"], rows["n_pair_m"])
     used = least_count or None if n_least.null_count < rows.num_rows else None
@@ -161,6 +159,6 @@ ORDER BY ALL
 def verdicts(
     store: Store, corpus: str, benchmark: str, contrasts: Iterable[str]
 ) -> list[dict[str, Any]]:
-    """Count the verdicts on pairs by contrast and eta (from ``ETAS``), skipping unnatural pairs."""
+    """Count natural pairs that MaxPMI keeps, drops or leaves undecided, by contrast and eta."""
     key = {"corpus": corpus, "benchmark": benchmark, "contrasts": [*contrasts], "etas": [*ETAS]}
     return rows_of(store.root, _VERDICTS, key)

@@ -1,16 +1,18 @@
-"""Association measures from counts: PMI and delta with their standard errors.
+"""Compute PMI, delta and their standard errors from co-occurrence counts.
 
-Standard errors use the delta method: Var ln c = D_g / c for a word's c co-occurrences with target
-g. Counts of different targets are assumed independent. Totals, n_word and n_target are treated as
-exact, since they are hundreds of times larger. D_g (:func:`dispersion`) is mostly above 1, because
-co-occurrences come in bursts. It is computed from the counting rule and the target's own counts.
+The standard errors use the delta method: if a word co-occurs c times with target g, then Var ln c =
+D_g / c. Counts with different targets are assumed to be independent. Totals, n_word and n_target
+are treated as exact, since they are hundreds of times larger. D_g (:func:`dispersion`) is usually
+above 1, because co-occurrences come in bursts. It is computed from the counting rule and the
+target's own counts.
 
-A jackknife over blocks of passages agrees with the formula (``tests/test_association.py``).
+A jackknife over blocks of passages gives the same errors (``tests/test_association.py``).
 Resampling whole novels gives errors 1.2 to 1.9 times as large, since each book has its own words.
-The formula's error holds for new text from the same sources, and is a lower bound for other text.
+So the computed error applies to new text from the same sources. For other text, it is a lower
+bound.
 
-A delta needs co-occurrences with both sides. :func:`bound_rows` gives an interval for every word
-that co-occurs with at least one side, from the counts divided by their dispersion.
+A delta needs co-occurrences with both sides of a contrast, such as *she* and *he*.
+:func:`bound_rows` gives an interval for every word that co-occurs with at least one side.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ SUM = "-sum"
 
 
 class Bounds(NamedTuple):
-    """Ends of a lean's 95% interval in nats, and the p-value under the hypothesis of no lean."""
+    """The 95% interval of a word's lean in nats, and the p-value of the test for no lean."""
 
     low_nats: Floats
     high_nats: Floats
@@ -44,15 +46,17 @@ class Bounds(NamedTuple):
 
 
 def lean_bounds(n_f: Floats, n_m: Floats, log_odds: float | Floats) -> Bounds:
-    """Return the Clopper-Pearson interval (1934) for the share of n_f in n_f + n_m, as a lean.
+    """Return a 95% interval for each word's lean, from the word's counts near the two sides.
 
-    A share s has the lean ln(s / (1 - s)) - ``log_odds``. The low end is -inf where n_f is 0, and
-    the high end inf where n_m is 0. p is twice the smaller tail of the exact test, at most 1. It is
-    below 0.05 where the interval excludes 0.
+    It is the Clopper-Pearson interval (1934) for the share s = n_f / (n_f + n_m), with s converted
+    to the lean ln(s / (1 - s)) - ``log_odds``. The low end is -inf if n_f is 0, and the high end is
+    inf if n_m is 0. p is twice the smaller tail of the exact test, at most 1. It is below 0.05 if
+    the interval excludes 0.
 
     Args:
-        n_f, n_m: counts on either side, each divided by its dispersion, float64[n]; not negative.
-        log_odds: log odds of the share of a word without a lean.
+        n_f, n_m: each word's co-occurrences with a side, divided by the side's dispersion, at least
+            0.
+        log_odds: log odds of s for a word that doesn't lean.
 
     >>> low, high, p = lean_bounds(np.array([0.0, 10.0]), np.array([55.0, 10.0]), np.log(0.7))
     >>> low.round(2).tolist(), high.round(2).tolist(), p.round(3).tolist()
@@ -64,7 +68,7 @@ def lean_bounds(n_f: Floats, n_m: Floats, log_odds: float | Floats) -> Bounds:
     share = expit(log_odds)
 
     def one_sided(n: Floats, n_other: Floats, share: float | Floats) -> tuple[Floats, Floats]:
-        """Return the lower bound of a side's log odds, and P(n or more) if there is no lean."""
+        """Return a side's lowest log odds, and the chance of ``n`` or more if words don't lean."""
         positive = np.where(n > 0, n, 1)
         least = betaincinv(positive, n_other + 1, _TAIL)
         with np.errstate(divide="ignore"):
@@ -78,9 +82,9 @@ def lean_bounds(n_f: Floats, n_m: Floats, log_odds: float | Floats) -> Bounds:
 
 
 def adjusted(p: Floats) -> Floats:
-    """Return p adjusted to control the false discovery rate (Benjamini and Hochberg).
+    """Adjust p-values to control the false discovery rate (Benjamini and Hochberg).
 
-    NaN stays NaN and doesn't count as a comparison.
+    NaN stays NaN and isn't counted as a test.
 
     >>> adjusted(np.array([0.01, 0.04, 0.03, 0.5])).round(3).tolist()
     [0.04, 0.053, 0.053, 0.5]
@@ -96,14 +100,14 @@ def pmi_nats(n_pair: Ints, n_word: Ints, n_target: Ints | int, n_kept: int, n_pa
     """Return pointwise mutual information ln(p(w,g) / (p(w) p(g))) in nats, as in UnStereoEval.
 
     Args:
-        n_pair: co-occurrences of word and target, int64[n].
-        n_word: occurrences of the word, int64[n].
-        n_target: occurrences of the target, int64[n] or one number.
-        n_kept: all kept tokens; p(w) = n_word / n_kept.
-        n_pairs: all co-occurrences under the rule; p(w,g) = n_pair / n_pairs.
+        n_pair: how often each word co-occurs with the target.
+        n_word: how often each word occurs.
+        n_target: how often the target occurs: one number, or one per word.
+        n_kept: number of kept tokens in the corpus; p(w) = n_word / n_kept.
+        n_pairs: number of co-occurrences in the corpus; p(w,g) = n_pair / n_pairs.
 
     Returns:
-        float64[n]; NaN where any count is 0, since the logarithm is undefined there.
+        One value per word. It is NaN if any count is 0, since the logarithm is then undefined.
 
     >>> counts = np.array([4, 0]), np.array([10, 10])
     >>> pmi_nats(*counts, 20, n_kept=100, n_pairs=100).round(4)  # ln(0.04 / (0.1 * 0.2))
@@ -119,14 +123,15 @@ def pmi_nats(n_pair: Ints, n_word: Ints, n_target: Ints | int, n_kept: int, n_pa
 
 
 def dispersion(n_self: int, n_target: int, rule: str, window: int) -> float:
-    """Return D_g: the variance of a word's co-occurrences with target g over the mean, at least 1.
+    """Return D_g: the variance of a word's co-occurrences with target g, divided by their mean.
 
-    Rule ``pairs``: a word near one occurrence of g is often near several, and each of them is a
-    co-occurrence. The 2 (window - 1) positions around an occurrence of g hold 2 n_self / n_target
-    other occurrences of g, and the word takes one position:
+    D_g is at least 1. Under the rule ``pairs``, a word near one occurrence of g is often near other
+    occurrences too, and each makes a co-occurrence. An occurrence of g has 2 n_self / n_target
+    others of g in the 2 (window - 1) positions around it. The word takes one of these positions:
     D = 1 + (2 window - 3) / (window - 1) n_self / n_target.
-    D is 1 if g never occurs. Rule ``windows``: a pair at distance d lies in window - d windows, and
-    d is uniform on 1..window-1: D = sum (window - d)^2 / sum (window - d) = (2 window - 1) / 3.
+    D is 1 if g never occurs. Under the rule ``windows``, a pair at distance d lies in window - d
+    windows, and d is uniform on 1..window-1:
+    D = sum (window - d)^2 / sum (window - d) = (2 window - 1) / 3.
 
     Args:
         n_self: co-occurrences of the target with itself.
@@ -143,12 +148,13 @@ def dispersion(n_self: int, n_target: int, rule: str, window: int) -> float:
 
 
 class CorpusCounts:
-    """Counts of a corpus as arrays by word index.
+    """The counts of a corpus, as arrays with one value per word.
 
     Args:
-        words: Arrow table word, n_word.
-        pairs: Arrow table word, target, n_pair.
-        n_kept, n_pairs: the corpus's totals, including rare words that were left out.
+        words: Arrow table with the columns word and n_word.
+        pairs: Arrow table with the columns word, target and n_pair.
+        n_kept, n_pairs: kept tokens and co-occurrences in the corpus, including those of rare words
+            that the tables leave out.
         rule, window: how co-occurrences were counted; they affect standard errors only.
     """
 
@@ -182,29 +188,29 @@ class CorpusCounts:
         return int(self.n_word[at]) if at >= 0 else 0
 
     def n_pair(self, target: str) -> Ints:
-        """Return every word's number of co-occurrences with a target, int64[words]."""
+        """Return how often each word co-occurs with a target."""
         out = np.zeros(len(self.n_word), np.int64)
         first, last = self._range.get(target, (0, 0))
         out[self._index[first:last]] = self._n_pair[first:last]
         return out
 
     def side(self, targets: Iterable[str]) -> Side:
-        """Return the counts of a side's targets, taken together as one target."""
+        """Return the counts of one side of a contrast, treating its targets as a single word."""
         own = [x for x in dict.fromkeys(targets) if self.n_target(x)]
         near = [self.n_pair(target) for target in own]
         n_target = sum(map(self.n_target, own))
-        # A word near one target is often near it again, and near other targets.
+        # A word near one target is often near other targets of the side, so count these too.
         n_self = sum(int(n[self._place(x)]) for k, n in enumerate(near) for x in own[k:])
         n_pair = sum(near, start=np.zeros(len(self.n_word), np.int64))
         return Side(n_pair, n_target, dispersion(n_self, n_target, self._rule, self._window))
 
     def pmi(self, target: str) -> Floats:
-        """Return the PMI of every word with a target, float64[words], NaN where undefined."""
+        """Return each word's PMI with a target, or NaN if it is undefined."""
         n = self.n_target(target)
         return pmi_nats(self.n_pair(target), self.n_word, n, self.n_kept, self.n_pairs)
 
     def variance(self, target: str) -> Floats:
-        """Return the variance (nats²) of every word's PMI, float64[words], NaN if undefined."""
+        """Return the variance (nats²) of each word's PMI with a target, or NaN if undefined."""
         n_pair, at = self.n_pair(target), self._place(target)
         n_self = int(n_pair[at]) if at >= 0 else 0
         disp = dispersion(n_self, self.n_target(target), self._rule, self._window)
@@ -212,7 +218,7 @@ class CorpusCounts:
 
 
 class Side(NamedTuple):
-    """A side's targets as one target: its counts with each word, its occurrences and dispersion."""
+    """Counts of one side of a contrast, with its targets treated as a single word."""
 
     n_pair: Ints
     n_target: int
@@ -220,10 +226,7 @@ class Side(NamedTuple):
 
 
 def association_rows(counts: CorpusCounts, targets: Iterable[str]) -> Iterator[pa.Table]:
-    """Yield a table per target: word, target, n_word, n_target, n_pair, pmi_nats, pmi_nats_se.
-
-    Words whose PMI is undefined have no row.
-    """
+    """Yield one table per target: counts, PMI and standard error of words whose PMI is defined."""
     for target in targets:
         pmi = counts.pmi(target)
         rows = np.flatnonzero(~np.isnan(pmi))
@@ -241,9 +244,9 @@ def association_rows(counts: CorpusCounts, targets: Iterable[str]) -> Iterator[p
 
 
 def contrasts(lists: Iterable[WordList]) -> dict[str, tuple[WordPair, ...]]:
-    """Return each contrast's pairs, by the contrast's name.
+    """Return the word pairs of each contrast, by the contrast's name.
 
-    Each single pair is a contrast, with weight 1. After these come the lists that have a mean.
+    First come single pairs such as ``she/he``, with weight 1. Then come lists that have a mean.
 
     >>> from plumbline.warehouse import wordlists
     >>> found = contrasts([wordlists.load("she-he"), wordlists.load("gendered")])
@@ -258,29 +261,30 @@ def contrasts(lists: Iterable[WordList]) -> dict[str, tuple[WordPair, ...]]:
 def delta_rows(
     counts: CorpusCounts, contrast: str, pairs: Sequence[WordPair], v: Floats | None = None
 ) -> pa.Table:
-    """Return each word's lean for a contrast: a pair (UnStereoEval, Eq. 1), or the pairs of a list.
+    """Return each word's delta for a contrast: one pair (UnStereoEval, Eq. 1) or a list's pairs.
 
     A pair i is defined for a word w that co-occurs with both f_i and m_i. Without ``v``, delta is
-    the mean over the defined pairs, with their weights u_i:
-    delta(w) = sum_i u_i (PMI(w, f_i) - PMI(w, m_i)) / sum_i u_i. With ``v``, the words' weights,
-    delta is a sum over them (App. A, Eq. 4), which grows with the number of pairs:
-    delta(w) = sum_i v(w) (PMI(w, f_i) - PMI(w, m_i)). A word has no row if it has no defined pair,
-    if its pairs' weights sum to 0, or if its v is NaN.
+    the mean over the defined pairs, weighted with the pairs' weights u_i:
+    delta(w) = sum_i u_i (PMI(w, f_i) - PMI(w, m_i)) / sum_i u_i.
+    With ``v``, delta is the sum over the defined pairs and grows with their number (Eq. 4):
+    delta(w) = sum_i v(w) (PMI(w, f_i) - PMI(w, m_i)).
+    A word has no row if no pair is defined for it, if the weights of its pairs sum to 0, or if its
+    v is NaN.
 
-    Either delta is a sum of a_g ln c_g over the targets g; its variance is sum_g a_g^2 D_g / c_g.
+    Both deltas sum a_g ln c_g over the targets g, so the variance is sum_g a_g^2 D_g / c_g.
 
     Args:
-        v: float64[words], in the order of the counts' words, no unit.
+        v: weight v(w) of each word, in the order of the words in ``counts``.
 
     Returns:
-        contrast, word, n_word, n_pair_f and n_pair_m (co-occurrences with the targets of each side
-        that delta uses, each target once), n_defined (defined pairs), delta_nats (above 0 for a
-        female lean), delta_nats_se.
+        A table of contrast, word, n_word, n_pair_f and n_pair_m (co-occurrences with the targets of
+        each side that delta uses, each target once), n_defined (number of defined pairs),
+        delta_nats (above 0 if the word leans to the female side), and delta_nats_se.
     """
     n = len(counts.n_word)
     n_defined, n_used = np.zeros(n, np.int64), np.zeros((2, n), np.int64)
     total = np.zeros(n)
-    # For each target and its side, the pairs' weights, and bool[words]: a pair is defined for them.
+    # For each target and side: the weight of each of its pairs, and the words it's defined for.
     terms: dict[tuple[str, int], list[tuple[float, NDArray[np.bool_]]]] = {}
     for pair in pairs:
         both = (counts.n_pair(pair.a) > 0) & (counts.n_pair(pair.b) > 0)
@@ -314,18 +318,18 @@ def delta_rows(
 
 
 def bound_rows(counts: CorpusCounts, contrast: str, pairs: Sequence[WordPair]) -> pa.Table:
-    """Return intervals for the leans of the words that co-occur with at least one side.
+    """Return an interval for the lean of each word that co-occurs with at least one side.
 
-    The words of a side count as one target g with N_g occurrences and dispersion D_g. The lean is
-    ln(c_f / c_m) - ln(N_f / N_m), which is delta for a single pair. The interval contains the lean;
-    :func:`lean_bounds` computes it from the counts c_g / D_g and takes N_g as exact. Pairs without
-    a positive weight don't count. The words of the pairs have no rows. If a side never occurs, no
-    word has a row.
+    The words of a side are treated as one target g, which occurs N_g times and has dispersion D_g.
+    If a word co-occurs c_g times with g, its lean is ln(c_f / c_m) - ln(N_f / N_m). For a single
+    pair, this is delta. :func:`lean_bounds` computes the interval from c_g / D_g and treats N_g as
+    exact. Pairs without a positive weight are ignored. The words of the pairs have no rows. If a
+    side never occurs, the table is empty.
 
     Returns:
-        contrast, word, n_word, n_pair_f and n_pair_m (all co-occurrences), sides_nats (NULL where
-        either count is 0), sides_nats_low and sides_nats_high, p, q (p adjusted over these words,
-        Benjamini and Hochberg).
+        A table of contrast, word, n_word, n_pair_f and n_pair_m (all co-occurrences with each
+        side), sides_nats (the lean; NULL if a count is 0), sides_nats_low and sides_nats_high, p,
+        and q (p adjusted for testing all these words, Benjamini and Hochberg).
     """
     weighed = [pair for pair in pairs if pair.weight > 0]
     f, m = (counts.side(getattr(pair, side) for pair in weighed) for side in "ab")
@@ -333,7 +337,7 @@ def bound_rows(counts: CorpusCounts, contrast: str, pairs: Sequence[WordPair]) -
     is_target = pc.is_in(counts.words, pa.array([w for p in pairs for w in (p.a, p.b)]))
     has_row = (f.n_pair + m.n_pair > 0) & ~is_target.to_numpy(zero_copy_only=False)
     rows = np.flatnonzero(has_row & is_defined)
-    # Thousands of rare words have the same two counts: compute each combination once.
+    # Thousands of rare words share the same two counts, so compute each combination only once.
     both = np.stack([f.n_pair[rows], m.n_pair[rows]])
     (n_f, n_m), at = np.unique(both, axis=1, return_inverse=True)
     odds = np.log(f.n_target / m.n_target) if is_defined else 0.0

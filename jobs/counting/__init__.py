@@ -1,1 +1,1 @@
-"""From a corpus to counts: shards, partials, merge, verification."""
+"""Count a corpus: count each shard, merge the counts, and check and read the results."""

@@ -1,4 +1,4 @@
-"""Occurrences of words in kept documents, and how often targets co-occur with them."""
+"""Find words in kept documents, and count how often targets co-occur with them."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ class Query:
     """Words to find in a corpus, and the targets whose co-occurrences with them are counted.
 
     Attributes:
-        words: distinct words to find. To find the whole vocabulary, this is its array.
-        female, male: the targets of each side; no word is on both.
+        words: distinct words to find, or the array of the whole vocabulary.
+        female, male: the female and the male targets. No word is in both.
         listed: all targets of the corpus, which don't count as collocates.
         rule, window: how co-occurrences were counted.
         vocabulary: the words of the corpus by id, sorted; then the phrase, if there is one.
         phrase: the words of the phrase to find, if any. The phrase is then the only item of
             ``words``, and each occurrence of the phrase counts as one word.
         context: words to find near the phrase, if any. An occurrence of the phrase then counts only
-            if one of them is less than a window before its first word or after its last word.
+            if a context word is less than a window before the phrase or after it.
     """
 
     words: tuple[str, ...] | pa.StringArray
@@ -44,22 +44,22 @@ class Query:
 
     @cached_property
     def targets(self) -> tuple[str, ...]:
-        """The targets of both sides, each once."""
+        """All female and male targets."""
         return tuple(dict.fromkeys(self.female + self.male))
 
     @property
     def sides(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The female and the male targets."""
+        """The female targets, and the male targets."""
         return self.female, self.male
 
     @property
     def steps(self) -> tuple[int, ...]:
-        """All distances less than a window, negative to the left and positive to the right."""
+        """All distances less than a window: negative to the left, positive to the right."""
         return (*range(1 - self.window, 0), *range(1, self.window))
 
     @cached_property
     def keys(self) -> NDArray[np.uint64]:
-        """A hash of each word's letters, by id. The last is for words left out (id -1)."""
+        """A hash of each word, by id. The last is for words that the corpus left out (id -1)."""
         digests = (blake2b(w.encode(), digest_size=8).digest() for w in self.vocabulary.to_pylist())
         return np.frombuffer(b"".join([*digests, bytes(8)]), np.uint64)
 
@@ -70,7 +70,7 @@ class Query:
         return ids
 
     def table(self, words: Sequence[str] | pa.StringArray) -> NDArray[np.int32]:
-        """Return each id's index in ``words``, or -1 if not there. The last item is for id -1."""
+        """Return the index in ``words`` of each id's word, or -1. The last item is for id -1."""
         table = np.full(len(self.vocabulary) + 1, -1, np.int32)
         ids = self.ids(words if isinstance(words, pa.Array) else pa.array(words, pa.string()))
         table[ids[ids >= 0]] = np.flatnonzero(ids >= 0)
@@ -78,12 +78,12 @@ class Query:
 
     @cached_property
     def word_table(self) -> NDArray[np.int32]:
-        """Index of each id in ``words``; see :meth:`table`."""
+        """Index in ``words`` of each id's word; see :meth:`table`."""
         return self.table(self.words)
 
     @cached_property
     def target_table(self) -> NDArray[np.int32]:
-        """Index of each id in ``targets``; see :meth:`table`."""
+        """Index in ``targets`` of each id's word; see :meth:`table`."""
         return self.table(self.targets)
 
 
@@ -132,10 +132,11 @@ def find(query: Query, documents: Documents) -> Occurrences:
 
 
 def co_occurrences(query: Query, found: Occurrences) -> tuple[Ints, Ints, Ints, Ints]:
-    """Return indices of document, word and target, sorted, and the number of co-occurrences.
+    """Count the co-occurrences of each word and target in each document.
 
-    If a word is itself a target, two of its occurrences near each other are one co-occurrence under
-    ``pairs``.
+    Return the indices of documents, words and targets, sorted, and the numbers of co-occurrences.
+    If a word is itself a target, the rule ``pairs`` counts two of its occurrences near each other
+    only once.
     """
     n_words, n_targets = len(query.words), len(query.targets)
     shape = len(found.documents.row), n_words, n_targets

@@ -50,7 +50,7 @@ def corpus_language(row: dict[str, Any]) -> languages.Language:
 
 
 def corpus_contrast(store: Store, corpus: str, contrast: str) -> str:
-    """Return ``contrast``. If the corpus isn't English, its list's first pair replaces she/he."""
+    """Return ``contrast``. For a non-English corpus, replace she/he with its list's first pair."""
     row = corpus_row(store, corpus)
     if contrast != "she/he" or row["language"] is None:
         return contrast
@@ -85,7 +85,7 @@ ORDER BY damerau_levenshtein(word, $word), n_word DESC, word LIMIT 3
 
 
 def unknown_words(store: Store, corpus: str, words: Sequence[str]) -> dict[str, UsageProblem]:
-    """Return the error for each word that isn't in a corpus, by word. Errors name similar words.
+    """Return {word: error} for the words that a corpus lacks. An error names similar words.
 
     Raises ``UsageProblem`` for an unknown corpus.
     """
@@ -105,9 +105,9 @@ def unknown_words(store: Store, corpus: str, words: Sequence[str]) -> dict[str, 
 
 
 def failed_checks(store: Store, corpus: str) -> dict[str, pa.Table]:
-    """Compare a counted corpus's tables with its ledger. Return the wrong rows that checks find.
+    """Compare a counted corpus's tables with its ledger. Return the wrong rows, by check.
 
-    The checks are the queries ``sql/checks/*.sql``. A check that finds none is left out.
+    The checks are the queries ``sql/checks/*.sql``. A check without wrong rows is left out.
 
     Raises:
         UsageProblem: there is no such corpus, or it was imported and has no ledger.
@@ -135,10 +135,10 @@ _CorpusFunction = Callable[Concatenate[Store, str, _Params], _Result]
 def writes_corpus(
     function: _CorpusFunction[_Params, _Result],
 ) -> _CorpusFunction[_Params, _Result]:
-    """Decorate a function of a store and a corpus so that it runs with the corpus's lock.
+    """Decorate a function of a store and a corpus, so that it holds the corpus's lock.
 
-    It then raises ``UsageProblem``, naming the process, if another process holds the lock, and
-    ``BadInput`` if the disk can't be written.
+    The function raises ``UsageProblem`` if another process holds the lock, and names that process.
+    It raises ``BadInput`` if the disk can't be written.
     """
 
     @wraps(function)

@@ -30,7 +30,7 @@ class Documents(NamedTuple):
 
     Attributes:
         values: a value for each kept word, document after document.
-        offsets: int64[n + 1], where each document starts in ``values``, and where the last ends.
+        offsets: int64[n + 1], where each document starts in ``values``, then where the last ends.
         row: int64[n], line or row of each document in its shard, from 1.
         source: name of each document's source, or NULL if its record names no source.
         place: position of each value among its document's kept words, if words of a phrase were
@@ -44,7 +44,7 @@ class Documents(NamedTuple):
     place: NDArray[np.int64] | None = None
 
     def places(self, at: NDArray[np.int64], document: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return positions (from 0), within each document's kept words, of the values at ``at``."""
+        """Return the position (from 0) of each value at ``at`` among its document's kept words."""
         return at - self.offsets[document] if self.place is None else self.place[at]
 
     def part(self, first: int, end: int) -> Documents:
@@ -62,7 +62,7 @@ class Documents(NamedTuple):
 
 @contextmanager
 def readable(tokens: Path) -> Iterator[None]:
-    """Raise ``BadInput`` if the block can't read a kept file."""
+    """Context manager that raises ``BadInput`` if the code in its block can't read a kept file."""
     try:
         yield
     except (OSError, pa.ArrowInvalid) as e:
@@ -80,7 +80,7 @@ def _values(words: pa.Table, value_of: ValueOf) -> NDArray[Any]:
 
 
 def _pieces(rows: pa.Table, value: NDArray[Any]) -> Documents:
-    """Convert the rows of a file of tokens. Each row is a document or part of a long document."""
+    """Convert the rows of a token file. Each row is a document or a part of a long document."""
     tokens, source = rows["tokens"].combine_chunks(), rows["source"].combine_chunks()
     offsets = tokens.offsets.to_numpy().astype(np.int64)
     values = value[tokens.values.to_numpy()[offsets[0] : offsets[-1]]]
@@ -174,7 +174,7 @@ class Evidence:
 
     @property
     def clusters(self) -> str:
-        """``source`` if there are at least ``FEWEST_SOURCES`` sources, else ``document``."""
+        """Default unit of intervals: `source` if there are ``FEWEST_SOURCES``, else `document`."""
         return "source" if len(self.sources) >= FEWEST_SOURCES else "document"
 
 

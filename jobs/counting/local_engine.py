@@ -1,4 +1,4 @@
-"""Counting on this machine, by this process and its helper processes, in bounded memory."""
+"""Count on this machine, in this process and helper processes, with limited memory."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ class LocalEngine:
 
     Args:
         work: directory for data that does not fit in memory.
-        memory_bytes: memory that this process may use for sums. Rows get half of it, because
-            Arrow, Python and the words need memory as well.
+        memory_bytes: memory that this process may use for sums. Rows of counts get half of it,
+            because Arrow, Python and the words need memory as well.
     """
 
     def __init__(self, work: Path, memory_bytes: int) -> None:
@@ -108,7 +108,7 @@ class LocalEngine:
                     rows = connection.sql(f"{WORDS} ORDER BY word").to_arrow_reader(BATCH_ROWS)
                     return output.write_part("part-00000", rows)
                 except duckdb.OutOfMemoryException as e:
-                    if "max_temp_directory_size" in str(e):  # default: the disk's free space
+                    if "max_temp_directory_size" in str(e):  # the disk is full
                         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), directory) from e
                     problem = f"the words of the corpus need more than {limit} of memory"
                     fix = "give more --memory-gb, or count on Spark (--master); counted shards stay"

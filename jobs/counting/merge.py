@@ -1,4 +1,4 @@
-"""Summing partial counts into a corpus's tables, without rare words.
+"""Add up partial counts to make a corpus's tables. Rare words are left out.
 
 On one machine an external merge sort sums co-occurrences in bounded memory (:class:`PairSum`). A
 pair becomes one 64-bit key. The upper half is the rank of its word among the sorted words, and the
@@ -23,13 +23,13 @@ from plumbline.jobs.kernel.pair_runs import Ints, Run, between, summed
 from plumbline.warehouse.storage.store import Staged
 from plumbline.warehouse.text.progress import Update, progress
 
-#: Rows of a batch, which becomes a row group of the table's file.
+#: Number of rows in a batch, which becomes a row group of the table's file.
 BATCH_ROWS = 200_000
 #: Bytes of memory per row while it is sorted and summed.
 _ROW_BYTES = 64
-#: Rows whose words are looked up together.
+#: Number of rows whose words are looked up together.
 _BATCH_ROWS = 1 << 20
-#: Keys sampled from a full run; the ranges are chosen from all samples.
+#: Number of keys sampled from a full run. The samples of all runs determine the ranges.
 _SAMPLES = 1024
 #: Query for the occurrences of each word, in DuckDB and Spark.
 WORDS = "SELECT word, CAST(sum(n_word) AS BIGINT) AS n_word FROM partials GROUP BY word"
@@ -72,7 +72,7 @@ class Output:
 
 
 class PairSum(NamedTuple):
-    """Partial counts to sum.
+    """Partial counts of pairs, to be added up.
 
     Attributes:
         files: Parquet files with word, target and n_pair. A file that is named twice counts twice.
@@ -168,7 +168,7 @@ class PairSum(NamedTuple):
             yield _together(waiting)
 
     def _ranks(self, column: pa.ChunkedArray) -> Ints:
-        """Return the rank of each word, or -1 if the word isn't in ``words``."""
+        """Return the rank of each row's word, or -1 if the word isn't in ``words``."""
         (chunk,) = column.chunks
         dictionary = chunk.dictionary.cast(pa.large_string())
         ranks = pc.index_in(dictionary, self.words).fill_null(-1).to_numpy()

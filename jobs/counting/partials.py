@@ -65,7 +65,7 @@ class ShardLedger:
     away: bool = False
 
     def row(self) -> dict[str, Any]:
-        """Return the row of ``corpus_shard``, without corpus and run, as in the ledger's file."""
+        """Return the row of ``corpus_shard`` as in the ledger's file, without corpus and run."""
         return {name: value for name, value in asdict(self).items() if name != "away"}
 
 
@@ -80,9 +80,9 @@ def partials_directory(
 
 
 def is_counted(directory: Path, shard: Path) -> bool:
-    """Return whether this shard's content was counted. Read it only if the directory exists.
+    """Return whether this shard's content was counted.
 
-    Raises ``BadInput`` for a shard that can't be read.
+    The shard is read only if ``directory`` exists. Raises ``BadInput`` if it can't be read.
     """
     return directory.is_dir() and (directory / fingerprint(shard)).exists()
 
@@ -184,7 +184,6 @@ class ShardJob:
             return ShardLedger(shard, digest, "failed", str(e), size, seconds=seconds, away=away)
 
     def _count(self, path: Path, digest: str, writer: _Writer) -> dict[str, Any]:
-        """Write the shard's files. Return its totals."""
         limits = limits_within(self.options.memory_bytes, self.options.all_pairs)
         counts = count_shard(
             path, self.targets, self.options, writer.write, limits, self.read_ahead
@@ -222,7 +221,7 @@ def check_failed(
 
 
 def _token_writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
-    """Open a writer of token ids. It stores high bytes apart from low ones, as most are 0."""
+    """Open a writer of token ids. It stores high bytes apart, because most of them are 0."""
     return pq.ParquetWriter(
         path,
         schema,
@@ -235,8 +234,6 @@ def _token_writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
 
 
 class _Writer:
-    """Writes the files of one shard to a folder."""
-
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._kinds: dict[str, str] = {}  # each file's kind, by the file's name

@@ -1,4 +1,4 @@
-"""Counting one shard in this process, in blocks of whole lines."""
+"""Count one shard in this process, one block of whole lines at a time."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from plumbline.warehouse.input.shards import column_values, is_parquet, text_col
 
 #: Bytes per block. It is large, since decompressing and counting evict each other's cached data.
 _BLOCK = 1 << 23
-#: A line goes through a temporary file, not memory, once more bytes are read without its end.
+#: If more bytes are read without a line's end, the line goes through a temporary file, not memory.
 LONG_LINE = 1 << 25
 
 Block = tuple[NDArray[np.uint8], int]
@@ -40,11 +40,11 @@ def count_shard(
     limits: Limits | None = None,
     read_ahead: bool = False,
 ) -> ShardCounts:
-    """Count one shard to its end. Return the totals; ``spill`` receives the counts.
+    """Count one shard to its end. Pass the counts to ``spill``, and return the totals.
 
     Args:
         targets, options, spill, limits: see :class:`plumbline.jobs.kernel.counter.Counter`.
-        read_ahead: decompress JSON lines in another thread, which needs a core.
+        read_ahead: decompress JSON lines in another thread, which needs a core of its own.
 
     Raises:
         BadInput: the shard is truncated, damaged or unreadable, or is Parquet without text column.
@@ -67,7 +67,7 @@ def count_shard(
 
 
 def _sources(path: Path, field: str | None) -> Iterator[str | None]:
-    """Yield the source of each text, then ``None`` forever. Without the column, yield ``None``."""
+    """Yield each text's source, then ``None`` forever. Without the column, yield only ``None``."""
     if field:
         try:
             for values in column_values(path, field):

@@ -1,1 +1,1 @@
-"""Why a word leans: its documents, their sources and copies, and the sentences around it."""
+"""Show why a word leans to one gender: its sources, copied documents, neighbours and sentences."""

@@ -1,4 +1,4 @@
-"""Occurrences of a word or phrase: counts, rates, and a sample with the text around them."""
+"""Find where a word or phrase occurs: counts, rates, and sampled occurrences in their text."""
 
 from __future__ import annotations
 
@@ -51,23 +51,23 @@ _FILE_FIELD = "meta.file"
 
 @dataclass(frozen=True)
 class Sampling:
-    """How to sample occurrences: ``n`` per word and side, drawn with ``seed``."""
+    """How to sample occurrences: ``n`` per word and side of the contrast, with random ``seed``."""
 
     n: int = 5
     seed: int = 0
 
 
 class Occurrence(NamedTuple):
-    """An occurrence of a word near a target.
+    """One occurrence of a word near a target.
 
     Attributes:
-        rank: hash of the document's words, the position and the seed.
+        rank: hash of the document's words, the position and the seed. Low ranks are sampled.
         word: index of the word.
-        side: side of the target, 0 or 1.
+        side: the side of the contrast that the target is on, 0 or 1.
         shard, row: index of the document's shard, and the document's row in that shard.
         text_hash: hash of the document's kept words.
-        position, target_position: places of the word and of the nearest target among the
-            document's kept words, from 0.
+        position, target_position: where the word and the nearest target are among the document's
+            kept words, counted from 0.
     """
 
     rank: int
@@ -86,11 +86,12 @@ _Records = NDArray[np.void]
 
 
 class OccurrenceSample:
-    """A sample of the occurrences offered.
+    """A random sample of the occurrences that are passed to ``offer``.
 
-    For each word and side, the sample keeps the ``sampling.n`` occurrences with the lowest ranks.
-    Each occurrence has the same chance, whatever the order of documents and shards, since its rank
-    depends only on the text and the seed. Copies of a document have equal ranks and count as one.
+    For each word and side, the sample keeps the ``sampling.n`` occurrences with the lowest ranks. A
+    rank depends only on the text and the seed. So all occurrences are equally likely to be kept,
+    whatever the order of documents and shards. Copies of a document have equal ranks and count as
+    one.
     """
 
     def __init__(self, query: Query, sampling: Sampling) -> None:
@@ -100,7 +101,7 @@ class OccurrenceSample:
         self._held, self._lock = [np.empty(0, _RECORD)], Lock()
 
     def offer(self, shard: int, found: Occurrences, hashes: Hashes) -> None:
-        """Offer the occurrences in some documents to the sample. Thread-safe."""
+        """Consider the occurrences in a batch of documents for the sample. Thread-safe."""
         offered = []
         for side, is_target in enumerate(self._is_target_of_side):
             pair = np.flatnonzero(is_target[found.target])
@@ -125,13 +126,13 @@ class OccurrenceSample:
                 self._held = [_lowest(np.concatenate(self._held), self._n)]
 
     def occurrences(self) -> list[Occurrence]:
-        """Return the sample, sorted by word, side and rank, without later copies."""
+        """Return the sample, sorted by word, side and rank, with copies counted once."""
         lowest = _lowest(np.concatenate(self._held), self._n)
         return [Occurrence(*record) for record in lowest.tolist()]
 
 
 def _lowest(records: _Records, n: int) -> _Records:
-    """Return the ``n`` lowest-ranked records for each word and side, without later copies."""
+    """Return the ``n`` lowest-ranked records for each word and side, using each rank once."""
     keys = ("row", "shard", "rank", "side", "word")  # lexsort sorts by its last key first
     records = records[np.lexsort([records[key] for key in keys])]
     key, rank = records["word"] * 2 + records["side"], records["rank"]
@@ -146,10 +147,10 @@ def _lowest(records: _Records, n: int) -> _Records:
 def snippet_rows(
     evidence: Evidence, index: Index, sample: Sequence[Occurrence], seed: int
 ) -> list[Row]:
-    """Return a sample's rows of ``word_snippet``. They lack the columns corpus, contrast and run.
+    """Return the ``word_snippet`` rows of a sample, without the columns corpus, contrast and run.
 
-    An occurrence has no row if its shard can no longer be read or has changed. A warning says how
-    many occurrences are left out. Each shard is read once, and no further than needed.
+    An occurrence is left out if its shard can no longer be read or has changed. A warning says how
+    many are left out. Each shard is read once, and only as far as needed.
     """
     hashes, n_copies = np.unique(index.text_hash, return_counts=True)
     copies = n_copies[np.searchsorted(hashes, np.array([o.text_hash for o in sample], np.uint64))]
@@ -184,7 +185,7 @@ def snippet_rows(
 def _snippets(
     evidence: Evidence, query: Query, occurrences: Sequence[Occurrence]
 ) -> dict[Occurrence, Row]:
-    """Return the text around each occurrence whose shard can be read and hasn't changed."""
+    """Return the text around each occurrence, if its shard can be read and hasn't changed."""
     tokenizer = Tokenizer(evidence.targets.words, language=evidence.targets.language)
     snippet_of: dict[Occurrence, Row] = {}
     by_shard: list[dict[int, list[Occurrence]]] = [{} for _ in evidence.shards]
@@ -202,9 +203,9 @@ _RowText: TypeAlias = tuple[int, str, str | None]
 
 
 def _texts(shard: Shard, field: str, rows: Collection[int]) -> Iterator[_RowText]:
-    """Yield the texts of the given rows of a shard, up to the first row that can't be read.
+    """Yield the texts of the given rows of a shard. Stop at the first row that can't be read.
 
-    Texts that UTF-8 can't encode are skipped. The shard is read no further than needed.
+    Texts that can't be encoded as UTF-8 are skipped. Nothing after the last given row is read.
     """
     with suppress(PlumblineError, OSError, ValueError):
         path, start, last = located(shard.name), 1, max(rows)
@@ -232,7 +233,7 @@ def _from_texts(
     by_row: Mapping[int, Sequence[Occurrence]],
     tokenizer: Tokenizer,
 ) -> Iterator[tuple[Occurrence, Row]]:
-    """Yield snippets of the occurrences in texts that haven't changed since they were counted."""
+    """Yield the text around each occurrence, unless its document has changed since counting."""
     spans = [[match.span() for match in _CHUNK.finditer(text)] for _, text, _ in texts]
     split = [
         tokenizer.words_of_chunks([text[a:b] for a, b in spans_of_text])
@@ -256,7 +257,7 @@ def _from_texts(
 
 
 def _parts(text: str, spans: Sequence[tuple[int, int]], start: int, end: int, target: int) -> Row:
-    """Return the text before, in and after chunks start..end, far enough to show ``target``."""
+    """Return an occurrence's text, and the text before and after it, including ``target``."""
     first = max(min(start, target) - _N_CONTEXT, 0)
     last = min(max(end, target) + _N_CONTEXT, len(spans) - 1)
     cuts = spans[first][0], spans[start][0], spans[end][1], spans[last][1]
@@ -265,15 +266,16 @@ def _parts(text: str, spans: Sequence[tuple[int, int]], start: int, end: int, ta
 
 
 def concordance(store: Store, corpus: str, query: str, sampling: Sampling) -> tuple[Row, list[Row]]:
-    """Count a word or phrase in a corpus's documents. Return a row of counts, and sampled lines.
+    """Count a word or phrase in a corpus. Return a row of counts, and sampled lines of text.
 
-    ``WORD NEAR OTHER...`` counts the occurrences of WORD less than a window away from any of the
-    other words. A group's name in capitals (``FEMALE``) stands for its listed words.
-    ``n_pair`` follows the corpus's counting rule. Under `pairs`, it counts pairs of WORD with any
-    other word. Under `windows`, it counts windows with WORD and any of the other words.
+    The query ``WORD NEAR OTHER...`` counts how often WORD is less than a window away from one of
+    the other words. A group's name in capitals (``FEMALE``) stands for all listed words of that
+    group. ``n_pair`` follows the corpus's counting rule. Under `pairs`, it is the number of pairs
+    of WORD and one of the other words. Under `windows`, it is the number of windows that contain
+    both.
 
     Raises:
-        UsageProblem: the corpus is unknown or lacks a word, or a side of ``NEAR`` is empty.
+        UsageProblem: the corpus is unknown or lacks a word, or nothing is before or after ``NEAR``.
         MissingComponent: the corpus's kept documents are not on this machine.
         BadInput: the corpus's kept documents are damaged.
     """
@@ -286,9 +288,9 @@ def concordance(store: Store, corpus: str, query: str, sampling: Sampling) -> tu
     sample = OccurrenceSample(question, sampling)
 
     def count(shard: int, found: Occurrences, hashes: Hashes) -> Ints:
-        """Return occurrences, occurrences in context, and pairs with it: a column per document."""
+        """Count per document: occurrences, those near a ``NEAR`` word, and pairs with these."""
         every = np.arange(found.at.size)
-        # The words after NEAR are one target. Without NEAR, each occurrence is its own context.
+        # Treat all words after NEAR as one target. Without NEAR, an occurrence is its own target.
         occurrence, at = (found.occurrence, found.target_at) if context else (every, found.at)
         found = replace(
             found, occurrence=occurrence, target=np.zeros_like(occurrence), target_at=at
@@ -319,15 +321,16 @@ def concordance(store: Store, corpus: str, query: str, sampling: Sampling) -> tu
 def ratio(
     name: str, n: ArrayLike, of: ArrayLike, cluster: ArrayLike, *, is_share: bool = False
 ) -> Row:
-    """Return the ratio ``name``, r = sum(n) / sum(of), and its 95% interval over clusters.
+    """Return r = sum(n) / sum(of), as column ``name``, and its 95% interval over clusters.
 
-    The standard error is linearised and cluster-robust (see ``evidence.lean``): cluster k has the
-    influence (n_k - r of_k) / sum(of). The variance is D / (D - 1) times the sum of the squared
-    influences of the D clusters where ``of`` is above 0. The interval is Student's t on log r, or
-    on the log odds of a share; its degrees of freedom are the C clusters where ``n`` is above 0,
-    minus one. A share of 0 or 1 has the exact interval of D trials. All values are ``None`` if
-    ``of`` sums to 0. The interval is ``None`` if C (for a share of 0 or 1: D) is below
-    ``LEAST_CLUSTERS``.
+    The standard error is linearised and cluster-robust (see ``evidence.lean``). Cluster k has the
+    influence (n_k - r of_k) / sum(of). Let D be the number of clusters with ``of`` above 0, and C
+    the number with ``n`` above 0. The variance is D / (D - 1) times the sum of the squared
+    influences. The interval is Student's t with C - 1 degrees of freedom, on log r or, for a share,
+    on its log odds. A share of 0 or 1 has the exact interval for D trials.
+
+    All values are ``None`` if ``of`` sums to 0. The interval is ``None`` if C is below
+    ``LEAST_CLUSTERS`` (for a share of 0 or 1, if D is).
 
     >>> row = ratio("share", [2, 3, 1, 1, 1], [2, 3, 1, 1, 1], range(5), is_share=True)
     >>> round(row["share_low"], 6)  # 0.025 ** (1 / 5)

@@ -1,4 +1,4 @@
-"""Why words lean: leans, sources, copies, collocates and sentences, from kept documents."""
+"""Explain why words lean to one gender, from the documents that a corpus keeps."""
 
 from __future__ import annotations
 
@@ -47,20 +47,21 @@ def explain(
     contrast: str = "she/he",
     sampling: Sampling = _DEFAULT,
 ) -> dict[str, list[Row]]:
-    """Explain the leans of words and phrases from a corpus's documents. Write and return the rows.
+    """Explain why words and phrases lean, from a corpus's documents. Write and return the rows.
 
-    The tables are ``ANSWERS`` of ``warehouse/schema/corpus_tables.py``.
+    The rows belong to the tables ``ANSWERS`` of ``warehouse/schema/corpus_tables.py``. Rows of
+    other words stay.
 
-    If the corpus has ten sources or more, intervals are over sources, since pieces of one book are
-    not independent. Otherwise they are over documents. Earlier rows of other words stay. A word
-    that doesn't occur near the contrast's words has a row without a delta. An entry of several
-    words (at most ``LONGEST_PHRASE``) is a phrase. The documents are read once more for each
-    phrase, and each occurrence of the phrase then counts as one word. They are also read once more
-    for an entry such as ``nurse NEAR doctor`` (see ``index.parsed``).
+    If the corpus has ten sources or more, intervals treat each source as one sampling unit, since
+    pieces of one book are not independent. Otherwise each document is one. A word that never occurs
+    near the contrast's words gets a row without a delta. An entry of several words (at most
+    ``LONGEST_PHRASE``) is a phrase, whose occurrences count as single words. Each phrase takes one
+    more pass over the documents. So does each entry such as ``nurse NEAR doctor`` (see
+    ``index.parsed``).
 
     Raises:
         UsageProblem: the corpus or contrast is unknown, or the corpus has no words; a phrase is too
-            long or has a word that isn't in the corpus; or a side of ``NEAR`` is empty.
+            long or has a word that isn't in the corpus; or nothing is before or after ``NEAR``.
         MissingComponent: the corpus's kept documents are not on this machine.
         BadInput: the corpus's kept documents are damaged.
     """
@@ -86,7 +87,7 @@ def explain_top(
     """Write leans and sentences for a corpus's ``top`` most frequent words. Return their number.
 
     The rows of ``word_evidence``, ``word_source`` and ``word_snippet`` are the same as from
-    ``explain``; ``word_copies`` and ``word_collocate`` get no rows. Equally frequent words are
+    ``explain``. ``word_copies`` and ``word_collocate`` get no rows. Equally frequent words are
     taken in alphabetical order. Raises the errors of ``explain``.
     """
     inquiry = _inquiry(store, corpus, contrast, sampling)
@@ -99,10 +100,10 @@ def explain_top(
 
 @writes_corpus
 def explain_candidates(store: Store, corpus: str, contrast: str = "she/he") -> None:
-    """Write the leans of the words that pages may rank (the view ``lean_candidate``).
+    """Write the leans of the words that report pages may rank (the view ``lean_candidate``).
 
-    This works like ``explain_top``, but writes no sentences and skips words that already have a
-    lean over these clusters. Raises the errors of ``explain``.
+    This works like ``explain_top``, but it writes no sentences. It skips words that already have a
+    lean whose interval is over the same clusters. Raises the errors of ``explain``.
     """
     inquiry = _inquiry(store, corpus, contrast, Sampling(0))
     key = {"corpus": corpus, "contrast": inquiry.contrast}
@@ -115,7 +116,6 @@ def explain_candidates(store: Store, corpus: str, contrast: str = "she/he") -> N
 
 
 def _explain_leans(store: Store, inquiry: _Inquiry, words: list[str]) -> None:
-    """Write the leans and sources of words. Also write sentences, if ``sampling.n`` is above 0."""
     tables = ("word_evidence", "word_source", "word_snippet")[: 3 if inquiry.sampling.n else 2]
     queries = (replace(inquiry.query, words=in_pass) for in_pass in _passes(inquiry, words))
     _answer(store, inquiry, queries, words, tables, {"n_words": len(words)})
@@ -129,9 +129,9 @@ def _answer(
     tables: Sequence[str],
     asked: Row,
 ) -> dict[str, list[Row]]:
-    """Read the index once per query, and write rows about its words. Return the rows by table.
+    """Run each query, and replace the rows of ``words`` in ``tables``. Return the new rows.
 
-    ``asked`` is recorded with the run. It has the words, or the number of words.
+    ``asked``, which has the words or their number, is recorded with the run.
     """
     key = {"corpus": inquiry.corpus, "contrast": inquiry.contrast, "word": ""}
     rows: dict[str, list[Row]] = {table: [] for table in tables}
@@ -156,9 +156,9 @@ def _answer(
 
 @dataclass(frozen=True)
 class _Inquiry:
-    """A corpus, the contrast to explain, and the settings.
+    """What to explain (a corpus and a contrast), and the settings.
 
-    ``query`` has no words yet. ``n_word`` says how often each word of its vocabulary occurs.
+    ``query`` has no words yet. ``n_word`` is how often each word of the query's vocabulary occurs.
     """
 
     evidence: Evidence
@@ -170,17 +170,14 @@ class _Inquiry:
 
     @property
     def corpus(self) -> str:
-        """The corpus's name."""
         return str(self.evidence.corpus["corpus"])
 
     def config(self, asked: Row) -> Row:
-        """Return the settings recorded with a run."""
         own = {"corpus": self.corpus, "contrast": self.contrast, "clusters": self.evidence.clusters}
         return {**own, **asked, **vars(self.sampling)}
 
 
 def _inquiry(store: Store, corpus: str, contrast: str, sampling: Sampling) -> _Inquiry:
-    """Build the inquiry. Raises the errors of ``explain``."""
     evidence = evidence_of(store, corpus)
     contrast = corpus_contrast(store, corpus, contrast)
     by_name = contrasts_of(store, evidence.corpus)
@@ -204,7 +201,7 @@ def _inquiry(store: Store, corpus: str, contrast: str, sampling: Sampling) -> _I
 
 
 def _passes(inquiry: _Inquiry, words: list[str]) -> Iterator[tuple[str, ...]]:
-    """Split words into passes. No pass may exceed ``MOST_CELLS`` or ``MOST_ROWS``."""
+    """Split words into groups whose counts fit in memory (``MOST_CELLS``, ``MOST_ROWS``)."""
     query, n_word, texts = inquiry.query, inquiry.n_word, np.array(words, object)
     n_near = 2 * query.window * n_word[query.target_table[:-1] >= 0].sum()
     n_of_word = n_word[query.ids(pa.array(words, pa.string()))]
@@ -215,10 +212,7 @@ def _passes(inquiry: _Inquiry, words: list[str]) -> Iterator[tuple[str, ...]]:
 
 
 def _rows_by_table(inquiry: _Inquiry, query: Query, tables: Sequence[str]) -> dict[str, list[Row]]:
-    """Read the index once and return the rows of each requested table.
-
-    The rows lack the table's key columns, except the word.
-    """
+    """Read the index once. Return new rows by table; their only key column is ``word``."""
     evidence, sampling = inquiry.evidence, inquiry.sampling
     sample = OccurrenceSample(query, sampling)
     has_context = "word_collocate" in tables
@@ -239,7 +233,7 @@ def _rows_by_table(inquiry: _Inquiry, query: Query, tables: Sequence[str]) -> di
 
 
 def _copies(inquiry: _Inquiry, index: Index) -> list[Row]:
-    """Return the rows of ``word_copies``. A word without co-occurrences has no row."""
+    """Return the rows of ``word_copies``: leans that count copies of a document only once."""
     _, first = np.unique(index.text_hash, return_index=True)
     is_first = np.isin(np.arange(index.text_hash.size), first)
     documents, words = index.pairs.within(is_first), np.unique(index.pairs.word)
@@ -251,7 +245,6 @@ def _copies(inquiry: _Inquiry, index: Index) -> list[Row]:
 
 
 def _collocates(inquiry: _Inquiry, index: Index, around: Run) -> Iterator[Row]:
-    """Yield the rows of ``word_collocate``: each side's strongest collocates of a word."""
     query, n_word = index.query, inquiry.n_word
     if query.phrase:
         n = index.n_word.sum()
@@ -265,10 +258,10 @@ def _collocates(inquiry: _Inquiry, index: Index, around: Run) -> Iterator[Row]:
 
 
 def contexts(query: Query, found: Occurrences) -> Run:
-    """For each side, count the neighbours of the occurrences near a target of that side.
+    """Count which words occur around the query's words, separately for the two sides.
 
-    An occurrence near both sides counts for both. The keys of the counts are
-    (word * 2 + side) * vocabulary size + neighbour.
+    An occurrence near targets of both sides counts for both. The keys of the counts are (word * 2 +
+    side) * vocabulary size + neighbour.
     """
     size = len(query.vocabulary)
     cells = [np.empty(0, np.int64)]
@@ -282,8 +275,8 @@ def contexts(query: Query, found: Occurrences) -> Run:
 def _neighbours(query: Query, found: Occurrences, occurrence: Ints) -> tuple[Ints, Ints]:
     """Find the words less than a window away from the given occurrences.
 
-    Return two arrays: the index of the occurrence, and the id of the word near it. Leave out
-    targets, and words that the corpus left out.
+    Returns two arrays: the index of an occurrence, and the id of a word near it. Skips targets and
+    the rare words that the corpus left out.
     """
     ids, offsets = found.documents.values, found.documents.offsets
     is_target = query.table(query.listed) >= 0
@@ -301,22 +294,22 @@ def _neighbours(query: Query, found: Occurrences, occurrence: Ints) -> tuple[Int
 
 
 def collocates(query: Query, counted: Run, word: int, n_word: Ints) -> pa.Table:
-    """Return the words around a word, each with its log odds ratio between side 1 and side 2.
+    """Return the words around ``word``, with their log odds ratios between the two sides.
 
     log_odds_nats(v) = ln((f_v + p_v) / (F + P - f_v - p_v)) - ln((m_v + p_v) / (M + P - m_v - p_v))
-    f_v and m_v are the counts of v on the two sides, and F and M are their sums over v. The prior
-    is p_v = P n_v / sum n, with P = ``PRIOR_WORDS`` and n the corpus's ``n_word``. The variance is
-    about 1 / (f_v + p_v) + 1 / (m_v + p_v) (Monroe, Colaresi and Quinn 2008, with an informative
-    Dirichlet prior).
+    Here v is one of these words. f_v and m_v count it on the two sides, and F and M are the sums of
+    f_v and m_v over all v. The prior is p_v = P n_v / sum n, with P = ``PRIOR_WORDS`` and n the
+    corpus's ``n_word``. The variance is about 1 / (f_v + p_v) + 1 / (m_v + p_v) (Monroe, Colaresi
+    and Quinn 2008, with an informative Dirichlet prior).
 
     Args:
         counted: the counts of :func:`contexts`.
         word: index of the word.
-        n_word: occurrences of each word of the vocabulary.
+        n_word: how often each word of the vocabulary occurs.
 
     Returns:
-        A table of collocate, n_f, n_m, log_odds_nats, its standard error and 95% interval, and q
-        (p adjusted as by Benjamini and Hochberg). Rows with the largest |z| come first.
+        A table of collocate, n_f, n_m, log_odds_nats, its standard error and 95% interval, and q (p
+        adjusted according to Benjamini and Hochberg). The most significant rows come first.
     """
     from scipy.special import erfc
 
@@ -347,7 +340,7 @@ def collocates(query: Query, counted: Run, word: int, n_word: Ints) -> pa.Table:
 
 
 def _add_association(store: Store, inquiry: _Inquiry, rows: Sequence[Row]) -> None:
-    """Add to each row the word's frequency and PMI, and the names of the sides."""
+    """Add the word's frequency and PMI, and the names of the two sides, to each row."""
     corpus, contrast, n_word = inquiry.corpus, inquiry.contrast, np.sort(inquiry.n_word)
     row_of_corpus, targets = inquiry.evidence.corpus, contrast.split("/")
     sides = sides_of(store, row_of_corpus, contrast)

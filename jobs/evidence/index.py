@@ -1,8 +1,8 @@
-"""The index of a corpus's kept documents: where the words of a query and its targets are.
+"""Find a query's words and targets in the documents that a corpus keeps.
 
-All evidence about words comes from here. One pass over the documents finds each occurrence of a
-word and the targets less than a window away (``Occurrences``). An ``Index`` keeps a row for each
-document, and a row for each word and target that co-occur in a document.
+All evidence about words is computed from the result. One pass over the documents finds each
+occurrence of a word, and the targets less than a window away (``Occurrences``). An ``Index`` has a
+row for each document, and a row for each word and target that co-occur in a document.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ UNNAMED = "(none)"
 
 
 class CoOccurrences(NamedTuple):
-    """Numbers of co-occurrences: a row for each sampling unit, word and target that co-occur.
+    """How often words and targets co-occur: a row for each sampling unit, word and target.
 
-    Rows are sorted by unit, word and target.
+    A sampling unit is a document or a source. Rows are sorted by unit, word and target.
 
     Attributes:
         unit, word, target: indices of the document or source, the word and the target.
@@ -58,14 +58,14 @@ class CoOccurrences(NamedTuple):
     source: Ints
 
     def within(self, keep: Bools) -> CoOccurrences:
-        """Return the co-occurrences in units for which ``keep`` is true, and renumber the units."""
+        """Return only the units for which ``keep`` is true, and renumber these."""
         rows, number = keep[self.unit], np.cumsum(keep) - 1
         word, target, n = self.word[rows], self.target[rows], self.n[rows]
         unit = number[self.unit[rows]]
         return CoOccurrences(unit, word, target, n, self.n_target[keep], self.source[keep])
 
     def of_words(self, words: Ints) -> CoOccurrences:
-        """Return the co-occurrences of ``words``, and renumber the words. All units stay."""
+        """Return only the co-occurrences of ``words``, and renumber the words. All units stay."""
         number = np.full(max(self.word.max(initial=0), words.max(initial=0)) + 1, -1)
         number[words] = np.arange(words.size)
         word = number[self.word]
@@ -73,7 +73,7 @@ class CoOccurrences(NamedTuple):
         return self._replace(unit=unit, word=word[word >= 0], target=target, n=n)
 
     def by(self, clusters: str) -> CoOccurrences:
-        """Return co-occurrences by cluster: ``document``, or ``source`` to sum over documents."""
+        """Return co-occurrences per ``document``, or summed per ``source``."""
         if clusters == "document":
             return self
         sources, unit = np.unique(self.source, return_inverse=True)
@@ -87,7 +87,7 @@ class CoOccurrences(NamedTuple):
         return CoOccurrences(unit, word, target, n, n_target, sources)
 
     def each_source(self) -> Iterator[CoOccurrences]:
-        """Yield the co-occurrences in each source's units, in the order of the sources."""
+        """Yield the co-occurrences of one source after another, in the order of the sources."""
         order = np.argsort(self.source, kind="stable")
         unit = np.argsort(order)[self.unit]
         rows = np.argsort(unit, kind="stable")
@@ -103,19 +103,19 @@ class CoOccurrences(NamedTuple):
 
 @dataclass(frozen=True)
 class Index:
-    """All documents of a corpus, shard after shard, and the words of a query in them.
+    """Where a query's words occur in a corpus. Documents are in order, shard after shard.
 
     Attributes:
         query: the words and targets.
         sources: names of the sources.
-        shard, row: index of each document's shard, and its line or row there, from 1.
+        shard, row: index of each document's shard, and number of its line or row there, from 1.
         n_kept: number of words that the tokenizer kept in each document, including rare words that
-            the corpus left out (id -1).
-        text_hash: hash of each document's kept words in order. Copies of a document have the same
-            hash. All left-out words count as one word.
+            the corpus left out (their id is -1).
+        text_hash: hash of each document's kept words, in order. Copies of a document have equal
+            hashes. All words that the corpus left out count as the same word.
         n_word: how often each word occurs: an array with one row per source and one column per
             word.
-        pairs: co-occurrences by document.
+        pairs: co-occurrences in each document.
     """
 
     query: Query
@@ -140,10 +140,11 @@ class Index:
 
 
 def with_phrase(query: Query, documents: Documents) -> Documents:
-    """Replace each counted occurrence of the phrase in the documents by one value.
+    """Replace each occurrence of the query's phrase that counts with a single id.
 
-    If occurrences overlap, only the first is considered, even if no word of the context is near it.
-    Without a phrase, the documents are unchanged.
+    If the query has context words, an occurrence counts only near one of them. If occurrences
+    overlap, only the first is considered, even if it has no context word. Without a phrase, the
+    documents are unchanged.
     """
     n = len(query.phrase)
     if not n:
@@ -171,7 +172,7 @@ def with_phrase(query: Query, documents: Documents) -> Documents:
 
 
 def _in_context(query: Query, documents: Documents, start: Ints) -> Bools:
-    """Return whether each occurrence (given its start) has a context word in its window."""
+    """Return whether a context word is near the phrase that begins at each ``start``."""
     offsets, end = documents.offsets, start + len(query.phrase)
     document = np.searchsorted(offsets, start, side="right") - 1
     first = np.maximum(start - query.window + 1, offsets[document])
@@ -190,15 +191,15 @@ def read_index(
     """Find a query's words in all documents of a corpus, reading shards in parallel.
 
     Args:
-        per_batch: called in several threads, once for each batch of documents, with the shard's
-            index, the occurrences in the batch, and the documents' ``text_hashes``. Its results are
-            returned in the order of the documents.
+        per_batch: function to call for each batch of documents, in several threads. Its arguments
+            are the shard's index, the occurrences in the batch, and the documents' ``text_hashes``.
+            Its results are returned in the order of the documents.
     """
     names = tuple(dict.fromkeys(UNNAMED if x is None else x for x in evidence.sources))
     n_word, lock = np.zeros((len(names), len(query.words)), np.int64), Lock()
 
     def read(shard: int, documents: Documents) -> tuple[list[Any], T]:
-        """Return the columns of the index, and of its co-occurrences, for part of a shard."""
+        """Index some documents of a shard. Return their columns, and what ``per_batch`` returns."""
         n_kept, hashes = np.diff(documents.offsets), text_hashes(documents, query.keys)
         documents = with_phrase(query, documents)
         found = find(query, documents)
@@ -237,7 +238,7 @@ def read_index(
 
 
 def mixed(x: Hashes) -> Hashes:
-    """Hash 64-bit numbers, one to one (the finaliser of splitmix64)."""
+    """Hash each 64-bit number. No two numbers have the same hash (finaliser of splitmix64)."""
     with np.errstate(over="ignore"):
         x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -245,7 +246,7 @@ def mixed(x: Hashes) -> Hashes:
 
 
 def text_hashes(documents: Documents, keys: Hashes) -> Hashes:
-    """Hash each document's words in their order."""
+    """Return a hash of each document's words and their order."""
     n = np.diff(documents.offsets)
     place = np.arange(documents.values.size) - np.repeat(documents.offsets[:-1], n) + 1
     with np.errstate(over="ignore"):
@@ -274,8 +275,9 @@ LONGEST_PHRASE = 5
 def parsed(store: Store, corpus: Row, query: str) -> tuple[str, tuple[str, ...]]:
     """Split a query into its word or phrase and the words after ``NEAR``, if any.
 
-    A group's name in capitals (``nurse NEAR FEMALE``) stands for its listed words. Raises
-    ``UsageProblem`` if a side of ``NEAR`` is empty, or the corpus lacks a word after ``NEAR``.
+    After ``NEAR``, a group's name in capitals (``nurse NEAR FEMALE``) stands for all listed words
+    of the group. Raises ``UsageProblem`` if nothing is before or after ``NEAR``, or if the corpus
+    lacks a word after ``NEAR``.
     """
     left, near, right = f" {normalised(query)} ".partition(f" {NEAR} ")
     text, others = left.strip(), right.split()
@@ -285,7 +287,7 @@ def parsed(store: Store, corpus: Row, query: str) -> tuple[str, tuple[str, ...]]
     groups: dict[str, list[str]] = {}
     kept = set(store.read("word_count", corpus=corpus["corpus"])["word"].to_pylist())
     for words in corpus_lists(store, corpus):
-        kept.update(words.targets)  # counting never drops targets
+        kept.update(words.targets)  # targets are counted even if they are rare
         for name, side in zip(words.groups or (), "ab", strict=False):
             groups.setdefault(name.upper(), []).extend(getattr(p, side) for p in words.pairs)
     if unknown := [x for x in others if x not in groups and x.lower() not in kept]:
@@ -297,7 +299,7 @@ def parsed(store: Store, corpus: Row, query: str) -> tuple[str, tuple[str, ...]]
 
 
 def normalised(query: str) -> str:
-    """Return a query with single spaces, in lower case before ``NEAR``.
+    """Return a query with single spaces, and with the text before ``NEAR`` in lower case.
 
     >>> normalised("Old  Nurse NEAR  FEMALE")
     'old nurse NEAR FEMALE'
@@ -309,10 +311,10 @@ def normalised(query: str) -> str:
 def of_phrase(
     query: Query, corpus: str, text: str, context: tuple[str, ...] = (), name: str = ""
 ) -> Query:
-    """Return the query for a phrase or word.
+    """Make the query for one phrase or word.
 
-    If there are ``context`` words, only occurrences near one of them count. Results call the phrase
-    ``name`` (default: ``text``).
+    If there are ``context`` words, only occurrences near one of them count. Results show the phrase
+    as ``name`` (default: ``text``).
 
     Raises ``UsageProblem`` for a phrase that is too long or has a word that isn't in the corpus.
     """

@@ -1,4 +1,4 @@
-"""Leans of one word or thousands, with intervals over documents or their sources."""
+"""Compute how far words lean to one gender, with intervals over documents or sources."""
 
 from __future__ import annotations
 
@@ -28,21 +28,24 @@ _MOST_CELLS = 10_000_000
 
 
 class Leans(NamedTuple):
-    """Leans of words in a set of documents. Each column has one value per word.
+    """How far words lean in a set of documents. Each field has one value per word.
+
+    A pair is defined for a word if the word co-occurs with both words of the pair.
 
     Attributes:
-        n_documents: documents with a co-occurrence that delta uses, or with any co-occurrence if no
-            pair is defined.
+        n_documents: documents with a co-occurrence that delta uses. If no pair is defined,
+            documents with any co-occurrence.
         n_clusters: clusters (documents, or whole sources) with such a co-occurrence.
-        n_pair_f, n_pair_m: co-occurrences with the female and male words of the defined pairs that
-            have a weight. Each of these words counts once. If no pair is defined, all words of the
-            side count.
-        n_defined: pairs for which the word has both counts.
+        n_pair_f, n_pair_m: co-occurrences with female and with male words. Only words of defined
+            pairs that have a weight count, each once. If no pair is defined, all words of the side
+            count.
+        n_defined: number of pairs that are defined for the word.
         delta_nats: weighted mean delta of the defined pairs; NaN if no defined pair has a weight.
         delta_nats_se: standard error of delta over clusters; NaN with fewer than two clusters.
-        delta_nats_low, delta_nats_high: 95% interval; NaN below ``LEAST_CLUSTERS``. A word without
-            a defined pair has an exact interval (see ``leans``), whose ends may be infinite.
-        p: p-value for no lean; NaN without an interval, or if the standard error is 0.
+        delta_nats_low, delta_nats_high: 95% interval; NaN with fewer than ``LEAST_CLUSTERS``
+            clusters. A word without a defined pair has an exact interval (see ``leans``), whose
+            ends may be infinite.
+        p: p-value of the test for no lean; NaN without an interval, or if the standard error is 0.
     """
 
     n_documents: Ints
@@ -64,27 +67,29 @@ def leans(
     documents: CoOccurrences | None = None,
     words: Ints | None = None,
 ) -> Leans:
-    """Compute the leans of a query's words for the pairs of a contrast.
+    """Compute how far a query's words lean, from the word pairs of a contrast.
 
-    delta = sum_g a_g (ln c_g - ln n_g) / V over the targets g (Eqs. 1 and 4, see
-    ``association.measures``). c_g is the word's co-occurrences with g, and n_g the occurrences of
-    g. a_g is the sum of the weights of the defined pairs with g, negative if g is male. V is the
-    sum of the weights of all defined pairs.
+    delta = sum_g a_g (ln c_g - ln n_g) / V, summed over the targets g (Eqs. 1 and 4, see
+    ``association.measures``). The word co-occurs c_g times with g, which occurs n_g times. a_g is
+    the sum of the weights of the defined pairs with g, and is negative if g is male. V is the sum
+    of the weights of all defined pairs.
 
-    The sampling units are documents or clusters of documents, not words. The influence of a cluster
-    is the sum over its documents of u_d = sum_g a_g (c_dg / c_g - n_dg / n_g) / V; over all
-    documents u_d sums to 0. The variance of delta is D / (D - 1) times the sum of the squared
-    influences of all D clusters (the linearised, cluster-robust estimate). The interval uses
-    Student's t; its degrees of freedom are the number of clusters with a co-occurrence, minus one.
-    If these clusters are fewer than ``LEAST_CLUSTERS``, interval and p are unknown.
+    Words of one document are not independent, so the sampling units are clusters (documents or
+    sources). The influence of a cluster is the sum over its documents of u_d = sum_g a_g (c_dg /
+    c_g - n_dg / n_g) / V. Summed over all documents, u_d is 0. The variance of delta is D / (D - 1)
+    times the sum of the squared influences of all D clusters (the linearised, cluster-robust
+    estimate). The interval uses Student's t. Its degrees of freedom are the number of clusters with
+    a co-occurrence, minus one. If fewer clusters than ``LEAST_CLUSTERS`` have one, interval and p
+    are NaN.
 
     If no pair is defined, each cluster counts as one co-occurrence, divided between the sides like
-    all the word's co-occurrences. The interval is the exact one of ``association.measures``:
-    a word near *he* in forty documents and near *she* in none leans to *he* by at least its bound.
+    all the word's co-occurrences. The interval is then the exact one of ``association.measures``.
+    For example, a word near *he* in forty documents and near *she* in none leans to *he* by at
+    least the bound nearer 0.
 
     Args:
         counted: co-occurrences by cluster.
-        documents: the same by document, if the clusters are sources.
+        documents: the same co-occurrences by document, if the clusters are sources.
         words: indices of the words; all by default.
     """
     from scipy.special import stdtr, stdtrit
@@ -135,9 +140,9 @@ def leans(
 
 
 def _n_units(counted: CoOccurrences, counts: Bools) -> Ints:
-    """Count each word's units with at least one of its targets for which ``counts`` is true.
+    """Count each word's units (documents or sources) with a co-occurrence that counts.
 
-    ``counts`` has one row per word and one column per target.
+    ``counts`` says which targets (columns) count for which words (rows).
     """
     used = counts[counted.word, counted.target]
     word = counted.word[used]
@@ -145,7 +150,6 @@ def _n_units(counted: CoOccurrences, counts: Bools) -> Ints:
 
 
 def _first_rows(unit: Ints, word: Ints) -> Bools:
-    """Return whether each row is the first of its unit and word."""
     first = np.ones(unit.size, np.bool_)
     first[1:] = (unit[1:] != unit[:-1]) | (word[1:] != word[:-1])
     return first
@@ -158,7 +162,7 @@ def _squared_influences(counted: CoOccurrences, near: Floats, target: Floats) ->
     the targets' occurrences.
 
     Args:
-        near, target: the weights of the two sums: one row per word and one column per target.
+        near, target: weights of the two sums, with one row per word and one column per target.
     """
     n_words = len(near)
     first = _first_rows(counted.unit, counted.word)
@@ -167,7 +171,7 @@ def _squared_influences(counted: CoOccurrences, near: Floats, target: Floats) ->
     of_target = np.zeros(unit.size)
     for k, n_target in enumerate(counted.n_target.T):
         of_target += n_target[unit] * target[word, k]
-    # A unit without the word has only the second sum. It is equal for units with equal n_target.
+    # Without the word, a unit has only the second sum, which depends only on its n_target.
     distinct, times = np.unique(counted.n_target, axis=0, return_counts=True)
     parts = np.array_split(target, 1 + len(distinct) * n_words // _MOST_CELLS)
     every = np.concatenate([times @ np.square(distinct @ part.T) for part in parts])
@@ -178,10 +182,10 @@ def _squared_influences(counted: CoOccurrences, near: Floats, target: Floats) ->
 
 
 def lean_tables(index: Index, pairs: Sequence[WordPair], clusters: str) -> dict[str, list[Row]]:
-    """Return the rows of ``word_evidence`` and ``word_source``. The word is their only key.
+    """Return the rows of ``word_evidence`` and ``word_source``. Their only key column is ``word``.
 
-    A word has a row of ``word_source`` for each of the first ``MOST_SOURCES`` sources that contains
-    it. Sources with more of its co-occurrences come first.
+    A word has a row of ``word_source`` for each source that contains it, among the corpus's first
+    ``MOST_SOURCES`` sources. Sources with more of the word's co-occurrences come first.
     """
     query, documents = index.query, index.pairs
     counted = documents.by(clusters)
@@ -216,7 +220,7 @@ def lean_tables(index: Index, pairs: Sequence[WordPair], clusters: str) -> dict[
 
 
 def word_rows(query: Query, words: Ints, columns: dict[str, NDArray[Any]]) -> list[Row]:
-    """Return a row for each word, given the words' indices. NaN becomes ``None``."""
+    """Make one row for each of the words with these indices. NaN becomes ``None``."""
     named = {"word": np.array(query.words, object)[words]} | columns
     arrays = {name: pa.array(x, from_pandas=True) for name, x in named.items()}
     rows: list[Row] = pa.table(arrays).to_pylist()
@@ -224,10 +228,10 @@ def word_rows(query: Query, words: Ints, columns: dict[str, NDArray[Any]]) -> li
 
 
 def _cluster_bounds(n_f: Floats, n_m: Floats, n_clusters: Ints, n_sides: list[float]) -> Bounds:
-    """Return bounds for leans without a delta, from the clusters with a co-occurrence.
+    """Return exact bounds for the leans of words that have no defined pair.
 
-    ``n_sides`` are the occurrences of the words of each side. The result is NaN if either is 0, and
-    for a word without co-occurrences (``n_f`` and ``n_m`` are 0).
+    ``n_sides`` is how often the words of each side occur. The bounds are NaN if either number is 0,
+    and for a word without co-occurrences (``n_f`` and ``n_m`` are 0).
     """
     is_known = (n_f + n_m > 0) & (min(n_sides) > 0)
     each = n_clusters / np.where(is_known, n_f + n_m, 1)

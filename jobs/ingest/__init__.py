@@ -1,1 +1,1 @@
-"""How a corpus gets into the warehouse: counted shards, packed texts, released statistics."""
+"""Bring a corpus into the warehouse: count shards, pack texts, import released statistics."""

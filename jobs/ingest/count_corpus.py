@@ -1,4 +1,4 @@
-"""Counting a corpus: an engine counts each shard and sums these partial counts into tables."""
+"""Count a corpus. An engine counts each shard, and adds up these partial counts in tables."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Counted:
 
 
 class ShardsFailed(BadInput):
-    """Shards can't be read. The others are counted: see ``counted``."""
+    """Some shards can't be read. The other shards were counted: see ``counted``."""
 
     counted: Counted
 
@@ -137,8 +137,8 @@ def _count_shards(
     engine: Engine, shards: Sequence[Path], job: ShardJob, update: Update
 ) -> list[ShardLedger]:
     """Count the shards. Return their ledgers in the order of ``shards``."""
-    # A file under two names counts once. It is read under the name given, since a link's target,
-    # as in the hub's cache, may have a name that doesn't show the file's format.
+    # A file that is given under two names counts once. It is read by its given name, because the
+    # name of a link's target, as in the hub's cache, may not show the file's format.
     distinct = {path.resolve(): path for path in shards}
     paths = {str(path.absolute()): str(path) for path in distinct.values()}
     ledgers = {ledger.shard: ledger for ledger in engine.count(list(paths), job, update)}
@@ -193,7 +193,7 @@ class _Merge:
         return Counted(row, ledgers, True)
 
     def _is_as_written(self, row: Mapping[str, Any]) -> bool:
-        """Return whether the corpus with this row has the counts of these shards and options."""
+        """Return True if the tables already have the counts of these shards and options."""
         columns = ("shard", "fingerprint", "status", "n_documents")
         written = self.store.read("corpus_shard", corpus=self.corpus).select(columns).to_pylist()
         shards = {tuple(getattr(x, name) for name in columns) for x in self.ledgers}
@@ -217,7 +217,7 @@ class _Merge:
         ]
 
     def _corpus_row(self, n_words: int, n_kept: int, n_tokens: int) -> dict[str, Any]:
-        """Return the row of ``corpus``. ``n_tokens`` is how often the kept words occur in all."""
+        """Return the row of ``corpus``. ``n_tokens`` counts all occurrences of the kept words."""
         totals = {name: sum(getattr(x, name) for x in self.ledgers) for name in TOTALS[1:]}
         n_failed = sum(x.status == "failed" for x in self.ledgers)
         return {

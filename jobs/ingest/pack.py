@@ -1,4 +1,4 @@
-"""Packing text files into one shard, each file as a document."""
+"""Pack text files into one shard. Each file becomes a document."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def text_files(sources: Sequence[Path]) -> dict[Path, str]:
 
 
 def source_kind(names: Collection[str]) -> str:
-    """Return what a document's source is, given the names of all files: ``folder`` or ``file``.
+    """Return whether a document's source is its `folder` or its `file`.
 
     If all files are in one folder, each file is a source, unless there are more than a hundred.
 
@@ -83,9 +83,9 @@ def pack_files(store: Store, files: Mapping[Path, str], out: Path, run_id: str) 
     its source (that name or the folder, see ``source_kind``) in ``meta.pile_set_name``.
 
     A file is rejected if it can't be read, holds only white space, is not in UTF-8 (a byte order
-    mark is dropped), or is more than a quarter NUL, as UTF-16 is. Table ``reject`` then has a row
-    under the shard's name. The shard is written completely or not at all, and replaces an earlier
-    one. Each file must fit in memory.
+    mark is dropped), or is more than a quarter NUL, as UTF-16 is. Then table ``reject`` has a row
+    for the file, under the shard's name. The shard is written completely or not at all, and
+    replaces an earlier one. Each file must fit in memory.
 
     Raises:
         BadInput: ``out`` does not end with ``.jsonl.zst``, no file is usable, or ``out`` can't be

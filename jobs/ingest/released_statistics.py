@@ -1,9 +1,10 @@
-"""Importing published word statistics as a corpus: each word's occurrences and lean.
+"""Import published word statistics as a corpus: each word's occurrences and its she/he delta.
 
 The table that UnStereoEval released has the words of the Pile with their she/he delta (nats),
 occurrences and share of all kept tokens. The counts behind the deltas are in a second, larger
 file. If that file is in the same folder, the corpus gets counts, as if it had been counted here.
-Without it, the corpus has no PMI and no standard errors, and its only total is the kept tokens.
+Without it, the corpus has no PMI and no standard errors. Its only total is the number of kept
+tokens.
 
 The second file, ``pmi_by_gendered_expressions.csv``, has a column ``pmi__WORD`` for each of 48
 gendered words. A value is ln(c / (K n_w n_g)) with six decimals or more, where c is the number of
@@ -81,10 +82,9 @@ def import_statistics(
     :func:`~plumbline.jobs.association.associations.associate` computes its tables. Words that have
     no counts in that file keep the released delta, without an error.
 
-    The file does not give the number of kept tokens. It must be the rounded value of
-    ``counts / freq`` in more than half of the usable rows. Rows that imply another number, or
-    can't be used for another reason, are rejected. Importing the same file again changes only the
-    run.
+    The number of kept tokens isn't in the file. It is the rounded value of ``counts / freq``, which
+    must be the same in more than half of the usable rows. Rows with another value, or that can't be
+    used for another reason, are rejected. Importing the same file again changes only the run.
 
     Args:
         path: the table, plain or gzipped, or a directory with the table in it or in its ``data/``.
@@ -143,9 +143,9 @@ def pmi_file_of(file: Path) -> Path | None:
 def _read(
     file: Path, columns: tuple[str, ...], numbers: Callable[[dict[str, str]], dict[str, float]]
 ) -> Iterator[ReleasedRow]:
-    """Yield the rows; ``numbers`` returns the values of a row, or raises ``ValueError``.
+    """Yield the rows of a file. ``numbers`` returns the values of a row.
 
-    A row is also unusable if its word is missing or is not UTF-8.
+    A row is unusable if ``numbers`` raises ``ValueError``, or if its word is missing or not UTF-8.
     Raises ``BadInput`` if the file can't be read to its end or lacks a column.
     """
     for row, fields, problem in records(file, columns):
@@ -236,11 +236,12 @@ class _Counts(NamedTuple):
 
 
 def _released_counts(file: Path, known: Mapping[str, ReleasedRow]) -> _Counts:
-    """Turn a file's PMI values into counts; ``known`` has the table's usable rows, by word.
+    """Turn a file's PMI values into counts. ``known`` is {word: usable row of the table}.
 
-    A row is rejected as a whole if the word's occurrences aren't known, if a value doesn't give a
-    whole number of co-occurrences, or if she minus he isn't the released delta. A count above a
-    million is only as exact as the value's decimals: six leave an error of half a millionth.
+    A whole row is rejected if the word's occurrences aren't known, if a value doesn't give a whole
+    number of co-occurrences, or if the value of she minus that of he isn't the released delta. A
+    count above a million is only as exact as its value's decimals: six leave an error of half a
+    millionth.
 
     Raises:
         BadInput: the file can't be read, or has a column for a word without occurrences, or most
@@ -268,7 +269,7 @@ def _released_counts(file: Path, known: Mapping[str, ReleasedRow]) -> _Counts:
         count = per_token * scaled
         n_pair = np.rint(count)
         is_whole = (n_pair >= 1) & (np.abs(count - n_pair) <= _ROUNDING * count) & (count < 2**53)
-    for i in np.flatnonzero(~is_whole)[::-1]:  # a row's first bad value comes last and is kept
+    for i in np.flatnonzero(~is_whole)[::-1]:  # the row's first bad value comes last
         k, g = cells[i]
         reason = f"{_PREFIX}{g} gives {count[i]:,.4f} co-occurrences, expected a whole number"
         rows[k] = replace(rows[k], reason=reason)
@@ -298,7 +299,7 @@ def _problem(row: ReleasedRow, known: Mapping[str, ReleasedRow]) -> str:
 
 
 def _list_of(targets: Collection[str]) -> WordList:
-    """Return a word list of the `gendered` pairs of targets, and of the other targets unpaired."""
+    """Return a word list of the targets, with the pairs that they form in the list `gendered`."""
     known = load("gendered")
     pairs = tuple(p for p in known.pairs if p.a in targets and p.b in targets)
     paired = {word for p in pairs for word in (p.a, p.b)}
@@ -355,7 +356,7 @@ def _write(
         }
         for file, r in rejects
     ]
-    # `associate` computes the deltas of counted words again. Until then, earlier ones stay.
+    # `associate` computes the deltas of counted words again. Until then, their old deltas stay.
     is_counted = pc.field("word").isin(pa.array(counted, pa.string()))
     earlier = store.read("word_delta", pc.field("n_pair_f").is_valid() & is_counted, **partition)
     new["word_delta"] = pa.concat_tables([cast(TABLES["word_delta"], deltas), earlier])

@@ -111,7 +111,7 @@ class KernelLocator:
 
     @classmethod
     def from_function(cls, function: Callable[..., object], py_file: str) -> KernelLocator | None:
-        """Return a locator, or None if the function isn't of the kernel. Numba locates that one."""
+        """Return a locator for a kernel function, or None for others, which numba then locates."""
         if not function.__module__.startswith("plumbline.jobs.kernel."):
             return None
         return cls(function.__code__.co_firstlineno, py_file)

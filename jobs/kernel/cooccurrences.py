@@ -1,4 +1,4 @@
-"""Compiled code that counts how often kept tokens co-occur in a document, by either rule.
+"""Compiled code that counts how often kept tokens co-occur in a document, by either counting rule.
 
 Ids below the number of targets are targets. Only pairs of a word and a target are counted. Two
 different targets that co-occur make two pairs: each target is the word of one pair and the target
@@ -39,7 +39,7 @@ DENSE_WORDS = 1 << 14
 _CELLS = DENSE_WORDS + 16
 #: With a count this high, a cell may lack room for the next batch, which adds far less than 2^31.
 _CELL_LIMIT = 1 << 31
-#: Minimum capacity for rows (pairs as numbers) not counted yet.
+#: Minimum capacity for rows (pairs as numbers) that are not counted yet.
 _ROWS = 1 << 12
 #: The slot of a row is prefetched this many rows before the row is counted.
 _AHEAD = 12
@@ -154,7 +154,7 @@ def _count_near_targets(p: PairState, ids: int, stop: int, end: int) -> bool:
         for i in range(j + 1, min(end, j + reach + 1)):
             word = get32(ids, i)
             cell = min(word, DENSE_WORDS)
-            # The loop above has counted pairs of two occurrences of one target.
+            # The loop above has already counted pairs of two occurrences of one target.
             put32(column, cell, get32(column, cell) + np.int64(word != target))
             put64(rows, n_rows, word * n_targets + target)
             n_rows += np.int64(word >= DENSE_WORDS)
@@ -305,7 +305,7 @@ class TargetPairs:
         self._publish()
 
     def count(self, words: WordState, ids: IdState) -> bool:
-        """Count ids. Return False if room ran out: make room for more pairs, then call again."""
+        """Count ids. Return False if room ran out. The caller then makes room and calls again."""
         if self._is_done:  # otherwise an earlier call has already added these ids
             # Each id makes fewer than `window` pairs with earlier ids, and ends at most one window.
             self._most_in_a_cell += self.state.window * int(ids.n)

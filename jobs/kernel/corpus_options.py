@@ -29,7 +29,7 @@ LEAST_COUNT = 10
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class RecordOptions:
-    """Options for reading the records of shards as texts."""
+    """Options for reading texts from the records of shards."""
 
     text_field: Annotated[
         str, Field(min_length=1, description="Record field with the text; a.b means b inside a.")
@@ -53,10 +53,10 @@ class CorpusOptions(RecordOptions):
         str, Field(description="Target words: a word list's name, a TOML file's path, or all.")
     ] = "gendered"
     rule: Annotated[
-        Rule, Field(description="Count each two words near each other, or each window with both.")
+        Rule, Field(description="pairs: count words near each other; windows: windows with both.")
     ] = "pairs"
     window: Annotated[
-        int, Field(ge=2, le=1000, description="Width of the window in words that are counted.")
+        int, Field(ge=2, le=1000, description="Width of the window in words, without stop words.")
     ] = 10
     min_count: Annotated[
         int,
@@ -70,8 +70,8 @@ class CorpusOptions(RecordOptions):
     evidence: Annotated[
         bool,
         Field(
-            description="Keep each document's counted words, in about 2 bytes per word, for "
-            "`plumbline why`."
+            description="Keep the words of each document, which `plumbline why` needs (about 2 "
+            "bytes per word)."
         ),
     ] = True
     source_field: Annotated[
@@ -130,7 +130,7 @@ class CorpusOptions(RecordOptions):
         return counted | {"all_pairs": self.all_pairs, "source_field": source_field}
 
     def columns(self) -> dict[str, Any]:
-        """Return the columns of ``corpus`` that say how it was counted; see ``options_of``."""
+        """Return the columns of ``corpus`` with these options. ``options_of`` reads them back."""
         from plumbline.jobs.kernel.tokens.language_tables import tokenizer_version
 
         return {
@@ -163,6 +163,6 @@ class VocabularyOptions:
     """Options for choosing a corpus's candidate seed words."""
 
     quantile: Annotated[
-        float, Field(ge=0, lt=1, description="Leave out this share of the words: the rarest.")
+        float, Field(ge=0, lt=1, description="Share of the words to leave out, the rarest first.")
     ] = 0.2
     any_language: Annotated[bool, Field(description="Keep words of any language.")] = False

@@ -23,9 +23,9 @@ from plumbline.jobs.kernel.tokens.words import IdState, Words, WordState
 if TYPE_CHECKING:
     from plumbline.jobs.kernel.corpus_options import CorpusOptions
 
-#: Bytes of text tokenized and then counted together; few enough to fit in the processor's cache.
+#: Bytes of text that are tokenized and counted together. They fit in the processor's cache.
 BATCH_BYTES = 1 << 18
-#: Most rejected documents held in memory.
+#: Maximum number of rejected documents in memory.
 _MAX_REJECTS = 1 << 15
 #: A document that was not counted: its line or row (from 1), the reason, and how it begins.
 _REJECT = pa.schema([("source_row", pa.int64()), ("reason", pa.string()), ("excerpt", pa.string())])
@@ -53,9 +53,9 @@ class ShardCounts:
         return self.n_documents + self.n_rejected
 
 
-#: Called with a kind and a table of that kind: ``words`` (word, n_word; word_id if documents are
-#: kept), ``pairs`` (word, target, n_pair), ``rejects`` or ``tokens`` (documents as ids: values of
-#: word_id in the next table of words).
+#: A function that is called with a kind of table and a table. The kinds are ``words`` (word, n_word
+#: and, if documents are kept, word_id), ``pairs`` (word, target, n_pair), ``rejects`` and
+#: ``tokens`` (documents as ids, which are values of word_id in the next table of words).
 Spill = Callable[[str, pa.Table], None]
 
 
@@ -63,12 +63,12 @@ class Counter:
     """Counts the words and pairs of documents.
 
     Args:
-        targets: words whose pairs are counted. If all pairs are counted, targets only keep stop
-            words from being dropped.
+        targets: words whose pairs are counted. If all pairs are counted, targets are only needed
+            to keep stop words.
         options: how pairs are counted. With ``evidence``, ``spill`` also gets the documents.
         spill: called with tables of counts, whenever counts would outgrow the limits and at the
             end. If a word or pair is in several tables, its counts have to be added up.
-        limits: bounds of the counter's memory.
+        limits: limits on the counter's memory.
 
     >>> from plumbline.jobs.kernel.corpus_options import CorpusOptions
     >>> tables = {}
@@ -118,7 +118,7 @@ class Counter:
         self._n_drained = 0
 
     def feed_lines(self, block: NDArray[np.uint8], end: int) -> None:
-        """Count the documents in the JSON lines block[:end]. ``block`` has SLACK more bytes."""
+        """Count the documents in the JSON lines block[:end]. SLACK unused bytes must follow."""
         reader, start = self._reader, address(block)
         reader.next, reader.n_lines, reader.first_row = start, 0, self._n_rows
         sources = self._documents.sources.state
@@ -226,7 +226,6 @@ class Counter:
         return int(self._ids.n - self._pairs.state.tallied) if self._is_streamed else 0
 
     def _hand_over_stream(self) -> None:
-        """Pass the counted ids of the stream to ``spill``, and forget them."""
         if self._stream:
             end_id = int(self._words.state.n_fixed) - 1
             for table in self._stream.table(self._documents, end_id, self._n_uncounted):
@@ -234,12 +233,11 @@ class Counter:
 
     @property
     def _n_tallied(self) -> int:
-        """Number of tokens counted as words so far."""
         pairs = self._pairs.state
         return int(pairs.n_kept + pairs.n_gone + pairs.tallied - pairs.start)
 
     def _make_room(self, table: Words | TargetPairs | AllPairs, need: int) -> None:
-        """Let a table grow. If that would exceed the limits, drain all counts instead."""
+        """Let a table grow. If that would exceed the limits, pass on all counts instead."""
         is_over = self._n_bytes + table.growth(need) > self._limits.n_bytes
         # If nothing was counted since the last drain, draining again would free no memory.
         if is_over and self._n_tallied > self._n_drained:
@@ -248,7 +246,7 @@ class Counter:
             table.grow(need)
 
     def _append(self, data: bytes) -> None:
-        """Copy texts, each followed by END, into the buffer. Count whenever the buffer is full."""
+        """Copy texts, each followed by END, into the buffer. Count them when the buffer is full."""
         view, at = np.frombuffer(data, np.uint8), 0
         while at < view.size:
             n = int(self._reader.n)

@@ -13,11 +13,11 @@ from plumbline.jobs.kernel.json_parser import MAX_SOURCE, NO_SOURCE, OTHER, Read
 from plumbline.jobs.kernel.memory import address
 from plumbline.jobs.kernel.tokens.words import Words
 
-#: Number of kept words and document ends after which a table is handed over.
+#: Number of kept words and document ends after which a table is passed on.
 _TABLE = 1 << 20
-#: Most documents in the buffer of texts before the buffer is counted.
+#: Maximum number of documents in the buffer of texts before the buffer is counted.
 _DOCUMENTS = 1 << 15
-#: Source of a document whose own source has too long a name, or a new name when no room is left.
+#: Source of a document if its source's name is too long, or is new and there is no room for it.
 OTHER_SOURCE = "other"
 
 _Ints = NDArray[np.int64]
@@ -58,7 +58,7 @@ class DocumentLog:
         self._waiting.append(np.stack([rows, ids], axis=1))
 
     def take(self, n: int, is_open: bool) -> tuple[_Ints, _Ints, pa.Array]:
-        """Return numbers, rows and sources of the next ``n`` documents.
+        """Return the numbers, rows and sources of the next ``n`` documents.
 
         If ``is_open``, also include the unfinished document after these documents. The next call
         then returns that document again, as its first.

@@ -36,8 +36,8 @@ _MAX_DEPTH = 60
 _FIRST_KEY, _KEY, _VALUE, _FIRST_VALUE, _COMMA = range(5)
 #: Longest name of a source, in bytes as JSON writes it.
 MAX_SOURCE = 200
-#: Reserved source ids: OTHER for names that are too long or had no room, NO_SOURCE for documents
-#: without a source.
+#: Reserved source ids: OTHER if the source's name is too long or there was no room for it,
+#: NO_SOURCE for documents without a source.
 OTHER, NO_SOURCE = range(2)
 #: Results of :func:`read_lines`.
 DONE, FULL, DOUBT = range(3)
@@ -53,7 +53,7 @@ class ReaderState:
     line: int  # the current line
     line_end: int
     n_lines: int  # lines read, including the current one
-    has_text: int  # 1 while a text is copied; at..end, still escaped, is not copied yet
+    has_text: int  # 1 while a text is copied; the bytes at..end are not copied yet
     at: int
     end: int
     field: int  # name of the text field, in UTF-8
@@ -90,7 +90,6 @@ def _is_name(s: int, e: int, name: int, n: int) -> bool:
 
 @compiled
 def _is_on_path(r: ReaderState, member: int, s: int, e: int) -> bool:
-    """Return whether the key s..e is name number ``member`` of the path to the source."""
     start = get_int(r.path_ends, member)
     return _is_name(s, e, r.path + start, get_int(r.path_ends, member + 1) - start)
 
@@ -111,8 +110,8 @@ def find_text(r: ReaderState, a: int, b: int) -> bool:
     depth, objects = 1, np.uint64(2)
     r.at = r.source = 0
     expected, is_text = _FIRST_KEY, False
-    # The number of open objects on the source's path, without the outermost, and whether the last
-    # key is the path's next name.
+    # on_path: number of open objects on the source's path, without the outermost.
+    # is_next: whether the last key is the next name of the path.
     on_path, is_next = 0, False
     while depth:
         i = skip(i, b)
@@ -246,7 +245,7 @@ def _source_id(r: ReaderState, sources: WordState) -> int:
 
 @EntryPoint
 def read_lines(r: ReaderState, sources: WordState, end: int) -> int:
-    """Append to the buffer the texts of the lines between the addresses ``r.next`` and ``end``.
+    """Read the lines at the addresses ``r.next`` to ``end``. Append their texts to the buffer.
 
     ``r.documents`` gets each text's row and source id, and ``sources`` gets the names of sources.
     The last line may lack its newline; ``memory.SLACK`` bytes after ``end`` must be readable.

@@ -218,7 +218,7 @@ def put_utf8(out: int, n: int, c: int) -> int:
 
 @EntryPoint
 def rehash(old: int, n_old: int, new: int, mask: int) -> None:
-    """Copy the entries of a hash table to a larger one of ``mask`` + 1 slots, all zeros.
+    """Copy the entries of a hash table to a larger, empty one with ``mask`` + 1 slots.
 
     A slot has a key and a value. A key of 0 marks a free slot.
     """
@@ -240,7 +240,7 @@ def slot_of(key: int, mask: int) -> int:
 
 @dataclass(frozen=True)
 class Limits:
-    """Bounds of a counter's memory.
+    """Limits on a counter's memory.
 
     Attributes:
         n_bytes: limit on the total size of the tables. At the limit, the counter passes on its

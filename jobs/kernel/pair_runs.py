@@ -119,6 +119,5 @@ class AllPairs:
 
 
 def _table(parts: list[Run], vocabulary: pa.Array) -> pa.Table:
-    """Return one table of the pairs in consecutive runs."""
     rows, n_pair = (np.concatenate(columns) for columns in zip(*parts, strict=True))
     return pair_table(rows >> 32, vocabulary, rows & 0xFFFFFFFF, vocabulary, n_pair)

@@ -73,7 +73,7 @@ def neutral_interval(deltas: Iterable[float]) -> tuple[float, float]:
     interval is +-m/19. It is (0, 0) if there are no deltas or all are 0.
 
     Args:
-        deltas: leans in nats.
+        deltas: the delta of each word, in nats.
 
     Raises:
         BadInput: a delta is not finite.

@@ -33,10 +33,10 @@ FASTTEXT, WORDNET, BOTH, UNCHECKED = "fastText", "WordNet", "fastText and WordNe
 #: All reasons; the reasons of kept words come last.
 REASONS = (NOT_LETTERS, FOREIGN, RARE, FASTTEXT, WORDNET, BOTH, UNCHECKED)
 _LETTERS = re.compile(r"[a-z]+")
-#: Least probability of English for fastText to accept a word.
+#: fastText accepts a word if its probability of being English is at least this.
 LEAST_SCORE = 0.5
 ENGLISH = "__label__en"
-#: The compressed lid.176 (938 kB, CC BY-SA 3.0).
+#: Address of the compressed model lid.176 (938 kB, CC BY-SA 3.0).
 MODEL_URL = "https://dl.fbaipublicfiles.com/fasttext/supervised-models/lid.176.ftz"
 INSTALL = install_line("vocabulary")
 #: Directory of WordNet's own files in Debian's package `wordnet-base`.
@@ -132,7 +132,7 @@ def load_wordnet() -> WordNet:
 
 
 def _own_files(directory: Path) -> Any:
-    """Return nltk's reader, made to accept WordNet's own files. nltk's copy has more files."""
+    """Return nltk's reader, adapted to WordNet's own files, which lack some of nltk's files."""
     import nltk
     from nltk.corpus.reader.wordnet import WordNetCorpusReader
 
@@ -157,12 +157,12 @@ def classify(
     has_synset: Callable[[str], bool] | None = None,
     is_lettered: Callable[[str], object] = _LETTERS.fullmatch,
 ) -> tuple[list[dict[str, Any]], float]:
-    """Return a row of ``vocabulary`` for every word, in order, and the count of too rare words.
+    """Return a row of ``vocabulary`` for every word, in order, and the highest count that is rare.
 
     The rows lack corpus, checks and run. A word that passes the other checks is too rare if it
     doesn't occur more often than the returned count. That count is the ``rules.quantile`` (linearly
     interpolated) of the counts of words that pass. It is 0 if the quantile is 0 or no word passes.
-    A check that is ``None`` is skipped. If all are ``None``, words that ``is_lettered`` pass.
+    A check that is ``None`` is skipped. If both are ``None``, only ``is_lettered`` is checked.
 
     >>> counts = {"tea": 9, "rum": 5, "u.s.": 7, "ale": 2}
     >>> words, rarest = classify(counts, VocabularyOptions(quantile=0.5))

@@ -1,1 +1,1 @@
-"""Spark: its engine, session, archive and Java. Nothing else imports pyspark."""
+"""Count on Spark: the engine, session, code archive and Java. Only this package imports pyspark."""

@@ -19,7 +19,7 @@ NAME = "plumbline.zip"
 
 
 def write_archive(path: Path) -> Path:
-    """Write the package as imported here, with its data files.
+    """Write this package and its data files to a zip archive.
 
     The same files give the same bytes. Missing parent directories are created. The archive is
     written completely or not at all.
@@ -41,14 +41,14 @@ def write_archive(path: Path) -> Path:
 
 
 def _files() -> Iterator[tuple[str, bytes]]:
-    # The whole project, since a driver may run from the archive too.
+    # Include the whole project, because a driver may run from the archive too.
     yield from _files_below(resources.files("plumbline"), "plumbline")
     try:
         project = distribution()
     except metadata.PackageNotFoundError:
         return
-    # A run from the archive reads its version from this file. An .egg-info, which a build leaves
-    # in a checkout, has the version in a file of another name.
+    # Code in the archive reads its version from METADATA. The .egg-info directory that a build
+    # leaves in a checkout has PKG-INFO instead.
     text = project.read_text("METADATA") or project.read_text("PKG-INFO") or ""
     directory = f"{project.name.replace('-', '_')}-{project.version}.dist-info"
     yield f"{directory}/METADATA", text.encode()

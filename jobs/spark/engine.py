@@ -1,4 +1,4 @@
-"""Counting on Spark: each task counts one shard; a shuffle sums the partial counts."""
+"""Count on Spark. Each task counts one shard, and a shuffle adds up the partial counts."""
 
 from __future__ import annotations
 
@@ -122,9 +122,9 @@ class SparkEngine:
             return self._run(written, update)
 
     def _run(self, work: Callable[[], _Result], update: Callable[[int, int], None]) -> _Result:
-        """Run Spark's jobs in a thread. Report the tasks done, and all tasks, to ``update``.
+        """Run Spark's jobs in a thread. Report the numbers of finished and all tasks to ``update``.
 
-        Raises ``Interrupted`` if no task starts for ``PATIENCE_S``. Then no machine has the
+        Raises ``Interrupted`` if no task starts for ``PATIENCE_S``. Probably no machine has the
         resources that a task needs.
         """
         since, is_idle = time.monotonic(), False

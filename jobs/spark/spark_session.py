@@ -29,7 +29,7 @@ from plumbline.warehouse.errors import Interrupted, MissingComponent, UsageProbl
 
 
 def running_tasks(session: SparkSession) -> tuple[int, int, int]:
-    """Return the number of tasks that are done, of all tasks, and of tasks that run now.
+    """Return the numbers of finished tasks, of all tasks and of running tasks.
 
     Only tasks of running stages count. It isn't known how many stages will follow, since Spark
     plans each stage by the size of the last output.
@@ -131,7 +131,7 @@ def is_local(master: str) -> bool:
 
 
 def spark_session(master: str | None = None, conf: Mapping[str, str] | None = None) -> SparkSession:
-    """Return the session of this process, starting it on first use. An existing one isn't changed.
+    """Return this process's session. Start it on first use. A running session isn't changed.
 
     ``master`` overrides the settings file's master, and ``conf`` overrides all other settings. The
     environment variable PLUMBLINE_SPARK_CONF names the settings file; the default is ``local``, or
@@ -141,11 +141,11 @@ def spark_session(master: str | None = None, conf: Mapping[str, str] | None = No
     Raises:
         UsageProblem: there is no master, Spark already runs on another master, or Spark can't
             start with these settings.
-        MissingComponent: no Java is found or it doesn't start, and spark-submit has started none.
+        MissingComponent: no Java is found, or Java doesn't start, and spark-submit started none.
         Interrupted: the master can't be reached, or Ctrl-C was pressed.
     """
     if SparkContext._active_spark_context is None:
-        # An interrupt in the middle of this would leave a JVM behind.
+        # Without ``watched``, Ctrl-C during the start would leave a JVM behind.
         watched(lambda: _start(master, conf or {}))
     session = SparkSession.builder.getOrCreate()
     _check_master(master, str(session.sparkContext.master))
@@ -159,7 +159,7 @@ def settings_for(
 
     Raises:
         UsageProblem: there is no master, Spark does not accept the master, or spark-submit was
-            started with another one.
+            started with another master.
     """
     _check_master(master, submitted.get("spark.master"))
     overrides = {**submitted, **conf, **({"spark.master": master} if master else {})}
@@ -200,13 +200,13 @@ def _start(master: str | None, conf: Mapping[str, str]) -> None:
             raise Interrupted(what, f"can't be reached: {reason}", fix) from e
         raise UsageProblem(what, reason) from e
     if not local:
-        atexit.register(stop_session)  # without this, the cluster would record a failure
+        atexit.register(stop_session)  # otherwise the cluster records a failure
     if submitted or not local:
         _ship(session.sparkContext)
 
 
 def _submitted() -> dict[str, str]:
-    """Return the settings of the spark-submit that started this process, or ``{}`` without one."""
+    """Return the settings of the spark-submit that started this process; empty if there is none."""
     if "PYSPARK_GATEWAY_PORT" not in os.environ:
         return {}
     SparkContext._ensure_initialized()  # connects to the JVM of spark-submit
@@ -255,14 +255,14 @@ def stop_session() -> None:
 
 @contextmanager
 def one_line_losses() -> Iterator[None]:
-    """Raise ``Interrupted``, with Spark's reason, if the block fails because a process was lost.
+    """Context manager that raises ``Interrupted``, with a reason, if Spark loses a process.
 
     Other errors propagate.
     """
     try:
         yield
     except (Py4JError, ConnectionError, EOFError) as e:
-        if type(e) is Py4JError and "Trace:" in str(e):  # Java answered: a wrong call
+        if type(e) is Py4JError and "Trace:" in str(e):  # Java answered: the call was wrong
             raise
         reason = "its Java process has ended"
         if isinstance(e, Py4JJavaError):

@@ -1,6 +1,6 @@
 """The ``plumbline`` command, whose subcommands are the classes that ``registry`` lists.
 
-Importing this module imports no subcommand; that happens when one is run or shows its help.
+A subcommand is imported only when it is run or when its help is shown.
 ``python -m plumbline.pipelines.command.app docs/commands.md`` updates the lists on that page.
 """
 
@@ -22,7 +22,7 @@ from plumbline.warehouse.text.escape import say
 
 
 class CommandGroup(TyperGroup):
-    """The commands whose names begin with ``prefix``. Looking a command up imports it.
+    """A group of commands whose names begin with ``prefix``. ``get_command`` imports the command.
 
     >>> CommandGroup().get_command(None, "measure").name
     'measure'
@@ -41,7 +41,7 @@ class CommandGroup(TyperGroup):
         return _command(self.prefix + name) if name in self.commands else None
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Find a command. If it is unknown, the error suggests commands of that name in groups."""
+        """Find a command. For an unknown name, the error suggests `GROUP NAME` if that exists."""
         try:
             return super().resolve_command(ctx, args)
         except TyperException as e:
@@ -51,7 +51,7 @@ class CommandGroup(TyperGroup):
             raise
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Show a group's help from its stubs, without importing its commands."""
+        """Show a group's help from its commands' summaries, without importing the commands."""
         names = ("name", "help", "epilog", "params", "rich_markup_mode", "commands")
         TyperGroup(**{name: getattr(self, name) for name in names}).format_help(ctx, formatter)
 
@@ -69,7 +69,6 @@ class GroupAndCommand(CommandGroup):
 
 
 def _command(full_name: str) -> Any:
-    """Return Typer's object for a command or group."""
     name, below = full_name.split()[-1], {"prefix": f"{full_name} "}
     is_group = any(known.startswith(f"{full_name} ") for known in registry.targets())
     if full_name not in registry.targets():
@@ -121,7 +120,7 @@ BEGIN, END = "<!-- commands: written -->", "<!-- commands: end -->"
 
 
 def lists() -> Iterator[str]:
-    """Yield a table for each group: its commands, what they do, and which have a plan.
+    """Yield a Markdown table per group: its commands, what they do, and which have `--dry-run`.
 
     >>> next(line for line in lists() if line.startswith("| `corpus count`"))
     '| `corpus count` | Count words and their co-occurrences with target words. | plan |'
@@ -141,7 +140,7 @@ def lists() -> Iterator[str]:
 
 
 def written(page: str) -> str:
-    """Return the page with the current lists between ``BEGIN`` and ``END``."""
+    """Return ``page`` with the text from ``BEGIN`` to ``END`` replaced by the current lists."""
     text = "\n".join([BEGIN, *lists(), "", END])
     return re.sub(f"{BEGIN}.*{END}", lambda _: text, page, flags=re.S)
 

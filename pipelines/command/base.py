@@ -46,12 +46,12 @@ _Result = TypeVar("_Result")
 
 @dataclasses.dataclass(frozen=True)
 class On:
-    """How a field appears on the command line; part of its ``Annotated``.
+    """How a field appears on the command line. Add it to the field's ``Annotated`` type.
 
     Attributes:
         positional: True for an argument, False for an option.
         repeated: True if the option is repeated for each value; False if commas separate them.
-        variable: environment variable, if not the one named after the command and the field.
+        variable: environment variable that sets the field; default: PLUMBLINE_COMMAND_FIELD.
         metavar: placeholder for the value in the help.
         name: the option's name if it differs from the field's (no field can be called `from`).
     """
@@ -64,7 +64,7 @@ class On:
 
 
 def planned(subject: str, what: str, amount: object, unit: str = "", note: str = "") -> Row:
-    """Return a row of a plan: subject, quantity, amount, unit and a remark."""
+    """Return a row of a command's plan, which `--dry-run` prints."""
     return {"subject": subject, "what": what, "amount": amount, "unit": unit, "note": note}
 
 
@@ -74,15 +74,15 @@ class Done:
 
     Attributes:
         rows: one row for each item processed; column names include units.
-        most: most rows to print in a terminal (0: no limit); JSON, CSV and Python get all rows.
-        table: rows for Python, JSON and CSV if ``rows`` is empty because text is printed instead.
-        said: lines to print besides the rows; in Python a line that begins with ``WARNING``
+        most: maximum number of rows in a printed table (0: no limit); JSON, CSV and Python get all.
+        table: rows for Python, JSON and CSV from a command that prints text instead of rows.
+        said: lines to print after the rows; in Python a line that begins with ``WARNING``
             becomes a warning.
         wrote: names of the tables that the run wrote; ``execute_on`` fills it.
         files: paths of files that were written.
         next: the command to suggest next; empty for none.
-        query: SQL, with ``params``, that returns the rows made; Python returns these rows.
-        failed: the error that is raised after the result is printed.
+        query: SQL query, with ``params``, for the rows that the run wrote; Python returns them.
+        failed: an error to raise after the result is printed, or ``None``.
     """
 
     rows: Sequence[Row] = ()
@@ -98,7 +98,7 @@ class Done:
 
 
 class Context:
-    """What a running command uses: its store and its recorded run."""
+    """What a running command uses: its open warehouse and the id of its recorded run."""
 
     def __init__(self, store: Store | None, run_id: str) -> None:
         self._store = store
@@ -111,7 +111,7 @@ class Context:
         return self._store
 
     def stage(self, name: str, work: Callable[..., _Result], *given: Any) -> _Result:
-        """Do a stage of the work and return its result; show the elapsed time if it takes long."""
+        """Call ``work`` and return its result; show the elapsed time if it takes long."""
         from plumbline.warehouse.text.progress import progress
 
         with progress(name):
@@ -152,19 +152,20 @@ class Command:
 
     @classmethod
     def usual(cls, given: Mapping[str, object]) -> Mapping[str, object]:
-        """Return the defaults, by field, that depend on the ``given`` fields."""
+        """Return defaults that depend on the ``given`` fields, by field name."""
         return {}
 
     def check(self) -> None:
-        """Raise the errors that can be detected before the run; write and record nothing."""
+        """Raise any error that can be detected before the run. Writes and records nothing."""
 
     def ready(self) -> None:
-        """Raise the errors that prevent a run but not a plan, such as a missing API key."""
+        """Raise any error that prevents a run but not `--dry-run`, such as a missing API key."""
 
     def plan(self, store: Store | None) -> Iterator[Row]:
-        """Yield the rows that `--dry-run` prints (see ``planned``); none if nothing is left to do.
+        """Yield the rows that `--dry-run` prints (see ``planned``). Writes nothing.
 
-        Writes nothing. ``store`` is ``None`` if the command opens no warehouse, or none exists.
+        Yields no rows if nothing is left to do. ``store`` is ``None`` if the command opens no
+        warehouse, or if the warehouse doesn't exist.
         """
         raise NotImplementedError
 
@@ -175,7 +176,7 @@ class Command:
 
 @dataclasses.dataclass(frozen=True)
 class Parameter:
-    """A field of a command as an argument or option; ``default`` is ``...`` if it is required."""
+    """A command's field as an argument or option. ``default`` is ``...`` if a value is required."""
 
     name: str
     kind: Any
@@ -190,7 +191,7 @@ class Parameter:
 
     @property
     def is_list(self) -> bool:
-        """True if each value is a word of its own; False if one word lists them with commas."""
+        """True if the field has several values that are given separately, not joined by commas."""
         repeats = self.on.repeated or self.on.positional or get_args(self.kind)[:1] != (str,)
         return get_origin(self.kind) is tuple and repeats
 
@@ -219,7 +220,7 @@ class Parameter:
 def parameters(kind: type[Command]) -> tuple[Parameter, ...]:
     """Return a command's parameters: arguments before options, then required before optional.
 
-    Among equals, fields of the class itself come first, and the warehouse comes last.
+    Within each group, inherited fields come last, and the warehouse comes last of all.
     """
     return tuple(p for p in all_fields(kind) if p.name not in kind.without)
 
@@ -229,7 +230,7 @@ _FIELDS: dict[type, tuple[Parameter, ...]] = {}
 
 
 def all_fields(kind: type[Command]) -> tuple[Parameter, ...]:
-    """Return ``parameters`` and also the fields in ``without``, in the same order."""
+    """Return ``parameters`` plus the fields in ``without``, in the same order."""
     if kind in _FIELDS:
         return _FIELDS[kind]
     own, last = inspect.get_annotations(kind), inspect.get_annotations(Command)
@@ -252,8 +253,8 @@ def _declared(kind: type[Command]) -> Iterator[Parameter]:
 def class_of(name: str) -> type[Command]:
     """Return the class of a command.
 
-    Raises ``UsageProblem`` for an unknown name, ``BadInput`` if a package registered
-    something else under that name.
+    Raises ``UsageProblem`` for an unknown name, and ``BadInput`` if a package registered
+    something that isn't a ``Command``.
     """
     if name not in targets():
         fix = did_you_mean(name, targets(), f"known: {', '.join(targets())}")
@@ -271,20 +272,20 @@ def has_plan(kind: type[Command]) -> bool:
 
 
 def plan_of(command: Command) -> Iterator[Row]:
-    """Yield the rows of a command's plan. Raises the errors of opening its warehouse."""
+    """Yield the rows of a command's plan. Raises an error if its warehouse can't be opened."""
     from plumbline.warehouse.storage.store import Store
 
     store = Store.existing(command.warehouse) if command.opens_warehouse else None
     if store is None and command.opens_warehouse and not command.makes_warehouse:
-        Store.open(command.warehouse, create=False, reads=command.reads)  # raises an error
+        Store.open(command.warehouse, create=False, reads=command.reads)  # raises: it is missing
     yield from command.plan(store)
 
 
 def execute(command: Command, store: Store | None = None) -> Done:
-    """Check and run a command; record the run if it ``records``.
+    """Check and run a command. Record the run if the command ``records`` its runs.
 
-    ``store`` is the command's warehouse, if it is already open. Raises the command's errors, except
-    ``Done.failed``, which is part of the result.
+    ``store`` is the command's warehouse, if it is already open. Raises the command's errors, but
+    returns ``Done.failed`` as part of the result.
     """
     from plumbline.warehouse.storage.store import Store
 
@@ -296,7 +297,7 @@ def execute(command: Command, store: Store | None = None) -> Done:
 
 
 def execute_on(store: Store | None, command: Command) -> Done:
-    """Run a checked command on its open store, which is ``None`` if it opens no warehouse."""
+    """Run a command that was checked. ``store`` is ``None`` if it opens no warehouse."""
     if store is None or not command.records:
         return command.run(Context(store, ""))
     from plumbline.warehouse.run_records import is_open, recorded
@@ -334,7 +335,6 @@ FROM reject WHERE run_id = $run_id GROUP BY stage ORDER BY stage
 
 
 def _rejected(store: Store, run_id: str) -> Iterator[str]:
-    """Yield a line for each stage in which the run rejected rows of its input."""
     from plumbline.warehouse.query.connection import rows_of
 
     for row in rows_of(store, _REJECTED, {"run_id": run_id}):
@@ -343,7 +343,7 @@ def _rejected(store: Store, run_id: str) -> Iterator[str]:
 
 
 def values_of(command: Command) -> dict[str, object]:
-    """Return the fields to record: all but ``warehouse`` and unchanged fields of ``without``."""
+    """Return the options to record: all except ``warehouse`` and defaults of ``without``."""
     values = {f.name: getattr(command, f.name) for f in fields(command) if f.name != "warehouse"}
     hidden = {name for name in command.without if values[name] == getattr(type(command), name, ...)}
     return {name: value for name, value in values.items() if name not in hidden}

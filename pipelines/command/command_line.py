@@ -43,13 +43,13 @@ _GENERAL: dict[str, tuple[Any, Any, str]] = {
 def _declared(parameter: Parameter) -> inspect.Parameter:
     """Return the function parameter from which Typer makes the argument or option.
 
-    Typer takes every parameter as optional, because settings may give its value. ``made`` raises if
-    the value of a required parameter is missing.
+    For Typer every parameter is optional, because a settings file may set it. ``made`` raises an
+    error if a required value is missing.
     """
     kind, default, on = parameter.kind, parameter.default, parameter.on
     if get_origin(kind) is tuple:
         inner = get_args(kind)[0]
-        inner = str if get_origin(inner) is Literal else inner  # Typer has no list of literals
+        inner = str if get_origin(inner) is Literal else inner  # Typer can't list literals
         kind = list[inner] if parameter.is_list else str  # type: ignore[valid-type]
         if default is not ...:
             default = list(default) if parameter.is_list else ",".join(default)
@@ -57,7 +57,7 @@ def _declared(parameter: Parameter) -> inspect.Parameter:
     more: dict[str, Any] = {"help": about, "show_envvar": bool(on.variable)}
     more |= {"envvar": on.variable or None, "metavar": on.metavar or None}
     if parameter.is_path:
-        more["parser"] = lambda text: text and (address(text) or Path(text))  # `made` refuses ""
+        more["parser"] = lambda text: text and (address(text) or Path(text))  # `made` rejects ""
     default = None if default is ... else default
     more["show_default"] = default not in (None, "", []) and default is not False
     option = parameter.option
@@ -75,7 +75,7 @@ def _keyword(
 
 
 def _general_options(kind: type[Command]) -> list[str]:
-    """Return a command's general options, without those that it defines itself."""
+    """Return the names in ``_GENERAL`` that a command takes and doesn't define itself."""
     left_out = {p.name for p in parameters(kind)}
     left_out |= set() if has_plan(kind) else {"dry_run"}
     return [name for name in _GENERAL if name not in left_out]
@@ -86,7 +86,7 @@ def function_of(kind: type[Command]) -> Callable[..., None]:
     general = _general_options(kind)
 
     def run(ctx: typer.Context, **values: Any) -> None:
-        if ctx.invoked_subcommand is not None:  # the command is also a group: its subcommand runs
+        if ctx.invoked_subcommand is not None:  # Typer runs the subcommand next
             return
         given = {name: values.pop(name) for name in general}
         _refuse_repeated(kind, ctx.find_root().obj or ())
@@ -112,7 +112,7 @@ def function_of(kind: type[Command]) -> Callable[..., None]:
 
 
 def _refuse_repeated(kind: type[Command], words: Sequence[str]) -> None:
-    """Raise ``UsageProblem`` if an option that takes one value is given twice."""
+    """Raise ``UsageProblem`` if an option that isn't repeatable is given twice."""
     given = Counter(word.partition("=")[0] for word in words)
     for p in parameters(kind):
         if given[p.option] > 1 and not (p.is_list or p.on.positional):
@@ -127,7 +127,7 @@ def _is_typed(ctx: typer.Context, name: str) -> bool:
 
 
 def _show_plan(command: Command, form: str, typed: Sequence[str]) -> None:
-    """Print a plan, and the command that carries it out: the one typed, without `--dry-run`."""
+    """Print a plan, then the command to run next: the typed command without `--dry-run`."""
     rows: list[Row] = []
     try:
         rows.extend(plan_of(command))
@@ -145,8 +145,8 @@ def _show_plan(command: Command, form: str, typed: Sequence[str]) -> None:
 def show(done: Done, command: Command, form: str) -> None:
     """Print the result of a command; raise ``done.failed`` if it is set.
 
-    JSON output is one object with everything. With CSV, only the rows go to standard output, and
-    everything else to standard error.
+    JSON output is one object with the whole result. With CSV, the rows go to standard output, and
+    everything else goes to standard error.
     """
     rows = done.rows if form == "table" else done.rows or done.table
     if form == "json":
@@ -176,7 +176,7 @@ def _lines(done: Done, command: Command) -> Iterator[str]:
 
 
 def _next(done: Done, command: Command) -> str:
-    """Return ``done.next``; add ``--warehouse`` to each command if it isn't the default."""
+    """Return ``done.next``, with ``--warehouse`` added if the warehouse isn't the default."""
     if command.warehouse == DEFAULT_WAREHOUSE:
         return done.next
     own = f"plumbline {name_of(type(command))} "
@@ -201,7 +201,7 @@ def _print_rows(rows: Sequence[Row], form: str) -> None:
         write_csv(names, ([row.get(name) for name in names] for row in rows), sys.stdout)
         return
     console = Console(highlight=False, markup=False)
-    for columns, group in groupby(rows, tuple):  # a row with other columns starts a new table
+    for columns, group in groupby(rows, tuple):  # new columns start a new table
         alike = list(group)
         names = [n for n in columns if any(row[n] not in (None, "") for row in alike)]
         rendered = rows_table(alike, names)
@@ -210,7 +210,7 @@ def _print_rows(rows: Sequence[Row], form: str) -> None:
 
 
 def _print_json(value: object) -> None:
-    # This escapes control characters and everything outside ASCII.
+    # ``json.dumps`` escapes control characters and everything outside ASCII.
     from plumbline.pipelines.result_output import json_value
 
     print(json.dumps(json_value(value), indent=2, allow_nan=False))

@@ -1,4 +1,4 @@
-"""Checked field types and options that several commands share."""
+"""Options that several commands share, and types that check the values of options."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from plumbline.warehouse.paths import Address, check_input, check_output
 
 
 def _read(path: Path, **allowed: bool) -> Path:
-    """Check a path to read. An address is checked only when it is opened."""
+    """Check that a path can be read. An address such as s3:// is checked when it is opened."""
     if not isinstance(path, Address):
         check_input(path, **allowed)
     return path
@@ -40,7 +40,9 @@ OutputFile: TypeAlias = Annotated[Path, AfterValidator(_written)]
 OutputDirectory: TypeAlias = Annotated[Path, AfterValidator(partial(_written, directory=True))]
 #: Names of benchmarks in the warehouse.
 BenchmarkNames: TypeAlias = Annotated[
-    tuple[str, ...], Field(min_length=1, description="Benchmark; repeatable."), On(repeated=True)
+    tuple[str, ...],
+    Field(min_length=1, description="Benchmark name; repeatable."),
+    On(repeated=True),
 ]
 
 
@@ -65,23 +67,23 @@ class OutOption:
 
     @classmethod
     def usual(cls, given: Mapping[str, object]) -> Mapping[str, object]:
-        """Return a warehouse inside ``out``, if ``out`` is given."""
+        """If ``out`` is given, return a directory inside it as the default warehouse."""
         out = given.get("out")
         return {"warehouse": Path(str(out)) / DEFAULT_WAREHOUSE.name} if out else {}
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class ContrastOption:
-    """The option for the contrast along which words lean."""
+    """The option for the target words between which a word's lean is computed."""
 
     contrast: Annotated[
-        str, Field(min_length=1, description="Pair such as she/he, or the name of a word list.")
+        str, Field(min_length=1, description="Words to compare: a pair (she/he) or a word list.")
     ] = "she/he"
 
 
 Shards: TypeAlias = Annotated[
     tuple[str, ...],
-    Field(min_length=1, description="Shards: paths, addresses or quoted globs."),
+    Field(min_length=1, description="Text files (shards): paths, s3:// addresses or quoted globs."),
     On(positional=True),
 ]
 #: An option that is repeated for each of its values.
@@ -97,10 +99,10 @@ class CorpusName:
     corpus: Annotated[str, Field(min_length=1, description="Name of the corpus.")]
 
     def line(self, command: str) -> str:
-        """Return the command line that runs another command on the same corpus."""
+        """Return the command line that runs ``command`` on the same corpus."""
         return f"plumbline {command} --corpus {shlex.quote(self.corpus)}"
 
     def rows_of(self, table: str, order: str = "ALL") -> dict[str, Any]:
-        """Return `Done`'s ``query`` and ``params`` that select the corpus's rows in a table."""
+        """Return ``query`` and ``params``, for ``Done``, that select the corpus's rows."""
         query = f"FROM {table} WHERE corpus = $corpus ORDER BY {order}"
         return {"query": query, "params": {"corpus": self.corpus}}

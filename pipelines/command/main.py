@@ -1,7 +1,7 @@
-"""Start and end the ``plumbline`` command. Each kind of error is one line and an exit status.
+"""Run the ``plumbline`` command. Each kind of error is printed as one line and has an exit status.
 
-Slow imports are inside functions, because a signal before ``stop_signals.listen`` ends the process
-without a message.
+Slow imports are inside functions, so that ``stop_signals.listen`` runs early. A signal before that
+ends the process without a message.
 """
 
 from __future__ import annotations
@@ -74,7 +74,6 @@ def _status(given: list[str]) -> int:
 
 
 def _of_error(error: Exception) -> int:
-    """Print an error and return its exit status; raise it again if it is a bug."""
     import typer
 
     from plumbline.pipelines.environment_errors import one_line
@@ -96,7 +95,7 @@ def _complain(message: str, status: int) -> int:
     from plumbline.warehouse.text.escape import say
 
     Console(stderr=True).print("[bold red]error:[/] ", end="")
-    if len(message) > _LONGEST:  # such as a message that quotes a long value
+    if len(message) > _LONGEST:  # it may quote a long value
         message = f"{message[: _LONGEST // 2]} ... {message[-_LONGEST // 2 :]}"
     say(message or "wrong usage; add --help", err=True)
     return status
@@ -124,14 +123,14 @@ def entry() -> None:
 def _open_streams() -> None:
     """Reopen closed standard streams, and let writes to a closed pipe succeed.
 
-    A command must finish even if nobody reads its output. If a standard stream stayed closed, the
-    next opened file would get its number, and what a library prints would go into that file.
+    A command must finish even if nobody reads its output. If standard output stayed closed, the
+    next opened file would become file descriptor 1, and printed text would go into that file.
     """
     for number in range(3):
         try:
             os.fstat(number)
         except OSError:
-            os.open(os.devnull, os.O_RDWR)  # opens at the lowest free number: the closed stream's
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest free number, here ``number``
     sys.stdin = sys.stdin or open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
     sys.stdout = _without_broken_pipe(sys.stdout, 1)
     sys.stderr = _without_broken_pipe(sys.stderr, 2)

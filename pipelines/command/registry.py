@@ -1,6 +1,6 @@
-"""The names of all commands, from Plumbline and other packages. Listing imports no command.
+"""List the commands of Plumbline and of other packages, without importing the commands.
 
-To add a command, another package writes a class and this in its ``pyproject.toml``::
+To add a command, another package defines a class, and has this in its ``pyproject.toml``::
 
     [project.entry-points."plumbline.commands"]
     "corpus tidy" = "my_package.tidy:Tidy"
@@ -69,7 +69,7 @@ _GROUPS = {
 
 @cache
 def targets() -> dict[str, str]:
-    """Return ``module:Class`` by name for all commands, in the order of the help."""
+    """Map the name of each command to its ``module:Class``, in the order of the help."""
     found = {name: f"plumbline.pipelines.commands.{target}" for name, target in _OURS.items()}
     others = Registry("command", group="plumbline.commands", made=tuple(found))
     for name in others.added:
@@ -91,7 +91,7 @@ def name_of(kind: type) -> str:
 
 
 def summary(name: str) -> str:
-    """Return what a command or group does: the start of its docstring, read from the source.
+    """Return a group's help, or the first paragraph of a command's docstring (not imported).
 
     >>> summary("corpus count"), summary("warehouse")
     ('Count words and their co-occurrences with target words.', 'Check, compact or restore \

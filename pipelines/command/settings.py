@@ -1,8 +1,8 @@
-"""The values of a command's options, and where each came from.
+"""Find the values of a command's options, and where each value comes from.
 
-The first of these that has a value wins: the command line, the file of `--config`, an environment
-variable, the settings file, the class's default. Both files have the same form. An empty string in
-a file or variable counts as missing.
+These are searched in order, and the first value wins: the command line, the `--config` file, an
+environment variable, plumbline.toml, and the class's default. Both files have the same format. An
+empty string in a file or variable counts as missing.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Made = TypeVar("Made", bound=Command)
 
 
 class Value(NamedTuple):
-    """A value and its source, which is empty for a value from the command line."""
+    """A value and its source: a file, a variable, or empty for the command line and Python."""
 
     value: Any
     source: str = ""
@@ -46,7 +46,7 @@ def made(
 ) -> Made:
     """Make a command; ``given`` values override ``weaker`` values as in ``over``.
 
-    Raises ``UsageProblem``, with the source, for a value that the command can't take.
+    Raises ``UsageProblem``, which names the source, if a value is invalid.
     """
     known = {p.name: p for p in all_fields(kind)}
     values = over(weaker or {}, {name: Value(value) for name, value in given.items()})
@@ -74,10 +74,10 @@ def here(
     config: str | Path | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> dict[str, Value]:
-    """Return the values that settings files and the environment give a command.
+    """Return the values that settings files and environment variables set for a command.
 
-    ``config`` is the path of the file of `--config`. Raises ``BadInput`` for a file that is not
-    TOML, ``UsageProblem`` for a missing file or an unknown name.
+    ``config`` is the path given with `--config`. Raises ``BadInput`` for a file that is not
+    TOML, and ``UsageProblem`` for a missing file or an unknown key.
     """
     values = dict(_of_file(kind, DEFAULT_FILE)) if Path(DEFAULT_FILE).is_file() else {}
     environment = os.environ if environment is None else environment
@@ -87,7 +87,7 @@ def here(
 
 
 def over(weaker: Values, stronger: Values) -> dict[str, Value]:
-    """Return all values; ``stronger`` ones win, and `model` and `models` replace each other.
+    """Merge values; ``stronger`` values win, and `model` and `models` replace each other.
 
     >>> over({"model": Value("gpt2"), "seed": Value(1)}, {"models": Value("unstereoeval")}).keys()
     dict_keys(['seed', 'models'])
@@ -99,7 +99,7 @@ def over(weaker: Values, stronger: Values) -> dict[str, Value]:
 
 
 def _of_file(kind: type[Command], file: str) -> Iterator[tuple[str, Value]]:
-    """Yield a command's values in a settings file.
+    """Yield the values that a settings file sets for a command.
 
     `data` and `warehouse` may be at the top of the file.
     """
@@ -120,10 +120,10 @@ def _dotted(kind: type[Command]) -> str:
 
 
 def _table(kind: type[Command], content: Mapping[str, Any], file: str) -> dict[str, Any]:
-    """Return a command's options in a settings file: its table, without its subcommands' tables.
+    """Return a command's table in a settings file, without the tables of its subcommands.
 
-    A command with ``at_top`` takes the keys at the top of the file that are not tables, then those
-    of `[pipeline]`. `[[model]]` is its list of models.
+    A command with ``at_top`` reads the top-level keys that are not tables; keys in `[pipeline]`
+    override them. `[[model]]` becomes its option ``models``.
     """
     if kind.at_top:
         table = {key: value for key, value in content.items() if not isinstance(value, Mapping)}
@@ -142,7 +142,7 @@ def _table(kind: type[Command], content: Mapping[str, Any], file: str) -> dict[s
 
 
 def _check(content: Mapping[str, Any], file: str) -> None:
-    """Raise ``UsageProblem`` for a key, at the top or in a group, that no command takes."""
+    """Raise ``UsageProblem`` for an unknown key at the top of the file or in a group's table."""
     groups = dict.fromkeys(name.split()[0] for name in targets())
     of_pipeline = [p.name for p in all_fields(class_of("pipeline"))]
     _refuse_unknown(content, [*groups, *of_pipeline], f"{file}: ")
@@ -167,6 +167,6 @@ def _of_environment(
         variable = p.on.variable or f"PLUMBLINE_{prefix}{p.name.upper()}"
         if text := environment.get(variable):
             value = p.value(text.replace(",", " ").split() if p.is_list else text)
-            with suppress(ValidationError):  # `made` reports the text, with the variable's name
+            with suppress(ValidationError):  # if invalid, keep the text: `made` raises the error
                 value = TypeAdapter(p.kind).validate_python(value)
             yield p.name, Value(value, variable)

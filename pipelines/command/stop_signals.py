@@ -1,4 +1,4 @@
-"""Handle signals that stop a command: print one line and exit with status 5, at any time."""
+"""Handle Ctrl-C and SIGTERM: print one line and exit with status 5, at any time."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def received() -> bool:
 def listen() -> None:
     """Make the first Ctrl-C or SIGTERM raise ``KeyboardInterrupt``, and a second end the process.
 
-    A thread ends the process ``_GRACE_S`` after the first signal. A process that a shell starts in
-    the background keeps ignoring Ctrl-C. A forked process has to call this again.
+    A thread ends the process ``_GRACE_S`` seconds after the first signal. A process that a shell
+    starts in the background keeps ignoring Ctrl-C. A forked process must call ``listen`` again.
     """
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
         signal.signal(signal.SIGINT, _stop)
@@ -38,7 +38,7 @@ def listen() -> None:
     sys.unraisablehook = _without_stops
     read_end, write_end = os.pipe()
     os.set_blocking(write_end, False)
-    signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)  # gets the number of each signal
+    signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)  # Python writes each number here
     threading.Thread(target=_end_in_time, args=(read_end,), daemon=True).start()
 
 
@@ -46,15 +46,15 @@ def _stop(_number: int, _frame: object) -> None:
     if received():  # a second signal: end at once; stored results are kept
         _end()
     _received.set()
-    # While Numba compiles, an exception in an LLVM callback could abort Python; the thread then
-    # ends the process.
+    # While Numba compiles, raise nothing: an exception in an LLVM callback could abort Python.
+    # The thread ends the process instead.
     lock = getattr(sys.modules.get("numba.core.compiler_lock"), "global_compiler_lock", None)
     if lock is None or not lock.is_locked():
         raise KeyboardInterrupt
 
 
 def _without_stops(unraisable: Any) -> None:
-    """Print an exception lost in a destructor or a callback, unless a stop was requested."""
+    """Print an exception that a destructor or callback raised, unless a stop signal came."""
     if not received():
         sys.__unraisablehook__(unraisable)
 
@@ -97,10 +97,10 @@ def complain() -> None:
 
 
 def leave(status: int) -> NoReturn:
-    """End this process with a status, ignoring signals from here on.
+    """End this process with an exit status, and ignore further signals.
 
-    After a stop, ``atexit`` functions run, but not the rest of Python's shutdown, which aborts if
-    threads are still working. The exit status is then ``STATUS``, or 0 if ``status`` is 0.
+    After a stop signal, run ``atexit`` functions but skip the rest of Python's shutdown, which
+    aborts if threads are working. The exit status is then ``STATUS``, or 0 if ``status`` is 0.
     """
     for number in _STOPS:
         signal.signal(number, signal.SIG_IGN)

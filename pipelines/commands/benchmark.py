@@ -1,4 +1,4 @@
-"""Import sentence pairs, show, build, filter and export benchmarks, and import ratings."""
+"""`plumbline benchmark ...`: import, show, build, filter and export sentence pairs."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _score_line(benchmark: str) -> str:
 class BenchmarkImport(DataOption, Command):
     """Import benchmarks into the warehouse. Unusable rows go to table `reject`.
 
-    For your own pairs, choose a name that `benchmark show` doesn't list and give --source, as in
+    To import your own pairs, choose a name that `benchmark show` doesn't list, and give --source:
     plumbline benchmark import my-pairs --source pairs.csv (docs/pairs.md). --dry-run reads
     everything and shows what would be imported.
 
@@ -60,23 +60,23 @@ class BenchmarkImport(DataOption, Command):
     ]
     source: Annotated[
         str | None,
-        Field(description="File, directory or hf:// address to read; default: under --data."),
+        Field(description="File, directory or hf:// address to read; default: found in --data."),
         On(metavar="FILE"),
     ] = None
     recipe: Annotated[
-        str, Field(description="Recipe that turns rows into pairs: a name, or a TOML file.")
+        str, Field(description="How to make pairs from rows: a recipe's name, or a TOML file.")
     ] = ""
     groups: Annotated[
         tuple[str, ...],
-        Field(description="Groups to fill templates with, such as she,he,they."),
+        Field(description="Groups whose words fill templates, such as she,he,they."),
     ] = ()
 
     def chosen(self) -> tuple[tuple[str, ...], Path | None]:
-        """Return the names and their source."""
+        """Return the names without repeats, and the located ``source`` or ``None``."""
         return tuple(dict.fromkeys(self.names)), located(self.source) if self.source else None
 
     def plan(self, store: Store | None) -> Iterator[Row]:
-        """Yield the pairs and rejected rows of each source; print problems on standard error."""
+        """Yield each benchmark's numbers of pairs and rejected rows; print its problems."""
         names, source = self.chosen()
         how = self.data or "", self.groups, self.recipe
         for name in names:
@@ -91,7 +91,7 @@ class BenchmarkImport(DataOption, Command):
             yield planned(name, "rejected", len(parsed.rejects), "rows", first)
 
     def run(self, context: Context) -> Done:
-        """Import each benchmark; if one fails, those before it stay imported."""
+        """Import the benchmarks in order; if one fails, the earlier ones stay imported."""
         names, source = self.chosen()
         how = self.data or "", self.groups, self.recipe
         done = list[benchmarks.Imported]()
@@ -123,7 +123,7 @@ FROM benchmark_pair WHERE benchmark = $benchmark ORDER BY pair_id LIMIT $n
 
 
 class BenchmarkShow(Command):
-    """List benchmarks, or show the first pairs of one.
+    """List benchmarks, or show the first pairs of a benchmark.
 
     The list has the benchmarks that can be imported, and the benchmarks in the warehouse.
 
@@ -134,9 +134,11 @@ class BenchmarkShow(Command):
     records = False
 
     name: Annotated[
-        str, Field(description="A benchmark in the warehouse; default: list."), On(positional=True)
+        str,
+        Field(description="A benchmark in the warehouse; default: list all benchmarks."),
+        On(positional=True),
     ] = ""
-    n: Annotated[int, Field(ge=1, le=1_000_000, description="Pairs to show.")] = 5
+    n: Annotated[int, Field(ge=1, le=1_000_000, description="Number of pairs to show.")] = 5
 
     def run(self, context: Context) -> Done:
         return self._pairs() if self.name else self._list()
@@ -165,7 +167,7 @@ class BenchmarkShow(Command):
 
 
 class BenchmarkBuild(BuildSpec, Command):
-    """Build a benchmark from seed words: a chat model writes and judges its sentences.
+    """Build a benchmark from seed words: a chat model writes sentences and judges them.
 
     The API key comes from PLUMBLINE_API_KEY or OPENAI_API_KEY. Requests with a stored reply are
     never sent again: after an interruption, run the same command again to resume.
@@ -181,10 +183,11 @@ class BenchmarkBuild(BuildSpec, Command):
     )
 
     name: Annotated[str, Field(description="Name of the benchmark."), On(positional=True)]
-    offline: Annotated[bool, Field(description="Use fixed frames instead of a chat model.")] = False
+    offline: Annotated[
+        bool, Field(description="Fill fixed sentence frames instead of asking a chat model.")
+    ] = False
 
     def check(self) -> None:
-        """Raise the errors that can be detected without asking a chat model."""
         from plumbline.jobs.counting.corpus_lookup import corpus_deltas
 
         build.check_benchmark_name(self.name)
@@ -192,19 +195,18 @@ class BenchmarkBuild(BuildSpec, Command):
             _ = self.chat_model(), self.wordings
         store = Store.existing(self.warehouse)
         build.seed_words(store, self)
-        if self.corpus:  # the last step needs it: check before anything is paid for
+        if self.corpus:  # needed last, but checked before anything is paid for
             if store is None:
                 problem = "needs a warehouse"
                 raise UsageProblem(f"corpus {self.corpus!r}", problem, "give --warehouse DIR")
             corpus_deltas(store, self.corpus, self.contrast)
 
     def ready(self) -> None:
-        """Raise if a server will be asked and its key is missing."""
         if not self.offline and self.max_requests != 0:
             find_key(self.base_url)
 
     def plan(self, store: Store | None) -> Iterator[Row]:
-        """Yield the requests and tokens of the whole build, and what was spent so far."""
+        """Yield the expected requests and tokens of the whole build, and those already spent."""
         words = build.seed_words(store, self)
         yield planned(self.name, "seed words", len(words))
         yield planned(self.name, "pairs", 2 * self.n_sentences * len(words), "", "at most")
@@ -245,23 +247,24 @@ class BenchmarkBuild(BuildSpec, Command):
 
 
 class Constrain(Command):
-    """Compute MaxPMI of a benchmark's pairs: the largest lean among the words of each.
+    """Compute each pair's MaxPMI: the largest lean among the words of its sentences.
 
-    A pair is undecided if one of its words has fewer than `--least-count` co-occurrences on a side,
-    unless another of its words leans beyond the limit. Constrained subsets leave these pairs out.
+    If a word has fewer than `--least-count` co-occurrences with she or with he, the MaxPMI of its
+    pairs is undecided, unless another word exceeds the limit eta. Subsets with a limit leave
+    undecided pairs out.
 
     Example: plumbline benchmark constrain --corpus novels --benchmark winobias
     """
 
     reads = "benchmark_pair"
 
-    corpus: Annotated[str, Field(min_length=1, description="Corpus whose deltas are used.")]
+    corpus: Annotated[str, Field(min_length=1, description="Corpus that gives the words' leans.")]
     benchmark: BenchmarkNames
     contrast: Annotated[
         str | None,
         Field(
-            description="Pair such as she/he, or the name of a word list. Default: the contrast "
-            "of the pairs' groups; for female and male, she/he."
+            description="Words to compare: a pair such as she/he, or a word list. Default: the "
+            "groups of the benchmark's pairs; for female and male, she/he."
         ),
     ] = None
     least_count: Annotated[
@@ -269,8 +272,8 @@ class Constrain(Command):
         Field(
             ge=0,
             le=10**9,
-            description="Co-occurrences that a word needs on each side for its delta to count; 0: "
-            "every delta counts, as in the released MaxPMI.",
+            description="Ignore a word's delta if the word has fewer co-occurrences on a side; "
+            "0: use every delta, as in the released MaxPMI.",
         ),
     ] = LEAST_COUNT
 
@@ -295,12 +298,12 @@ class Constrain(Command):
 
 
 class BenchmarkExport(ContrastOption, Command):
-    """Write a benchmark as a folder to share: its pairs, a card, and a harness task.
+    """Write a benchmark to a folder that you can share.
 
-    The pairs are in Parquet and the card is README.md. In lm-evaluation-harness the task computes
-    log-likelihoods, US and PD as `score` and `measure` do; `score import DIR` reads the harness's
-    logs (docs/benchmarks.md). A benchmark that was built with a corpus keeps its corpus
-    and eta unless you give --corpus.
+    The folder has the pairs in Parquet, a data card (README.md), and a task for
+    lm-evaluation-harness. The task computes log-likelihoods, US and PD as `score` and `measure`
+    do; `score import DIR` reads the harness's logs (docs/benchmarks.md). Without --corpus, a
+    benchmark that was built with a corpus uses the corpus and eta of its build.
 
     Example: plumbline benchmark export use-5 --license cc-by-4.0 --corpus pile --eta 0.65
     """
@@ -311,19 +314,19 @@ class BenchmarkExport(ContrastOption, Command):
     name: Annotated[
         str, Field(min_length=1, description="A benchmark in the warehouse."), On(positional=True)
     ]
-    corpus: Annotated[str | None, Field(description="Add each pair's MaxPMI in this corpus.")] = (
-        None
-    )
+    corpus: Annotated[
+        str | None, Field(description="Corpus; adds a column with each pair's MaxPMI in it.")
+    ] = None
     eta: Annotated[
         float | None,
         Field(ge=0, le=1_000, description="Leave out pairs whose |MaxPMI| exceeds this, in nats."),
     ] = None
     out: Annotated[
-        OutputDirectory | None, Field(description="Directory; default: out/benchmarks/NAME.")
+        OutputDirectory | None, Field(description="Folder to write; default: out/benchmarks/NAME.")
     ] = None
-    license: Annotated[str | None, Field(description="Licence identifier, such as cc-by-4.0.")] = (
-        None
-    )
+    license: Annotated[
+        str | None, Field(description="Licence named in the card, such as cc-by-4.0.")
+    ] = None
 
     def __post_init__(self) -> None:
         if self.eta is not None and not self.corpus:
@@ -348,10 +351,10 @@ class BenchmarkExport(ContrastOption, Command):
 
 
 class ImportRatings(Command):
-    """Import raters' answers. Unusable answers go to table `reject`, with the reason.
+    """Import people's ratings of pairs. Unusable answers go to table `reject`, with the reason.
 
-    A file has the columns benchmark and pair_id, and a yes/no column for each question. It
-    replaces earlier answers of the same rater (docs/generation.md).
+    A file has the columns benchmark and pair_id, and a yes/no column for each question. Its
+    answers replace earlier answers of the same rater (docs/generation.md).
 
     Example: plumbline benchmark import-ratings back/rater-1.csv back/rater-2.csv
     """

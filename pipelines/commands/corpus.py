@@ -1,4 +1,4 @@
-"""Count corpora, compute the leans of their words, list them, and make new ones."""
+"""`plumbline corpus ...`: count, list and make corpora, and compute how their words lean."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _TO_COUNT = "to count"
 
 
 def _shard_row(path: Path, partials: Path | None) -> Row:
-    """Return a shard's row in the plan of a count. ``partials``: directory of partial counts."""
+    """Return a shard's row for `--dry-run`. ``partials`` is the directory of partial counts."""
     from plumbline.jobs.counting.partials import is_counted
 
     file = describe(path)
@@ -57,11 +57,11 @@ def _shard_row(path: Path, partials: Path | None) -> Row:
 class Count(CorpusName, CorpusOptions, Command):
     """Count words and their co-occurrences with target words.
 
-    Counts are exact with any --memory-gb: a process that reaches this limit writes partial counts
-    and empties its tables. Shards are counted in parallel, one process per core, or on Spark with
-    --master.
+    Shards are counted in parallel, one process per core, or on Spark with --master. Counts are
+    exact whatever the --memory-gb: a process that reaches the limit writes partial counts to disk
+    and goes on.
 
-    Reads JSON lines and Parquet on a disk or at s3://, gs://, az://, https:// and hf://datasets/
+    Reads JSON lines and Parquet from disk, s3://, gs://, az://, https:// and hf://datasets/
     (docs/corpora.md). After an interruption, run the same command again to resume: no finished
     shard is counted twice. Shards that you no longer name are removed from the corpus.
 
@@ -76,13 +76,12 @@ class Count(CorpusName, CorpusOptions, Command):
     ] = None
 
     def check(self) -> None:
-        """Raise for missing shards and for unknown word lists and languages."""
         _ = expand_shards(self.shards), self.listed
 
     def plan(self, store: Store | None) -> Iterator[Row]:
-        """Yield each shard's size, whether it is counted already, and where counting would run.
+        """Yield each shard's size and whether it is counted, and where counting would run.
 
-        Reads and hashes shards only if there are partial counts with the same options.
+        Reads and hashes shards only if there are partial counts made with the same options.
         """
         from plumbline.jobs.counting.local_engine import n_processes
         from plumbline.jobs.counting.partials import partials_directory
@@ -124,28 +123,28 @@ class Count(CorpusName, CorpusOptions, Command):
 
 
 class Associate(CorpusName, Command):
-    """Compute PMI of every word with every target, and delta of every pair and list.
+    """Compute each word's PMI with each target word, and its delta (lean) for each word pair.
 
-    --targets adds another word list to a corpus that was counted with --targets all, or whose
-    targets include the list's words. Nothing is counted again.
+    --targets adds another word list without counting again. The corpus must have been counted
+    with --targets all, or with targets that include the list's words.
 
-    Each list gets the mean of its pairs' deltas (contrast `gendered`) and their sum
-    (`gendered-sum`: UnStereoEval, App. A, Eq. 4). --word-weights toxicity.csv adds
-    `gendered-sum-toxicity`: the sum times the word's weight, for words that have one. Without
+    For a word list such as gendered, computes the mean of its pairs' deltas (`gendered`) and their
+    sum (`gendered-sum`: UnStereoEval, App. A, Eq. 4). --word-weights toxicity.csv adds
+    `gendered-sum-toxicity`: the sum times the word's weight, for words in the file. Without
     --word-weights, weighted sums from an earlier run are dropped.
 
     If deltas change, results made from them (MaxPMI of benchmarks, samples of seed words) are
-    deleted; the command says how many, and how to make them again. Adding a list deletes none.
+    deleted; the command says how many, and how to make them again. Adding a list deletes nothing.
 
     Example: plumbline corpus associate --corpus novels
     """
 
     targets: Annotated[
-        str, Field(description="Add a word list: its name, or the path of its TOML file.")
+        str, Field(description="Word list to add: its name, or the path of its TOML file.")
     ] = ""
     word_weights: Annotated[
         InputFile | None,
-        Field(description="CSV file word,weight: also compute each sum times the word's weight."),
+        Field(description="CSV file with columns word,weight: also compute weighted sums."),
     ] = None
 
     def run(self, context: Context) -> Done:
@@ -160,10 +159,10 @@ class Associate(CorpusName, Command):
 
 
 class CorpusList(Command):
-    """List the corpora and their totals, or the shards of a named corpus.
+    """List the corpora and their totals, or the shards of one corpus.
 
-    The exit status is 3 if a shard of the named corpus failed and is not in the counts. To see
-    which shards have changed since they were counted, run `corpus count SHARDS... --dry-run`.
+    The exit status is 3 if a shard of that corpus failed and is not in the counts. To see which
+    shards have changed since they were counted, run `corpus count SHARDS... --dry-run`.
 
     Example: plumbline corpus list novels
     """
@@ -172,7 +171,9 @@ class CorpusList(Command):
     records = False
 
     corpus: Annotated[
-        str, Field(description="A corpus; default: list all."), On(positional=True, metavar="NAME")
+        str,
+        Field(description="Corpus whose shards to list; default: list all corpora."),
+        On(positional=True, metavar="NAME"),
     ] = ""
 
     def run(self, context: Context) -> Done:
@@ -206,8 +207,8 @@ class CorpusList(Command):
 class Pack(Command):
     """Pack text files into one shard; each file becomes a document.
 
-    A document's source is its folder, or its file if all files (up to 100) are in one folder. To
-    always use the file: `corpus count --source-field meta.file`.
+    The source of a document is its folder. If all files are in one folder and there are up to 100,
+    the source is the file. To always use the file: `corpus count --source-field meta.file`.
 
     Files must be UTF-8. Unusable files are left out; table `reject` says why.
 
@@ -218,7 +219,7 @@ class Pack(Command):
 
     texts: Annotated[
         tuple[str, ...],
-        Field(min_length=1, description="Directories of .txt files, or files."),
+        Field(min_length=1, description="Text files, or directories of .txt files."),
         On(positional=True),
     ]
     out: Annotated[OutputFile, Field(description="Shard to write (.jsonl.zst).")]
@@ -241,8 +242,8 @@ class Pack(Command):
 class CorpusImport(CorpusName, Command):
     """Import published word statistics (counts and she/he deltas) as a corpus without text.
 
-    `why`, `benchmark constrain` and `corpus words` work on such a corpus. If the folder also has
-    pmi_by_gendered_expressions.csv, the corpus gets co-occurrences, as if it had been counted.
+    `why`, `benchmark constrain` and `corpus words` work on such a corpus. If the file's folder has
+    pmi_by_gendered_expressions.csv, co-occurrences are imported too, as if they had been counted.
 
     Example: plumbline corpus import pmi_file_w_counts.csv --corpus pile
     """
@@ -251,7 +252,7 @@ class CorpusImport(CorpusName, Command):
 
     file: Annotated[
         InputPath,
-        Field(description="UnStereoEval's released table, or a directory that holds it."),
+        Field(description="UnStereoEval's pmi_file_w_counts.csv, or the directory that holds it."),
         On(positional=True),
     ]
 
@@ -267,9 +268,10 @@ class CorpusImport(CorpusName, Command):
 
 
 class Demo(Command):
-    """Write made-up Pile-format shards in which each word has a known lean towards she or he.
+    """Write a made-up corpus in which each word has a known lean towards she or he.
 
-    The leans go to table `planted_word`. The same options always write the same documents.
+    The shards are in the Pile's format. The leans go to table `planted_word`. The same options
+    always write the same documents.
 
     Example: plumbline corpus demo --out out/corpora --world swapped
     """
@@ -279,11 +281,13 @@ class Demo(Command):
     out: Annotated[OutputDirectory, Field(description="Directory for the shards.")] = Path(
         "out/corpora"
     )
-    tokens: Annotated[int, Field(ge=1, le=10**12, description="Words to write.")] = 3_000_000
+    tokens: Annotated[int, Field(ge=1, le=10**12, description="Number of words to write.")] = (
+        3_000_000
+    )
     seed: Annotated[Seed, Field(description="Seed of the leans and the text.")] = 0
     world: Annotated[
         Literal["straight", "swapped"],
-        Field(description="straight, or swapped (she and he exchanged)."),
+        Field(description="straight; or swapped: the same text with she and he exchanged."),
     ] = "straight"
 
     def run(self, context: Context) -> Done:

@@ -1,4 +1,4 @@
-"""Show words of a corpus in their contexts, and sample seed words."""
+"""`plumbline corpus concordance` shows words in context, `corpus words` samples seed words."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from plumbline.warehouse.storage.store import Store
 
 
 class Concordance(CorpusName, Command):
-    """Show a word or phrase in its contexts, and count it: alone, or near a group of words.
+    """Show lines that contain a word or phrase, and count it: alone, or near other words.
 
-    'nurse NEAR she her' counts the occurrences of nurse less than a window away from she or her.
-    A group of a word list in capitals, such as FEMALE, stands for its words. Counts are exact, over
-    the kept documents (`corpus count --evidence`). Intervals are over sources if the corpus has ten
-    or more, otherwise over documents.
+    'nurse NEAR she her' counts nurse where she or her is less than a window away. FEMALE stands
+    for all words of the group female of a word list. Counts are exact, for the documents that
+    `corpus count --evidence` kept. Intervals come from resampling sources if the corpus has ten
+    or more, and documents otherwise.
 
     Example: plumbline corpus concordance 'old woman' 'nurse NEAR FEMALE' --corpus novels
     """
@@ -36,8 +36,8 @@ class Concordance(CorpusName, Command):
         Field(min_length=1, description="Words, phrases (up to 5 words), or 'WORD NEAR OTHER...'."),
         On(positional=True, metavar="QUERY"),
     ]
-    n: Annotated[int, Field(ge=0, le=10**6, description="Lines to draw for each query.")] = 10
-    seed: Annotated[Seed, Field(description="Seed of the lines drawn.")] = 0
+    n: Annotated[int, Field(ge=0, le=10**6, description="Lines to show for each query.")] = 10
+    seed: Annotated[Seed, Field(description="Random seed that selects the lines.")] = 0
 
     def run(self, context: Context) -> Done:
         from plumbline.jobs.evidence.concordance import Sampling, concordance
@@ -65,32 +65,33 @@ _SHOWN, _MOST = ("position", "word", "n_word", "delta_nats", "verdict", "why"), 
 
 
 class CorpusWords(CorpusName, ContrastOption, VocabularyOptions, Command):
-    """Sample seed words that hardly lean: from the middle of 19 equal intervals of delta.
+    """Sample seed words that hardly lean, to build a benchmark from.
 
-    The first sample of a corpus decides which words are candidates: a-z, English (fastText or
-    WordNet) and not rare. To decide again, give --quantile, --any-language or --language-model. In
-    a closed world every word is a candidate.
+    The range of deltas is split into 19 equal intervals; words come from the middle one. The
+    first sample of a corpus decides which words are candidates: they must have only the letters
+    a-z, be English (fastText or WordNet), and not be rare. To decide again, give --quantile,
+    --any-language or --language-model. In a closed world every word is a candidate.
 
-    With --accept or --reject, the command draws no sample but records your verdicts. Later samples
-    leave rejected words out.
+    With --accept or --reject, the command draws no sample but records your verdicts on words.
+    Later samples leave rejected words out.
 
     Example: plumbline corpus words --corpus pile --n 500 --seed 0 --exclude gendered
     """
 
-    n: Annotated[int, Field(ge=0, le=10**9, description="Words in the sample; 0: all.")] = 500
-    seed: Annotated[Seed, Field(description="Seed of the sample.")] = 0
+    n: Annotated[int, Field(ge=0, le=10**9, description="Size of the sample; 0: all.")] = 500
+    seed: Annotated[Seed, Field(description="Random seed of the sample.")] = 0
     exclude: Annotated[
         Several,
         Field(description="Word list (name or TOML file) whose words are left out; repeatable."),
     ] = ()
     language_model: Annotated[
         InputFile | None,
-        Field(description="Path of fastText's lid.176.ftz or lid.176.bin."),
+        Field(description="fastText's model lid.176.ftz or lid.176.bin, to detect English words."),
         On(variable="PLUMBLINE_LID"),
     ] = None
-    accept: Annotated[tuple[str, ...], Field(description="Words to accept, as w1,w2.")] = ()
-    reject: Annotated[tuple[str, ...], Field(description="Words to reject, as w1,w2.")] = ()
-    why: Annotated[str, Field(description="Reason for the verdict on all these words.")] = ""
+    accept: Annotated[tuple[str, ...], Field(description="Words to accept: WORD,WORD.")] = ()
+    reject: Annotated[tuple[str, ...], Field(description="Words to reject: WORD,WORD.")] = ()
+    why: Annotated[str, Field(description="Reason to record with --accept or --reject.")] = ""
 
     def __post_init__(self) -> None:
         if self.why and not (self.accept or self.reject):
@@ -102,7 +103,7 @@ class CorpusWords(CorpusName, ContrastOption, VocabularyOptions, Command):
         return self._sampled(context.store, self._decided(context.store))
 
     def _decided(self, store: Store) -> list[str]:
-        """Decide which words are candidates, unless already decided. Return lines to print."""
+        """Decide which words are candidates, unless that is done. Return lines to print."""
         from plumbline.jobs.seed_words.vocabulary import build_vocabulary
 
         rules = part(VocabularyOptions, self)

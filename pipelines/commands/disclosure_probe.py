@@ -1,4 +1,4 @@
-"""Measure GAS, GLD and ADD of a model on sets of prompts."""
+"""`plumbline disclosure probe`: measure GAS, GLD and ADD of a model on sets of prompts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from plumbline.warehouse.storage.store import Store
 
 Sets: TypeAlias = Annotated[
     tuple[str, ...],
-    Field(min_length=1, description="Sets of prompts; `topics` and released sets are imported."),
+    Field(min_length=1, description="Sets of prompts: topics, released sets, or your own."),
     On(positional=True),
 ]
 
@@ -33,7 +33,10 @@ Sets: TypeAlias = Annotated[
 def import_missing(
     context: Context, names: Sequence[str], data: Path | None, whole: Sequence[str] = ()
 ) -> None:
-    """Import sets missing from the warehouse; sets in ``whole`` keep gendered prompts."""
+    """Import the sets of prompts that the warehouse lacks.
+
+    Prompts with gendered words are left out, except in the sets named in ``whole``.
+    """
     missing = prompt_sets.missing_sets(context.store, list(dict.fromkeys(names)), data or "")
 
     def import_sets() -> None:
@@ -64,7 +67,7 @@ _SHOWN = (
 
 
 def figure_params(probing: ProbeOptions, done: Sequence[Disclosed]) -> dict[str, object]:
-    """Return the parameters of ``FIGURES``."""
+    """Return the parameters of the query ``FIGURES``."""
     probed = [one.probed.partition for one in done]
     return {
         "sets": list(dict.fromkeys(of["probe_set"] for of in probed)),
@@ -76,12 +79,11 @@ def figure_params(probing: ProbeOptions, done: Sequence[Disclosed]) -> dict[str,
 
 
 def figures(store: Store, params: Mapping[str, object]) -> list[Row]:
-    """Return figures by set and topic, with 95% intervals."""
+    """Return GAS, GLD and ADD by set and topic, with 95% intervals."""
     return [{n: row[n] for n in _SHOWN} for row in rows_of(store.root, FIGURES, params)]
 
 
 def _counts(one: Disclosed) -> str:
-    """Say how many prompts of a set have been measured, and how many in this run."""
     probed, continued = one.probed, one.sampled
     return (
         f"{probed.partition['probe_set']} by {probed.model}, key {probed.model_key}: "
@@ -91,9 +93,10 @@ def _counts(one: Disclosed) -> str:
 
 
 class Probe(ProbeOptions, ModelOptions, DataOption, Command):
-    """Measure GAS, GLD and ADD of a model on sets of prompts. Finished work is kept.
+    """Measure which gender a model assumes after prompts that give none (GAS, GLD and ADD).
 
-    Computes, after each prompt, the probability of each gendered word and the greedy continuation.
+    After each prompt, computes each gendered word's probability, and the greedy continuation.
+    Finished work is kept: after an interruption, run the same command again to resume.
 
     Example: plumbline disclosure probe topics --model EleutherAI/pythia-70m
     """
@@ -105,14 +108,13 @@ class Probe(ProbeOptions, ModelOptions, DataOption, Command):
     model: Annotated[str, Field(min_length=1, description="Hub id, or directory of a saved model.")]
 
     def check(self) -> None:
-        """Check the sets, the word list and the model (without weights) before the start."""
+        """Check the sets, the word list and the model. Loads no weights."""
         store = Store.existing(self.warehouse)
         prompt_sets.missing_sets(store, self.sets, self.data or "")
         load_words(store, self.word_list)
         _ = open_backend(self.model, part(ModelOptions, self)).identity
 
     def run(self, context: Context) -> Done:
-        """Measure the sets' missing probabilities and continuations."""
         import_missing(context, self.sets, self.data)
         adapter = f" with {self.adapter}" if self.adapter else ""
         name = f"measure {', '.join(self.sets)} by {self.model}{adapter}"

@@ -1,4 +1,4 @@
-"""Put prompts that give no gender into the warehouse."""
+"""`plumbline disclosure prompts`: import, derive or write prompts that give no gender."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ from plumbline.warehouse.storage.store import Store
 class Prompts(DataOption, Command):
     """Import, derive or write prompts that give no gender, and store them in the warehouse.
 
-    Rows that give no prompt are reported and kept in table `reject`. The API key comes from
-    PLUMBLINE_API_KEY or OPENAI_API_KEY.
+    Without --derive or --write, imports a released set. Rows from which no prompt can be made are
+    reported and go to table `reject`. The key for --write comes from PLUMBLINE_API_KEY or
+    OPENAI_API_KEY.
 
     Example: plumbline disclosure prompts mine --derive sentences.jsonl --column text
     """
@@ -31,27 +32,29 @@ class Prompts(DataOption, Command):
     makes_warehouse = True
 
     probe_set: Annotated[
-        str, Field(description="topics, stsb, or a new name."), On(positional=True, metavar="SET")
+        str,
+        Field(description="Set of prompts: topics, stsb, or a new name."),
+        On(positional=True, metavar="SET"),
     ]
     source: Annotated[
-        InputPath | None, Field(description="Released file or directory; default: under --data.")
+        InputPath | None, Field(description="Released file or directory; default: found in --data.")
     ] = None
     derive: Annotated[
         InputFile | None,
-        Field(description="File whose sentences about someone or a person become prompts."),
+        Field(description="File of sentences; those about someone or a person become prompts."),
     ] = None
-    column: Annotated[str | None, Field(description="Column that has the sentences.")] = None
+    column: Annotated[str | None, Field(description="Column of sentences, for --derive.")] = None
     write: Annotated[
         tuple[str, ...],
-        Field(description="Seed sentence; a chat model writes others like it; repeatable."),
+        Field(description="Seed sentence; a chat model writes similar ones; repeatable."),
         On(repeated=True),
     ] = ()
     n: Annotated[int, Field(ge=1, le=100_000, description="Prompts per seed sentence.")] = 200
-    model: Annotated[str, Field(description="Name that the server uses for the chat model.")] = ""
-    base_url: Annotated[str, Field(description="The model's server; default: OpenAI's.")] = ""
-    wording: Annotated[InputFile | None, Field(description="Wording of the request (TOML).")] = None
+    model: Annotated[str, Field(description="Chat model for --write, as the server names it.")] = ""
+    base_url: Annotated[str, Field(description="Server of the model; default: OpenAI's.")] = ""
+    wording: Annotated[InputFile | None, Field(description="Text of the requests (TOML).")] = None
     max_requests: Annotated[
-        int | None, Field(ge=0, le=MOST, description="Maximum number of requests for the set.")
+        int | None, Field(ge=0, le=MOST, description="Maximum number of requests to send.")
     ] = None
     allow_gendered: Annotated[bool, Field(description="Keep prompts with gendered words.")] = False
 
@@ -73,7 +76,6 @@ class Prompts(DataOption, Command):
         return [f"--{name.replace('_', '-')}" for name in given]
 
     def check(self) -> None:
-        """Raise for unknown sets, and missing released files and wordings."""
         name = self.probe_set
         if self.write:
             _ = self.spec(), checked_url(self.base_url or DEFAULT_URL)
@@ -83,18 +85,16 @@ class Prompts(DataOption, Command):
                 prompt_sets.released_file(name, self.source, self.data or "")
 
     def ready(self) -> None:
-        """Raise if the key of the chat model's server is missing."""
         if self.write:
             find_key(self.base_url or DEFAULT_URL)
 
     def spec(self) -> written.PromptSpec:
-        """Return the request to the chat model."""
         wording, model = written.load_wording(self.wording), ChatModel(self.model)
         gendered = self.allow_gendered
         return written.PromptSpec(model, wording, n_prompts=self.n, allow_gendered=gendered)
 
     def plan(self, store: Store | None) -> Iterator[Row]:
-        """Yield the source of the prompts; with --write, how many prompts are left to write."""
+        """Yield the source of the prompts or, with --write, the number of requests."""
         if not self.write:
             yield planned(self.probe_set, "source", str(self.derive or self.source or "default"))
             return
@@ -106,7 +106,7 @@ class Prompts(DataOption, Command):
         yield planned(self.probe_set, "answered already", len(replies), "requests")
 
     def run(self, context: Context) -> Done:
-        """Replace the set of that name in the warehouse."""
+        """Store the prompts, replacing any set of the same name."""
         store, name = context.store, self.probe_set
         done = context.stage(f"prompts {name}", self._imported, store, context.run_id)
         n_rows = done.n_prompts + done.n_rejects

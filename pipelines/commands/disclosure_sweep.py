@@ -1,4 +1,4 @@
-"""Measure a set of prompts under settings of decoding or under instructions."""
+"""`plumbline disclosure sweep`: compare decoding settings, or instructions, on prompts."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from plumbline.warehouse.query.connection import rows_of
 
 
 class Sweep(ProbeOptions, ModelOptions, Command):
-    """Measure a model on a set of prompts under many decoding settings, or many instructions.
+    """Measure a model on a set of prompts with different decoding settings or instructions.
 
-    --by decoding varies one setting at a time, with the others off. Of the three figures, decoding
-    affects only GAS. --by instruction compares GAS, GLD and ADD with and without each instruction.
-    Finished work is kept: after an interruption, run the same command again to resume.
+    --by decoding varies one setting at a time, with the others off, and compares GAS: decoding
+    doesn't affect GLD and ADD. --by instruction compares GAS, GLD and ADD with and without each
+    instruction. Finished work is kept: after an interruption, run the same command again to resume.
 
     Example: plumbline disclosure sweep topics --model EleutherAI/pythia-70m --by decoding
     """
@@ -48,7 +48,7 @@ class Sweep(ProbeOptions, ModelOptions, Command):
         str, Field(description="Set of prompts in the warehouse."), On(positional=True)
     ]
     model: Annotated[str, Field(min_length=1, description="Hub id, or directory of a saved model.")]
-    by: Annotated[Literal["decoding", "instruction"], Field(description="What the sweep varies.")]
+    by: Annotated[Literal["decoding", "instruction"], Field(description="What to vary.")]
     temperature: Annotated[tuple[str, ...], Field(description="Temperatures, comma-separated.")] = (
         *("0.3", "0.5", "0.7", "1"),
     )
@@ -59,13 +59,13 @@ class Sweep(ProbeOptions, ModelOptions, Command):
         *("10", "50", "100", "150", "200"),
     )
     n: Annotated[int, Field(ge=1, le=10_000, description="Samples per prompt and setting.")] = 1
-    seed: Annotated[Seed, Field(description="Seed of the samples.")] = 0
-    instructions: Annotated[InputFile | None, Field(description="List of instructions (TOML).")] = (
-        None
-    )
-    form: Annotated[tuple[str, ...], Field(description="Form: prefix, chat, or prefix,chat.")] = (
-        "prefix",
-    )
+    seed: Annotated[Seed, Field(description="Random seed of the samples.")] = 0
+    instructions: Annotated[
+        InputFile | None, Field(description="TOML file of instructions; default: Plumbline's list.")
+    ] = None
+    form: Annotated[
+        tuple[str, ...], Field(description="How to give instructions: prefix, chat, or both.")
+    ] = ("prefix",)
 
     def __post_init__(self) -> None:
         other, names = "instruction", ["instructions", "form"]
@@ -85,7 +85,7 @@ class Sweep(ProbeOptions, ModelOptions, Command):
         return Grid(temperatures, top_ps, top_ks, self.n, self.max_new_tokens, self.seed)
 
     def variants(self) -> list[Instruction]:
-        """Return the empty instruction, then every instruction in each form."""
+        """Return the instructions to compare: the empty one, then each in every ``form``."""
         return in_each_form(load_instructions(self.instructions), self.form)
 
     def run(self, context: Context) -> Done:

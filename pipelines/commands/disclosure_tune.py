@@ -1,4 +1,4 @@
-"""Tune an adapter that assumes less about gender."""
+"""`plumbline disclosure tune`: tune an adapter that assumes less about gender."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from plumbline.warehouse.text.progress import progress
 
 
 class Tune(TuneOptions, ModelOptions, DataOption, Command):
-    """Tune a LoRA adapter on neutral prompts, so that its base assumes less about gender.
+    """Tune a LoRA adapter on neutral prompts, so that the model assumes less about gender.
 
-    Leaves out prompts of test sets, averages losses and clips gradients; --as-published does what
-    the paper did. Keeps the adapter of the last step or, with --dev-sets, of the step with the
-    smallest loss on these sets. If interrupted, tuning starts over.
+    Leaves out prompts of test sets, averages losses and clips gradients, which the paper didn't:
+    --as-published tunes as in the paper. Keeps the adapter of the last step or, with --dev-sets,
+    of the step with the smallest loss on these sets. An interrupted tuning starts over.
 
     Example: plumbline disclosure tune snli-train --model EleutherAI/pythia-70m --name calm
     """
@@ -48,10 +48,10 @@ class Tune(TuneOptions, ModelOptions, DataOption, Command):
     out: Annotated[OutputDirectory, Field(description="Directory for adapters.")] = Path("adapters")
     test_sets: Annotated[
         tuple[str, ...],
-        Field(description="Sets to leave out, comma-separated; default: all others."),
+        Field(description="Sets whose prompts to leave out, comma-separated; default: all others."),
     ] = ()
     dev_sets: Annotated[
-        tuple[str, ...], Field(description="Sets that choose the adapter, comma-separated.")
+        tuple[str, ...], Field(description="Sets whose loss selects the step, comma-separated.")
     ] = ()
 
     def __post_init__(self) -> None:
@@ -65,16 +65,16 @@ class Tune(TuneOptions, ModelOptions, DataOption, Command):
                 raise UsageProblem(option, problem, "name other sets")
 
     def base(self) -> ModelOptions:
-        """Return the options that load the base; --as-published loads it in 4 bits (QLoRA)."""
+        """Return the base model's options; with --as-published, 4-bit weights (QLoRA)."""
         how = part(ModelOptions, self)
         return replace(how, quantisation="nf4") if self.as_published else how
 
     def needed_sets(self) -> tuple[str, ...]:
-        """Return every set that must be in the warehouse."""
+        """Return the names of all sets of prompts that the run needs."""
         return (*self.sets, *self.dev_sets, *self.test_sets)
 
     def check(self) -> None:
-        """Check the base (without weights), the adapter's name, sets and words; write nothing."""
+        """Check the base model, adapter name, sets and word list. Loads no weights."""
         how, store = self.base(), Store.existing(self.warehouse)
         if self.as_published and find_spec("bitsandbytes") is None:
             fix = "pip install bitsandbytes"
@@ -98,7 +98,6 @@ class Tune(TuneOptions, ModelOptions, DataOption, Command):
         )
 
     def _probe(self, adapter: str) -> str:
-        """Return the command that measures the adapter."""
         sets = self.test_sets or ("topics",)
         probe = ["disclosure", "probe", *sets, "--model", self.model, "--adapter", adapter]
         return shlex.join(["plumbline", *probe])
@@ -134,7 +133,6 @@ _TUNING = (
 
 
 def _tuning(row: Row, reused: bool) -> Iterator[str]:
-    """Yield lines about the tuning and the test sets."""
     yield f"{row['tuning']}: {tuned_by(row)}{', already existed' if reused else ''}"
     if row["chosen_step"] is not None:
         yield (

@@ -1,6 +1,6 @@
 """`plumbline doctor`: check what this machine has, and say how to get what is missing.
 
-Each check of ``PROBES`` runs code that other commands run. Nothing is installed or fetched.
+Each check in ``PROBES`` calls the code that other commands use. Nothing is installed or downloaded.
 """
 
 from __future__ import annotations
@@ -34,8 +34,9 @@ _RELEASED = ("unstereo-eval", "crows-pairs", "debias-llms")
 class Doctor(DataOption, Command):
     """Check Java, memory, disk, GPU, models, data and keys; say how to get what is missing.
 
-    Installs, fetches and writes nothing, and never shows a key's value. The pipeline runs without
-    what is `absent`. If anything is `missing`, it can't run: status 4.
+    Installs, downloads and writes nothing, and never shows a key's value. The status `absent` marks
+    things that the pipeline can do without. If anything is `missing`, the pipeline can't run, and
+    the exit status is 4.
 
     Example: plumbline doctor
     """
@@ -53,7 +54,7 @@ class Doctor(DataOption, Command):
 
 
 def probed(options: Doctor, what: str) -> Row:
-    """Return the row of a probe. Errors become rows too: doctor reports whatever is broken."""
+    """Run a check of ``PROBES`` and return its row. An error becomes a row too."""
     look, is_needed, fix = PROBES[what]
     lacking = "missing" if is_needed else "absent"
     try:
@@ -79,7 +80,7 @@ def _packages(_: Doctor) -> tuple[bool, str]:
 
 
 def _wrong_versions() -> Iterator[str]:
-    """Yield the installed packages whose version doesn't fit the core or an extra."""
+    """Yield the installed packages whose version Plumbline or an extra of it doesn't allow."""
     from importlib import metadata
 
     from packaging.requirements import Requirement
@@ -118,7 +119,7 @@ def _disk(options: Doctor) -> tuple[bool, str]:
 
 
 def _prefect(_: Doctor) -> tuple[bool, str]:
-    """Check the server that PREFECT_API_URL names; only deployments need one."""
+    """Check that the server in PREFECT_API_URL answers. Only deployments need a server."""
     url = os.environ.get("PREFECT_API_URL")
     if not url:
         return True, "no PREFECT_API_URL: commands run without a server"
@@ -169,7 +170,6 @@ def _data(options: Doctor) -> tuple[bool, str]:
 
 
 def _keys(_: Doctor) -> tuple[bool, str]:
-    """Return the names of the keys that are set, never their values."""
     from plumbline.eval_workers.chat.client import KEYS
 
     held = [name for name in KEYS if os.environ.get(name)]

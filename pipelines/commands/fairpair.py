@@ -1,4 +1,4 @@
-"""`plumbline fairpair ...`: do continuations about John and Jane differ by more than sampling?"""
+"""`plumbline fairpair ...`: do texts about John and Jane differ by more than sampling noise?"""
 
 from __future__ import annotations
 
@@ -34,13 +34,17 @@ from plumbline.warehouse.storage.store import Store
 _NEW_UNITS_A_TOKEN = 0.7
 _PromptSet: TypeAlias = Annotated[
     str,
-    Field(description="Set of prompts; common-sents comes with Plumbline."),
+    Field(description="Set of prompts, such as common-sents, which comes with Plumbline."),
     On(positional=True),
 ]
 
 
 class FairpairRun(FairPairSpec, Command):
-    """Sample both versions of each prompt, perturb them, and compare bias with sampling noise.
+    """Test whether a model continues a prompt differently if its name is of the other gender.
+
+    Samples continuations of both versions of each prompt, such as about John and about Jane. Then
+    exchanges the gendered words in them (the perturbation), and compares the bias between both
+    versions with the noise of sampling.
 
     Samples and replies are kept: after an interruption, run the same command again to resume. A
     larger --n draws only the additional samples. API keys come from PLUMBLINE_API_KEY or
@@ -57,7 +61,7 @@ class FairpairRun(FairPairSpec, Command):
 
     probe_set: _PromptSet
     model: Annotated[
-        str, Field(min_length=1, description="Hub id, directory, or name on the server.")
+        str, Field(min_length=1, description="Hub id, directory, or the server's name of a model.")
     ]
 
     def __post_init__(self) -> None:
@@ -68,29 +72,27 @@ class FairpairRun(FairPairSpec, Command):
             )
 
     def prompt_rows(self, store: Store | None) -> list[Row]:
-        """Return the prompts of the set or file. Raises ``UsageProblem`` if one can't be used."""
+        """Return the set's prompts. Raises ``UsageProblem`` if a prompt can't be used."""
         rows = steps.prompt_rows(store, self.probe_set, self)
         steps.check(self, self.probe_set, rows)
         return rows
 
     def check(self) -> None:
-        """Check prompts, scoring functions and the model (without weights) before the start."""
         _ = self.prompt_rows(Store.existing(self.warehouse)), self.opened().identity
 
     def opened(self) -> Backend | ServedModel:
-        """Return the model, without its weights."""
+        """Return the model. Loads no weights."""
         target = self.target(self.model)
         return target if isinstance(target, ServedModel) else open_backend(self.model, target)
 
     def ready(self) -> None:
-        """Raise if the key of a server that will be asked is missing."""
         if self.base_url:
             find_key(self.base_url)
         if self.perturber != RULES:
             find_key(self.perturber_server().base_url)
 
     def plan(self, store: Store | None) -> Iterator[Row]:
-        """Yield missing samples or requests; read no weights, and ask no server."""
+        """Yield the numbers of prompts, samples and requests. Loads no weights, asks no server."""
         rows = self.prompt_rows(store)
         yield planned(self.probe_set, "prompts with a counterpart", len(rows))
         yield planned(self.probe_set, "samples", self.n, "per side")
@@ -101,7 +103,7 @@ class FairpairRun(FairPairSpec, Command):
             yield planned(f"perturbed by {self.perturber}", "requests", n, "", note)
 
     def _least_new(self, rows: Sequence[Row]) -> Row:
-        """Return the fewest new words that a text needs; warn if samples are too short for that."""
+        """Return the smallest length that passes the filter; warn if samples are too short."""
         text_filter = self.text_filter()
         n_new = min(text_filter.n_missing(row) for row in rows)
         note = f"after the prompt; shorter texts exceed --filter-limit {text_filter.limit:g}"
@@ -114,7 +116,7 @@ class FairpairRun(FairPairSpec, Command):
         return planned(self.probe_set, "new units needed", n_new, text_filter.unit, note)
 
     def _to_sample(self, rows: Sequence[Row], store: Store | None) -> Iterator[Row]:
-        """Yield what is left to sample from the model or, if it is served, to ask its server."""
+        """Yield the numbers of missing samples, or of requests if a server runs the model."""
         sampling, name, opened = self.sampling(), self.model, self.opened()
         key = opened.identity.key
         of_model = {"probe_set": self.probe_set, "model_key": key, "sampling_key": sampling.key}
@@ -136,7 +138,6 @@ class FairpairRun(FairPairSpec, Command):
         yield planned(name, "new tokens", len(missing) * self.max_new_tokens, "", "at most")
 
     def run(self, context: Context) -> Done:
-        """Draw the missing samples, perturb them and measure the model on the set."""
         store, name = context.store, self.probe_set
         rows = self.prompt_rows(store)
         chosen = steps.scoring_functions(self, rows)
@@ -163,10 +164,9 @@ _MEASURING = (
 
 
 class FairpairScore(FairPairSpec, Command):
-    """Measure stored samples again, with other folds, another phi or another perturber.
+    """Measure stored samples again with other --folds, --phi (scoring functions) or --perturber.
 
-    Draws no samples. Existing figures with other folds, texts, scoring functions, perturbers or
-    filters are kept.
+    Draws no samples. Figures that were computed with other options are kept.
 
     Example: plumbline fairpair score common-sents --folds 20 --phi jaccard
     """
@@ -198,7 +198,7 @@ def measured(
     keys: tuple[str, str],
     chosen: Sequence[str],
 ) -> PerturbedSamples:
-    """Perturb a model's samples for one decoding; measure them with the chosen functions."""
+    """Perturb the samples of a model and sampling (``keys``); measure them with each phi."""
     store, run_id = context.store, context.run_id
     sampled = context.stage("perturb", steps.perturb, store, probe_set, *keys, options, run_id)
     for phi in chosen:
@@ -248,7 +248,7 @@ def figures(
     phi: Sequence[str],
     options: FigureOptions,
 ) -> list[Row]:
-    """Return rows on perturbations by side, and on B, V and F by scoring function and side."""
+    """Return a row per side on how many perturbations are valid, then rows with B, V and F."""
     by = {"n_folds": options.folds, "texts": texts_of(options.as_published), "phi": list(phi)}
     success = [row for one in sampled for row in rows_of(store, _SUCCESS, asdict(one))]
     found = [row for one in sampled for row in rows_of(store, _FIGURES, asdict(one) | by)]

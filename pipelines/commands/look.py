@@ -1,4 +1,4 @@
-"""`plumbline look`: one model on one page, without settings or a corpus."""
+"""`plumbline look`: a quick report on one model, without settings or a corpus."""
 
 from __future__ import annotations
 
@@ -46,11 +46,13 @@ _FAIRPAIR = {"n": 8, "max_new_tokens": 64, "n_permutations": 199, "n_resamples":
 class Look(DataOption, OutOption, Command):
     """Look at a model: which sentences it prefers, what it assumes, and how it continues texts.
 
-    Scores 300 pairs of each released set, always the same pairs. The sets are read from --data (a
-    clone of UnStereoEval or its parent), or downloaded. If neither works, Plumbline's own pairs are
-    used. Compares the model with the 28 published models, asks about prompts that give no gender,
-    and runs a short FairPair. A model of 100 M parameters takes a few minutes on a laptop. Later
-    models are added to the same page.
+    Scores 300 sentence pairs of each released benchmark, always the same pairs, and compares the
+    model with the 28 published models. Measures which gender the model assumes after prompts that
+    give none, and runs a short FairPair. A model of 100 M parameters takes a few minutes on a
+    laptop. If you look at another model, it is added to the same page.
+
+    The benchmarks are read from --data (a clone of UnStereoEval or its parent), or downloaded. If
+    neither works, Plumbline's own pairs are used.
 
     Example: plumbline look EleutherAI/pythia-70m
     """
@@ -62,21 +64,23 @@ class Look(DataOption, OutOption, Command):
         Field(min_length=1, description="Hub id, or directory of a saved model."),
         On(positional=True),
     ]
-    n: Annotated[int, Field(ge=2, le=1_000_000, description="Number of pairs of each set.")] = 300
+    n: Annotated[int, Field(ge=2, le=10**6, description="Pairs to score per benchmark.")] = 300
     out: Annotated[OutputDirectory, Field(description="Directory for all output.")] = Path(
         "out/look"
     )
     warehouse: Annotated[
-        Path, Field(description="Warehouse of the results."), On(metavar="DIRECTORY")
+        Path, Field(description="Directory of the warehouse."), On(metavar="DIRECTORY")
     ] = Path("out/look/warehouse")
 
     def sets(self, data: Path | None) -> list[str]:
-        """Return the released sets under ``data``."""
         paths = {name: benchmarks.default_source(name, data) for name in RELEASED} if data else {}
         return [name for name, path in paths.items() if path and path.exists()]
 
     def _released(self) -> tuple[Path | None, list[str], list[str]]:
-        """Return the directory and names of released sets, and lines on why there are none."""
+        """Return the directory of the released benchmarks, names of benchmarks, and lines to print.
+
+        Without released benchmarks, return ``None``, Plumbline's own benchmark, and the reason.
+        """
         if names := self.sets(self.data):
             return self.data, names, []
         try:
@@ -87,7 +91,6 @@ class Look(DataOption, OutOption, Command):
         return data, self.sets(data), []
 
     def check(self) -> None:
-        """Raise if the model can't be found; read no weights."""
         _ = open_backend(self.model, ModelOptions()).identity
 
     def run(self, context: Context) -> Done:
@@ -113,7 +116,7 @@ class Look(DataOption, OutOption, Command):
             key = scored.rows[0]["model_key"]
             said += _places(context.store, samples, key, has_scores)
         said += skipped
-        if scored:  # FairPair may be able to use nothing; the page answers the rest
+        if scored:  # a failed FairPair or disclosure is only a warning
             said += [f"{WARNING}{error}" for error in parts.errors]
         return Done(
             rows=[row for row in parts.results["measure"].rows if row["model"] in shown],
@@ -125,7 +128,7 @@ class Look(DataOption, OutOption, Command):
         )
 
     def _possible(self, plan: PipelinePlan) -> tuple[PipelinePlan, list[str]]:
-        """Return the plan without what the model can't do, and a line that says what it lacks."""
+        """Remove what the model can't do from the plan. Also return lines on what is skipped."""
         model = open_backend(self.model, ModelOptions())
         name, measure = model.identity.model, model.identity.measure
         if measure == GIVEN_EMPTY:
@@ -141,7 +144,7 @@ class Look(DataOption, OutOption, Command):
         return plan, []
 
     def _import_published(self, context: Context, samples: Mapping[str, str], data: Path) -> bool:
-        """Import the published models' scores of the samples, if available."""
+        """Import the 28 published models' scores of the sampled pairs. Return False if missing."""
         results = benchmarks.under_data("released scores", "unstereo-eval/results", data)
         if not results.is_dir():
             return False
@@ -150,10 +153,10 @@ class Look(DataOption, OutOption, Command):
         return True
 
     def _take(self, store: Store, name: str, run_id: str, data: Path | None) -> tuple[str, str]:
-        """Store the sample of a set: the same pairs for every model and on every machine.
+        """Store a sample of a benchmark's pairs, the same for every model and on every machine.
 
-        The sample is a benchmark of its own, so the set and samples of other sizes keep their
-        pairs and results. Returns the sample's name and a line about its size.
+        The sample is stored as a new benchmark, so the full benchmark and samples of other sizes
+        keep their results. Returns the sample's name and a line about its size.
         """
         parsed, path = benchmarks.read_pairs_of(name, None, data or "")
         sample = replace(parsed, pairs=drawn(parsed.pairs, self.n))
@@ -163,9 +166,9 @@ class Look(DataOption, OutOption, Command):
 
 
 def _places(store: Store, samples: Mapping[str, str], key: str, has_scores: bool) -> Iterator[str]:
-    """Yield lines on a model's rank by US.
+    """Yield lines on a model's rank by US among the 28 published models on the same pairs.
 
-    Ranks are on the same pairs. Without published scores, they are among the printed figures.
+    Without the published scores, compares the model with the US that the paper prints.
     """
     from plumbline.pipelines.reproduce.claims import figures
 

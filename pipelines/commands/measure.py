@@ -1,4 +1,4 @@
-"""`plumbline measure`: every metric of the scored pairs."""
+"""`plumbline measure`: compute all metrics of the scored pairs."""
 
 from __future__ import annotations
 
@@ -26,8 +26,9 @@ _EARLIER = "SELECT model_key FROM model_version WHERE NOT is_latest"
 class Measure(MeasureOptions, Command):
     """Compute US, PD, AuFC, gaps, and how closely models follow each counted corpus.
 
-    If an n-gram model of the corpus (`plumbline train --preset 5gram`) was scored, also tests if
-    the corpus predicts log ratios beyond frequency, n-grams and length.
+    If an n-gram model of the corpus (`plumbline train --preset 5gram`) was scored, also tests
+    whether the leans of words in the corpus predict a model's preferences better than word
+    frequency, n-grams and sentence length alone.
 
     Example: plumbline measure --eta 0.5 --eta 0.65
     """
@@ -35,7 +36,7 @@ class Measure(MeasureOptions, Command):
     reads = "pair_score"
 
     def run(self, context: Context) -> Done:
-        """Recompute all metrics, and remove metrics whose scores are gone."""
+        """Recompute all metrics, and delete metrics whose scores were deleted."""
         store = context.store
         rows = measure(store, context.run_id, self)
         if not rows.num_rows:

@@ -40,9 +40,9 @@ from plumbline.warehouse.text.progress import progress
 
 
 class Stage(NamedTuple):
-    """A part of a pipeline's work, a line that says what it does, and what it works on.
+    """A stage of a pipeline: a line that says what it does, the work, and what it works on.
 
-    ``may_fail`` is True for the work of one of several models: if it fails, the others go on.
+    If ``may_fail`` is True and the stage fails, the next stages still run.
     """
 
     doing: str
@@ -54,11 +54,12 @@ class Stage(NamedTuple):
 class Pipeline(PipelineOptions, Command):
     """Run all steps from text to report; without options, on a made-up text with known leans.
 
-    Without options it needs no data and no network: it writes a corpus whose associations are
-    known, trains a model on it, and shows whether the model took up the lean of its text.
-    With only --corpus and --model, and no --data, it makes a benchmark from fixed sentence frames
-    and words of the corpus. The commands it runs take further options from their own tables in the
-    settings file.
+    Without options the pipeline needs no data and no network. It writes a made-up corpus in which
+    the lean of each word is known, trains a model on it, and shows if the model learned the leans.
+
+    With --corpus and --model but no benchmark and no --data, the pipeline makes a benchmark from
+    fixed sentence frames and words of the corpus. To set options of a command that the pipeline
+    runs, write them into the command's table in the settings file.
 
     Example: plumbline pipeline --corpus 'shards/*.jsonl.zst' --benchmarks winobias,use-5
     --model train:small
@@ -73,14 +74,13 @@ class Pipeline(PipelineOptions, Command):
     )
 
     def check(self) -> None:
-        """Raise the errors of the input that can be detected before the first part runs."""
         if self.benchmarks and not make_plan(self).models:
             problem = "is empty, but benchmarks need one"
             raise UsageProblem("setting model", problem, "give train:small")
         self.check_inputs()
 
     def check_inputs(self) -> None:
-        """Raise if shards, benchmarks or packages are missing."""
+        """Raise an error if shards, benchmarks or packages are missing."""
         from plumbline.eval_workers.pairs.benchmarks import default_source
 
         plan = make_plan(self)
@@ -99,7 +99,7 @@ class Pipeline(PipelineOptions, Command):
             _ = interpreter()
 
     def has_built(self, name: str) -> bool:
-        """Return whether the warehouse has the pairs of a benchmark that was built."""
+        """Return whether the benchmark was built, and its pairs are in the warehouse."""
         from plumbline.eval_workers.pairs.benchmarks import discover
 
         store = None if name in discover() else Store.existing(self.warehouse)
@@ -123,7 +123,7 @@ class Pipeline(PipelineOptions, Command):
             raise errors[0]
 
     def run(self, context: Context) -> Done:
-        """Run the stages in order. Errors that stop no other stage are in ``Parts.errors``."""
+        """Run all stages in order. Return the first error that stopped no other stage."""
         with self.sole() as store:
             parts = Parts(self, store)
             parts.do(parts.all())
@@ -140,11 +140,11 @@ class Pipeline(PipelineOptions, Command):
 
     @contextmanager
     def sole(self) -> Iterator[Store]:
-        """Run the block as the only pipeline that writes to ``warehouse`` and ``out``.
+        """Lock ``warehouse`` and ``out`` against other pipelines, and yield the store.
 
-        Two pipelines would train into one directory and replace each other's partitions. Yields
-        the store. Raises ``UsageProblem``, which names the other process, or ``BadInput`` if the
-        disk can't be written.
+        Two pipelines at the same time would replace each other's models and tables. Raises
+        ``UsageProblem``, which names the other process, or ``BadInput`` if the disk can't be
+        written.
         """
         fix = "wait until it ends, or use another --out"
         with disk_problems(self.warehouse):
@@ -165,14 +165,14 @@ def run_here(name: str, store: Store, command: Command) -> Done:
 class Parts:
     """The parts of a pipeline: lists of stages that run commands on one store.
 
-    ``run`` runs a command under a name, as ``run_here`` does or as a Prefect task. Commands take
-    options that aren't set here from their own tables in the settings file.
+    ``run`` is the function that runs a command: ``run_here``, or a Prefect task. Options that
+    aren't set here come from the command's table in the settings file.
 
     Attributes:
-        results: the commands' results, by command and subject, such as `score gpt2`.
-        errors: errors that stop no other stage: an unreadable shard, one of several models that
-            fails, a model that can use nothing of a benchmark or set of prompts, or one that
-            changed too much (`--fail-if`).
+        results: each command's result, by its name and subject, such as `score gpt2`.
+        errors: errors that stopped no other stage: an unreadable shard, one of several models
+            that failed, a model that can use nothing of a benchmark or set of prompts, or a model
+            that changed too much (`--fail-if`).
     """
 
     def __init__(
@@ -187,12 +187,12 @@ class Parts:
 
     @property
     def store(self) -> Store:
-        """The store; only a plan has none."""
+        """The open warehouse. There may be none for `--dry-run`."""
         assert self._store is not None
         return self._store
 
     def do(self, stages: Sequence[Stage]) -> None:
-        """Do the stages in order; print the number of each and what it does."""
+        """Run the stages in order. Print a line with its number before each stage."""
         for number, stage in enumerate(stages, 1):
             say(f"{number}/{len(stages)} {stage.doing} ...", err=True)
             try:
@@ -202,14 +202,13 @@ class Parts:
                 if not (may_fail or isinstance(e, NothingUsed | ModelChanged)):
                     raise
                 say(f"failed: {e}", err=True)
-                self.errors.append(e.with_traceback(None))  # a traceback keeps the model
+                self.errors.append(e.with_traceback(None))  # it would keep the model in memory
 
     def all(self) -> list[Stage]:
-        """Return all stages, in order."""
         return [*self.corpus(), *self.evaluate(), *self.report()]
 
     def corpus(self) -> list[Stage]:
-        """Return the stages that count the corpus, and import, constrain and write benchmarks."""
+        """Return the stages that count the corpus, and that import or write benchmarks."""
         stages = []
         if corpus := self.plan.corpus:
             name = corpus.name
@@ -218,7 +217,7 @@ class Parts:
                 doing = f"Writing a made-up text of {size} with known gender leans"
                 options: dict[str, object] = {"tokens": self.options.demo_tokens}
                 options |= {"seed": self.options.seed, "out": self.options.out / "corpora"}
-                options |= {"world": "straight"}  # the corpus's name says so
+                options |= {"world": "straight"}  # as in the corpus's name
                 stages.append(Stage(doing, partial(self._do, "corpus demo", name, **options)))
             doing = "Counting which words stand near she and near he"
             n_shards = len(expand_shards(corpus.patterns)) if corpus.patterns else 0
@@ -234,7 +233,7 @@ class Parts:
         return stages
 
     def evaluate(self) -> list[Stage]:
-        """Return the stages that train models, score with all models and sample from them."""
+        """Return the stages that train models, score pairs with them and sample from them."""
         stages, several = [], len(self.plan.models) > 1
         for model in self.plan.models:
             name = model.name
@@ -260,7 +259,7 @@ class Parts:
         return stages
 
     def report(self, **about: tuple[str, ...]) -> list[Stage]:
-        """Return the stages that measure and report; ``about`` limits what the report shows."""
+        """Return the stages that compute figures and write the report, limited to ``about``."""
         write = partial(self._do, "report", out=self.options.out / "report", **about)
         return [
             Stage("Computing the figures with their intervals", partial(self._do, "measure")),
@@ -268,7 +267,7 @@ class Parts:
         ]
 
     def _do(self, name: str, about: str = "", /, **given: object) -> Done:
-        """Run a command; keep its result as ``name`` and ``about``. Raises ``Done.failed``."""
+        """Run a command, and keep its result under its name and ``about`` (a model or corpus)."""
         return self._done(f"{name} {about}".rstrip(), self._made(class_of(name), **given))
 
     def _made(self, kind: type[Command], **given: object) -> Command:
@@ -285,7 +284,7 @@ class Parts:
         return done
 
     def _count(self, corpus: CorpusPlan) -> None:
-        """Count and associate one corpus."""
+        """Run `corpus count` and `corpus associate`. Keep the error if only some shards fail."""
         from plumbline.jobs.ingest.count_corpus import ShardsFailed
 
         name = corpus.name
@@ -315,21 +314,21 @@ class Parts:
             self._write(self.plan.offline, self.plan.corpus)
 
     def _write(self, name: str, corpus: CorpusPlan) -> None:
-        """Write a benchmark from fixed frames around words that hardly lean in the corpus."""
+        """Write a benchmark: fixed sentence frames with words that hardly lean in the corpus."""
         n_words = min(50, self._seed_words(corpus))
         options = self.options
         fields = {"contrast": options.contrast, "seed": options.seed, "max_words": 12}
         fields |= {"warehouse": options.warehouse, "name": name, "corpus": corpus.name}
         fields |= {"n_words": n_words, "offline": True}
-        write = made(class_of("benchmark build"), fields)  # settings of `build` are for chat models
+        write = made(class_of("benchmark build"), fields)  # [benchmark.build] is for chat models
         write.check()
         self._done(f"benchmark build {name}", write)
 
     def _seed_words(self, corpus: CorpusPlan) -> int:
-        """Store all words that hardly lean as seed words; return how many.
+        """Store all words that hardly lean as seed words; return the number of words.
 
-        Candidates are a-z words that are not rare, unless the corpus is a closed world or has a
-        vocabulary whose language was checked.
+        Any a-z word that is not rare is a candidate. For a made-up corpus, or if the words of the
+        corpus were already checked to be English, the candidates are as in `corpus words`.
         """
         from plumbline.jobs.seed_words.vocabulary import UNCHECKED
 
@@ -340,7 +339,6 @@ class Parts:
         return len(self._do("corpus words", corpus.name, **fields).rows)
 
     def _train(self, model: ModelPlan) -> None:
-        """Train a small model on its corpus."""
         corpus = self.plan.corpus
         assert corpus is not None, "the plan has no model to train without a corpus"
         ledger = self.store.read("corpus_shard", corpus=corpus.name).to_pylist()
@@ -363,7 +361,7 @@ class Parts:
     def _fairpair(self, model: ModelPlan) -> None:
         given = {**vars(model.options), **self.plan.fairpair, "probe_set": self.plan.probe_set}
         given |= {"model": self._location(model), "seed": self.options.seed}
-        del given["base_url"]  # for FairPair, it is the server that writes samples
+        del given["base_url"]  # in FairPair's options, a server to sample from
         self._do("fairpair run", model.name, **given)
 
     def _disclosure(self, model: ModelPlan) -> None:

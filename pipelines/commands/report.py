@@ -1,4 +1,4 @@
-"""`plumbline report`, and its plots and tables for a paper."""
+"""`plumbline report`, and commands that write its plots and tables for a paper."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ _Patterns: TypeAlias = Annotated[tuple[str, ...], On(repeated=True, metavar="PAT
 class Report(Command):
     """Write the report: a first page with the main answer, and an appendix with everything else.
 
-    Two more pages, words.html and pairs.html, search words and sentence pairs. All pages work
-    offline, and the data of each chart is saved as CSV next to them. --benchmark, --model and
-    --corpus limit what the pages show; ranks and corrected q still refer to all models of a
+    On two more pages, words.html and pairs.html, you can search words and sentence pairs. All pages
+    work offline, and the data of each chart is saved as CSV next to them. --benchmark, --model and
+    --corpus limit what the pages show. Ranks and q-values are still computed over all models of a
     benchmark.
 
     Example: plumbline report --warehouse out/warehouse --out out/report
@@ -43,19 +43,19 @@ class Report(Command):
 
     records = False
 
-    out: Annotated[OutputDirectory, Field(description="Directory of the page and its plots.")] = (
-        Path("out/report")
+    out: Annotated[OutputDirectory, Field(description="Directory for the report's files.")] = Path(
+        "out/report"
     )
     benchmark: Annotated[
         _Patterns,
-        Field(description="Only benchmarks that match a pattern such as 'ages*'; repeatable."),
+        Field(description="Show only matching benchmarks, such as 'ages*'; repeatable."),
     ] = ()
     model: Annotated[
         _Patterns,
-        Field(description="Only models that match, with or without owner: 'pythia-*'; repeatable."),
+        Field(description="Show only matching models, such as 'pythia-*'; repeatable."),
     ] = ()
     corpus: Annotated[
-        _Patterns, Field(description="Only corpora that match this pattern; repeatable.")
+        _Patterns, Field(description="Show only matching corpora, such as 'news*'; repeatable.")
     ] = ()
 
     def run(self, context: Context) -> Done:
@@ -72,7 +72,7 @@ class Report(Command):
 
 
 def _ask_first(store: Store, facts: Facts) -> Iterator[str]:
-    """Run `why` on the words that the page may rank; yield a line where that isn't possible."""
+    """Run `why` on the words that the page may rank; yield a line if a corpus can't be used."""
     from plumbline.jobs.evidence.explanation import explain_candidates
 
     problems = []
@@ -88,7 +88,9 @@ def _ask_first(store: Store, facts: Facts) -> Iterator[str]:
 
 
 class ReportFigure(Command):
-    """Write a plot of the report for a paper: any width, 8-point type, embedded fonts.
+    """Write a plot of the report to a file for a paper, in any width.
+
+    Text is 8 points, and PDF files embed their fonts.
 
     Example: plumbline report figure pd-use-5 --width 3.3 --out pd.svg
     """
@@ -97,12 +99,12 @@ class ReportFigure(Command):
 
     name: Annotated[
         str,
-        Field(description="Name of a plot; default: list the names."),
+        Field(description="Plot to write; default: list the names of all plots."),
         On(positional=True),
     ] = ""
     width: Annotated[float, Field(ge=2, le=40, description="Width in inches.")] = 3.3
     out: Annotated[
-        OutputFile | None, Field(description="File (.pdf, .svg or .png); default: PLOT.pdf.")
+        OutputFile | None, Field(description="File to write (.pdf, .svg, .png); default: NAME.pdf.")
     ] = None
 
     def run(self, context: Context) -> Done:
@@ -122,8 +124,8 @@ class ReportFigure(Command):
 class ReportTable(Command):
     """Print a table of the report for a paper: LaTeX (booktabs), Markdown or CSV.
 
-    `plumbline report table methods` prints a paragraph for the methods section, from the recorded
-    runs: versions, hashes of corpora, rules, intervals, seeds, and what was rejected.
+    `plumbline report table methods` prints a paragraph for the methods section. It gives versions,
+    corpus hashes, rules, intervals, seeds and rejected rows, from the recorded runs.
 
     Example: plumbline report table models --format latex --out models.tex
     """
@@ -132,13 +134,15 @@ class ReportTable(Command):
 
     name: Annotated[
         str,
-        Field(description="Name of a table; default: list the names."),
+        Field(description="Table to print; default: list the names of all tables."),
         On(positional=True),
     ] = ""
     format: Annotated[
         Literal["latex", "markdown", "csv"], Field(description="Format of the table.")
     ] = "latex"
-    out: Annotated[OutputFile | None, Field(description="File; default: standard output.")] = None
+    out: Annotated[
+        OutputFile | None, Field(description="File to write; default: standard output.")
+    ] = None
 
     def run(self, context: Context) -> Done:
         from plumbline.pipelines.report import paper
@@ -159,7 +163,6 @@ class ReportTable(Command):
 
 
 def _text_result(text: str, out: Path | None) -> Done:
-    """Return a result that is text: written to ``out``, or as lines to print."""
     from plumbline.pipelines.report.paper import write_file
 
     if out is None:

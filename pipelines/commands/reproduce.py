@@ -1,4 +1,4 @@
-"""`plumbline reproduce`: published tables from published scores, or compared with your runs."""
+"""`plumbline reproduce`: recompute a paper's tables, or compare them with your own runs."""
 
 from __future__ import annotations
 
@@ -32,14 +32,16 @@ _announce = partial(say, err=True)
 class Reproduce(Command):
     """Recompute a paper's printed figures, or compare them with your own runs.
 
-    `unstereoeval` computes Tables 1-3 and 8-22 from the released scores in --data and counts the
-    figures that agree. The status is 1 if one differs by more than 0.011 or scores are incomplete.
-    `anatomy` splits the log ratios of the same 28 models into parts, such as the sentence's length
-    and the word's delta in the text. --eta leaves out pairs with a larger |MaxPMI|.
+    `unstereoeval` recomputes Tables 1-3 and 8-22 from the released scores in --data, and counts the
+    figures that agree. The exit status is 1 if a figure differs by more than 0.011 or if scores are
+    missing. `anatomy` shows which properties of a pair, such as sentence length or the word's lean
+    in the training text, explain the preferences of the paper's 28 models. --eta leaves out pairs
+    with a larger |MaxPMI|.
 
-    `fairpair` and `disclosure` compare the printed tables with the runs in a warehouse: intervals,
-    how each run differs from the paper, and which of the paper's claims its figures support. These
-    papers released no results, so nothing has to agree and the status is 0.
+    `fairpair` and `disclosure` compare the printed tables with the runs in your warehouse. They
+    show each run's intervals, how its settings differ from the paper's, and which claims the
+    printed figures support. These papers released no results, so the exit status is 0 even if
+    figures differ.
 
     Example: plumbline reproduce unstereoeval --data unstereo-eval
     """
@@ -53,32 +55,32 @@ class Reproduce(Command):
     ]
     data: Annotated[
         InputDirectory | None,
-        Field(description="unstereoeval, anatomy: folder with the release's `data` and `results`."),
+        Field(description="For unstereoeval and anatomy: folder with `data` and `results`."),
     ] = None
     eta: Annotated[
         float | None,
-        Field(ge=0, le=1_000, description="anatomy: only pairs with |MaxPMI| up to this, in nats."),
+        Field(ge=0, le=1_000, description="For anatomy: largest |MaxPMI| of a pair, in nats."),
     ] = None
     same_as: Annotated[
         tuple[str, ...],
-        Field(description="fairpair, disclosure: compare MODEL with PRINTED; repeatable."),
+        Field(description="Compare your MODEL with the paper's model PRINTED; repeatable."),
         On(name="as", repeated=True, metavar="PRINTED=MODEL"),
     ] = ()
-    out: Annotated[Path | None, Field(description="CSV file to write with all figures.")] = None
+    out: Annotated[Path | None, Field(description="CSV file to write all figures to.")] = None
 
     @classmethod
     def usual(cls, given: Mapping[str, object]) -> Mapping[str, object]:
-        """Return the warehouse of released scores for papers that released scores."""
+        """Return another default warehouse for papers that released scores: out/released."""
         return {"warehouse": _RELEASE_WAREHOUSE} if given.get("paper") in _RELEASED else {}
 
     @property
     def opens_warehouse(self) -> bool:  # type: ignore[override]
-        """True if the command imports released scores; otherwise it needs no warehouse."""
+        """True if the paper released scores, which are imported into the warehouse."""
         return self.paper in _RELEASED
 
     @property
     def records(self) -> bool:  # type: ignore[override]
-        """True if a release is imported; nothing else writes to the warehouse."""
+        """True if the paper released scores; for other papers, nothing is written."""
         return self.paper in _RELEASED
 
     def __post_init__(self) -> None:
@@ -94,7 +96,6 @@ class Reproduce(Command):
             check_output(self.out)
 
     def check(self) -> None:
-        """Raise if the folder holds no release."""
         from plumbline.pipelines.reproduce.unstereoeval import Release
 
         if self.data is not None:
@@ -162,7 +163,6 @@ class Reproduce(Command):
         )
 
     def _compare_runs(self) -> Done:
-        """Compare the printed figures with the runs, if there are any; write nothing."""
         from plumbline.pipelines.reproduce import claims, runs_compared
 
         store, paper = Store.existing(self.warehouse), runs_compared.PAPERS[self.paper]
@@ -184,10 +184,6 @@ class Reproduce(Command):
         )
 
     def _written(self, rows: Sequence[Row]) -> list[str]:
-        """If ``out`` is given, write the rows to it and return its path.
-
-        The CSV has the columns of all rows.
-        """
         if self.out is None:
             return []
         names = dict.fromkeys(name for row in rows for name in row)
@@ -199,10 +195,11 @@ class Reproduce(Command):
 
 
 class Lists(Command):
-    """Compare a list's word pairs: how many words have a delta, and if pairs rank words alike.
+    """Compare the word pairs of a list, such as she/he and her/his, on your corpus.
 
-    Shows the Pile's figures from App. A of UnStereoEval (Table 4, Figures 4 and 5) next to those of
-    your own corpus.
+    For each pair, shows how many words have a delta. For every two pairs, shows whether they rank
+    words alike. The Pile's figures (UnStereoEval, App. A: Table 4, Figures 4 and 5) are shown next
+    to those of your corpus.
 
     Example: plumbline reproduce lists --corpus novels --list gendered
     """
@@ -212,7 +209,7 @@ class Lists(Command):
 
     corpus: Annotated[str, Field(description="Name of the corpus.")]
     word_list: Annotated[
-        str, Field(description="Word list: name or TOML file."), On(name="list")
+        str, Field(description="Word list: its name, or a TOML file."), On(name="list")
     ] = "gendered"
 
     def run(self, context: Context) -> Done:

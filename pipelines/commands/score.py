@@ -1,4 +1,4 @@
-"""`plumbline score` and its subcommands: scores of sentence pairs."""
+"""`plumbline score` and its subcommands: score sentence pairs, or import scores."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from plumbline.warehouse.storage.store import Store
 
 
 class Score(ModelOptions, Command):
-    """Compute log-probabilities of both sentences of every pair that has no score yet.
+    """Compute the log-probabilities of both sentences of each pair. Skips pairs with a score.
 
     After an interruption, run the same command again to resume. If you start the command several
     times on one warehouse, even on several machines, the processes share the work.
@@ -48,39 +48,38 @@ class Score(ModelOptions, Command):
         str | None,
         Field(
             min_length=1,
-            description="Name to show; models of the same name are versions of one model.",
+            description="Name to show; models with the same name are versions of one model.",
         ),
     ] = None
     limit: Annotated[
         int | None,
-        Field(ge=1, le=MOST, description="Pairs of each benchmark to score; default: all."),
+        Field(ge=1, le=MOST, description="Number of pairs to score per benchmark; default: all."),
     ] = None
     text_form: Annotated[
         TextForm,
-        Field(description="released: no double quotes, and only the first letter is capitalised."),
+        Field(description="written; or released: without double quotes, one capital at the start."),
     ] = "written"
-    per_token: Annotated[bool, Field(description="Keep the log-probability of every token.")] = (
+    per_token: Annotated[bool, Field(description="Also store each token's log-probability.")] = (
         False
     )
 
     def steps(self) -> list[PairScores]:
-        """Return the step that scores each benchmark."""
         how = self.text_form, self.per_token, self.limit
         return [PairScores(name, *how) for name in dict.fromkeys(self.benchmark)]
 
     def check(self) -> None:
-        """Raise if a benchmark isn't in the warehouse, or the model can't give tokens."""
+        """Raise an error if a benchmark is missing, or --per-token is given and not possible."""
         store = Store.open(self.warehouse, create=False, reads=self.reads)
         for step in self.steps():
             step.check(store, part(ModelOptions, self))
 
     def plan(self, store: Store | None) -> Iterator[Row]:
-        """Yield pairs, tokens and memory."""
+        """Yield the numbers of pairs and tokens to score, and the memory needed."""
         assert store is not None, "this command makes no warehouse"
         yield from forecast(store, self.model, part(ModelOptions, self), self.steps())
 
     def run(self, context: Context) -> Done:
-        """Score the missing pairs of each benchmark, and give the model its name."""
+        """Score the pairs that have no score, and store the model's ``name``."""
         at = f" at {self.revision}" if self.revision else ""
         done, failed = context.stage(f"score with {self.model}{at}", self._score, context)
         key = done[0].model_key
@@ -96,25 +95,24 @@ class Score(ModelOptions, Command):
         )
 
     def _score(self, context: Context) -> tuple[Sequence[StepCounts], NothingUsed | None]:
-        """Return the counts of each benchmark, and the error if a benchmark can't be used."""
+        """Score. Return each benchmark's counts, and an error if a benchmark can't be used."""
         work = context.store, self.model, part(ModelOptions, self), self.steps(), context.run_id
         try:
             return run_on_model(*work), None
         except NothingUsed as e:
-            return e.outcomes, e.with_traceback(None)  # a traceback would keep the model in memory
+            return e.outcomes, e.with_traceback(None)  # it would keep the model in memory
 
 
 def _row(done: StepCounts) -> Row:
-    """Return the counts of a benchmark and a model as a row."""
     counts = asdict(done)
     return {**counts.pop("partition"), **counts}
 
 
 class ScoreImport(Command):
-    """Import scores of sentence pairs from elsewhere. Unusable rows go to table `reject`.
+    """Import scores that another program computed. Unusable rows go to table `reject`.
 
-    Reads released scores, or logs of lm-evaluation-harness for a task that `benchmark export` wrote
-    (docs/benchmarks.md). Import the benchmarks first. Pairs without a score are counted as missing.
+    Reads UnStereoEval's released scores, or lm-evaluation-harness's logs of a task that
+    `benchmark export` wrote (docs/benchmarks.md). Import the benchmarks before their scores.
 
     Example: plumbline score import unstereo-eval/results
     """
@@ -123,7 +121,7 @@ class ScoreImport(Command):
 
     directory: Annotated[
         InputDirectory,
-        Field(description="Directory with *__scores__*.csv[.gz] or samples_*.jsonl."),
+        Field(description="Directory with *__scores__*.csv[.gz] or samples_*.jsonl files."),
         On(positional=True, metavar="DIR"),
     ]
 
@@ -147,11 +145,12 @@ class ScoreImport(Command):
 
 
 class Choose(ChoiceOptions, Command):
-    """Ask a served model which sentence of each pair is likelier, in both orders.
+    """Ask a chat model which sentence of each pair is likelier, in both orders.
 
-    For models that give no log-probabilities; the figures are not US or PD. The API key comes from
-    PLUMBLINE_API_KEY or OPENAI_API_KEY. No question is asked twice: after an interruption, run the
-    same command again to resume. `--max-requests 0` uses only stored replies.
+    Use this for models on a server that gives no log-probabilities. The figures can't be compared
+    with US or PD. The API key comes from PLUMBLINE_API_KEY or OPENAI_API_KEY. No question is asked
+    twice: after an interruption, run the same command again to resume. `--max-requests 0` uses
+    only stored replies.
 
     Example: plumbline score choose --model gpt-4o-mini --benchmark winogender --n 2 --dry-run
     """
@@ -162,16 +161,13 @@ class Choose(ChoiceOptions, Command):
     benchmark: BenchmarkNames
 
     def check(self) -> None:
-        """Raise if a benchmark isn't in the warehouse."""
         check_imported(Store.open(self.warehouse, create=False, reads=self.reads), self.benchmark)
 
     def ready(self) -> None:
-        """Raise if a server will be asked and its key is missing."""
         if self.max_requests != 0:
             find_key(self.base_url)
 
     def plan(self, store: Store | None) -> Iterator[Row]:
-        """Yield the questions left to ask about each benchmark, and their maximum cost."""
         assert store is not None, "this command makes no warehouse"
         for benchmark in dict.fromkeys(self.benchmark):
             left, most, spent = left_to_ask(store, benchmark, self)
@@ -181,7 +177,7 @@ class Choose(ChoiceOptions, Command):
                 yield planned(benchmark, "asked already", n, "requests", str(spent))
 
     def run(self, context: Context) -> Done:
-        """Ask about each benchmark; show preferences, and how often the first sentence is named."""
+        """Ask about all pairs. Return preferences, and how often the first sentence is chosen."""
         names, model = list(dict.fromkeys(self.benchmark)), served(self)
         said = []
         for n in names:

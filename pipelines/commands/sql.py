@@ -1,4 +1,4 @@
-"""`plumbline sql`: one query, printed or written to a file, or a shell."""
+"""`plumbline sql`: run one SQL query on the warehouse, or open a shell."""
 
 from __future__ import annotations
 
@@ -47,32 +47,32 @@ _Form = Literal["table", "csv", "json"]
 class Sql(Command):
     """Query the warehouse in SQL: one query, or a shell with all tables and views.
 
-    Queries can only read the warehouse, no other file and no network. If the program ``duckdb`` is
-    installed, the shell is DuckDB's own.
+    A query can only read the warehouse, not write to it, and not use other files or the network.
+    If the program ``duckdb`` is installed, its shell is used.
 
     Example: plumbline sql "SELECT word, lean_bound_nats FROM word_lean ORDER BY 2" --out words.csv
     """
 
-    opens_warehouse = False  # ``run`` opens it, for reading only
+    opens_warehouse = False  # ``run`` opens it read-only
     records = False
 
     query: Annotated[
-        str, Field(description="One query; default: open a shell."), On(positional=True)
+        str, Field(description="Query to run; default: open a shell."), On(positional=True)
     ] = ""
     format: Annotated[
         _Form | None,
-        Field(description="Format of the result; default: the ending of --out, or a table."),
+        Field(description="Format of the result; default: from --out's extension, or table."),
     ] = None
     out: Annotated[
         OutputFile | None,
-        Field(description="File for the result; its extension sets the format."),
+        Field(description="File to write the result to; its extension sets the format."),
     ] = None
     at: Annotated[
-        int | None, Field(ge=0, le=MOST, description="Version of the warehouse; default: newest.")
+        int | None, Field(ge=0, le=MOST, description="Warehouse version; default: the newest.")
     ] = None
 
     def form(self) -> str:
-        """Return the result's format: ``format``, or the extension of ``out``, or table."""
+        """Return the result's format: ``format``, else the extension of ``out``, else table."""
         return self.format or (self.out.suffix.removeprefix(".").lower() if self.out else "table")
 
     def __post_init__(self) -> None:
@@ -88,7 +88,6 @@ class Sql(Command):
             raise UsageProblem("the shell", "prints tables", f"give a query with --format {name}")
 
     def run(self, context: Context) -> Done:
-        """Run the query, or open the shell."""
         store = OpenWarehouse.open(self.warehouse, create=False)
         if self.at is not None:
             store = store.pinned(self.at)
@@ -100,13 +99,12 @@ class Sql(Command):
         lock(connection)
         if self.query:
             return self._answered(store, connection)
-        if isinstance(sys.stdin, TextIOWrapper):  # input that isn't UTF-8 fails one query only
+        if isinstance(sys.stdin, TextIOWrapper):  # bad UTF-8 fails only one query
             sys.stdin.reconfigure(errors="surrogateescape")
         shell(connection, Console(highlight=False))
         return Done()
 
     def _answered(self, store: OpenWarehouse, connection: duckdb.DuckDBPyConnection) -> Done:
-        """Print the rows of the query, or write them to a file."""
         names = {table.name for table in tables_of(self.query)}
         stale = store.snapshot().out_of_date.items()
         for line in to_make_again({k: n for k, n in stale if k.partition("/")[0] in names}):
@@ -127,8 +125,7 @@ class Sql(Command):
 def duckdb_shell(store: OpenWarehouse) -> bool:
     """Run DuckDB's own shell on a warehouse; return false if ``duckdb`` isn't installed.
 
-    While the shell runs, only the shell handles Ctrl-C: Ctrl-C drops the typed query, or stops the
-    query that is running.
+    Ctrl-C goes to that shell alone: it drops the typed query, or stops the running query.
     """
     program = shutil.which("duckdb")
     if program is None:
@@ -146,7 +143,7 @@ def duckdb_shell(store: OpenWarehouse) -> bool:
 def shell(
     connection: duckdb.DuckDBPyConnection, console: Console, read: Callable[[str], str] = input
 ) -> None:
-    """Read queries until the end of the input, and print their answers.
+    """Read queries until the end of the input, and print their results.
 
     A bad query prints its error in one line, and the shell continues. Ctrl-C drops the typed query.
     """
@@ -184,7 +181,7 @@ def run_query(connection: duckdb.DuckDBPyConnection, text: str) -> tuple[list[st
 
 
 def answer(connection: duckdb.DuckDBPyConnection, console: Console, text: str) -> None:
-    """Print the rows of a query; without rows, also print which commands fill its empty tables."""
+    """Print a query's rows. If there are none, say which commands fill its empty tables."""
     names, rows = run_query(connection, text)
     show(console, names, rows)
     if names and not rows:
@@ -192,6 +189,6 @@ def answer(connection: duckdb.DuckDBPyConnection, console: Console, text: str) -
 
 
 def say_unfilled(connection: duckdb.DuckDBPyConnection, text: str) -> None:
-    """Print on standard error which commands fill the empty tables that a query reads."""
+    """Say on standard error which commands fill the empty tables that a query reads."""
     if line := unfilled(connection, text):
         say(line, err=True)

@@ -21,12 +21,12 @@ from plumbline.warehouse.text.progress import progress
 
 
 class Train(CorpusName, RecordOptions, Command):
-    """Train a small GPT-NeoX on a corpus, in minutes on a CPU, to see what it learns from the text.
+    """Train a small GPT-NeoX model on a corpus. It takes minutes on a CPU.
 
     With --preset 5gram, counts the text's n-grams of up to five words instead. Such a model is a
     control: it shows what a neural model learns beyond n-grams.
 
-    An interrupted training starts over; a finished one is not repeated.
+    An interrupted training starts over. A finished training is not repeated.
 
     Example: plumbline train 'novels/*.jsonl.zst' --name small-novels --corpus novels
     """
@@ -40,16 +40,15 @@ class Train(CorpusName, RecordOptions, Command):
     )
     preset: Annotated[
         str,
-        Field(description="small; closed, for the closed world; or 5gram, which counts n-grams."),
+        Field(description="small; closed (for the made-up corpus); or 5gram (counts n-grams)."),
     ] = "small"
     max_tokens: Annotated[
         int | None,
-        Field(gt=0, le=10**12, description="Maximum tokens to train on; default: the preset's."),
+        Field(gt=0, le=10**12, description="Maximum number of tokens; default: the preset's."),
     ] = None
-    seed: Annotated[Seed, Field(description="Seed of the weights and the order of texts.")] = 0
+    seed: Annotated[Seed, Field(description="Random seed of weights and order of texts.")] = 0
 
     def training(self) -> TrainOptions | None:
-        """Return the preset's options; ``None`` for ``5gram``, which takes no seed and no limit."""
         if self.preset != FIVE_GRAM:
             return preset(self.preset, self.seed, self.max_tokens)
         if self.seed or self.max_tokens is not None:
@@ -58,9 +57,9 @@ class Train(CorpusName, RecordOptions, Command):
         return None
 
     def check(self) -> None:
-        """Raise for contradictory options, names that are paths, and missing shards.
+        """Raise an error if options contradict, the name is a path, or shards are missing.
 
-        Also raise if the corpus isn't counted but other corpora are: its name is probably mistyped.
+        Also raise if only other corpora were counted: the corpus's name is probably mistyped.
         """
         from plumbline.jobs.counting.corpus_lookup import corpus_row
 

@@ -1,4 +1,4 @@
-"""`plumbline warehouse` and `plumbline runs`: check, compact, restore, and list runs."""
+"""`plumbline warehouse` checks, compacts and restores a warehouse; `plumbline runs` lists runs."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ _MOST = 50
 
 
 class Check(Command):
-    """Check every version's files by hash, and that keys are unique in the newest version.
+    """Check the warehouse for damaged and leftover files, duplicate keys and wrong counts.
 
-    Also compares the tables of each counted corpus with its ledger, and finds leftover files. In an
-    object store, reads the stored bytes, not local copies. Prints how to fix each problem; the
-    status is 3 if it finds any problem. A file that `compact` removes meanwhile is reported as
-    missing.
+    Compares the files of every version with their hashes, and each counted corpus with the totals
+    of its shards. Reads an object store's bytes, not local copies. Prints how to fix each problem;
+    the exit status is 3 if there is one. A file that `compact` removes during the check is reported
+    as missing.
 
     Example: plumbline warehouse check
     """
@@ -41,7 +41,6 @@ class Check(Command):
     records = False
 
     def run(self, context: Context) -> Done:
-        """Return one row per problem, and an error if there is one."""
         rows: list[Row] = [*check.check(context.store), *_ledger_problems(context.store)]
         state = context.store.snapshot()
         noted = [*state.kept, *to_make_again(state.out_of_date)]
@@ -53,9 +52,9 @@ class Check(Command):
 
 
 def _ledger_problems(store: Store) -> Iterator[Row]:
-    """Yield a row for each check of a counted corpus that its tables fail.
+    """Yield a row for each check that the tables of a counted corpus fail.
 
-    Tables that can't be read are skipped: ``check`` names their files.
+    Skips tables that can't be read, since ``check`` reports them.
     """
     from plumbline.jobs.counting.corpus_lookup import failed_checks
 
@@ -74,17 +73,17 @@ def _ledger_problems(store: Store) -> Iterator[Row]:
 
 
 class Compact(Command):
-    """Merge small files, drop old versions, and remove what stopped commands left.
+    """Merge small files, and delete old versions and the leftovers of interrupted commands.
 
-    Other commands may read and write at the same time. Files from the last day are kept, and so
-    is stored work that saves time later.
+    Other commands may read and write at the same time. Files from the last day are kept. Caches
+    that save time in later runs are kept too.
 
     Example: plumbline warehouse compact --keep-days 30
     """
 
     keep_days: Annotated[
         float,
-        Field(ge=0, le=1e6, allow_inf_nan=False, description="Days to keep old versions."),
+        Field(ge=0, le=1e6, allow_inf_nan=False, description="Days for which to keep versions."),
     ] = 7.0
 
     def run(self, context: Context) -> Done:
@@ -96,25 +95,24 @@ class Compact(Command):
 class Restore(Command):
     """Restore all tables to an earlier version, or list the versions.
 
-    The list, newest first, says when each version was made, by which run and author
-    (PLUMBLINE_AUTHOR), and what the run did. Restoring is a new commit and removes no file.
+    The list, newest first, shows each version's time, run, author (PLUMBLINE_AUTHOR) and what the
+    run did. Restoring makes a new version, so you can undo it, and deletes no file.
 
     Example: plumbline warehouse restore 12
     """
 
     version: Annotated[
         int | None,
-        Field(ge=0, le=MOST, description="Version to restore; default: list them."),
+        Field(ge=0, le=MOST, description="Version to restore; default: list all versions."),
         On(positional=True),
     ] = None
 
     @property
     def records(self) -> bool:  # type: ignore[override]
-        """True to record a restore; listing the versions changes nothing."""
+        """True if a version is restored. A list of versions is not recorded."""
         return self.version is not None
 
     def check(self) -> None:
-        """Raise if the version is no longer kept."""
         if self.version is not None:
             Store.open(self.warehouse, create=False).pinned(self.version)
 
@@ -138,9 +136,9 @@ class Restore(Command):
 
 
 class Runs(Command):
-    """List runs, newest first, or show one: its options, versions and rejected rows.
+    """List runs, newest first, or show one run with its options, versions and rejected rows.
 
-    Also says how named models changed since their previous versions.
+    Also shows how named models changed since their previous versions.
 
     Example: plumbline runs --command score
     """
@@ -148,9 +146,9 @@ class Runs(Command):
     records = False
 
     run_id: Annotated[
-        str, Field(description="Run id, or its beginning; default: list."), On(positional=True)
+        str, Field(description="Run id or its start; default: list all runs."), On(positional=True)
     ] = ""
-    command: Annotated[str, Field(description="Only commands whose name begins with this.")] = ""
+    command: Annotated[str, Field(description="List only commands that begin with this.")] = ""
 
     def run(self, context: Context) -> Done:
         return self._one(context.store) if self.run_id else self._list(context.store)
@@ -188,7 +186,7 @@ class Runs(Command):
 
 
 def _changes(store: Store, run_id: str = "") -> list[str]:
-    """Say how named models changed since their last version; with a run, only its models."""
+    """Return lines on how named models, or those of a run, changed since their last version."""
     if not any(store.read("model")["name"].to_pylist()):
         return []
     changes = version_changes(Facts(store))

@@ -1,4 +1,4 @@
-"""`plumbline why`: how words lean and how certain that is, with sources, copies and sentences."""
+"""`plumbline why`: show how words lean in a corpus, and the text behind the lean."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from plumbline.warehouse.storage.store import Store
 if TYPE_CHECKING:
     from plumbline.jobs.evidence.concordance import Sampling
 
-# Leave out q, which corrects for all words of a contrast: the user asked about these words.
+# Leave out q, which is corrected for all words of the corpus: the user asked only about some.
 _LEANS = """
 SELECT * EXCLUDE (q) FROM word_lean
 WHERE corpus = $corpus AND contrast = $contrast AND list_contains($words, word)
@@ -38,11 +38,11 @@ class Why(ContrastOption, Command):
     the shards. The answers are also stored in the tables word_evidence, word_source, word_copies,
     word_collocate and word_snippet.
 
-    A phrase in quotes counts as one word. 'nurse NEAR doctor' counts nurse where it is less than a
-    window away from doctor.
+    A phrase in quotes counts as one word. 'nurse NEAR doctor' counts only those occurrences of
+    nurse that are less than a window away from doctor.
 
-    `--top 20000` stores the leans, sources and sentences of the most frequent words for the
-    report's word explorer, and prints no answers. `--n 0` leaves out the sentences.
+    `--top 20000` prints nothing, and stores the answers for the 20,000 most frequent words; the
+    report's page words.html shows them. `--n 0` leaves out the sentences.
 
     Example: plumbline why nurse captain wept --corpus novels
     """
@@ -51,16 +51,16 @@ class Why(ContrastOption, Command):
 
     words: Annotated[
         tuple[str, ...],
-        Field(description="Words, as counted; in quotes a phrase, or 'WORD NEAR OTHER...'."),
+        Field(description="Words; or, in quotes, a phrase or 'WORD NEAR OTHER...'."),
         On(positional=True),
     ] = ()
     top: Annotated[
         int | None,
-        Field(ge=1, le=10**9, description="Explain this many of the most frequent words instead."),
+        Field(ge=1, le=10**9, description="Explain the N most frequent words instead of WORDS."),
     ] = None
-    corpus: Annotated[Several, Field(description="Corpus; repeatable; default: all.")] = ()
-    n: Annotated[int, Field(ge=0, le=10**6, description="Sentences to draw for each side.")] = 5
-    seed: Annotated[Seed, Field(description="Seed of the sentences drawn.")] = 0
+    corpus: Annotated[Several, Field(description="Corpus; repeatable; default: all corpora.")] = ()
+    n: Annotated[int, Field(ge=0, le=10**6, description="Sentences to show for each side.")] = 5
+    seed: Annotated[Seed, Field(description="Random seed that selects the sentences.")] = 0
 
     def __post_init__(self) -> None:
         if self.top and self.words:
@@ -69,9 +69,9 @@ class Why(ContrastOption, Command):
             raise UsageProblem("words", "none given", "plumbline why nurse captain")
 
     def run(self, context: Context) -> Done:
-        """Explain words in each corpus; show only leans by counts if its documents aren't kept.
+        """Explain the words in each corpus. Show only the leans if its documents weren't kept.
 
-        Raises the first problem if no corpus has an answer.
+        Raises the first error if no corpus has an answer.
         """
         from plumbline.pipelines.report.templates import word_sections  # slow to import
 
@@ -98,7 +98,7 @@ class Why(ContrastOption, Command):
         )
 
     def corpora(self, store: Store) -> list[str]:
-        """Return the corpora of --corpus, or all. Raises ``UsageProblem`` if there is no corpus."""
+        """Return the corpora in --corpus, or all. Raises ``UsageProblem`` if there are none."""
         names = list(self.corpus) or sorted(store.read("corpus")["corpus"].to_pylist())
         if not names:
             fix = "run `plumbline corpus count`, docs/corpora.md"
@@ -111,7 +111,6 @@ class Why(ContrastOption, Command):
         return Sampling(self.n, self.seed)
 
     def _top(self, store: Store, corpus: str, top: int) -> str:
-        """Explain the most frequent words of a corpus; return a line about them."""
         from plumbline.jobs.evidence.explanation import explain_top
 
         n_words = explain_top(store, corpus, top, self.contrast, self._sampling())
@@ -124,9 +123,9 @@ class Why(ContrastOption, Command):
         rows: Mapping[str, list[dict[str, Any]]],
         problems: list[PlumblineError],
     ) -> list[str]:
-        """Explain words of a corpus: add to its tables' ``rows``, and to ``problems``.
+        """Explain words in a corpus: add answers to ``rows``, and errors to ``problems``.
 
-        Returns a line for each word if the corpus has no kept documents.
+        If the corpus's documents weren't kept, return a line about each word's lean instead.
         """
         from plumbline.jobs.counting.corpus_lookup import unknown_words
         from plumbline.jobs.counting.kept_documents import evidence_of
@@ -155,9 +154,9 @@ class Why(ContrastOption, Command):
 def _leans_by_counts(
     store: Store, corpus: str, words: Sequence[str], contrast: str
 ) -> Iterator[str]:
-    """Yield a line on each word's lean, from the view `word_lean`.
+    """Yield a line about each word's lean, from the view `word_lean`.
 
-    Raises ``UsageProblem`` for a contrast that the corpus doesn't have.
+    Raises ``UsageProblem`` if the corpus has no such contrast (pair or list of target words).
     """
     from plumbline.jobs.association.associations import contrasts_of, sides_of
     from plumbline.jobs.counting.corpus_lookup import corpus_contrast, corpus_row

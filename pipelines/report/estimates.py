@@ -1,4 +1,4 @@
-"""Turn rows with an estimate and its interval, and rows of fits, into findings."""
+"""Judge estimates by their intervals: turn rows into findings, such as above or below 0."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ LEAST_RELIABLE = 0.3
 
 
 def finding(row: Row, of: str = "value", *, null: float = 0.0) -> Finding:
-    """Return the finding on the estimate in a row's column ``of``, with its interval.
+    """Return the finding on the estimate in a row's column ``of`` and its interval.
 
-    Takes ``p``, ``q``, ``n_clusters`` and ``clusters`` from the row, if it has them.
+    Uses the columns ``p``, ``q``, ``n_clusters`` and ``clusters`` if the row has them.
 
     >>> finding({"model": "m", "value": 2.0, "value_low": 1.0, "value_high": 3.0, "q": 0.3}).verdict
     'cannot be told'
@@ -48,7 +48,9 @@ def finding(row: Row, of: str = "value", *, null: float = 0.0) -> Finding:
 
 
 def side(row: Row) -> str:
-    """Return the group whose sentence a model clearly prefers, by a row of PD; empty if none.
+    """Return the group whose sentences a model clearly prefers, from its row of metric PD.
+
+    Returns an empty string if there is no clear preference.
 
     >>> side({"value": 5.0, "value_low": -1.0, "value_high": 11.0, "groups": "she/they"})
     ''
@@ -58,10 +60,11 @@ def side(row: Row) -> str:
 
 
 def over_families(figures: Iterable[tuple[str, float]]) -> Finding:
-    """Return the mean of the families' mean figures, with Student's 95% interval over families.
+    """Average figures within each family of models, then over families; return the finding.
 
-    Models of a family are alike (text, architecture, tokenizer), so a family counts once. There is
-    no interval with fewer than ``LEAST_CLUSTERS`` families, or if all have the same mean.
+    A family counts once, since its models have a text, architecture and tokenizer in common. The
+    interval is Student's 95% interval over families. There is none with fewer than
+    ``LEAST_CLUSTERS`` families, or if all families have the same mean.
 
     Args:
         figures: family and figure of each model.
@@ -85,10 +88,10 @@ def over_families(figures: Iterable[tuple[str, float]]) -> Finding:
 
 
 def of_groups(row: Row, p: str) -> Finding:
-    """Return the distance between FairPair's groups minus the distance within them: B - mean V.
+    """Return the finding on FairPair's B - mean V: the bias between groups minus sampling noise.
 
-    The verdict comes from the permutation test, whose p-value is in column ``p``. F's bootstrap
-    interval isn't a valid test, because F's distribution degenerates if the groups are alike.
+    The verdict comes from the permutation test, whose p-value is in the column named ``p``. F's
+    bootstrap interval isn't a valid test: if the groups are alike, F's distribution degenerates.
     """
     b, v_pg, v_gp = (row[c] for c in ("bias_b", "variability_pg", "variability_gp"))
     gap = None if None in (b, v_pg, v_gp) else b - (v_pg + v_gp) / 2
@@ -96,17 +99,19 @@ def of_groups(row: Row, p: str) -> Finding:
 
 
 def differs(prompt: Row) -> bool:
-    """Return whether a prompt's two groups of texts differ, corrected for the number of prompts."""
+    """Return whether a prompt's two groups of texts differ. Corrects for the number of prompts."""
     return of_groups(prompt, "q_permutation").verdict == "above"
 
 
 def swapped_model(row: Row) -> str:
-    """Return the swapped model named in the options of a fit of swapped on straight scores."""
+    """Return the swapped model's name from the row of a fit of its scores on the straight ones."""
     return str(json.loads(row["options"])["swapped_model"])
 
 
 def of_errors(fit: Row) -> str:
-    """Say how reliable a fit's leans are, and give its corrected slope; empty if unknown.
+    """Say how reliable the leans of a fit are, and give the corrected slope.
+
+    Returns an empty string if the reliability is unknown or the leans are exact.
 
     >>> row = {"reliability": 0.4, "error_over": "co-occurrences", "corrected": None}
     >>> of_errors(row)

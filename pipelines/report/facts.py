@@ -1,4 +1,4 @@
-"""Query results for the report's sections, including how models relate to their training texts."""
+"""Query the warehouse for the report, and look up the training texts of models."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ _COLUMNS = {
 
 
 class Facts:
-    """Results of queries on one version of a warehouse; each query runs once.
+    """Cached results of queries on one version of a warehouse, limited by ``within``.
 
-    In rows with a ``model_key``, column ``model`` has that model's label. Rows of a model version
-    that was replaced by a later one are left out.
+    In rows with a ``model_key``, column ``model`` has the label of the model. Rows of an old
+    version of a named model are left out.
 
-    Raises ``BadInput`` when ``warehouse`` is not a warehouse.
+    Raises ``BadInput`` if ``warehouse`` is not a warehouse.
     """
 
     def __init__(self, warehouse: str | Path | OpenWarehouse) -> None:
         self.warehouse, self._rows_by_query = opened(warehouse).pinned(), dict[str, Rows]()
         self.connection = connect(self.warehouse)
-        bar = "enable_progress_bar"  # off in a notebook without ipywidgets, and can't be set there
+        bar = "enable_progress_bar"  # can't be set in a notebook without ipywidgets
         if self.connection.sql(f"SELECT current_setting('{bar}')").fetchall() == [(True,)]:
             self.connection.execute(f"SET {bar} = false")
         self._labels, self._has_points = model_labels(self.connection), False
@@ -52,17 +52,17 @@ class Facts:
         self._scored_by: tuple[str | None, ...] = ()
 
     def within(self, **values: object) -> Facts:
-        """Return facts limited to rows with these values in their columns, as in ``Rows.where``.
+        """Return facts whose rows have these values in these columns, as in ``Rows.where``.
 
-        Results without such a column stay whole. But a limit on models removes rows that
-        summarise several models: those with a column ``n_models``.
+        A query without such a column still returns all rows. But if models are limited, rows that
+        summarise several models (with a column ``n_models``) are left out.
         """
         part = copy(self)
         part._limits = {**self._limits, **values}
         return part
 
     def about_benchmarks(self, benchmarks: Sequence[str]) -> Facts:
-        """Return facts limited to benchmarks, their models and the texts of their pairs.
+        """Return facts limited to benchmarks, models that scored them, and corpora of their MaxPMI.
 
         Rows without a benchmark, model or corpus are kept.
         """
@@ -79,20 +79,20 @@ class Facts:
 
     @property
     def whole(self) -> Facts:
-        """The facts about everything that the warehouse holds."""
+        """The same facts without any limit."""
         part = copy(self)
         part._limits, part._scored_by = {}, ()
         return part
 
     def rows(self, name: str, **params: object) -> Rows:
-        """Return the rows of ``sql/report/<name>.sql``, whose first line describes a row.
+        """Return the rows of the query ``sql/report/<name>.sql`` with parameters filled in.
 
-        Raises ``KeyError`` if a parameter of the query has no value.
+        Raises ``KeyError`` if a parameter has no value.
         """
         return self.query(filled(sql(f"report/{name}"), params))
 
     def query(self, text: str) -> Rows:
-        """Return the rows of any SQL query over the warehouse, within the limits of these facts."""
+        """Return the rows of any SQL query on the warehouse, within the limits of these facts."""
         if text not in self._rows_by_query:
             found = arrow_rows(self.connection, text).to_pylist()
             rows = Rows(map(self._labelled, found), text)
@@ -111,11 +111,11 @@ class Facts:
         return rows.where(**columns) if columns else rows
 
     def metrics(self, name: str, **wanted: object) -> Rows:
-        """Return a metric's rows of ``metric_value`` that have the ``wanted`` values."""
+        """Return the rows of a metric in ``metric_value`` that have the ``wanted`` values."""
         return self.rows("metric").where(metric=name, **wanted)
 
     def contrast_sides(self, corpus: str, contrast: str) -> tuple[str, str]:
-        """Return the names of a contrast's sides, above and below 0, from the corpus's lists."""
+        """Return the names of a contrast's sides: towards which leans are above and below 0."""
         rows = self.query("FROM word_list ORDER BY ALL").where(corpus=corpus)
         lists = [from_rows(list_rows) for list_rows in rows.groups("word_list")]
         return side_names(contrast, lists)
@@ -123,10 +123,10 @@ class Facts:
     def points(self, fit: Row) -> Rows:
         """Return the points of a fit, which is a row of view ``fit``.
 
-        Returns no points if there are fewer than two, or if one of them is not finite.
+        Returns an empty ``Rows`` if there are fewer than two points, or if a point isn't finite.
         """
         if not self._has_points:
-            # The view computes all points at each query, so a table with its rows shadows it.
+            # The view computes all points in each query. Copy them to a table of the same name.
             self.connection.execute(
                 "CREATE TEMP TABLE IF NOT EXISTS fit_point AS FROM main.fit_point"
             )
@@ -141,10 +141,10 @@ class Facts:
 
 
 def narrowed(facts: Facts, patterns: Mapping[str, Sequence[str]]) -> Facts:
-    """Return facts limited by patterns for ``benchmark``, ``model`` and ``corpus``, if given.
+    """Return facts limited to names that match patterns for ``benchmark``, ``model``, ``corpus``.
 
-    Rows with an empty or NULL benchmark, model or corpus, such as metrics without a text, stay.
-    Raises ``UsageProblem`` for a pattern that matches nothing.
+    Rows with an empty or NULL benchmark, model or corpus are kept. Raises ``UsageProblem`` for a
+    pattern that matches nothing.
     """
     columns: dict[str, object] = {}
     listed = facts.rows("named")
@@ -158,10 +158,10 @@ def narrowed(facts: Facts, patterns: Mapping[str, Sequence[str]]) -> Facts:
 
 
 def _named(option: str, patterns: Sequence[str], rows: Sequence[Row]) -> tuple[str, ...]:
-    """Return the keys whose names, with or without their owner, match an option's patterns.
+    """Return the keys whose names match an option's patterns.
 
-    ``rows`` come from ``sql/report/named.sql``. Raises ``UsageProblem``, which lists all names, if
-    a pattern matches none.
+    A pattern may leave out the owner in a name such as ``owner/model``. ``rows`` come from
+    ``sql/report/named.sql``. Raises ``UsageProblem`` if a pattern matches no name.
     """
     names = {str(r["key"]): str(r["name"]) for r in rows if r["option"] == option}
     keys = list[str]()
@@ -180,7 +180,7 @@ def _named(option: str, patterns: Sequence[str], rows: Sequence[Row]) -> tuple[s
 
 
 class TrainingTexts:
-    """The training texts of a warehouse's models, by model key."""
+    """What is known about a warehouse's models: training text, family and size."""
 
     def __init__(self, facts: Facts) -> None:
         self._models = {row["model_key"]: row for row in facts.rows("model")}
@@ -191,9 +191,9 @@ class TrainingTexts:
     def relation(self, row: Row) -> Relation:
         """Return how the training text of a row's model relates to the row's corpus.
 
-        For a model trained in this warehouse, the training corpus is recorded. For others the
-        relation follows from the model's name. If the model has an adapter, which was trained on
-        more text, the relation is `unknown`.
+        For a model trained in this warehouse, the training corpus is recorded. For other models,
+        the relation is looked up by the model's name. It is `unknown` if the model has an adapter,
+        which was trained on more text.
         """
         if trained_on := self._of(row, "trained_on"):
             return "same" if trained_on == row["corpus"] else "other"
@@ -203,11 +203,11 @@ class TrainingTexts:
         return relation(name, row["corpus"])
 
     def are_ours(self, rows: Sequence[Row]) -> bool:
-        """Return whether all of the rows' models were trained in this warehouse."""
+        """Return whether all models of the rows were trained in this warehouse."""
         return all(self._of(row, "trained_on") for row in rows)
 
     def family(self, row: Row) -> str:
-        """Return the family of a row's model; empty if none is known."""
+        """Return the family of a row's model, or an empty string if it is unknown."""
         return str(self._of(row, "family") or "")
 
     def place(self, row: Row) -> tuple[bool, str, int]:
@@ -215,11 +215,11 @@ class TrainingTexts:
         return not self.family(row), self.family(row).lower(), self.n_parameters(row) or 0
 
     def n_parameters(self, row: Row) -> int | None:
-        """Return the number of parameters of a row's model; ``None`` if it wasn't counted."""
+        """Return the number of parameters of a row's model, or ``None`` if it is unknown."""
         n: int | None = self._of(row, "n_parameters")
         return n
 
     def families(self, rows: Sequence[Row]) -> dict[str, Rows]:
-        """Return the rows by family, sorted; models without a family come last, under ""."""
+        """Return the rows by name of the family, sorted; "" comes last, for unknown families."""
         names = dict.fromkeys(map(self.family, sorted(rows, key=self.place)))
         return {name: Rows(row for row in rows if self.family(row) == name) for name in names}

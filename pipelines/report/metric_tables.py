@@ -39,10 +39,10 @@ IN_BRACKETS = "95% intervals in brackets"
 
 
 def _options(row: Row) -> list[str]:
-    """Return the options that a heading names.
+    """Return the metric's options to show in the heading of its column.
 
-    For AuFC this is the base, unless the base is e. Metrics of ``_FIRST`` name no options, and
-    other metrics name all.
+    For AuFC this is the base of the log ratios, unless it is e. Other metrics in ``_FIRST`` show
+    no options, and metrics that aren't in ``_FIRST`` show all.
     """
     metric, options = row["metric"], json.loads(row["options"])
     if metric == "aufc":
@@ -59,10 +59,10 @@ def _heading(row: Row) -> str:
 
 
 def by_metric(rows: Rows, *keys: str) -> Rows:
-    """Return rows of ``metric_value`` grouped by the columns ``keys``, one row per group.
+    """Group rows of ``metric_value`` by the columns ``keys``; return one row per group.
 
-    ``n`` comes from the group's first row. ``metrics`` maps headings to the group's rows, except
-    metric `n`; ``metric_columns`` turns them into columns.
+    The row has the keys, ``n`` of the group's first row, and ``metrics``: a dict from a metric's
+    heading to its row, without metric `n`. ``metric_columns`` turns it into columns.
     """
     groups: dict[tuple[object, ...], dict[str, Any]] = {}
     for row in rows:
@@ -75,7 +75,7 @@ def by_metric(rows: Rows, *keys: str) -> Rows:
 
 
 def metric_columns(rows: Rows) -> list[tuple[str, Column]]:
-    """Return a column for each metric in rows of ``metric_value``, in the order of ``_FIRST``."""
+    """Return a table column for each metric in rows of ``metric_value``, ordered by ``_FIRST``."""
 
     def cell(heading: str) -> Column:
         return lambda row: estimate(row["metrics"].get(heading))
@@ -89,7 +89,9 @@ def _place(row: Row) -> int:
 
 
 def rank_columns(rows: Rows) -> list[tuple[str, Column]]:
-    """Return columns with the ranks that a model may have by US and by AuFC, if they differ.
+    """Return columns with the range of ranks that each model may have by US and by AuFC.
+
+    Leaves out a metric if all models have the same range.
 
     >>> us = {"metric": "us", "unit": "share", "options": "{}", "rank": 4, "rank_low": 3}
     >>> ((name, ranks),) = rank_columns(Rows([{**us, "rank_high": 9}, {**us, "rank_high": 5}]))
@@ -115,9 +117,9 @@ def _ranks(row: Row) -> Cell | None:
 
 
 def predicts_beyond(row: Row) -> str:
-    """Say, from a row of ``control``, whether delta predicts beyond its controls.
+    """Say whether delta predicts preferences beyond the controls, from a row of view ``control``.
 
-    The verdict ``does not`` means that the partial correlation was shown to be within ±0.1.
+    The verdict ``does not`` means that the partial correlation is surely within ±0.1.
 
     >>> predicts_beyond({"verdict": "cannot be told", "coefficient": None})
     'it cannot be told whether delta predicts beyond frequency, n-grams and length'
@@ -148,21 +150,21 @@ CONTROL_COLUMNS: Columns = [
 
 
 def of_pairs(rows: Rows) -> Rows:
-    """Return the rows of metrics over pairs, not over fits (``of_fits``)."""
+    """Return the rows of metrics that are computed from pairs, without those of ``of_fits``."""
     fitted = _fitted(rows)
     others = rows.only(lambda r: r["subset"] not in fitted)
     return others.where(metric=tuple(sorted({r["metric"] for r in others})))
 
 
 def of_fits(rows: Rows) -> Rows:
-    """Return rows of metrics over the points of fits. A subset with a slope is a fit."""
+    """Return the rows of metrics that are computed from a fit: subsets that have a slope."""
     return rows.where(subset=tuple(sorted(_fitted(rows))))
 
 
 def models_table(rows: Rows, texts: TrainingTexts) -> PageTable:
-    """Return a table of ``metric_value`` by benchmark and model, sorted by family and size.
+    """Return a table of metrics with a line per benchmark and model, sorted by family and size.
 
-    Leaves out the columns for family and size if none is known.
+    Leaves out the column for the family or the size if it is unknown for all models.
     """
     keys = ("benchmark", "groups", "model", "model_key")
     lines = by_metric(rows, *keys)
@@ -183,15 +185,12 @@ def models_table(rows: Rows, texts: TrainingTexts) -> PageTable:
 
 
 def _millions(n: int | None) -> Cell:
-    """Return a cell with a number in millions.
-
-    The cell has no ``value``, since no query returns this number.
-    """
+    """Return a cell with a number in millions, without ``value``, since no query returns it."""
     return Cell("–" if n is None else f"{n / 1e6:.1f}", None, True)
 
 
 def few_pairs(rows: Rows) -> str:
-    """Return a warning that names sets with fewer than ``LEAST_PAIRS`` pairs, or an empty text.
+    """Return a warning that names benchmarks with fewer than ``LEAST_PAIRS`` pairs, or "".
 
     >>> few_pairs(Rows([{"benchmark": "b", "groups": "old/young", "n": 4}]))
     'Fewer than 10 pairs say little: 4 of b (old/young)'
@@ -213,9 +212,9 @@ def measured(
 ) -> list[dict[str, Any]]:
     """Return the rows that `plumbline measure` prints: figures with intervals and ranks.
 
-    First comes a row for each benchmark and model over all pairs, then one for each fit of a model.
-    If a model has a fit to its own training text, its other fits are left out. ``labels`` are the
-    models' names by key (``warehouse.query.connection.model_labels``).
+    Rows for each benchmark and model over all pairs come first, then rows for each fit of a model.
+    If a model has a fit on the text it was trained on, its other fits are left out. ``labels`` are
+    the models' names by key (``warehouse.query.connection.model_labels``).
     """
 
     def is_own(row: Row) -> bool:
@@ -234,7 +233,7 @@ def measured(
 
 
 def controlled(rows: Rows) -> Iterator[str]:
-    """Yield a line for each model, corpus and verdict on delta in rows of ``control``.
+    """Yield a line on what delta predicts for each model and corpus, from rows of ``control``.
 
     >>> row = {"predictor": "delta", "model": "m", "corpus": "novels", "verdict": "cannot be told"}
     >>> row |= {"benchmark": "b", "groups": "she/he", "coefficient": None}
@@ -251,9 +250,9 @@ def controlled(rows: Rows) -> Iterator[str]:
 
 
 def _flat(rows: Rows, n: str, *about: str) -> list[dict[str, Any]]:
-    """Return rows of ``by_metric`` with columns for each metric's value, interval and ranks.
+    """Flatten rows of ``by_metric``: return columns for each metric's value, interval and ranks.
 
-    ``n`` is the new name of the column ``n``; ``about`` are columns to copy.
+    Column ``n`` is renamed to the argument ``n``. The columns in ``about`` are copied.
     """
     lines = []
     for row in rows:

@@ -1,4 +1,4 @@
-"""Parts of a page: cells, tables, figures and sections. Plain data, no HTML and no SQL."""
+"""Data classes for the report: pages, sections, tables, cells and charts. They hold no HTML."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from plumbline.warehouse.text.display import display
 
 @dataclass(frozen=True)
 class Cell:
-    """A table cell: its text and, for a number, the unrounded ``value`` in the unit shown.
+    """A table cell: its text and, for a number, the unrounded ``value`` in the same unit.
 
-    ``low`` and ``high`` are the unrounded ends of the interval, if the text shows one.
+    ``low`` and ``high`` are the unrounded ends of the interval, if the text has an interval.
     ``is_number`` right-aligns the cell.
     """
 
@@ -41,8 +41,8 @@ Columns: TypeAlias = Sequence[AColumn]
 class PageTable:
     """A table. A ``folded`` table shows only its caption until the reader opens it.
 
-    ``sql`` is the query that its rows come from. The reader can filter the rows of a
-    ``searchable`` table by typing.
+    ``sql`` is the query that returned the rows. In a ``searchable`` table, the reader can type a
+    text to filter the rows.
     """
 
     caption: str
@@ -55,7 +55,7 @@ class PageTable:
 
 @dataclass(frozen=True)
 class Figure:
-    """A chart as a Vega-Lite specification, with its file stem, caption and rows."""
+    """A chart: its file name without ending, caption, Vega-Lite specification and rows."""
 
     stem: str
     caption: str
@@ -65,9 +65,10 @@ class Figure:
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the page. ``alerts`` are shown prominently at its start.
+    """A section of a page: its paragraphs (``intro``), charts and tables.
 
-    ``more``, which is folded, says how the figures are measured.
+    ``alerts`` are warnings, shown first. ``more`` says how the figures are measured, and is shown
+    when the reader opens it.
     """
 
     anchor: str
@@ -81,14 +82,14 @@ class Section:
 
 @dataclass
 class Page:
-    """Content of a page.
+    """A page of the report.
 
     Attributes:
         home: address of the report's first page, or empty.
-        about: words above the title.
-        answers: addresses, titles and first sentences of sections on other pages.
-        links: addresses and texts of the links below the sections.
-        is_front: True for the first page, whose first section is the answer.
+        about: short texts above the title, such as the date.
+        answers: address, title and first sentence of each section to link to as an answer.
+        links: address and text of each link below the sections.
+        is_front: True for the first page, whose first section has the main answer.
     """
 
     sections: Sequence[Section] = ()
@@ -101,7 +102,6 @@ class Page:
 
     @property
     def figures(self) -> list[Figure]:
-        """The charts of all sections."""
         return [figure for section in self.sections for figure in section.figures]
 
 
@@ -123,7 +123,9 @@ def table(
 
 
 def rows_table(rows: Sequence[Row], names: Sequence[str]) -> PageTable:
-    """Return columns ``names`` of a command's rows as a table, with intervals in the value's cell.
+    """Return a command's rows as a table with the columns ``names``.
+
+    An interval is shown in the cell of its value.
 
     >>> row = {"n_words": 1200, "us": 0.5, "us_low": 0.4, "us_high": 0.6, "loss": 1e-4}
     >>> one = rows_table([row], list(row))
@@ -170,7 +172,7 @@ def text(value: object) -> Cell:
 
 
 def count(value: int | None) -> Cell:
-    """Return a cell with a whole number, thousands separated by commas.
+    """Return a cell with a whole number; commas separate thousands, a dash stands for ``None``.
 
     >>> count(1234567).text
     '1,234,567'
@@ -179,7 +181,7 @@ def count(value: int | None) -> Cell:
 
 
 def counted(n: int, noun: str) -> str:
-    """Return a number with its noun, in the plural unless the number is 1.
+    """Return a number and its noun, which gets an "s" unless the number is 1.
 
     >>> counted(1, "pair"), counted(1200, "pair")
     ('1 pair', '1,200 pairs')
@@ -188,7 +190,7 @@ def counted(n: int, noun: str) -> str:
 
 
 def shown(value: float | None, digits: int = 2, *, signed: bool = False) -> str:
-    """Return a number as text, with a true minus sign; a number that rounds to zero has no sign.
+    """Return a number as text with the minus sign "−"; a number that rounds to 0 has no sign.
 
     >>> shown(-0.001), shown(2.5, 1, signed=True)
     ('0.00', '+2.5')
@@ -207,12 +209,12 @@ def estimate(
     scale: float | None = None,
     signed: bool | None = None,
 ) -> Cell:
-    """Return a cell with column ``of`` of a row and its interval, if any; a dash without a row.
+    """Return a cell with a row's column ``of`` and its interval, if any; without a row, a dash.
 
-    ``text.display`` gives the default digits, scale and sign for the column, or for the metric if
-    the column is ``value`` in a metric's row. If the value is ``None`` and only one end of the
-    interval is finite, the cell shows that end as a bound. If all figures would round to 0 but
-    aren't 0, more digits are shown: two significant ones. Rounding errors, below 1e-9, count as 0.
+    ``text.display`` gives the default digits, scale and sign of the column, or of the metric if
+    ``of`` is ``value`` and the row has a metric. If the value is ``None`` and only one end of the
+    interval is finite, the cell shows that end as a bound. If all numbers would round to 0, two
+    significant digits are shown, unless all are below 1e-9 (rounding errors).
 
     >>> estimate({"us": 0.5, "us_low": 0.4, "us_high": 0.6}, "us").text
     '50.0 (40.0 to 60.0)'
@@ -256,7 +258,7 @@ def estimate(
 
 
 def interval(row: Row, of: str = "value", digits: int | None = None, **options: Any) -> str:
-    """Return the 95% interval in words, if ``estimate`` shows one for these arguments, or empty.
+    """Return the 95% interval of ``estimate`` in words, or an empty string if it shows none.
 
     >>> interval({"value": 0.5, "value_low": 0.4, "value_high": 0.6}, digits=1)
     '95% interval 0.4 to 0.6'
@@ -266,7 +268,7 @@ def interval(row: Row, of: str = "value", digits: int | None = None, **options: 
 
 
 def one_end(low: float | None, high: float | None) -> float | None:
-    """Return the finite end of an interval if its other end is infinite, or else ``None``.
+    """Return the finite end of an interval whose other end is infinite; otherwise ``None``.
 
     >>> one_end(-math.inf, -1.9), one_end(-0.5, 0.5), one_end(None, None)
     (-1.9, None, None)
@@ -277,7 +279,7 @@ def one_end(low: float | None, high: float | None) -> float | None:
 
 
 def digits_showing(value: float, least: int) -> int:
-    """Return the number of decimals (``least`` to 12) that shows a value's first nonzero digit.
+    """Return how many decimals show a value's first nonzero digit: from ``least`` to 12.
 
     >>> digits_showing(-0.045, 1), digits_showing(2.5, 1), digits_showing(0.0, 1)
     (2, 1, 1)
@@ -286,7 +288,7 @@ def digits_showing(value: float, least: int) -> int:
 
 
 def stem(*parts: str) -> str:
-    """Make a file stem from ``parts``: only a-z, digits, dots and dashes, at most 120 characters.
+    """Join ``parts`` to a file name without ending, of at most 120 a-z, digits, dots and dashes.
 
     >>> stem("us", "USE-5", "<b>/../x")
     'us-use-5-b-x'
@@ -295,7 +297,7 @@ def stem(*parts: str) -> str:
 
 
 def numbered(seen: Counter[str], name: str) -> str:
-    """Return a name, numbered from its second use on; ``seen`` counts the uses.
+    """Return a name, with a number from its second use on. ``seen`` counts the uses.
 
     >>> seen = Counter[str]()
     >>> [numbered(seen, name) for name in "aba"]
@@ -306,7 +308,7 @@ def numbered(seen: Counter[str], name: str) -> str:
 
 
 def first_of(names: Sequence[str], most: int) -> str:
-    """Return the first ``most`` names, and how many more there are.
+    """Return the first ``most`` names in a text that also says how many more there are.
 
     >>> first_of(["a", "b", "c"], 2)
     'a, b and 1 more'
@@ -316,9 +318,9 @@ def first_of(names: Sequence[str], most: int) -> str:
 
 
 def plain_rows(page_table: PageTable) -> Iterator[dict[str, object]]:
-    """Yield a table's rows by heading, with unrounded values and columns for the ends of intervals.
+    """Yield a table's rows as dicts with unrounded values and the ends of intervals.
 
-    The second column with the same heading gets the suffix ``_2``, and so on.
+    The keys are the headings; a repeated heading gets the suffix ``_2``, and so on.
 
     >>> cells = [[Cell("m"), Cell("1.2 (1.0 to 1.5)", 1.23, True, 1.0, 1.5)]]
     >>> list(plain_rows(PageTable("", ["model", "slope"], cells)))

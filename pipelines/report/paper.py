@@ -1,7 +1,4 @@
-"""Write a report's charts, tables and methods paragraph as files for a paper.
-
-The user names the chart or table.
-"""
+"""Make files for a paper from the report: a chart, a table or the methods paragraph."""
 
 from __future__ import annotations
 
@@ -42,7 +39,7 @@ _SETTINGS = (
 
 
 def figures(facts: Facts) -> dict[str, Figure]:
-    """Return every chart of the report by its file stem; the first page's charts come first."""
+    """Return all charts of the report by name. Those of the first page come first."""
     pages = front(facts, Page()), make_page(facts)
     return {figure.stem: figure for page in pages for figure in page.figures}
 
@@ -52,9 +49,9 @@ def figure_files(
 ) -> dict[str, bytes]:
     """Return a chart as ``pdf``, ``svg`` or ``png``, ``width_in`` inches wide, and its data.
 
-    Keys are file endings. ``write.data_of`` says which files hold the data. Text is 8 points
-    (charts of several panels are scaled as a whole), and PDF embeds its fonts. Raises
-    ``UsageProblem`` if the format or the name doesn't exist.
+    The keys of the dict are file extensions; ``write.data_of`` makes the files of data. Text is 8
+    points (charts of several panels are scaled with their text), and PDF embeds its fonts. Raises
+    ``UsageProblem`` if the format or the name is unknown.
     """
     if form not in FORMATS:
         raise UsageProblem(f"format {form}", f"expected {', '.join(FORMATS)}")
@@ -63,7 +60,7 @@ def figure_files(
 
 
 def named(items: Mapping[str, _Item], kind: str, name: str) -> _Item:
-    """Return the item with a name. Raises ``UsageProblem`` with similar names if there is none.
+    """Return the item called ``name``. If there is none, ``UsageProblem`` suggests similar names.
 
     >>> named({"us": 1, "pd": 2}, "figure", "pd")
     2
@@ -75,7 +72,7 @@ def named(items: Mapping[str, _Item], kind: str, name: str) -> _Item:
 
 
 def write_file(path: Path, content: bytes) -> Path:
-    """Write a file, and create its directory. Raises ``BadInput`` if the disk can't be written."""
+    """Write a file; create its directory if missing. Raises ``BadInput`` if it can't be written."""
     with disk_problems(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
@@ -83,10 +80,10 @@ def write_file(path: Path, content: bytes) -> Path:
 
 
 def tables(facts: Facts) -> dict[str, PageTable]:
-    """Map names to tables: ``models`` first, then the report's tables in the page's order.
+    """Return all tables of the report by name, in the order of the appendix.
 
-    ``models`` has US, PD and AuFC of each model and benchmark over all pairs, if there are any.
-    Other names combine a section's anchor and a table's caption.
+    The first table, ``models``, has US, PD and AuFC of each model and benchmark over all pairs, if
+    these were measured. The names of other tables are made from the section and the caption.
     """
     by_name, seen = dict[str, PageTable](), Counter[str]()
     if rows := facts.rows("metric").where(subset="all", metric=("us", "pd", "aufc")):
@@ -102,10 +99,10 @@ def tables(facts: Facts) -> dict[str, PageTable]:
 
 
 def table_text(page_table: PageTable, form: str, name: str = "") -> str:
-    """Return a table as ``latex``, ``markdown`` or ``csv``; ``name`` is for LaTeX's label.
+    """Return a table as ``latex``, ``markdown`` or ``csv``; ``name`` becomes the LaTeX label.
 
-    LaTeX needs the package booktabs and, for letters beyond Latin, LuaLaTeX or XeLaTeX. CSV has
-    unrounded values, and extra columns for the ends of intervals.
+    The LaTeX code needs the package booktabs and, for non-Latin letters, LuaLaTeX or XeLaTeX. CSV
+    has unrounded values, and more columns for the ends of intervals.
     """
     if form == "csv":
         return as_csv(list(plain_rows(page_table)))
@@ -119,7 +116,7 @@ def table_text(page_table: PageTable, form: str, name: str = "") -> str:
     if "brackets" not in caption and any(c.low is not None for row in page_table.rows for c in row):
         caption += f", {IN_BRACKETS}"
     numbers = [all(row[k].is_number for row in page_table.rows) for k in range(len(frame.columns))]
-    # pandas fills braces in a heading, like `str.format`.
+    # Escape braces: pandas formats headings with `str.format`.
     headings = [latex(h).replace("{", "{{").replace("}", "}}") for h in page_table.headings]
     text = frame.map(latex).to_latex(
         index=False,
@@ -133,19 +130,20 @@ def table_text(page_table: PageTable, form: str, name: str = "") -> str:
 
 
 def latex(words: str) -> str:
-    r"""Escape text for LaTeX, on one line; show invisible characters as escapes.
+    r"""Escape text for LaTeX, including control characters, and join its lines.
 
     >>> print(latex("50% of a_b & <c>"))
     50\% of a\_b \& \textless{}c\textgreater{}
     """
     one_line = "".join(_LATEX.get(c, c) for c in terminal(" ".join(words.split())))
-    return re.sub(r"([-',])(?=\1)", r"\1{}", one_line)  # or LaTeX would join two into one
+    return re.sub(r"([-',])(?=\1)", r"\1{}", one_line)  # no ligatures
 
 
 def methods(facts: Facts) -> str:
-    """Return sentences, one per line, on corpora, models, rules, seeds, rejects and versions.
+    """Return the methods paragraph: how the figures were made, with one sentence per line.
 
-    Empty for an empty warehouse. The rows come from ``sql/report/methods_*.sql``.
+    The sentences are about corpora, models, rules, seeds, rejected rows and versions, from
+    ``sql/report/methods_*.sql``. Returns an empty string for an empty warehouse.
     """
     environment = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     words = (resources.files(__package__) / "methods.txt").read_text("utf-8")

@@ -1,6 +1,7 @@
-"""Rows of a query with SQL that ``plumbline sql`` can run; names of benchmarks and groups.
+"""Rows of a query together with their SQL, which users can run with ``plumbline sql``.
 
-A set is a benchmark with its groups, such as female/male.
+Also names for benchmarks, groups and corpora. A "set" is a benchmark with two groups, such as
+female/male.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _PARAMETER = re.compile(r"\$([a-z_]+)")
 
 
 class Rows(list[Row]):
-    """Rows of a query. ``sql`` is a query for exactly these rows, also after ``where`` and ``but``.
+    """Rows of a query. ``sql`` returns exactly these rows, even after ``where`` and ``but``.
 
     >>> rows = Rows([{"a": 1}, {"a": 2}, {"a": None}], "FROM t;")
     >>> print(rows.where(a=(1, 2)), rows.where(a=(1, 2)).sql)
@@ -41,14 +42,14 @@ class Rows(list[Row]):
 
     @property
     def sql(self) -> str:
-        """The query; empty if the rows don't come from one."""
+        """The query that returns the rows, or an empty string if they come from no query."""
         if not self._conditions:
             return self._text
         inner = self._text.rstrip().removesuffix(";")
         return f"FROM (\n{inner}\n)\nWHERE {' AND '.join(self._conditions)};"
 
     def where(self, **wanted: object) -> Rows:
-        """Return the rows whose columns equal the given value or, if a tuple, one of its values."""
+        """Return the rows with these values in these columns; a tuple lists allowed values."""
         rows: list[Row] = self
         for column, value in wanted.items():
             values = value if isinstance(value, tuple) else (value,)
@@ -58,7 +59,7 @@ class Rows(list[Row]):
         )
 
     def but(self, **unwanted: object) -> Rows:
-        """Return the rows whose columns all differ from the given values; ``None`` is a value.
+        """Return the rows in which every column differs from its given value, also from ``None``.
 
         >>> rows = Rows([{"a": 1}, {"a": None}], "FROM t;").but(a=1)
         >>> rows, rows.sql.splitlines()[-1]
@@ -71,17 +72,17 @@ class Rows(list[Row]):
         return Rows(rows, self._text, (*self._conditions, *conditions))
 
     def only(self, is_wanted: Callable[[Row], object]) -> Rows:
-        """Return the rows that a function accepts; ``sql`` still selects the others too."""
+        """Return the rows that a function accepts. ``sql`` still returns all rows."""
         return Rows(filter(is_wanted, self), self._text, self._conditions)
 
     def groups(self, *columns: str) -> list[Rows]:
-        """Split the rows by their values in ``columns``, in the order of each group's first row."""
+        """Group the rows by ``columns``; groups are in the order of their first rows."""
         keys = dict.fromkeys(tuple(row[c] for c in columns) for row in self)
         return [self.where(**dict(zip(columns, key, strict=True))) for key in keys]
 
 
 def same(row: Row, columns: Sequence[str]) -> dict[str, Any]:
-    """Return the values of a row in some columns, for ``Rows.where``.
+    """Return a dict of some columns of a row, to find rows with the same values by ``where``.
 
     >>> same({"model": "m", "value": 0.5}, ["model"])
     {'model': 'm'}
@@ -90,7 +91,7 @@ def same(row: Row, columns: Sequence[str]) -> dict[str, Any]:
 
 
 def sides(row: Row) -> tuple[str, str]:
-    """Return the names of a row's two groups, for sentence a and for sentence b.
+    """Return the names of the two groups in a row's column ``groups``: of sentence a and b.
 
     >>> sides({"groups": "she/they"})
     ('she', 'they')
@@ -100,7 +101,7 @@ def sides(row: Row) -> tuple[str, str]:
 
 
 def set_name(row: Row) -> str:
-    """Return a row's benchmark, with its groups unless they are empty or female/male.
+    """Return the name of a row's benchmark. Adds its groups unless they are female/male or "".
 
     >>> set_name({"benchmark": "mine", "groups": "she/they"})
     'mine (she/they)'
@@ -112,7 +113,9 @@ def set_name(row: Row) -> str:
 
 
 def corpus_name(row: Row) -> str | None:
-    """Return the name of a row's text, and its contrast unless the contrast is she/he or empty.
+    """Return the name of a row's corpus. Adds its contrast unless that is she/he or empty.
+
+    Returns ``None`` if the row has no corpus.
 
     >>> corpus_name({"corpus": "novels", "contrast": "old/young"})
     'novels (old/young)'
@@ -126,7 +129,7 @@ def corpus_name(row: Row) -> str | None:
 
 
 def brief(model: str, models: Sequence[str]) -> str:
-    """Return a model's name without its owner, unless two models would then share a name.
+    """Return a model's name without its owner, unless two of ``models`` would have that name.
 
     >>> [brief(name, ["a/x", "b/x", "b/y"]) for name in ("a/x", "b/y")]
     ['a/x', 'y']
@@ -136,12 +139,12 @@ def brief(model: str, models: Sequence[str]) -> str:
 
 
 def by_set(rows: Rows) -> list[Rows]:
-    """Split rows by benchmark and groups, in the order of each part's first row."""
+    """Group rows by benchmark and groups, in the order of their first rows."""
     return rows.groups("benchmark", "groups")
 
 
 def with_ends(column: str) -> tuple[str, str, str]:
-    """Return the names of three columns: an estimate, and the lower and upper end of its interval.
+    """Return the names of an estimate's column and of the columns with its interval's ends.
 
     >>> with_ends("us")
     ('us', 'us_low', 'us_high')
@@ -150,7 +153,9 @@ def with_ends(column: str) -> tuple[str, str, str]:
 
 
 def filled(text: str, params: Mapping[str, object]) -> str:
-    """Return a query with its parameters replaced by values, except in comments.
+    """Return a query with values in place of its parameters, such as ``$top``.
+
+    Parameters in comments stay. The result is a query that the user can run.
 
     Raises ``KeyError`` if a parameter has no value.
 
@@ -175,7 +180,7 @@ def _condition(column: str, value: object) -> str:
 
 
 def literal(value: object) -> str:
-    """Return a value as a literal of DuckDB's SQL: text in quotes, a list in brackets.
+    """Return a value as an SQL literal for DuckDB: text in quotes, a list in brackets.
 
     >>> literal("it's"), literal(0.5), literal(None), literal([True])
     ("'it''s'", '0.5', 'NULL', '[true]')

@@ -1,6 +1,7 @@
-"""The report's search pages, of words and of sentence pairs: a list to filter by typing.
+"""Write the report's pages words.html and pairs.html, on which the reader searches a list.
 
-Files beside a page hold the details of each thing in its list.
+A "thing" is an entry of the list: a word or a sentence pair. Its details are in other files,
+which the page loads when needed.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ Block: TypeAlias = str | tuple[str, str] | tuple[int, Sequence[Line]]
 
 @dataclass
 class Thing:
-    """A word or a sentence pair: its text and a note in the list, and what its page shows."""
+    """A word or a sentence pair: its text and note in the list, and its details (``blocks``)."""
 
     text: Parts
     note: str = ""
@@ -44,14 +45,15 @@ class Thing:
 
 @dataclass
 class Search:
-    """A page that searches things.
+    """The content of a search page.
 
     Attributes:
-        kind: ``words`` or ``pairs``, the name of the page and of the directory with its files.
+        kind: ``words`` or ``pairs``: the name of the page and of the directory of its files.
         title, label: the page's heading, and the label of its search field.
-        lede: what the page shows, in sentences.
-        things: the things by key, in the order of the list. ``KIND.html#KEY`` opens a thing.
-        tables: maps caption, headings and row names of a table to the table's number.
+        lede: sentences that say what the page shows.
+        things: the things by key, in the order of the list. The address ``KIND.html#KEY`` opens a
+            thing.
+        tables: numbers of tables by caption, headings and row names, which are stored only once.
     """
 
     kind: str
@@ -64,13 +66,13 @@ class Search:
     def table(
         self, caption: str, headings: Sequence[str], rows: Sequence[Line], names: Sequence[str] = ()
     ) -> Block:
-        """Return a table for a thing's page; ``names`` are row names that many tables share."""
+        """Return a table for a thing's details. ``names`` are row names common to many tables."""
         shape = (caption, tuple(headings), tuple(names))
         return self.tables.setdefault(shape, len(self.tables)), rows
 
 
 def link(text: str, kind: str, key: str) -> Block:
-    """Return a link to a thing, or to a search for it, on the page of a ``kind``.
+    """Return a link to a thing on the page ``kind``.html; without such a thing, it searches.
 
     >>> link("either", "words", "and/or")
     ('either', 'words.html#and%2For')
@@ -79,7 +81,7 @@ def link(text: str, kind: str, key: str) -> Block:
 
 
 def search_page(search: Search) -> str:
-    """Return the page. It loads files of ``block_files`` from a directory named after its kind."""
+    """Return the page as HTML. It loads the ``block_files`` from the directory ``search.kind``."""
     index = {
         "kind": search.kind,
         "size": _PER_FILE,
@@ -90,9 +92,9 @@ def search_page(search: Search) -> str:
 
 
 def block_files(search: Search) -> Iterator[tuple[str, str]]:
-    """Yield names and contents of the files that hold the blocks of all things.
+    """Yield names and contents of the files with the details of all things.
 
-    The files are scripts, since a page that is opened from disk may load nothing else.
+    The files are scripts, since a page that was opened from disk can load only scripts.
     """
     blocks = [thing.blocks for thing in search.things.values()]
     for k, start in enumerate(range(0, len(blocks), _PER_FILE)):
@@ -101,13 +103,13 @@ def block_files(search: Search) -> Iterator[tuple[str, str]]:
 
 
 def _json(value: object) -> str:
-    """Return JSON that is safe inside a script element."""
+    """Return JSON that can stand in a script element, with ``<`` escaped."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     return text.replace("<", "\\u003c")
 
 
 def _visible(value: object) -> object:
-    """Return nested lists of texts with their invisible characters replaced by escapes."""
+    """Escape control characters in a text, or in all texts of nested lists."""
     if isinstance(value, str):
         return terminal(value)
     return [*map(_visible, value)] if isinstance(value, list | tuple) else value
@@ -163,7 +165,7 @@ WHERE max_pmi_nats IS NOT NULL ORDER BY corpus, contrast
 
 
 def pairs(facts: Facts) -> Search | None:
-    """Return the pairs that were scored, strongest preferences first; ``None`` without any.
+    """Return the page of scored pairs, strongest preferences first; ``None`` if there are no pairs.
 
     A pair's key is its benchmark and identifier, such as ``use-5/00012``.
     """
@@ -201,7 +203,7 @@ def pairs(facts: Facts) -> Search | None:
 
 
 def n_pairs_by_word(found: Search) -> Counter[str]:
-    """Return the number of pairs with each word, in lower case."""
+    """Count the pairs that contain each word. Words are in lower case."""
     counts = Counter[str]()
     for pair in found.things.values():
         texts = (part if isinstance(part, str) else " ".join(part) for part in pair.text)
@@ -214,7 +216,6 @@ def _pair_key(row: Row) -> str:
 
 
 def _pair(found: Search, row: Row, models: Sequence[str]) -> Thing:
-    """Return the page of a pair from its row of ``_SCORED``."""
     differing, names = parts(row["sentence_a"].split(), row["sentence_b"].split()), sides(row)
     sentences = [
         [name, [part if isinstance(part, str) else [part[side]] for part in differing]]
@@ -232,7 +233,7 @@ def _pair(found: Search, row: Row, models: Sequence[str]) -> Thing:
 
 
 def parts(a: Sequence[str], b: Sequence[str]) -> list[str | list[str]]:
-    """Return the words that two sentences share, and lists [words of a, words of b] elsewhere.
+    """Split two sentences into the parts they have in common, and lists [part of a, part of b].
 
     >>> parts("She lost her own key".split(), "He lost his key".split())
     [['She', 'He'], 'lost', ['her own', 'his'], 'key']
@@ -283,9 +284,9 @@ ORDER BY benchmark, groups, model, model_key, word
 
 
 def words(facts: Facts, n_pairs: Mapping[str, int]) -> Search | None:
-    """Return the words of a warehouse, the most frequent ones first; ``None`` without any.
+    """Return the page of words, the most frequent first; ``None`` if there are no words.
 
-    ``n_pairs`` is the number of sentence pairs with each word.
+    ``n_pairs`` is the number of sentence pairs that contain each word.
     """
     leans = facts.query(_WORDS)
     found, snippets = Search("words", "Words", "Search a word"), defaultdict(list)
@@ -325,7 +326,6 @@ def _lean_key(row: Row) -> tuple[str, str, str]:
 def _in_text(
     found: Search, row: Row, names: tuple[str, str], snippets: Sequence[Row]
 ) -> list[Block]:
-    """Return what is known about a word in one text: its lean, its counts, and sentences."""
     first, second = names
     where = f" in {corpus_name(row)}"
     counts = [] if row["n_word"] is None else [counted(row["n_word"], "time")]
@@ -348,7 +348,6 @@ def _in_text(
 
 
 def _preferences(found: Search, rows: Sequence[Row]) -> Block:
-    """Return a table of the models' preferences in the pairs made for a word, by benchmark."""
     cells = defaultdict[str, dict[str, str]](dict)
     for row in rows:
         heading = f"{set_name(row)}: {sides(row)[0]} above 0"

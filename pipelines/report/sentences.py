@@ -1,6 +1,6 @@
-"""The wording of each kind of finding, for all pages. Verdicts come from ``finding``.
+"""Put findings into words, for all pages and commands. Verdicts come from ``finding``.
 
-Sentences have no full stop, since more may follow.
+Sentences have no full stop, so that callers can add to them.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ UNTOLD = "no clear preference"
 
 
 def word_leans(row: Row, first: str, second: str, where: str = "") -> str:
-    """Return a clause on the side to which a word leans, with the interval of its ``delta_nats``.
+    """Say to which side a word leans, with its ``delta_nats`` and interval, after "nurse ...".
 
     Args:
-        first, second: names of the sides above and below 0.
-        where: text after the verb, with a leading space, such as the name of the corpus.
+        first, second: names of the sides, such as she (above 0) and he (below 0).
+        where: text to insert after the verb, such as " in novels".
 
     >>> row = {"delta_nats": 0.7, "delta_nats_low": 0.2, "delta_nats_high": 1.2,
     ...        "clusters": "document", "n_clusters": 40}
@@ -62,7 +62,7 @@ def word_leans(row: Row, first: str, second: str, where: str = "") -> str:
 
 
 def _one_sided(row: Row, sides: tuple[str, str], where: str, over: str) -> str:
-    """Return a clause on a word without a delta; near one side, its lean has a bound.
+    """Say how a word without a delta leans. If it is near one side only, its lean has a bound.
 
     >>> row = {"delta_nats_low": float("-inf"), "delta_nats_high": -1.9}
     >>> _one_sided(row, ("she", "he"), " in c", "over 40 documents")
@@ -82,7 +82,7 @@ def _one_sided(row: Row, sides: tuple[str, str], where: str, over: str) -> str:
 
 
 def sureness(row: Row) -> str:
-    """Return a ``metric_value`` row's interval with its clusters, or why it has no interval.
+    """Return the interval of a ``metric_value`` row in words, or why there is no interval.
 
     >>> row = {"value": 2.0, "value_low": 1.0, "value_high": 3.0, "clusters": "word"}
     >>> without = {**row, "value_low": None, "value_high": None, "n_clusters": 3}
@@ -96,7 +96,7 @@ def sureness(row: Row) -> str:
 
 
 def prefers(row: Row) -> str:
-    """Return a clause on which sentences of a benchmark a model prefers, from its row of PD.
+    """Say which sentences of a benchmark a model prefers, from its row of metric PD.
 
     >>> row = {"benchmark": "b", "groups": "she/they", "model": "m", "metric": "pd", "unit": ""}
     >>> row |= {"value": 2.0, "value_low": 1.0, "value_high": 3.0}
@@ -116,7 +116,7 @@ def prefers(row: Row) -> str:
 
 
 def unscored(row: Row) -> str:
-    """Say why pairs have no score (rejected, or not scored yet), from a row of ``report/score``.
+    """Say why pairs have no score, from a row of the query ``report/score``.
 
     >>> unscored({"n_missing": 2, "n_rejected": 2})
     '2 were rejected (the reasons are in `reject`)'
@@ -129,7 +129,7 @@ def unscored(row: Row) -> str:
 
 
 def preferences(rows: Rows) -> str:
-    """Say how many models prefer each sentence of a benchmark, from their rows of PD."""
+    """Say how many models prefer each group's sentences, from a benchmark's rows of metric PD."""
     name, n, n_by_side = set_name(rows[0]), len(rows), Counter(map(side, rows))
     named = sorted(((n_by_side[s], s) for s in sides(rows[0]) if n_by_side[s]), reverse=True)
     if not named and (why := lack(rows[0])):
@@ -146,11 +146,11 @@ def preferences(rows: Rows) -> str:
 
 
 def average(texts: TrainingTexts, rows: Rows, unit: str) -> str:
-    """Return the mean over families of models' figures of a metric, with its interval, in words.
+    """Say what the models' mean of a metric is, over families of models, with its interval.
 
     With two to ``LEAST_CLUSTERS - 1`` families, gives each family's mean instead. With one family,
-    gives the smallest and largest figure, and with one model its figure and interval. Leaves out
-    models of unknown family, and says how many.
+    gives its models' smallest and largest value. With one model, gives its value and interval.
+    Leaves out models whose family is unknown, and says how many.
     """
 
     def figure(value: float | None) -> str:
@@ -176,9 +176,9 @@ def average(texts: TrainingTexts, rows: Rows, unit: str) -> str:
 
 
 def following(texts: TrainingTexts, rows: Rows) -> str:
-    """Return a sentence on models' slopes: do the models follow a text on a benchmark?
+    """Say how many models follow a corpus on a benchmark, from rows of their slopes.
 
-    Only a model trained on the text is said to follow it; other models agree with it.
+    Models trained on the corpus "follow" it, and other models "agree with" it.
     """
     own = rows.only(lambda r: texts.relation(r) == "same")
     others = rows.only(lambda r: texts.relation(r) != "same")
@@ -197,7 +197,7 @@ _THIRD_PERSON = {"follow": "follows", "agree with": "agrees with"}
 
 
 def _on_text(rows: Rows, verb: str, text: str, kind: str, where: str = "") -> str:
-    """Say how many models' slopes are above 0: these follow a text, or agree with it."""
+    """Say how many models have slopes above 0, that is, follow a corpus or agree with it."""
     n, ways = len(rows), Counter(finding(row).verdict for row in rows)
     k, text = ways["above"], f"{text} {where}".rstrip()
     if n == 1:
@@ -216,7 +216,7 @@ def _on_text(rows: Rows, verb: str, text: str, kind: str, where: str = "") -> st
 
 
 def capital(sentence: str) -> str:
-    """Return a sentence, capitalised if its first word can't be the name of a model.
+    """Capitalise a sentence, unless its first word may be the name of a model.
 
     >>> capital("all 3 models"), capital("gpt2 follows")
     ('All 3 models', 'gpt2 follows')
@@ -226,7 +226,7 @@ def capital(sentence: str) -> str:
 
 
 def of_different_measures(models: Sequence[Row]) -> str:
-    """Return a warning if models with different measures are compared; else empty.
+    """Return a warning if the models have different measures, otherwise an empty string.
 
     >>> of_different_measures([{"measure": "b"}, {"measure": "a"}]).partition(":")[0]
     'Models with different measures are compared here (a, b)'
@@ -243,7 +243,7 @@ def of_different_measures(models: Sequence[Row]) -> str:
 
 
 def lack(row: Row) -> str:
-    """Say in brackets that a row has too few clusters for a verdict; empty if it has enough.
+    """Return " (too few ...)" if a row has too few clusters for a verdict, otherwise "".
 
     >>> row = {"value": 2.0, "value_low": None, "value_high": None, "clusters": "word"}
     >>> lack({**row, "n_clusters": 3}), lack({**row, "n_clusters": 40})
@@ -254,11 +254,11 @@ def lack(row: Row) -> str:
 
 
 def version_changes(facts: Facts) -> list[Row]:
-    """Return by benchmark how PD changed from each named model's previous to its latest version.
+    """Return how PD changed between the last two versions of each named model, by benchmark.
 
-    Rows are those of ``report/version_change.sql`` with the columns of view `model_version`.
-    Differences are over pairs that both versions scored. Without two versions or without metrics
-    there are no rows.
+    A row has the columns of ``report/version_change.sql`` and of view `model_version`. Only pairs
+    that both versions scored are compared. There is no row for a model that has one version or no
+    metrics.
     """
     latest = {row["model_key"]: row for row in facts.query(_LATEST)}
     measured = facts.metrics("pd", subset="all").where(model_key=tuple(latest)) if latest else []
@@ -292,9 +292,10 @@ def version_changed(row: Row) -> str:
 
 
 def check_changes(changes: list[Row], most_points: float) -> list[str]:
-    """Return a clause on each change above ``most_points`` that its interval doesn't confirm.
+    """Raise ``ModelChanged`` if a change is surely larger than ``most_points`` up or down.
 
-    Raises ``ModelChanged`` if a whole interval lies above ``most_points`` or below its negative.
+    A change is sure if its whole interval is beyond the limit. Returns a line on each change that
+    is beyond the limit but not surely.
     """
     beyond = [row for row in changes if abs(row["change"]) > most_points]
     sure = [

@@ -1,11 +1,11 @@
-"""Jinja templates of sections, which make text, tables and charts, and of pages.
+"""Render the report's Jinja templates: of sections (text, tables and charts) and of pages.
 
-A section's template consists of blocks. A block ends at a blank line, or at one of these marks at
-the start of a line:
+A section's template consists of blocks. A block ends at a blank line, or before a line that starts
+with one of these marks:
 
 - ``# anchor: Title`` begins a section.
-- ``! text`` is a warning. The first page shows it too.
-- ``> text`` says how figures are measured. The page folds this text.
+- ``! text`` is a warning. It is also shown on the first page.
+- ``> text`` says how figures are measured. It is hidden until the reader opens it.
 - Any other block is a paragraph. Text between backticks is shown as code.
 
 ``{{ table(caption, rows, columns) }}`` and ``{{ chart(function, rows, ...) }}`` add a table and a
@@ -60,10 +60,10 @@ _GLOBALS |= {"tuple": tuple, "zip": zip, "LEXICON": LEXICON, "text_name": text_n
 
 
 def sections_from(text: str, facts: Facts | None = None, **values: object) -> list[Section]:
-    """Return the sections that a template makes from ``facts``; none if it lacks data.
+    """Render a template with ``facts``, and return its sections: none if it finds no data.
 
-    ``values`` are more variables for the template. Raises ``jinja2.TemplateError`` if the template
-    is faulty.
+    ``values`` are further variables for the template. Raises ``jinja2.TemplateError`` if the
+    template has an error.
     """
     parts = _Parts()
     names: dict[str, Any] = {name: getattr(parts, name) for name in ("table", "chart", "add")}
@@ -74,7 +74,7 @@ def sections_from(text: str, facts: Facts | None = None, **values: object) -> li
 
 
 def word_sections(rows: Mapping[str, Rows]) -> list[Section]:
-    """Return a section for each word, corpus and contrast, from the tables of answers."""
+    """Return a section for each word, corpus and contrast, from the rows of `why`'s tables."""
     made = []
     for lean in rows["word_evidence"]:
         answer = {
@@ -86,9 +86,9 @@ def word_sections(rows: Mapping[str, Rows]) -> list[Section]:
 
 
 def rendered(template: str, script: str, **values: object) -> str:
-    """Return a page as HTML: its template filled with ``values``, a script and the style.
+    """Render the template of a page with ``values``, a script and the stylesheet; return HTML.
 
-    Everything that comes from data is escaped.
+    All data is escaped.
     """
     texts = {"style": Markup(_read("style.css")), "script": Markup(_read(script))}
     return _of_pages().get_template(template).render({**texts, **values})
@@ -118,19 +118,17 @@ def _of_pages() -> Environment:
 
 
 def _prose(sentence: str) -> Markup:
-    """Return a sentence as HTML; text between backticks becomes code."""
     shown = str(escape(terminal(sentence, lines=True)))
     return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", shown))
 
 
 def _script(figure: Figure) -> Markup:
-    """Return a chart's specification as JSON for a script element."""
     text = json.dumps(figure.specification, ensure_ascii=False)
     return Markup(text.replace("<", "\\u003c"))
 
 
 def _visible(value: object) -> object:
-    """Return the value of a page's expression; show invisible characters as escapes."""
+    """Escape control characters in the value of an expression in a page's template."""
     if isinstance(value, str) and not isinstance(value, Markup):
         return terminal(value, lines=True)
     return value
@@ -138,7 +136,7 @@ def _visible(value: object) -> object:
 
 @cache
 def _of_sections() -> Environment:
-    """Return the Jinja environment for sections. It escapes nothing, since the page does."""
+    """Return the Jinja environment for sections. It doesn't escape HTML, since the page does."""
 
     def included(name: str) -> str:
         return _marked(_read(f"sections/{name}.jinja"))
@@ -154,7 +152,7 @@ def _marked(text: str) -> str:
 
 
 def _shown(value: object) -> object:
-    """Return a value in a section's text: numbers as readers expect them, data on one line."""
+    """Format the value of an expression in a section: thousands separators, text on one line."""
     if isinstance(value, _Mark):
         return value
     if isinstance(value, Cell):
@@ -167,17 +165,17 @@ def _shown(value: object) -> object:
 
 
 class _Mark(str):
-    """A mark in a template's text where a table or chart goes."""
+    """A mark in a section's text that stands for a table or chart."""
 
 
 class _Parts:
-    """The tables and charts that a template adds, in order."""
+    """The tables and charts that a template adds while it is rendered, in order."""
 
     def __init__(self) -> None:
         self._added: list[PageTable | Figure] = []
 
     def table(self, caption: str, found: Rows, columns: Sequence[AColumn], **options: bool) -> str:
-        """Add the table that ``model.table`` makes from the rows ``found``, if there are any."""
+        """Add a table of the rows ``found`` (``model.table``). Without rows, add nothing."""
         columns = [_column(column) for column in columns]
         return self.add(model.table(_line(caption), found, columns, **options)) if found else ""
 
@@ -189,12 +187,12 @@ class _Parts:
         name: Sequence[str],
         caption: str,
     ) -> str:
-        """Add the chart that a function makes from the rows ``found``, if there are any.
+        """Add a chart that a function draws from the rows ``found``. Without rows, add nothing.
 
         Args:
-            function: module and name in ``pipelines/report/charts``, or in any package.
+            function: ``module.function`` in ``pipelines/report/charts``, or its full name.
             arguments: further arguments of the function.
-            name: parts of the chart's file name.
+            name: parts of the chart's file name, to be joined.
         """
         from plumbline.pipelines.report.charts.chart_forms import specification
 
@@ -208,7 +206,7 @@ class _Parts:
         return self.add(Figure(model.stem(*name), caption, drawn, found))
 
     def add(self, part: PageTable | Figure) -> str:
-        """Add a part made elsewhere."""
+        """Add a table or chart; return the mark that stands for it in the text."""
         self._added.append(part)
         return _Mark(f"\n\n{_MARK}@ {len(self._added) - 1}\n\n")
 
@@ -231,9 +229,9 @@ class _Parts:
 
 
 def _parted(block: str) -> tuple[str, str]:
-    """Return the mark that begins a block, and the block's text on one line.
+    """Split a block into its mark and its text on one line.
 
-    The mark is `#`, `!` or `>`, `@` for a table or chart, or empty for a paragraph.
+    The mark is `#`, `!`, `>`, `@` (a table or chart), or an empty string for a paragraph.
     """
     text = _line(block)
     return (text[1], text[3:]) if text.startswith(_MARK) else ("", text)
@@ -244,7 +242,7 @@ def _line(text: str) -> str:
 
 
 def _column(column: AColumn) -> AColumn:
-    """Return a table's column; strip the blanks around a macro's text."""
+    """Return a table's column. If it is a macro, strip the blanks around the macro's text."""
     if isinstance(column, str) or not isinstance(column[1], Macro):
         return column
     macro = column[1]

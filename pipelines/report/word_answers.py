@@ -1,4 +1,4 @@
-"""What pages and commands say about words: how many lean, why one leans, where it was found."""
+"""Texts and tables about words, for pages and commands: how words lean and where they occur."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ Answer = Mapping[str, Rows]
 
 
 def answer_of(facts: Facts, lean: Row) -> Answer:
-    """Return the warehouse's rows on the word of a ``word_evidence`` row."""
+    """Return the rows about a word in each table of ``QUERIES``; ``lean`` is from word_evidence."""
     return {
         name: facts.query(Rows((), query).where(**of_word(lean)).sql)
         for name, query in QUERIES.items()
@@ -48,25 +48,25 @@ def answer_of(facts: Facts, lean: Row) -> Answer:
 
 
 def found_in(row: Row) -> str:
-    """Say where a row of ``word_snippet`` was found: its file or source, shard and line."""
+    """Say in which file or source, shard and line a sentence (``word_snippet`` row) was found."""
     name, shard = row["file"] or row["source"], row["shard"].rpartition("/")[2]
     copies = f", {row['n_copies']:,} copies" if row["n_copies"] > 1 else ""
     return f"{f'{name}, ' if name else ''}{shard}:{row['source_row']}{copies}"
 
 
 def of_word(lean: Row) -> dict[str, Any]:
-    """Return the word, corpus and contrast of a ``word_evidence`` row, for ``Rows.where``."""
+    """Return the columns that identify a word in ``word_evidence``, for ``Rows.where``."""
     return {name: lean[name] for name in ("corpus", "contrast", "word")}
 
 
 def sides_of(lean: Row) -> tuple[str, str]:
-    """Return the names of the sides above and below 0 of a row of ``word_evidence``."""
+    """Return the names of a word's two sides, such as she (lean above 0) and he (below 0)."""
     a, b = side_names(lean["contrast"], ())
     return lean.get("side_a") or a, lean.get("side_b") or b
 
 
 def headline(lean: Row) -> str:
-    """Describe a word's lean in a sentence, with its interval.
+    """Return a sentence on a word's lean and its interval.
 
     >>> headline({"word": "tea", "corpus": "c", "contrast": "she/he", "delta_nats": 0.7,
     ...           "delta_nats_low": 0.2, "delta_nats_high": 1.2, "clusters": "document",
@@ -79,13 +79,13 @@ def headline(lean: Row) -> str:
 
 
 def furthest_collocates(rows: Rows) -> tuple[Rows, Rows]:
-    """Return the collocates that are more frequent near the first side, and near the second.
+    """Return the words near the word that are more frequent with the first side, and the second.
 
-    Leaves out a rare word that the prior puts on a side near which it was never seen.
+    Leaves out a rare word that the prior puts on a side with which it never occurred.
     """
     first = [r["collocate"] for r in rows if r["log_odds_nats"] > 0 and r["n_f"] > 0]
     second = [r["collocate"] for r in rows if r["log_odds_nats"] < 0 and r["n_m"] > 0]
-    # Use `where`, so the query shown with each table returns exactly the table's rows.
+    # Use `where`, so that the query shown below each table returns exactly the table's rows.
     return (
         rows.where(collocate=tuple(first[:_COLLOCATES])),
         rows.where(collocate=tuple(second[:_COLLOCATES])),
@@ -93,9 +93,9 @@ def furthest_collocates(rows: Rows) -> tuple[Rows, Rows]:
 
 
 def clear_words(facts: Facts, row: Row, text: str = "") -> str:
-    """Say how many words of a corpus lean clearly to each side, and what their intervals are over.
+    """Say how many words of a corpus clearly lean to each side, and how that was tested.
 
-    ``row`` comes from ``sql/report/lean_count.sql``; ``text`` is a name for the corpus.
+    ``row`` comes from ``sql/report/lean_count.sql``. ``text`` is a name to print for the corpus.
     """
     text, over = text or text_name(row["corpus"]), row["over"]
     first, second = facts.contrast_sides(row["corpus"], row["contrast"])
@@ -104,7 +104,7 @@ def clear_words(facts: Facts, row: Row, text: str = "") -> str:
         return f"The leans of {n} words of {text} are known, without counts for an interval."
     corrected = f"{row['n_corrected']:,} are clear (q < 5%)"
     lean = f"{row['n_first']:,} lean to {first} and {row['n_second']:,} to {second}"
-    if over != "co-occurrences":  # `why` was asked about words
+    if over != "co-occurrences":  # the words were explained with `why`
         return (
             f"Of the {row['n_words']:,} words of {text} that lean most by counts or "
             f"were asked about, {lean}: their 95% intervals over {over} exclude 0. After "
@@ -119,7 +119,7 @@ def clear_words(facts: Facts, row: Row, text: str = "") -> str:
 
 
 def words_columns(facts: Facts, row: Row) -> Columns:
-    """Return columns for a table of the words that lean most in a row's corpus and contrast."""
+    """Return the columns of a table of the words that lean most in a corpus and contrast."""
     first, second = facts.contrast_sides(row["corpus"], row["contrast"])
     return [
         ("leans to", lambda r: first if r["lean_bound_nats"] > 0 else second),
@@ -132,7 +132,7 @@ def words_columns(facts: Facts, row: Row) -> Columns:
 
 
 def plain(section: Section) -> Iterator[str]:
-    """Yield a section's title, intro and tables as lines of text; cells are cut to ``_WIDEST``."""
+    """Yield a section as lines of plain text. Long cells are cut to ``_WIDEST`` characters."""
     yield terminal(section.title)
     yield from (f"  {terminal(sentence)}" for sentence in section.intro)
     for table in section.tables:

@@ -1,6 +1,6 @@
-"""Make a warehouse's report: the first page, the appendix, and the charts with their data.
+"""Write a warehouse's report: the first page, the appendix, and the charts with their data.
 
-The first page has one answer with its chart and table, and what supports it.
+The first page has the main answer with a chart, a table and supporting results.
 """
 
 from __future__ import annotations
@@ -53,14 +53,13 @@ def write_report(
 ) -> tuple[Path, Page]:
     """Write a warehouse's report to ``out``; return the path and content of ``index.html``.
 
-    The other files are ``appendix.html``, the files of each chart (``data_of``), and
-    ``words.html`` and ``pairs.html``, which search words and sentence pairs. A search page without
-    anything to search is left out. Raises ``BadInput`` if ``warehouse`` isn't a warehouse or
-    ``out`` can't be written, and ``UsageProblem`` if a pattern of ``about`` (``facts.narrowed``)
-    matches nothing.
+    Also writes ``appendix.html``, the files of each chart (``data_of``), and the search pages
+    ``words.html`` and ``pairs.html`` unless they would be empty. ``about`` has patterns that limit
+    the report (``facts.narrowed``). Raises ``UsageProblem`` if a pattern matches nothing, and
+    ``BadInput`` if ``warehouse`` isn't a warehouse or ``out`` can't be written.
     """
     out = Path(out)
-    # Lock before reading, so that the last command to write has read the latest version.
+    # Lock before reading, so that no command overwrites a report of a later version.
     with disk_problems(out), claimed(out / ".index.claim", wait=True), progress("report"):
         facts = narrowed(Facts(warehouse), about or {})
         appendix = make_page(facts)
@@ -90,7 +89,7 @@ def write_report(
 
 
 def make_page(facts: Facts) -> Page:
-    """Return the appendix. Repeated anchors of sections and stems of figures get numbers."""
+    """Return the appendix. Repeated anchors of sections and names of charts get numbers."""
     anchors, stems = Counter[str](), Counter[str]()
     made = [
         replace(
@@ -104,15 +103,14 @@ def make_page(facts: Facts) -> Page:
 
 
 def render(page: Page) -> str:
-    """Return the page as HTML. Everything that comes from data is escaped."""
     return rendered("page.html", "page.js", page=page)
 
 
 def data_of(figure: Figure) -> dict[str, bytes]:
-    """Return a chart's files by ending: its Vega-Lite specification, and any rows as CSV.
+    """Return a chart's files by extension: its Vega-Lite specification, and its rows as CSV.
 
-    The specification's ``usermeta`` has the caption, the columns with their units, the query,
-    versions, and how to cite Plumbline.
+    There is no CSV without rows. The specification's ``usermeta`` has the caption, the columns
+    with their units, the query, versions, and how to cite Plumbline.
     """
     units = units_of_columns()
     about = {
@@ -133,7 +131,7 @@ def data_of(figure: Figure) -> dict[str, bytes]:
 
 
 def _vega() -> bytes:
-    """Return the script that draws charts, which the package's build puts into this folder."""
+    """Return the script that draws charts. Building the package puts it into this folder."""
     script = resources.files(__package__) / "vega.js"
     if not script.is_file():
         raise MissingComponent("vega.js", "is missing from the package", "pip install .")
@@ -142,10 +140,11 @@ def _vega() -> bytes:
 
 @dataclass(frozen=True)
 class Headline:
-    """The slopes of all models on one benchmark and text, and the fit that is drawn.
+    """The slopes that the first page is about: of all models on one benchmark and corpus.
 
-    ``slopes`` are rows of ``metric_value``, smallest first. ``own`` are the slopes of models
-    trained on the text. ``fit`` is the row of view ``fit`` with the middle slope of ``about``.
+    ``slopes`` are rows of ``metric_value``, smallest first. ``own`` has only models that were
+    trained on the corpus. ``fit`` is the fit to draw: the row of view ``fit`` with the median slope
+    of ``about``.
     """
 
     slopes: Rows
@@ -155,24 +154,25 @@ class Headline:
 
     @property
     def about(self) -> Rows:
-        """The slopes that the headline is about: ``own``, or all if ``own`` is empty."""
+        """The slopes to write about: ``own``, or all ``slopes`` if ``own`` is empty."""
         return self.own or self.slopes
 
     @property
     def is_cause(self) -> bool:
-        """True if each model was trained in this warehouse on this text alone."""
+        """True if each model was trained in this warehouse, and on this corpus only."""
         return len(self.own) == len(self.slopes) and self.texts.are_ours(self.slopes)
 
     @property
     def slope(self) -> Row:
-        """The slope of the fit that is drawn."""
+        """The row of ``slopes`` that belongs to ``fit``."""
         return next(r for r in self.slopes if r["model_key"] == self.fit["model_key"])
 
 
 def front(facts: Facts, appendix: Page) -> Page:
-    """Return a warehouse's first page. Warnings and links come from ``appendix``.
+    """Return the first page of the report. Warnings and links come from ``appendix``.
 
-    The first section is the answer. Others are about the models, the text and other benchmarks.
+    The first section has the main answer. The others are about the models, the corpus and other
+    benchmarks.
     """
     others = [s for s in appendix.sections if s.intro and s.anchor not in _OWN]
     questions = [section for section in others if "?" in section.title]
@@ -193,7 +193,6 @@ def front(facts: Facts, appendix: Page) -> Page:
 
 
 def _about(facts: Facts) -> Iterator[str]:
-    """Yield the date of the last run, benchmarks, models, and corpora with their token counts."""
     yield max((str(row["started"])[:10] for row in facts.rows("run")), default="")
     for noun, plural in (("benchmark", "benchmarks"), ("model", "models")):
         names = list(dict.fromkeys(str(row[noun]) for row in facts.rows("score")))
@@ -207,11 +206,12 @@ def _about(facts: Facts) -> Iterator[str]:
 
 
 def headline_pd(facts: Facts) -> Rows:
-    """Return the rows of PD for the benchmark and groups that the page is about, if any.
+    """Choose the benchmark that the first page is about; return its rows of metric PD.
 
-    The page is about the benchmark on which the most models have a preference in at least one pair,
-    not counting models with too few clusters for a verdict. Ties go to she/he or female/male, then
-    to the benchmark that comes first in ``_first_slopes``, then to the benchmark with more pairs.
+    This is the benchmark on which the most models have a preference in at least one pair. Models
+    with too few clusters for a verdict aren't counted. Ties go to she/he or female/male, then to
+    the first benchmark in ``_first_slopes``, then to the benchmark with the most pairs. Returns an
+    empty ``Rows`` if no benchmark has a PD.
     """
     moved = facts.metrics("us", subset="all").only(
         lambda r: r["n"] and r["value"] < 1 and not finding(r).lack
@@ -230,7 +230,7 @@ def headline_pd(facts: Facts) -> Rows:
 
 
 def headline(facts: Facts) -> Headline | None:
-    """Return the first slopes on the benchmark that the page is about, or ``None``."""
+    """Return the slopes on the benchmark of ``headline_pd``, or ``None`` if it has no slopes."""
     name = next(map(set_name, headline_pd(facts)), "")
     first = _first_slopes(facts).get(name)
     if first is None:
@@ -243,10 +243,10 @@ def headline(facts: Facts) -> Headline | None:
 
 
 def _first_slopes(facts: Facts) -> dict[str, Rows]:
-    """Return, by benchmark, the slopes of all models on its first text, by ``rank``.
+    """Return the slopes of all models on each benchmark, for the corpus with the best ``rank``.
 
-    Slopes of models on their own training text come first. Next, planted leans come before measured
-    leans, and single pairs of words such as she/he before lists. Ties go to the wider spread of
+    Corpora on which all of the models were trained come first. Then planted leans come before
+    measured leans, and word pairs such as she/he before word lists. Ties go to the wider spread of
     leans, which gives a slope a smaller error.
     """
     fits = _fits(facts)

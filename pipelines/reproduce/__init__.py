@@ -1,1 +1,1 @@
-"""Compare the figures that papers print with figures from their data or from your runs."""
+"""Compare the figures in papers with figures computed from their released data or your runs."""

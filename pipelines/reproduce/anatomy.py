@@ -1,9 +1,9 @@
-"""Split released models' log ratios into parts predicted by properties of pairs.
+"""Explain the released models' log ratios: split them into parts, such as sentence length.
 
-A log ratio is modelled as the sum of a constant for the model, the model's slope on each property
-of the pair, an effect of each cluster that the pair is in (its word, its frame), and an effect of
-the pair itself. Each part has a mean square over pairs and models. The parts' mean squares add up
-to the mean square of the log ratios.
+A model's log ratio of a pair is modelled as a sum of parts: a constant for the model, a slope times
+each property of the pair, an effect of each cluster that the pair is in (its word, its frame), and
+an effect of the pair itself. Each part has a mean square over pairs and models. These add up to the
+mean square of the log ratios.
 """
 
 from __future__ import annotations
@@ -49,14 +49,14 @@ _PAIRS, _SCORES = "reproduce/anatomy_pair", "reproduce/anatomy_score"
 
 @dataclass(frozen=True)
 class LogRatioTable:
-    """Log ratios of pairs (rows) under models (columns), with properties of pairs.
+    """The log ratios of a benchmark's pairs by several models, and properties of the pairs.
 
     Attributes:
-        y: the log ratios in nats, one row per pair and one column per model; none is missing.
+        y: the log ratios in nats, one row per pair and one column per model, without gaps.
         properties: by name, an array with one row per pair and one or more columns.
-        clusters: the clusters of each pair, as in ``clustered_variance``.
-        kinds: the kind of each column of ``clusters``. Two columns of one kind (two occupations in
-            a sentence) share their numbers.
+        clusters: the numbers of each pair's clusters, as in ``clustered_variance``.
+        kinds: for each column of ``clusters``, what a cluster is, such as an occupation. In two
+            columns of the same kind, the same number is the same cluster.
     """
 
     y: Floats
@@ -65,16 +65,17 @@ class LogRatioTable:
     kinds: Sequence[str]
 
     def only(self, is_kept: Bools) -> LogRatioTable:
-        """Return the table of the pairs in the mask ``is_kept``."""
+        """Return a table that has only the pairs for which ``is_kept`` is True."""
         some = {name: x[is_kept] for name, x in self.properties.items()}
         return replace(self, y=self.y[is_kept], properties=some, clusters=self.clusters[is_kept])
 
 
 @dataclass(frozen=True)
 class Share:
-    """A part's share of the mean square, with its 95% interval over other words.
+    """A part's share of the mean square, with its 95% interval.
 
-    The ends are NaN if there are fewer than five clusters.
+    The interval says how the share varies over clusters, such as words. Its ends are NaN if there
+    are fewer than five clusters.
     """
 
     part: str
@@ -85,7 +86,7 @@ class Share:
 
 @dataclass(frozen=True)
 class BenchmarkAnatomy:
-    """A benchmark: mean square of its log ratios (nats squared), and the shares of its parts."""
+    """The mean square of a benchmark's log ratios, in nats squared, and each part's share."""
 
     benchmark: str
     n_pairs: int
@@ -96,9 +97,9 @@ class BenchmarkAnatomy:
 
 
 def tables(store: Store, corpus: str) -> Iterator[tuple[str, LogRatioTable]]:
-    """Yield name and table of each benchmark with released scores and MaxPMI.
+    """Yield the name and the table of each benchmark that has released scores and MaxPMI.
 
-    A table has the natural pairs, and the models that scored all natural pairs.
+    A table has only natural pairs, and only models that scored all natural pairs.
     """
     with connect(store, sql(_PAIRS) + sql(_SCORES)) as connection:
         params = {"corpus": corpus}
@@ -121,9 +122,9 @@ def _table(pairs: pa.Table, y: Floats) -> LogRatioTable:
 
 
 def anatomies(store: Store, corpus: str, eta_nats: float) -> Iterator[BenchmarkAnatomy]:
-    """Yield the shares of the mean square for each of ``tables``.
+    """Yield the shares of all parts for each benchmark in ``tables``.
 
-    Keeps pairs with |MaxPMI| up to ``eta_nats``, and skips benchmarks without such pairs.
+    Uses only pairs with |MaxPMI| up to ``eta_nats``, and skips benchmarks without such pairs.
     """
     for benchmark, whole in tables(store, corpus):
         table = whole.only(np.abs(whole.properties["delta"][:, 0]) <= eta_nats)
@@ -142,9 +143,9 @@ def anatomies(store: Store, corpus: str, eta_nats: float) -> Iterator[BenchmarkA
 def shares(table: LogRatioTable) -> list[Share]:
     """Return each part's share of the mean square.
 
-    The parts are ``constant``, the properties, the kinds of clusters and ``pair``. Errors come from
-    the jackknife over clusters, which is conservative if there are two dimensions of clusters.
-    Intervals are Student's t with ``degrees_of_freedom``.
+    The parts are ``constant``, the properties, the kinds of clusters and ``pair``. Intervals are
+    Student's t with ``degrees_of_freedom``. Standard errors come from leaving out one cluster at a
+    time (jackknife). They are too large rather than too small if pairs have clusters of two kinds.
     """
     design = _Design.of(table)
     parts = design.mean_squares()
@@ -167,13 +168,14 @@ def _shares(parts: Mapping[str, float]) -> Floats:
 
 @dataclass(frozen=True)
 class _Design:
-    """The design of a table: ``x`` has a column of ones, then the columns of the properties.
+    """The regression of log ratios on properties, for every set of properties.
 
-    ``is_in`` has one row for each set of properties, and marks the columns of ``x`` in the set.
-    ``weights`` maps a part to the weights of the sets. What a part explains is the weighted sum of
-    what the sets explain. If properties are correlated, what a property explains depends on the
-    order in which they are added. So the explained part is averaged over all orders (Lindeman,
-    Merenda and Gold 1980; Shapley).
+    ``x`` has a column of ones, then the columns of the properties. A row of ``is_in`` says which
+    columns of ``x`` belong to a set.
+
+    If properties are correlated, what a property explains depends on the order in which they are
+    added to the regression. So it is averaged over all orders (Lindeman, Merenda and Gold 1980;
+    Shapley). This average is a weighted sum of what the sets explain, with the part's ``weights``.
     """
 
     y: Floats
@@ -200,17 +202,18 @@ class _Design:
         return _Design(table.y, x, _memberships(table), is_in, weights)
 
     def only(self, is_kept: Bools) -> _Design:
-        """Return the design of the pairs in the mask ``is_kept``."""
+        """Return the design for only the pairs for which ``is_kept`` is True."""
         members = {kind: z[is_kept] for kind, z in self.members.items()}
         return replace(self, y=self.y[is_kept], x=self.x[is_kept], members=members)
 
     def mean_squares(self) -> dict[str, float]:
         """Return the mean square of each part over pairs and models, in nats squared.
 
-        Estimates are unbiased if the effects of clusters and pairs are independent of each other
-        and of the properties. Sums of squared residuals, over clusters and over pairs, are set
-        equal to their expectations (MINQUE0: Rao 1971). The noise in squares of means and of slopes
-        is subtracted, so an estimate may be negative. Properties that don't vary are left out.
+        The estimates are unbiased if the effects of clusters and pairs are independent of each
+        other and of the properties. To estimate the variances of these effects, the sums of squared
+        residuals are set equal to their expected values (MINQUE0: Rao 1971). Noise in the constant
+        and in the slopes is subtracted, so an estimate may be negative. Properties that are the
+        same for all pairs are left out.
 
         >>> y, words = np.array([[1.0], [3.0], [2.0], [6.0]]), np.array([[0], [0], [1], [1]])
         >>> parts = _Design.of(LogRatioTable(y, {}, words, ["word"])).mean_squares()
@@ -222,7 +225,7 @@ class _Design:
         squares = np.array([*(sums.T @ sums for sums in x_sums), xx])
         sizes = np.array([*(z.nnz for z in self.members.values()), n])
         levels = self._levels(x_sums, squares, sizes)
-        # For each set, the inverse of x'x over its columns; zeros elsewhere.
+        # For each set of properties: the inverse of x'x for the set's columns, and 0 elsewhere.
         inverses = np.linalg.pinv(
             xx * self.is_in[:, None] * self.is_in[..., None], rcond=RCOND, hermitian=True
         )
@@ -234,18 +237,19 @@ class _Design:
         return {name: part / self.y.size for name, part in zip(names, parts, strict=True)}
 
     def _levels(self, x_sums: Sequence[Floats], squares: Floats, sizes: Ints) -> Floats:
-        """Return the variances over clusters of each kind and over pairs, summed over models.
+        """Return the variance of each level's effects, summed over models.
 
-        ``x_sums`` are the sums of ``x`` by cluster for each kind, ``squares`` are the products of
-        sums for each level (the kinds, then the pairs), and ``sizes`` are the numbers of pairs in
-        clusters.
+        The levels are the kinds of clusters, then the pairs. ``x_sums`` has, for each kind, the
+        sums of ``x`` in each cluster. ``squares`` has the products of these sums for each level.
+        ``sizes`` has each kind's number of memberships of pairs in clusters, then the number of
+        pairs.
         """
         members = list(self.members.values())
         inverse = np.linalg.pinv(squares[-1], rcond=RCOND, hermitian=True)
         expected = np.empty((len(sizes),) * 2)
         for a, one in enumerate(members):
             for c, other in enumerate(members):
-                both = (one.T @ other).tocoo()  # pairs that are in both of two clusters
+                both = (one.T @ other).tocoo()  # n of pairs in both clusters
                 first, second = both.coords
                 crossed = np.einsum("ij,ij->i", (x_sums[a] @ inverse)[first], x_sums[c][second])
                 expected[a, c] = (both.data**2 - 2 * both.data * crossed).sum()
@@ -257,12 +261,10 @@ class _Design:
 
 
 def _memberships(table: LogRatioTable) -> dict[str, csr_array]:
-    """Return a matrix for each kind, with a row for each pair and a column for each cluster.
+    """Return a matrix for each kind of cluster, with a row per pair and a column per cluster.
 
-    An entry is 1 if the pair is in the cluster, and 0 otherwise.
-
-    A kind whose clusters have one pair each is left out: its effects can't be told from effects of
-    the pairs.
+    An entry is 1 if the pair is in the cluster, and 0 otherwise. Leaves out a kind whose clusters
+    have one pair each, since its effects can't be separated from effects of the pairs.
     """
     members = {}
     for kind in dict.fromkeys(table.kinds):
@@ -270,28 +272,28 @@ def _memberships(table: LogRatioTable) -> dict[str, csr_array]:
         pair, column = np.nonzero(ids != NO_CLUSTER)
         numbers, cluster = np.unique(ids[pair, column], return_inverse=True)
         is_in = csr_array((np.ones(len(pair)), (pair, cluster)), (len(ids), len(numbers)))
-        is_in.data[:] = 1  # a pair that names a cluster twice counts once
+        is_in.data[:] = 1  # 1 even if a pair has a cluster twice
         if is_in.nnz > len(numbers):
             members[kind] = is_in
     return members
 
 
 def _weights(sets: Sequence[frozenset[int]], k: int, n: int) -> Floats:
-    """Return a weight for each set: the weighted sum is what property k of n adds on average."""
+    """Return the sets' weights in the average of what property k of n adds, over all orders."""
     n_others = [len(others - {k}) for others in sets]
     signs = [1 if k in others else -1 for others in sets]
     return np.array(signs) / [n * comb(n - 1, m) for m in n_others]
 
 
 def share_rows(anatomy: BenchmarkAnatomy) -> Iterator[dict[str, object]]:
-    """Yield a row with each part's share and the ends of its interval; None if undefined."""
+    """Yield a row with each part's share and interval. Undefined values are None."""
     for share in anatomy.shares:
         row = {"benchmark": anatomy.benchmark, **asdict(share)}
         yield {name: None if value != value else value for name, value in row.items()}
 
 
 def lines(anatomy: BenchmarkAnatomy) -> Iterator[str]:
-    """Yield lines on a benchmark: its size, and the parts with and without intervals above 0."""
+    """Yield lines to print: a benchmark's size, parts surely above 0, and other parts."""
     yield (
         f"{anatomy.benchmark}: {anatomy.n_pairs:,} pairs in {anatomy.n_clusters} clusters, "
         f"{anatomy.n_models} models; mean square log ratio {anatomy.mean_square:.2f} nats²"

@@ -1,7 +1,8 @@
-"""What the papers print: figures in ``<paper>.csv``, and claims as queries in ``<paper>.toml``.
+"""Check claims that the papers make in their texts, such as "tuning lowers GAS by up to 0.889".
 
-Claims of UnStereoEval are compared with its release. The other papers released no results, so
-their claims are compared with the figures that they print.
+The figures that a paper prints are in ``<paper>.csv``, and its claims are queries in
+``<paper>.toml``. UnStereoEval's claims are checked with its released scores. The other papers
+released no results, so their claims are checked with the figures that they print.
 """
 
 from __future__ import annotations
@@ -55,14 +56,14 @@ _MOST_WRONG = 3
 
 
 def figures(paper: str) -> list[Row]:
-    """Read the printed figures of ``unstereoeval``, ``fairpair`` or ``disclosure``, in file order.
+    """Return the figures that ``unstereoeval``, ``fairpair`` or ``disclosure`` prints.
 
-    Columns of a row, for UnStereoEval: ``table``, ``benchmark``, ``eta_nats`` (the table's limit on
-    |MaxPMI|, None without one), ``metric``, ``value`` (US and its deviation in percent; PD, gap and
-    deduplication in percentage points), ``model`` (hub id, empty for a benchmark's size) and
-    ``log_base`` (base of the log ratios of an AuFC). For the other papers: ``table``,
-    ``inputs`` (the prompts), ``method`` (the treatment or the measure), ``model``, ``metric`` and
-    ``value``.
+    Rows are in the order of the file. For UnStereoEval they have the columns ``table``,
+    ``benchmark``, ``eta_nats`` (the table's limit on |MaxPMI|, or None), ``metric``, ``value`` (US
+    and its deviation in percent; PD, gap and deduplication in percentage points), ``model`` (hub
+    id; empty for a benchmark's size) and ``log_base`` (for AuFC). For the other papers the columns
+    are ``table``, ``inputs`` (the prompts), ``method`` (the treatment or measure), ``model``,
+    ``metric`` and ``value``.
 
     >>> [len(figures(paper)) for paper in ("unstereoeval", "fairpair", "disclosure")]
     [2781, 62, 486]
@@ -74,7 +75,7 @@ def figures(paper: str) -> list[Row]:
 
 
 def joined(name: str, **relations: pa.Table) -> list[dict[str, Any]]:
-    """Return rows of the query ``sql/reproduce/<name>.sql`` over relations, without a warehouse."""
+    """Run the query ``sql/reproduce/<name>.sql`` on ``relations`` instead of a warehouse."""
     with duckdb.connect() as connection:
         for relation, table in relations.items():
             connection.register(relation, table)
@@ -83,10 +84,10 @@ def joined(name: str, **relations: pa.Table) -> list[dict[str, Any]]:
 
 @toml_table
 class Claim:
-    """An entry of a file of claims, whose first lines explain its keys.
+    """A claim in ``<paper>.toml``. The first lines of that file explain the keys.
 
-    ``printed`` has one value per row of the query, in order or by the row's label. It is empty
-    if the query itself says whether the claim holds.
+    ``printed`` has one value for each row of the query, in order or by the row's label. It is
+    empty if the query itself returns whether the claim holds.
     """
 
     where: Text
@@ -98,7 +99,7 @@ class Claim:
 
 @toml_table
 class Claims:
-    """A file of claims, and the numbers of the tables whose figures the claims compare."""
+    """The content of ``<paper>.toml``: claims, and the numbers of the tables that they use."""
 
     claim: tuple[Claim, ...]
     tables: tuple[int, ...] = ()
@@ -114,7 +115,7 @@ def claims_of(paper: str) -> Claims:
 
 
 def cells(printed: Sequence[Row]) -> pa.Table:
-    """Return printed figures as a relation with their ``place``, from 0 in file order."""
+    """Return printed figures as a table for queries, numbered in file order (``place``)."""
     numbers = {"place": pa.int64(), "table": pa.int64(), "value": pa.float64()}
     names = ("inputs", "method", "model", "metric")
     schema = pa.schema({**numbers, **dict.fromkeys(names, pa.string())})
@@ -123,10 +124,11 @@ def cells(printed: Sequence[Row]) -> pa.Table:
 
 
 def counted(claims: Claims, printed: Sequence[Row]) -> list[str]:
-    """Return a line per claim: in how many comparisons it holds, and the first where it doesn't.
+    """Return a line per claim: for how many of the printed figures it holds, and for which not.
 
-    Return no lines unless ``printed`` has figures of all tables of the claims. If two tables print
-    a figure, the first one's value counts. Claims without a comparison are left out.
+    Returns no lines unless ``printed`` has figures of all tables that the claims use. If two tables
+    print the same figure, the value in the first table counts. Claims without any figure to compare
+    are left out.
 
     >>> counted(Claims(claim=()), [])
     []
@@ -153,7 +155,9 @@ def counted(claims: Claims, printed: Sequence[Row]) -> list[str]:
 
 
 def misprints(printed: Sequence[Row], n_prompts: Mapping[str, int]) -> list[str]:
-    """Return lines on figures that don't fit together. ``n_prompts``: each set's number of prompts.
+    """Return lines on printed figures that contradict each other.
+
+    ``n_prompts`` is the number of prompts in each set.
 
     >>> alike = {"table": 3, "inputs": "s", "method": "j", "metric": "B"}
     >>> values = {"a": 1.0, "b": 2.0, "Average": 1.6}
@@ -184,12 +188,12 @@ def check(
     claims: Iterable[Claim],
     neighbours: Mapping[str, pa.Table] | None = None,
 ) -> list[dict[str, Any]]:
-    """Compare each printed value of UnStereoEval's claims with ours; return rows of ``checked``.
+    """Compare each number in UnStereoEval's claims with ours; return rows of ``checked``.
 
-    ``models``: the models whose released scores are read. ``corpus``: name of the released word
-    statistics. ``neighbours``: the relations `near` and `tau`; None without the PMI file.
-    Claims are about the whole release, so the result is empty unless the store has the word
-    statistics and the scores of all 28 models on all five sets.
+    ``models`` are the models whose released scores are used. ``corpus`` is the name of the released
+    word statistics. ``neighbours`` has the relations `near` and `tau`, and is None if the release
+    has no PMI file. The claims are about the whole release, so the result is empty unless the store
+    has the word statistics and the scores of all 28 models on all five benchmarks.
     """
     with connect(store.root) as connection:
         parameters = {"models": list(models), "corpus": corpus}
@@ -205,7 +209,7 @@ def check(
 def register_words(
     connection: duckdb.DuckDBPyConnection, neighbours: Mapping[str, pa.Table]
 ) -> None:
-    """Register the relations `near`, `tau` (empty unless given) and `pair`."""
+    """Register relations for queries: `near` and `tau` (empty if not given), and `pair`."""
     pairs = [{"contrast": p.contrast, "a": p.a, "b": p.b} for p in load_list("gendered").pairs]
     relations = {**_NO_NEIGHBOURS, **neighbours, "pair": pa.Table.from_pylist(pairs)}
     for name, rows in relations.items():
@@ -220,7 +224,7 @@ _IS_WHOLE = """
 
 
 def _cards(store: Store, connection: duckdb.DuckDBPyConnection, corpus: str) -> pa.Table:
-    """Return Table 7's statistics of every set: over all pairs, and with |MaxPMI| <= 0.5 nats."""
+    """Return Table 7's statistics of each benchmark: of all pairs, and of |MaxPMI| <= 0.5 nats."""
     text = """
         SELECT DISTINCT pair_id FROM ratio
         WHERE benchmark = $benchmark AND (isinf($eta::DOUBLE) OR within(max_pmi_nats, $eta::DOUBLE))
@@ -242,11 +246,11 @@ def _cards(store: Store, connection: duckdb.DuckDBPyConnection, corpus: str) -> 
 def checked(
     connection: duckdb.DuckDBPyConnection, claim: Claim, corpus: str
 ) -> list[dict[str, Any]]:
-    """Return each printed value of a claim with ours, from the relations of a connection.
+    """Return a row for each number in a claim, with our value from the claim's query.
 
-    Columns are as in ``unstereoeval.compare``: ``table`` (where the claim is in the paper),
-    ``metric`` (what it is), ``benchmark`` (label of the query's row, empty if the query has one
-    row), ``value`` (as printed), ``ours`` (None if undefined), ``outcome`` and ``note``.
+    The columns are as in ``unstereoeval.compare``: ``table`` (where in the paper the claim is),
+    ``metric`` (what the number is), ``benchmark`` (label of the query's row; empty if the query has
+    one row), ``value`` (as printed), ``ours`` (None if undefined), ``outcome`` and ``note``.
     """
     values, rows = claim.printed, list[tuple[object, ...]]([(None,)] * len(claim.printed))
     if claim.query:
@@ -267,7 +271,9 @@ def checked(
 
 
 def verdict(printed: str, ours: float | str | None) -> str:
-    """Compare our value, rounded as printed, with a printed value or bound; return the outcome.
+    """Compare our value with a printed value or bound, such as "<= 0.81"; return the outcome.
+
+    A value agrees if it rounds to the printed value.
 
     >>> verdict("40.72", 40.7788), verdict("<= 0.81", 0.8134), verdict("21.7k", 24157.0)
     ('off', 'agree', 'off')

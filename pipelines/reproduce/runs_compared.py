@@ -1,10 +1,10 @@
-"""Compare printed figures with a warehouse's runs, for the papers that released no results.
+"""Compare a paper's printed figures with your own runs, for the papers that released no results.
 
-Each row of ``warehouse/sql/reproduce/<paper>.sql`` is a run's figure, with the run's settings.
+Each row of ``warehouse/sql/reproduce/<paper>.sql`` is a figure of a run, with the run's settings.
 
-FairPair's settings are our command's defaults. Disclosure's settings are in its paper (sections
-5.1 to 5.3, Table 4, appendix A.3; QLoRA's base is in nf4), and the types of weights in the authors'
-scripts (dongxiangjue/Debias-LLMs). Settings without a source are ``NOT_KNOWN``.
+The settings of FairPair's paper are our command's defaults. The settings of the disclosure paper
+come from its sections 5.1 to 5.3, Table 4 and appendix A.3 (QLoRA's base is in nf4), and the types
+of weights from the authors' scripts (dongxiangjue/Debias-LLMs). Others are ``NOT_KNOWN``.
 """
 
 from __future__ import annotations
@@ -52,16 +52,15 @@ _NO_RUN = {
 
 @dataclass(frozen=True)
 class Paper:
-    """A paper to compare with.
+    """A paper to compare runs with.
 
     Attributes:
-        name: name of its command, its query, its list of models, and its files of printed figures
-            and claims.
+        name: name in `plumbline reproduce NAME` and of the paper's query, list of models and files.
         command: the command line that measures the models.
-        half_units: half a unit of the last printed digit, by metric.
-        settings: function that returns the paper's settings, by column, for a row of the query.
-        by_set: columns that may differ between the sets of one run.
-        remarks: lines on how to read any comparison with the paper.
+        half_units: by metric, the largest rounding error of a printed figure.
+        settings: function from a row of the query to the paper's settings for it, by column.
+        by_set: columns that may differ between the sets of prompts of one run.
+        remarks: lines to print with every comparison with the paper.
         n_prompts: number of prompts in each set, if the paper prints GAS.
     """
 
@@ -81,9 +80,9 @@ _INSTRUCTION = "a7f803a705b6"
 
 
 def _hash(sentence: str) -> str:
-    """Hash the words of a sentence, without its marks.
+    """Hash the words of a sentence, without punctuation.
 
-    The paper ends the sentence with a full stop, but the paper's code ends it with a colon.
+    In the paper the sentence ends with a full stop, but in the paper's code with a colon.
     """
     words = re.findall("[a-z]+", sentence.lower())
     return hashlib.sha256(" ".join(words).encode()).hexdigest()[:12]
@@ -169,7 +168,7 @@ PAPERS = {paper.name: paper for paper in (FAIRPAIR, DISCLOSURE)}
 
 @dataclass(frozen=True)
 class MeasuredRun:
-    """A numbered run, with the settings that the paper sets otherwise or doesn't give."""
+    """A numbered run, and its settings that differ from the paper's or that the paper omits."""
 
     number: int
     printed_model: str
@@ -189,19 +188,19 @@ class MeasuredRun:
 def measured(
     paper: Paper, store: Store | None, printed: Sequence[Row], given: Iterable[str]
 ) -> tuple[list[dict[str, Any]], list[MeasuredRun]]:
-    """Compare printed figures with the runs of a warehouse (``compare``); write nothing.
+    """Compare printed figures with the runs in a warehouse, as ``compare`` does.
 
-    Without a warehouse or without runs, no printed figure has a measured one.
+    If there is no warehouse or no run, all rows have the outcome ``NOT_MEASURED``.
     """
     rows = rows_of(store.root, sql(f"reproduce/{paper.name}")) if store else []
     return compare(paper, printed, rows, printed_names(paper, printed, given))
 
 
 def printed_names(paper: Paper, printed: Iterable[Row], given: Iterable[str]) -> dict[str, str]:
-    """Return the name that the paper prints, by the model's name in the warehouse.
+    """Map the names of models in the warehouse to the names that the paper prints.
 
-    Names come from the paper's list of models and from ``given``, texts such as PRINTED=MODEL.
-    Raises ``UsageProblem`` for a text of another form and for a name that isn't printed.
+    Names come from the paper's list of models, and from texts PRINTED=MODEL in ``given``. Raises
+    ``UsageProblem`` for a text of another form, or if the paper doesn't print the name.
 
     >>> from plumbline.pipelines.reproduce.runs_compared import FAIRPAIR
     >>> printed_names(FAIRPAIR, [{"model": "GPT2"}], ["gpt2=models/tiny"])["tiny"]
@@ -224,15 +223,15 @@ def printed_names(paper: Paper, printed: Iterable[Row], given: Iterable[str]) ->
 def compare(
     paper: Paper, printed: Sequence[Row], rows: Sequence[Row], names: Mapping[str, str]
 ) -> tuple[list[dict[str, Any]], list[MeasuredRun]]:
-    """Compare each printed figure with every run of its model; also return the runs.
+    """Compare each printed figure with every run of its model. Return rows, and the runs.
 
     ``names`` maps a model's name in the warehouse to its printed name. An interval agrees with a
     printed figure if it contains any value that rounds to the figure.
 
-    Columns besides those of the printed figure: ``measured``, ``low``, ``high`` (None where
-    undefined or infinite), ``outcome``, ``run`` (the run's number, None without a run),
-    ``measured_model``, ``differs`` and ``paper_unknown`` (settings of the run), ``note`` (settings
-    of this figure alone).
+    A row has the columns of the printed figure, and ``measured``, ``low``, ``high`` (None if
+    undefined or infinite), ``outcome``, ``run`` (the run's number; None if there is no run),
+    ``measured_model``, ``differs`` and ``paper_unknown`` (settings of the run), and ``note``
+    (settings of this figure only).
     """
     of_a_figure = {*_OF_A_FIGURE, *paper.by_set}
     runs: dict[str, MeasuredRun] = {}
@@ -282,7 +281,6 @@ def _beside(paper: Paper, figure: Row, run: MeasuredRun, row: Row) -> dict[str, 
 
 
 def _apart(row: Row, settings: Mapping[str, object]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return a row's settings that differ from the paper's, and those the paper doesn't give."""
     differs, unknown = list[str](), list[str]()
     for column, value in settings.items():
         ours = f"{column} {_shown(row[column])}"
@@ -295,7 +293,7 @@ def _apart(row: Row, settings: Mapping[str, object]) -> tuple[tuple[str, ...], t
 
 def _same(value: object, expected: object) -> bool:
     if isinstance(value, str) and isinstance(expected, str):
-        return value.startswith(expected)  # versions of libraries follow
+        return value.startswith(expected)  # library versions may follow
     return value == expected
 
 
@@ -304,9 +302,9 @@ def _shown(value: object) -> str:
 
 
 def shown_rows(compared: Sequence[Row]) -> list[Row]:
-    """Return the rows to print: figures outside a run's interval, other measured ones, the rest.
+    """Sort the rows to print: figures outside a run's interval, other measured figures, the rest.
 
-    Rows lack the settings of runs, which ``MeasuredRun.lines`` prints once per run.
+    Leaves out the columns with the runs' settings, since ``MeasuredRun.lines`` has them.
     """
     order = sorted(compared, key=lambda row: (row["run"] is None, row["outcome"] != OUTSIDE))
     long = ("measured_model", "differs", "paper_unknown")
@@ -314,9 +312,9 @@ def shown_rows(compared: Sequence[Row]) -> list[Row]:
 
 
 def tally(compared: Sequence[Row]) -> Iterator[str]:
-    """Yield a line per outcome: how many printed figures have it, and in how many runs.
+    """Yield a line per outcome: how many printed figures have this outcome, and in how many runs.
 
-    A figure with several runs counts for each of their outcomes.
+    A figure that was measured in several runs may count for several outcomes.
 
     >>> one = {"table": 1, "inputs": "s", "method": "m", "model": "a", "metric": "GAS"}
     >>> list(tally([{**one, "outcome": HOLDS, "run": run} for run in (1, 2)]))

@@ -1,4 +1,4 @@
-"""Import UnStereoEval's release (Belem et al., ICLR 2024), and compare printed figures with it."""
+"""Import UnStereoEval's release (Belem et al., ICLR 2024), and recompute the printed figures."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ _PRINTED = pa.schema(
 
 
 class ReleaseResult(NamedTuple):
-    """Comparisons with the release.
+    """The comparison of the paper's printed figures with those computed from its release.
 
     Attributes:
-        compared: rows of ``compare``.
-        claims: numbers of the paper outside its tables, with ours: rows of ``claims.check``.
-        models: hub ids that have scores.
-        incomplete: a line for each set of scores with pairs missing or rows rejected.
+        compared: figures of the tables: rows of ``compare``.
+        claims: numbers in the text: rows of ``claims.check``.
+        models: hub ids of the models that have scores.
+        incomplete: a line for each model and benchmark with missing pairs or rejected rows.
     """
 
     compared: list[dict[str, Any]]
@@ -59,7 +59,7 @@ class ReleaseResult(NamedTuple):
     incomplete: list[str]
 
     def lines(self) -> Iterator[str]:
-        """Yield a summary: models, incomplete sets, figures and claims by outcome."""
+        """Yield lines of a summary: models, missing scores, and the numbers of outcomes."""
         yield f"{counted(len(self.models), 'model')}: {', '.join(self.models)}"
         yield from (f"incomplete: {line}" for line in self.incomplete)
         yield outcomes("figures of models", (r for r in self.compared if r["metric"] != SIZE))
@@ -73,7 +73,7 @@ class ReleaseResult(NamedTuple):
 
 
 def outcomes(kind: str, rows: Iterable[Row]) -> str:
-    """Say how many comparisons of a kind have each outcome.
+    """Return a line that says how many comparisons of a kind have each outcome.
 
     >>> outcomes("claims", [{"outcome": AGREE}])
     'claims: 1 agree, 0 off, 0 not run, 0 contradicted by the release'
@@ -90,9 +90,9 @@ def reproduce(
     announce: Announce,
     run_id: str,
 ) -> ReleaseResult:
-    """Import the release from ``data``, measure every model and compare with printed figures.
+    """Import the release from ``data``, compute all metrics, and compare with printed figures.
 
-    Raises ``BadInput`` like ``import_release``.
+    Raises ``BadInput`` if a part of the release is missing, damaged or invalid.
     """
     release = Release.at(data)
     imported = import_release(store, release, corpus, run_id, announce)
@@ -103,7 +103,7 @@ def reproduce(
     released = rows_of(store.root, "SELECT model_key FROM model WHERE backend = 'released'")
     keys = {row["model_key"] for row in released}
     sets = {(x.model, x.benchmark) for x in imported}
-    # The warehouse may have other scores, too: compare only the scores just imported.
+    # The warehouse may also have other scores. Compare only the scores just imported.
     metrics = [
         row
         for row in table.to_pylist()
@@ -130,11 +130,11 @@ def reproduce(
 
 
 def compare(figures: Sequence[Row], metrics: Iterable[Row]) -> list[dict[str, Any]]:
-    """Return rows of ``sql/reproduce/release_compared.sql``: each printed figure with ours.
+    """Return a row for each printed figure with ours (``sql/reproduce/release_compared.sql``).
 
-    ``metrics``: rows of ``metric_value``, and of ``deduplication_rows``. ``ours`` is None if our
-    figure is undefined or wasn't computed. Deviations and sizes have no interval: its ends are
-    None.
+    ``metrics`` has rows of ``metric_value`` and of ``deduplication_rows``. ``ours`` is None if our
+    figure is undefined or wasn't computed. The ends of the interval are None for deviations and
+    sizes.
     """
     printed = pa.Table.from_pylist(list(figures), _PRINTED)
     schema = TABLES["metric_value"].arrow
@@ -148,7 +148,8 @@ def deduplication_rows(
 ) -> list[dict[str, Any]]:
     """Return how US changes from each model to its ``-deduped`` twin, as in ``metric_value``.
 
-    There is a row for each of ``etas`` (None: all pairs). Intervals come from view `deduplication`.
+    There are rows for each limit on |MaxPMI| in ``etas`` (None: all pairs). Intervals come from
+    view `deduplication`.
     """
     text = f"""
         SELECT model, benchmark, subset, n, '{DEDUPLICATION}' AS metric, '{{}}' AS options,
@@ -165,7 +166,7 @@ def deduplication_rows(
 
 
 def neighbours(store: Store, statistics: Path, corpus: str) -> dict[str, pa.Table]:
-    """Return the claims' relations `near` and `tau`; empty if the release has no PMI file."""
+    """Return relations for the claims' queries: `near` and `tau`. Empty if there is no PMI file."""
     from plumbline.jobs.ingest.released_statistics import LIST, pmi_file_of, read_pmi
     from plumbline.pipelines.reproduce.word_lists import agreement_of
 
@@ -179,7 +180,7 @@ def neighbours(store: Store, statistics: Path, corpus: str) -> dict[str, pa.Tabl
 
 @dataclass(frozen=True)
 class Release:
-    """The benchmarks of a release, and the paths of its parts."""
+    """The benchmarks in a release, and the paths of its word statistics, tables and scores."""
 
     benchmarks: tuple[str, ...]
     statistics: Path
@@ -188,7 +189,7 @@ class Release:
 
     @staticmethod
     def at(data: Path) -> Release:
-        """Find the parts of a release.
+        """Find the parts of a release in the directory ``data``.
 
         Raises ``BadInput`` if benchmarks, word statistics or scores are missing.
         """
@@ -216,10 +217,10 @@ class Release:
 def import_release(
     store: Store, release: Release, corpus: str, run_id: str, announce: Announce
 ) -> list[ImportedScores]:
-    """Import a release, replacing earlier imports under the same names; return the scores.
+    """Import a release, replacing earlier imports; return what was imported for each model.
 
-    MaxPMI is computed from the word statistics with Plumbline's tokeniser. Raises ``BadInput`` if a
-    part of the release is damaged or invalid.
+    MaxPMI is computed from the word statistics, with Plumbline's tokeniser. Raises ``BadInput`` if
+    a part of the release is damaged or invalid.
     """
     from plumbline.eval_workers.pairs.benchmarks import import_benchmark
     from plumbline.eval_workers.pairs.released_scores import import_scores

@@ -1,8 +1,9 @@
-"""Compare a word list's pairs: how many words a pair covers, and how alike pairs rank words.
+"""Compare the pairs of a word list: for how many words each has a delta, and if they rank alike.
 
-Intervals for Kendall's tau between the deltas of two contrasts come from resampling documents,
-since words aren't independent: words of a document occur together, and a window can contain targets
-of both contrasts. Resampling words would make the interval too narrow or too wide.
+How alike two pairs rank words is Kendall's tau between their deltas. Its interval comes from
+resampling documents, since words aren't independent: words of a document occur together, and a
+window can contain target words of both pairs. Resampling words would make the interval too narrow
+or too wide.
 """
 
 from __future__ import annotations
@@ -52,10 +53,10 @@ Deltas = tuple[NDArray[np.int64], NDArray[np.float64]]
 
 @dataclass(frozen=True)
 class TauAgreement:
-    """Kendall's tau-b of two contrasts on the words with a delta in both; NaN if undefined.
+    """Kendall's tau-b of two contrasts on the words that have a delta in both; NaN if undefined.
 
-    ``tau_b_low`` and ``tau_b_high`` are the ends of its 95% interval (:func:`tau_interval`); NaN if
-    none was computed, such as below 50 words.
+    ``tau_b_low`` and ``tau_b_high`` are the ends of its 95% interval (:func:`tau_interval`). They
+    are NaN if no interval was computed, for example because there are fewer than 50 words.
     """
 
     contrast_a: str
@@ -72,17 +73,20 @@ def compare_list(
     name: str,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> tuple[list[dict[str, Any]], list[str]]:
-    """Return rows on each pair of a word list and on every two pairs, and lines to print.
+    """Return rows on each pair of a word list, rows on every two pairs, and lines to print.
 
-    First come rows of ``sql/lists/coverage.sql``, one per pair in list order, with ``n_words_pile``
-    and ``percent_pile`` from UnStereoEval's Table 4, None for pairs that the table lacks. Then
-    come rows of ``TauAgreement`` (Figure 5), with None instead of NaN. Rare words aren't filtered
-    out, although their deltas are mostly chance and pull tau towards 0; rows of coverage have the
-    median standard error. Words pruned from the corpus are in the vocabulary, but not in tau.
+    First come rows of ``sql/lists/coverage.sql``, one per pair in list order. Their columns
+    ``n_words_pile`` and ``percent_pile`` are from UnStereoEval's Table 4, or None if the table
+    lacks the pair. Then come rows of ``TauAgreement`` (Figure 5), with None instead of NaN.
+
+    Rare words are used too, although their deltas are mostly chance and pull tau towards 0; the
+    rows on pairs have the deltas' median standard error. Words that were pruned from the corpus
+    count in the percentages, but have no delta and are not in tau.
 
     Args:
-        name: a built-in list, the corpus's own, or a TOML file; its words must have been counted.
-        progress: called with (resamples done, all), for the intervals of tau.
+        name: a list that the corpus was counted with, a built-in list, or a TOML file. All of its
+            words must have been counted.
+        progress: called with the numbers of finished and of all resamples.
 
     Raises:
         UsageProblem: the corpus or list is unknown, the corpus was imported without counts, words
@@ -112,7 +116,7 @@ def compare_list(
         of_pile = printed().get(pair["contrast"], (None, None))
         pair["n_words_pile"], pair["percent_pile"] = of_pile
     near = None
-    if "she/he" in contrasts and row["source"] == "counted":  # only these words are released
+    if "she/he" in contrasts and row["source"] == "counted":  # needs real counts
         [shares] = rows_of(store.root, sql("lists/near_pronouns"), {"corpus": corpus})
         ours = ", ".join(f"{shares[f'percent_{who}']:.2f}%" for who in ("he", "she", "both"))
         pile = ", ".join(f"{percent:.2f}%" for percent in NEAR_PRONOUNS)
@@ -135,7 +139,7 @@ def _with_intervals(
     deltas: Mapping[str, Deltas],
     progress: Callable[[int, int], None],
 ) -> tuple[tuple[TauAgreement, ...], str]:
-    """Return agreements with intervals. Also say what was resampled, or why nothing was."""
+    """Add intervals to agreements. Also return what was resampled, or why nothing was."""
     try:
         evidence = evidence_of(store, row["corpus"])
     except (UsageProblem, MissingComponent) as e:
@@ -182,8 +186,8 @@ def _deltas(store: Store, corpus: str, contrasts: Sequence[str]) -> dict[str, De
 def agreement(contrasts: Sequence[str], deltas: Mapping[str, Deltas]) -> list[TauAgreement]:
     """Return Kendall's tau-b between every two contrasts, on the words with a delta in both.
 
-    Tau is NaN with fewer than two such words, or if they all have the same delta in one contrast.
-    Deltas that are equal when rounded to nine decimals are ties.
+    Tau is NaN with fewer than two such words, or if all have the same delta in one contrast. Deltas
+    are rounded to nine decimals, and then equal deltas are ties.
 
     >>> few = {"a": (np.array([1, 2, 3]), np.array([0.1, 0.2, 0.3]))}
     >>> few["b"] = np.array([1, 2, 3, 9]), np.array([1.0, 3.0, 2.0, 0.0])
@@ -202,7 +206,7 @@ def agreement(contrasts: Sequence[str], deltas: Mapping[str, Deltas]) -> list[Ta
 
 
 def agreement_of(store: Store, corpus: str, name: str) -> list[TauAgreement]:
-    """Return tau-b of every two pairs of one of the corpus's own lists, without intervals."""
+    """Return tau-b of every two pairs of a list that the corpus has, without intervals."""
     lists = {x.name: x for x in corpus_lists(store, corpus_row(store, corpus))}
     contrasts = [p.contrast for p in lists[name].pairs]
     return agreement(contrasts, _deltas(store, corpus, contrasts))
@@ -210,10 +214,10 @@ def agreement_of(store: Store, corpus: str, name: str) -> list[TauAgreement]:
 
 @cache
 def printed() -> dict[str, tuple[int, float]]:
-    """Return Table 4 by contrast: the printed number of Pile words with a delta, and their share.
+    """Return Table 4 of UnStereoEval: the number and percentage of Pile words with a delta.
 
-    The percentage is computed for the vocabulary of 120,339 words; it rounds to the printed
-    percentage.
+    The dict's keys are contrasts. The percentages are recomputed for 120,339 words, since the
+    printed percentages have fewer digits.
 
     >>> len(printed()), printed()["she/he"]
     (38, (55476, 46.1))
@@ -235,10 +239,10 @@ def kendall(x: Floats, y: Floats) -> float:
 
 
 class ClusterCounts(NamedTuple):
-    """Co-occurrences ``n`` by index of cluster, word and target; only counts above 0 have a row.
+    """Numbers of co-occurrences (``n``) for each cluster, word and target, given by index.
 
-    ``clusters`` is the unit of clustering, ``source`` or ``document``. ``n_clusters`` includes
-    clusters without any co-occurrence.
+    Has only numbers above 0. ``clusters`` says what a cluster is: ``source`` or ``document``.
+    ``n_clusters`` includes clusters without any co-occurrence.
     """
 
     clusters: str
@@ -252,16 +256,16 @@ class ClusterCounts(NamedTuple):
 def cluster_counts(
     evidence: Evidence, vocabulary: pa.StringArray, targets: Sequence[str]
 ) -> ClusterCounts:
-    """Count co-occurrences, by the corpus's rule, for each cluster of a corpus's documents.
+    """Count co-occurrences in each cluster of documents, with the rule of the corpus.
 
-    A cluster is a source if there are ten or more sources, and otherwise a document; see
-    ``MOST_CLUSTERS``.
+    If there are ten or more sources, documents are clustered by source. Otherwise each document is
+    a cluster. If there are more than ``MOST_CLUSTERS`` clusters, they are joined.
 
     Args:
         vocabulary: all words of the corpus, sorted.
-        targets: words, each once.
+        targets: target words, without repeats.
     """
-    # Counts don't depend on the sides, so all targets go to one side.
+    # Counts don't depend on a target's side, so put all targets on one side.
     rule, window = evidence.options.rule, evidence.options.window
     query = Query(vocabulary, tuple(targets), (), (), rule, window, vocabulary)
     sources = pa.array(sorted(evidence.sources, key=str), pa.string())
@@ -295,18 +299,18 @@ def tau_errors(
     n_resamples: int = RESAMPLES,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Floats:
-    """Return the standard error of atanh(tau) over clusters, for each entry of ``compared``.
+    """Return the bootstrap standard error of atanh(tau) for each two contrasts in ``compared``.
 
-    A bootstrap draws clusters with replacement and sums their co-occurrences. Tau is computed from
-    ratios of counts, since a contrast's delta is the log of the ratio plus a constant. A resample
-    uses words with all four counts above 0. The error is NaN if tau is undefined, 1 or -1 in a
-    resample, or with fewer than ten clusters.
+    The bootstrap draws clusters with replacement and sums their co-occurrences. Tau is computed
+    from ratios of counts, since a contrast's delta is the log of the ratio plus a constant. Each
+    resample uses only words with all four counts above 0. The error is NaN if there are fewer than
+    ten clusters, or if tau is undefined, 1 or -1 in a resample.
 
     Args:
-        sides: indices of the female and male target of each contrast.
-        words: indices of the words of each contrast.
-        compared: pairs of indices of contrasts.
-        progress: called with (resamples done, all).
+        sides: for each contrast, the indices of its female and male target.
+        words: for each contrast, the indices of the words that have a delta.
+        compared: the indices of each two contrasts to compare.
+        progress: called with the numbers of finished and of all resamples.
     """
     from scipy.sparse import csr_array
 
@@ -338,9 +342,9 @@ def tau_errors(
 
 
 def tau_interval(tau: float, error: float, n_clusters: int) -> tuple[float, float]:
-    """Return the 95% interval tanh(atanh(tau) +- t error), t with n_clusters - 1 degrees.
+    """Return the 95% interval of tau: tanh(atanh(tau) +- t * error), or NaN if the error is NaN.
 
-    NaN if the error is NaN.
+    t is the quantile of Student's t with ``n_clusters - 1`` degrees of freedom.
 
     >>> [round(end, 3) for end in tau_interval(0.5, 0.1, 1_000)]
     [0.339, 0.632]

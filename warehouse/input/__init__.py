@@ -1,1 +1,1 @@
-"""Input texts: shards of documents, on a disk or at an address."""
+"""Read input texts from shards (files of many documents), on disk or at an address."""

@@ -1,4 +1,4 @@
-"""Read rows of CSV files and the text of any file; make rows of table ``reject``."""
+"""Read CSV rows and text files, and make rows of the table ``reject`` for unusable input."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ LARGEST = 1 << 30
 
 
 class Record(NamedTuple):
-    """A row of a file: its number (from 1, not counting a header), its fields, and any problem.
+    """One row of a file: its number (from 1, without the header), its fields, and any problem.
 
-    Fields of CSV are texts. Fields of JSON and Parquet are Python values.
+    CSV fields are strings. JSON and Parquet fields are Python values.
     """
 
     number: int
@@ -35,12 +35,12 @@ class Record(NamedTuple):
 
 
 def records(path: Path, columns: tuple[str, ...], delimiter: str = "") -> Iterator[Record]:
-    """Yield the rows of a CSV file whose header has at least ``columns``. Skip blank lines.
+    """Yield the rows of a CSV file, without blank lines. The header must have all ``columns``.
 
-    A row has a ``problem`` if it has the wrong number of fields or breaks the quoting rules of CSV
+    A row has a ``problem`` if its number of fields is wrong, or if it breaks CSV's quoting rules
     (``checked_rows``). Bytes that are not UTF-8 become lone surrogates, so that the caller can
-    reject the row. The default ``delimiter`` is found in the header (``delimiter_of``). Raises
-    ``BadInput`` if the file can't be read to its end, or its header lacks or repeats a column.
+    reject the row. If no ``delimiter`` is given, ``delimiter_of`` detects it. Raises ``BadInput``
+    if part of the file can't be read, or if the header lacks or repeats a column.
     """
     return records_of(read_text(path), str(path), columns, delimiter)
 
@@ -48,7 +48,7 @@ def records(path: Path, columns: tuple[str, ...], delimiter: str = "") -> Iterat
 def records_of(
     content: str, what: str, columns: tuple[str, ...], delimiter: str = ""
 ) -> Iterator[Record]:
-    """Yield the rows of a text, like ``records``. Messages call the text ``what``."""
+    """Yield the rows of CSV text, like ``records``. Error messages call the text ``what``."""
     rows = checked_rows(content, delimiter or delimiter_of(content))
     header, problem = next(rows, ([], None))
     if problem:
@@ -65,19 +65,19 @@ def records_of(
 
 
 def delimiter_of(content: str) -> str:
-    """Find a table's delimiter: a comma, unless the header has no comma but a tab or semicolon.
+    """Detect a table's delimiter from its header: comma, tab or semicolon, in this order.
 
-    Spreadsheets save with the delimiter that is common in the user's country.
+    Spreadsheets use the delimiter that is common in the user's country.
     """
     header = content.partition("\n")[0]
     return next((mark for mark in ",\t;" if mark in header), ",")
 
 
 def checked_rows(content: str, delimiter: str) -> Iterator[tuple[list[str], str | None]]:
-    r"""Yield each row of a text, and the row's problem if it isn't valid CSV. Skip blank lines.
+    r"""Yield each row of CSV text, and what is wrong with it, if anything. Skip blank lines.
 
-    A field that contains a quote must be in quotes, with the quote written twice. Tab-separated
-    fields may have quotes after their first letter.
+    A field that contains a quote must be in quotes, with the inner quote written twice. In
+    tab-separated text, this applies only to a field that starts with a quote.
 
     >>> for row, problem in checked_rows('a,"b ""c"" d"\na,b "c"\n"a\nb,c\n', ","):
     ...     print(row, problem and problem.partition(":")[0])
@@ -118,7 +118,7 @@ def checked_rows(content: str, delimiter: str) -> Iterator[tuple[list[str], str 
 
 
 def number(fields: Mapping[str, str], name: str) -> float:
-    """Return a field as a finite number. Raises ``ValueError`` that says what was expected."""
+    """Return the field ``name`` as a finite number, or raise ``ValueError`` with the reason."""
     with suppress(ValueError):
         if math.isfinite(value := float(fields[name])):
             return value
@@ -126,11 +126,11 @@ def number(fields: Mapping[str, str], name: str) -> float:
 
 
 def read_text(path: Path) -> str:
-    """Read a UTF-8 text file, on a disk or at an address, plain or compressed.
+    """Read a UTF-8 text file, on disk or at an address, compressed or not.
 
     Bytes that aren't UTF-8 become lone surrogates. A byte order mark is dropped.
 
-    Raises the errors of ``reading``, and ``BadInput`` above ``LARGEST`` decompressed bytes.
+    Raises the errors of ``reading``, and ``BadInput`` for more than ``LARGEST`` decompressed bytes.
     """
     with ByteStream(path) as stream, io.BufferedReader(stream) as reader:
         data = reader.read(LARGEST + 1)
@@ -140,19 +140,19 @@ def read_text(path: Path) -> str:
 
 
 def truth(value: str) -> bool | None:
-    """Return the text ``True`` or ``False`` as a bool, or ``None`` for any other text."""
+    """Convert the text ``True`` or ``False`` to a bool, and any other text to ``None``."""
     return {"True": True, "False": False}.get(value)
 
 
 def printable(text: str) -> str:
-    """Return the start of a text, with unprintable characters escaped."""
+    """Return the first characters of a text, with unprintable ones escaped."""
     return terminal(text[:_EXCERPT_CHARACTERS])
 
 
 def rejected(
     row: Mapping[str, object], reason: str, excerpt: str, **partition: str
 ) -> dict[str, object]:
-    """Make a row of ``reject`` from an input row that has ``source_file`` and ``source_row``.
+    """Make a row of ``reject`` for an input row, which has ``source_file`` and ``source_row``.
 
     ``partition`` gives the stage and subject, unless the code that publishes the row adds them.
     """
@@ -161,7 +161,7 @@ def rejected(
 
 
 def reasons(of_rejects: Iterable[str]) -> str:
-    """List the commonest reasons for rejects, with their counts.
+    """List the most common reasons for rejects, each with its count.
 
     >>> reasons(["has 3 fields", "is empty", "is empty"])
     '"is empty" (2), "has 3 fields" (1)'

@@ -1,6 +1,6 @@
-"""Text files on a disk, in a bucket, on the hub or on a web server.
+"""Find and open files on disk, in a bucket, on the Hugging Face hub or on a web server.
 
-A server's keys, region and token come from the usual environment variables.
+Keys, region and token for a server come from the usual environment variables.
 """
 
 from __future__ import annotations
@@ -56,10 +56,10 @@ _ZSTD: dict[int, int] = {zstd.DecompressionParameter.window_log_max: 31}
 
 
 def located(text: str | Path) -> Path:
-    """Return a file's name as a path or, if it is a text with ``://``, as an address.
+    """Return a text as a path or, if it contains ``://``, as an address.
 
-    Raises ``UsageProblem`` for an unknown kind of address, and for one that contains a user,
-    password or query, which tables and logs would store.
+    Raises ``UsageProblem`` for an unknown kind of address. Raises it too if an address contains a
+    user, password or query, because tables and logs would store it.
     """
     if isinstance(text, Path) or "://" not in text:
         return Path(text) if isinstance(text, str) else text
@@ -72,9 +72,9 @@ def located(text: str | Path) -> Path:
         known = ", ".join(f"{scheme}://" for scheme in (*_BUCKETS, *_WEB))
         fix = f"known: {known}, hf://datasets/"
         raise UsageProblem(f"{parts.scheme}://", "is not a known kind of address", fix)
-    # In a bucket's glob pattern `?` matches any character, unless a `=` follows as in a query.
+    # In a bucket's address, `?` is a glob character. A `=` after it means that it starts a query.
     is_query = parts.scheme in _WEB and parts.query
-    # In abfs://CONTAINER@ACCOUNT.dfs.core.windows.net, the part before @ is no user.
+    # In abfs://CONTAINER@ACCOUNT.dfs.core.windows.net, the part before @ isn't a user name.
     has_user = bool(parts.username) and parts.scheme not in ("abfs", "abfss")
     if parts.password or has_user or is_query or "=" in parts.query:
         problem = "holds a user, password or query"
@@ -86,8 +86,8 @@ def located(text: str | Path) -> Path:
 class Description:
     """A file's metadata.
 
-    ``mark`` is a server's text that changes if the content changes. It is ``None`` for a file on a
-    disk, or if the server gives no such text.
+    ``mark`` is a text from the server, such as an ETag, that changes when the content changes. It
+    is ``None`` for a file on disk, or if the server sends no such text.
     """
 
     n_bytes: int
@@ -96,17 +96,17 @@ class Description:
 
 
 def find(pattern: str) -> list[tuple[Path, Description | None]]:
-    """Return the files of a path, address or glob pattern (sorted), each with its metadata.
+    """Find the files of a path, address or glob pattern. Return them sorted, with metadata.
 
-    The list is empty if a local path or a pattern matches nothing. The metadata is ``None`` for an
-    address without a file and for a link whose target is missing.
+    If a local path or a pattern matches nothing, the list is empty. If an address has no file, or a
+    link's target is missing, the metadata is ``None``.
 
     Raises the errors of :func:`reading` and :func:`located`, ``UsageProblem`` for a pattern on a
     web server, and ``MissingComponent`` if the package that reads the address is not installed.
     """
     place = located(pattern)
     if not isinstance(place, Address):
-        # A file's name may contain glob characters.
+        # If a file has this exact name, its glob characters are part of the name.
         names = [pattern] if place.exists() else sorted(glob.glob(pattern, recursive=True))
         return [(Path(name), describe(Path(name))) for name in names]
     if not glob.has_magic(pattern):
@@ -122,17 +122,16 @@ def find(pattern: str) -> list[tuple[Path, Description | None]]:
 
 
 def describe(path: Path) -> Description | None:
-    """Return a file's metadata, or ``None`` if it doesn't exist. Raises like :func:`find`."""
+    """Return a file's metadata, or ``None`` if it's missing. Raises the errors of :func:`find`."""
     with reading(path), suppress(FileNotFoundError):
         if not isinstance(path, Address):
             return Description(path.stat().st_size, path.is_dir(), None)
-        # ``refresh`` because the client caches the hub's listings.
+        # Refresh, because the client caches what the hub lists.
         return _description(_files(path).info(str(path), refresh=True))
     return None
 
 
 def _description(info: Mapping[str, Any]) -> Description:
-    """Make the metadata from fsspec's report on a file in a bucket, on a web server or the hub."""
     large = info.get("lfs") or {}
     modified = info.get("last_modified")
     marks = (info.get("e_tag"), large.get("sha256"), info.get("blob_id"))
@@ -142,11 +141,11 @@ def _description(info: Mapping[str, Any]) -> Description:
 
 
 def fingerprint(path: Path) -> str:
-    """Return a hash of a file: the first 32 hex digits of a SHA-256.
+    """Return a hash that identifies a file's content: 32 hex digits of a SHA-256.
 
-    For a file on a disk, the bytes are hashed. For a remote file, the address, the size, and the
-    ETag, hash or time of change that the server reports are hashed. If it reports none, the bytes
-    are hashed. Raises like :func:`reading`.
+    For a file on disk, the hash is of its bytes. For a remote file, it is of the address, the size,
+    and the ETag, hash or time of change that the server reports. If the server reports none of
+    these, the bytes are hashed. Raises the errors of :func:`reading`.
     """
     description = describe(path) if isinstance(path, Address) else None
     if description and description.mark:
@@ -167,9 +166,9 @@ def open_file(path: Path) -> io.BufferedReader:
 class ByteStream(io.RawIOBase):
     """A context manager that reads the decompressed bytes of a file, without a byte order mark.
 
-    The suffix of its name says how a file is compressed. Opening and reading raise the errors of
-    :func:`reading`, also for a truncated or damaged compressed file, and for a file whose suffix is
-    wrong about compression. A truncated uncompressed file isn't recognised.
+    The suffix of the file's name says how it is compressed. Opening and reading raise the errors of
+    :func:`reading`. They do so too if compressed data is truncated or damaged, or if the suffix
+    doesn't fit the content. In an uncompressed file, truncation can't be detected.
     """
 
     def __init__(self, path: Path) -> None:
@@ -182,7 +181,7 @@ class ByteStream(io.RawIOBase):
             if not codec and first.startswith((b"\x1f\x8b", b"\x28\xb5\x2f\xfd")):
                 raise OSError("it is compressed, so its name must end with .gz or .zst")
             self._file: Any = self._raw
-            if codec == "gzip":  # zero bytes after a member are skipped
+            if codec == "gzip":  # GzipFile skips zero bytes at the end
                 self._file = gzip.GzipFile(fileobj=self._raw, mode="rb")
             elif codec == "zstd":
                 self._file = zstd.ZstdFile(self._raw, options=_ZSTD)
@@ -205,8 +204,8 @@ class ByteStream(io.RawIOBase):
 def reading(path: Path) -> Iterator[None]:
     """Turn errors in the block into one-line errors. The block only reads or looks up a file.
 
-    The error becomes ``Interrupted`` if the server is down, else ``BadInput``. For an address, this
-    holds for every error, since each client library has its own.
+    An error becomes ``Interrupted`` if the server is down, otherwise ``BadInput``. For an address,
+    this applies to every exception, because each client library has its own exceptions.
     """
     try:
         yield
@@ -216,7 +215,7 @@ def reading(path: Path) -> Iterator[None]:
         if not isinstance(path, Address) and not isinstance(e, _OF_FILES):
             raise
         line = (hidden(str(e)).strip() or type(e).__name__).splitlines()[0]
-        line = re.sub(r"\?\S+", "", line)[:300]  # queries in addresses may contain keys
+        line = re.sub(r"\?\S+", "", line)[:300]  # a query may contain a secret key
         problem, fix = f"can't be read: {line}", "download it or make it again"
         if isinstance(e, FileNotFoundError):
             problem, fix = "no such file", "check the path"
@@ -232,7 +231,7 @@ def _scheme(address: Path) -> str:
 
 
 def _files(address: Path) -> Any:
-    """Return an address's fsspec file system. Raises ``MissingComponent`` without its package."""
+    """Return the fsspec file system of an address, or raise ``MissingComponent``."""
     try:
         return _file_system(_scheme(address))
     except ModuleNotFoundError as e:
@@ -257,8 +256,8 @@ def _file_system(scheme: str) -> Any:
         host, _, rest = path.removeprefix(f"{scheme}://").partition("/")
         return host, rest
 
-    # A web server lists no files: a name is a file or missing. Without `split`, obstore takes the
-    # host of an address with a port, such as localhost:8000/a.jsonl, for a scheme.
+    # A web server can't list files, so a name is either a file or missing. Without `split`, obstore
+    # would take the host in an address such as localhost:8000/a.jsonl for a scheme.
     web = {"_ls": nothing, "_split_path": split} if scheme in _WEB else {}
     check_endpoints()
     kind: Any = type("Files", (FsspecStore,), {"protocol": scheme, **web})
@@ -266,7 +265,7 @@ def _file_system(scheme: str) -> Any:
 
 
 def check_endpoints() -> None:
-    """Raise ``UsageProblem`` if a variable that names a server doesn't contain an address."""
+    """Raise ``UsageProblem`` if an environment variable for a server isn't a web address."""
     for name in _ENDPOINTS:
         address = os.environ.get(name, "")
         if address and not address.startswith(("http://", "https://")):

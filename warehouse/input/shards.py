@@ -1,6 +1,6 @@
-"""Find and read shards of text.
+"""Find and read shards: files of many documents, as JSON lines or Parquet.
 
-A stream that ends early is an error, never a shorter shard.
+A truncated shard raises an error instead of yielding fewer documents.
 """
 
 from __future__ import annotations
@@ -43,10 +43,11 @@ _JSON_LINES = (".jsonl", ".json", ".ndjson")
 
 
 def expand_shards(patterns: Sequence[str]) -> list[Path]:
-    """List the files of paths and patterns in the order given, each once. Sort a pattern's files.
+    """Return the files that paths and patterns name, in the order given, each file once.
 
-    Raises the errors of ``find``. Raises ``BadInput`` if there are no patterns, and for a pattern
-    without a match, a directory, a pipe, a wrong suffix, and a name that is not UTF-8.
+    The files of one pattern are sorted. Raises the errors of ``find``. Raises ``BadInput`` if there
+    are no patterns, or if a pattern matches nothing. Raises it too if a match is a directory or
+    pipe, has a wrong suffix, or has a name that is not UTF-8.
     """
     if not patterns:
         raise BadInput("shards", "none given", "name files or quoted glob patterns")
@@ -76,12 +77,12 @@ def _check(path: Path, description: Description | None) -> None:
     if not isinstance(path, Address) and not path.is_file():
         fix = "a shard is read twice: write it to a file first"
         raise BadInput(f"shard {path}", "is not a regular file", fix)
-    if not is_unicode(str(path)):  # tables couldn't store the name
+    if not is_unicode(str(path)):  # a table couldn't store it
         raise BadInput(f"shard {path}", "its name is not in UTF-8", "rename it")
 
 
 def is_parquet(path: Path) -> bool:
-    """Return whether a shard is Parquet, by its name or its first bytes, and not JSON lines.
+    """Return true for a Parquet shard, by its name or first bytes, and false for JSON lines.
 
     Raises ``BadInput`` for a shard that can't be read.
     """
@@ -92,10 +93,10 @@ def is_parquet(path: Path) -> bool:
 
 
 def column_values(path: Path, field: str) -> Iterator[pa.Array]:
-    """Yield a Parquet shard's column in batches of rows. ``a.b`` is the field ``b`` of ``a``.
+    """Yield a column of a Parquet shard in batches. ``a.b`` means the field ``b`` of ``a``.
 
-    Texts are large strings, however the file stores them. Raises ``BadInput`` for a damaged file,
-    and for a file without the column.
+    Texts become large strings, however the file stores them. Raises ``BadInput`` if the file is
+    damaged or lacks the column.
     """
     with reading(path), open_file(path) as raw, pq.ParquetFile(raw) as file:
         schema = file.schema_arrow
@@ -120,7 +121,7 @@ def column_values(path: Path, field: str) -> Iterator[pa.Array]:
 
 
 def text_column(path: Path, text_field: str) -> Iterator[pa.LargeStringArray]:
-    """Yield the texts of a Parquet shard in batches of rows. A text may be NULL.
+    """Yield the texts of a Parquet shard in batches. A text may be NULL.
 
     Raises the errors of ``column_values``, and ``BadInput`` for a column that is not text.
     """
@@ -134,9 +135,9 @@ def text_column(path: Path, text_field: str) -> Iterator[pa.LargeStringArray]:
 def documents(path: Path, text_field: str = "text") -> Iterator[str]:
     """Yield the documents of a shard, in order, as strings.
 
-    Skips records that counting rejects (see ``jobs.kernel.json_parser``). This is simple, not fast.
-    Raises ``BadInput`` where a shard is truncated, damaged or unreadable, and at a line longer than
-    ``LONGEST_LINE`` bytes.
+    Skips records that counting rejects too (see ``jobs.kernel.json_parser``). This function is
+    simple, not fast. Raises ``BadInput`` if the shard is truncated, damaged or unreadable, and for
+    a line longer than ``LONGEST_LINE`` bytes.
     """
     if is_parquet(path):
         for batch in text_column(path, text_field):
@@ -145,7 +146,7 @@ def documents(path: Path, text_field: str = "text") -> Iterator[str]:
                     yield value.as_py().decode()
         return
     for line in lines(path):
-        with suppress(ValueError, RecursionError):  # not UTF-8, not JSON, lone surrogates
+        with suppress(ValueError, RecursionError):  # skip invalid UTF-8, JSON, Unicode
             record = json.loads(line.decode())
             text = field_value(record, text_field) if isinstance(record, dict) else None
             if isinstance(text, str):
@@ -168,10 +169,7 @@ def field_value(record: Mapping[str, object], field: str) -> object:
 
 
 def lines(path: Path) -> Iterator[bytes]:
-    """Yield the lines of a JSON-lines shard, including blank lines, without newlines.
-
-    Raises like ``documents``.
-    """
+    """Yield a JSON-lines shard's lines without newlines. Raises the errors of ``documents``."""
     with ByteStream(path) as stream, io.BufferedReader(stream, _BLOCK_BYTES) as reader:
         for number in itertools.count(1):
             line = reader.readline(LONGEST_LINE + 1)
@@ -184,7 +182,7 @@ def lines(path: Path) -> Iterator[bytes]:
 
 
 def write_jsonl_zst(path: Path, texts: Iterable[str | Mapping[str, object]]) -> None:
-    """Write documents as one shard in the Pile's format (`.jsonl.zst`), atomically.
+    """Write documents atomically to one shard in the Pile's format (`.jsonl.zst`).
 
     A document is a text, or a record with the field ``text``.
     """

@@ -1,6 +1,6 @@
-"""Languages, one TOML file per language: in this directory, or at a path that a user gives.
+"""Languages, each with a TOML file in this directory or at a path that a user gives.
 
-docs/corpora.md describes the file. English has no file, because its rules are compiled.
+docs/corpora.md describes the file. English has no file, because its rules are in compiled code.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _SortedWords: TypeAlias = Annotated[WordsInOrder, AfterValidator(lambda x: tuple
 
 @toml_table
 class TokenRules:
-    """All token rules of a language. Its tokens also depend on spaCy's version.
+    """How to split a language's text into tokens. Results also depend on spaCy's version.
 
     Attributes:
-        spacy: spaCy's code of the language.
-        kept: spaCy's stop words that still count.
-        added: further stop words.
+        spacy: spaCy's code for the language.
+        kept: words that are counted, although spaCy has them as stop words.
+        added: further stop words, which are not counted.
     """
 
     spacy: Text
@@ -56,21 +56,21 @@ class TokenRules:
 
     @classmethod
     def of_text(cls, text: str) -> TokenRules:
-        """Make the rules from the JSON of :attr:`text`."""
-        return TypeAdapter(cls).validate_json(text, strict=False)  # JSON has lists, not tuples
+        """Make the rules from the JSON that :attr:`text` returns."""
+        return TypeAdapter(cls).validate_json(text, strict=False)  # JSON makes a tuple a list
 
 
 @toml_table
 class PairTemplates:
-    """Sentences with placeholders for the forms of the two groups and for words that fit both.
+    """Sentence templates, which make pairs of sentences that differ only in the group.
 
-    Code can't tell which words have another form for the other group. So every word that keeps its
-    form has to be listed: in ``invariable``, or among the words that fill a placeholder.
+    Code can't tell which words have another form for the other group. So each word that keeps its
+    form must be listed, either in ``invariable`` or among the words that fill a placeholder.
 
     Attributes:
-        templates: the sentences, with ``{name}`` as a placeholder.
-        forms: female and male form of each placeholder that differs between the groups.
-        fill: words for each other placeholder; each combination makes a pair of sentences.
+        templates: the sentences, with placeholders such as ``{name}``.
+        forms: the female and male form for each placeholder that differs between the groups.
+        fill: words for each other placeholder. Each combination makes a pair of sentences.
         invariable: all other words of the templates, in lowercase.
     """
 
@@ -84,7 +84,7 @@ class PairTemplates:
 
 @toml_table
 class Language:
-    """A language: its code or its file's stem, the file's text, and the file's content.
+    """A language: its name (its code or its file's stem), and its file's text and content.
 
     For English, ``rules`` is None, and ``lists`` and ``text`` are empty.
     """
@@ -104,13 +104,14 @@ class Language:
 
     @property
     def token_rules(self) -> str:
-        """The rules as JSON, for the counting kernel. This is empty for English."""
+        """The rules as JSON, for the counting kernel. For English, this is an empty string."""
         return self.rules.text if self.rules else ""
 
     def word_list(self, name: str) -> WordList:
-        """Return the language's list ``name``. For a path or English, ``wordlists.load`` finds it.
+        """Return the language's list ``name``. ``wordlists.load`` loads paths and English lists.
 
-        Raises the errors of ``load``, and ``UsageProblem`` for a list that the language lacks.
+        Raises the errors of ``wordlists.load``, and ``UsageProblem`` if the language lacks the
+        list.
 
         >>> load("fr").word_list("gendered").pairs[0].contrast
         'elle/il'
@@ -129,10 +130,10 @@ LANGUAGES = Registry(
 
 
 def load(name: str) -> Language:
-    """Load a language by its code, or from a TOML file, whose stem is then its name.
+    """Load a language by its code, or from a TOML file, whose stem becomes the name.
 
-    Raises ``UsageProblem`` for an unknown code or file, and for a file whose stem is the code of a
-    language. Raises ``BadInput``, with the key and the reason, for an invalid file.
+    Raises ``UsageProblem`` for an unknown code or file, and for a file whose stem is a language's
+    code. Raises ``BadInput``, with the key and the reason, for an invalid file.
     """
     if name == ENGLISH:
         return Language(ENGLISH, "", "English", "spaCy's rules", None, {})
@@ -140,7 +141,7 @@ def load(name: str) -> Language:
 
 
 def parse(name: str, text: str, what: str = "") -> Language:
-    """Make a language from the text of its file. Raises ``BadInput`` for invalid text."""
+    """Make a language from the text of its TOML file. Raises ``BadInput`` if it is invalid."""
     what = what or f"language {name}"
     content = toml_file.parsed(text, what)
     if isinstance(lists := content.get("lists"), dict):

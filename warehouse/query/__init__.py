@@ -1,1 +1,1 @@
-"""DuckDB connections, the read-only guard, history of runs, and the SQL reference."""
+"""Query a warehouse with DuckDB, keep users' SQL read-only, and generate the SQL reference."""

@@ -1,6 +1,6 @@
-"""A DuckDB connection to a warehouse, with a view of each table and the views of ``sql/views``.
+"""Query a warehouse with DuckDB, through a view of each table and the views of ``sql/views``.
 
-Queries that users type may read the warehouse and make tables in memory, but use no other file.
+Queries that users type may read the warehouse and make tables in memory, but use no other files.
 """
 
 from __future__ import annotations
@@ -58,22 +58,22 @@ _OPTIONAL = ("word_evidence",)
 def connect(
     source: str | Path | OpenWarehouse, text: str | None = None
 ) -> duckdb.DuckDBPyConnection:
-    """Open an in-memory DuckDB with a view for each table over its Parquet files.
+    """Open an in-memory DuckDB that has a view of each table in a warehouse.
 
-    All views show one commit: the newest, or the pinned one. With ``text``, the SQL to be run, only
-    the views and tables that it uses are made; by default all are, which takes 0.7 s. DuckDB loads
-    and downloads no extension. Raises ``BadInput`` if ``source`` isn't a warehouse of this version,
-    or if a table's file can't be read or is damaged.
+    The views read Parquet files. They all show one commit: the newest, or the pinned one. ``text``
+    is the SQL to run. Only the views and tables that it uses are made; without it, all are made,
+    which takes 0.7 s. DuckDB neither loads nor downloads extensions. Raises ``BadInput`` if
+    ``source`` isn't a warehouse of this version, or if a table's file is unreadable or damaged.
     """
     store = opened(source)
     snapshot = store.snapshot()
     connection = duckdb.connect(config=_NO_EXTENSIONS)
     connection.execute("SET TimeZone = 'UTC'")
     most = resource.getrlimit(resource.RLIMIT_AS)[0]
-    if most != resource.RLIM_INFINITY:  # DuckDB's default is a share of the whole memory
+    if most != resource.RLIM_INFINITY:  # by default, DuckDB ignores this limit
         connection.execute(f"SET memory_limit = '{most // 2} B'")
     views, tables = _needed(text)
-    # Make empty tables first, since DuckDB would read a table's files for each view that uses it.
+    # Make the views on empty tables. Otherwise DuckDB would read a table's files for each view.
     for table in tables:
         connection.execute(_view(table, [], []))
     for name, view in views:
@@ -85,7 +85,7 @@ def connect(
 
 
 def opened(source: str | Path | OpenWarehouse) -> OpenWarehouse:
-    """Open an existing warehouse, or return an open warehouse unchanged."""
+    """Open an existing warehouse. Return an already open warehouse unchanged."""
     if isinstance(source, OpenWarehouse):
         return source
     return OpenWarehouse.open(source, create=False)
@@ -94,16 +94,17 @@ def opened(source: str | Path | OpenWarehouse) -> OpenWarehouse:
 def _needed(
     text: str | None, name: re.Pattern[str] = _WORD
 ) -> tuple[list[tuple[str, str]], list[Table]]:
-    """Return the views (name and text) and tables that a query uses, or all if ``text`` is None.
+    """Return the views (name and SQL) and tables that a query uses, or all if ``text`` is None.
 
-    ``name`` matches possible names of tables and views in the query: by default, any word.
-    Raises ``UsageProblem`` if a package's table has the name of a view of Plumbline.
+    ``name`` is a pattern that matches possible names of tables and views in the query. By default,
+    it matches any word. Raises ``UsageProblem`` if another package's table has the name of one of
+    Plumbline's views.
     """
     views: list[tuple[str, str]] = []
     names = None if text is None or _LISTS.search(text) else set(name.findall(text.lower()))
     own = [(_CREATED.findall(view), view) for view in own_views()]
     added = [([view], "") for view in package_views().added]
-    for made, view in reversed([*own, *added]):  # a view uses only earlier views
+    for made, view in reversed([*own, *added]):  # views use only earlier views
         if names is None or names.intersection(made):
             views.append((made[0], view or package_views().text(made[0]).strip()))
             if names:
@@ -118,7 +119,7 @@ def _needed(
 
 @cache
 def own_views() -> list[str]:
-    """Return the texts of ``sql/views``. Each text makes one or more views or functions."""
+    """Return the SQL texts of ``sql/views``. Each makes one or more views or functions."""
     return [sql(name).strip() for name in sql_names("views")]
 
 
@@ -129,13 +130,13 @@ def tables_of(text: str) -> list[Table]:
 
 @cache
 def package_views() -> Registry:
-    """Return the registry of other packages' views, which can't have Plumbline's names."""
+    """Return the registry of other packages' views. They can't have names that Plumbline uses."""
     ours = (*TABLES.data, *_CREATED.findall("\n".join(own_views())))
     return Registry("view", suffix=".sql", group="plumbline.views", made=ours)
 
 
 def unfilled(connection: duckdb.DuckDBPyConnection, text: str) -> str:
-    """Name the first empty tables of a query and the commands that fill them, or return ""."""
+    """Name a query's empty tables and the commands that fill them. Return "" if all have rows."""
     if _LISTS.search(text):
         return ""
     empty = [
@@ -148,7 +149,7 @@ def unfilled(connection: duckdb.DuckDBPyConnection, text: str) -> str:
 
 
 def _view(table: Table, files: Sequence[File], paths: Sequence[str]) -> str:
-    """Return the statement that makes a view of a table's files. Without files it has no rows."""
+    """Return the SQL that makes a view of a table's files. Without files, the view has no rows."""
     create = f'CREATE OR REPLACE VIEW "{table.name}" AS SELECT'
     nulls = [f'NULL::{c.sql_type} AS "{c.name}"' for c in table.columns]
     if not files:
@@ -157,7 +158,7 @@ def _view(table: Table, files: Sequence[File], paths: Sequence[str]) -> str:
     listed = f"[{', '.join(map(sql_text, paths))}], hive_partitioning = false"
     source = f"read_parquet({listed})"
     if {file.columns for file in files} != {table.columns_id}:
-        # Files that are older than a column lack it, and are read with NULL there.
+        # A file that was written before a column was added lacks it. Read NULL instead.
         added = ", ".join(f'NULL::{c.sql_type} AS "{c.name}"' for c in table.columns if c.nullable)
         union = f"FROM read_parquet({listed}, union_by_name = true)"
         source = f"(SELECT {added} WHERE false UNION ALL BY NAME {union})"
@@ -165,9 +166,9 @@ def _view(table: Table, files: Sequence[File], paths: Sequence[str]) -> str:
 
 
 def init_sql(source: str | Path | OpenWarehouse) -> str:
-    """Write SQL that makes a view for each table of a warehouse, and all views and macros.
+    """Return SQL that makes a view of each table of a warehouse, and all other views and macros.
 
-    The views show one commit; make the SQL again to see later commits.
+    The views don't show later commits. To see these, make the SQL again.
     """
     store = opened(source)
     snapshot = store.snapshot()
@@ -183,9 +184,9 @@ def init_sql(source: str | Path | OpenWarehouse) -> str:
 
 
 def _over_files(store: OpenWarehouse, snapshot: Snapshot, tables: Sequence[Table]) -> Iterator[str]:
-    """Yield the statements that make views over the files of tables.
+    """Yield the SQL statements that make a view of each table's files.
 
-    The last one names these files as the only ones that a query may read under ``READ_ONLY``.
+    The last statement makes these the only files that a query can read under ``READ_ONLY``.
     """
     allowed: list[str] = []
     for table in tables:
@@ -199,7 +200,7 @@ def _over_files(store: OpenWarehouse, snapshot: Snapshot, tables: Sequence[Table
 def rows_of(
     source: str | Path | OpenWarehouse, text: str, params: Mapping[str, object] | None = None
 ) -> list[dict[str, Any]]:
-    """Return the rows of one query over a warehouse. ``params`` are the values of its ``$params``.
+    """Return the rows of one query on a warehouse. ``params`` are the values of its ``$params``.
 
     Raises the errors of ``connect``, and DuckDB's errors for an invalid query.
     """
@@ -211,12 +212,9 @@ def rows_of(
 def arrow_rows(
     connection: duckdb.DuckDBPyConnection, text: str, params: Mapping[str, object] | None = None
 ) -> pa.Table:
-    """Return the rows of one query. Raises DuckDB's errors for an invalid query.
-
-    ``execute`` plans the query once; a DuckDB relation would plan it twice.
-    """
+    """Return the rows of one query. Raises DuckDB's errors for an invalid query."""
     with warnings.catch_warnings():
-        # DuckDB warns that it copies the rows, but that takes less time than planning twice.
+        # Hide the warning that this copies the rows: a DuckDB relation would plan the query twice.
         warnings.filterwarnings("ignore", "Arrow output on a DB-API result")
         return connection.execute(text, params or None).to_arrow_table()
 
@@ -228,7 +226,7 @@ def model_labels(connection: duckdb.DuckDBPyConnection) -> dict[str, str]:
 
 @cache
 def _files(folder: str) -> Registry:
-    """Return the SQL files of a folder. Other packages can add metrics (and ``package_views``)."""
+    """Return the registry of a folder's SQL files. Other packages can add only metrics to it."""
     group = "plumbline.metrics" if folder == "metrics" else ""
     return Registry(f"SQL of {folder}", f"plumbline.warehouse.sql.{folder}", ".sql", group)
 
@@ -236,13 +234,13 @@ def _files(folder: str) -> Registry:
 def sql_names(folder: str) -> list[str]:
     """Return the sorted names of SQL files in ``warehouse/sql/<folder>``, such as ``metrics/us``.
 
-    Metrics include other packages' entry points in the group ``plumbline.metrics``.
+    Other packages can add metrics, as entry points in the group ``plumbline.metrics``.
     """
     return [f"{folder}/{name}" for name in _files(folder).names()]
 
 
 def sql(name: str) -> str:
-    """Read a SQL file, such as ``metrics/us``. Raises like ``Registry.text``."""
+    """Read a SQL file, such as ``metrics/us``. Raises the errors of ``Registry.text``."""
     folder, _, file = name.partition("/")
     return _files(folder).text(file)
 
@@ -250,7 +248,7 @@ def sql(name: str) -> str:
 def query(
     connection: duckdb.DuckDBPyConnection, name: str, params: Mapping[str, object] | None = None
 ) -> pa.Table:
-    """Return the rows of a SQL file's query, which may use only some of ``params``."""
+    """Run the query in a SQL file and return its rows. It may use only some of ``params``."""
     text = sql(name)
     parameters = {p for s in connection.extract_statements(text) for p in s.named_parameters}
     used = {key: value for key, value in (params or {}).items() if key in parameters}
@@ -259,7 +257,7 @@ def query(
 
 @contextmanager
 def one_line() -> Iterator[None]:
-    """Turn DuckDB's errors, except for lack of memory, into ``UsageProblem``."""
+    """Turn DuckDB's errors in the block, except lack of memory, into ``UsageProblem``."""
     try:
         yield
     except duckdb.OutOfMemoryException:
@@ -282,9 +280,10 @@ def one_line() -> Iterator[None]:
 def read_only(
     source: str | Path | OpenWarehouse, text: str, params: Mapping[str, object] | None = None
 ) -> pa.Table:
-    """Return the rows of a query that a user typed. ``params`` are the values of its ``$params``.
+    """Run a query that a user typed, without letting it write, and return its rows.
 
-    Raises the errors of ``one_line``, and ``UsageProblem`` for a statement that returns no rows.
+    ``params`` are the values of its ``$params``. Raises the errors of ``one_line``, and
+    ``UsageProblem`` for a statement that returns no rows.
     """
     with connect(source, text) as connection, one_line():
         lock(connection)
@@ -296,21 +295,21 @@ def read_only(
 
 
 def lock(connection: duckdb.DuckDBPyConnection) -> None:
-    """Keep a connection's queries from reading Python variables and other files."""
+    """Forbid a connection's queries to read Python variables or files outside the warehouse."""
     connection.execute(f"SET python_enable_replacements = false; {READ_ONLY}")
 
 
 def last_statement(
     connection: duckdb.DuckDBPyConnection, text: str, params: Mapping[str, object] | None = None
 ) -> duckdb.Statement:
-    """Run all statements of a text except the last one. Return that one, for the caller to run.
+    """Run all statements of a text except the last one. Return that one for the caller to run.
 
     Raises ``UsageProblem`` for a text that isn't Unicode or has no statement, and ``duckdb.Error``
     for invalid SQL.
     """
     if not is_unicode(text):
         raise UsageProblem("SQL", "is not Unicode", "type it in UTF-8")
-    # If USE_TMP_FILE is off, COPY may overwrite a file that it reads.
+    # If USE_TMP_FILE is off, COPY could overwrite a file of the warehouse while reading it.
     if "use_tmp_file" in text.lower():
         raise UsageProblem("USE_TMP_FILE", "could damage the warehouse", "leave it out")
     statements = connection.extract_statements(text)

@@ -1,4 +1,4 @@
-"""Reference of tables, views, functions and worked questions, made from the schema and SQL files.
+"""Generate the reference in docs/tables.md and docs/sql.md from the schema and SQL files.
 
 ``python -m plumbline.warehouse.query.reference docs/tables.md docs/sql.md``
 """
@@ -29,7 +29,7 @@ _MARKED = re.compile(
 
 
 class Entry(NamedTuple):
-    """A view, table macro or function. ``grain`` says what a row is; it is empty for functions."""
+    """A view, table macro or function. ``grain`` says what a row is, and is empty for functions."""
 
     signature: str
     kind: str
@@ -38,14 +38,14 @@ class Entry(NamedTuple):
 
 
 def questions() -> list[tuple[str, str, str]]:
-    """Return each worked question, what its answer means, and the query."""
+    """Return each worked question, an explanation of its answer, and the query."""
     comments = (_comment(sql(name)) for name in sql_names("examples"))
-    # The first line says what a row is, for maintainers; the second is the question.
+    # The first comment line tells maintainers what a row is. The second is the question.
     return [(about[1], " ".join(about[2:]), query) for about, query in comments]
 
 
 def entries() -> list[Entry]:
-    """Read every view and macro of ``sql/views``, with the comment above it, to an empty line."""
+    """Read each view and macro of ``sql/views``, with the first paragraph of its comment."""
     listed = []
     for text in own_views():
         grain = text.split("\n", 1)[0].removeprefix(_GRAIN)
@@ -63,7 +63,7 @@ def entries() -> list[Entry]:
 
 
 def _comment(text: str) -> tuple[list[str], str]:
-    """Split a text into its first comment lines, without dashes, and the rest of the text."""
+    """Split a text into its leading comment lines, without dashes, and the rest."""
     lines = text.strip().splitlines()
     n = next((i for i, line in enumerate(lines) if not line.startswith("--")), len(lines))
     return [line[2:].strip() for line in lines[:n]], "\n".join(lines[n:])
@@ -111,7 +111,7 @@ def _reference_markdown() -> str:
         last = ""
         for entry in (e for e in entries() if e.kind == kind):
             grain = f" One row per {entry.grain}." if entry.grain else ""
-            # Functions in one paragraph share a comment, which is printed once.
+            # Functions in one paragraph of SQL share a comment. Print it only once.
             about = "" if entry.description == last else f" {entry.description}"
             last = entry.description
             lines.append(f"- `{entry.signature}`{':' if grain or about else ''}{grain}{about}")
@@ -127,7 +127,7 @@ def _questions_markdown() -> str:
 
 
 def filled(document: str) -> str:
-    """Return a page with its parts ``graph``, ``tables``, ``reference``, ``questions`` renewed."""
+    """Return a page whose generated parts (graph, tables, reference, questions) are updated."""
     generators = {
         "graph": _graph_markdown,
         "tables": _tables_markdown,

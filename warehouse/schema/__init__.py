@@ -1,1 +1,1 @@
-"""Every table: columns with types and units, keys, partitions."""
+"""The schema of every table: its columns with types and units, its key and its partitions."""

@@ -1,4 +1,4 @@
-"""All tables: Plumbline's, declared in a module for each subject, and those of other packages."""
+"""All tables: those that Plumbline's modules declare, and those that other packages add."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ from plumbline.warehouse.schema.columns import Table
 
 
 class TableModule(Protocol):
-    """A module that declares tables."""
-
     TABLES: tuple[Table, ...]
 
 
@@ -26,10 +24,11 @@ _OURS = {
 
 
 class Catalog(UserDict[str, Table]):
-    """Tables by name: Plumbline's (``data``), in the order data flows, then those of packages.
+    """All tables by name: first Plumbline's own (``data``), then those of other packages.
 
-    A package's module is imported when one of its tables is looked up, not to list the names. A
-    lookup raises the errors of ``Registry.load``, and ``KeyError`` for an undeclared name.
+    Plumbline's tables are in the order in which data flows. Another package's module is imported
+    when one of its tables is looked up, not when names are listed. A lookup raises the errors of
+    ``Registry.load``, and ``KeyError`` for an undeclared name.
     """
 
     parts = Registry("table", group="plumbline.tables", contract=TableModule, made=tuple(_OURS))
@@ -57,7 +56,7 @@ TABLES = Catalog(_OURS)
 
 
 def units_of_columns() -> dict[str, str]:
-    """Return the unit of each column name that has the same unit in all tables."""
+    """Return the unit of each column name. Leave out names whose unit differs between tables."""
     columns = [column for table in TABLES.values() for column in table.columns]
     units = {column.name: column.unit for column in columns}
     differing = {column.name for column in columns if column.unit != units[column.name]}

@@ -1,4 +1,4 @@
-"""Declarations of tables: their columns with types and units, their key and their partitions."""
+"""Declare tables: their columns with types and units, their keys and their partitions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _TYPES = {
 
 @dataclass(frozen=True)
 class Column:
-    """A column: its name, kind, unit (or empty), whether it may be NULL, and its meaning."""
+    """A column: its name, kind of data, unit (or empty), whether it may be NULL, and meaning."""
 
     name: str
     kind: str
@@ -50,9 +50,9 @@ class Column:
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a row comes from: the rows of ``table`` with the same values in the columns ``by``.
+    """What a row was made from: the rows of ``table`` that have the same values in ``by``.
 
-    Only changes in ``columns`` matter; if it is empty, changes in any column do.
+    The row is out of date when those rows change in ``columns`` or, if empty, in any column.
     """
 
     table: str
@@ -62,12 +62,13 @@ class Origin:
 
 @dataclass(frozen=True)
 class Table:
-    """One table: its columns, its key, which is unique over all files, and its partition columns.
+    """A table: its columns, its key and its partition columns.
 
-    ``partitions`` name the directories above a file. Their columns are also in the file, so each
-    file is self-contained. ``filled_by`` is the command, without ``plumbline``, that writes the
-    first rows; after a comma, it says what the command needs. It may also be ``any command ...``. A
-    row is deleted when the rows that it was made from (``made_from``) change.
+    The key is unique over all files. The values of the ``partitions`` columns name the directories
+    above a file. They are also stored in the file, so that each file is self-contained.
+    ``filled_by`` is the command, without ``plumbline``, that writes the first rows; after a comma,
+    it says what the command needs. It may also be ``any command ...``. A row is deleted when the
+    rows that it was made from (``made_from``) change.
     """
 
     name: str
@@ -80,7 +81,7 @@ class Table:
 
     @property
     def how_filled(self) -> str:
-        """``filled_by`` as part of a sentence, with the command in backquotes."""
+        """``filled_by`` for use in a sentence, with the command in backquotes."""
         command, comma, need = self.filled_by.partition(",")
         return command if command.startswith("any ") else f"`plumbline {command}`{comma}{need}"
 
@@ -90,11 +91,11 @@ class Table:
 
     @property
     def columns_id(self) -> str:
-        """Hash of the column names, in their order."""
+        """Hash of the column names and their order."""
         return sha256(" ".join(self.names).encode()).hexdigest()[:8]
 
     def partition_values(self, partition: Mapping[str, str]) -> tuple[str, ...]:
-        """Return the values of leading partition columns. Raises ``KeyError`` for other columns."""
+        """Return the values of the first partition columns, or raise ``KeyError`` for others."""
         columns = self.partitions[: len(partition)]
         if len(columns) < len(partition):
             raise KeyError(f"{self.name} has no partitions by {', '.join(partition)}")
@@ -102,21 +103,21 @@ class Table:
 
     @property
     def arrow(self) -> pa.Schema:
-        """The Arrow schema, with the columns in order and nullable as declared."""
+        """The table's Arrow schema: columns in the declared order, nullable as declared."""
         import pyarrow as pa
 
         return pa.schema([pa.field(c.name, c.type, c.nullable) for c in self.columns])
 
 
 def tables(text: str) -> tuple[Table, ...]:
-    """Read tables from a compact notation, in which empty lines separate them.
+    """Read tables from a compact notation. An empty line separates two tables.
 
-    A table is ``NAME: DESCRIPTION``, then ``by: COMMAND``, then optionally ``from: TABLE by COLUMNS
-    [of COLUMNS]; ...`` (see ``Origin``), then ``key: PARTITIONS / FURTHER COLUMNS``, then its
-    columns, one per line: ``name: type[?] [unit] -- meaning``. ``?`` marks a column that may be
-    NULL. Several names, separated by commas, share the rest of the line. A line with only names
-    declares columns from ``_SHARED``. Key columns that no line declares are also from ``_SHARED``,
-    and come first.
+    A table begins with ``NAME: DESCRIPTION``. Next come ``by: COMMAND``, optionally ``from: TABLE
+    by COLUMNS [of COLUMNS]; ...`` (see ``Origin``), and ``key: PARTITIONS / FURTHER COLUMNS``. Then
+    each line declares a column: ``name: type[?] [unit] -- meaning``. ``?`` means that the column
+    may be NULL. Several names, separated by commas, share the rest of the line. A line with only
+    names declares columns from ``_SHARED``. Key columns that no line declares are also from
+    ``_SHARED``, and come first.
 
     >>> text = "demo: One.\\nby: why\\nkey: corpus /\\n  pmi_nats: float? [nats] -- PMI"
     >>> (demo,) = tables(text)

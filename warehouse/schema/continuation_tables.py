@@ -1,4 +1,4 @@
-"""Tables of continuations: prompts, samples, FairPair, disclosure, and tuning that reduces it."""
+"""Declare the tables of prompts, generated samples, FairPair, disclosure, and tuning."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables of runs, of counted text and its words, and of the evidence for how words lean."""
+"""Declare the tables of runs, counted text, words, and the evidence for how words lean."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables of sentence pairs, and of models with their scores, metrics and forced choices."""
+"""Declare the tables of sentence pairs, and of models' scores, metrics and forced choices."""
 
 from __future__ import annotations
 

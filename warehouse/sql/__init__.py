@@ -1,1 +1,1 @@
-"""Plain SQL: views, metrics and checks; the first line of each file states its grain."""
+"""SQL files: views, metrics, checks and more. The first line of each says what a row is."""

@@ -1,1 +1,1 @@
-"""Resumable steps: missing rows are computed in chunks and published together."""
+"""Steps that can be resumed: missing rows are computed in chunks and published together."""

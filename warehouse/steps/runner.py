@@ -1,10 +1,12 @@
-"""Run steps: plan, compute, publish, and show progress.
+"""Run resumable steps: plan, compute, publish, and show progress.
 
-A step's missing items are cut into chunks by their content alone. A chunk's results are stored
-under ``_work`` at once. When all chunks are computed, their rows are published together. So running
-the same command again resumes it, with the same rows in the end as an uninterrupted run. Several
-commands may share the chunks, on one machine or on several that see the same warehouse, because a
-command claims a chunk before it computes it.
+A step's missing items are divided into chunks, which depend only on the items' content. The results
+of each chunk are stored under ``_work`` as soon as they are computed. When all chunks are computed,
+their rows are published together. So running a command again resumes it, and the final rows are the
+same as without an interruption.
+
+Several commands can share the chunks, on one machine or on several that see the same warehouse,
+because a command claims a chunk before it computes the chunk.
 """
 
 from __future__ import annotations
@@ -23,21 +25,21 @@ from plumbline.warehouse.text.progress import progress
 
 
 class NothingUsed(BadInput):
-    """A step finished without rows because all its input was rejected.
+    """A step has no rows because all its input was rejected.
 
     Attributes:
-        outcomes: the outcomes of all steps of the run.
+        outcomes: the counts of all steps of the run.
     """
 
     outcomes: Sequence[StepCounts] = ()
 
     @classmethod
     def of(cls, step: Step, done: ComputedStep) -> NothingUsed | None:
-        """Make the error, with the commonest reasons. Return ``None`` unless all were rejected."""
+        """Return the error, with the most common reasons, or ``None`` if any input was used."""
         rejects = [str(row["reason"]) for row in done.new.rejects]
         if done.state.kept or done.new.rows or not rejects:
             return None
-        # A reason begins with its subject, up to a colon.
+        # Leave out a reason's subject, which ends at the first colon.
         why = reasons(reason.partition(": ")[2] or reason for reason in rejects)
         fix = f"table `reject` has all {len(rejects):,} reasons"
         return cls(
@@ -46,9 +48,9 @@ class NothingUsed(BadInput):
 
 
 def run_steps(store: Store, resource: Any, steps: Sequence[Step], run_id: str) -> list[StepCounts]:
-    """Compute the missing items of steps with an open resource, and publish their rows.
+    """Compute the missing items of steps with ``resource``, and publish their rows.
 
-    Raises the errors of ``Step.check_resource`` before anything is computed. Raises ``NothingUsed``
+    Raises the errors of ``Step.check_resource`` before it computes anything. Raises ``NothingUsed``
     after all steps if one of them has no rows.
     """
     for step in steps:
@@ -77,10 +79,10 @@ def run_steps(store: Store, resource: Any, steps: Sequence[Step], run_id: str) -
 
 
 def run_at_once(store: Store, resource: Any, step: Step, run_id: str) -> ComputedStep:
-    """Compute and publish a step without chunk files, with a resource that keeps its results.
+    """Compute and publish a step without chunk files, since ``resource`` keeps its results.
 
-    Such a resource asks a server and records each paid reply in a ledger, from which a later run
-    resumes. Raises the errors of ``step.compute``, and ``BadInput`` if the disk can't be written.
+    Such a resource asks a server and records each paid reply in a ledger, so that a later run can
+    resume. Raises the errors of ``step.compute``, and ``BadInput`` if the disk can't be written to.
     """
     state = step.state(store, resource)
     items = [item for chunk in step.chunks(state.missing) for item in chunk.items]
@@ -105,12 +107,12 @@ def _run(
     run_id: str,
     tell: Callable[[int], None],
 ) -> ComputedStep:
-    """Compute the step's missing items, publish its rows, and return it."""
+    """Compute a step's missing items and publish its rows. Return the computed step."""
     if plan.todo():
         step.load(resource)
     while True:
         plan.work(partial(step.compute, resource), tell)
-        # One process at a time publishes and removes the directory.
+        # Let only one process at a time publish the step and remove the directory.
         with claimed(plan.directory.with_name(f"{plan.directory.name}.claim"), wait=True):
             state = step.state(store, resource)
             results = step.plan(store, resource, state).results()
@@ -125,7 +127,7 @@ def _run(
 
 
 def publish(step: Step, done: ComputedStep) -> None:
-    """Publish a step in one commit: new and still valid rows, rejects, and rows of other tables."""
+    """Publish a step in one commit: new rows, valid old rows, rejects, and rows of other tables."""
     store, state, new, run_id = done.store, done.state, done.new, done.run_id
     partition = step.partition(done.resource)
     where = step.reject_partition(done.resource)

@@ -1,10 +1,10 @@
-"""The contract of a resumable step: find missing items, compute chunks, make rows to publish.
+"""The base class of resumable steps, which compute the missing rows of a table.
 
-A step is data: a few plain fields that can be sent to another process. It computes with a
-resource, such as an open model, which only the step knows how to use. ``runner`` runs steps.
+A step finds missing items, computes them in chunks, and makes rows to publish. It has only a few
+plain fields, so that it can be sent to another process. It computes with a resource, such as an
+open model, which only the step knows how to use. ``runner`` runs steps.
 
-Missing items are computed in chunks. Each chunk has a file with its results, so a killed worker
-loses at most one chunk.
+The results of each chunk are stored in a file, so a killed worker loses at most one chunk.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ _WAIT_S = 0.2
 
 @dataclass(frozen=True)
 class Chunk:
-    """Items that are computed together, each a string or a dataclass of plain values.
+    """Items that are computed together. Each is a string or a dataclass of plain values.
 
-    ``n_units`` is the number of the step's units (pairs, samples, ...) in this chunk.
+    ``n_units`` is the size of the chunk in the step's own unit, such as pairs or samples.
     """
 
     items: Sequence[Any]
@@ -44,14 +44,14 @@ class Chunk:
 
     @property
     def name(self) -> str:
-        """Hash of the items (16 hex digits), the same for all workers and later runs."""
+        """Hash of the items (16 hex digits), the same in all workers and later runs."""
         text = json.dumps(list(self.items), default=astuple)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True)
 class ChunkPlan:
-    """Chunks, by the path of each chunk's results. ``result_type`` is as in ``Step``."""
+    """Chunks by the path of their result files. See ``Step`` for ``result_type``."""
 
     directory: Path
     chunks: Mapping[Path, Chunk]
@@ -71,15 +71,15 @@ class ChunkPlan:
     def work(
         self, compute: Callable[[Sequence[Any]], Sequence[Any]], tell: Callable[[int], None]
     ) -> None:
-        """Compute chunk after chunk until all have a file or the directory is removed.
+        """Compute one chunk after another, until all have a file or the directory is removed.
 
-        Skips chunks that another worker has claimed. Calls ``tell`` with ``n_left()`` after each
-        chunk, whether computed or skipped.
+        Skips chunks that another worker has claimed. After each chunk, even a skipped one, calls
+        ``tell`` with ``n_left()``.
         """
         while (todo := self.todo()) and self.directory.is_dir():
             n_done = 0
             for path in todo:
-                # The claim is outside the directory, which is removed after publishing.
+                # Keep the lock file outside the directory, which is removed after publishing.
                 name = hashlib.sha256(f"{self.directory.name}/{path.name}".encode()).hexdigest()
                 with claimed(self.directory.with_name(f"{name[:16]}.claim")) as is_claimed:
                     if is_claimed and self.directory.is_dir() and not path.exists():
@@ -92,7 +92,7 @@ class ChunkPlan:
     def results(self) -> dict[Any, Any] | None:
         """Return the result of each item, or ``None`` if a file is missing or damaged.
 
-        A damaged file (after a power cut) is removed, so that its chunk is computed again.
+        A damaged file (after a power cut) is removed, so that its chunk will be computed again.
         """
         by_item: dict[Any, Any] = {}
         is_complete = True
@@ -107,7 +107,7 @@ class ChunkPlan:
 
 
 def write_results(path: Path, results: Sequence[object], result_type: type[Any]) -> None:
-    """Write the results of a chunk to a file that appears only when complete."""
+    """Write the results of a chunk to a file, which appears only when it is complete."""
     schema = result_type.SCHEMA
     columns = {name: [getattr(result, name) for result in results] for name in schema.names}
     write_file(path, pa.table(columns, schema=schema))
@@ -126,12 +126,12 @@ def _read(path: Path, result_type: type[Any]) -> list[Any] | None:
 
 @dataclass(frozen=True)
 class State:
-    """A step's rows in the warehouse, and its items without a row.
+    """The rows that a step has in the warehouse, and the items that still need a row.
 
     Attributes:
         wanted: the step's inputs, one row each with its ``text_id``.
         found: the step's rows in its table.
-        kept: rows in ``found`` that are still valid, as their input has the same ``text_id``.
+        kept: rows in ``found`` that are still valid, since their input has the same ``text_id``.
         missing: items to compute: inputs (or their samples or questions) without a valid row.
     """
 
@@ -142,7 +142,7 @@ class State:
 
 
 def state_of(wanted: Sequence[Row], found: Sequence[Row], *key: str) -> State:
-    """Make the state of a step whose items are its inputs. Columns ``key`` identify an input."""
+    """Make the state of a step with one item per input. Columns ``key`` identify an input."""
 
     def name(row: Row) -> tuple[str, ...]:
         return tuple(row[column] for column in key)
@@ -155,10 +155,10 @@ def state_of(wanted: Sequence[Row], found: Sequence[Row], *key: str) -> State:
 
 @dataclass(frozen=True)
 class NewRows:
-    """What a step computed, as rows to publish.
+    """The rows that a step has computed and will publish.
 
-    ``rows`` are rows of the step's table, without partition and run. ``rejects`` are rows of
-    ``reject``, without stage, subject and run.
+    ``rows`` belong to the step's table and lack its partition columns and run. ``rejects`` belong
+    to ``reject`` and lack stage, subject and run.
     """
 
     rows: Sequence[Row]
@@ -170,10 +170,10 @@ class StepCounts:
     """How many of a step's inputs are done or rejected: ``n_wanted = n_done + n_rejected``.
 
     Attributes:
-        partition: where the step's rows are, such as their benchmark or set and ``model_key``.
+        partition: partition of the step's rows, such as their benchmark and ``model_key``.
         model: name of the model that computed them.
-        n_done: inputs that have a row.
-        n_new: inputs that got a row in this run.
+        n_done: number of inputs that have a row.
+        n_new: number of inputs that got a row in this run.
     """
 
     partition: Mapping[str, str]
@@ -189,7 +189,7 @@ class StepCounts:
 
 
 class Step(ABC):
-    """One step; ``resource`` is what it computes with."""
+    """Base class of steps. ``resource`` is what a step computes with, such as an open model."""
 
     #: The table for the step's rows, the columns they are sorted by, and the stage in ``reject``.
     table: ClassVar[str]
@@ -209,34 +209,34 @@ class Step(ABC):
         """Name of the step's input, for the progress bar."""
 
     def check_resource(self, resource: Any) -> None:
-        """Raise ``UsageProblem`` for a resource that can't compute the step."""
+        """Raise ``UsageProblem`` if the step can't be computed with this resource."""
 
     @abstractmethod
     def name(self, resource: Any) -> str:
-        """Return the resource's name for error messages, such as `model gpt2`."""
+        """Return what error messages call the resource, such as `model gpt2`."""
 
     @abstractmethod
     def partition(self, resource: Any) -> dict[str, str]:
-        """Return the partition of ``table``, by column, in which the step publishes its rows."""
+        """Return the partition (column values) of ``table`` to which the step's rows belong."""
 
     def reject_partition(self, resource: Any) -> dict[str, str]:
-        """Return the partition of ``reject`` in which the step publishes its rejects."""
+        """Return the partition of ``reject`` to which the step's rejects belong."""
         return {"stage": self.stage, "subject": "/".join(self.partition(resource).values())}
 
     @abstractmethod
     def state(self, store: Store, resource: Any) -> State:
-        """Read the step's rows in the warehouse now, and find the items without a row."""
+        """Read the step's current rows from the warehouse, and find the items without a row."""
 
     @abstractmethod
     def chunks(self, missing: Sequence[Any]) -> Iterator[Chunk]:
-        """Yield chunks of the missing items. The chunks depend only on these items."""
+        """Divide the missing items into chunks. The chunks depend only on these items."""
 
     def place(self, resource: Any) -> tuple[str, ...]:
-        """Return the step's directory under ``_work``, which holds chunks until published."""
+        """Return the path, under ``_work``, of the directory with the step's unpublished chunks."""
         return (self.stage, *self.partition(resource).values())
 
     def plan(self, store: Store, resource: Any, state: State) -> ChunkPlan:
-        """Plan the chunks for the missing items of a state, without writing anything."""
+        """Plan the chunks for the missing items of a state. This writes nothing."""
         directory = store.work_directory(*self.place(resource), create=False)
         chunks = {
             directory / f"{chunk.name}.parquet": chunk for chunk in self.chunks(state.missing)
@@ -244,27 +244,27 @@ class Step(ABC):
         return ChunkPlan(directory, chunks, self.result_type)
 
     def load(self, resource: Any) -> None:
-        """Load what ``compute`` needs. This isn't called if no item is missing."""
+        """Load what ``compute`` needs. This is called only if items are missing."""
 
     @abstractmethod
     def compute(self, resource: Any, items: Sequence[Any]) -> Sequence[Any]:
-        """Compute the results of a chunk's items, in their order."""
+        """Return the results of a chunk's items, in the order of the items."""
 
     @abstractmethod
     def new_rows(self, resource: Any, state: State, results: Mapping[Any, Any]) -> NewRows:
-        """Make rows from the results of all missing items."""
+        """Make rows to publish from the results of all missing items."""
 
     def publish_before(self, done: ComputedStep) -> None:
-        """Publish rows of other tables that belong to the step's rows, in the same commit."""
+        """Publish related rows of other tables, in the same commit as the step's own rows."""
 
     @abstractmethod
     def outcome(self, done: ComputedStep) -> StepCounts:
-        """Count the inputs of the computed step."""
+        """Count how many inputs are done or rejected after the step."""
 
 
 @dataclass(frozen=True)
 class ComputedStep:
-    """A step whose chunks are all computed, about to be published."""
+    """A step whose chunks are all computed, with the rows that are ready to publish."""
 
     store: Store
     resource: Any

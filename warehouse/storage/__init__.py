@@ -1,1 +1,1 @@
-"""The only code that writes, renames or deletes tables."""
+"""Store the files of tables. No other code writes, renames or deletes them."""

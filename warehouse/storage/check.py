@@ -1,4 +1,4 @@
-"""Check a warehouse: its log, files, hashes, keys and leftovers."""
+"""Check a warehouse for problems with its log, files, hashes, keys and leftover files."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _Files: TypeAlias = dict[str, tuple[str, File, int]]
 
 
 def check(store: Store) -> list[dict[str, str]]:
-    """Return all problems of a warehouse, sorted by path, without writing to it.
+    """Find all problems of a warehouse, sorted by path, without writing to it.
 
-    Each is a path that is damaged or can't be checked, with its ``problem`` and how to ``fix`` it.
-    Reads the data files of all kept versions, from the object store if the warehouse is in one,
-    and compares them with their hashes. Also checks that keys are unique in the newest version, and
-    lists files that ``compact`` would remove.
+    Each problem has the ``path`` that is damaged or can't be checked, the ``problem``, and how to
+    ``fix`` it. Reads the data files of all kept versions, from the object store if the warehouse is
+    in one, and compares them with their hashes. Also finds repeated keys in the newest version, and
+    files that ``compact`` would remove.
 
     Raises ``Interrupted`` if an object store fails or can't be reached.
     """
@@ -57,7 +57,7 @@ def check(store: Store) -> list[dict[str, str]]:
         if problem := delta.problem(store.place, name, newest.tables[name]):
             fix = f"{command(store.place, 'compact')} writes it again"
             faults.append(_problem(store.root / name / "_delta_log", problem, fix))
-    with suppress(BadInput):  # a commit is damaged or missing, as reported above
+    with suppress(BadInput):  # a commit is damaged or missing, already reported
         for name, why in leftovers(store).items():
             path = store.place.scratch() / name
             faults.append(_problem(path, why, command(store.place, "compact")))
@@ -69,7 +69,7 @@ def _problem(path: Path, problem: str, fix: str) -> dict[str, str]:
 
 
 def _logged(store: Store, newest: Snapshot, files: _Files) -> Iterator[dict[str, str]]:
-    """Add the files of all versions to ``files``. Yield a problem for each unreadable commit."""
+    """Add the files of all kept versions to ``files``. Yield a problem per unreadable commit."""
     for version in range(newest.version, newest.oldest - 1, -1):
         where = store.root / log.commit_name(version)
         try:

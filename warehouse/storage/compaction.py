@@ -1,4 +1,4 @@
-"""Compaction: merge small files, drop old versions, and remove leftovers of stopped commands."""
+"""Compact a warehouse: merge small files, and remove old versions and unfinished files."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ UNFINISHED = timedelta(days=1)
 
 
 def compact(store: Store, run_id: str, keep_days: float = KEEP_DAYS) -> tuple[int, dict[str, str]]:
-    """Merge small files and remove leftovers. Other processes may continue to read and write.
+    """Merge small files, and remove old versions and leftovers.
 
-    Returns the number of partitions with merged files, and what was removed with the reason
+    Returns the number of partitions with merged files, and what was removed, with the reason
     (``leftovers``).
 
-    A merged file replaces the small files only if none of them was replaced in the meantime.
-    Versions older than ``keep_days`` are removed, with the files that only they name. Raises
-    ``BadInput`` for a file that can't be read.
+    Other processes can read and write at the same time. A merged file replaces the small files only
+    if none of them was replaced in the meantime. Versions older than ``keep_days`` are removed,
+    with the files that only they name. Raises ``BadInput`` for a file that can't be read.
     """
 
     def drop(draft: Draft) -> None:
@@ -43,7 +43,7 @@ def compact(store: Store, run_id: str, keep_days: float = KEEP_DAYS) -> tuple[in
     with disk_problems(store.root):
         for (table, partition), files in small.items():
             _merge(store, table, partition, files, run_id)
-        # Before files are removed, so that nobody restores a version that loses files.
+        # Drop versions before their files, so that nobody restores a version without files.
         log.commit(store.place, drop, run_id, "drop old versions")
         for table, listing in store.snapshot().declared.items():
             delta.renew(store.place, table, listing)
@@ -54,7 +54,7 @@ def compact(store: Store, run_id: str, keep_days: float = KEEP_DAYS) -> tuple[in
 
 
 def _oldest_to_keep(now: Snapshot, keep_days: float) -> int:
-    """Return the first version of the last ``keep_days`` days, or the newest if there is none."""
+    """Return the first version from the last ``keep_days`` days, or else the newest version."""
     limit = datetime.now(timezone.utc) - timedelta(days=keep_days)
     for version in log.versions(now.place) if keep_days else ():
         if log.snapshot(now.place, version).time >= limit:
@@ -63,10 +63,7 @@ def _oldest_to_keep(now: Snapshot, keep_days: float) -> int:
 
 
 def _small_files(store: Store, run_id: str) -> dict[tuple[str, tuple[str, ...]], list[File]]:
-    """Return the files to merge, by table and partition.
-
-    Skip the file with the row of ``run_id``, which will change.
-    """
+    """Return the files to merge, by table and partition. Skip the file with this run's own row."""
     now, small = store.snapshot(), defaultdict(list)
     for table in now.declared:
         for file in now.files(table):
@@ -91,11 +88,11 @@ def _merge(
 
 
 def leftovers(store: Store) -> dict[str, str]:
-    """Return the files and directories to remove, sorted, each with the reason.
+    """Find files and directories that can be removed. Return them sorted, with the reason.
 
-    They are unfinished, or no kept version names them. Files of the last day are left out, since a
-    command may be about to name them. Raises ``BadInput`` if the commit of a kept version is
-    damaged or missing.
+    They are unfinished, or no kept version names them. Files younger than a day are left out, since
+    a command may be about to name them in a commit. Raises ``BadInput`` if the commit of a kept
+    version is damaged or missing.
     """
     limit = time.time() - UNFINISHED.total_seconds()
     newest, named = log.snapshot(store.place), set()
@@ -113,7 +110,7 @@ def leftovers(store: Store) -> dict[str, str]:
         if written < limit and name not in named and _can_be_named(name)
     }
     for path in (store.place.scratch() / STAGING).glob("*"):
-        with suppress(FileNotFoundError):  # its writer has just finished
+        with suppress(FileNotFoundError):  # its writer has just moved it
             if max(p.lstat().st_mtime for p in (path, *path.rglob("*"))) < limit:
                 found[f"{STAGING}/{path.name}"] = "a file or partition that was not finished"
     return dict(sorted(found.items()))

@@ -1,4 +1,4 @@
-"""The data files of tables: cast rows to a table's schema, write them to files, and read them.
+"""Write and read the data files of tables, and convert rows to a table's schema.
 
 A data file, ``<table>/<partition>=<value>/.../<name>.parquet``, becomes part of a table when a
 commit names it (``log.py``).
@@ -32,10 +32,10 @@ Rows: TypeAlias = "pa.Table | pa.RecordBatch | Iterable[Mapping[str, object]]"
 
 
 def cast(table: Table, rows: Rows) -> pa.Table:
-    """Cast rows to a table's schema: its column order, types and NULL rules.
+    """Convert rows to a table's schema: the order and types of its columns, and its NULL rules.
 
-    Missing columns are filled with NULL if they may be NULL. Raises ``BadInput``, with table and
-    column, for unknown or missing columns, values of another type, and NULL where not allowed.
+    A missing column is filled with NULL if it may be NULL. Raises ``BadInput``, naming table and
+    column, for an unknown or missing column, a value of another type, or a NULL that isn't allowed.
     """
     if isinstance(rows, pa.RecordBatch):
         rows = pa.Table.from_batches([rows])
@@ -73,10 +73,10 @@ def _column(table: Table, field: pa.Field, values: object) -> pa.ChunkedArray:
 def write_file(path: Path, data: pa.Table, *, temporary: bool = False) -> None:
     """Write a Parquet file, which appears under its name only when it is complete.
 
-    A ``temporary`` file is read once, as a whole. It is written for speed, not size, without
-    checksums and statistics.
+    A ``temporary`` file will be read only once, as a whole. So it is written to be fast rather than
+    small, without checksums and statistics.
     """
-    # A dictionary makes columns of text smaller, but hardly columns of numbers.
+    # Dictionary encoding makes text columns smaller, but hardly changes columns of numbers.
     text_columns = [f.name for f in data.schema if not pa.types.is_primitive(f.type)]
     settings = (
         {"compression": "lz4", "use_dictionary": True, "row_group_size": 1 << 22}
@@ -95,27 +95,27 @@ def write_file(path: Path, data: pa.Table, *, temporary: bool = False) -> None:
 
 
 class DataFiles(OpenWarehouse):
-    """A warehouse whose data files can be read and written. ``Store`` publishes the files."""
+    """An open warehouse that can read and write data files. ``Store`` adds them to tables."""
 
     def read(self, table: str, where: ds.Expression | None = None, /, **partition: str) -> pa.Table:
-        """Read all rows of a table, or of some partitions, in the table's schema.
+        """Read the rows of a table. ``partition`` gives values of the leading partition columns.
 
-        ``where`` selects rows; ``partition`` gives values of the leading partition columns. Raises
-        ``BadInput``, with the path, for a file that can't be read or isn't as published.
+        ``where`` selects rows. By default all rows are read. Raises ``BadInput``, with the path,
+        for a file that can't be read or isn't as published.
         """
         files = self.snapshot().files(table, partition)
         rows = [self.rows_of(table, file, where) for file in files]
-        none = pa.Table.from_batches([], TABLES[table].arrow)  # an empty array would load pandas
+        none = pa.Table.from_batches([], TABLES[table].arrow)  # this doesn't import pandas
         return pa.concat_tables([none, *rows])
 
     def rows_of(self, table: str, file: File, where: ds.Expression | None = None) -> pa.Table:
-        """Read the rows of one data file, like ``read``."""
+        """Read the rows of one data file. Raises the errors of ``read``."""
         path, schema = self.path(file), TABLES[table].arrow
         with reading(self.place, self.root / file.path):
             if where is None or file.columns != TABLES[table].columns_id:
                 rows = pq.ParquetFile(path).read()
             else:
-                import pyarrow.dataset as ds  # may load pandas, in 0.5 s
+                import pyarrow.dataset as ds  # slow: may import pandas
 
                 rows = ds.dataset(path, schema).to_table(filter=where)
             try:
@@ -125,7 +125,7 @@ class DataFiles(OpenWarehouse):
         return rows if where is None else rows.filter(where)
 
     def partition_of(self, table: str, data: pa.Table) -> dict[str, str]:
-        """Return the values of the partition columns. Raises ``BadInput`` if rows differ there."""
+        """Return the partition that all rows belong to, or raise ``BadInput`` if there are more."""
         partition = {}
         for name in TABLES[table].partitions:
             values = data[name].unique().to_pylist()
@@ -137,7 +137,7 @@ class DataFiles(OpenWarehouse):
     def adopt(
         self, table: str, partition: Mapping[str, str], made: Path, units: Sequence[Unit]
     ) -> File:
-        """Move a finished Parquet file to its table. A commit must name the file within a day."""
+        """Move a Parquet file to its table. A commit must name it within a day, or it is lost."""
         name = "/".join([table, *folders(table, partition), f"{uuid.uuid4().hex[:20]}.parquet"])
         file = File(
             name,
@@ -154,18 +154,18 @@ class DataFiles(OpenWarehouse):
     def write(
         self, table: str, partition: Mapping[str, str], data: pa.Table, units: Sequence[Unit]
     ) -> File:
-        """Write rows as a data file of a partition, which a commit must then name (``adopt``)."""
+        """Write rows to a new data file of a partition. A commit must name it (see ``adopt``)."""
         made = staging(self.place) / f"{uuid.uuid4().hex}.parquet"
         write_file(made, data)
         return self.adopt(table, partition, made, units)
 
     def without_unit(self, table: str, file: File, unit: str) -> File:
-        """Write a new file with all units of ``file`` except ``unit``."""
+        """Write a new file that has the rows of ``file`` except those of the unit ``unit``."""
         is_kept = [u.name != unit for u in file.units for _ in range(u.n_rows)]
         return self.keep_rows(table, file, self.rows_of(table, file), is_kept)
 
     def keep_rows(self, table: str, file: File, rows: pa.Table, is_kept: Sequence[bool]) -> File:
-        """Write a new file with the ``rows`` of ``file`` that ``is_kept`` selects, by units."""
+        """Write a new file with those ``rows`` of ``file`` for which ``is_kept`` is true."""
         units, start = [], 0
         for unit in file.units:
             n_rows = sum(is_kept[start : start + unit.n_rows])
@@ -177,6 +177,6 @@ class DataFiles(OpenWarehouse):
 
 
 def folders(table: str, partition: Mapping[str, str]) -> list[str]:
-    """Name a partition's directories. Raises ``BadInput`` for a value that can't be in a name."""
+    """Return the directory names of a partition. Raises ``BadInput`` for an unusable value."""
     values = TABLES[table].partition_values(partition)
     return [segment(v, f"{c}=") for c, v in zip(TABLES[table].partitions, values, strict=True)]

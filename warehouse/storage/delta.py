@@ -1,9 +1,9 @@
 """Write a Delta Lake log for each table, so that pandas, polars and Spark can read it.
 
-Version k of the log lists what the table's listing k adds and removes. Some versions, at least
-every tenth, have a checkpoint, which lists all files; readers begin there. Plumbline reads the log
-only to check it. The protocol names a writer feature that no other program has, so others can read
-such a table (reader version 1) but refuse to change it.
+Version k of a table's log says which files the table's listing k adds and removes. At least every
+tenth version has a checkpoint, which lists all files; readers begin at the last one. Plumbline
+reads the log only to check it. The log requires a writer feature that no other program has. So
+other programs can read the table (reader version 1), but refuse to change it.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ _PROTOCOL = {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["p
 
 
 def follow(place: Place, table: str, before: Listing, after: Listing) -> None:
-    """Write the version of a table's log that leads from one listing to the next.
+    """Write the version of a table's log that leads from the listing ``before`` to ``after``.
 
-    Also write a checkpoint for every tenth version, if a killed writer left out the version before,
-    or if the log already has a version of this number, whose commit was removed.
+    Every tenth version gets a checkpoint. So does a version whose predecessor is missing because a
+    writer was killed, or whose number is taken by a version whose commit was removed.
     """
     log, names = _directory(table), place.names(_directory(table))
     name, checkpoint = _file(after.version, "json"), b""
@@ -55,7 +55,7 @@ def follow(place: Place, table: str, before: Listing, after: Listing) -> None:
 
 
 def renew(place: Place, table: str, newest: Listing) -> None:
-    """Remove all versions of a table's log except the newest, which gets a valid checkpoint."""
+    """Remove old versions of a table's log. Make sure that the newest has a valid checkpoint."""
     log, first = _directory(table), _file(newest.version, _CHECKPOINT)
     if first not in place.names(log) or problem(place, table, newest):
         follow(place, table, Listing(), newest)
@@ -65,7 +65,7 @@ def renew(place: Place, table: str, newest: Listing) -> None:
 
 
 def problem(place: Place, table: str, newest: Listing) -> str | None:
-    """Say what is wrong with a table's log from its last checkpoint on, or return ``None``."""
+    """Say what is wrong with a table's log since its last checkpoint, or return ``None``."""
     import pyarrow as pa
 
     names, after = place.names(_directory(table)), _file(newest.version + 1, "")
@@ -82,10 +82,7 @@ def problem(place: Place, table: str, newest: Listing) -> str | None:
 
 
 def _replayed(place: Place, table: str, names: list[str], newest: int) -> dict[str, Any]:
-    """Return the entries of files at version ``newest``, by path.
-
-    Raises ``ValueError`` for a bad hash.
-    """
+    """Return file entries at version ``newest``, by path. Raise ``ValueError`` for a bad hash."""
     import pyarrow.parquet as pq
 
     starts = [name for name in names if name.endswith(_CHECKPOINT)]
@@ -133,7 +130,7 @@ def _add(table: str, file: File) -> dict[str, Any]:
 
 
 def quoted(table: str, path: str) -> str:
-    """Return a file's path below the directory of its table, percent-encoded."""
+    """Return a file's path relative to its table's directory, percent-encoded."""
     return quote(path.removeprefix(f"{table}/"), safe="/=")
 
 

@@ -1,11 +1,11 @@
-"""Locks: one command at a time writes to a corpus, a benchmark, or a whole warehouse.
+"""Locks: let only one command at a time write to a corpus, a benchmark, or a warehouse.
 
-On a disk, the operating system manages locks (``flock``, through ``filelock``): a process holds a
-lock until the process releases it or ends. On NFS, the server manages locks. It frees the lock of a
-crashed machine after the lease time of NFSv4 (90 s by default); with NFSv3, perhaps only when the
-machine is up again.
+On a disk, the operating system manages locks (``flock``, through ``filelock``). A process holds a
+lock until it releases the lock or ends. On NFS, the server manages locks. With NFSv4, it frees the
+lock of a crashed machine after the lease time (90 s by default). With NFSv3, it may do so only when
+the machine is up again.
 
-In an object store, a lock is a lease with a fencing token in the commit log. The holder's commit is
+In an object store, a lock is a lease with a token in the commit log. A commit by the holder is
 refused if the newest state no longer has the token. So if a holder was suspended and another
 command took its lease, the holder can't publish anything.
 """
@@ -43,9 +43,9 @@ def this_process() -> str:
 
 
 def lives(holder: str) -> bool | None:
-    """Return true if the process named at the end of ``holder`` is running, false if it has ended.
+    """Return whether the process that ``holder`` names at its end is still running.
 
-    ``None`` for a process on another machine, and for a text that names no process.
+    Return ``None`` for a process on another machine, and for a text that names no process.
     """
     process = _PROCESS.search(holder)
     if not process or process[2] != socket.gethostname():
@@ -61,10 +61,10 @@ def lives(holder: str) -> bool | None:
 
 @contextmanager
 def claimed(path: Path, *, wait: bool = False) -> Iterator[bool]:
-    """Try to lock the file ``path`` for the block. Yield true if this process holds the lock.
+    """Try to lock the file ``path`` during the block. Yield true if this process has the lock.
 
-    With ``wait``, waits until the lock is free. Creates a missing directory. Raises ``OSError`` if
-    the disk can't be written to or has no locks.
+    With ``wait``, wait until the lock is free. A missing directory is created. Raises ``OSError``
+    if the disk can't be written to or doesn't support locks.
     """
     lock = FileLock(path, poll_interval=_POLL_S, thread_local=False, fallback_to_soft=False)
     try:
@@ -73,11 +73,11 @@ def claimed(path: Path, *, wait: bool = False) -> Iterator[bool]:
         yield False
         return
     try:
-        with suppress(OSError):  # a full disk has no room for the name, but the lock needs none
+        with suppress(OSError):  # the lock works even if a full disk can't store the name
             path.write_text(this_process(), encoding="utf-8")
         yield True
     finally:
-        # Removed before the release, so a process that waits for the lock will lock a new file.
+        # Remove the file before releasing it, so that a waiting process locks a new file.
         path.unlink(missing_ok=True)
         lock.release()
 
@@ -94,10 +94,10 @@ def _acquire(lock: BaseFileLock, wait: bool) -> None:
 
 @contextmanager
 def sole(path: Path, what: str, fix: str = "wait until it ends") -> Iterator[None]:
-    """Lock the file ``path`` for the block.
+    """Lock the file ``path`` during the block.
 
     Raises ``UsageProblem``, which begins with ``what`` and names the holder, if another process has
-    the lock, and ``BadInput`` if the disk can't be written to or has no locks.
+    the lock. Raises ``BadInput`` if the disk can't be written to or doesn't support locks.
     """
     with ExitStack() as stack:
         with disk_problems(path.parent):
@@ -108,7 +108,7 @@ def sole(path: Path, what: str, fix: str = "wait until it ends") -> Iterator[Non
 
 
 def holder(path: Path) -> str:
-    """Name the holder of a lock. If the lock is free, return ``a process that has ended``."""
+    """Say which process holds a lock, or ``a process that has ended`` if the lock is free."""
     try:
         return content(path).decode(errors="replace") or "a process that has just begun"
     except OSError:
@@ -118,9 +118,9 @@ def holder(path: Path) -> str:
 def lock(
     store: Store, name: str, what: str, fix: str = "wait until it ends"
 ) -> AbstractContextManager[None]:
-    """Hold the lock ``name`` of a warehouse for a block: ``sole`` on a disk, else ``lease``.
+    """Hold a warehouse's lock ``name`` during a block, with ``sole`` on a disk or else ``lease``.
 
-    Raises like ``sole``.
+    Raises the errors of ``sole``.
     """
     if not isinstance(store.place, Disk):
         return lease(store.place, name, what, fix)
@@ -131,7 +131,7 @@ def lock(
 
 @contextmanager
 def lease(place: Place, name: str, what: str, fix: str) -> Iterator[None]:
-    """Hold a lease for the block while a thread renews it. Raises like ``lock``."""
+    """Hold a lease during the block, while a thread renews it. Raises the errors of ``lock``."""
     token, ended = uuid.uuid4().hex, threading.Event()
     log.commit(place, lambda draft: _take(draft, name, token, what, fix), "", f"lock {name}")
     log.HELD[str(place), name] = token
@@ -153,7 +153,7 @@ def lease(place: Place, name: str, what: str, fix: str) -> Iterator[None]:
         ended.set()
         thread.join()
         del log.HELD[str(place), name]
-        with suppress(OSError, BadInput, Interrupted):  # the store is down: the lease expires
+        with suppress(OSError, BadInput, Interrupted):  # store is down: the lease will expire
             log.commit(place, lambda draft: _release(draft, name, token), "", f"unlock {name}")
 
 
@@ -165,9 +165,9 @@ def _take(draft: Draft, name: str, token: str, what: str, fix: str) -> None:
 
 
 def _is_alive(lease: Mapping[str, object]) -> bool:
-    """Return whether a lease was renewed lately, and its process on this machine hasn't ended.
+    """Return whether a lease was renewed recently and its process isn't known to have ended.
 
-    A time far in the future comes from a wrong clock, so such a lease counts as expired.
+    A time that is far in the future comes from a wrong clock. Such a lease counts as expired.
     """
     try:
         age = datetime.now(timezone.utc) - datetime.fromisoformat(str(lease["renewed"]))
@@ -177,7 +177,7 @@ def _is_alive(lease: Mapping[str, object]) -> bool:
 
 
 def _renew(draft: Draft, name: str, token: str) -> None:
-    """Set a lease's time to now. If the lease is lost, ``log.commit`` raises ``LeaseLost``."""
+    """Set a lease's time to now. If the lease was lost, ``log.commit`` raises ``LeaseLost``."""
     now = datetime.now(timezone.utc).isoformat()
     draft.leases[name] = {"token": token, "holder": this_process(), "renewed": now}
 

@@ -1,14 +1,14 @@
-"""The commit log of a warehouse: the data files of its tables at each version.
+"""The commit log of a warehouse: which data files each table has at each version.
 
 ``_log/commits/<version>.json.gz`` lists all files of all tables, so one file is enough to read a
-version. It never changes. A commit creates the next version. Only one of several writers can do
-that; the other writers apply their changes to the new state and try again. So readers see all
-changes of a commit, in any number of tables, or none. A reader stays at the version at which it
-began.
+version. It never changes. A commit creates the next version. If several writers try this at the
+same time, only one succeeds; the others apply their changes to the new state and try again. So
+readers see either all changes of a commit, in any number of tables, or none. A reader stays at the
+version at which it began.
 
-A commit is compressed JSON, followed by its hash, which `zcat` ignores. The hash of a data file is
-in the commits that list the file. A new table, or a new column that may be NULL, needs no new
-format: older files are read with NULL in the column.
+A commit's file is compressed JSON, followed by its hash, which `zcat` ignores. The JSON also has
+the hash of each data file. A new table, or a new column that may be NULL, needs no new format:
+older files are read with NULL in the column.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ _DAMAGED = "`plumbline warehouse check` names all damaged files"
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A warehouse as of one commit: the files of each table that ever had rows, and the leases.
+    """A warehouse as of one commit: the files of its tables, and the leases.
 
-    ``oldest`` is the first version that is still kept. ``out_of_date`` maps a partition's directory
-    to the number of its rows that were deleted because the rows they were made from changed.
-    Writing rows to that partition removes its entry.
+    ``tables`` has every table that ever had rows. ``oldest`` is the first version that is still
+    kept. ``out_of_date`` counts, per partition directory, the rows that were deleted because the
+    rows they were made from changed. Writing rows to the partition removes its entry.
     """
 
     place: Place
@@ -58,19 +58,19 @@ class Snapshot:
 
     @property
     def declared(self) -> dict[str, Listing]:
-        """The tables that Plumbline or an installed package declares."""
+        """The tables that Plumbline or an installed package declares, with their files."""
         return {name: listing for name, listing in self.tables.items() if name in TABLES}
 
     @property
     def kept(self) -> list[str]:
-        """A line for each table whose package isn't installed; commands don't change its files."""
+        """A message for each table whose package isn't installed. Its files are never changed."""
         why = "no installed package declares it; kept as it is"
         return [f"Table {table}: {why}" for table in self.tables if table not in TABLES]
 
     def files(self, table: str, partition: Mapping[str, str] | None = None) -> list[File]:
-        """Return the data files of a table, or of the partitions with these leading values.
+        """Return a table's data files. ``partition`` gives values of the leading partition columns.
 
-        Raises ``BadInput`` if a newer Plumbline added columns.
+        Raises ``BadInput`` if a newer Plumbline has added columns to the table.
         """
         listing = self.tables.get(table, Listing())
         if table in TABLES and (unknown := set(listing.columns) - set(TABLES[table].names)):
@@ -93,7 +93,7 @@ def commit_name(version: int) -> str:
 
 
 def versions(place: Place) -> list[int]:
-    """Return the versions that are kept, oldest first. Raises like ``snapshot``."""
+    """Return the versions that are kept, oldest first. Raises the errors of ``snapshot``."""
     return _kept(place)[0]
 
 
@@ -109,12 +109,12 @@ def _kept(place: Place) -> tuple[list[int], Snapshot]:
         except FileNotFoundError:
             if names == place.names(COMMITS):
                 raise
-            continue  # another process has just compacted
+            continue  # another process has just removed old versions
         return [number for number in numbers if number >= state.oldest], state
 
 
 def snapshot(place: Place, version: int | None = None) -> Snapshot:
-    """Return the warehouse as of a commit, by default the newest.
+    """Return the warehouse as of a version, by default the newest.
 
     Raises ``BadInput`` if the log is damaged, and ``UsageProblem`` if the version doesn't exist or
     is no longer kept.
@@ -123,7 +123,7 @@ def snapshot(place: Place, version: int | None = None) -> Snapshot:
     if version is None:
         return newest
     if version in kept:
-        with suppress(FileNotFoundError):  # another process has just compacted
+        with suppress(FileNotFoundError):  # another process has just removed the version
             return _read(place, version)
     problem = f"is not kept: there are {kept[0]} to {kept[-1]}"
     raise UsageProblem(f"version {version}", problem, "see `plumbline warehouse restore`")
@@ -157,7 +157,7 @@ def _parsed(place: Place, version: int, content: bytes) -> Snapshot:
 
 
 class Draft:
-    """The next state of a warehouse, which the change of a commit modifies."""
+    """The next state of a warehouse, which the function passed to ``commit`` modifies."""
 
     def __init__(self, base: Snapshot) -> None:
         self.base = base
@@ -169,13 +169,13 @@ class Draft:
         self._files: dict[str, tuple[File, ...]] = {}
 
     def files(self, table: str, partition: Mapping[str, str] | None = None) -> list[File]:
-        """Return files like ``Snapshot.files``, with the changes of this draft."""
+        """Return the files that ``Snapshot.files`` would return after this draft's changes."""
         if table not in self._files:
             return self.base.files(table, partition)
         return _of_partition(self._files[table], table, partition)
 
     def old_files(self, table: str) -> list[File]:
-        """Return files with rows that earlier commits wrote."""
+        """Return a table's files whose rows come from earlier commits."""
         return [file for file in self.files(table) if file.path not in self._new]
 
     def changes(self, table: str) -> tuple[list[File], list[File]]:
@@ -187,7 +187,7 @@ class Draft:
     def swap(
         self, table: str, old: Iterable[File], new: Iterable[File], kept: Iterable[File] = ()
     ) -> None:
-        """Remove ``old`` from a table; append ``kept``, which has rows of ``old``, and ``new``."""
+        """Replace a table's files ``old`` with ``kept`` (some of their rows) and ``new``."""
         new = list(new)
         added = (*kept, *new)
         gone = {file.path for file in (*old, *added)}
@@ -212,10 +212,10 @@ Change: TypeAlias = Callable[[Draft], None]
 
 
 def commit(place: Place, change: Change, run_id: str, about: str = "") -> Snapshot:
-    """Apply a change to the newest state and make the result the next version.
+    """Apply ``change`` to the newest state, and write the result as the next version.
 
-    Writes nothing if nothing changed. Raises the errors of ``change``, and ``LeaseLost``; the
-    warehouse is then unchanged.
+    If nothing changed, nothing is written. Raises the errors of ``change``, and ``LeaseLost``.
+    After an error, the warehouse is unchanged.
     """
     while True:
         base = snapshot(place)
@@ -239,11 +239,10 @@ def commit(place: Place, change: Change, run_id: str, about: str = "") -> Snapsh
 
 
 class LeaseLost(Interrupted):
-    """Another command took a lease that this process didn't renew in time."""
+    """Another command took a lease because this process didn't renew it in time."""
 
 
 def _refuse_lost(draft: Draft, name: str, token: str) -> None:
-    """Raise ``LeaseLost`` if the draft's base has no lease ``name`` with this token."""
     lease = draft.leases.get(name, {})
     if lease.get("token") != token:
         taker = lease.get("holder", "a command that has ended")
@@ -253,7 +252,7 @@ def _refuse_lost(draft: Draft, name: str, token: str) -> None:
 
 
 def _create(state: Snapshot) -> bool:
-    """Create the commit of a state. Return false if another writer was faster."""
+    """Write the commit of a state. Return false if another writer was faster."""
     values = {k: v for k, v in vars(state).items() if k not in ("place", "version")}
     tables = {
         name: {**vars(listing), "files": list(map(_entry, listing.files))}
@@ -262,12 +261,12 @@ def _create(state: Snapshot) -> bool:
     values |= {"time": state.time.isoformat(), "tables": tables, "id": uuid.uuid4().hex}
     content = signed(json.dumps(values).encode())
     name = commit_name(state.version)
-    # The second check is for an object store that created the file but whose answer was lost.
+    # If an object store creates the file but its answer is lost, the content is the same.
     return state.place.create(name, content) or state.place.read(name) == content
 
 
 def signed(text: bytes) -> bytes:
-    """Make the content of a commit: the compressed text, followed by its hash."""
+    """Return the content of a commit's file: the compressed text, followed by its hash."""
     body = gzip.compress(text, compresslevel=1, mtime=0)
     return body + sha256(body).hexdigest().encode()
 
@@ -277,9 +276,9 @@ def _entry(file: File) -> dict[str, Any]:
 
 
 def begin(place: Place) -> None:
-    """Make the first, empty version of a warehouse that has no version.
+    """Write the first, empty version, unless the warehouse has a version already.
 
-    Raises ``BadInput`` if there are data files, since their log has been lost.
+    Raises ``BadInput`` if there are data files but no versions, because the log has been lost.
     """
     if place.names(COMMITS):
         return

@@ -1,4 +1,4 @@
-"""Open a warehouse: check its marker, choose the state to read, find the paths of its files."""
+"""Open a warehouse: check its marker, choose the version to read, and find its files."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ Nothing but Plumbline may write here.
 
 
 def place_of(root: str | Path) -> Place:
-    """Return the place of a path or address.
+    """Return the storage of a warehouse at a path or address.
 
-    Raises ``UsageProblem`` for a path that DuckDB would read as a glob pattern, and for a path that
-    can't be a directory.
+    Raises ``UsageProblem`` if DuckDB would read the path as a glob pattern, or if the path can't be
+    a directory.
     """
     if remote := address(root):
         return Bucket(remote)
@@ -54,7 +54,7 @@ def place_of(root: str | Path) -> Place:
 
 
 class OpenWarehouse:
-    """A warehouse as of its newest commit, or pinned to one state."""
+    """A warehouse at its newest commit, or pinned to one version."""
 
     def __init__(self, place: Place, at: Snapshot | None = None) -> None:
         self.place = place
@@ -64,11 +64,11 @@ class OpenWarehouse:
     def open(cls, root: str | Path, *, create: bool = True, reads: str = "") -> Self:
         """Open a warehouse. With ``create``, make the warehouse if it's missing.
 
-        ``reads`` is the table to be read. The message about a missing warehouse names the command
-        that fills this table.
+        ``reads`` is the table that will be read. If the warehouse is missing, the error names the
+        command that fills this table.
 
-        Raises ``BadInput`` for a missing warehouse without ``create``, for a directory with other
-        files, and for a warehouse of another format. Raises ``UsageProblem`` like ``place_of``.
+        Raises ``BadInput`` if the warehouse is missing and ``create`` is false, if it has another
+        format, or if the directory has other files. Raises the errors of ``place_of``.
         """
         place = place_of(root)
         marker = _marker(place)
@@ -95,9 +95,9 @@ class OpenWarehouse:
         return self.place.root
 
     def pinned(self, at: int | None = None) -> Self:
-        """Return this warehouse at a version, by default the newest, so that reads see one state.
+        """Return this warehouse pinned to a version (default: newest), so that reads see one state.
 
-        Raises like ``log.snapshot``.
+        Raises the errors of ``log.snapshot``.
         """
         state = self.snapshot() if at is None else log.snapshot(self.place, at)
         return type(self)(self.place, state)
@@ -106,7 +106,7 @@ class OpenWarehouse:
         return self._at or log.snapshot(self.place)
 
     def path(self, file: File) -> Path:
-        """Return a file's local path. Raises ``BadInput`` if it's unreadable or has changed."""
+        """Return a file's local path. Raises ``BadInput`` if it is unreadable or has changed."""
         with reading(self.place, self.root / file.path):
             return self.place.local(file)
 
@@ -116,17 +116,14 @@ class OpenWarehouse:
 
     @classmethod
     def existing(cls, root: str | Path) -> Self | None:
-        """Open the warehouse at a path or address. Return ``None`` if nothing is there yet.
-
-        Raises like ``open``.
-        """
+        """Open a warehouse, or return ``None`` if there is none. Raises the errors of ``open``."""
         place = place_of(root)
         if _marker(place) is None and next(place.walk(), None) is None:
             return None
         return cls.open(root, create=False)
 
     def work_directory(self, *parts: str, create: bool = True) -> Path:
-        """Return a directory for intermediate results to resume from. No view reads it."""
+        """Return a directory of intermediate results, which let a stopped command resume."""
         path = self.place.scratch().joinpath("_work", *map(segment, parts))
         if create:
             path.mkdir(parents=True, exist_ok=True)
@@ -134,7 +131,7 @@ class OpenWarehouse:
 
 
 def _marker(place: Place) -> bytes | None:
-    """Read a warehouse's marker. Return ``b""`` if it can't be read, ``None`` if it's missing."""
+    """Read a warehouse's marker. Return ``None`` if it's missing, or ``b""`` if unreadable."""
     try:
         return place.read(MARKER)
     except (FileNotFoundError, NotADirectoryError):
@@ -144,7 +141,6 @@ def _marker(place: Place) -> bytes | None:
 
 
 def _check_format(place: Place, marker: bytes) -> None:
-    """Raise ``BadInput`` if a warehouse has another format or an unreadable marker."""
     where = f"warehouse {place}"
     try:
         version = int(json_object(marker)["warehouse_version"])
@@ -157,7 +153,7 @@ def _check_format(place: Place, marker: bytes) -> None:
 
 @contextmanager
 def reading(place: Place, path: Path) -> Iterator[None]:
-    """Turn errors from reading a data file in the block into ``BadInput`` that names the file.
+    """Turn errors in the block, which reads a data file, into ``BadInput`` that names the file.
 
     Errors due to too little memory or disk space, or too few file handles, pass unchanged.
     """
@@ -168,7 +164,7 @@ def reading(place: Place, path: Path) -> Iterator[None]:
         raise BadInput(where, f"is damaged: {e}", log.GET_COPY) from e
     except FileNotFoundError as e:
         raise BadInput(where, "is not there", log.GET_COPY) from e
-    except (OSError, ValueError, NotImplementedError) as e:  # Arrow's errors are among these
+    except (OSError, ValueError, NotImplementedError) as e:  # including Arrow's errors
         if getattr(e, "errno", None) in _TOO_LITTLE:
             raise
         reason = getattr(e, "strerror", None) or str(e) or type(e).__name__

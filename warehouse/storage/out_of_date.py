@@ -1,4 +1,4 @@
-"""Delete rows that are out of date, in the commit that changes the rows they were made from.
+"""Delete rows when the rows that they were made from change, in the same commit.
 
 ``Table.made_from`` declares what the rows of a table are made from. Rows that the commit itself
 writes are up to date.
@@ -24,10 +24,10 @@ Values: TypeAlias = tuple[Any, ...]
 
 
 def delete_out_of_date(store: DataFiles, draft: Draft) -> None:
-    """Delete all rows of a draft whose origins the draft changes, and note how many.
+    """Delete the rows that were made from rows that a draft changes. Count them in the draft.
 
-    Tables are visited in the order data flows, so deleted rows count as changes for later tables.
-    Rows that were written before their origin had any rows are kept.
+    Tables are visited in the order in which data flows, so deleted rows count as changes for later
+    tables. Rows are kept if their origin had no rows before this draft.
     """
     for table in (TABLES[name] for name in TABLES if name in draft.base.tables):
         for origin in table.made_from:
@@ -46,9 +46,10 @@ def delete_out_of_date(store: DataFiles, draft: Draft) -> None:
 
 
 def to_make_again(now: Mapping[str, int], before: Mapping[str, int] | None = None) -> list[str]:
-    """Return a line for each table with deleted rows, and the command that makes them again.
+    """Return a message for each table that lost rows, with the command that makes them again.
 
-    ``now`` and ``before`` are ``Snapshot.out_of_date``; rows counted in ``before`` are left out.
+    ``now`` and ``before`` are ``Snapshot.out_of_date`` of two versions. Rows that ``before`` counts
+    already are left out.
     """
     n_rows: Counter[str] = Counter()
     for directory, n in now.items():
@@ -62,7 +63,7 @@ def to_make_again(now: Mapping[str, int], before: Mapping[str, int] | None = Non
 
 
 def _overlap(table: Table, made: File, origin: Origin, changed: Sequence[File]) -> bool:
-    """Return whether a file may contain rows that were made from rows of the changed files."""
+    """Return whether rows of a file may have been made from rows of the changed files."""
     values = dict(zip(table.partitions, made.partition, strict=True))
     partitions = TABLES[origin.table].partitions
     return any(
@@ -75,7 +76,7 @@ def _overlap(table: Table, made: File, origin: Origin, changed: Sequence[File]) 
 
 
 def _keys(store: DataFiles, table: Table, file: File, by: tuple[str, ...]) -> set[Values]:
-    if set(by) <= set(table.partitions):  # the listing has the keys, so don't read the file
+    if set(by) <= set(table.partitions):  # there is no need to read the file
         values = dict(zip(table.partitions, file.partition, strict=True))
         return {tuple(values[column] for column in by)}
     return set(_rows_of(store.rows_of(table.name, file), by))
@@ -88,7 +89,7 @@ def _rows_of(rows: pa.Table, by: tuple[str, ...]) -> list[Values]:
 def _changed(
     store: DataFiles, origin: Origin, keys: set[Values], gone: list[File], added: list[File]
 ) -> set[Values]:
-    """Return the keys whose rows of ``origin`` differ between the files ``gone`` and ``added``."""
+    """Return the keys whose rows in ``origin`` differ between the files ``gone`` and ``added``."""
     import duckdb
     import pyarrow.dataset as ds
 
@@ -97,7 +98,7 @@ def _changed(
     by, compared = ", ".join(origin.by), ", ".join(dict.fromkeys((*origin.by, *columns)))
     made = [dict(zip(origin.by, key, strict=True)) for key in keys]
     with duckdb.connect() as connection:
-        # DuckDB reads these files in batches.
+        # Pass the files as Arrow datasets, which DuckDB reads in batches.
         for name, files in (("before", gone), ("after", added)):
             paths = [str(store.path(file)) for file in files]
             rows = ds.dataset(paths, table.arrow) if paths else table.arrow.empty_table()

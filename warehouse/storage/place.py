@@ -1,11 +1,11 @@
-"""Storage of a warehouse: a directory, or a prefix of an object store, with the same methods.
+"""Where a warehouse is stored: in a directory (``Disk``) or an object store (``Bucket``).
 
-Commits need one operation, which both have: create a file unless its name is taken. Names are
-relative, with ``/``, and quoted (see ``paths.segment``). DuckDB and Arrow don't notice a flipped
-bit, so a data file's hash is checked before the file is used.
+Both classes have the same methods. Commits need one special operation: create a file if its name is
+free. Names of files are relative, use ``/``, and are quoted (see ``paths.segment``). DuckDB and
+Arrow don't notice a flipped bit, so a data file's hash is checked before the file is used.
 
 Data files of an object store (s3://, gs://, az://) are read from copies in the user's cache
-directory. Unfinished work is also there, or in the directory that ``PLUMBLINE_WORK`` names. Spark
+directory. Unfinished work is there too, or in the directory that ``PLUMBLINE_WORK`` names. Spark
 executors on other machines must share that directory.
 """
 
@@ -33,7 +33,7 @@ STAGING = "_staging"
 
 
 class Damaged(ValueError):
-    """A file's content differs from what was published."""
+    """A file's content isn't what was published."""
 
 
 @dataclass(frozen=True)
@@ -47,11 +47,11 @@ class Unit:
 
 @dataclass(frozen=True)
 class File:
-    """A data file: its path, the size and hash of its content, and the units in it.
+    """A data file: its path, the size and hash of its content, and its units, in row order.
 
-    ``columns`` is the ``Table.columns_id`` when it was written. ``partition`` has the values of the
-    table's partition columns. The units are in the order of their rows. ``written_ms`` is the time
-    of writing (Unix time in milliseconds).
+    ``columns`` is the ``Table.columns_id`` at the time of writing. ``partition`` has the values of
+    the table's partition columns. ``written_ms`` is the time of writing (Unix time in
+    milliseconds).
     """
 
     path: str
@@ -78,7 +78,7 @@ class File:
 
 @dataclass(frozen=True)
 class Listing:
-    """All data files of a table.
+    """All data files of a table as of one commit.
 
     ``version`` is the number of earlier listings, or -1 if the table never had files. ``columns``
     are the names of the table's columns in the newest Plumbline that wrote to it.
@@ -95,7 +95,7 @@ def sha256_of(path: Path) -> str:
 
 
 def verify(path: Path, file: File) -> None:
-    """Raise ``Damaged`` if the file at ``path`` isn't as published, ``OSError`` if unreadable."""
+    """Raise ``Damaged`` if a file isn't as published, or ``OSError`` if it's unreadable."""
     status = path.stat()
     if not stat.S_ISREG(status.st_mode):
         raise OSError(errno.EINVAL, "not a regular file", str(path))
@@ -107,7 +107,7 @@ def verify(path: Path, file: File) -> None:
 
 @dataclass(frozen=True)
 class Disk:
-    """A directory on a file system that has hard links."""
+    """A warehouse in a directory, on a file system that has hard links."""
 
     root: Path
 
@@ -119,7 +119,7 @@ class Disk:
         return content(self.root / name)
 
     def create(self, name: str, content: bytes) -> bool:
-        """Create a file that survives a power cut; return false if its name is taken."""
+        """Create a file that survives a power cut. Return false if its name is taken."""
         temporary = staging(self) / uuid.uuid4().hex
         try:
             with open(temporary, "wb") as file:
@@ -138,23 +138,23 @@ class Disk:
                 os.unlink(temporary)
 
     def put(self, local_path: Path, name: str) -> None:
-        """Move a complete local file to a name, so that it survives a power cut."""
+        """Move a complete local file to ``name``, so that it survives a power cut."""
         with open(local_path, "rb") as file:
             os.fsync(file.fileno())
-        os.utime(local_path)  # `compact` removes old files that no commit names
+        os.utime(local_path)  # a new time, so that `compact` keeps it
         target = self._with_parents(name)
         os.rename(local_path, target)
         _sync(target.parent)
 
     def names(self, directory: str) -> list[str]:
-        """Return the sorted names of a directory's files. A missing directory has no files."""
+        """Return the sorted names of a directory's files. A missing directory has none."""
         try:
             return sorted(os.listdir(self.root / directory))
         except FileNotFoundError:
             return []
 
     def walk(self) -> Iterator[tuple[str, float]]:
-        """Yield the name and time (Unix seconds) of each file except unfinished work."""
+        """Yield the name and time of change (Unix seconds) of each file except unfinished work."""
         for folder, folders, names in os.walk(self.root):
             here = Path(folder).relative_to(self.root)
             if here == Path():
@@ -164,15 +164,15 @@ class Disk:
                     yield (here / name).as_posix(), os.lstat(Path(folder, name)).st_mtime
 
     def remove(self, name: str) -> None:
-        """Remove a file, if it exists."""
+        """Remove a file if it exists, and its directory if that is then empty."""
         path = self.root / name
         with suppress(FileNotFoundError):
             os.unlink(path)
-        with suppress(OSError):  # the directory holds other files, or is gone
+        with suppress(OSError):  # the directory isn't empty, or is gone
             os.rmdir(path.parent)
 
     def local(self, file: File, *, stored: bool = False) -> Path:
-        """Check a data file's hash. Return a local path at which the file can be read.
+        """Check a data file's hash. Return a local path from which the file can be read.
 
         With ``stored``, a remote file is downloaded again, even if there is a local copy. Raises
         ``FileNotFoundError`` for a missing file, ``Damaged`` for a changed file.
@@ -181,11 +181,11 @@ class Disk:
         return self.root / file.path
 
     def scratch(self) -> Path:
-        """Return a local directory for unfinished work, with ``_staging`` and ``_work``."""
+        """Return the local directory for unfinished work, which has ``_staging`` and ``_work``."""
         return self.root
 
     def _with_parents(self, name: str) -> Path:
-        """Return the path of a name. Make missing directories, which survive a power cut."""
+        """Return the path of a file. Create missing directories that survive a power cut."""
         target = self.root / name
         for directory in reversed([p for p in target.parents if not p.exists()]):
             with suppress(FileExistsError):
@@ -196,7 +196,7 @@ class Disk:
 
 @dataclass(frozen=True)
 class Bucket:
-    """A prefix of an object store. Its methods do the same as the methods of ``Disk``."""
+    """A warehouse in an object store, under a prefix. Its methods work like those of ``Disk``."""
 
     root: Path
 
@@ -262,19 +262,19 @@ Place: TypeAlias = Disk | Bucket
 
 
 def command(place: Place, *words: str) -> str:
-    """Return a command line of `plumbline warehouse` for this warehouse."""
+    """Return a `plumbline warehouse` command line for this warehouse."""
     return shlex.join(("plumbline", "warehouse", *words, "--warehouse", str(place)))
 
 
 def staging(place: Place) -> Path:
-    """Make and return the directory for files that are being written."""
+    """Return the directory for files that are being written. Create it if it's missing."""
     path = place.scratch() / STAGING
     path.mkdir(parents=True, exist_ok=True)
     return path
 
 
 def _sync(directory: Path) -> None:
-    """Make the names in a directory survive a power cut."""
+    """Write a directory to disk, so that the names of its files survive a power cut."""
     number = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(number)
@@ -303,7 +303,7 @@ def _one_line_errors(root: Path, name: str = "", *, writes: bool = False) -> Ite
     """Turn the server's errors in the block into one-line errors.
 
     A refused request becomes ``BadInput``, and a failing server ``Interrupted``. If the block reads
-    the file ``name``, ``FileNotFoundError`` passes unchanged.
+    the file ``name`` and this is missing, ``FileNotFoundError`` passes unchanged.
     """
     from obstore.exceptions import BaseError
 
@@ -312,7 +312,7 @@ def _one_line_errors(root: Path, name: str = "", *, writes: bool = False) -> Ite
     except (BaseError, FileNotFoundError) as e:
         if isinstance(e, FileNotFoundError) and name and not writes:
             raise
-        # The line names the request and its duration, then says what went wrong.
+        # Leave out the start of the line, which names the request and its duration.
         line = str(e).splitlines()[0]
         reason = hidden(line.partition(" - ")[2] or line)[:300]
         fix = "check the address, and the keys in the environment: docs/corpora.md"

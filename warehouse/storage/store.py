@@ -1,4 +1,4 @@
-"""The tables of a warehouse: publish, replace and restore their rows."""
+"""Publish, replace and restore the rows of a warehouse's tables."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from plumbline.warehouse.storage.place import File, Place, Unit, staging
 
 @dataclass(frozen=True)
 class Staged:
-    """A partition being written. It is pickled: Spark tasks write parts, and the driver commits."""
+    """A partition that is being written. It can be pickled, so that Spark tasks can write parts."""
 
     table: str
     directory: str
@@ -34,10 +34,10 @@ class Staged:
     run_id: str
 
     def write_part(self, name: str, batches: Iterable[pa.RecordBatch]) -> int:
-        """Write one part file of this partition. Return its number of rows.
+        """Write one part of this partition to a file. Return its number of rows.
 
-        A part with the same name, such as that of a failed task, is replaced. Without rows, no file
-        is written.
+        A part with the same name, such as that of a failed task, is replaced. If there are no rows,
+        no file is written.
         """
         table = TABLES[self.table]
         parts = (cast(table, batch) for batch in batches if batch.num_rows)
@@ -59,18 +59,18 @@ class Staged:
 
 
 class Store(DataFiles):
-    """A warehouse as of its newest commit, or pinned to one state and then read-only."""
+    """A warehouse at its newest commit, or pinned to one version and then read-only."""
 
     def __init__(self, place: Place, at: Snapshot | None = None) -> None:
         super().__init__(place, at)
-        self._changes: list[log.Change] | None = None  # a list only in a block of `transaction`
+        self._changes: list[log.Change] | None = None  # None outside of a `transaction`
 
     @contextmanager
     def transaction(self, run_id: str, about: str = "") -> Iterator[None]:
-        """Publish the changes of the block in one commit at its end.
+        """Collect the changes that the block makes, and publish them in one commit at its end.
 
         After an error, nothing is published. Inside the block, the store reads the state from
-        before the block. A nested block is part of the outer block.
+        before the block. A nested block becomes part of the outer block.
         """
         if self._changes is not None:
             yield
@@ -93,10 +93,10 @@ class Store(DataFiles):
             log.commit(self.place, change_all, run_id, about)
 
     def publish(self, table: str, rows: Rows, *, unit: str, run_id: str) -> None:
-        """Publish rows of one partition as the unit named ``unit``, replacing the old unit.
+        """Publish rows of one partition as the unit ``unit``, replacing the unit's old rows.
 
-        All rows must have the same values in the partition columns. Without rows, the old unit
-        stays.
+        All rows must have the same values in the partition columns. If there are no rows, the old
+        ones stay.
         """
         data = cast(TABLES[table], rows)
         if data.num_rows == 0:
@@ -113,10 +113,10 @@ class Store(DataFiles):
         self._commit(change, run_id, f"publish {table}")
 
     def replace(self, table: str, rows: Rows, partition: Mapping[str, str], run_id: str) -> None:
-        """Replace a whole partition by these rows. Without rows, the partition becomes empty.
+        """Replace all rows of a partition. If there are no new rows, the partition becomes empty.
 
-        Like every change to a table, this also deletes rows of other tables if the rows they were
-        made from are gone or changed (``Table.made_from``).
+        Like every change to a table, this also deletes rows of other tables if the rows that they
+        were made from are gone or changed (``Table.made_from``).
         """
         data = cast(TABLES[table], rows)
         units = (Unit("part-0", data.num_rows, run_id),)
@@ -124,14 +124,14 @@ class Store(DataFiles):
         self._replace("replace", table, partition, files, run_id)
 
     def stage(self, table: str, partition: Mapping[str, str], run_id: str) -> Staged:
-        """Begin a partition, to be filled by ``Staged.write_part`` and published by `commit`."""
-        folders(table, partition)  # raises for an invalid name
+        """Begin a new partition. ``Staged.write_part`` adds rows, and `commit` publishes them."""
+        folders(table, partition)  # raises an error for an invalid name
         directory = staging(self.place) / uuid.uuid4().hex
         directory.mkdir()
         return Staged(table, str(directory.resolve()), tuple(partition.items()), run_id)
 
     def commit(self, staged: Staged) -> None:
-        """Publish a staged partition in place of the old one."""
+        """Publish a staged partition, which replaces the partition's old rows."""
         partition, files = dict(staged.partition), []
         for part in staged.parts():
             units = (Unit(part.stem, pq.read_metadata(part).num_rows, staged.run_id),)
@@ -140,14 +140,14 @@ class Store(DataFiles):
         self._replace("replace", staged.table, partition, files, staged.run_id)
 
     def drop(self, table: str, partition: Mapping[str, str], run_id: str = "") -> None:
-        """Remove a partition, or all partitions that have these values in the leading columns."""
+        """Remove all partitions that have these values in the leading partition columns."""
         self._replace("drop", table, partition, [], run_id)
 
     def restore(self, version: int, run_id: str) -> None:
-        """Bring every declared table, except ``run``, back to its state at a version.
+        """Restore all declared tables, except ``run``, to their state at a version.
 
-        Raises the errors of ``pinned``, and ``BadInput`` for a file that is unreadable or not as
-        published; nothing is then changed.
+        Raises the errors of ``pinned``, and ``BadInput`` if a file is unreadable or isn't as
+        published. After an error, nothing is changed.
         """
 
         def change(draft: Draft) -> None:

@@ -1,1 +1,1 @@
-"""Text for people: escaping, printing, progress, columns, TOML files and placeholders."""
+"""Show text to people (escaping, printing, progress), read TOML files, check placeholders."""

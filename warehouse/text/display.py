@@ -1,4 +1,4 @@
-"""How to display a column: its heading, unit, digits after the point, and sign."""
+"""Choose how columns are displayed: heading, unit, digits after the point, and sign."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ class Display:
 
     Attributes:
         heading: title of the column, with its unit.
-        scale: factor for the figures, such as 100 for a share in percent.
-        digits: digits after the point. -1 means as many as a small figure needs, and None means
-            the default.
-        is_signed: positive figures are shown with a plus sign.
-        is_probability: values below 0.0001 are shown as ``< 0.0001``.
+        scale: factor for the values, such as 100 to show a share in percent.
+        digits: digits after the point. -1 means as many as a small value needs, and None means the
+            default.
+        is_signed: whether positive values get a plus sign.
+        is_probability: whether values below 0.0001 are shown as ``< 0.0001``.
     """
 
     heading: str
@@ -68,10 +68,10 @@ _KNOWN = {
     "low_nats": Display("low, nats", 1, 3, True),
     "high_nats": Display("high, nats", 1, 3, True),
     "seconds": Display("seconds", 1, 1),
-    "n_word": Display("occurrences"),  # not "word", which is the heading of the word itself
+    "n_word": Display("occurrences"),  # not "word": that is another heading
     "n_pair": Display("co-occurrences"),
     "per_million": Display("per million", 1, 1),
-    "clusters": Display("interval over"),  # the kind of clusters; "n_clusters" is their number
+    "clusters": Display("interval over"),  # the kind of clusters, not how many
     "z": Display("z", 1, 1, True),
 }
 _SHARE = re.compile(r"(^|[_ ])(share|gas|gain)(_|$)")
@@ -80,7 +80,7 @@ _PROBABILITY = re.compile(r"[pq](_|$)")
 
 
 def display(name: str, unit: str = "") -> Display:
-    """Return how to display a column, by its name, or a metric, by its name and ``unit``.
+    """Return how to display a column or metric, given its name (and a metric's ``unit``).
 
     >>> display("us").heading, display("n_pairs").heading, display("delta_nats").is_signed
     ('US %', 'pairs', True)

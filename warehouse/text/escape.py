@@ -1,7 +1,7 @@
-"""Escape foreign text for a terminal, a spreadsheet, a SQL statement or a Markdown table.
+"""Escape untrusted text for a terminal, a spreadsheet, a SQL statement or a Markdown table.
 
-Text is escaped where it is shown to a person; files for machines contain it unchanged. Secrets,
-which servers and libraries repeat in their messages, are hidden.
+Text is escaped where a person sees it; files for machines contain it unchanged. Secrets are hidden,
+because servers and libraries repeat them in their messages.
 """
 
 from __future__ import annotations
@@ -43,19 +43,20 @@ _FORMS = (
     re.compile(rf"(?<=[?&;])((?:{_SECRET_PARAMETERS})=)[^\s&\"'<>)]+", re.I),
     re.compile(r"\b((?:AccountKey|SharedAccessSignature|Credential|Signature)=)[^\s,;&\"'<>)]+"),
     re.compile(r"(authorization['\"]?\s*[:=]\s*['\"]?(?:bearer|basic) )[\w.~+/=-]{8,}", re.I),
-    # Without the header's name, the match could be prose, such as "Basic tokenizer".
+    # Require a digit or 24 characters, since the text could be prose, such as "Basic tokenizer".
     re.compile(r"\b((?:Bearer|Basic) )(?=\S*\d|\S{24})[\w.~+/=-]{8,}"),
     re.compile(r"(-----BEGIN [A-Z ]*PRIVATE KEY-----).*?(?=-----END|\Z)", re.S),
 )
 
 
 def terminal(text: str, *, lines: bool = False) -> str:
-    """Replace each character that isn't printable by an escape such as ``\\x1b``.
+    """Replace unprintable characters with escapes such as ``\\x1b``.
 
-    The text then can't steer a terminal. Escaped are controls (ANSI sequences start with one), line
-    breaks, invisible characters such as zero-width spaces, marks that change the direction of text,
-    and halves of surrogate pairs. Letters of all scripts, spaces and combining marks are kept, and
-    with ``lines`` also ``\\n`` and tabs. Idempotent.
+    The text then can't control a terminal. Escaped are control characters (which start ANSI
+    sequences), line breaks, invisible characters such as zero-width spaces, marks that change the
+    direction of text, and halves of surrogate pairs. Letters of all scripts, spaces and combining
+    marks are unchanged. With ``lines``, so are ``\\n`` and tabs. Escaping twice changes nothing
+    more.
 
     >>> print(terminal("a\\x1b[2Jb\\u202ec\\nd"))
     a\\x1b[2Jb\\u202ec\\nd
@@ -74,7 +75,7 @@ def terminal(text: str, *, lines: bool = False) -> str:
 
 
 def is_unicode(text: str) -> bool:
-    """Return whether a text can be encoded as UTF-8: it contains no half of a surrogate pair."""
+    """Return whether UTF-8 can encode a text. It can't encode half of a surrogate pair."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -83,10 +84,10 @@ def is_unicode(text: str) -> bool:
 
 
 def csv_cell(value: object) -> object:
-    """Return a value for a CSV file that a spreadsheet won't read as a formula.
+    """Change a value for a CSV file if a spreadsheet would read it as a formula.
 
-    Text that starts like a formula, after any blanks, gets an apostrophe in front, unless it is a
-    plain number. Other values are returned unchanged.
+    Text that starts like a formula, perhaps after blanks, gets an apostrophe in front, unless it is
+    a number. Other values are returned unchanged.
     """
     if isinstance(value, str) and _is_formula(value) and not _is_number(value):
         return f"'{value}"
@@ -94,9 +95,10 @@ def csv_cell(value: object) -> object:
 
 
 def as_csv(rows: Sequence[Mapping[str, object]]) -> str:
-    """Return rows as CSV, with all digits. ``csv_cell`` escapes formulas.
+    """Return rows as CSV text, with all digits. ``csv_cell`` makes formulas harmless.
 
-    Without rows, return an empty string."""
+    If there are no rows, return an empty string.
+    """
     if not rows:
         return ""
     out = io.StringIO()
@@ -115,14 +117,14 @@ def markdown_row(*cells: str) -> str:
 
 
 def policy_hash(text: str) -> str:
-    """Return an inline style's or script's hash, for a content security policy that allows it."""
+    """Return the hash with which a content security policy allows an inline style or script."""
     return "sha256-" + b64encode(hashlib.sha256(text.encode()).digest()).decode("ascii")
 
 
 def say(text: str = "", *, err: bool = False) -> None:
-    """Print lines, escaped by ``terminal``, to standard output or, with ``err``, standard error.
+    """Print text to standard output or, with ``err``, to standard error.
 
-    Characters that the stream can't encode are escaped, too.
+    ``terminal`` escapes it. Characters that the stream can't encode are escaped, too.
     """
     stream = sys.stderr if err else sys.stdout
     encoding = stream.encoding or "utf-8"
@@ -131,10 +133,11 @@ def say(text: str = "", *, err: bool = False) -> None:
 
 
 def hidden(text: str, environment: Mapping[str, str] | None = None) -> str:
-    """Replace each secret in a text by ``***``. Doing it twice changes nothing more.
+    """Replace each secret in a text with ``***``. Doing it twice changes nothing more.
 
     Secrets are credentials in addresses and headers, and the values of environment variables with
-    names like ``HF_TOKEN``: plain, percent-encoded, escaped for JSON, or cut off at the text's end.
+    names like ``HF_TOKEN``. Such a value is also found if it is percent-encoded, escaped for JSON,
+    or cut off at the text's end.
     """
     for name, value in (os.environ if environment is None else environment).items():
         if _SECRET.search(name.upper()) and not _PLACE.search(name.upper()):
@@ -146,7 +149,7 @@ def hidden(text: str, environment: Mapping[str, str] | None = None) -> str:
 
 
 def spellings(secret: str) -> tuple[str, ...]:
-    """Return the spellings of a secret, longest first. A value that is too short has none."""
+    """Return the ways to write a secret, longest first. There are none for a short value."""
     if len(secret) < _SHORTEST:
         return ()
     forms = {secret, quote(secret, safe=""), quote(secret), json.dumps(secret)[1:-1]}

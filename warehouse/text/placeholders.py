@@ -1,4 +1,4 @@
-"""Placeholders in templates."""
+"""Find and check the placeholders in templates."""
 
 from __future__ import annotations
 
@@ -27,10 +27,11 @@ def _names_in(template: str) -> list[str]:
 
 
 def holding(needed: Sequence[str], further: Sequence[str] = ()) -> Callable[[str], str]:
-    """Make a check that a template has all ``needed`` placeholders and no unknown ones.
+    """Return a function that checks the placeholders of a template.
 
-    In ``needed``, ``a|b`` means at least one of the two; ``further`` placeholders are optional. The
-    check returns a valid template unchanged, and raises ``ValueError`` for any other.
+    A valid template has all ``needed`` placeholders; ``a|b`` means at least one of the two. It may
+    have ``further`` placeholders, but no others. The function returns a valid template unchanged,
+    and raises ``ValueError`` for any other.
 
     >>> check = holding(["n", "pronoun|forms"])
     >>> check("Write {n} with {forms}.")

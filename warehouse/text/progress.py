@@ -1,4 +1,4 @@
-"""Show the progress of a long step: on a terminal in one line, elsewhere in a line every 30 s."""
+"""Show the progress of a long step: on a terminal in one line, else a new line every 30 s."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ _START_OF_LINE = "\r\x1b[K"
 
 
 class Update(Protocol):
-    """A function that shows the number done, the total, and a short note, such as a loss."""
+    """A function to call with the number done, the total, and a short note, such as a loss."""
 
     def __call__(self, n_done: int, n_all: int, /, note: str = "") -> None:
-        """Show how far the step is; see ``progress``."""
+        """Show that ``n_done`` of ``n_all`` are done."""
 
 
 @contextmanager
 def progress(what: str, unit: str = "") -> Iterator[Update]:
-    """Show the progress of the step ``what`` during the block. Yield the function to update it.
+    """Show the progress of the step ``what`` during the block. Yield a function to update it.
 
     ``unit`` names what is counted ("pairs"). The rate is measured from the first call of the
-    function. The duration of a step is shown even if the function is never called. If several
-    steps are open, only the innermost shows it.
+    function. If the function is never called, only the duration is shown. If several steps are
+    open, only the innermost shows its progress.
 
     >>> with progress("read the corpus", "documents") as update:
     ...     update(500, 1000)
@@ -70,7 +70,7 @@ class _Step:
         self.n_done = self.n_all = 0
         self.note = ""
         self.rate = 0.0
-        self.first: tuple[int, float] | None = None  # number done, and time, at the first update
+        self.first: tuple[int, float] | None = None  # at the first update: number done, time
 
     def update(self, n_done: int, n_all: int, /, note: str = "") -> None:
         now = _clock()
@@ -81,7 +81,6 @@ class _Step:
         self.show()
 
     def show(self) -> None:
-        """Print the line if the last one is old enough."""
         now, is_terminal = _clock(), sys.stderr.isatty()
         if now - self.shown < (ON_TERMINAL_S if is_terminal else EVERY_S):
             return

@@ -1,6 +1,6 @@
-"""TOML files that users write: an error is one line with the file, key and expected value.
+"""Read TOML files that users write. Each error is one line that names the file and the key.
 
-A table is a class decorated with ``toml_table``. Its fields are the keys, with types and bounds.
+A class decorated with ``toml_table`` declares a table. Its fields are the keys, with their types.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ Amount: TypeAlias = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 def one_of(*names: str) -> AfterValidator:
-    """Return a validator for a text, or the key of a table, that must be one of ``names``."""
+    """Return a validator for a text, or for a table's key, that must be one of ``names``."""
 
     def check(text: str) -> str:
         if text not in names:
@@ -80,19 +80,20 @@ def load(
 ) -> Kind:
     """Read a TOML file, or TOML text, as the dataclass ``kind``.
 
-    ``source`` is the file or, as a ``str``, the text. ``what`` and ``fix`` are as in :func:`read`.
-    ``fixed`` gives the values of fields that the file must not set. Raises ``UsageProblem`` if the
-    file doesn't exist. Raises ``BadInput``, with the key and expected value, for invalid content.
+    ``source`` is the file or, if it is a ``str``, the text. For ``what`` and ``fix``, see
+    :func:`read`. ``fixed`` sets fields that the file must not set. Raises ``UsageProblem`` if the
+    file doesn't exist. Raises ``BadInput``, with the key and the expected value, if the content is
+    invalid.
     """
     content = parsed(source if isinstance(source, str) else read_text(source, what, fix), what)
     return checked(kind, content, what, **fixed)
 
 
 def checked(kind: type[Kind], content: Mapping[str, Any], what: str, **fixed: object) -> Kind:
-    """Return a file's content as the dataclass ``kind``. Raises ``BadInput`` like :func:`load`."""
+    """Make the dataclass ``kind`` from a file's content. Raises ``BadInput`` like :func:`load`."""
     for key in fixed.keys() & content.keys():
         raise BadInput(f"{what}: key {key!r}", "is unknown")
-    try:  # Convert to JSON, since pydantic's strict mode takes lists for tuples only in JSON.
+    try:  # Convert to JSON: only there, pydantic's strict mode accepts a list as a tuple.
         text = json.dumps({**content, **fixed}, skipkeys=True, default=_table_of)
         return TypeAdapter(kind).validate_json(text)
     except RecursionError as e:
@@ -107,12 +108,12 @@ def checked(kind: type[Kind], content: Mapping[str, Any], what: str, **fixed: ob
 
 
 def _table_of(value: object) -> dict[str, str]:
-    """Return a date or time as a table, which no text field accepts."""
+    """Convert a date or time to a table, so that it isn't valid as text."""
     return {type(value).__name__: str(value)}
 
 
 def read(file: Path | Traversable, what: str = "", fix: str = "") -> dict[str, Any]:
-    """Read a TOML file. Messages call it ``what``. ``fix`` is advice if the file is missing.
+    """Read a TOML file. Errors call it ``what``. If it's missing, the error's advice is ``fix``.
 
     Raises ``UsageProblem`` if the file doesn't exist, ``BadInput`` if it isn't TOML in UTF-8.
     """
@@ -121,10 +122,7 @@ def read(file: Path | Traversable, what: str = "", fix: str = "") -> dict[str, A
 
 
 def read_text(file: Path | Traversable, what: str, fix: str = "") -> str:
-    """Read a text file.
-
-    Raises ``UsageProblem`` if it's missing, ``BadInput`` if it's unreadable or not UTF-8.
-    """
+    """Read UTF-8 text. Raises ``UsageProblem`` if it's missing, ``BadInput`` if unreadable."""
     try:
         return (content(file) if isinstance(file, Path) else file.read_bytes()).decode()
     except FileNotFoundError:
@@ -134,10 +132,10 @@ def read_text(file: Path | Traversable, what: str, fix: str = "") -> str:
 
 
 def named_text(parts: Registry, name: str) -> tuple[str, str, str]:
-    """Return the stem and text of a registered file, or of a TOML file at a path.
+    """Return the name and text of a registered file, or the stem and text of a TOML file.
 
     The third item is what messages call the file. Raises the errors of ``read_text`` and
-    ``Registry.text``, and ``UsageProblem`` for a file at a path whose stem is registered.
+    ``Registry.text``. Raises ``UsageProblem`` if the stem of the TOML file is a registered name.
     """
     path, what = Path(name), f"{parts.noun} {name}"
     if path.suffix != ".toml":

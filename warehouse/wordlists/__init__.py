@@ -1,8 +1,9 @@
-"""Word lists, one TOML file per list: in this directory, or at a path that a user gives.
+"""Word lists, each with a TOML file in this directory or at a path that a user gives.
 
-A list has pairs of words, each with a weight in the list's mean, and the names of the two groups
-that the words of a pair belong to. It may have unpaired words, which are counted too. Other
-packages register lists by entry points: see docs/extend.md.
+A list has pairs of words. The list names the two groups, such as female and male, that the words of
+a pair belong to. Each pair has a weight, with which it counts in the list's mean. A list may also
+have unpaired words, which are counted too. Other packages register lists as entry points: see
+docs/extend.md.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from plumbline.warehouse.text.toml_file import Amount, Text, toml_table
 
 
 def one_word(word: str) -> str:
-    """Return the word if it is one lowercase word without ``/``, else raise ``ValueError``."""
+    """Return ``word`` if it is one lowercase word without ``/``. Otherwise raise ``ValueError``."""
     if word.split() != [word] or word != word.lower() or "/" in word:
         raise ValueError(f"{word!r} is not one lowercase word")
     return word
@@ -32,7 +33,7 @@ Word: TypeAlias = Annotated[str, AfterValidator(one_word)]
 
 @toml_table
 class WordPair:
-    """Two words, one of each group, and the pair's weight in the list's mean, at least 0."""
+    """Two words, one from each group, and the pair's weight (at least 0) in the list's mean."""
 
     a: Word
     b: Word
@@ -44,7 +45,7 @@ class WordPair:
 
     @property
     def contrast(self) -> str:
-        """Name of the contrast, such as ``she/he``."""
+        """Name of the contrast between the two words, such as ``she/he``."""
         return f"{self.a}/{self.b}"
 
 
@@ -54,9 +55,9 @@ GENDERS = ("female", "male")
 
 @toml_table
 class WordList:
-    """A named list of pairs and unpaired words, with its source.
+    """A named list of word pairs and unpaired words, with its source.
 
-    ``groups`` names the groups that the first and the second words of the pairs belong to.
+    ``groups`` names the group of the pairs' first words and the group of their second words.
     """
 
     name: str
@@ -75,13 +76,13 @@ class WordList:
 
     @property
     def has_mean(self) -> bool:
-        """True if a mean is defined: there are two pairs or more, and no word is on both sides."""
+        """Whether the list has a mean: at least two pairs, and no word that is on both sides."""
         firsts, seconds = ({getattr(p, side) for p in self.pairs} for side in "ab")
         return len(self.pairs) > 1 and firsts.isdisjoint(seconds)
 
     @property
     def targets(self) -> tuple[str, ...]:
-        """All words of the list, each once, words of pairs first."""
+        """All words of the list, each once, beginning with the words of pairs."""
         paired = (w for p in self.pairs for w in (p.a, p.b))
         return tuple(dict.fromkeys([*paired, *self.unpaired]))
 
@@ -92,7 +93,7 @@ class WordList:
         return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:12]
 
     def rows(self, corpus: str) -> list[dict[str, object]]:
-        """Make the rows of table `word_list` for a corpus counted with this list."""
+        """Make the list's rows of table `word_list` for a corpus that was counted with the list."""
         fixed = {"corpus": corpus, "word_list": self.name, "source": self.source}
         groups = dict(zip(("group_a", "group_b"), self.groups or (), strict=False))
         entries: list[dict[str, object]] = [
@@ -103,7 +104,7 @@ class WordList:
 
 
 def from_rows(rows: Iterable[Mapping[str, Any]]) -> WordList:
-    """Make a list from rows of `WordList.rows`, at least one, in any order."""
+    """Make a list from the rows of `WordList.rows`: at least one row, in any order."""
     ordered = sorted(rows, key=lambda r: r["position"])
     pairs = tuple(
         WordPair(r["word_a"], r["word_b"], r["weight"]) for r in ordered if r.get("word_a")
@@ -114,10 +115,10 @@ def from_rows(rows: Iterable[Mapping[str, Any]]) -> WordList:
 
 
 def side_names(contrast: str, lists: Iterable[WordList]) -> tuple[str, str]:
-    """Name a contrast's sides. A lean above 0 is towards the first side, below 0 the second.
+    """Return the names of a contrast's two sides. A lean above 0 is towards the first side.
 
-    The sides are the words of a pair, or the groups of the list that the contrast is named after,
-    or ``GENDERS`` if that list is not in ``lists`` or has no groups.
+    For a pair, the sides are its words. For a contrast named after a list, they are the list's
+    groups. If that list is not in ``lists`` or has no groups, they are ``GENDERS``.
 
     >>> side_names("old/young", []), side_names("gendered-sum", [load("gendered")])
     (('old', 'young'), ('female words', 'male words'))
@@ -127,7 +128,7 @@ def side_names(contrast: str, lists: Iterable[WordList]) -> tuple[str, str]:
         return first, second
     name = f"{contrast}-"
     named_after = [x for x in lists if name.startswith(f"{x.name}-")]
-    # Several names may fit, such as "a" and "a-b" for "a-b-sum". The longest is the right one.
+    # Several lists may fit: "a" and "a-b" both fit "a-b-sum". The longest name is the right one.
     nearest = max(named_after, key=lambda x: len(x.name), default=None)
     first, second = (nearest.groups if nearest else None) or GENDERS
     return f"{first} words", f"{second} words"
@@ -140,11 +141,11 @@ LISTS = Registry(
 
 
 def load(name: str) -> WordList:
-    """Load a list by its name, or from a TOML file, whose stem is then its name.
+    """Load a list by its name, or from a TOML file, whose stem becomes the list's name.
 
     Raises ``UsageProblem`` for an unknown name or file, for a name that several packages register,
-    and for a file whose stem is the name of a list. Raises ``BadInput``, with the entry and the
-    reason, for an invalid file.
+    and for a file whose stem is the name of another list. Raises ``BadInput``, with the entry and
+    the reason, for an invalid file.
 
     >>> [p.contrast for p in load("gendered").pairs][:2]
     ['she/he', 'her/his']

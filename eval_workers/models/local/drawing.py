@@ -74,7 +74,7 @@ def draw(
 
 
 def uniforms(seeds: Sequence[int], n: int) -> torch.Tensor:
-    """Return a row of ``n`` uniform numbers in [0, 1) per seed. A larger ``n`` only adds numbers.
+    """Return a row of ``n`` uniform numbers in [0, 1) per seed. A larger ``n`` extends each row.
 
     >>> torch.equal(uniforms([3, 4], 2), uniforms([4, 3], 5).flip(0)[:, :2])
     True

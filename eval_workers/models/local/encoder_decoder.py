@@ -8,7 +8,7 @@ text. Empty inputs were rare in training, so compare only the two sentences of a
 one family.
 
 **Continuations.** The encoder reads the prompt, and the decoder writes a separate text, which
-follows the prompt after a space. Of the model's generation settings, only the start and end tokens
+follows the prompt after a space. Only the start and end tokens of the model's generation settings
 are used.
 """
 
@@ -79,7 +79,7 @@ class EncoderDecoderModel(CausalModel):
         return list(encoded["input_ids"])
 
     def _prompts(self, texts: Sequence[str], n_new: int) -> list[Tokens | str]:
-        """Return each prompt's problem, or its token ids for the encoder (no special tokens)."""
+        """Return each prompt's ids for the encoder (without special tokens), or a problem."""
 
         def checked(ids: Tokens) -> Tokens | str:
             limit = self._limit("max_encoder_position_embeddings")
@@ -133,7 +133,7 @@ class _Weights(Weights):
 
 
 class _Written(Read):
-    """The token sequences that a decoder has written, one per encoder input of equal length."""
+    """The token sequences that a decoder has written, one per input. All inputs have one length."""
 
     def __init__(self, model: Any, inputs: Sequence[Tokens], start: Tokens) -> None:
         self._encoded = _encoded(model, inputs)

@@ -32,8 +32,9 @@ from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
 #: (``masked``), or from an input and the earlier tokens of the output (``encoder-decoder``).
 Kind = Literal["causal", "masked", "encoder-decoder"]
 
-#: Kind -> its class in transformers, the part of a mapping's name that differs between kinds, and
-#: endings. An architecture is accepted if its name is in the mapping or has one of the endings.
+#: For each kind: the class in transformers, the part of its mapping's name that isn't the same for
+#: all kinds, and endings. An architecture is accepted if its name is in the mapping or has one of
+#: the endings.
 _CLASSES: dict[Kind, tuple[str, str, tuple[str, ...]]] = {
     "causal": ("AutoModelForCausalLM", "CAUSAL_LM", ("ForCausalLM", "LMHeadModel")),
     "masked": ("AutoModelForMaskedLM", "MASKED_LM", ("ForMaskedLM", "ForPreTraining")),
@@ -43,8 +44,8 @@ _CLASSES: dict[Kind, tuple[str, str, tuple[str, ...]]] = {
         ("ForConditionalGeneration", "LMHeadModel", "MTModel"),
     ),
 }
-#: Configuration keys for numbers of layers or experts, then keys for sizes; each pattern with the
-#: largest number that is accepted.
+#: Patterns of configuration keys: for numbers of layers or experts, and for sizes. Each pattern has
+#: the largest number that is accepted.
 _LIMITS = (
     (re.compile(r"(num|n)_(\w+_)?(layers?|experts|blocks)|(\w+_)?(layers|depth)"), 4096),
     (
@@ -126,7 +127,7 @@ def auto_class(kind: Kind) -> Any:
 
 
 def _kind_of(name: str, config: Any) -> Kind:
-    """Return a model's kind, which its configuration and architecture decide.
+    """Decide a model's kind from its configuration and architecture.
 
     BERT and similar models see later tokens unless they are configured as decoders. Models that see
     later tokens count as masked, even if they have a head that predicts next tokens. Raises

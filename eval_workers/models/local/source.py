@@ -153,7 +153,7 @@ def check_reachable(source: Source) -> None:
 
 
 def pinned(source: Source, filename: str, what: str) -> Source:
-    """Set a hub source's revision to the commit of one of its files. Errors begin with ``what``."""
+    """Return a hub source pinned to the commit of its file ``filename``. Errors name ``what``."""
     path = load_part(source, cached_file, filename=filename)
     commit = extract_commit_hash(str(path), None)
     if commit is None:

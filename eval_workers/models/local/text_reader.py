@@ -84,7 +84,7 @@ class TextReader:
         self.tokenizer = load_part(self.source, AutoTokenizer.from_pretrained)
         ids, tokens = self.tokenizer.all_special_ids, self.tokenizer.all_special_tokens
         self._special = dict(zip(ids, tokens, strict=True))
-        #: The text of each chat's frame, and the special tokens in it without BOS.
+        #: {text of a chat's frame: special tokens in the frame, without BOS}.
         self._frames: dict[str, Tokens] = {}
         policy, self._bos = self._context()
         adapter = self.files.adapter
@@ -214,7 +214,7 @@ class TextReader:
         return pieces
 
     def known_ids(self, texts: Sequence[str], ids_of: Encode | None = None) -> list[Tokens | str]:
-        """Call ``encoded``, so that a text with a token that has no weights is a problem.
+        """Do the same as ``encoded``, but refuse texts with tokens that have no weights.
 
         Loads the weights. Raises ``BadInput`` if the model has no weights for BOS.
         """
@@ -228,7 +228,7 @@ class TextReader:
     def encoded(
         self, texts: Sequence[str], ids_of: Encode | None = None, n_tokens: int | None = None
     ) -> list[Tokens | str]:
-        """Return each text's token ids without BOS, or its problem.
+        """Return each text's token ids without BOS, or the text's problem.
 
         ``ids_of`` encodes texts (default: ``ids``). A text has a problem if it can't be encoded, or
         if a token isn't below ``n_tokens`` (default: the size that the configuration names).
@@ -262,7 +262,6 @@ class TextReader:
         return str(self.tokenizer.decode(list(ids), **options))
 
     def _without_bos(self, ids: list[int]) -> list[int]:
-        """Return a chat's token ids without the BOS that its template adds."""
         return ids[1:] if ids[:1] == [self._bos] else ids
 
     def _special_of(self, ids: Sequence[int]) -> Tokens:

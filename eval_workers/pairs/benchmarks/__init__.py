@@ -62,7 +62,7 @@ MODULES = Registry("benchmark", __name__, ".py", "plumbline.benchmarks", Benchma
 
 
 def discover() -> dict[str, str]:
-    """Import all benchmark modules, and map the name of each of their benchmarks to a description.
+    """Import all benchmark modules, and map each benchmark's name to its description.
 
     >>> "use-5" in discover()
     True
@@ -96,7 +96,7 @@ def default_source(name: str, data: str | Path = "") -> Path | None:
     """Return the path that a benchmark or recipe is read from by default; ``None`` if it has none.
 
     ``data`` is the directory that holds the released files, by default ``PLUMBLINE_DATA``. Raises
-    ``MissingComponent`` if there is a default path, but neither directory is set.
+    ``MissingComponent`` if there is a default path, but neither ``data`` nor the variable is set.
     """
     is_recipe = name in RECIPES.names()
     location = load(name).location if is_recipe else find(name).DEFAULT_LOCATION
@@ -131,7 +131,7 @@ def import_benchmark(
     """Read a benchmark into ``benchmark_pair`` and ``reject``, replacing earlier rows.
 
     The arguments are those of ``read_pairs_of``. Raises what ``read_pairs_of`` raises, and
-    ``BadInput`` if there is no usable pair. After an error, nothing was written.
+    ``BadInput`` if there is no usable pair. If there is an error, nothing is written.
     """
     parsed, path = read_pairs_of(name, source, data, groups, recipe)
     return replace_benchmark(store, name, parsed, path, run_id)

@@ -18,7 +18,7 @@ from plumbline.eval_workers.pairs.benchmarks import Parsed
 from plumbline.eval_workers.pairs.closed_world_words import grammar, lexicon
 
 NAMES = ("closed-world",)
-DESCRIPTION = "Words of the closed world in held-out frames; their leans are planted and known."
+DESCRIPTION = "Words of the closed world, whose leans are known, in frames that its text lacks."
 DEFAULT_LOCATION: str | None = None
 
 #: Value of ``source_file`` for the pairs of a closed world.

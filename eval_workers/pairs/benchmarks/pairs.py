@@ -1,8 +1,8 @@
 """Makes pairs in a language other than English, from the templates in the language's file.
 
-Outside its placeholders, a template may only have words that are the same for both groups: French
-*calme* is, but *grande* is feminine. The language's file lists such words. A template with any
-other word is refused.
+Outside its placeholders, a template may only have words that are the same for both groups, such as
+French *calme*, but not *grande*, which is feminine. The language's file lists the allowed words. A
+template with any other word is refused.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ NAMES = tuple(
     f"{code}{_SUFFIX}" for code in languages.LANGUAGES.names() if code != languages.ENGLISH
 )
 DESCRIPTION = (
-    "Pairs such as Elle/Il est médecin in one language, with words of one form for both; our own"
+    "Our own pairs in another language, such as Elle/Il est médecin; all other words are the same"
 )
 DEFAULT_LOCATION: str | None = None
 
@@ -90,7 +90,7 @@ def refusal(template: str, pairs: PairTemplates) -> str:
 
 
 def _filled(template: str, pairs: PairTemplates) -> Iterator[tuple[str, dict[str, str]]]:
-    """Fill a template with each combination of words; yield text and words by placeholder."""
+    """Yield the template filled with each combination of words, and its words by placeholder."""
     slots = {name: words for name, words in pairs.fill.items() if f"{{{name}}}" in template}
     for choice in product(*slots.values()):
         words = dict(zip(slots, choice, strict=True))

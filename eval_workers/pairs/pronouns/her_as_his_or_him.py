@@ -64,7 +64,7 @@ def decide_her(before: Sequence[str], after: Sequence[str]) -> Masculine | None:
     if _may_be_called(verb, after[0], next_word):
         return None  # elected her president, called her captain; but: called her mother
     if _is(verb, "places") and _is(word, "bare", "stood"):
-        return "him"  # the man behind her came, those around her will follow
+        return "him"  # as in "the man behind her came"
     if _is(verb, "making", "causative", "perception"):
         if _is(word, "bare"):
             return "him"  # let her go, help her find, saw her leave
@@ -72,9 +72,9 @@ def decide_her(before: Sequence[str], after: Sequence[str]) -> Masculine | None:
             return "him" if _closes(next_word) and not _is(verb, "perception") else None
     if word.endswith("ing") and len(word) > 4:
         if _is(verb, "leaving", "perception") and _closes(next_word):
-            return None if next_word in _OPEN_ENDS else "him"  # left her feeling the cold
+            return None if next_word in _OPEN_ENDS else "him"  # as in "left her feeling the cold"
         if word in ("being", "having") or _is(next_word, "determiners", "pronouns"):
-            return None  # by her becoming the head: a gerund takes either
+            return None  # "by her becoming the head" may be "him" or "his"
     place = 0
     while _is_adverb(rest[place]):
         place += 1
@@ -85,10 +85,10 @@ def decide_her(before: Sequence[str], after: Sequence[str]) -> Masculine | None:
         is_list = rest[place + 1] in ("and", ",", "but", "yet", "or")
         place += 1 + (is_list and _is_adjective(rest[place + 2]))
     if is_adjective and _ends(rest[place]) and _is(verb, "complement", "places"):
-        return "him"  # left her speechless, kept her engaged and happy
+        return "him"  # as in "left her speechless"
     giver = next(token for token in earlier[-2::-1] if not _is_adverb(token))
     if _is(verb, "giving") and _is(rest[place], "gifts") and _ends(rest[place + 1]):
-        return None if giver in ("she", "and", "to") else "him"  # brought her joy
+        return None if giver in ("she", "and", "to") else "him"  # as in "brought her joy"
     if _is(verb, "handing") and giver not in ("she", "to"):
         return None  # "and gave her flowers": to her, or flowers of hers
     is_many = rest[place].endswith("s") and not rest[place].endswith("ss")
@@ -101,7 +101,7 @@ def decide_her(before: Sequence[str], after: Sequence[str]) -> Masculine | None:
 
 
 def _may_be_when(word: str, next_word: str) -> bool:
-    """Return True if the words after "her" may say when, as in "met her last night"."""
+    """Return True if words after "her" may say when something happens: "met her last night"."""
     if word in ("last", "next", "first") and _ends(next_word):
         return True
     if word in ("last", "next"):

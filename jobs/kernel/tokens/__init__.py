@@ -1,1 +1,1 @@
-"""From text to words: the rules of languages, the table of words, the tokenizer."""
+"""Turn text into words: the rules of each language, the table of words, and the tokenizer."""

@@ -1,4 +1,4 @@
-"""Splitting chunks (runs without whitespace) into words, compiled.
+"""Compiled code that splits chunks (runs without whitespace) into words.
 
 Bit masks split most chunks, such as "nurse's"; ``splitting_rules`` splits others, such as "don't".
 """
@@ -77,8 +77,8 @@ def split_words(
 ) -> int:
     """Append the ids of the chunk's kept words. Return its number of words, including stop words.
 
-    The chunk is at the addresses s..e. ``ids`` must have room. ``answer`` is the number of spaCy's
-    answer for the chunk, or -1 for the rules of English.
+    The chunk is at the addresses s..e. ``ids`` must have room. ``answer`` is the index of spaCy's
+    answer for the chunk, or -1 to use the rules of English.
     """
     if answer >= 0:
         _decode(s, e, split.cps)
@@ -101,7 +101,7 @@ def split_words(
 
 @compiled
 def _plain_words(split: SplitState, words: WordState, ids: IdState, s: int, e: int) -> int:
-    """Do :func:`split_words` if the chunk's words are its runs of ASCII letters; else return -1.
+    """Do the work of :func:`split_words` if all words are runs of ASCII letters; else return -1.
 
     Most new chunks are one run, or runs with dashes between them, with or without punctuation
     before and after. How punctuation is split off doesn't matter, since words are stripped of it.
@@ -159,7 +159,7 @@ def _plain_words(split: SplitState, words: WordState, ids: IdState, s: int, e: i
 
 @compiled
 def _add_run(split: SplitState, words: WordState, ids: IdState, s: int, e: int) -> None:
-    """Append the word of the letters and apostrophes s..e unless it is a stop word."""
+    """Append the id of the word s..e (letters and apostrophes) unless it is a stop word."""
     out, n = split.word, e - s
     _write_lowercase(out, s, n)
     word = find_word(words, out, out + n)
@@ -221,7 +221,7 @@ def _decode(s: int, e: int, cps: int) -> int:
 
 @compiled
 def _add_piece(split: SplitState, words: WordState, ids: IdState, a: int, b: int) -> int:
-    """Append the word of piece a..b unless it is a stop word. Return 1, or 0 if it has no word."""
+    """Append the id of the word in piece a..b unless it is a stop word. Return how many words."""
     flags, cps, out = split.flags, split.cps, split.word
     s, z = a, b
     while s < z and not get32(flags, get32(cps, s)) & ALNUM:
@@ -258,7 +258,7 @@ def _add_piece(split: SplitState, words: WordState, ids: IdState, a: int, b: int
 
 @compiled
 def _lower_sigma(flags: int, cps: int, a: int, b: int, k: int) -> int:
-    """Return the lowercase of the capital sigma cps[k] in cps[a:b]: final at the end of a word."""
+    """Return the lowercase of the capital sigma cps[k]. It has another form at a word's end."""
     p = k - 1
     while p >= a and get32(flags, get32(cps, p)) & IGNORABLE:
         p -= 1

@@ -1,9 +1,9 @@
-"""Turning text into ids of kept words, compiled: find chunks, and look them up in batches.
+"""Compiled code that turns text into ids of kept words. It looks up many chunks at a time.
 
 A chunk is a run without whitespace. Most chunks have occurred before, so a cache has the ids of
-their kept words. Four short loops handle a batch: find its chunks; hash them and prefetch their
-cache slots; read the slots and prefetch the words of new chunks; append the ids. A single loop
-would wait for memory at every chunk.
+their kept words. Four short loops handle a batch of text. The first finds the chunks. The second
+hashes them and prefetches their cache slots. The third reads the slots and prefetches the words of
+new chunks. The fourth appends the ids. A single loop would wait for memory at every chunk.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _NEW = _ONES
 
 
 class ChunkState:
-    """The cache and the current batch: fields are addresses and numbers of items."""
+    """The cache of chunks, and the current batch. Fields are addresses and numbers of items."""
 
     # Address of a hash table. An entry is 24 bytes of chunk and length, then a value:
     # number of words << 56 | number of kept words << 48 | id of the word.
@@ -55,7 +55,7 @@ class ChunkState:
     mask: int
     n: int
     capacity: int
-    kept: int  # ids of chunks with several kept words; the cache has the index of their first
+    kept: int  # ids of chunks with several kept words; the cache has the index of the first id
     n_kept: int
     kept_capacity: int
     starts: int
@@ -70,13 +70,13 @@ class ChunkState:
     need: int  # length in bytes of a batch whose words have no room, or 0
     is_asking: int  # 1 if spaCy splits new chunks, for languages other than English
     unknown: int  # address of the first chunk that spaCy must be asked about, or 0
-    ids_before: int  # numbers of ids and of tokens before that chunk
+    ids_before: int  # number of ids before the unknown chunk
     tokens_before: int
 
 
 @compiled
 def _wide_blanks(at: int) -> tuple[int, int]:
-    """Return two masks of the bytes at..at+63: starts of two-byte and of three-byte whitespace."""
+    """Return where two-byte and three-byte whitespace starts, as masks of the bytes at..at+63."""
     second = at + 1
     two = range_bits(at, 0xC2, 1) & (range_bits(second, 0x85, 1) | range_bits(second, 0xA0, 1))
     third = at + 2
@@ -93,7 +93,7 @@ def _wide_blanks(at: int) -> tuple[int, int]:
 
 @compiled
 def _add_positions(positions: int, n: int, at: int, bits: int) -> int:
-    """Append the address of each byte, from ``at`` on, whose bit is set. Return the new number.
+    """Append the address of each byte whose bit is set to ``positions``. Return the new length.
 
     About 11 chunks start in 64 bytes of prose. Therefore this always writes 16 addresses, which is
     faster than a loop of unpredictable length.
@@ -112,7 +112,7 @@ def _add_positions(positions: int, n: int, at: int, bits: int) -> int:
 
 @compiled
 def _find_chunks(c: ChunkState, at: int, end: int) -> int:
-    """Find the chunks that end in the batch at ``at``. Return the batch's end, at most ``end``."""
+    """Find the chunks that end in the batch that starts at ``at``. Return the batch's end."""
     inside, carry = np.uint64(c.inside), np.uint64(c.carry)
     starts, ends, n_starts, n_ends = c.starts, c.ends, 0, 0
     if c.open:
@@ -120,7 +120,7 @@ def _find_chunks(c: ChunkState, at: int, end: int) -> int:
         n_starts = 1
     stop, one = min(at + _BATCH_BYTES, end), np.uint64(1)
     while at < stop:
-        # Space, 28..31, tab to carriage return, and NUL, which also separates chunks.
+        # Whitespace: space, 28..31 and tab to carriage return. NUL separates chunks, too.
         blank = range_bits(at, 28, 5) | range_bits(at, 9, 5) | range_bits(at, 0, 1) | carry
         carry = np.uint64(0)
         if range_bits(at, 0xC2, 0x22):
@@ -138,7 +138,7 @@ def _find_chunks(c: ChunkState, at: int, end: int) -> int:
         at += 64
     at = min(at, end)
     if at == end and n_ends and get_int(c.ends, n_ends - 1) == end:
-        # If only the end of the text so far ends the last chunk, the chunk may continue.
+        # The last chunk ends only because the text so far ends, so the chunk may continue.
         n_ends -= 1
     c.open = get_int(c.starts, n_ends) if n_starts > n_ends else 0
     while at == end and c.open and end - c.open > MAX_CHUNK:
@@ -153,7 +153,7 @@ def _find_chunks(c: ChunkState, at: int, end: int) -> int:
 
 @compiled
 def _cut(s: int, e: int, longest: int) -> int:
-    """Return the end of a chunk's first part: at most ``longest`` bytes, in whole characters."""
+    """Cut a chunk after at most ``longest`` bytes, between two characters. Return where."""
     if e - s <= longest:
         return e
     cut = s + longest
@@ -172,7 +172,7 @@ def _slot(k0: int, k1: int, k2: int, mask: int) -> int:
 
 @compiled
 def _hash_chunks(c: ChunkState) -> None:
-    """Fill ``c.keys``: the key words and the cache slot of each chunk of the batch."""
+    """Fill ``c.keys`` with the key of each chunk in the batch and the address of its cache slot."""
     starts, ends, keys, cache, mask = c.starts, c.ends, c.keys, c.cache, c.mask
     for k in range(c.n_batch):
         s = get_int(starts, k)
@@ -267,7 +267,7 @@ def _append_ids(
 
 @compiled
 def _noted(asked: WordState, s: int, e: int) -> int:
-    """Return a chunk's id. Add a new chunk, or return a negative number if there is no room."""
+    """Return a chunk's id. If it is new, add it, or return a negative number if there's no room."""
     chunk = find_word(asked, s, e)
     if chunk < 0 and asked.n + 1 < asked.capacity and asked.n_bytes + e - s <= asked.arena_capacity:
         return add_word(asked, -1 - chunk, s, e)
@@ -333,7 +333,7 @@ def scan(
     at: int,
     end: int,
 ) -> int:
-    """Append the ids of the kept words of the UTF-8 at the addresses at..end.
+    """Read the UTF-8 text at the addresses at..end, and append the ids of its kept words.
 
     Return the address where scanning stopped: ``end``; the start of a chunk that may continue after
     ``end``; the start of a batch whose words have no room in the table (``c.need`` bytes); or
@@ -362,7 +362,7 @@ def scan(
 
 @EntryPoint
 def move(old: int, n_old: int, new: int, mask: int) -> None:
-    """Copy the chunks of a cache to a larger one of ``mask`` + 1 slots, all zeros."""
+    """Copy the chunks of a cache to a larger, empty one with ``mask`` + 1 slots."""
     for k in range(n_old):
         at = old + 32 * k
         if get64(at, 2):

@@ -1,8 +1,8 @@
 """Lookup tables of the tokenizer, built once per process from ``english.json`` and Unicode data.
 
 The rules of English (character classes, exceptions, stop words) are data in ``english.json``. What
-counts as a letter, and its lowercase, come from Python's Unicode tables. Their version is therefore
-part of :data:`TOKENIZER_VERSION`.
+counts as a letter, and a letter's lowercase, come from Python's Unicode tables. Therefore the
+version of Unicode is part of :data:`TOKENIZER_VERSION`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ N_CODES = 0x110000
 #: Longest exception, and longest unit of measurement, in characters.
 MAX_SPECIAL, MAX_UNIT = 16, 5
 
-# One bit per property, in the table of flags indexed by code point.
+# Each property of a code point is a bit in the table ``flags``.
 ALPHA, LOWER, UPPER, QUOTE, ICON, PREFIX, SUFFIX, CURRENCY = (1 << n for n in range(8))
 BEFORE_DOT, SPACE, ALNUM, MARK, DIGIT, CASED, IGNORABLE = (1 << n for n in range(8, 15))
 # OPENER and JOINER mark the first characters of an exception's first and second piece.
@@ -63,13 +63,13 @@ class Tables(NamedTuple):
     Attributes:
         flags: properties of each code point, as bits ALPHA to JOINER.
         lower: simple lowercase of each code point. U+0130 maps to i; the kernel adds its dot.
-        cuts: for each word of ``listed``, bit k is set if a token of the exception ends after k
-            characters; 0 for a unit.
-        parts: the same for the pieces into which the other rules split an exception; 0 for an
-            exception that is never reassembled.
+        cuts: a number for each word of ``listed``. Bit k is set if a token of the exception ends
+            after k characters. The number is 0 for a unit.
+        parts: the same for the pieces into which the other rules split an exception. The number is
+            0 for an exception that is never reassembled.
         is_unit: for each word of ``listed``, 1 for a unit of measurement or a long currency sign.
-        runs: a bit for each hash of a run. The bit is set if a run with that hash might not be
-            exactly one word.
+        runs: a bit for each hash of a run (ASCII letters and apostrophes). The bit is set if a run
+            with that hash might not be exactly one word.
         listed: exceptions and units. Item k of ``cuts``, ``parts`` and ``is_unit`` is for item
             k - 1 of ``listed``.
     """
@@ -157,7 +157,7 @@ def _cuts(pieces: list[str]) -> int:
 
 
 def _split_runs(specials: dict[str, list[str]], stops: Iterable[str]) -> NDArray[np.int32]:
-    """Make the table ``runs``: runs that an exception splits, or that are part of a stop word."""
+    """Make the table ``runs`` of runs that an exception splits or that are in a stop word."""
     split = specials | {word: [] for word in stops if not word.isalpha()}
     bits = np.zeros(1 << RUN_BITS, np.uint8)
     for word, pieces in split.items():
@@ -181,7 +181,7 @@ def tables() -> Tables:
         if chr(code).isspace():
             flags[code] |= SPACE
     specials: dict[str, list[str]] = facts["specials"]
-    # An exception with more tokens than pieces, such as "°C.", applies only to a whole chunk.
+    # Leave out exceptions with more tokens than pieces, such as "°C.": they match whole chunks.
     parts: dict[str, list[str]] = {
         w: p for w, p in facts["special_parts"].items() if len(p) >= len(specials[w])
     }
@@ -211,7 +211,7 @@ class SplitState:
 
     flags: int
     lower: int
-    slots: int  # of the table of words ``Tables.listed``, whose letters are code points
+    slots: int  # hash table of the words ``Tables.listed``, which are stored as code points
     mask: int
     offsets: int
     arena: int
@@ -224,8 +224,8 @@ class SplitState:
     tail: int  # scratch of `split_chunk`, 64-bit
     word: int  # a piece in lowercase
     n_answered: int  # chunks that spaCy has split, see ``tokenizer.Answers``; 0 for English
-    answer_starts: int  # index in ``answers`` of each such chunk's first piece, 64-bit
-    answers: int  # where these chunks' pieces end, in characters, 64-bit
+    answer_starts: int  # index in ``answers`` of the first piece of each chunk, 64-bit
+    answers: int  # where the pieces of all chunks end, in characters, 64-bit
 
 
 @compiled

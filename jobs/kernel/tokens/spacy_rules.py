@@ -1,4 +1,4 @@
-"""spaCy's tokenizer and stop words of a language; spaCy is imported on first use.
+"""Get spaCy's tokenizer and stop words for a language. spaCy is imported on first use.
 
 A chunk is a run of text without whitespace. Chunks are split one by one, so spaCy's few exceptions
 that contain a space have no effect.
@@ -80,8 +80,8 @@ def tokenizer_of(code: str) -> Any:
     import spacy
 
     tokenizer: Any = spacy.blank(code).tokenizer
-    # Callers tokenize each chunk once and use only the ends of its pieces: turn off spaCy's cache,
-    # and the attributes that it computes for each word.
+    # Turn off spaCy's cache, because callers tokenize each chunk only once. Turn off the attributes
+    # of words, because callers use only the ends of pieces.
     tokenizer.max_cache_size = 0
     tokenizer.vocab.lex_attr_getters = {}
     return tokenizer

@@ -1,4 +1,4 @@
-"""The English splitting rules on one whitespace-free chunk of code points, compiled.
+"""Compiled rules that split an English chunk (a run without whitespace) into pieces.
 
 A chunk is cut into consecutive pieces, so a split is an ascending list of end positions. The rules
 are those of spaCy's English tokenizer. Exceptions come first. Then one prefix and one suffix at a
@@ -49,7 +49,7 @@ _CASE_BITS = np.uint64(0x2020202020202020)
 
 @compiled
 def _n_dots(s: SplitState, a: int, b: int) -> int:
-    """Count the dots from a on, before b."""
+    """Return how many dots are at the start of a..b."""
     k = a
     while k < b and point(s, k) == _DOT:
         k += 1
@@ -189,7 +189,7 @@ def infix_length(s: SplitState, a: int, b: int, p: int) -> int:
 
 @compiled
 def split_chunk(s: SplitState, n: int) -> int:
-    """Cut the chunk of n code points. Write the pieces' ends to ``s.ends``. Return their number."""
+    """Cut the chunk of n code points. Write the pieces' ends to ``s.ends``. Return how many."""
     a, b, n_ends, n_tail, last = 0, n, 0, 0, -1
     ends, tail = s.ends, s.tail
     while b > a and b - a != last:
@@ -265,7 +265,6 @@ def _write_cuts(cuts: int, a: int, ends: int, n_ends: int) -> int:
 
 @compiled
 def _start(s: SplitState, piece: int) -> int:
-    """Return where a piece starts."""
     return get_int(s.ends, piece - 1) if piece else 0
 
 
@@ -288,8 +287,8 @@ def _parts_of(s: SplitState, first: int, count: int) -> int:
 def _reassemble(s: SplitState, n: int) -> int:
     """Reassemble exceptions from neighbouring pieces, the longest first, then the leftmost.
 
-    ``s.tail[k]`` becomes the index of the exception that starts with piece k, -2 for further pieces
-    of an exception, and -1 for a piece outside exceptions.
+    ``s.tail[k]`` becomes the index of the exception that starts with piece k. It becomes -2 for an
+    exception's other pieces, and -1 for pieces outside exceptions.
     """
     any_match, longest, tail = False, 1, s.tail
     for k in range(n):

@@ -1,4 +1,4 @@
-"""The tokenizer, which turns text into kept words, for counting and as plain functions.
+"""The tokenizer, which turns text into kept words, for counting and for other callers.
 
 spaCy's rules for a language cut a text into pieces. A word is a piece in lowercase, from its first
 letter or number to its last letter, mark or number. A piece without a letter or number isn't a
@@ -33,12 +33,12 @@ from plumbline.warehouse.languages import TokenRules
 
 #: Targets that `tokenize` keeps by default: gendered pronouns, all of which are spaCy stop words.
 DEFAULT_TARGETS = ("he", "she", "his", "her", "him", "hers", "himself", "herself")
-#: Most chunks that spaCy splits per call.
+#: Maximum number of chunks that spaCy splits per call.
 _ASKED_TOGETHER = 4096
 
 
 class ChunkCache:
-    """The cache of chunks.
+    """The cache of chunks (runs without whitespace) and the ids of their kept words.
 
     Args:
         most: maximum number of slots. A full cache of this size is emptied, which loses no counts.
@@ -92,8 +92,8 @@ class Answers:
     Args:
         rules: the language's token rules.
         split: record in which the answers' addresses are stored, for compiled code to read.
-        most: maximum number of chunks. At this number, or at 64 times as many bytes of chunks, all
-            chunks are cleared.
+        most: maximum number of chunks. All chunks are cleared at this number, or when they have 64
+            times as many bytes.
     """
 
     def __init__(self, rules: TokenRules, split: SplitState, most: int) -> None:
@@ -191,7 +191,7 @@ class Tokenizer:
             self._answers.ask()
 
     def clear(self) -> None:
-        """Forget all chunks, and all words except the fixed ones and those of pending ids."""
+        """Forget all chunks, and all words except fixed words and those of uncounted ids."""
         self.words.clear(self._ids[: int(self.ids.n)])
         self.cache.clear()
 
@@ -219,7 +219,6 @@ class Tokenizer:
         return [self.words.text(word) for word in ids.tolist()]
 
     def _scanned(self, text: bytes) -> NDArray[np.int32]:
-        """Return the ids of the kept tokens of a text in UTF-8."""
         data = np.frombuffer(text + b"\n" + bytes(SLACK), np.uint8)
         end = address(data) + data.size - SLACK
         self.ids.n, at = 0, address(data)
@@ -263,7 +262,7 @@ def tokenize_all(
 
 @dataclass(frozen=True)
 class Targets:
-    """Words to count pairs of, and the token rules of their language."""
+    """The target words, whose pairs are counted, and the token rules of their language."""
 
     words: tuple[str, ...]
     language: str = ""

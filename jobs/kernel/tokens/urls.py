@@ -1,7 +1,7 @@
-"""Recognizing URLs and e-mail addresses by the rule of spaCy's English tokenizer, compiled.
+"""Compiled code that recognizes URLs and e-mail addresses as spaCy's English tokenizer does.
 
-They consist of an optional scheme and user, a public IPv4 address or a name whose last label is
-lowercase, and an optional port and path.
+A URL or e-mail address starts with an optional scheme and user. Then comes a public IPv4 address,
+or a name whose last label is lowercase. It ends with an optional port and path.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""The word table: every distinct word has a count and an id, from 0 in order of first occurrence.
+"""The word table, with a count and an id for every distinct word.
 
-The targets have the first ids, and then the stop words, so the id shows which kind a word is.
+Ids start at 0. The targets have the lowest ids, and the stop words the next, so an id shows whether
+a word is a target or a stop word. All other words follow in order of first occurrence.
 """
 
 from __future__ import annotations
@@ -34,11 +35,11 @@ _LONG_WORD = np.uint64(0xFF00000000000000)
 
 
 class WordState:
-    """The table for compiled code, for up to ``capacity`` words and ``arena_capacity`` bytes."""
+    """The table as compiled code sees it, for ``capacity`` words and ``arena_capacity`` bytes."""
 
     slots: int  # address of the hash table: key, id + 1
     mask: int
-    offsets: int  # address of where each word's bytes start in the arena
+    offsets: int  # address of the positions in the arena where words start
     arena: int
     counts: int
     capacity: int
@@ -51,7 +52,7 @@ class WordState:
 
 @compiled
 def _word_key(s: int, e: int) -> int:
-    """Return the key of the nonempty word s..e: its bytes and length up to 7 bytes, else a hash."""
+    """Return the key of the nonempty word s..e: bytes and length, or a hash above 7 bytes."""
     n = e - s
     if n <= 7:
         return (get64(s, 0) & low_bytes(n)) | (np.uint64(n) << np.uint64(56))
@@ -76,7 +77,7 @@ def _is_word(words: WordState, word: int, s: int, e: int) -> bool:
 
 @compiled
 def find_word(words: WordState, s: int, e: int) -> int:
-    """Return the id of the word at addresses s..e. For a new word, return -1 - its free slot."""
+    """Return the id of the word at addresses s..e. For a new word, return -1 - (a free slot)."""
     key = _word_key(s, e)
     at = slot_of(key, words.mask)
     while get64(words.slots, 2 * at):
@@ -148,7 +149,7 @@ class Words:
         return sum(array.nbytes for array in arrays)
 
     def growth(self, need: int) -> int:
-        """Return the fewest bytes that :meth:`grow` takes while both old and new arrays exist."""
+        """Return the least number of bytes that :meth:`grow` needs while it copies arrays."""
         return 2 * self.n_bytes + 32 * need
 
     def grow(self, need: int) -> None:
@@ -170,7 +171,7 @@ class Words:
     def clear(self, pending: NDArray[np.int32]) -> None:
         """Forget all counts, and all words except fixed words and those with ids in ``pending``.
 
-        ``pending`` gets the new ids.
+        The words' new ids replace the old ids in ``pending``.
         """
         ids, places = np.unique(pending, return_inverse=True)
         pending_words = [self._bytes(word) for word in ids.tolist()]
@@ -188,7 +189,7 @@ class Words:
         return self._bytes(word).decode()
 
     def vocabulary(self) -> pa.Array:
-        """Return all words by id."""
+        """Return all words in the order of their ids."""
         n = int(self.state.n)
         offsets = pa.py_buffer(self._offsets[: n + 1].tobytes())
         arena = pa.py_buffer(self._arena[: int(self.state.n_bytes)].tobytes())
@@ -198,7 +199,7 @@ class Words:
     def table(self, vocabulary: pa.Array, with_ids: bool) -> pa.Table:
         """Return a table of word and n_word: each counted word once, in order of first occurrence.
 
-        ``with_ids`` adds column word_id, for the tokens that refer to it.
+        If ``with_ids``, add the column word_id, which the tables of tokens refer to.
         """
         counts = self._counts[: len(vocabulary)]
         seen = np.flatnonzero(counts)
@@ -231,7 +232,7 @@ def _longer(array: NDArray[np.int64], n: int) -> NDArray[np.int64]:
 
 
 class IdState:
-    """Ids of kept words not counted yet, with the id of END_WORD after each document."""
+    """Ids of kept words that are not counted yet. The id of END_WORD ends each document."""
 
     ids: int  # address of 32-bit items
     n: int

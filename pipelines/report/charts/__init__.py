@@ -1,1 +1,1 @@
-"""Charts of the report: one theme, and functions from rows to Altair charts."""
+"""Functions that draw the report's charts from rows, with Altair."""

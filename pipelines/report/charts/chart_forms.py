@@ -1,7 +1,7 @@
-"""What all charts share: forms, colours, theme, and files for papers.
+"""What all charts share: common chart types, colours, theme, and files for papers.
 
-A chart is an Altair object made from rows. ``specification`` makes the JSON that the page draws and
-that ``report figure`` turns into a file.
+A chart is an Altair object made from rows. ``specification`` turns it into Vega-Lite JSON. The page
+draws this JSON, and ``report figure`` makes a file from it.
 """
 
 from __future__ import annotations
@@ -60,10 +60,9 @@ _PALETTE = (MALE, FEMALE, GREEN, "#CC79A7", "#56B4E9", "#E69F00", INK)
 
 
 def data(points: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return rows as a chart's data. NaN and infinity become null; invisible text becomes escapes.
+    """Return rows as a chart's data. NaN and infinity become null; control characters are escaped.
 
-    The rows are a tuple in a plain dict. Altair would copy a list, and validate each value in its
-    own data classes.
+    The rows are a tuple in a dict, because Altair would copy a list and validate each value.
     """
     return {"values": tuple({k: _plain(v) for k, v in point.items()} for point in points)}
 
@@ -77,7 +76,7 @@ def _plain(value: Any) -> Any:
 
 
 def point(row: Row, of: str, name: str, kind: str = "", scale: float = 1) -> dict[str, Any]:
-    """Return a row's column ``of`` and its interval for ``estimates``, in the chart's unit."""
+    """Return a point for ``estimates``: a row's column ``of`` and its interval, times ``scale``."""
     ends = (row[of], row.get(f"{of}_low"), row.get(f"{of}_high"))
     value, low, high = (None if end is None else scale * end for end in ends)
     label = estimate(row, of, scale=scale).text
@@ -92,12 +91,12 @@ def estimates(
     rule: float = 0.0,
     is_log: bool = False,
 ) -> Chart:
-    """Draw a dot with its interval for each ``point``, listed from top to bottom.
+    """Draw a dot with its interval for each point (``point``), from top to bottom.
 
     Args:
-        title: the quantity with its unit.
-        colours: the colour of each kind of point; a legend names them if there are several.
-        rule: where to draw a dotted vertical line.
+        title: title of the axis: the quantity with its unit.
+        colours: the colour of each kind of point; the legend shows the kinds that occur.
+        rule: value at which to draw a dotted vertical line.
         is_log: True for a logarithmic axis.
     """
     colours = {k: v for k, v in colours.items() if any(p["kind"] == k for p in points)}
@@ -126,29 +125,30 @@ def estimates(
 
 
 def list_height(n_names: int, n_kinds: int = 0) -> int:
-    """Return the height of a chart that lists names, with several kinds or lines for each name."""
+    """Return the height in pixels of a chart that lists names, each with ``n_kinds`` lines."""
     return 8 + n_names * max(22, 13 * n_kinds + 8)
 
 
 def kinds(colours: Mapping[str, str]) -> alt.Color:
-    """Return the colour encoding of kinds, with a legend unless the only kind is unnamed."""
+    """Return the colour encoding of kinds. It has no legend if the only kind is unnamed."""
     scale = alt.Scale(domain=[*colours], range=[*colours.values()])
     legend = None if [*colours] == [""] else alt.Undefined
     return alt.Color("kind:N", scale=scale, legend=legend)
 
 
 def palette(names: Sequence[str]) -> dict[str, str]:
-    """Return a colour for each name; the colours repeat from the eighth name on."""
     return {name: _PALETTE[i % len(_PALETTE)] for i, name in enumerate(names)}
 
 
 def fitted(points: Sequence[Row], fit: Row, x: str, y: str, *, page: str = "") -> Chart:
-    """Draw the points of a fit, coloured by side, with its least-squares line and 95% band.
+    """Draw the points of a fit with its least-squares line and 95% band.
+
+    A point's colour says whether its x is above or below 0.
 
     Args:
         fit: a row of view ``fit``.
         x, y: the titles of the axes.
-        page: the address of a page; each point links to the anchor of its name.
+        page: the page to which each point links; its name is the anchor.
     """
     colours = alt.Scale(domain=["above", "below", "0"], range=[FEMALE, MALE, NEUTRAL])
     dots = (
@@ -177,7 +177,7 @@ def _with_sides(points: Sequence[Row], page: str) -> Iterable[dict[str, Any]]:
 
 
 def _line(at: np.ndarray, fit: Row) -> Iterable[dict[str, float]]:
-    """Yield a fit's line, and its 95% band where the fit has one, at some values of x."""
+    """Yield a fit's line and 95% band at values of x. Without a band, its ends are the line."""
     y = fit["intercept_nats"] + fit["slope"] * at
     half = np.zeros_like(at)
     if fit["slope_se"] is not None and fit["t"] is not None:
@@ -190,9 +190,9 @@ def _line(at: np.ndarray, fit: Row) -> Iterable[dict[str, float]]:
 
 
 def specification(chart: Chart) -> dict[str, Any]:
-    """Return a chart's Vega-Lite specification in the theme, as wide as its container.
+    """Return a chart's Vega-Lite specification with the theme.
 
-    Charts of several panels keep their own width.
+    The chart is as wide as its container. Only charts of several panels have a fixed width.
     """
     spec: dict[str, Any] = {**chart.to_dict(validate=False), "config": _THEME}
     if "hconcat" not in spec and "facet" not in spec:
@@ -203,8 +203,8 @@ def specification(chart: Chart) -> dict[str, Any]:
 def on_paper(chart: Mapping[str, Any], form: str, width_in: float) -> bytes:
     """Return a chart's ``specification`` as the bytes of a ``pdf``, ``svg`` or ``png`` file.
 
-    Text is 8 points, except in charts of several panels, which are scaled to the width as a whole.
-    Raises ``ModuleNotFoundError`` without vl-convert.
+    Text is 8 points, but charts of several panels are scaled to the width with their text.
+    Raises ``ModuleNotFoundError`` if vl-convert isn't installed.
     """
     import vl_convert
 

@@ -1,4 +1,4 @@
-"""Charts of continuations: FairPair's F by prompt; disclosure's GAS, GLD and ADD."""
+"""Charts of FairPair's F by prompt, and of the disclosure measures GAS, GLD and ADD."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MOST_PROMPTS = 30
 
 
 def by_prompt(prompts: Sequence[Row]) -> Chart:
-    """Draw the largest F of prompts, with intervals; prompts whose groups differ have a colour."""
+    """Draw F with its interval for the prompts with the largest F; colour those that differ."""
     colours = {f"differs (corrected p ≤ {ALPHA:g})": FEMALE, "not shown to differ": NEUTRAL}
     clear, other = colours
     ranked = sorted(prompts, key=lambda r: (-r["fairpair_f"], r["prompt_id"]))
@@ -45,9 +45,9 @@ _PANELS = {"gas": ("GAS, %", 100), "gld": ("GLD", 1), "add_nats": ("ADD, nats", 
 
 
 def measures(rows: Rows, by: str) -> Chart:
-    """Draw one panel each for GAS, GLD and ADD. Models and values of ``by`` have a mark each.
+    """Draw one panel each for GAS, GLD and ADD, with a dot per model and value of column ``by``.
 
-    If continuations have several lengths, draws the longest that have a GAS.
+    If there are continuations of several lengths, draws the longest that have a GAS.
     """
     continued = rows.but(gas=None)
     rows = Rows({(r["model_key"], r[by]): r for r in (*rows, *continued)}.values())
@@ -65,9 +65,9 @@ def _name(row: Row, by: str) -> str:
 
 
 def decoding(rows: Sequence[Row]) -> Chart:
-    """Draw shares of gendered continuations, a panel per parameter; greedy is a dotted line.
+    """Draw shares of gendered continuations, with one panel per decoding parameter.
 
-    A ring marks the setting with the lowest GAS.
+    A dotted line shows greedy decoding. A ring marks the setting with the lowest GAS.
     """
     greedy = next((r for r in rows if r["parameter"] == "greedy"), None)
     points = [
@@ -95,7 +95,7 @@ def decoding(rows: Sequence[Row]) -> Chart:
 
 
 def instructions(rows: Sequence[Row]) -> Chart:
-    """Draw GAS, GLD and ADD with intervals, by instruction; the reference `none` comes first."""
+    """Draw GAS, GLD and ADD with intervals for each instruction; no instruction comes first."""
     ordered = sorted(rows, key=lambda r: r["instruction_key"] != "none")
     points = [
         point(row, "figure", _instruction(row), MEASURES[row["measure"]])

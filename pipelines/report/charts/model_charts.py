@@ -1,4 +1,4 @@
-"""Charts of models and words: preferences, spread, slopes, size, leans of words."""
+"""Charts of models' preferences, slopes and sizes, and of words' leans."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def disparity(rows: Sequence[Row]) -> Chart:
 def spread(rows: Rows, pd_rows: Sequence[Row]) -> Chart:
     """Draw quantiles of each model's log ratios, and the band that counts as no preference.
 
-    ``pd_rows`` are the models' rows of PD. If there are many models, draws those with the highest
-    medians.
+    ``pd_rows`` are the models' rows of metric PD. If there are too many models, draws those with
+    the highest medians.
     """
     drawn = sorted(rows, key=lambda r: (r["q50_nats"], r["model"]))[-_MOST_MODELS:][::-1]
     names, preferred = [r["model"] for r in drawn], {r["model_key"]: side(r) for r in pd_rows}
@@ -70,7 +70,7 @@ def spread(rows: Rows, pd_rows: Sequence[Row]) -> Chart:
 
 
 def slopes(rows: Rows, controls: Rows) -> Chart:
-    """Draw all slopes of each benchmark and text, and coefficients with controls held fixed."""
+    """Draw the models' slopes for each benchmark and corpus, also with controls held fixed."""
     colours = {"slope": INK, "controls held fixed": GREEN}
     of_text = ("benchmark", "groups", "corpus", "contrast")
     points = []
@@ -86,7 +86,7 @@ def slopes(rows: Rows, controls: Rows) -> Chart:
 
 
 def by_size(rows: Sequence[Row], title: str) -> Chart:
-    """Draw a measure of each model against its parameter count, a panel for each benchmark."""
+    """Draw a measure of each model against its number of parameters, one panel per benchmark."""
     scale = 100 if rows[0]["measure"] == "us" else 1
     points = [
         {"panel": set_name(r), "x": r["n_parameters"] / 1e6, "y": scale * r["figure"]}
@@ -109,9 +109,9 @@ _WORDS = 10
 
 
 def leaning(rows: Sequence[Row], sides: tuple[str, str]) -> Chart:
-    """Draw the ten words per side that lean most.
+    """Draw the ten words that lean most to each of the two ``sides``, such as she and he.
 
-    A ring marks the bound of a word that is near one side only.
+    A word that never occurs near one side has no lean, and a ring at the bound of its lean.
     """
     first, second = sides
     colours = {f"leans to {first}": FEMALE, f"leans to {second}": MALE, UNTOLD: NEUTRAL}
@@ -132,7 +132,7 @@ def leaning(rows: Sequence[Row], sides: tuple[str, str]) -> Chart:
 
 
 def following(points: Sequence[Row], fit: Row, titles: tuple[str, str], page: str) -> Chart:
-    """Draw a fit's points, and name the outer words. A point links to its word on ``page``."""
+    """Draw a fit's points, and name the outermost. A point links to its word on ``page``."""
     chart = fitted(points, fit, *titles, page=page)
     middle = (min(p["x_nats"] for p in points) + max(p["x_nats"] for p in points)) / 2
     named = _outermost(points)
@@ -145,9 +145,9 @@ def following(points: Sequence[Row], fit: Row, titles: tuple[str, str], page: st
 
 
 def _outermost(points: Sequence[Row]) -> list[Row]:
-    """Return the points to name.
+    """Return the points to name: in turn the highest, rightmost, lowest and leftmost point.
 
-    These are in turn the highest, rightmost, lowest and leftmost point whose name has room.
+    Skips a point whose name would overlap another name.
     """
     xs, ys = ([p[c] for p in points] for c in ("x_nats", "y_nats"))
     width, height = (max(xs) - min(xs)) or 1.0, (max(ys) - min(ys)) or 1.0

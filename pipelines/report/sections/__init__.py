@@ -1,7 +1,7 @@
-"""Sections of the report: the templates in this folder, and templates of other packages.
+"""Make the report's sections from the templates in this folder and in other packages.
 
-``report/templates.py`` says what a template may contain. Other packages add templates through
-entry points in ``plumbline.report_sections``; see ``docs/extend.md``.
+``report/templates.py`` says what a template may contain. Other packages add templates through the
+entry points ``plumbline.report_sections``; see ``docs/extend.md``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _ORDER = (
 
 
 def sections(facts: Facts) -> list[Section]:
-    """Return the sections of all templates, in order."""
+    """Return the sections of all templates, in the order of the page."""
     names = (*_ORDER, *(name for name in SECTIONS.names() if name not in _ORDER))
     parts: list[Section] = []
     with progress("report", "sections") as update:
