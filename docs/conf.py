@@ -22,7 +22,7 @@ source_suffix = {".md": "markdown", ".ipynb": "markdown"}
 myst_heading_anchors = 4
 default_role = "code"
 highlight_language = "text"
-# SQL with $names, cells with !commands and CSV are no language that the highlighter knows.
+# The highlighter doesn't know SQL with $names, cells with !commands, and CSV.
 suppress_warnings = ["misc.highlighting_failure"]
 autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
@@ -69,7 +69,7 @@ def options() -> str:
     text = typer.cli.get_docs_for_click(obj=root, ctx=context, indent=2, name="plumbline")
     text = re.sub(r"(?m)^#{3,} ", "### ", text)
     text = text[text.index("\n### ") :]  # skip the help of `plumbline`
-    text = re.sub(r"\*\*Commands\*\*:\n\n(\* .*\n)+", "", text)  # shortened lists
+    text = re.sub(r"\*\*Commands\*\*:\n\n(\* .*\n)+", "", text)
     return re.sub(r"(?s)\nExample: (.*?)\n\n", r"\n```sh\n\1\n```\n\n", text)
 
 
@@ -113,7 +113,7 @@ def on_read(app: Any, name: str, source: list[str]) -> None:
 
 
 def on_finish(app: Any, error: Exception | None) -> None:
-    """Mend the HTML of all pages that Sphinx has written, as in ``MENDED``."""
+    """Replace the texts in ``MENDED`` in all HTML pages that Sphinx has written."""
     for page in Path(app.outdir).rglob("*.html"):
         html = page.read_text(encoding="utf-8")
         for lacking, mended in MENDED.items():

@@ -1,1 +1,1 @@
-"""The `plumbline` command, settings, Prefect flows that run commands, and the report."""
+"""The `plumbline` command and its subcommands, Prefect flows, and the report."""

@@ -36,11 +36,11 @@ def write_dist(directory: Path) -> list[Path]:
 
 
 def worker_directory() -> dict[str, str]:
-    """Change to the directory ``PLUMBLINE_DIRECTORY`` or, if unset, to where the worker started.
+    """Change to the directory in ``PLUMBLINE_DIRECTORY``, or to where the worker started (PWD).
 
     This is the pull step in `prefect.yaml`. That file can't name the variable itself: Prefect
     would insert its value on the machine that deploys, for all workers. Raises ``UsageProblem``
-    if neither this variable nor PWD is set, and ``BadInput`` if the directory can't be entered.
+    if neither variable is set, and ``BadInput`` if the directory can't be entered.
     """
     directory = os.environ.get(VARIABLE) or os.environ.get("PWD")
     if not directory:

@@ -42,7 +42,7 @@ Names = list[str] | None
 
 
 def _may_pass(_task: object, _run: object, state: State[Any]) -> bool:
-    """Return whether retrying can help: an outage caused the error."""
+    """Return whether retrying can help, because the network or a server failed."""
     error = state.result(raise_on_failure=False)
     return is_outage(error) and not isinstance(error, UsageProblem | MissingComponent)
 
@@ -72,7 +72,7 @@ def count(
     Args:
         corpus: shards, as paths or globs separated by spaces.
         benchmarks: names of benchmarks; if empty, those in the settings.
-        model: the models to score later, which select the benchmarks; if empty, as in the settings.
+        model: the models to score later; the default of ``benchmarks`` may depend on them.
         out: directory for all output.
         config: settings file; if empty, only plumbline.toml, if it exists.
     """
@@ -193,9 +193,9 @@ def audit(
 
 
 def _failed(state: Any) -> list[State[None]]:
-    """Return a list with the failed state if the flow did the rest of its work, else no state.
+    """Return the failed state of a flow that did the rest of its work, in a list.
 
-    Raises ``BadInput`` for any other failure.
+    If the flow succeeded, the list is empty. Raises ``BadInput`` for any other failure.
     """
     if state.is_completed():
         return []
@@ -209,7 +209,7 @@ def _given(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _pipeline(config: str, **options: Any) -> Pipeline:
-    """Return the pipeline for a flow's parameters and this worker's settings; check its inputs."""
+    """Make a pipeline from a flow's parameters and this worker's settings, and check its inputs."""
     given = _given({**options, "config": config})
     pipeline = made(Pipeline, given, here(Pipeline, config))
     pipeline.check_inputs()
@@ -241,7 +241,7 @@ def _escaped(text: str) -> str:
 
 
 def _chart(store: Store) -> list[str]:
-    """Return the first chart as Markdown; no line if there is no chart or it can't be drawn."""
+    """Return the first chart as Markdown, or an empty list if there is none or drawing fails."""
     from plumbline.pipelines.report.paper import figure_files, figures
 
     facts = Facts(store)

@@ -156,9 +156,9 @@ def _closed_world(options: PipelineOptions) -> PipelinePlan:
 
 
 def corpus_name(pattern: str) -> str:
-    """Make a corpus name from a path of shards: the name of the directory, or else of the file.
+    """Make a corpus name from a shard's path: from the directory or, without one, the file's name.
 
-    Upper case becomes lower case, and other characters than a-z and 0-9 become dashes.
+    Letters become lower case, and characters other than a-z and 0-9 become dashes.
 
     >>> corpus_name("../data/My Novels/*.jsonl.zst"), corpus_name("../mine.jsonl.zst")
     ('my-novels', 'mine')

@@ -13,7 +13,7 @@ from plumbline.eval_workers.chat.requests import Budget
 from plumbline.eval_workers.scoring.pair_choices import PairChoices
 from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem
 from plumbline.warehouse.steps import runner
-from plumbline.warehouse.steps.step import write_results
+from plumbline.warehouse.steps.claimed_chunks import write_results
 from plumbline.warehouse.storage.store import Store
 from tests import step_cases as cases
 from tests.chat_server import ChatServer, Say, serving

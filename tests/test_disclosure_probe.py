@@ -10,7 +10,7 @@ import pytest
 import torch
 import transformers
 
-from plumbline.eval_workers.disclosure.set_measures import Disclosed, measure_sets
+from plumbline.eval_workers.disclosure.set_probing import Disclosed, measure_sets
 from plumbline.eval_workers.disclosure.word_probabilities import probabilities, texts_to_score
 from plumbline.eval_workers.models.local.causal_model import CausalModel
 from plumbline.eval_workers.models.model_options import ModelOptions

@@ -13,7 +13,7 @@ import pytest
 
 import plumbline
 from plumbline.eval_workers.chat.client import checked_url
-from plumbline.eval_workers.disclosure.set_measures import load_instructions
+from plumbline.eval_workers.disclosure.set_probing import load_instructions
 from plumbline.eval_workers.disclosure.written import load_wording as prompt_wording
 from plumbline.eval_workers.fairpair.perturbers import load_wording as perturbation_wording
 from plumbline.eval_workers.fairpair.probe_prompts import load as name_prompts

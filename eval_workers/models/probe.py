@@ -178,7 +178,6 @@ def _check_change(server: EchoServer, echoes: Sequence[Echo], changed: Sequence[
 
 
 def _differences(one: Echo, other: Echo) -> list[float]:
-    """Return, for each token, the absolute difference between two echoes' values."""
     pairs = zip(one.logprobs_nats, other.logprobs_nats, strict=False)
     return [abs((a or 0.0) - (b or 0.0)) for a, b in pairs]
 

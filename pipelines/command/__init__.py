@@ -1,1 +1,1 @@
-"""The frame that makes commands from classes. See `docs/design.md`."""
+"""Make command-line commands from classes. See `docs/design.md`."""

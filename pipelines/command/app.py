@@ -37,7 +37,6 @@ class CommandGroup(TyperGroup):
         super().__init__(**{**attributes, "commands": stubs})
 
     def get_command(self, ctx: Any, name: str) -> Any:
-        """Return the command or group, or ``None`` if the name is unknown."""
         return _command(self.prefix + name) if name in self.commands else None
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:

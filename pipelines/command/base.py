@@ -106,7 +106,7 @@ class Context:
 
     @property
     def store(self) -> Store:
-        """The command's warehouse, open."""
+        """The command's open warehouse."""
         assert self._store is not None, "the command's class says that it opens no warehouse"
         return self._store
 
@@ -186,7 +186,6 @@ class Parameter:
 
     @property
     def option(self) -> str:
-        """The option's name on the command line."""
         return f"--{self.on.name or self.name.replace('_', '-')}"
 
     @property
@@ -197,7 +196,6 @@ class Parameter:
 
     @property
     def is_path(self) -> bool:
-        """True if the value is a path, required or optional."""
         return Path in (self.kind, *get_args(self.kind))
 
     def value(self, given: Any) -> Any:
@@ -267,7 +265,6 @@ def class_of(name: str) -> type[Command]:
 
 
 def has_plan(kind: type[Command]) -> bool:
-    """Return whether a command has `--dry-run`."""
     return kind.plan is not Command.plan
 
 
@@ -277,7 +274,7 @@ def plan_of(command: Command) -> Iterator[Row]:
 
     store = Store.existing(command.warehouse) if command.opens_warehouse else None
     if store is None and command.opens_warehouse and not command.makes_warehouse:
-        Store.open(command.warehouse, create=False, reads=command.reads)  # raises: it is missing
+        Store.open(command.warehouse, create=False, reads=command.reads)  # raises: no warehouse
     yield from command.plan(store)
 
 
@@ -343,7 +340,7 @@ def _rejected(store: Store, run_id: str) -> Iterator[str]:
 
 
 def values_of(command: Command) -> dict[str, object]:
-    """Return the options to record: all except ``warehouse`` and defaults of ``without``."""
+    """Return the options to record, without ``warehouse`` and unchanged fields in ``without``."""
     values = {f.name: getattr(command, f.name) for f in fields(command) if f.name != "warehouse"}
     hidden = {name for name in command.without if values[name] == getattr(type(command), name, ...)}
     return {name: value for name, value in values.items() if name not in hidden}

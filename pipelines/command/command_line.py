@@ -49,7 +49,7 @@ def _declared(parameter: Parameter) -> inspect.Parameter:
     kind, default, on = parameter.kind, parameter.default, parameter.on
     if get_origin(kind) is tuple:
         inner = get_args(kind)[0]
-        inner = str if get_origin(inner) is Literal else inner  # Typer can't list literals
+        inner = str if get_origin(inner) is Literal else inner  # Typer has no list of Literals
         kind = list[inner] if parameter.is_list else str  # type: ignore[valid-type]
         if default is not ...:
             default = list(default) if parameter.is_list else ",".join(default)
@@ -82,7 +82,6 @@ def _general_options(kind: type[Command]) -> list[str]:
 
 
 def function_of(kind: type[Command]) -> Callable[..., None]:
-    """Return the function from which Typer makes the command."""
     general = _general_options(kind)
 
     def run(ctx: typer.Context, **values: Any) -> None:

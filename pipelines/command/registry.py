@@ -91,7 +91,7 @@ def name_of(kind: type) -> str:
 
 
 def summary(name: str) -> str:
-    """Return a group's help, or the first paragraph of a command's docstring (not imported).
+    """Return a group's help, or the first paragraph of a command's docstring, from its source.
 
     >>> summary("corpus count"), summary("warehouse")
     ('Count words and their co-occurrences with target words.', 'Check, compact or restore \

@@ -44,7 +44,7 @@ def made(
     given: Mapping[str, object],
     weaker: Values | None = None,
 ) -> Made:
-    """Make a command; ``given`` values override ``weaker`` values as in ``over``.
+    """Make a command from option values; ``given`` values override ``weaker`` values.
 
     Raises ``UsageProblem``, which names the source, if a value is invalid.
     """
@@ -167,6 +167,6 @@ def _of_environment(
         variable = p.on.variable or f"PLUMBLINE_{prefix}{p.name.upper()}"
         if text := environment.get(variable):
             value = p.value(text.replace(",", " ").split() if p.is_list else text)
-            with suppress(ValidationError):  # if invalid, keep the text: `made` raises the error
+            with suppress(ValidationError):  # `made` raises the error for an invalid text
                 value = TypeAdapter(p.kind).validate_python(value)
             yield p.name, Value(value, variable)

@@ -1,1 +1,1 @@
-"""The commands, a class each; `pipelines/command/registry.py` lists them."""
+"""The commands, one class for each; `pipelines/command/registry.py` lists them."""

@@ -72,7 +72,7 @@ class BenchmarkImport(DataOption, Command):
     ] = ()
 
     def chosen(self) -> tuple[tuple[str, ...], Path | None]:
-        """Return the names without repeats, and the located ``source`` or ``None``."""
+        """Return the names without repeats, and the path of the source or ``None``."""
         return tuple(dict.fromkeys(self.names)), located(self.source) if self.source else None
 
     def plan(self, store: Store | None) -> Iterator[Row]:
@@ -206,7 +206,6 @@ class BenchmarkBuild(BuildSpec, Command):
             find_key(self.base_url)
 
     def plan(self, store: Store | None) -> Iterator[Row]:
-        """Yield the expected requests and tokens of the whole build, and those already spent."""
         words = build.seed_words(store, self)
         yield planned(self.name, "seed words", len(words))
         yield planned(self.name, "pairs", 2 * self.n_sentences * len(words), "", "at most")
@@ -249,9 +248,9 @@ class BenchmarkBuild(BuildSpec, Command):
 class Constrain(Command):
     """Compute each pair's MaxPMI: the largest lean among the words of its sentences.
 
-    If a word has fewer than `--least-count` co-occurrences with she or with he, the MaxPMI of its
-    pairs is undecided, unless another word exceeds the limit eta. Subsets with a limit leave
-    undecided pairs out.
+    If a word occurs fewer than `--least-count` times near she or near he (or the words of another
+    --contrast), the MaxPMI of its pairs is undecided, unless another word leans more than the limit
+    eta. Subsets of pairs within a limit leave undecided pairs out.
 
     Example: plumbline benchmark constrain --corpus novels --benchmark winobias
     """
@@ -272,8 +271,8 @@ class Constrain(Command):
         Field(
             ge=0,
             le=10**9,
-            description="Ignore a word's delta if the word has fewer co-occurrences on a side; "
-            "0: use every delta, as in the released MaxPMI.",
+            description="Ignore a word that occurs fewer times near the words of either side; "
+            "0: use every word with a delta, as in the released MaxPMI.",
         ),
     ] = LEAST_COUNT
 
@@ -315,7 +314,7 @@ class BenchmarkExport(ContrastOption, Command):
         str, Field(min_length=1, description="A benchmark in the warehouse."), On(positional=True)
     ]
     corpus: Annotated[
-        str | None, Field(description="Corpus; adds a column with each pair's MaxPMI in it.")
+        str | None, Field(description="Corpus for MaxPMI; adds each pair's MaxPMI to the data.")
     ] = None
     eta: Annotated[
         float | None,

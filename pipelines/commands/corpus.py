@@ -194,7 +194,6 @@ class CorpusList(Command):
         n_shards = corpus_row(store, self.corpus)["n_shards"]
         shards = store.read("corpus_shard", corpus=self.corpus).to_pylist()
         rows = [{name: row[name] for name in _OF_SHARD} for row in shards]
-        # Failed shards come first.
         rows.sort(key=lambda row: row["status"] == "counted")
         failed = None
         if n_failed := len(rows) - n_shards:
@@ -207,8 +206,8 @@ class CorpusList(Command):
 class Pack(Command):
     """Pack text files into one shard; each file becomes a document.
 
-    The source of a document is its folder. If all files are in one folder and there are up to 100,
-    the source is the file. To always use the file: `corpus count --source-field meta.file`.
+    The source of a document is its folder. But if all files are in one folder and there are at most
+    100, the source is the file. To always use the file: `corpus count --source-field meta.file`.
 
     Files must be UTF-8. Unusable files are left out; table `reject` says why.
 
@@ -284,7 +283,7 @@ class Demo(Command):
     tokens: Annotated[int, Field(ge=1, le=10**12, description="Number of words to write.")] = (
         3_000_000
     )
-    seed: Annotated[Seed, Field(description="Seed of the leans and the text.")] = 0
+    seed: Annotated[Seed, Field(description="Random seed of the leans and the text.")] = 0
     world: Annotated[
         Literal["straight", "swapped"],
         Field(description="straight; or swapped: the same text with she and he exchanged."),

@@ -21,10 +21,10 @@ from plumbline.warehouse.storage.store import Store
 class Concordance(CorpusName, Command):
     """Show lines that contain a word or phrase, and count it: alone, or near other words.
 
-    'nurse NEAR she her' counts nurse where she or her is less than a window away. FEMALE stands
-    for all words of the group female of a word list. Counts are exact, for the documents that
-    `corpus count --evidence` kept. Intervals come from resampling sources if the corpus has ten
-    or more, and documents otherwise.
+    'nurse NEAR she her' counts nurse if she or her is less than a window away. FEMALE stands for
+    all words in the group female of the corpus's word lists. Counts are exact, for the documents
+    that `corpus count --evidence` kept. Intervals treat sources as independent if the corpus has
+    ten or more, and documents otherwise.
 
     Example: plumbline corpus concordance 'old woman' 'nurse NEAR FEMALE' --corpus novels
     """
@@ -55,7 +55,7 @@ class Concordance(CorpusName, Command):
                 caption = f"{len(lines)} drawn, with equal chances for each occurrence"
                 shown = table(caption, Rows(lines), columns)
                 said += [*plain(Section("", query, tables=[shown])), ""]
-        names = dict.fromkeys(name for row in rows for name in row)  # NEAR has more columns
+        names = dict.fromkeys(name for row in rows for name in row)  # NEAR adds columns
         rows = [{name: row.get(name) for name in names} for row in rows]
         return Done(rows=rows, said=said, next=self.line("why WORD"))
 
@@ -103,7 +103,7 @@ class CorpusWords(CorpusName, ContrastOption, VocabularyOptions, Command):
         return self._sampled(context.store, self._decided(context.store))
 
     def _decided(self, store: Store) -> list[str]:
-        """Decide which words are candidates, unless that is done. Return lines to print."""
+        """Decide which words are candidates, unless it was decided. Return lines to print."""
         from plumbline.jobs.seed_words.vocabulary import build_vocabulary
 
         rules = part(VocabularyOptions, self)

@@ -9,7 +9,7 @@ from typing import Annotated, Any, TypeAlias
 from pydantic import Field
 
 from plumbline.eval_workers.disclosure import prompt_sets
-from plumbline.eval_workers.disclosure.set_measures import (
+from plumbline.eval_workers.disclosure.set_probing import (
     Disclosed,
     ProbeOptions,
     measure_sets,
@@ -67,7 +67,6 @@ _SHOWN = (
 
 
 def figure_params(probing: ProbeOptions, done: Sequence[Disclosed]) -> dict[str, object]:
-    """Return the parameters of the query ``FIGURES``."""
     probed = [one.probed.partition for one in done]
     return {
         "sets": list(dict.fromkeys(of["probe_set"] for of in probed)),
@@ -108,7 +107,6 @@ class Probe(ProbeOptions, ModelOptions, DataOption, Command):
     model: Annotated[str, Field(min_length=1, description="Hub id, or directory of a saved model.")]
 
     def check(self) -> None:
-        """Check the sets, the word list and the model. Loads no weights."""
         store = Store.existing(self.warehouse)
         prompt_sets.missing_sets(store, self.sets, self.data or "")
         load_words(store, self.word_list)

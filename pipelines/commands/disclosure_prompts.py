@@ -22,9 +22,9 @@ from plumbline.warehouse.storage.store import Store
 class Prompts(DataOption, Command):
     """Import, derive or write prompts that give no gender, and store them in the warehouse.
 
-    Without --derive or --write, imports a released set. Rows from which no prompt can be made are
-    reported and go to table `reject`. The key for --write comes from PLUMBLINE_API_KEY or
-    OPENAI_API_KEY.
+    Without --derive or --write, imports a built-in or released set. Rows from which no prompt can
+    be made are reported and go to table `reject`. The API key for --write comes from
+    PLUMBLINE_API_KEY or OPENAI_API_KEY.
 
     Example: plumbline disclosure prompts mine --derive sentences.jsonl --column text
     """

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from plumbline.eval_workers.disclosure.set_measures import (
+from plumbline.eval_workers.disclosure.set_probing import (
     Grid,
     ProbeOptions,
     in_each_form,
@@ -48,7 +48,7 @@ class Sweep(ProbeOptions, ModelOptions, Command):
         str, Field(description="Set of prompts in the warehouse."), On(positional=True)
     ]
     model: Annotated[str, Field(min_length=1, description="Hub id, or directory of a saved model.")]
-    by: Annotated[Literal["decoding", "instruction"], Field(description="What to vary.")]
+    by: Annotated[Literal["decoding", "instruction"], Field(description="What to compare.")]
     temperature: Annotated[tuple[str, ...], Field(description="Temperatures, comma-separated.")] = (
         *("0.3", "0.5", "0.7", "1"),
     )
@@ -85,7 +85,7 @@ class Sweep(ProbeOptions, ModelOptions, Command):
         return Grid(temperatures, top_ps, top_ks, self.n, self.max_new_tokens, self.seed)
 
     def variants(self) -> list[Instruction]:
-        """Return the instructions to compare: the empty one, then each in every ``form``."""
+        """Return no instruction, then each instruction in each ``form``."""
         return in_each_form(load_instructions(self.instructions), self.form)
 
     def run(self, context: Context) -> Done:

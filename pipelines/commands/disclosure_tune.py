@@ -29,9 +29,10 @@ from plumbline.warehouse.text.progress import progress
 class Tune(TuneOptions, ModelOptions, DataOption, Command):
     """Tune a LoRA adapter on neutral prompts, so that the model assumes less about gender.
 
-    Leaves out prompts of test sets, averages losses and clips gradients, which the paper didn't:
-    --as-published tunes as in the paper. Keeps the adapter of the last step or, with --dev-sets,
-    of the step with the smallest loss on these sets. An interrupted tuning starts over.
+    Leaves out prompts that are also in test sets, averages losses and clips gradients. The paper
+    didn't do this, and --as-published tunes as in the paper. Keeps the adapter of the last step or,
+    with --dev-sets, of the step with the smallest loss on these sets. An interrupted tuning starts
+    over.
 
     Example: plumbline disclosure tune snli-train --model EleutherAI/pythia-70m --name calm
     """
@@ -48,7 +49,7 @@ class Tune(TuneOptions, ModelOptions, DataOption, Command):
     out: Annotated[OutputDirectory, Field(description="Directory for adapters.")] = Path("adapters")
     test_sets: Annotated[
         tuple[str, ...],
-        Field(description="Sets whose prompts to leave out, comma-separated; default: all others."),
+        Field(description="Leave out prompts of these sets, comma-separated; default: all others."),
     ] = ()
     dev_sets: Annotated[
         tuple[str, ...], Field(description="Sets whose loss selects the step, comma-separated.")
@@ -70,11 +71,9 @@ class Tune(TuneOptions, ModelOptions, DataOption, Command):
         return replace(how, quantisation="nf4") if self.as_published else how
 
     def needed_sets(self) -> tuple[str, ...]:
-        """Return the names of all sets of prompts that the run needs."""
         return (*self.sets, *self.dev_sets, *self.test_sets)
 
     def check(self) -> None:
-        """Check the base model, adapter name, sets and word list. Loads no weights."""
         how, store = self.base(), Store.existing(self.warehouse)
         if self.as_published and find_spec("bitsandbytes") is None:
             fix = "pip install bitsandbytes"

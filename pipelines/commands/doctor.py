@@ -80,7 +80,7 @@ def _packages(_: Doctor) -> tuple[bool, str]:
 
 
 def _wrong_versions() -> Iterator[str]:
-    """Yield the installed packages whose version Plumbline or an extra of it doesn't allow."""
+    """Yield the installed packages whose version Plumbline's requirements don't allow."""
     from importlib import metadata
 
     from packaging.requirements import Requirement

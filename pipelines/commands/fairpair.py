@@ -40,11 +40,11 @@ _PromptSet: TypeAlias = Annotated[
 
 
 class FairpairRun(FairPairSpec, Command):
-    """Test whether a model continues a prompt differently if its name is of the other gender.
+    """Test whether a model continues prompts about John differently from prompts about Jane.
 
-    Samples continuations of both versions of each prompt, such as about John and about Jane. Then
-    exchanges the gendered words in them (the perturbation), and compares the bias between both
-    versions with the noise of sampling.
+    Samples continuations of both versions of each prompt. In each text about John, exchanges the
+    name and the gendered words (perturbation), so that it is about Jane, and the other way round.
+    Compares the difference from the texts written about Jane with the noise of sampling.
 
     Samples and replies are kept: after an interruption, run the same command again to resume. A
     larger --n draws only the additional samples. API keys come from PLUMBLINE_API_KEY or
@@ -61,7 +61,7 @@ class FairpairRun(FairPairSpec, Command):
 
     probe_set: _PromptSet
     model: Annotated[
-        str, Field(min_length=1, description="Hub id, directory, or the server's name of a model.")
+        str, Field(min_length=1, description="Hub id, directory, or a model's name on the server.")
     ]
 
     def __post_init__(self) -> None:
@@ -81,7 +81,6 @@ class FairpairRun(FairPairSpec, Command):
         _ = self.prompt_rows(Store.existing(self.warehouse)), self.opened().identity
 
     def opened(self) -> Backend | ServedModel:
-        """Return the model. Loads no weights."""
         target = self.target(self.model)
         return target if isinstance(target, ServedModel) else open_backend(self.model, target)
 
@@ -103,7 +102,7 @@ class FairpairRun(FairPairSpec, Command):
             yield planned(f"perturbed by {self.perturber}", "requests", n, "", note)
 
     def _least_new(self, rows: Sequence[Row]) -> Row:
-        """Return the smallest length that passes the filter; warn if samples are too short."""
+        """Return a row with the smallest number of new words that passes the filter."""
         text_filter = self.text_filter()
         n_new = min(text_filter.n_missing(row) for row in rows)
         note = f"after the prompt; shorter texts exceed --filter-limit {text_filter.limit:g}"
@@ -198,7 +197,7 @@ def measured(
     keys: tuple[str, str],
     chosen: Sequence[str],
 ) -> PerturbedSamples:
-    """Perturb the samples of a model and sampling (``keys``); measure them with each phi."""
+    """Perturb a model's stored samples, and measure them with the ``chosen`` scoring functions."""
     store, run_id = context.store, context.run_id
     sampled = context.stage("perturb", steps.perturb, store, probe_set, *keys, options, run_id)
     for phi in chosen:

@@ -77,9 +77,9 @@ class Look(DataOption, OutOption, Command):
         return [name for name, path in paths.items() if path and path.exists()]
 
     def _released(self) -> tuple[Path | None, list[str], list[str]]:
-        """Return the directory of the released benchmarks, names of benchmarks, and lines to print.
+        """Return the directory and names of the released benchmarks, and lines to print.
 
-        Without released benchmarks, return ``None``, Plumbline's own benchmark, and the reason.
+        If there are none, return ``None``, the name of Plumbline's own benchmark, and the reason.
         """
         if names := self.sets(self.data):
             return self.data, names, []
@@ -128,7 +128,7 @@ class Look(DataOption, OutOption, Command):
         )
 
     def _possible(self, plan: PipelinePlan) -> tuple[PipelinePlan, list[str]]:
-        """Remove what the model can't do from the plan. Also return lines on what is skipped."""
+        """Return the plan without FairPair or disclosure if the model can't do them, and why."""
         model = open_backend(self.model, ModelOptions())
         name, measure = model.identity.model, model.identity.measure
         if measure == GIVEN_EMPTY:

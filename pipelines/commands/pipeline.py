@@ -1,4 +1,4 @@
-"""`plumbline pipeline`: from text to a report."""
+"""`plumbline pipeline`: run all steps from a text to a report."""
 
 from __future__ import annotations
 
@@ -80,7 +80,6 @@ class Pipeline(PipelineOptions, Command):
         self.check_inputs()
 
     def check_inputs(self) -> None:
-        """Raise an error if shards, benchmarks or packages are missing."""
         from plumbline.eval_workers.pairs.benchmarks import default_source
 
         plan = make_plan(self)
@@ -123,7 +122,7 @@ class Pipeline(PipelineOptions, Command):
             raise errors[0]
 
     def run(self, context: Context) -> Done:
-        """Run all stages in order. Return the first error that stopped no other stage."""
+        """Run all stages in order. If a stage failed but others could go on, return its error."""
         with self.sole() as store:
             parts = Parts(self, store)
             parts.do(parts.all())

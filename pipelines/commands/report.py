@@ -72,7 +72,7 @@ class Report(Command):
 
 
 def _ask_first(store: Store, facts: Facts) -> Iterator[str]:
-    """Run `why` on the words that the page may rank; yield a line if a corpus can't be used."""
+    """Run `why` on the words that the page may rank; yield a line if that isn't possible."""
     from plumbline.jobs.evidence.explanation import explain_candidates
 
     problems = []

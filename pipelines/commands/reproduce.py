@@ -55,11 +55,11 @@ class Reproduce(Command):
     ]
     data: Annotated[
         InputDirectory | None,
-        Field(description="For unstereoeval and anatomy: folder with `data` and `results`."),
+        Field(description="For unstereoeval and anatomy: folder of UnStereoEval's release."),
     ] = None
     eta: Annotated[
         float | None,
-        Field(ge=0, le=1_000, description="For anatomy: largest |MaxPMI| of a pair, in nats."),
+        Field(ge=0, le=1_000, description="For anatomy: leave out pairs with |MaxPMI| above this."),
     ] = None
     same_as: Annotated[
         tuple[str, ...],

@@ -68,13 +68,12 @@ class Score(ModelOptions, Command):
         return [PairScores(name, *how) for name in dict.fromkeys(self.benchmark)]
 
     def check(self) -> None:
-        """Raise an error if a benchmark is missing, or --per-token is given and not possible."""
+        """Raise an error if a benchmark isn't imported, or the model can't give --per-token."""
         store = Store.open(self.warehouse, create=False, reads=self.reads)
         for step in self.steps():
             step.check(store, part(ModelOptions, self))
 
     def plan(self, store: Store | None) -> Iterator[Row]:
-        """Yield the numbers of pairs and tokens to score, and the memory needed."""
         assert store is not None, "this command makes no warehouse"
         yield from forecast(store, self.model, part(ModelOptions, self), self.steps())
 
@@ -95,7 +94,7 @@ class Score(ModelOptions, Command):
         )
 
     def _score(self, context: Context) -> tuple[Sequence[StepCounts], NothingUsed | None]:
-        """Score. Return each benchmark's counts, and an error if a benchmark can't be used."""
+        """Score all benchmarks. Return their counts, and an error if a benchmark can't be used."""
         work = context.store, self.model, part(ModelOptions, self), self.steps(), context.run_id
         try:
             return run_on_model(*work), None

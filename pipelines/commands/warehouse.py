@@ -30,10 +30,10 @@ _MOST = 50
 class Check(Command):
     """Check the warehouse for damaged and leftover files, duplicate keys and wrong counts.
 
-    Compares the files of every version with their hashes, and each counted corpus with the totals
-    of its shards. Reads an object store's bytes, not local copies. Prints how to fix each problem;
-    the exit status is 3 if there is one. A file that `compact` removes during the check is reported
-    as missing.
+    Compares the files of every version with their hashes, and the tables of each counted corpus
+    with the totals of its shards. In a bucket, checks the stored files, not local copies. Prints
+    how to fix each problem; the exit status is 3 if there is a problem. A file that `compact`
+    deletes during the check is reported as missing.
 
     Example: plumbline warehouse check
     """
@@ -75,15 +75,15 @@ def _ledger_problems(store: Store) -> Iterator[Row]:
 class Compact(Command):
     """Merge small files, and delete old versions and the leftovers of interrupted commands.
 
-    Other commands may read and write at the same time. Files from the last day are kept. Caches
-    that save time in later runs are kept too.
+    Other commands may read and write at the same time. Keeps files from the last day, and stored
+    work that saves time in later runs, such as partial counts.
 
     Example: plumbline warehouse compact --keep-days 30
     """
 
     keep_days: Annotated[
         float,
-        Field(ge=0, le=1e6, allow_inf_nan=False, description="Days for which to keep versions."),
+        Field(ge=0, le=1e6, allow_inf_nan=False, description="Keep versions of this many days."),
     ] = 7.0
 
     def run(self, context: Context) -> Done:
@@ -146,7 +146,7 @@ class Runs(Command):
     records = False
 
     run_id: Annotated[
-        str, Field(description="Run id or its start; default: list all runs."), On(positional=True)
+        str, Field(description="Id of a run, or its start; default: list all."), On(positional=True)
     ] = ""
     command: Annotated[str, Field(description="List only commands that begin with this.")] = ""
 

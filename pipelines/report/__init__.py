@@ -1,1 +1,1 @@
-"""The report: HTML pages about what a warehouse holds."""
+"""Make the report: HTML pages about the results in a warehouse."""

@@ -28,7 +28,7 @@ LEAST_RELIABLE = 0.3
 
 
 def finding(row: Row, of: str = "value", *, null: float = 0.0) -> Finding:
-    """Return the finding on the estimate in a row's column ``of`` and its interval.
+    """Judge the estimate in a row's column ``of`` by its interval; return the finding.
 
     Uses the columns ``p``, ``q``, ``n_clusters`` and ``clusters`` if the row has them.
 
@@ -99,12 +99,12 @@ def of_groups(row: Row, p: str) -> Finding:
 
 
 def differs(prompt: Row) -> bool:
-    """Return whether a prompt's two groups of texts differ. Corrects for the number of prompts."""
+    """Return whether a prompt's two groups of texts differ, judged by the corrected p-value."""
     return of_groups(prompt, "q_permutation").verdict == "above"
 
 
 def swapped_model(row: Row) -> str:
-    """Return the swapped model's name from the row of a fit of its scores on the straight ones."""
+    """Return the swapped model's name, from a fit of its scores on those of the straight model."""
     return str(json.loads(row["options"])["swapped_model"])
 
 

@@ -31,7 +31,7 @@ _COLUMNS = {
 
 
 class Facts:
-    """Cached results of queries on one version of a warehouse, limited by ``within``.
+    """Run queries on one version of a warehouse for the report, and cache their results.
 
     In rows with a ``model_key``, column ``model`` has the label of the model. Rows of an old
     version of a named model are left out.
@@ -42,7 +42,7 @@ class Facts:
     def __init__(self, warehouse: str | Path | OpenWarehouse) -> None:
         self.warehouse, self._rows_by_query = opened(warehouse).pinned(), dict[str, Rows]()
         self.connection = connect(self.warehouse)
-        bar = "enable_progress_bar"  # can't be set in a notebook without ipywidgets
+        bar = "enable_progress_bar"  # setting it fails in a notebook without ipywidgets
         if self.connection.sql(f"SELECT current_setting('{bar}')").fetchall() == [(True,)]:
             self.connection.execute(f"SET {bar} = false")
         self._labels, self._has_points = model_labels(self.connection), False
@@ -62,7 +62,7 @@ class Facts:
         return part
 
     def about_benchmarks(self, benchmarks: Sequence[str]) -> Facts:
-        """Return facts limited to benchmarks, models that scored them, and corpora of their MaxPMI.
+        """Return facts limited to benchmarks, their models, and the corpora of their MaxPMI.
 
         Rows without a benchmark, model or corpus are kept.
         """
@@ -115,7 +115,7 @@ class Facts:
         return self.rows("metric").where(metric=name, **wanted)
 
     def contrast_sides(self, corpus: str, contrast: str) -> tuple[str, str]:
-        """Return the names of a contrast's sides: towards which leans are above and below 0."""
+        """Return the names of a contrast's sides, such as she (lean above 0) and he (below 0)."""
         rows = self.query("FROM word_list ORDER BY ALL").where(corpus=corpus)
         lists = [from_rows(list_rows) for list_rows in rows.groups("word_list")]
         return side_names(contrast, lists)
@@ -203,7 +203,6 @@ class TrainingTexts:
         return relation(name, row["corpus"])
 
     def are_ours(self, rows: Sequence[Row]) -> bool:
-        """Return whether all models of the rows were trained in this warehouse."""
         return all(self._of(row, "trained_on") for row in rows)
 
     def family(self, row: Row) -> str:

@@ -150,14 +150,14 @@ CONTROL_COLUMNS: Columns = [
 
 
 def of_pairs(rows: Rows) -> Rows:
-    """Return the rows of metrics that are computed from pairs, without those of ``of_fits``."""
+    """Return the rows of metrics that are computed from pairs, not from fits (``of_fits``)."""
     fitted = _fitted(rows)
     others = rows.only(lambda r: r["subset"] not in fitted)
     return others.where(metric=tuple(sorted({r["metric"] for r in others})))
 
 
 def of_fits(rows: Rows) -> Rows:
-    """Return the rows of metrics that are computed from a fit: subsets that have a slope."""
+    """Return the rows of metrics that are computed from fits, such as slopes."""
     return rows.where(subset=tuple(sorted(_fitted(rows))))
 
 

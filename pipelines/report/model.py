@@ -55,7 +55,7 @@ class PageTable:
 
 @dataclass(frozen=True)
 class Figure:
-    """A chart: its file name without ending, caption, Vega-Lite specification and rows."""
+    """A chart: its file name without extension, caption, Vega-Lite specification and rows."""
 
     stem: str
     caption: str
@@ -288,7 +288,7 @@ def digits_showing(value: float, least: int) -> int:
 
 
 def stem(*parts: str) -> str:
-    """Join ``parts`` to a file name without ending, of at most 120 a-z, digits, dots and dashes.
+    """Make a file name without extension from ``parts``: a-z, 0-9, dots, dashes; at most 120 long.
 
     >>> stem("us", "USE-5", "<b>/../x")
     'us-use-5-b-x'

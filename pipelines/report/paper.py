@@ -49,7 +49,7 @@ def figure_files(
 ) -> dict[str, bytes]:
     """Return a chart as ``pdf``, ``svg`` or ``png``, ``width_in`` inches wide, and its data.
 
-    The keys of the dict are file extensions; ``write.data_of`` makes the files of data. Text is 8
+    Returns contents of files by extension. ``write.data_of`` describes the data files. Text is 8
     points (charts of several panels are scaled with their text), and PDF embeds its fonts. Raises
     ``UsageProblem`` if the format or the name is unknown.
     """
@@ -136,7 +136,7 @@ def latex(words: str) -> str:
     50\% of a\_b \& \textless{}c\textgreater{}
     """
     one_line = "".join(_LATEX.get(c, c) for c in terminal(" ".join(words.split())))
-    return re.sub(r"([-',])(?=\1)", r"\1{}", one_line)  # no ligatures
+    return re.sub(r"([-',])(?=\1)", r"\1{}", one_line)  # else LaTeX joins them
 
 
 def methods(facts: Facts) -> str:

@@ -59,7 +59,9 @@ class Rows(list[Row]):
         )
 
     def but(self, **unwanted: object) -> Rows:
-        """Return the rows in which every column differs from its given value, also from ``None``.
+        """Return the rows in which all given columns differ from the given values.
+
+        ``None`` is a value like any other.
 
         >>> rows = Rows([{"a": 1}, {"a": None}], "FROM t;").but(a=1)
         >>> rows, rows.sql.splitlines()[-1]
@@ -82,7 +84,7 @@ class Rows(list[Row]):
 
 
 def same(row: Row, columns: Sequence[str]) -> dict[str, Any]:
-    """Return a dict of some columns of a row, to find rows with the same values by ``where``.
+    """Return some columns of a row as a dict, for ``Rows.where`` to find rows with equal values.
 
     >>> same({"model": "m", "value": 0.5}, ["model"])
     {'model': 'm'}
@@ -91,7 +93,7 @@ def same(row: Row, columns: Sequence[str]) -> dict[str, Any]:
 
 
 def sides(row: Row) -> tuple[str, str]:
-    """Return the names of the two groups in a row's column ``groups``: of sentence a and b.
+    """Split a row's column ``groups`` into the group of sentence a and the group of sentence b.
 
     >>> sides({"groups": "she/they"})
     ('she', 'they')
@@ -139,12 +141,11 @@ def brief(model: str, models: Sequence[str]) -> str:
 
 
 def by_set(rows: Rows) -> list[Rows]:
-    """Group rows by benchmark and groups, in the order of their first rows."""
     return rows.groups("benchmark", "groups")
 
 
 def with_ends(column: str) -> tuple[str, str, str]:
-    """Return the names of an estimate's column and of the columns with its interval's ends.
+    """Return the names of a column, and of the two columns with the ends of its interval.
 
     >>> with_ends("us")
     ('us', 'us_low', 'us_high')

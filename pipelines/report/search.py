@@ -51,9 +51,8 @@ class Search:
         kind: ``words`` or ``pairs``: the name of the page and of the directory of its files.
         title, label: the page's heading, and the label of its search field.
         lede: sentences that say what the page shows.
-        things: the things by key, in the order of the list. The address ``KIND.html#KEY`` opens a
-            thing.
-        tables: numbers of tables by caption, headings and row names, which are stored only once.
+        things: the things by key, in the order of the list. ``KIND.html#KEY`` opens a thing.
+        tables: the number of each table, by caption, headings and row names; many things share one.
     """
 
     kind: str
@@ -72,7 +71,7 @@ class Search:
 
 
 def link(text: str, kind: str, key: str) -> Block:
-    """Return a link to a thing on the page ``kind``.html; without such a thing, it searches.
+    """Return a link to a thing on the page ``kind``.html. For an unknown key, the page searches.
 
     >>> link("either", "words", "and/or")
     ('either', 'words.html#and%2For')
@@ -103,7 +102,6 @@ def block_files(search: Search) -> Iterator[tuple[str, str]]:
 
 
 def _json(value: object) -> str:
-    """Return JSON that can stand in a script element, with ``<`` escaped."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     return text.replace("<", "\\u003c")
 

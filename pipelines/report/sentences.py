@@ -23,7 +23,9 @@ UNTOLD = "no clear preference"
 
 
 def word_leans(row: Row, first: str, second: str, where: str = "") -> str:
-    """Say to which side a word leans, with its ``delta_nats`` and interval, after "nurse ...".
+    """Say to which side a word leans, with its ``delta_nats`` and interval.
+
+    The text continues a sentence that begins with the word.
 
     Args:
         first, second: names of the sides, such as she (above 0) and he (below 0).

@@ -128,7 +128,6 @@ def _script(figure: Figure) -> Markup:
 
 
 def _visible(value: object) -> object:
-    """Escape control characters in the value of an expression in a page's template."""
     if isinstance(value, str) and not isinstance(value, Markup):
         return terminal(value, lines=True)
     return value
@@ -211,7 +210,6 @@ class _Parts:
         return _Mark(f"\n\n{_MARK}@ {len(self._added) - 1}\n\n")
 
     def read(self, text: str) -> list[Section]:
-        """Return the sections of a rendered template."""
         made: list[Section] = []
         content: dict[str, list[Any]] = {}
         for block in re.split(rf"\n\s*\n|\n\s*(?={_MARK})", text):

@@ -55,7 +55,6 @@ def found_in(row: Row) -> str:
 
 
 def of_word(lean: Row) -> dict[str, Any]:
-    """Return the columns that identify a word in ``word_evidence``, for ``Rows.where``."""
     return {name: lean[name] for name in ("corpus", "contrast", "word")}
 
 
@@ -79,9 +78,9 @@ def headline(lean: Row) -> str:
 
 
 def furthest_collocates(rows: Rows) -> tuple[Rows, Rows]:
-    """Return the words near the word that are more frequent with the first side, and the second.
+    """Return the collocates that are more frequent near the first side, and near the second.
 
-    Leaves out a rare word that the prior puts on a side with which it never occurred.
+    Leaves out a collocate that never occurred near its side, which the prior can cause.
     """
     first = [r["collocate"] for r in rows if r["log_odds_nats"] > 0 and r["n_f"] > 0]
     second = [r["collocate"] for r in rows if r["log_odds_nats"] < 0 and r["n_m"] > 0]
@@ -104,7 +103,7 @@ def clear_words(facts: Facts, row: Row, text: str = "") -> str:
         return f"The leans of {n} words of {text} are known, without counts for an interval."
     corrected = f"{row['n_corrected']:,} are clear (q < 5%)"
     lean = f"{row['n_first']:,} lean to {first} and {row['n_second']:,} to {second}"
-    if over != "co-occurrences":  # the words were explained with `why`
+    if over != "co-occurrences":  # `why` computed the intervals
         return (
             f"Of the {row['n_words']:,} words of {text} that lean most by counts or "
             f"were asked about, {lean}: their 95% intervals over {over} exclude 0. After "

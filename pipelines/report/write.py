@@ -59,7 +59,7 @@ def write_report(
     ``BadInput`` if ``warehouse`` isn't a warehouse or ``out`` can't be written.
     """
     out = Path(out)
-    # Lock before reading, so that no command overwrites a report of a later version.
+    # Lock before reading, so that a report isn't overwritten with older results.
     with disk_problems(out), claimed(out / ".index.claim", wait=True), progress("report"):
         facts = narrowed(Facts(warehouse), about or {})
         appendix = make_page(facts)
@@ -143,8 +143,8 @@ class Headline:
     """The slopes that the first page is about: of all models on one benchmark and corpus.
 
     ``slopes`` are rows of ``metric_value``, smallest first. ``own`` has only models that were
-    trained on the corpus. ``fit`` is the fit to draw: the row of view ``fit`` with the median slope
-    of ``about``.
+    trained on the corpus. ``fit`` is the row of view ``fit`` to draw: of the model with the median
+    slope in ``about``.
     """
 
     slopes: Rows
@@ -164,7 +164,6 @@ class Headline:
 
     @property
     def slope(self) -> Row:
-        """The row of ``slopes`` that belongs to ``fit``."""
         return next(r for r in self.slopes if r["model_key"] == self.fit["model_key"])
 
 
@@ -243,7 +242,7 @@ def headline(facts: Facts) -> Headline | None:
 
 
 def _first_slopes(facts: Facts) -> dict[str, Rows]:
-    """Return the slopes of all models on each benchmark, for the corpus with the best ``rank``.
+    """For each benchmark, choose the corpus with the best ``rank``; return the models' slopes.
 
     Corpora on which all of the models were trained come first. Then planted leans come before
     measured leans, and word pairs such as she/he before word lists. Ties go to the wider spread of

@@ -59,7 +59,6 @@ class ReleaseResult(NamedTuple):
     incomplete: list[str]
 
     def lines(self) -> Iterator[str]:
-        """Yield lines of a summary: models, missing scores, and the numbers of outcomes."""
         yield f"{counted(len(self.models), 'model')}: {', '.join(self.models)}"
         yield from (f"incomplete: {line}" for line in self.incomplete)
         yield outcomes("figures of models", (r for r in self.compared if r["metric"] != SIZE))

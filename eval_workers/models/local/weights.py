@@ -166,7 +166,6 @@ class Weights:
         return values
 
     def _logits(self, targets: torch.Tensor) -> torch.Tensor:
-        """Return the logits that predict each token of each sequence in ``targets``."""
         bos = torch.full_like(targets[:, :1], self.bos)
         inputs = torch.cat([bos, targets[:, :-1]], dim=1)
         mask = torch.ones_like(inputs)

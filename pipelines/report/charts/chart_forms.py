@@ -54,8 +54,8 @@ _THEME: dict[str, Any] = {
 LINE_END = " · "
 #: Legend of estimates whose side is not clear.
 UNTOLD = "not clear"
-# Okabe and Ito's palette, distinct for colour-blind readers, without its yellow, which
-# is faint on white.
+# Okabe and Ito's colours, which colour-blind readers can tell apart. Their yellow is left out,
+# because it is faint on white.
 _PALETTE = (MALE, FEMALE, GREEN, "#CC79A7", "#56B4E9", "#E69F00", INK)
 
 
@@ -177,7 +177,7 @@ def _with_sides(points: Sequence[Row], page: str) -> Iterable[dict[str, Any]]:
 
 
 def _line(at: np.ndarray, fit: Row) -> Iterable[dict[str, float]]:
-    """Yield a fit's line and 95% band at values of x. Without a band, its ends are the line."""
+    """Yield a fit's line and 95% band at values of x. If it has no band, the ends are the line."""
     y = fit["intercept_nats"] + fit["slope"] * at
     half = np.zeros_like(at)
     if fit["slope_se"] is not None and fit["t"] is not None:
@@ -203,7 +203,7 @@ def specification(chart: Chart) -> dict[str, Any]:
 def on_paper(chart: Mapping[str, Any], form: str, width_in: float) -> bytes:
     """Return a chart's ``specification`` as the bytes of a ``pdf``, ``svg`` or ``png`` file.
 
-    Text is 8 points, but charts of several panels are scaled to the width with their text.
+    Text is 8 points. In charts of several panels, the text is scaled with the chart.
     Raises ``ModuleNotFoundError`` if vl-convert isn't installed.
     """
     import vl_convert

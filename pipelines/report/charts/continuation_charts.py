@@ -95,7 +95,7 @@ def decoding(rows: Sequence[Row]) -> Chart:
 
 
 def instructions(rows: Sequence[Row]) -> Chart:
-    """Draw GAS, GLD and ADD with intervals for each instruction; no instruction comes first."""
+    """Draw GAS, GLD and ADD for each instruction; the row without an instruction comes first."""
     ordered = sorted(rows, key=lambda r: r["instruction_key"] != "none")
     points = [
         point(row, "figure", _instruction(row), MEASURES[row["measure"]])

@@ -70,7 +70,7 @@ def spread(rows: Rows, pd_rows: Sequence[Row]) -> Chart:
 
 
 def slopes(rows: Rows, controls: Rows) -> Chart:
-    """Draw the models' slopes for each benchmark and corpus, also with controls held fixed."""
+    """Draw each model's slope on each benchmark and corpus, without and with controls."""
     colours = {"slope": INK, "controls held fixed": GREEN}
     of_text = ("benchmark", "groups", "corpus", "contrast")
     points = []
@@ -111,7 +111,7 @@ _WORDS = 10
 def leaning(rows: Sequence[Row], sides: tuple[str, str]) -> Chart:
     """Draw the ten words that lean most to each of the two ``sides``, such as she and he.
 
-    A word that never occurs near one side has no lean, and a ring at the bound of its lean.
+    If a word never occurs near one side, a ring marks the bound of its lean.
     """
     first, second = sides
     colours = {f"leans to {first}": FEMALE, f"leans to {second}": MALE, UNTOLD: NEUTRAL}
@@ -141,7 +141,7 @@ def following(points: Sequence[Row], fit: Row, titles: tuple[str, str], page: st
         align="right", dx=-6
     )
     at = {"x": "x_nats:Q", "y": "y_nats:Q", "text": "point:N"}
-    return chart + left.encode(**at) + right.encode(**at)  # keeps names within the chart
+    return chart + left.encode(**at) + right.encode(**at)  # names stay inside the chart
 
 
 def _outermost(points: Sequence[Row]) -> list[Row]:

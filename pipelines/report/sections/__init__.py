@@ -22,7 +22,6 @@ _ORDER = (
 
 
 def sections(facts: Facts) -> list[Section]:
-    """Return the sections of all templates, in the order of the page."""
     names = (*_ORDER, *(name for name in SECTIONS.names() if name not in _ORDER))
     parts: list[Section] = []
     with progress("report", "sections") as update:
