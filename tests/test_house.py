@@ -182,7 +182,6 @@ def test_the_warehouse_is_a_leaf() -> None:
 
 
 def test_importing_a_room_loads_no_engine() -> None:
-    """In a fresh interpreter, importing every module but the engines' own loads none of them."""
     names = [m for m in modules() if not m.startswith(ENGINE_ROOMS)]
     code = (
         "import importlib, sys\n"
@@ -211,7 +210,6 @@ SHARED_NAMES = set(
 
 
 def test_a_name_means_one_thing() -> None:
-    """A module's name stands once in the rooms, and so does a public class's."""
     stems = Counter(name.rpartition(".")[2] for name in modules())
     assert {stem for stem, n in stems.items() if n > 1} <= SHARED_NAMES
     trees = [ast.parse(path.read_text(encoding="utf-8")) for path in module_paths()]
