@@ -17,7 +17,7 @@ from plumbline.eval_workers.models.sampling_contract import SamplingOptions
 from plumbline.eval_workers.models.scoring_contract import Instruction
 from plumbline.pipelines.command.app import app
 from plumbline.pipelines.command.settings import made
-from plumbline.pipelines.commands.disclosure_sweep import Sweep
+from plumbline.pipelines.commands.model_commands.disclosure_sweep import Sweep
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store

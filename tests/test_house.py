@@ -41,8 +41,7 @@ ENGINE_ROOMS = (
 ORDERED = ("jobs", "warehouse", "eval_workers", "pipelines")
 #: Most modules of a folder besides its ``__init__``.
 MOST_MODULES = 12
-#: Folders of like parts, which may hold more.
-MORE_IN = {"pipelines/commands": 19, "pipelines/report/sections": 18}
+MORE_IN = {"pipelines/report/sections": 18}
 
 
 def module_paths() -> list[Path]:

@@ -36,8 +36,8 @@ from plumbline.jobs.seed_words.sample import neutral_interval
 from plumbline.jobs.spark.spark_session import settings_for
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.command.settings import here, made
+from plumbline.pipelines.commands.model_commands.score import Score
 from plumbline.pipelines.commands.pipeline import Pipeline
-from plumbline.pipelines.commands.score import Score
 from plumbline.pipelines.pipeline_plan import make_plan
 from plumbline.warehouse import wordlists
 from plumbline.warehouse.errors import BadInput, MissingComponent, PlumblineError, UsageProblem

@@ -11,7 +11,7 @@ from plumbline.pipelines.command.registry import targets
 from plumbline.pipelines.command.settings import here, made
 from plumbline.pipelines.commands import pipeline
 from plumbline.pipelines.commands.corpus import Count
-from plumbline.pipelines.commands.look import Look
+from plumbline.pipelines.commands.model_commands.look import Look
 from plumbline.pipelines.commands.pipeline import Parts, Pipeline
 from plumbline.pipelines.pipeline_plan import CorpusPlan, ModelPlan, PipelinePlan, make_plan
 from plumbline.warehouse.errors import MissingComponent, UsageProblem
