@@ -120,7 +120,7 @@ def publish(store: Store, row: Mapping[str, object]) -> None:
 
 @cache
 def package_versions() -> dict[str, str]:
-    """Return the version of each installed package that can change results, by name."""
+    """Return the versions of installed packages that can change results, by package name."""
     installed = {}
     with suppress(metadata.PackageNotFoundError):
         installed[NAME] = distribution().version
