@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from operator import itemgetter
 from statistics import fmean
 
 from plumbline.pipelines.report.estimates import finding, over_families, side
@@ -18,6 +19,8 @@ from plumbline.warehouse.finding import LEAST_CLUSTERS, Verdict
 
 #: Named models that have an earlier version.
 _LATEST = "FROM model_version WHERE is_latest AND previous_key IS NOT NULL ORDER BY name;"
+#: Most models to name with their figures.
+_NAMED = 3
 #: Words for a preference without a clear side.
 UNTOLD = "no clear preference"
 
@@ -139,7 +142,7 @@ def preferences(rows: Rows) -> str:
     if not named:
         return f"{n} models show {UNTOLD} on {name}"
     k, group = named[0]
-    who = f"all {n}" if k == n else f"{k} of {n}"
+    who = "both" if k == n == 2 else f"all {n}" if k == n else f"{k} of {n}"
     sentence = f"{who} models prefer{'s' * (k == 1)} the {group} sentences of {name}"
     sentence += "".join(f", {k} the {group} ones" for k, group in named[1:])
     if n_unclear := n_by_side[""]:
@@ -150,9 +153,9 @@ def preferences(rows: Rows) -> str:
 def average(texts: TrainingTexts, rows: Rows, unit: str) -> str:
     """Say what the models' mean of a metric is, over families of models, with its interval.
 
-    With two to ``LEAST_CLUSTERS - 1`` families, gives each family's mean instead. With one family,
-    gives its models' smallest and largest value. With one model, gives its value and interval.
-    Leaves out models whose family is unknown, and says how many.
+    With two to ``LEAST_CLUSTERS - 1`` families, gives each family's mean instead. With one family
+    or none, gives each model's value and interval, or of more than three models, the smallest and
+    largest value. Leaves out models whose family is unknown, and says how many.
     """
 
     def figure(value: float | None) -> str:
@@ -165,8 +168,18 @@ def average(texts: TrainingTexts, rows: Rows, unit: str) -> str:
     n_without = len(families.pop("", ()))
     without = f", without {counted(n_without, 'model')} of no known family" if n_without else ""
     if len(families) < 2:
-        ends = [figure(f(r["value"] for r in rows)) for f in (min, max)]
-        return " to ".join(dict.fromkeys(ends)) + unit
+        ordered = sorted(rows, key=itemgetter("value"))
+        if len(rows) > _NAMED:
+            least, most = (
+                f"{figure(r['value'])}{unit} ({r['model']})" for r in ordered[:: len(rows) - 1]
+            )
+            return f"between {least} and {most}"
+        named = [
+            f"{figure(r['value'])}{unit} for {r['model']} "
+            f"({finding(r).lack or interval(r) or 'no interval'})"
+            for r in ordered
+        ]
+        return f"{', '.join(named[:-1])} and {named[-1]}"
     if len(families) < LEAST_CLUSTERS:
         means = {name: fmean(r["value"] for r in of) for name, of in families.items()}
         listed = ", ".join(f"{figure(mean)}{unit} for {name}" for name, mean in means.items())
@@ -223,7 +236,7 @@ def capital(sentence: str) -> str:
     >>> capital("all 3 models"), capital("gpt2 follows")
     ('All 3 models', 'gpt2 follows')
     """
-    is_no_name = sentence.partition(" ")[0] in ("all", "none", "whether", "the")
+    is_no_name = sentence.partition(" ")[0] in ("all", "both", "none", "whether", "the")
     return sentence[0].upper() + sentence[1:] if is_no_name else sentence
 
 
