@@ -27,7 +27,8 @@ from plumbline.eval_workers.scoring.continuations import check_prompts
 from plumbline.eval_workers.scoring.model_step import ModelStep, publish_instruction
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.input.input_rows import rejected
-from plumbline.warehouse.steps.step import Chunk, ComputedStep, NewRows, Row, State, state_of
+from plumbline.warehouse.steps.claimed_chunks import Chunk
+from plumbline.warehouse.steps.step import ComputedStep, NewRows, Row, State, state_of
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.wordlists import GENDERS, LISTS, WordList, WordPair, load
 

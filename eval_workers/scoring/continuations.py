@@ -20,7 +20,8 @@ from plumbline.eval_workers.models.scoring_contract import (
 from plumbline.eval_workers.scoring.model_step import ModelStep, publish_instruction
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.input.input_rows import rejected
-from plumbline.warehouse.steps.step import Chunk, ComputedStep, NewRows, Row, State, state_of
+from plumbline.warehouse.steps.claimed_chunks import Chunk
+from plumbline.warehouse.steps.step import ComputedStep, NewRows, Row, State, state_of
 
 if TYPE_CHECKING:
     from plumbline.eval_workers.models.model_options import ModelOptions

@@ -27,8 +27,9 @@ from plumbline.eval_workers.scoring.pair_scores import text_id
 from plumbline.eval_workers.scoring.served_samples import ServedModel
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.options import STRICT
+from plumbline.warehouse.steps.claimed_chunks import Chunk
 from plumbline.warehouse.steps.runner import run_at_once
-from plumbline.warehouse.steps.step import Chunk, NewRows, State, state_of
+from plumbline.warehouse.steps.step import NewRows, State, state_of
 from plumbline.warehouse.text.toml_file import parsed
 
 if TYPE_CHECKING:

@@ -14,7 +14,8 @@ from plumbline.eval_workers.scoring.model_step import ModelStep
 from plumbline.warehouse.errors import UsageProblem, did_you_mean
 from plumbline.warehouse.input.input_rows import rejected
 from plumbline.warehouse.schema.catalog import TABLES
-from plumbline.warehouse.steps.step import Chunk, ComputedStep, NewRows, Row, State, state_of
+from plumbline.warehouse.steps.claimed_chunks import Chunk
+from plumbline.warehouse.steps.step import ComputedStep, NewRows, Row, State, state_of
 from plumbline.warehouse.storage.data_files import cast
 from plumbline.warehouse.storage.store import Store
 

@@ -28,7 +28,7 @@ LEAST_RELIABLE = 0.3
 
 
 def finding(row: Row, of: str = "value", *, null: float = 0.0) -> Finding:
-    """Return the finding on the estimate in a row's column ``of`` and its interval.
+    """Judge the estimate in a row's column ``of`` by its interval; return the finding.
 
     Uses the columns ``p``, ``q``, ``n_clusters``, ``clusters``, ``n_by_kind`` if the row has them.
 

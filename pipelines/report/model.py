@@ -290,7 +290,7 @@ def digits_showing(value: float, least: int) -> int:
 
 
 def stem(*parts: str) -> str:
-    """Make a file name (without extension) from ``parts``: a-z, digits, dots, dashes; at most 120.
+    """Make a file name without extension from ``parts``: a-z, 0-9, dots, dashes; at most 120 long.
 
     >>> stem("us", "USE-5", "<b>/../x")
     'us-use-5-b-x'

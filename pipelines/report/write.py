@@ -258,7 +258,7 @@ def headline(facts: Facts) -> Headline | None:
 
 
 def _first_slopes(facts: Facts) -> dict[str, Rows]:
-    """Return the slopes of all models on each benchmark, for the corpus with the best ``rank``.
+    """For each benchmark, choose the corpus with the best ``rank``; return the models' slopes.
 
     Made-up texts come last, except for the closed world's own pairs. Corpora on which all of the
     models were trained come first. Then planted leans come before measured leans, and word pairs

@@ -249,7 +249,7 @@ class _Design:
         expected = np.empty((len(sizes),) * 2)
         for a, one in enumerate(members):
             for c, other in enumerate(members):
-                both = (one.T @ other).tocoo()  # n of pairs in both clusters
+                both = (one.T @ other).tocoo()  # number of pairs in both clusters
                 first, second = both.coords
                 crossed = np.einsum("ij,ij->i", (x_sums[a] @ inverse)[first], x_sums[c][second])
                 expected[a, c] = (both.data**2 - 2 * both.data * crossed).sum()
@@ -279,7 +279,7 @@ def _memberships(table: LogRatioTable) -> dict[str, csr_array]:
 
 
 def _weights(sets: Sequence[frozenset[int]], k: int, n: int) -> Floats:
-    """Return the sets' weights in the average of what property k of n adds, over all orders."""
+    """Return weights of the sets: the weighted sum is what property k of n adds on average."""
     n_others = [len(others - {k}) for others in sets]
     signs = [1 if k in others else -1 for others in sets]
     return np.array(signs) / [n * comb(n - 1, m) for m in n_others]

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from plumbline.eval_workers.disclosure.set_measures import ProbeOptions
+from plumbline.eval_workers.disclosure.set_probing import ProbeOptions
 from plumbline.eval_workers.fairpair.fairpair_options import FairPairOptions, texts_of
 from plumbline.eval_workers.models.model_lists import load
 from plumbline.eval_workers.training.training_options import (

@@ -116,7 +116,7 @@ def compare_list(
         of_pile = printed().get(pair["contrast"], (None, None))
         pair["n_words_pile"], pair["percent_pile"] = of_pile
     near = None
-    if "she/he" in contrasts and row["source"] == "counted":  # needs real counts
+    if "she/he" in contrasts and row["source"] == "counted":  # imported counts lack words
         [shares] = rows_of(store.root, sql("lists/near_pronouns"), {"corpus": corpus})
         ours = ", ".join(f"{shares[f'percent_{who}']:.2f}%" for who in ("he", "she", "both"))
         pile = ", ".join(f"{percent:.2f}%" for percent in NEAR_PRONOUNS)
@@ -216,8 +216,8 @@ def agreement_of(store: Store, corpus: str, name: str) -> list[TauAgreement]:
 def printed() -> dict[str, tuple[int, float]]:
     """Return Table 4 of UnStereoEval: the number and percentage of Pile words with a delta.
 
-    The dict's keys are contrasts. The percentages are recomputed for 120,339 words, since the
-    printed percentages have fewer digits.
+    The dict's keys are contrasts. The percentages are recomputed for a vocabulary of 120,339 words,
+    and round to the printed percentages.
 
     >>> len(printed()), printed()["she/he"]
     (38, (55476, 46.1))
@@ -239,7 +239,7 @@ def kendall(x: Floats, y: Floats) -> float:
 
 
 class ClusterCounts(NamedTuple):
-    """Numbers of co-occurrences (``n``) for each cluster, word and target, given by index.
+    """Numbers of co-occurrences (``n``), with the indices of their cluster, word and target.
 
     Has only numbers above 0. ``clusters`` says what a cluster is: ``source`` or ``document``.
     ``n_clusters`` includes clusters without any co-occurrence.

@@ -18,7 +18,8 @@ from typing import Any
 
 from plumbline.warehouse.errors import BadInput, disk_problems
 from plumbline.warehouse.input.input_rows import reasons
-from plumbline.warehouse.steps.step import ChunkPlan, ComputedStep, Row, Step, StepCounts
+from plumbline.warehouse.steps.claimed_chunks import ChunkPlan
+from plumbline.warehouse.steps.step import ComputedStep, Row, Step, StepCounts
 from plumbline.warehouse.storage.locks import claimed
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.progress import progress

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from plumbline.eval_workers.disclosure.set_measures import (
+from plumbline.eval_workers.disclosure.set_probing import (
     Grid,
     ProbeOptions,
     in_each_form,

@@ -1,4 +1,4 @@
-"""Measure prompt sets for GAS, GLD and ADD, loading the model once, and define sweeps.
+"""Probe prompt sets for GAS, GLD and ADD, loading the model once, and define sweeps.
 
 Probabilities and continuations both resume after an interruption. Continuations are greedy, so a
 prompt always has the same continuation. Empty continuations don't count as neutral.

@@ -9,7 +9,7 @@ from typing import Annotated, Any, TypeAlias
 from pydantic import Field
 
 from plumbline.eval_workers.disclosure import prompt_sets
-from plumbline.eval_workers.disclosure.set_measures import (
+from plumbline.eval_workers.disclosure.set_probing import (
     Disclosed,
     ProbeOptions,
     measure_sets,

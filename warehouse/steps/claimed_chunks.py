@@ -1,0 +1,115 @@
+"""Chunks of a step's items: each is claimed by one command, computed, and kept in a file.
+
+A killed command loses at most the chunk that it was computing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import astuple, dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from plumbline.warehouse.paths import opened
+from plumbline.warehouse.storage.data_files import write_file
+from plumbline.warehouse.storage.locks import claimed
+
+_WAIT_S = 0.2
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Items that are computed together. Each is a string or a dataclass of plain values.
+
+    ``n_units`` is the size of the chunk in the step's own unit, such as pairs or samples.
+    """
+
+    items: Sequence[Any]
+    n_units: int
+
+    @property
+    def name(self) -> str:
+        """Hash of the items (16 hex digits), the same in all workers and later runs."""
+        text = json.dumps(list(self.items), default=astuple)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True)
+class ChunkPlan:
+    """Chunks by the path of their result files. See ``Step`` for ``result_type``."""
+
+    directory: Path
+    chunks: Mapping[Path, Chunk]
+    result_type: type[Any]
+
+    @property
+    def n_units(self) -> int:
+        return sum(chunk.n_units for chunk in self.chunks.values())
+
+    def n_left(self) -> int:
+        return sum(self.chunks[path].n_units for path in self.todo())
+
+    def todo(self) -> list[Path]:
+        existing = {path.name for path in self.directory.glob("*.parquet")}
+        return [path for path in self.chunks if path.name not in existing]
+
+    def work(
+        self, compute: Callable[[Sequence[Any]], Sequence[Any]], tell: Callable[[int], None]
+    ) -> None:
+        """Compute one chunk after another, until all have a file or the directory is removed.
+
+        Skips chunks that another worker has claimed. After each chunk, even a skipped one, calls
+        ``tell`` with ``n_left()``.
+        """
+        while (todo := self.todo()) and self.directory.is_dir():
+            n_done = 0
+            for path in todo:
+                # Keep the lock file outside the directory, which is removed after publishing.
+                name = hashlib.sha256(f"{self.directory.name}/{path.name}".encode()).hexdigest()
+                with claimed(self.directory.with_name(f"{name[:16]}.claim")) as is_claimed:
+                    if is_claimed and self.directory.is_dir() and not path.exists():
+                        write_results(path, compute(self.chunks[path].items), self.result_type)
+                        n_done += 1
+                tell(self.n_left())
+            if not n_done:
+                time.sleep(_WAIT_S)
+
+    def results(self) -> dict[Any, Any] | None:
+        """Return the result of each item, or ``None`` if a file is missing or damaged.
+
+        A damaged file (after a power cut) is removed, so that its chunk will be computed again.
+        """
+        by_item: dict[Any, Any] = {}
+        is_complete = True
+        for path, chunk in self.chunks.items():
+            results = _read(path, self.result_type)
+            if results is None or len(results) != len(chunk.items):
+                path.unlink(missing_ok=True)
+                is_complete = False
+            else:
+                by_item.update(zip(chunk.items, results, strict=True))
+        return by_item if is_complete else None
+
+
+def write_results(path: Path, results: Sequence[object], result_type: type[Any]) -> None:
+    """Write the results of a chunk to a file, which appears only when it is complete."""
+    schema = result_type.SCHEMA
+    columns = {name: [getattr(result, name) for result in results] for name in schema.names}
+    write_file(path, pa.table(columns, schema=schema))
+
+
+def _read(path: Path, result_type: type[Any]) -> list[Any] | None:
+    try:
+        with opened(path) as file:
+            rows = pq.read_table(
+                file, schema=result_type.SCHEMA, page_checksum_verification=True
+            ).to_pylist()
+    except (OSError, pa.ArrowException):
+        return None
+    return [result_type(**row) for row in rows]
