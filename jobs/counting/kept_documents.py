@@ -119,7 +119,7 @@ class Evidence:
 
     Attributes:
         corpus: the corpus's row of table ``corpus``.
-        targets, options: what the corpus was counted with.
+        targets, options: the targets and options that the corpus was counted with.
         directory: directory of the partial counts.
         shards: the shards that were counted, in the order given.
     """
@@ -174,7 +174,7 @@ class Evidence:
 
     @property
     def clusters(self) -> str:
-        """Default unit of intervals: `source` if there are ``FEWEST_SOURCES``, else `document`."""
+        """The intervals' default unit: `source` if there are enough sources, else `document`."""
         return "source" if len(self.sources) >= FEWEST_SOURCES else "document"
 
 
@@ -183,7 +183,7 @@ def evidence_of(store: Store, corpus: str) -> Evidence:
 
     Raises:
         UsageProblem: there is no such corpus, or it was imported, or counted without evidence.
-        MissingComponent: the files that counting left are not on this machine.
+        MissingComponent: the files of the kept documents are not on this machine.
     """
     row = corpus_row(store, corpus)
     if row["source"] != "counted":

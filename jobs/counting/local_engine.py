@@ -45,7 +45,7 @@ _LEAST_BYTES = 1 << 18
 
 
 class LocalEngine:
-    """Counts and sums on this machine. Shards are counted by up to one process per core.
+    """An engine that counts on this machine, with up to one process per core.
 
     Args:
         work: directory for data that does not fit in memory.
@@ -139,7 +139,7 @@ def n_processes(shards: Sequence[str]) -> int:
     n_bytes = 0
     for shard in shards:
         with suppress(OSError):
-            remote = isinstance(located(shard), Address)  # don't ask a server for the shard's size
+            remote = isinstance(located(shard), Address)  # don't ask its server for the size
             n_bytes += BYTES_PER_HELPER if remote else max(os.stat(shard).st_size, _LEAST_BYTES)
     return max(1, min(n_cores(), len(shards), 1 + n_bytes // BYTES_PER_HELPER))
 

@@ -47,7 +47,7 @@ def count_shard(
         read_ahead: decompress JSON lines in another thread, which needs a core of its own.
 
     Raises:
-        BadInput: the shard is truncated, damaged or unreadable, or is Parquet without text column.
+        BadInput: the shard is truncated, damaged or unreadable, or has no text column (Parquet).
             A shard is counted completely or not at all.
     """
     key = targets, options, limits
@@ -67,14 +67,14 @@ def count_shard(
 
 
 def _sources(path: Path, field: str | None) -> Iterator[str | None]:
-    """Yield each text's source, then ``None`` forever. Without the column, yield only ``None``."""
+    """Yield each text's source, then ``None`` forever. Without sources, yield only ``None``."""
     if field:
         try:
             for values in column_values(path, field):
                 if pa.types.is_large_string(values.type):
                     yield from map(decoded, values.cast(pa.large_binary()).to_pylist())
         except BadInput:
-            pass  # there is no such column; or the file is damaged, as reading its texts will show
+            pass  # no such column, or a damaged file: reading its texts will raise the error
     yield from repeat(None)
 
 

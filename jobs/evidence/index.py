@@ -58,7 +58,7 @@ class CoOccurrences(NamedTuple):
     source: Ints
 
     def within(self, keep: Bools) -> CoOccurrences:
-        """Return only the units for which ``keep`` is true, and renumber these."""
+        """Return only the units for which ``keep`` is true, and renumber the units."""
         rows, number = keep[self.unit], np.cumsum(keep) - 1
         word, target, n = self.word[rows], self.target[rows], self.n[rows]
         unit = number[self.unit[rows]]
@@ -73,7 +73,7 @@ class CoOccurrences(NamedTuple):
         return self._replace(unit=unit, word=word[word >= 0], target=target, n=n)
 
     def by(self, clusters: str) -> CoOccurrences:
-        """Return co-occurrences per ``document``, or summed per ``source``."""
+        """Return these counts if ``clusters`` is ``document``, or their sums for each source."""
         if clusters == "document":
             return self
         sources, unit = np.unique(self.source, return_inverse=True)
@@ -140,9 +140,9 @@ class Index:
 
 
 def with_phrase(query: Query, documents: Documents) -> Documents:
-    """Replace each occurrence of the query's phrase that counts with a single id.
+    """Replace each valid occurrence of the query's phrase with a single id.
 
-    If the query has context words, an occurrence counts only near one of them. If occurrences
+    If the query has context words, only an occurrence near one of them is valid. If occurrences
     overlap, only the first is considered, even if it has no context word. Without a phrase, the
     documents are unchanged.
     """

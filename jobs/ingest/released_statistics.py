@@ -228,7 +228,7 @@ def _of_one_total(file: Path, rows: list[ReleasedRow]) -> tuple[list[ReleasedRow
 
 
 class _Counts(NamedTuple):
-    """Counts from the PMI file: a table of word, target and n_pair, then K, and the file's rows."""
+    """Counts from the PMI file (a table of word, target and n_pair), K, and the file's rows."""
 
     pairs: pa.Table
     per_token: float
@@ -240,12 +240,11 @@ def _released_counts(file: Path, known: Mapping[str, ReleasedRow]) -> _Counts:
 
     A whole row is rejected if the word's occurrences aren't known, if a value doesn't give a whole
     number of co-occurrences, or if the value of she minus that of he isn't the released delta. A
-    count above a million is only as exact as its value's decimals: six leave an error of half a
-    millionth.
+    count above a million may be inexact: six decimals leave a relative error of 5e-7.
 
     Raises:
         BadInput: the file can't be read, or has a column for a word without occurrences, or most
-            rows of known words don't come out as counts.
+            rows of known words can't be turned into counts.
     """
     rows = [replace(r, reason=r.reason or _problem(r, known)) for r in read_pmi(file)]
     targets = {g for r in rows for g in r.values}
@@ -269,7 +268,7 @@ def _released_counts(file: Path, known: Mapping[str, ReleasedRow]) -> _Counts:
         count = per_token * scaled
         n_pair = np.rint(count)
         is_whole = (n_pair >= 1) & (np.abs(count - n_pair) <= _ROUNDING * count) & (count < 2**53)
-    for i in np.flatnonzero(~is_whole)[::-1]:  # the row's first bad value comes last
+    for i in np.flatnonzero(~is_whole)[::-1]:  # in reverse: a row's first problem stays
         k, g = cells[i]
         reason = f"{_PREFIX}{g} gives {count[i]:,.4f} co-occurrences, expected a whole number"
         rows[k] = replace(rows[k], reason=reason)

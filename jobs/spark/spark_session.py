@@ -32,7 +32,7 @@ def running_tasks(session: SparkSession) -> tuple[int, int, int]:
     """Return the numbers of finished tasks, of all tasks and of running tasks.
 
     Only tasks of running stages count. It isn't known how many stages will follow, since Spark
-    plans each stage by the size of the last output.
+    plans each stage according to the size of the previous stage's output.
     """
     tracker = session.sparkContext.statusTracker()
     stages = list(filter(None, map(tracker.getStageInfo, tracker.getActiveStageIds())))
@@ -200,13 +200,13 @@ def _start(master: str | None, conf: Mapping[str, str]) -> None:
             raise Interrupted(what, f"can't be reached: {reason}", fix) from e
         raise UsageProblem(what, reason) from e
     if not local:
-        atexit.register(stop_session)  # otherwise the cluster records a failure
+        atexit.register(stop_session)  # otherwise the cluster would record a failure
     if submitted or not local:
         _ship(session.sparkContext)
 
 
 def _submitted() -> dict[str, str]:
-    """Return the settings of the spark-submit that started this process; empty if there is none."""
+    """Return the settings of the spark-submit that started this process. Without it, return {}."""
     if "PYSPARK_GATEWAY_PORT" not in os.environ:
         return {}
     SparkContext._ensure_initialized()  # connects to the JVM of spark-submit
@@ -238,7 +238,7 @@ def _ship(context: SparkContext) -> None:
     The code is sent even if spark-submit was given the archive. Not every master passes the archive
     on, and none does if its path starts with ``local:``.
     """
-    # `addPyFile` also changes this process's path, which must stay as it is.
+    # `addPyFile` also changes this process's path, so restore the path afterwards.
     path = list(sys.path)
     directory = tempfile.mkdtemp(prefix="plumbline-")
     atexit.register(shutil.rmtree, directory, ignore_errors=True)

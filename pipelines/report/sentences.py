@@ -21,12 +21,12 @@ from plumbline.warehouse.finding import LEAST_CLUSTERS, Verdict
 _LATEST = "FROM model_version WHERE is_latest AND previous_key IS NOT NULL ORDER BY name;"
 #: Most models to name with their figures.
 _NAMED = 3
-#: Words for a preference without a clear side.
+#: What to print if a model clearly prefers neither group.
 UNTOLD = "no clear preference"
 
 
 def word_leans(row: Row, first: str, second: str, where: str = "") -> str:
-    """Say to which side a word leans, with its ``delta_nats`` and interval.
+    """Say which way a word leans, with its ``delta_nats`` and interval.
 
     The text continues a sentence that begins with the word.
 
@@ -67,7 +67,7 @@ def word_leans(row: Row, first: str, second: str, where: str = "") -> str:
 
 
 def _one_sided(row: Row, sides: tuple[str, str], where: str, over: str) -> str:
-    """Say how a word without a delta leans. If it is near one side only, its lean has a bound.
+    """Say how a word without a delta leans. If it is near only one side, give a bound.
 
     >>> row = {"delta_nats_low": float("-inf"), "delta_nats_high": -1.9}
     >>> _one_sided(row, ("she", "he"), " in c", "over 40 documents")
@@ -151,7 +151,7 @@ def preferences(rows: Rows) -> str:
 
 
 def average(texts: TrainingTexts, rows: Rows, unit: str) -> str:
-    """Say what the models' mean of a metric is, over families of models, with its interval.
+    """Give the models' mean of a metric, averaged over model families, with its interval.
 
     With two to ``LEAST_CLUSTERS - 1`` families, gives each family's mean instead. With one family
     or none, gives each model's value and interval, or of more than three models, the smallest and
@@ -231,7 +231,7 @@ def _on_text(rows: Rows, verb: str, text: str, kind: str, where: str = "") -> st
 
 
 def capital(sentence: str) -> str:
-    """Capitalise a sentence, unless its first word may be the name of a model.
+    """Capitalise a sentence unless it may begin with the name of a model.
 
     >>> capital("all 3 models"), capital("gpt2 follows")
     ('All 3 models', 'gpt2 follows')

@@ -117,7 +117,7 @@ def _final_dots(s: SplitState, a: int, b: int) -> int:
 
 @compiled
 def _final_unit(s: SplitState, a: int, b: int) -> int:
-    """Return the length of the longest final unit or currency sign that follows an ASCII digit."""
+    """Return the length of the unit or currency sign that ends a..b after an ASCII digit, or 0."""
     for n in range(min(MAX_UNIT, b - a - 1), 0, -1):
         if is_digit(s, b - n - 1):
             word = find_word(s, s.cps + 4 * (b - n), s.cps + 4 * b)
@@ -312,7 +312,7 @@ def _reassemble(s: SplitState, n: int) -> int:
 
 @compiled
 def _rewrite(s: SplitState, n: int) -> int:
-    """Replace the ends of pieces with the ends of the tokens of exceptions in ``s.tail``."""
+    """For each exception in ``s.tail``, replace its pieces' ends with its tokens' ends."""
     # An exception never has more tokens than the pieces that it replaces here, so ``ends`` is never
     # overwritten before it is read.
     out, a, k = 0, 0, 0

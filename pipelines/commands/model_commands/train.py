@@ -40,13 +40,13 @@ class Train(CorpusName, RecordOptions, Command):
     )
     preset: Annotated[
         str,
-        Field(description="small; closed (for the made-up corpus); or 5gram (counts n-grams)."),
+        Field(description="Model: small, closed (for the made-up corpus) or 5gram (n-grams)."),
     ] = "small"
     max_tokens: Annotated[
         int | None,
         Field(gt=0, le=10**12, description="Maximum number of tokens; default: the preset's."),
     ] = None
-    seed: Annotated[Seed, Field(description="Random seed of weights and order of texts.")] = 0
+    seed: Annotated[Seed, Field(description="Random seed for weights and the order of texts.")] = 0
 
     def training(self) -> TrainOptions | None:
         if self.preset != FIVE_GRAM:
@@ -57,7 +57,7 @@ class Train(CorpusName, RecordOptions, Command):
         return None
 
     def check(self) -> None:
-        """Raise an error if options contradict, the name is a path, or shards are missing.
+        """Raise an error if options conflict, the name is a path, or shards are missing.
 
         Also raise if only other corpora were counted: the corpus's name is probably mistyped.
         """
