@@ -166,8 +166,8 @@ def _write(
 def read_weights(path: Path) -> dict[str, float]:
     """Read word weights, such as toxicities, from a CSV file with columns ``word`` and ``weight``.
 
-    Raises ``BadInput`` if the file can't be read or has no rows. Raises it too, naming the row, if
-    a weight is not a finite number, or a word is repeated or is not a single lowercase word.
+    Raises ``BadInput`` if the file can't be read, has no rows, or has a bad row. In a bad row, the
+    weight is not a finite number, or the word is repeated or is not a single lowercase word.
     """
     weights: dict[str, float] = {}
     for record in records(path, ("word", "weight")):

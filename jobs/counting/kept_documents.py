@@ -80,7 +80,7 @@ def _values(words: pa.Table, value_of: ValueOf) -> NDArray[Any]:
 
 
 def _pieces(rows: pa.Table, value: NDArray[Any]) -> Documents:
-    """Convert the rows of a token file. Each row is a document or a part of a long document."""
+    """Return the documents in rows of a token file. A long document may span several rows."""
     tokens, source = rows["tokens"].combine_chunks(), rows["source"].combine_chunks()
     offsets = tokens.offsets.to_numpy().astype(np.int64)
     values = value[tokens.values.to_numpy()[offsets[0] : offsets[-1]]]

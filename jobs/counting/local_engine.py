@@ -148,7 +148,7 @@ class _Helper:
     """A process that counts one shard at a time, and ends when its parent does."""
 
     def __init__(self, job: ShardJob) -> None:
-        # In its own session, so that a terminal's Ctrl-C reaches only the parent.
+        # Start a new session, so that Ctrl-C in a terminal reaches only the parent.
         self.process = subprocess.Popen(
             [sys.executable, "-c", _START, *sys.path],
             stdin=subprocess.PIPE,
@@ -181,7 +181,7 @@ class _Helper:
 
 
 def serve() -> None:
-    """Count shards as a helper: pickled requests on stdin, pickled replies on stdout."""
+    """Count shards as a helper. Read pickled requests from stdin, write replies to stdout."""
     requests: SimpleQueue[tuple[ShardJob, str]] = SimpleQueue()
     threading.Thread(target=_listen, args=(requests,), daemon=True).start()
     while True:

@@ -83,9 +83,9 @@ def line_blocks(
 ) -> Iterator[Block]:
     """Yield blocks of whole lines. A block is a buffer and the index at which its lines end.
 
-    The next block reuses the buffer. At least SLACK bytes follow the lines. If more than
-    ``long_line`` bytes are read without a line's end, that line is a block of its own, mapped from
-    a temporary file to save memory. With ``read_ahead``, a thread (on its own core) reads the next
+    The next block reuses the buffer. At least SLACK bytes follow the lines. A line longer
+    than ``long_line`` bytes is a block by itself. It is mapped from a temporary file to save
+    memory. With ``read_ahead``, a thread (on its own core) reads the next
     block while the caller uses this one.
 
     Raises ``BadInput`` if the stream can't be read, ``UsageProblem`` if the temporary file can't be

@@ -102,8 +102,8 @@ def explain_top(
 def explain_candidates(store: Store, corpus: str, contrast: str = "she/he") -> None:
     """Write the leans of the words that report pages may rank (the view ``lean_candidate``).
 
-    This works like ``explain_top``, but it writes no sentences. It skips words that already have a
-    lean whose interval is over the same clusters. Raises the errors of ``explain``.
+    This works like ``explain_top``, but it writes no sentences. It skips words whose leans were
+    already computed with the same clusters. Raises the errors of ``explain``.
     """
     inquiry = _inquiry(store, corpus, contrast, Sampling(0))
     key = {"corpus": corpus, "contrast": inquiry.contrast}

@@ -65,7 +65,7 @@ class CoOccurrences(NamedTuple):
         return CoOccurrences(unit, word, target, n, self.n_target[keep], self.source[keep])
 
     def of_words(self, words: Ints) -> CoOccurrences:
-        """Return only the co-occurrences of ``words``, and renumber the words. All units stay."""
+        """Return only the co-occurrences of ``words``, and renumber the words. Keep all units."""
         number = np.full(max(self.word.max(initial=0), words.max(initial=0)) + 1, -1)
         number[words] = np.arange(words.size)
         word = number[self.word]
@@ -87,7 +87,7 @@ class CoOccurrences(NamedTuple):
         return CoOccurrences(unit, word, target, n, n_target, sources)
 
     def each_source(self) -> Iterator[CoOccurrences]:
-        """Yield the co-occurrences of one source after another, in the order of the sources."""
+        """Yield the co-occurrences of each source, in the order of the sources."""
         order = np.argsort(self.source, kind="stable")
         unit = np.argsort(order)[self.unit]
         rows = np.argsort(unit, kind="stable")

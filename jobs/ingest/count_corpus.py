@@ -95,7 +95,7 @@ def count_corpus(
         UsageProblem: the corpus exists with other settings (unless ``options.replace`` is set), or
             another command is writing it.
         ShardsFailed: shards can't be read. This is raised after everything else is written.
-        BadInput: no document can be used. An existing corpus stays as it was.
+        BadInput: no document can be used. An existing corpus doesn't change.
         Interrupted: a process was killed, or a server is out of reach. To resume, run the same
             command again.
     """

@@ -90,14 +90,14 @@ def import_statistics(
         path: the table, plain or gzipped, or a directory with the table in it or in its ``data/``.
 
     Returns:
-        ``corpus``; ``n_words`` and ``n_rejected``, together the rows of the table; ``n_tokens``,
-        all kept tokens, also of words that the table lacks; ``n_counted`` words with co-occurrences
-        from the PMI file, and ``n_uncounted`` rejected rows of it (``None`` without such a file).
+        ``corpus``; the numbers of imported and rejected rows, ``n_words`` and ``n_rejected``;
+        ``n_tokens``, all kept tokens, also of words that the table lacks; and the numbers of used
+        and rejected rows of the PMI file, ``n_counted`` and ``n_uncounted`` (``None`` without it).
 
     Raises:
         UsageProblem: a corpus of that name was counted from shards, or another command writes it.
         BadInput: a file does not exist, can't be read to its end, lacks a column, or has no
-            usable rows or no total; the warehouse is then left as it was.
+            usable rows or no total. The warehouse doesn't change.
     """
     done = _import(store, corpus, path, run_id)
     if done["n_counted"] is not None:

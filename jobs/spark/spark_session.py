@@ -136,7 +136,7 @@ def spark_session(master: str | None = None, conf: Mapping[str, str] | None = No
     ``master`` overrides the settings file's master, and ``conf`` overrides all other settings. The
     environment variable PLUMBLINE_SPARK_CONF names the settings file; the default is ``local``, or
     ``cluster`` for the master of a cluster. Settings of spark-submit, from its command line or the
-    site's defaults, override the file's. Executors get this process's code and run it.
+    site's defaults, override those in the file. Executors get this process's code and run it.
 
     Raises:
         UsageProblem: there is no master, Spark already runs on another master, or Spark can't
@@ -235,8 +235,8 @@ def _prepare_environment(local: bool) -> None:
 def _ship(context: SparkContext) -> None:
     """Send this code to the executors, now and whenever one is added.
 
-    The code is sent even if spark-submit was given the archive. Not every master passes the archive
-    on, and none does if its path starts with ``local:``.
+    The code is sent even if spark-submit was given the archive. Some masters don't pass the
+    archive on, and no master does if the archive's path starts with ``local:``.
     """
     # `addPyFile` also changes this process's path, so restore the path afterwards.
     path = list(sys.path)

@@ -198,7 +198,7 @@ def prefetch_first_word(split: SplitState, words: WordState, s: int, e: int) -> 
 
 @compiled
 def _decode(s: int, e: int, cps: int) -> int:
-    """Write the code points of the UTF-8 at s..e to ``cps``. Return how many there are."""
+    """Write the code points of the UTF-8 at s..e to ``cps``. Return their number."""
     n = 0
     while s < e:
         c = get8(s, 0)

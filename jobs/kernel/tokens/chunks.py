@@ -286,7 +286,7 @@ def _new_chunk(
     """Append the ids of chunk k of the batch and cache it in its slot. Return its word count.
 
     Once spaCy must be asked about a chunk, :func:`scan` drops the ids from that chunk on. Later
-    chunks of this kind are noted, too, so that spaCy is asked about many chunks at once.
+    chunks that spaCy hasn't split are noted, too, so that it is asked about many at once.
     """
     s, e = get_int(c.starts, k), get_int(c.ends, k)
     first, n = ids.n, 0

@@ -143,7 +143,7 @@ def _lowercase() -> NDArray[np.int32]:
         text = "".join(map(chr, range(start, end))).lower()
         lower[start:end] = np.frombuffer(text.encode("utf-32-le"), np.int32)
     lower[0x130] = ord("i")
-    # The lowercase of a capital sigma depends on its neighbours; this is the form that isn't final.
+    # The lowercase of a capital sigma depends on its neighbours. The table has the usual form.
     lower[0x3A3] = 0x3C3
     return lower
 

@@ -75,7 +75,7 @@ def may_split(s: SplitState, at: int, n: int) -> bool:
 
 @compiled
 def _long_currency(s: SplitState, a: int, b: int) -> int:
-    """Return the length of "US$", "C$" or "A$" at a, or 0 if none of them is there."""
+    """Return the length of "US$", "C$" or "A$" at a, or 0 if there is no such sign."""
     if a + 1 < b and point(s, a + 1) == _DOLLAR and point(s, a) != _U:
         return 2
     is_us = a + 2 < b and point(s, a) == _U and point(s, a + 1) == _S
@@ -189,7 +189,7 @@ def infix_length(s: SplitState, a: int, b: int, p: int) -> int:
 
 @compiled
 def split_chunk(s: SplitState, n: int) -> int:
-    """Cut the chunk of n code points. Write the pieces' ends to ``s.ends``. Return how many."""
+    """Cut the chunk of n code points. Write the pieces' ends to ``s.ends``. Return their number."""
     a, b, n_ends, n_tail, last = 0, n, 0, 0, -1
     ends, tail = s.ends, s.tail
     while b > a and b - a != last:
