@@ -75,7 +75,7 @@ class Done:
     Attributes:
         rows: one row for each item processed; column names include units.
         most: maximum number of rows in a printed table (0: no limit); JSON, CSV and Python get all.
-        table: rows for Python, JSON and CSV from a command that prints text instead of rows.
+        table: rows for Python, JSON and CSV, if they differ from the printed ones.
         said: lines to print after the rows; in Python a line that begins with ``WARNING``
             becomes a warning.
         wrote: names of the tables that the run wrote; ``execute_on`` fills it.
