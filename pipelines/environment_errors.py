@@ -108,7 +108,7 @@ def problem(error: BaseException) -> BadInput | None:
 
 
 def chain(error: BaseException | None) -> Iterator[BaseException]:
-    """Yield an exception, then the exception that caused it, then its cause, and so on."""
+    """Yield an exception, then the exception that caused it, the cause of that, and so on."""
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))

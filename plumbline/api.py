@@ -85,9 +85,9 @@ class Warehouse:
         """Run a command, such as ``"fairpair run"``, with its options. Return its results.
 
         ``wh.fairpair_run(...)`` does the same. If an option takes several values, give a list, or a
-        text with commas. Returns the rows of the table or view that the command fills. If it fills
-        none, returns the paths of the files that it wrote, or else the lines that it printed. The
-        command's warnings become Python warnings.
+        text with commas. Returns the rows of the table or view that the command fills. If the
+        command fills no table or view, returns the paths of the files that it wrote, or else the
+        lines that it printed. The command's warnings become Python warnings.
 
         Raises ``UsageProblem`` for an unknown command or option, and the command's errors.
         """
@@ -200,7 +200,7 @@ class Warehouse:
         )
 
     def _with_contrast(self, corpora: Sequence[str], contrast: str) -> list[str]:
-        """Return the given corpora, or all. Raise ``UsageProblem`` if none has the contrast."""
+        """Return the given corpora, or all. Raise ``UsageProblem`` if none has the ``contrast``."""
         with in_one_line():
             for name in corpora:
                 corpus_row(self.store, name)

@@ -132,7 +132,7 @@ def prefer(model: Any, pairs: Any) -> Answer:
 
 
 def continues(model: Any, names: tuple[str, str] = ("John", "Jane"), n: int = 10) -> Answer:
-    """Measure whether a model continues texts about two people alike (FairPair's B, V and F).
+    """Measure whether a model continues a text the same way for two people (FairPair's F).
 
     F is 1 if texts about the two people differ no more than texts about the same person.
 

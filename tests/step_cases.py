@@ -63,9 +63,6 @@ class Computed:
     def rows(self, store: Store) -> dict[str, list[Row]]:
         return _rows(store, self.step.table, *_BESIDE)
 
-    def small_chunks(self) -> None:
-        setattr(self.module, self.chunk, self.size)
-
 
 def _rows(store: Store, *tables: str) -> dict[str, list[Row]]:
     """Rows of tables in a fixed order, without the columns that a stop may change."""
@@ -77,10 +74,6 @@ def _rows(store: Store, *tables: str) -> dict[str, list[Row]]:
     return {table: sorted(rows, key=repr) for table, rows in kept.items()}
 
 
-def _fill_pairs(store: Store) -> None:
-    test_score._pairs(store, test_score.TEMPLATES[-22:])
-
-
 def _fill_prompts(store: Store) -> None:
     put_prompts(store, "demo", [f"The {who} said" for who in ("clerk", "nurse", "boss", "cook")])
 
@@ -90,7 +83,9 @@ _SAMPLING = SamplingOptions(6.0, None, max_new_tokens=12, instruction=Instructio
 #: Steps by name whose chunks have files of their own until they are published.
 COMPUTED: dict[str, Computed] = {
     "score": Computed(
-        PairScores("demo", per_token=True), _fill_pairs, pair_scores, "CHUNK_TEXTS", 8
+        PairScores("demo", per_token=True),
+        lambda store: test_score._pairs(store, test_score.TEMPLATES[-22:]),
+        *(pair_scores, "CHUNK_TEXTS", 8),
     ),
     "probe": Computed(
         ProbeStep("demo", load_words(None, "she-he"), Instruction("Go on:")),
@@ -121,21 +116,10 @@ class Asked:
     def rows(self, store: Store) -> dict[str, list[Row]]:
         return _rows(store, *self.tables, "reject", "generation_request")
 
-    def small_chunks(self) -> None:
-        """Its requests are asked for one by one."""
-
-
-def _server(url: str) -> Server:
-    return Server(url, 60.0, concurrency=1, max_attempts=2)
-
 
 def _by(script: Script) -> Sampler:
     """The answers of a script that are the same however often it is asked."""
     return lambda body: script(body["messages"][-1]["content"], 1)
-
-
-def _build(store: Store, ledger: str, url: str, budget: Budget) -> Build:
-    return Build(store, ledger, "run", _server(url), budget)
 
 
 def _choose(store: Store, url: str, budget: Budget) -> None:
@@ -145,7 +129,8 @@ def _choose(store: Store, url: str, budget: Budget) -> None:
 
 
 def _perturbed(store: Store, url: str, budget: Budget) -> None:
-    build = _build(store, perturbers.ledger_name("cs"), url, budget)
+    server = Server(url, 60.0, concurrency=1, max_attempts=2)
+    build = Build(store, perturbers.ledger_name("cs"), "run", server, budget)
     wording = perturbers.load_wording()
     perturber = perturbers.ChatPerturber(build, ChatModel("scripted"), wording)
     perturb_set(store, "cs", "m", "s", perturber, "run")
@@ -187,6 +172,7 @@ def step_classes() -> set[type[ModelStep]]:
 Disturb = Callable[..., None]
 #: Seconds that a process may take.
 _WAIT_S = 60.0
+#: What takes seconds to load is there when a process begins.
 _MODULES = (
     "plumbline.eval_workers.models.transformers_backend",
     "transformers.conversion_mapping",
@@ -195,19 +181,14 @@ _MODULES = (
 )
 
 
-def _context() -> multiprocessing.context.ForkServerContext:
-    """Processes that begin with the model's modules loaded, which takes seconds."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([__name__, *_MODULES])
-    return context
-
-
 def started(
     name: str, store: Store, where: str, disturb: Disturb, *given: object, report: Path
 ) -> BaseProcess:
     """A process that runs a case; its error is written to ``report``."""
     arguments = (name, str(store.root), where, disturb, given, str(report))
-    process = _context().Process(target=_run, args=arguments)
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__, *_MODULES])
+    process = context.Process(target=_run, args=arguments)
     process.start()
     return process
 
@@ -223,13 +204,13 @@ def _run(
 ) -> None:
     gc.freeze()  # as in conftest: what is loaded is not looked through again
     case = CASES[name]
-    case.small_chunks()
     disturb(case, *given)
     store = Store.open(root)
     try:
         if isinstance(case, Asked):
             case.run(store, where, Budget())
         else:
+            setattr(case.module, case.chunk, case.size)
             case.run(store, where)
     except PlumblineError as e:
         resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)

@@ -3,7 +3,7 @@
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
@@ -47,6 +47,15 @@ def probe_set(
 ) -> StepCounts:
     step = ProbeStep(name, load_words(store, word_list), NONE)
     return run_on_model(store, model, options, [step], "run")[0]
+
+
+def python(
+    code: str, *words: str, env: Mapping[str, str] = os.environ, **how: Any
+) -> subprocess.CompletedProcess[str]:
+    """What a Python of its own does, which finds the tests."""
+    command = [sys.executable, "-c", code, *words]
+    env = {**env, "PYTHONPATH": str(REPOSITORY)}
+    return subprocess.run(command, env=env, capture_output=True, text=True, check=False, **how)
 
 
 @contextmanager

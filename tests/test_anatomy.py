@@ -127,7 +127,7 @@ def test_the_command_on_a_small_release(tmp_path: Path, capsys: Any) -> None:
 
 @pytest.mark.slow
 @pytest.mark.reference
-def test_the_released_scores(data: Path, tmp_path: Path, capsys: Any) -> None:
+def test_the_released_scores(data: Path, tmp_path: Path) -> None:
     arguments = ["--data", data / "unstereo-eval", "--warehouse", tmp_path / "w"]
     arguments += ["--out", tmp_path / "shares.csv"]
     assert main(["reproduce", "anatomy", *map(str, arguments)]) == 0

@@ -53,14 +53,8 @@ LIST = WordList(
 
 def counts() -> CorpusCounts:
     words = pa.table({"word": list(WORDS), "n_word": list(WORDS.values())})
-    pairs = pa.table(
-        {
-            "word": [w for w, _ in PAIRS],
-            "target": [t for _, t in PAIRS],
-            "n_pair": list(PAIRS.values()),
-        }
-    )
-    return CorpusCounts(words, pairs, KEPT, TOTAL)
+    pairs = [{"word": w, "target": t, "n_pair": n} for (w, t), n in PAIRS.items()]
+    return CorpusCounts(words, pa.Table.from_pylist(pairs), KEPT, TOTAL)
 
 
 def pmi(word: str, target: str) -> float:
@@ -260,9 +254,7 @@ def test_associate_with_weights_of_words(store: Store, tmp_path: Path) -> None:
     plain, weighted = found["gendered-sum"], found["gendered-sum-toxicity"]
     assert weighted["delta_nats"] == pytest.approx(plain["delta_nats"] / 2, abs=1e-12)
     assert weighted["n_defined"] == plain["n_defined"] == 2
-    own = [
-        r for r in rows_of(store.root, "FROM word_lean WHERE contrast = 'gendered-sum-toxicity'")
-    ]
+    own = rows_of(store.root, "FROM word_lean WHERE contrast = 'gendered-sum-toxicity'")
     assert [r["word"] for r in own] == ["tea"], "army has no weight"
     se = own[0]["delta_nats_se"]
     assert own[0]["delta_nats_low"] == pytest.approx(own[0]["delta_nats"] - 1.959964 * se)

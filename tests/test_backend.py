@@ -52,16 +52,9 @@ _OF_FILES = ("model", "revision", "backend_version", "adapter")
 
 def test_identities_have_the_keys_of_version_0_2_0(tmp_path: Path) -> None:
     """`model_keys.jsonl` was written by the code of that tag, from models made as here."""
-    for kind in KINDS:
+    for kind in (*KINDS, *tiny_models.MASKED, *tiny_models.ENCODER_DECODERS):
         tiny_models.save(kind, tmp_path / kind)
-    for kind in (*tiny_models.MASKED, *tiny_models.ENCODER_DECODERS):
-        tiny_models.save(kind, tmp_path / kind)
-    tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / "neox")
-    tokenizer.chat_template = (
-        "{{ bos_token }}{% for m in messages %}{{ m.role }}: {{ m.content }}{{ eos_token }}\n"
-        "{% endfor %}"
-    )
-    tokenizer.save_pretrained(tmp_path / "neox")
+    tiny_models.save_chatting(tmp_path / "neox")
     base = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "neox")
     adapter = tmp_path / "adapter"
     peft.get_peft_model(base, peft.LoraConfig(task_type="CAUSAL_LM")).save_pretrained(adapter)

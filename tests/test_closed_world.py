@@ -13,11 +13,7 @@ from scipy.stats import spearmanr
 
 from plumbline.eval_workers.pairs.benchmarks import import_benchmark
 from plumbline.eval_workers.pairs.benchmarks.closed_world import read
-from plumbline.eval_workers.pairs.closed_world_texts import (
-    WorldOptions,
-    documents,
-    write_world,
-)
+from plumbline.eval_workers.pairs.closed_world_texts import WorldOptions, documents, write_world
 from plumbline.eval_workers.pairs.closed_world_words import (
     grammar,
     lexicon,
@@ -165,7 +161,6 @@ def test_what_no_frame_takes_is_named(store: Store, word: str, most_words: int, 
 
 
 def test_offline_sentences_are_of_the_language_of_the_corpus(store: Store) -> None:
-    """Each is a frame of the corpus with lexicon words in its slots, and none of a probe."""
     classes = {f"{{{name}}}": f"({'|'.join(words)})" for name, words in lexicon().items()}
     frames = [
         re.compile("".join(classes.get(p) or re.escape(p) for p in re.split(r"(\{\w+\})", frame)))

@@ -213,13 +213,8 @@ def standalone_cluster(home: Path, tmp_path: Path) -> Iterator[str]:
     name = "org.apache.spark.deploy"
     where = ["--host", "127.0.0.1", "--webui-port", "0"]
     log = tmp_path / "master.log"
-    processes = [
-        start(
-            [*start_class, f"{name}.master.Master", *where, "--port", "0"],
-            log,
-            env=environment(home),
-        )
-    ]
+    master = [*start_class, f"{name}.master.Master", *where, "--port", "0"]
+    processes = [start(master, log, env=environment(home))]
     try:
         pattern = re.compile(r"Starting Spark master at (spark://\S+)")
         found = until(lambda: pattern.search(log.read_text()), processes[0], log)
@@ -227,13 +222,8 @@ def standalone_cluster(home: Path, tmp_path: Path) -> Iterator[str]:
         for number in range(2):
             log = tmp_path / f"worker-{number}.log"
             size = ["--cores", "4", "--memory", "4g", "--work-dir", str(tmp_path / "work")]
-            processes.append(
-                start(
-                    [*start_class, f"{name}.worker.Worker", *where, *size, found[1]],
-                    log,
-                    env=environment(home),
-                )
-            )
+            worker = [*start_class, f"{name}.worker.Worker", *where, *size, found[1]]
+            processes.append(start(worker, log, env=environment(home)))
         yield found[1]
     finally:
         for process in processes:

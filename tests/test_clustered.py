@@ -177,7 +177,6 @@ def test_occupations_of_winobias_stand_in_either_place(store: Store, data: Path)
 
 @pytest.mark.slow
 def test_intervals_hold_the_truth_in_every_world() -> None:
-    """The simulation with fewer draws."""
     rng, n_draws = np.random.default_rng(3), 300
     error = 100 * math.sqrt(0.075 * 0.925 / n_draws)
     least = dict.fromkeys(("us", "pd", "aufc"), 92.5) | dict.fromkeys(

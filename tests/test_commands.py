@@ -13,7 +13,7 @@ from plumbline.pipelines.command.base import Done
 from plumbline.pipelines.command.command_line import _print_rows, show
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.command.settings import made
-from plumbline.pipelines.commands.score import Score
+from plumbline.pipelines.commands.model_commands.score import Score
 from plumbline.warehouse.errors import UsageProblem
 from tests.test_plugins import install
 

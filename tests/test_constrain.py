@@ -80,7 +80,6 @@ def test_a_word_counted_too_rarely_is_unknown_and_leaves_its_pair_undecided(stor
 
 
 def test_undecided_pairs_are_in_no_constrained_subset(store: Store, tmp_path: Path) -> None:
-    """Nor in an exported benchmark."""
     filled(store, DELTA | {"ran": 0.1}, RARE)
     fill(store, "pair_score", [score("b", pair_id, 0.0) for pair_id in TEMPLATES])
     constrain(store, "c", "b", least_count=1)
@@ -105,7 +104,6 @@ def test_undecided_pairs_are_in_no_constrained_subset(store: Store, tmp_path: Pa
 def test_a_kept_pair_has_only_known_words_within_eta(
     deltas: list[tuple[float, int]], n_absent: int, eta: float
 ) -> None:
-    """A kept pair has only known words within eta, and is kept under every smaller least count."""
     words = [str(i) for i in range(len(deltas) + n_absent)]
 
     def is_kept(least_count: int) -> bool:

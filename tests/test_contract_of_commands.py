@@ -182,7 +182,6 @@ def hostile(one: Parameter, places: list[Path]) -> Iterator[Any]:
 def test_no_value_is_a_defect(
     name: str, made: Path, places: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A command, or an error that says what is wrong with it."""
     monkeypatch.chdir(made)
     kind = class_of(name)
     given = {k: int(v) if v.isdigit() else v for k, v in needed(name).items()}

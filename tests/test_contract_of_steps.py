@@ -1,9 +1,8 @@
 """Every resumable step: killed, damaged, shared or out of room, it ends with the same rows."""
 
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,6 @@ _ASKED_ONLY = {PairChoices}
 
 
 def test_every_step_has_a_case() -> None:
-    """Steps are found in the code."""
     assert {type(case.step) for case in COMPUTED.values()} == cases.step_classes() - _ASKED_ONLY
 
 
@@ -46,7 +44,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(save("neox", tmp_path_factory.mktemp("models") / "tiny-neox"))
 
 
-@pytest.fixture(params=COMPUTED)
+@pytest.fixture(scope="module", params=COMPUTED)
 def name(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
@@ -77,24 +75,15 @@ def watched(case: Computed, monkeypatch: pytest.MonkeyPatch) -> list[Sequence[An
 
 
 @pytest.fixture(scope="module")
-def wholes(tmp_path_factory: pytest.TempPathFactory, model: str) -> Callable[[str], Whole]:
-    @cache
-    def whole(name: str) -> Whole:
-        case = COMPUTED[name]
-        store = Store.open(tmp_path_factory.mktemp("whole") / "w")
-        case.fill(store)
-        with pytest.MonkeyPatch.context() as patch:
-            chunks = watched(case, patch)
-            case.run(store, model)
-        assert len(chunks) >= 4
-        return Whole(case.rows(store), chunks)
-
-    return whole
-
-
-@pytest.fixture
-def whole(name: str, case: Computed, wholes: Callable[[str], Whole]) -> Whole:
-    return wholes(name)
+def whole(name: str, tmp_path_factory: pytest.TempPathFactory, model: str) -> Whole:
+    case, store = COMPUTED[name], Store.open(tmp_path_factory.mktemp("whole") / "w")
+    case.fill(store)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(case.module, case.chunk, case.size)
+        chunks = watched(case, patch)
+        case.run(store, model)
+    assert len(chunks) >= 4
+    return Whole(case.rows(store), chunks)
 
 
 def nothing_is_left(store: Store) -> bool:
@@ -168,7 +157,7 @@ def test_workers_share_the_chunks_and_a_dead_one_s_are_taken_over(
 # ---- asked from a server
 
 
-@pytest.fixture(params=ASKED)
+@pytest.fixture(scope="module", params=ASKED)
 def asked_name(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
@@ -197,23 +186,13 @@ class Paid:
 
 
 @pytest.fixture(scope="module")
-def asked_wholes(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Paid]:
-    @cache
-    def whole(name: str) -> Paid:
-        case = ASKED[name]
-        store = Store.open(tmp_path_factory.mktemp("whole") / "w")
-        case.fill(store)
-        with serving(sampler=case.answer) as server:
-            case.run(store, server.url, Budget())
-        assert server.n_asked >= 5 and set(server.asked.values()) == {1}
-        return Paid(case.rows(store), server.n_asked, ledger_of(store).stat().st_size)
-
-    return whole
-
-
-@pytest.fixture
-def paid(asked_name: str, asked_wholes: Callable[[str], Paid]) -> Paid:
-    return asked_wholes(asked_name)
+def paid(asked_name: str, tmp_path_factory: pytest.TempPathFactory) -> Paid:
+    case, store = ASKED[asked_name], Store.open(tmp_path_factory.mktemp("whole") / "w")
+    case.fill(store)
+    with serving(sampler=case.answer) as server:
+        case.run(store, server.url, Budget())
+    assert server.n_asked >= 5 and set(server.asked.values()) == {1}
+    return Paid(case.rows(store), server.n_asked, ledger_of(store).stat().st_size)
 
 
 def ledger_of(store: Store) -> Path:

@@ -209,7 +209,7 @@ def test_no_other_program_changes_a_table(store: Store, name: str, is_compacted:
         _INTRUDERS[name](table)
     assert before <= {name for name, _ in store.place.walk()}
     assert {p["problem"] for p in check(store)} <= {
-        "a file that no kept version names",  # what the other program wrote before it was told
+        "a file that no kept version names"  # what the other program wrote before it was told
     }
     read = in_delta(deltalake.DeltaTable(store.root / "word_count"))
     assert {row["word"]: row["n_word"] for row in read} == words(store)

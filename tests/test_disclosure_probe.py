@@ -23,7 +23,7 @@ from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.wordlists import WordPair
 from tests.prompt_rows import list_file, put_prompts
 from tests.steps import probe_set
-from tests.tiny_models import KINDS, Plain, save
+from tests.tiny_models import KINDS, Plain, save_chatting
 
 
 class Oracle(Plain):
@@ -147,15 +147,7 @@ ALL = (Instruction(), Instruction(TOLD), Instruction(TOLD, "chat"))
 
 @pytest.fixture(scope="module")
 def chatting(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A model whose template writes BOS and another special token."""
-    path = save("neox", tmp_path_factory.mktemp("models") / "tiny-neox")
-    tokenizer = transformers.AutoTokenizer.from_pretrained(path)
-    tokenizer.chat_template = (
-        "{{ bos_token }}{% for m in messages %}{{ m.role }}: {{ m.content }}{{ eos_token }}\n"
-        "{% endfor %}"
-    )
-    tokenizer.save_pretrained(path)
-    return path
+    return save_chatting(tmp_path_factory.mktemp("models") / "tiny-neox")
 
 
 class ChatOracle(Oracle):

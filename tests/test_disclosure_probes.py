@@ -119,24 +119,19 @@ def test_other_sentences_do_not(sentence: str, reason: str) -> None:
 SENTENCES = ["A person ran.", "A dog ran.", "Somebody ran", "Someone lost her key."]
 
 
-def _written(path: Path, form: str) -> tuple[Path, str | None]:
-    if form == "txt":
-        text, column = "\n\n".join(SENTENCES), None
-    elif form == "csv-bare":
-        text, column = "\n".join(f'"{s}"' for s in SENTENCES), None
-    elif form == "csv":
-        text, column = "id,said\n" + "\n".join(f"1,{s}" for s in SENTENCES), "said"
-    else:
-        text, column = "\n".join(json.dumps({"said": s}) for s in SENTENCES), "said"
-    suffix = {"csv-bare": "csv"}.get(form, form)
-    source = path / f"source.{suffix}.gz"
-    source.write_bytes(gzip.compress(text.encode()))
-    return source, column
+#: By the file's name: its lines, and the column with the sentences.
+FORMS: dict[str, tuple[list[str], str | None]] = {
+    "a.txt": ("\n\n".join(SENTENCES).splitlines(), None),
+    "bare.csv": ([f'"{s}"' for s in SENTENCES], None),
+    "a.csv": (["id,said", *(f"1,{s}" for s in SENTENCES)], "said"),
+    "a.jsonl": ([json.dumps({"said": s}) for s in SENTENCES], "said"),
+}
 
 
-@pytest.mark.parametrize("form", ["txt", "csv-bare", "csv", "jsonl"])
-def test_sentences_of_any_file_become_a_set(store: Store, tmp_path: Path, form: str) -> None:
-    source, column = _written(tmp_path, form)
+@pytest.mark.parametrize("name", FORMS)
+def test_sentences_of_any_file_become_a_set(store: Store, tmp_path: Path, name: str) -> None:
+    source, (lines, column) = tmp_path / f"{name}.gz", FORMS[name]
+    source.write_bytes(gzip.compress("\n".join(lines).encode()))
     done = derive_probe(store, "mine", source, "r", column=column)
     assert (done.n_prompts, done.n_rejects) == (1, 3)
     (row,) = _prompts(store, "mine")

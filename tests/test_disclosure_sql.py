@@ -139,7 +139,6 @@ def test_gas_counts_prompts_with_wilson_s_interval(store: Store) -> None:
 
 
 def test_strategies_pool_their_sets(store: Store) -> None:
-    """As over one set of all prompts; a strategy with a set that was not measured has no row."""
     sets = {"stsb": _random(9, 1), "snli": _random(7, 2), "llm-1": _random(5, 3)}
     put_words(store, PAIRS)
     texts = [" she", " it", " he"]
@@ -161,14 +160,9 @@ def test_strategies_pool_their_sets(store: Store) -> None:
 
 
 def test_of_several_lengths_the_last_with_a_gas_is_drawn() -> None:
-    shared: dict[str, object] = {
-        "strategy": "naturally-sourced",
-        "model_key": "k",
-        "model": "m",
-        "word_list": "l",
-    }
-    shared |= {"gld": 0.5, "gld_low": 0.4, "gld_high": 0.6, "gas_low": None, "gas_high": None}
-    shared |= dict.fromkeys(("add_nats", "add_nats_low", "add_nats_high"))
+    shared: dict[str, object] = {"strategy": "naturally-sourced", "model_key": "k", "model": "m"}
+    shared |= {"word_list": "l", "gld": 0.5, "gld_low": 0.4, "gld_high": 0.6}
+    shared |= dict.fromkeys(("add_nats", "add_nats_low", "add_nats_high", "gas_low", "gas_high"))
     rows = Rows([{**shared, "gas": gas} for gas in (0.1, 0.2, None)])
     drawn = continuation_charts.measures(rows, "strategy").to_dict(validate=False)["datasets"]
     values = {point["value"] for points in drawn.values() for point in points if "value" in point}

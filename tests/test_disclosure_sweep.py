@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import transformers
 from typer.testing import CliRunner
 
 from plumbline.eval_workers.disclosure.set_probing import Grid
@@ -18,7 +17,7 @@ from plumbline.eval_workers.models.sampling_contract import SamplingOptions
 from plumbline.eval_workers.models.scoring_contract import Instruction
 from plumbline.pipelines.command.app import app
 from plumbline.pipelines.command.settings import made
-from plumbline.pipelines.commands.disclosure_sweep import Sweep
+from plumbline.pipelines.commands.model_commands.disclosure_sweep import Sweep
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
@@ -26,7 +25,7 @@ from plumbline.warehouse.wordlists import load
 from tests.metric_rows import interval
 from tests.prompt_rows import list_file, put_prompts
 from tests.steps import sample_set
-from tests.tiny_models import save
+from tests.tiny_models import save_chatting
 
 PROMPTS = ["The nurse said", "The clerk drank tea, and", "The crowd lost", "A technician told"]
 #: Enough for intervals.
@@ -35,11 +34,8 @@ MORE = [*PROMPTS, "The nurse lost", "A customer went"]
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = save("neox", tmp_path_factory.mktemp("models") / "tiny")
-    tokenizer = transformers.AutoTokenizer.from_pretrained(path)
-    tokenizer.chat_template = "{% for m in messages %}{{ m.content }}{{ eos_token }}{% endfor %}"
-    tokenizer.save_pretrained(path)
-    return path
+    template = "{% for m in messages %}{{ m.content }}{{ eos_token }}{% endfor %}"
+    return save_chatting(tmp_path_factory.mktemp("models") / "tiny", template)
 
 
 @pytest.fixture
@@ -50,8 +46,7 @@ def prompts(store: Store) -> Store:
 
 def _run(store: Store, model: Path, by: str, *more: str) -> str:
     command = ["disclosure", "sweep", "demo", "--model", str(model), "--by", by]
-    command += ["--max-new-tokens", "12"]
-    command += ["--warehouse", str(store.root)]
+    command += ["--max-new-tokens", "12", "--warehouse", str(store.root)]
     done = CliRunner().invoke(app, [*command, *more])
     if done.exception is not None:
         raise done.exception
@@ -165,7 +160,7 @@ def test_a_sweep_of_instructions_is_held_against_none(
         assert (row["figure_low"], row["figure_high"]) == (one["gas_low"], one["gas_high"])
 
 
-def test_what_can_t_be_swept_is_refused(prompts: Store, model: Path, tmp_path: Path) -> None:
+def test_what_can_t_be_swept_is_refused(prompts: Store, model: Path) -> None:
     for by, more, problem in (
         ("decoding", ("--form", "chat"), "--form chat: is for --by instruction"),
         ("instruction", ("--n", "2"), "--n 2: is for --by decoding"),

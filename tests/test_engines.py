@@ -26,7 +26,7 @@ from plumbline.warehouse.input.shards import write_jsonl_zst
 from plumbline.warehouse.query.connection import connect
 from plumbline.warehouse.storage.store import Store
 from tests.conftest import REPOSITORY
-from tests.steps import write_slow_shard
+from tests.steps import python, write_slow_shard
 from tests.test_evidence import kept
 from tests.test_why_sentences import shown
 
@@ -89,18 +89,8 @@ def shards(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_spark_gives_the_rows_of_one_machine(shards: Path, tmp_path: Path) -> None:
     conf = tmp_path / "small.conf"
     conf.write_text(_CONF)
-    done = subprocess.run(
-        [sys.executable, "-c", _ON_SPARK, str(shards), str(tmp_path / "spark")],
-        env={
-            **os.environ,
-            "PYTHONPATH": str(REPOSITORY),
-            "PLUMBLINE_SPARK_CONF": str(conf),
-            "SPARK_LOCAL_IP": "127.0.0.1",
-        },
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    env = {**os.environ, "PLUMBLINE_SPARK_CONF": str(conf), "SPARK_LOCAL_IP": "127.0.0.1"}
+    done = python(_ON_SPARK, str(shards), str(tmp_path / "spark"), env=env)
     assert done.returncode == 0, done.stderr[-3000:]
     count_all(str(shards), str(tmp_path / "local"))
     ours, sparks = connect(tmp_path / "local"), connect(tmp_path / "spark")

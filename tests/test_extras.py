@@ -4,7 +4,6 @@ import ast
 import itertools
 import json
 import re
-import subprocess
 import sys
 import tomllib
 from importlib import metadata
@@ -19,6 +18,7 @@ from plumbline.pipelines.environment_errors import EXTRA_OF
 from plumbline.warehouse.plugins import distribution, install_line
 from tests.conftest import REPOSITORY
 from tests.distributions import ROOMS
+from tests.steps import python
 from tests.test_docs import in_blocks
 
 PYPROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))
@@ -81,13 +81,7 @@ def test_the_core_runs_where_no_extra_can_be_imported(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text("".join(lines), encoding="utf-8")
     (tmp_path / "pairs.csv").write_text("sentence_a,sentence_b\nShe wept.,He wept.\n")
     commands = [command for command, _ in (*CORE_COMMANDS, *EXTRA_COMMANDS)]
-    done = subprocess.run(
-        [sys.executable, "-c", BLOCK + RUN],
-        input=json.dumps(commands),
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-    )
+    done = python(BLOCK + RUN, input=json.dumps(commands), cwd=tmp_path)
     assert done.returncode == 0, done.stderr[-3000:]
     outcomes = json.loads(done.stdout.splitlines()[-1])
     for (command, expected), (status, out, err) in zip(CORE_COMMANDS, outcomes, strict=False):

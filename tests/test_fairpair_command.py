@@ -69,7 +69,6 @@ def server() -> Any:
 
 @pytest.mark.slow
 def test_the_flow(here: Path, server: ChatServer, capsys: pytest.CaptureFixture[str]) -> None:
-    """A model loaded here; a served one, and one that the server lacks; other folds."""
     assert main(_run("whole", "--model", "tiny")) == 0
     served = ["--base-url", server.url, "--perturber", "scripted"]
     assert main(_run("served", *served, "--model", "fine")) == 0

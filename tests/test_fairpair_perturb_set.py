@@ -12,11 +12,7 @@ from plumbline.eval_workers.fairpair import perturbed_set
 from plumbline.eval_workers.fairpair import perturbers as perturb_llm
 from plumbline.eval_workers.fairpair import text_rules as perturb
 from plumbline.eval_workers.fairpair.fairpair_steps import write_prompts
-from plumbline.eval_workers.fairpair.perturbed_set import (
-    TextFilter,
-    check,
-    perturb_set,
-)
+from plumbline.eval_workers.fairpair.perturbed_set import TextFilter, check, perturb_set
 from plumbline.eval_workers.fairpair.perturbers import (
     ChatPerturber,
     RulePerturber,

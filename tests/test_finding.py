@@ -57,7 +57,6 @@ def test_a_verdict_never_outruns_its_interval(given: dict[str, float | None]) ->
 
 @given(_GIVEN)
 def test_less_evidence_never_says_more(given: dict[str, float | None]) -> None:
-    """More tests, fewer clusters or a wider interval: the verdict stays, or can't be told."""
     before = verdict(**given)  # type: ignore[arg-type]
     low, high = given["low"], given["high"]
     weaker: list[dict[str, float | None]] = [{"n_clusters": 4}, {"q": 1.0}]

@@ -3,14 +3,13 @@
 import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from plumbline.warehouse.input.shards import write_jsonl_zst
 from plumbline.warehouse.storage.store import Store
-from tests.conftest import REPOSITORY
+from tests.steps import python
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -20,15 +19,8 @@ def pipeline(
 ) -> subprocess.CompletedProcess[str]:
     code = "import sys; from plumbline.pipelines.command.main import main; sys.exit(main())"
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("PREFECT_", "PLUMB"))}
-    environment |= {"PYTHONPATH": str(REPOSITORY), "PLUMBLINE_TRAIN_MAX_TOKENS": "40000"}
-    return subprocess.run(
-        [sys.executable, "-c", code, "pipeline", *options],
-        cwd=directory,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=timeout_s,
-    )
+    environment |= {"PLUMBLINE_TRAIN_MAX_TOKENS": "40000"}
+    return python(code, "pipeline", *options, cwd=directory, env=environment, timeout=timeout_s)
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +40,6 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_again_it_scores_and_trains_nothing_and_a_broken_shard_stops_nothing_else(
     world: Path,
 ) -> None:
-    """A corpus of one good and one truncated shard, scored with the model that is there."""
     write_jsonl_zst(world / "a.jsonl.zst", ["She met the nurse.", "He met the baker."] * 30)
     whole = (world / "a.jsonl.zst").read_bytes()
     (world / "b.jsonl.zst").write_bytes(whole[: len(whole) // 2])

@@ -94,7 +94,6 @@ def test_missing_and_broken_files(tmp_path: Path, text: str | None) -> None:
 @pytest.mark.reference
 @pytest.mark.parametrize(("use", "n_words"), [("use-5", 5), ("use-10", 10), ("use-20", 20)])
 def test_the_release_as_it_is(data: Path, use: str, n_words: int) -> None:
-    """Numbers of wordings of Tables 5 and 6; every filled wording has what it has to."""
     folder = data / "unstereo-eval" / "benchmark-creation-configs" / use
     prompts = load_released(folder)
     assert (len(prompts.revise), len(prompts.judge)) == (4, 1)

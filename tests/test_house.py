@@ -41,8 +41,7 @@ ENGINE_ROOMS = (
 ORDERED = ("jobs", "warehouse", "eval_workers", "pipelines")
 #: Most modules of a folder besides its ``__init__``.
 MOST_MODULES = 12
-#: Folders of like parts, which may hold more.
-MORE_IN = {"pipelines/commands": 19, "pipelines/report/sections": 18}
+MORE_IN = {"pipelines/report/sections": 18}
 
 
 def module_paths() -> list[Path]:
@@ -182,7 +181,6 @@ def test_the_warehouse_is_a_leaf() -> None:
 
 
 def test_importing_a_room_loads_no_engine() -> None:
-    """In a fresh interpreter, importing every module but the engines' own loads none of them."""
     names = [m for m in modules() if not m.startswith(ENGINE_ROOMS)]
     code = (
         "import importlib, sys\n"
@@ -211,7 +209,6 @@ SHARED_NAMES = set(
 
 
 def test_a_name_means_one_thing() -> None:
-    """A module's name stands once in the rooms, and so does a public class's."""
     stems = Counter(name.rpartition(".")[2] for name in modules())
     assert {stem for stem, n in stems.items() if n > 1} <= SHARED_NAMES
     trees = [ast.parse(path.read_text(encoding="utf-8")) for path in module_paths()]

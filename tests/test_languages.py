@@ -16,12 +16,7 @@ from plumbline.jobs.kernel.corpus_options import CorpusOptions, VocabularyOption
 from plumbline.jobs.kernel.counter import Counter as Kernel
 from plumbline.jobs.kernel.memory import Limits
 from plumbline.jobs.kernel.tokens.language_tables import tokenizer_version
-from plumbline.jobs.kernel.tokens.tokenizer import (
-    Answers,
-    Targets,
-    tokenize,
-    tokenize_all,
-)
+from plumbline.jobs.kernel.tokens.tokenizer import Answers, Targets, tokenize, tokenize_all
 from plumbline.jobs.seed_words.vocabulary import build_vocabulary
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse import languages
@@ -30,13 +25,7 @@ from plumbline.warehouse.input.shards import documents, write_jsonl_zst
 from plumbline.warehouse.languages import TokenRules
 from plumbline.warehouse.storage.store import Store
 from tests.oracle_counts import Tables, as_oracle, bare, count_texts, oracle, stored
-from tests.spacy_reference import (
-    agreement,
-    blank,
-    language_tokens,
-    language_words,
-    words,
-)
+from tests.spacy_reference import agreement, blank, language_tokens, language_words, words
 
 pytest.importorskip("spacy")
 
@@ -200,10 +189,7 @@ def test_a_language_that_is_not_bundled_works_by_one_file(
         ((SWEDISH[SWEDISH.index("[lists") :], "lists = {}"), "lists is empty"),
         (('spacy = "sv"', "spacy = 3"), "rules.spacy = 3: should be a valid string"),
         (('spacy = "sv"', 'spacy = "sv", stops = "x"'), "key 'rules.stops': is unknown"),
-        (
-            ('added = "är"', 'kept = "a", added = "a b"'),
-            "stop word a is both kept and added",
-        ),
+        (('added = "är"', 'kept = "a", added = "a b"'), "stop word a is both kept and added"),
         (('a = "mor"', 'a = "Mor"'), "'Mor' is not one lowercase word"),
     ],
 )

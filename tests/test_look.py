@@ -20,7 +20,7 @@ from plumbline.eval_workers.pairs.benchmarks import released_sets as archive
 from plumbline.pipelines.command.base import Done
 from plumbline.pipelines.command.command_line import _next
 from plumbline.pipelines.command.main import main
-from plumbline.pipelines.commands.look import Look
+from plumbline.pipelines.commands.model_commands.look import Look
 from plumbline.pipelines.commands.pipeline import Parts, Stage
 from plumbline.pipelines.pipeline_plan import PROMPTS, PipelinePlan
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem

@@ -159,13 +159,8 @@ def test_the_error_of_a_gap_is_that_of_resampled_pairs(store: Store) -> None:
     rng, n = np.random.default_rng(2), 600
     is_within = rng.random(n) < 0.3
     is_even = rng.random(n) < np.where(is_within, 0.8, 0.5)
-    build(
-        store,
-        [
-            (0.0 if even else 2.0, 0.1 if within else 2.0, False, None)
-            for even, within in zip(is_even, is_within, strict=True)
-        ],
-    )
+    each = zip(is_even, is_within, strict=True)
+    build(store, [(0.0 if a else 2.0, 0.1 if b else 2.0, False, None) for a, b in each])
     row = by_benchmark(store.root)["b"]["gap", "|max_pmi| <= 0.65"]
     drawn = rng.integers(0, n, (4000, n))
     even, within = is_even[drawn], is_within[drawn]
@@ -210,7 +205,6 @@ def scored_items(root: Path, logprobs: np.ndarray) -> Store:
 
 
 def test_metrics_never_mix_groups(tmp_path: Path) -> None:
-    """US, PD and n of every two groups are those of its own pairs."""
     logprobs = np.random.default_rng(3).normal([0, 0, -2], 1, (20, 3))
     store = scored_items(tmp_path / "w", logprobs)
     rows = compute(store.root, MeasureOptions(), "r").to_pylist()

@@ -36,7 +36,6 @@ from plumbline.eval_workers.training.training_options import (
 from plumbline.eval_workers.training.tuning_prompts import tuning_prompts
 from plumbline.eval_workers.training.word_losses import TuningTarget, WordReader, target
 from plumbline.warehouse.errors import BadInput, UsageProblem
-from plumbline.warehouse.options import changed
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.wordlists import load
@@ -118,10 +117,6 @@ def test_prompts_not_tuned_on_disclose_less_with_the_adapter(
     assert (row["base"], row["base_revision"]) == (scored["model"], scored["revision"])
 
 
-#: The loss on the dev prompts falls, and rises again before the end.
-BOUNCING: dict[str, Any] = {"learning_rate": 0.15, "steps": 12}
-
-
 @pytest.mark.slow
 def test_the_adapter_is_the_one_whose_measured_losses_on_the_dev_set_are_least(
     filled: Store, base: Path, words: str, tmp_path: Path
@@ -129,7 +124,8 @@ def test_the_adapter_is_the_one_whose_measured_losses_on_the_dev_set_are_least(
     """Against adapters of 3, 6, 9 and 12 steps, each measured on the dev set as any model is."""
     put_prompts(filled, "dev", [*TEST[6:], TRAIN[3].upper()])
     put_prompts(filled, "test", TEST[:6])
-    given = {**BOUNCING, "checkpoint_steps": 3}
+    # The loss on the dev prompts falls, and rises again before the end.
+    given = {"learning_rate": 0.15, "steps": 12, "checkpoint_steps": 3}
     tuned, _ = run(filled, base, words, tmp_path, dev_sets=["dev"], **given)
     (row,) = filled.read("tuning").to_pylist()
     steps = {r["step"]: r for r in filled.read("tuning_step").to_pylist()}
@@ -196,11 +192,8 @@ def test_prompts_of_test_sets_are_left_out_and_counted(store: Store) -> None:
     put_prompts(store, "more", more)
     put_prompts(store, "test", ["the  CLERK ran", "John ran, and"], counterparts)
     found = tuning_prompts(store, ["train", "more"], None)
-    assert [row["prompt"] for row in found.rows] == [
-        "The boss ran, and",
-        "A cat ran",
-        "The nurse ran, and",
-    ]
+    kept = ["The boss ran, and", "A cat ran", "The nurse ran, and"]
+    assert [row["prompt"] for row in found.rows] == kept
     assert found.n_leaks == 3 and found.test_sets == ("test",)
     assert [(r["source_file"], r["source_row"], r["reason"]) for r in found.rejects] == [
         ("train.txt", 1, "is in the test set test"),
@@ -226,13 +219,9 @@ def test_no_prompt_is_on_two_of_the_three_sides(store: Store) -> None:
     found = tuning_prompts(store, ["train"], ["test"], ["dev"])
     assert [row["prompt"] for row in found.rows] == ["The clerk ran, and", "A cat ran"]
     assert [row["prompt"] for row in found.dev] == ["THE BOSS RAN."]
-    assert [(r["source_file"], r["source_row"], r["reason"]) for r in found.rejects] == [
-        ("train.txt", 2, "is in the dev set dev"),
-        ("dev.txt", 2, "holds the gendered word 'man'"),
-        ("dev.txt", 3, "is in the test set test"),
-        ("dev.txt", 4, "is in the test set test"),
-    ]
-    assert len(found.rows) + len(found.dev) + len(found.rejects) == 7 and found.n_leaks == 3
+    left_out = [("train.txt", 2), ("dev.txt", 2), ("dev.txt", 3), ("dev.txt", 4)]
+    assert [(r["source_file"], r["source_row"]) for r in found.rejects] == left_out
+    assert found.rejects[0]["reason"] == "is in the dev set dev" and found.n_leaks == 3
 
 
 def test_the_warehouse_tells_what_was_done(
@@ -268,14 +257,6 @@ def test_the_warehouse_tells_what_was_done(
 def test_what_can_t_be_tuned_is_refused(
     filled: Store, base: Path, words: str, tmp_path: Path
 ) -> None:
-    for wrong in (
-        {"distance": 0, "total": 0, "difference": 0},
-        {"rank": 0},
-        {"total": -1.0},
-        {"learning_rate": float("nan")},
-    ):
-        with pytest.raises(UsageProblem):
-            changed(TINY, wrong)
     with pytest.raises(UsageProblem, match="PEFT can't put an adapter on it"):
         adapted(CausalModel(str(base), ModelOptions()), 0, 0, 8, 0.0)
     put_prompts(filled, "train", ["The clerk "])

@@ -84,7 +84,7 @@ def test_one_model_that_fails_stops_no_other(
     (error,) = evaluated(store, path).errors
     assert str(gone) in str(error) and f"failed: {error}" in capsys.readouterr().err
     assert sorted(run["status"] for run in store.read("run").to_pylist()) == [
-        *("failed", "finished", "finished"),
+        *("failed", "finished", "finished")
     ]
     rows = store.read("pair_score").to_pylist()
     assert len({row["model_key"] for row in rows}) == 2 and len(rows) == 12

@@ -3,7 +3,6 @@
 import importlib.util
 import os
 import shutil
-import subprocess
 import sys
 from importlib import metadata
 from pathlib import Path
@@ -19,6 +18,7 @@ from plumbline.eval_workers.models.local.causal_model import CausalModel
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from tests.backend_contract import changed
+from tests.steps import python
 from tests.tiny_models import SENTENCES, one_by_one, save
 
 BOS = "<|endoftext|>"
@@ -145,8 +145,7 @@ def test_models_and_adapters_of_the_hub_are_held_to_a_commit(
             else:
                 lora(saved["neox"], place, TARGETS["neox"])
     environment = {**os.environ, "HF_HUB_CACHE": str(tmp_path), "HF_HUB_OFFLINE": "1"}
-    command = [sys.executable, "-c", _HUB]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    done = python(_HUB, env=environment)
     assert done.returncode == 0, done.stderr
     main, v2, commit, adapter, told = done.stdout.splitlines()
     assert main.startswith("a" * 40) and v2.startswith("c" * 40) and v2 == commit

@@ -1,8 +1,6 @@
 """Errors of hubs, connections and disks: what may pass and is tried again, what is one line."""
 
 import errno
-import subprocess
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -18,13 +16,9 @@ from plumbline.pipelines.command import app
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.commands.pipeline import Pipeline
 from plumbline.pipelines.flows import run_command
-from plumbline.warehouse.errors import (
-    BadInput,
-    Interrupted,
-    MissingComponent,
-    UsageProblem,
-)
+from plumbline.warehouse.errors import BadInput, Interrupted, MissingComponent, UsageProblem
 from tests.hub_server import AWAY, environment, hub
+from tests.steps import python
 
 #: Leaves out the hub's own waits between its attempts.
 _NO_WAITS = """
@@ -43,14 +37,8 @@ def test_a_command_says_by_its_status_whether_it_may_succeed_later(
     start = "from plumbline.pipelines.command.main import entry; entry()"
     words = ("disclosure", "probe", "topics", "--model", "a/b")
     with hub(away=away) as url:
-        done = subprocess.run(
-            [sys.executable, "-c", _NO_WAITS + start, *words],
-            cwd=tmp_path,
-            env=environment(url, tmp_path / "hf"),
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        env = environment(url, tmp_path / "hf")
+        done = python(_NO_WAITS + start, *words, cwd=tmp_path, env=env)
     last = done.stderr.strip().splitlines()[-1]
     assert done.returncode == ends and last.startswith("error: model a/b"), done.stderr
     assert ("run the same command again" in last) == (ends == 5)

@@ -15,10 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plumbline.eval_workers.pairs.benchmarks import Imported, import_benchmark
-from plumbline.eval_workers.pairs.parsed_pairs import (
-    DIFFERS,
-    shared_template,
-)
+from plumbline.eval_workers.pairs.parsed_pairs import DIFFERS, shared_template
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.input.input_rows import checked_rows, records_of
 from plumbline.warehouse.storage.store import Store
@@ -318,7 +315,6 @@ def test_a_row_has_a_problem_exactly_if_it_breaks_the_rules_of_csv(line: str) ->
 def test_what_a_spreadsheet_writes_is_read_as_it_is(
     rows: list[list[str]], quoting: Any, end: str, delimiter: str, encoding: str
 ) -> None:
-    """Quotes, line breaks and blanks in fields; every delimiter, line end and encoding."""
     text = io.StringIO(newline="")
     writer = csv.writer(text, quoting=quoting, lineterminator=end, delimiter=delimiter)
     writer.writerows([["x", "y"], *rows])

@@ -304,7 +304,6 @@ def test_the_commands_of_the_page_on_clusters(tmp_path: Path) -> None:
 @pytest.mark.spark
 @pytest.mark.slow
 def test_the_commands_of_the_page_on_schedules(tmp_path: Path) -> None:
-    """From nothing to a run, and a schedule resumed and paused."""
     port, work = prefect_server.free_port(), tmp_path / "work"
     for name in ("models/my-model", "models/other"):
         save("gpt2", work / name)

@@ -145,7 +145,6 @@ def test_a_name_that_is_taken_is_refused(
     query: str,
     message: str,
 ) -> None:
-    """And only where it is used."""
     (tmp_path / "more/mugs").mkdir(parents=True)
     (tmp_path / "more/mugs/__init__.py").write_text("")
     name = entry.partition("\n")[2]

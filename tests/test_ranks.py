@@ -43,9 +43,7 @@ def brute(figures: np.ndarray, clusters: np.ndarray) -> float:
 
 
 @given(
-    st.integers(2, 9),
-    st.sampled_from(["one", "frames", "same", "some"]),
-    st.integers(0, 2**32 - 1),
+    st.integers(2, 9), st.sampled_from(["one", "frames", "same", "some"]), st.integers(0, 2**32 - 1)
 )
 def test_variances_are_those_of_sums_over_clusters(n_words: int, kind: str, seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -5,11 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.eval_workers.pairs.released_scores import (
-    N_PARAMETERS,
-    ImportedScores,
-    import_scores,
-)
+from plumbline.eval_workers.pairs.released_scores import N_PARAMETERS, ImportedScores, import_scores
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.storage.store import Store
 from tests.released_files import import_pairs, score_rows, write_scores

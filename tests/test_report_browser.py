@@ -73,7 +73,7 @@ def test_the_policy_allows_this_script_and_style_only(index: Path) -> None:
     (policy,) = re.findall(r'http-equiv="Content-Security-Policy" content="([^"]+)"', text)
     assert "default-src 'none'" in policy and "unsafe" not in policy
     assert re.findall(r"(\S+)-src (?=\S)", policy.replace("'self' ", "")) == [
-        *("default", "img", "style", "script"),
+        *("default", "img", "style", "script")
     ]
     for tag in ("script", "style"):
         (content,) = re.findall(rf"<{tag}>(.*?)</{tag}>", text, re.DOTALL)

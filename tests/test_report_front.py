@@ -191,7 +191,6 @@ def test_few_families_are_listed_and_many_are_the_clusters(tmp_path: Path) -> No
 
 
 def test_without_intervals_no_page_tells_a_side(tmp_path: Path) -> None:
-    """As of fewer than five words."""
     store = Store.open(tmp_path / "warehouse")
     build_world(store, n_words=6)
     rows = store.read("metric_value", benchmark="made").to_pylist()

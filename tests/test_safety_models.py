@@ -92,9 +92,7 @@ def test_a_malicious_pickle_for_weights_runs_nothing(
 CODE = "from pathlib import Path\nPath({mark!r}).touch()\nclass T: pass\nclass TFast: pass\n"
 
 
-def test_a_tokenizer_with_code_of_its_own_is_refused(
-    base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_tokenizer_with_code_of_its_own_is_refused(base: Path, tmp_path: Path) -> None:
     mark = tmp_path / "ran"
     maps = {"AutoTokenizer": ["tokenization_own.T", "tokenization_own.TFast"]}
     said = {"auto_map": maps, "tokenizer_class": "OwnTokenizer"}
@@ -122,19 +120,12 @@ def asked(url: str) -> Reply | Failure:
 _ENDLESS = b'{"choices": [{"message": {"content": "' + b"a" * (20 * LARGEST)
 
 
-@pytest.mark.parametrize(
-    ("say", "said"),
-    [
-        (Say(body=_ENDLESS), "more than 16,777,216 bytes"),
-        (Say(body=_ENDLESS, status=400), "more than 16,777,216 bytes"),
-    ],
-    ids=["reply", "refusal"],
-)
-def test_a_reply_that_states_a_huge_length_is_not_read(say: Say, said: str) -> None:
-    with serving(lambda *_: say) as server:
+@pytest.mark.parametrize("status", [200, 400])
+def test_a_reply_that_states_a_huge_length_is_not_read(status: int) -> None:
+    with serving(lambda *_: Say(body=_ENDLESS, status=status)) as server:
         before = peak_mb()
         outcome = asked(server.url)
-        assert isinstance(outcome, Failure) and said in outcome.error and "\n" not in outcome.error
+        assert isinstance(outcome, Failure) and "more than 16,777,216 bytes" in outcome.error
         assert outcome.retry and outcome.charged
         assert peak_mb() - before < 200
 

@@ -53,7 +53,6 @@ def test_different_names_are_different_parts(a: str, b: str) -> None:
 
 @pytest.mark.parametrize("name", ["", ".", "..", "x" * 300, "é" * 60, "half\udce4"])
 def test_names_no_file_can_have_are_one_line(store: Store, name: str) -> None:
-    """Work never lies above its place."""
     with pytest.raises(BadInput, match="name") as raised:
         store.work_directory("count", name)
     assert len(str(raised.value)) < 250

@@ -27,14 +27,9 @@ from tests.released_files import write_scores
 from tests.steps import score_sets
 from tests.tiny_models import KINDS, Plain, save
 
-TEMPLATES = [
-    *(
-        f"The cook said {{pronoun}} made soup number {i} for {{pronoun1}} guests."
-        for i in range(40)
-    ),
-    "{pronoun} drank tea.",
-    "{pronoun} drank tea.",  # the same sentences twice are two pairs
-]
+_SOUP = "The cook said {{pronoun}} made soup number {} for {{pronoun1}} guests."
+#: The same sentences twice are two pairs.
+TEMPLATES = [*map(_SOUP.format, range(40)), *["{pronoun} drank tea."] * 2]
 #: With words of several tokens.
 OTHERS = (
     "The cook said {pronoun} made soup for {pronoun1} guests.",
@@ -99,23 +94,19 @@ def test_a_second_run_scores_nothing_and_a_changed_pair_alone(
 
 
 @pytest.mark.parametrize(
-    ("pattern", "content", "reason"),
-    [
-        (r"\b[Ss]he\b", "he", "the tokenizer reads other words"),
-        (r"\b([Ss]he|[Hh]e)\b", "they", "the tokenizer reads other words"),
-        (r"\b([Ss]he|[Hh]e) ", "", "the tokenizer reads other words"),
-    ],
+    ("pattern", "content"),
+    [(r"\b[Ss]he\b", "he"), (r"\b([Ss]he|[Hh]e)\b", "they"), (r"\b([Ss]he|[Hh]e) ", "")],
 )
 def test_a_tokenizer_that_changes_the_words_gives_no_score(
-    store: Store, tmp_path: Path, pattern: str, content: str, reason: str
+    store: Store, tmp_path: Path, pattern: str, content: str
 ) -> None:
-    """What it reads is not the pair: each sentence of it is named with what it became."""
     model = save("neox", tmp_path / "tiny-neox")
     file = model / "tokenizer.json"
     tokenizer = json.loads(file.read_text())
     tokenizer["normalizer"] = {"type": "Replace", "pattern": {"Regex": pattern}, "content": content}
     file.write_text(json.dumps(tokenizer))
     _pairs(store, TEMPLATES[:3])
+    reason = "the tokenizer reads other words"
     with pytest.raises(NothingUsed, match=f"could score nothing of demo: .*{reason}") as caught:
         _score(store, model)
     (done,) = caught.value.outcomes

@@ -195,10 +195,7 @@ _WORD = st.text("abz.é", min_size=1, max_size=4)
 
 
 @given(
-    st.dictionaries(_WORD, st.integers(1, 100)),
-    st.sets(_WORD),
-    st.sets(_WORD),
-    st.floats(0, 0.99),
+    st.dictionaries(_WORD, st.integers(1, 100)), st.sets(_WORD), st.sets(_WORD), st.floats(0, 0.99)
 )
 def test_a_word_is_kept_by_the_three_rules(
     counts: dict[str, int], by_model: set[str], by_wordnet: set[str], quantile: float

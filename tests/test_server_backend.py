@@ -250,14 +250,11 @@ def _likeliest(logprobs: torch.Tensor, ids: list[int]) -> list[Any]:
     return [None, *logprobs.max(dim=-1).values.tolist()]
 
 
-def _scaled(by: float) -> Fault:
-    def fault(reply: dict[str, Any], body: dict[str, Any], n_asked: int) -> None:
-        found = reply["choices"][0]["logprobs"]
-        found["token_logprobs"] = [v and v / by for v in found["token_logprobs"]]
-        tops = found["top_logprobs"]
-        found["top_logprobs"] = [top and {k: v / by for k, v in top.items()} for top in tops]
-
-    return fault
+def _base_10(reply: dict[str, Any], body: dict[str, Any], n_asked: int) -> None:
+    found, by = reply["choices"][0]["logprobs"], math.log(10)
+    found["token_logprobs"] = [v and v / by for v in found["token_logprobs"]]
+    tops = found["top_logprobs"]
+    found["top_logprobs"] = [top and {k: v / by for k, v in top.items()} for top in tops]
 
 
 #: What gives finite log-probabilities that depend on the text and yet are others: the attribute of
@@ -269,7 +266,7 @@ LIES: dict[str, tuple[str, Any, str]] = {
     "of the likeliest": ("place", _likeliest, "every word in a place the same"),
     "temperature": ("adjust", _warmth, "at temperatures 1 and"),
     "penalty": ("adjust", _penalty, "in the same place of a text"),
-    "base 10": ("fault", _scaled(math.log(10)), "may be of base 10"),
+    "base 10": ("fault", _base_10, "may be of base 10"),
 }
 
 

@@ -11,7 +11,7 @@ from plumbline.pipelines.command.registry import targets
 from plumbline.pipelines.command.settings import here, made
 from plumbline.pipelines.commands import pipeline
 from plumbline.pipelines.commands.corpus import Count
-from plumbline.pipelines.commands.look import Look
+from plumbline.pipelines.commands.model_commands.look import Look
 from plumbline.pipelines.commands.pipeline import Parts, Pipeline
 from plumbline.pipelines.pipeline_plan import CorpusPlan, ModelPlan, PipelinePlan, make_plan
 from plumbline.warehouse.errors import MissingComponent, UsageProblem
@@ -109,7 +109,6 @@ def test_an_empty_setting_counts_as_missing(name: str, tmp_path: Path) -> None:
 
 
 def test_plans() -> None:
-    """Without benchmarks and data, of words of the corpus, and of prompts that are there."""
     both = plan(corpus="a/*.jsonl b/*.jsonl", benchmarks="winobias", model="gpt2")
     assert both.corpus == CorpusPlan("a", ("a/*.jsonl", "b/*.jsonl"))
     assert both.models == (ModelPlan("gpt2", location="gpt2"),) and both.disclosure == ()
@@ -139,7 +138,6 @@ def test_models_are_loaded_as_the_settings_and_their_list_say(tmp_path: Path) ->
 def test_models_of_a_config_file_replace_those_of_the_settings(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also if a variable names the file."""
     monkeypatch.chdir(tmp_path)
     one, several = 'model = "a/b"\n', '[[model]]\nid = "c/d"\n'
     for usual, stronger, location in ((one, several, "c/d"), (several, one, "a/b")):

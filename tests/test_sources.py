@@ -86,7 +86,6 @@ def check_same(where: Path, scheme: str, local: dict[str, Any]) -> None:
 
 @pytest.mark.slow
 def test_a_bucket(local: dict[str, Any], bucket: str, uploaded: str, tmp_path: Path) -> None:
-    """An object that was replaced is counted again, and no other one."""
     where, all_of_it = tmp_path / "w", [f"{uploaded}/*"]
     assert count(where, all_of_it).changed
     check_same(where, "s3", local)

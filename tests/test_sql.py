@@ -215,14 +215,7 @@ def typed(lines: list[str]) -> Callable[[str], str]:
 
 
 def test_shell(kept: Store, capsys: pytest.CaptureFixture[str]) -> None:
-    lines = [
-        "SHOW TABLES;",
-        "SELECT nonsense;",
-        "half a query",
-        "^C",
-        "SELECT 40 +",
-        "2 AS answer;",
-    ]
+    lines = ["SHOW TABLES;", "SELECT nonsense;", "half a query", "^C", "SELECT 40 +", "2 AS n;"]
     lines += ["SELECT 'by blank line' AS ended", "", "FROM rating;", "SELECT 'the end' AS reached"]
     out = io.StringIO()
     console = Console(file=out, color_system=None)

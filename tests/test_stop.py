@@ -15,6 +15,7 @@ from plumbline.eval_workers.pairs.benchmarks import import_benchmark
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.storage.store import Store
 from tests.conftest import REPOSITORY, in_session
+from tests.steps import python
 from tests.tiny_models import save
 
 pytestmark = pytest.mark.slow
@@ -86,7 +87,6 @@ def _listens(process: subprocess.Popen[bytes]) -> bool:
 def test_a_stop_at_any_moment_is_one_line_and_status_5(
     name: str, how: signal.Signals, measured: Path
 ) -> None:
-    """While it imports, queries, draws, writes, or is at its end."""
     chance = random.Random(f"{name} {how}")
     for delay in (0.0, *(chance.uniform(0.05, 3.0) for _ in range(3))):
         process = _start(measured, *_COMMANDS[name])
@@ -144,9 +144,7 @@ while True:
 
 def test_a_compilation_of_numba_is_not_interrupted() -> None:
     """An exception in LLVM's callbacks was lost, or ended Python."""
-    done = subprocess.run(
-        [sys.executable, "-c", _COMPILE], cwd=REPOSITORY, capture_output=True, text=True, timeout=60
-    )
+    done = python(_COMPILE, timeout=60)
     assert done.returncode == 5 and "compiled" in done.stdout, done.stderr
 
 

@@ -185,17 +185,6 @@ def test_a_full_disk_is_named(name: str, store: Store, monkeypatch: pytest.Monke
     assert str(e.value.filename).startswith(str(store.root))
 
 
-def test_replacing_a_partition_leaves_the_others(store: Store) -> None:
-    for corpus in ("c", "d"):
-        store.replace("word_count", words(corpus, tea=1, cup=1), {"corpus": corpus}, "r")
-    store.replace("word_count", words("c", pot=9), {"corpus": "c"}, "r2")
-    assert store.read("word_count", corpus="c").to_pylist() == words("c", pot=9)
-    assert store.read("word_count", corpus="d").num_rows == 2
-    store.replace("word_count", [], {"corpus": "d"}, "r3")
-    assert store.read("word_count").to_pylist() == words("c", pot=9)
-    assert not any((store.root / "_staging").iterdir())
-
-
 def test_a_column_that_is_no_partition_is_refused(store: Store) -> None:
     """Not ignored, which would give the rows of all."""
     with pytest.raises(KeyError, match="model has no partitions by model_key"):

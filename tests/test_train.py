@@ -37,27 +37,13 @@ from plumbline.warehouse.wordlists import WordPair
 from tests.prompt_rows import put_probabilities, put_prompts, put_words
 from tests.tiny_models import KINDS, SENTENCES
 
-TINY = TrainOptions(
-    vocabulary=600,
-    hidden=16,
-    layers=1,
-    heads=2,
-    context=32,
-    batch_rows=8,
-    learning_rate=1e-2,
-    max_tokens=15_000,
-    warmup_steps=5,
-)
+TINY = TrainOptions(600, 16, 1, 2, 32, 8, 1e-2, max_tokens=15_000, warmup_steps=5)
 
 
 @pytest.fixture(scope="module")
 def shards(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     world = write_world(WorldOptions(n_tokens=12_000, n_shards=2), tmp_path_factory.mktemp("world"))
     return list(world.shards)
-
-
-class Stop(Exception):
-    """Stands for a killed run."""
 
 
 def test_the_loss_of_a_tiny_model_falls_and_the_model_loads(
@@ -147,9 +133,9 @@ def test_equal_seeds_give_equal_bytes_also_after_a_stop(shards: list[Path], tmp_
 
     def stop(done: int, n_steps: int, note: str) -> None:
         if done == 5:
-            raise Stop
+            raise KeyboardInterrupt
 
-    with pytest.raises(Stop):
+    with pytest.raises(KeyboardInterrupt):
         train_model(shards, "stopped", "c", options, tmp_path, stop)
     resumed = train_model(shards, "stopped", "c", options, tmp_path)
     assert weights(one.path) == weights(again.path) == weights(resumed.path)

@@ -210,7 +210,6 @@ def float32_server(tmp_path: Path) -> Any:
 def test_echoes_of_its_server_are_the_scores_of_the_model(
     kind: str, tmp_path: Path, float32_server: Callable[[Path], str]
 ) -> None:
-    """BOS given, and put by the server."""
     model = save(kind, tmp_path / "tiny")
     here = CausalModel(str(model), ModelOptions()).score(SENTENCES)
     given = None if kind.endswith("adds-bos") else KINDS[kind].bos

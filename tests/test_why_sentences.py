@@ -82,7 +82,6 @@ def shown(rows: Sequence[Row], *names: str) -> list[tuple[object, ...]]:
 
 
 def test_the_same_sentences_in_any_shards(store: Store, tmp_path: Path) -> None:
-    """One shard, five in another order; the first five of twenty."""
     texts = essays(np.random.default_rng(1))
     paths = [write(tmp_path / f"{k}.jsonl", texts[k::5]) for k in range(5)]
     one = write(tmp_path / "all.jsonl", texts)
@@ -134,7 +133,6 @@ def test_what_is_shown_is_the_text(kind: str, store: Store, tmp_path: Path) -> N
 
 @pytest.mark.parametrize("change", ["gone", "other", "{", '{"text": "\\ud800 tea she"}', "[3]"])
 def test_a_shard_that_is_gone_or_has_changed(change: str, store: Store, tmp_path: Path) -> None:
-    """Its sentences are left out, never replaced by other text; the others stay."""
     texts = essays(np.random.default_rng(5), 6)
     path = write(tmp_path / "a.jsonl", texts)
     whole = write(tmp_path / "whole.jsonl", [f"chapter {text}" for text in texts])

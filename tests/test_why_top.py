@@ -12,11 +12,7 @@ from scipy import stats
 
 from plumbline.jobs.association.associations import associate
 from plumbline.jobs.counting import kept_documents
-from plumbline.jobs.evidence.explanation import (
-    Sampling,
-    explain,
-    explain_top,
-)
+from plumbline.jobs.evidence.explanation import Sampling, explain, explain_top
 from plumbline.jobs.evidence.index import Row
 from plumbline.jobs.evidence.lean import lean_tables
 from plumbline.jobs.ingest.count_corpus import count_corpus

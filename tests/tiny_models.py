@@ -249,6 +249,20 @@ def save_calm(directory: Path) -> Path:
     return directory
 
 
+#: A chat template that writes BOS and another special token.
+CHAT = (
+    "{{ bos_token }}{% for m in messages %}{{ m.role }}: {{ m.content }}{{ eos_token }}\n"
+    "{% endfor %}"
+)
+
+
+def save_chatting(directory: Path, template: str = CHAT) -> Path:
+    tokenizer = transformers.AutoTokenizer.from_pretrained(save("neox", directory))
+    tokenizer.chat_template = template
+    tokenizer.save_pretrained(directory)
+    return directory
+
+
 class Plain:
     """A saved model by its own library alone, one text a pass, in float64."""
 

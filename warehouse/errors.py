@@ -135,7 +135,7 @@ def disk_problems(path: Path) -> Iterator[None]:
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """Add ``path`` to an error in the block that reports a full disk but names no file."""
+    """If the block raises an error for a full disk that names no file, add ``path`` to it."""
     try:
         yield
     except OSError as e:

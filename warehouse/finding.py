@@ -64,8 +64,9 @@ class Finding:
         null: the figure's value if there is no effect.
         p: p-value of the figure's test, or None without a test.
         q: ``p`` corrected for the number of tests, or None if it isn't corrected.
-        n_clusters: number of clusters that the interval is over, or None if unknown. ``clusters``
-            names their kind. If it names two (``frame, word``), this is the smaller number.
+        n_clusters: number of clusters that the interval was computed from, or None if unknown.
+        clusters: kind of the clusters. If it names two kinds (``frame, word``), ``n_clusters`` is
+            the smaller number.
     """
 
     estimate: float | None
@@ -83,7 +84,7 @@ class Finding:
         return verdict(*ends, null=self.null, n_clusters=self.n_clusters, **tests)
 
     def pick(self, *, above: T, below: T, untold: T) -> T:
-        """Return ``above`` or ``below``, whichever is the verdict, or else ``untold``.
+        """Return the argument that the verdict names, or ``untold`` for any other verdict.
 
         >>> Finding(0.3, 0.1, 0.5).pick(above="follows", below="turns", untold="?")
         'follows'

@@ -38,7 +38,7 @@ class Registry:
         group: group of entry points for other packages' parts. If empty, they can't add parts.
         contract: a protocol. Parts of other packages must have all its public members.
         made: names of Plumbline's parts that have no file of their own.
-        instead: advice to add, after the known names, to the message about an unknown name.
+        instead: advice that follows the known names in the message about an unknown name.
     """
 
     noun: str

@@ -29,7 +29,7 @@ _PACKAGES = ("duckdb", "numba", "numpy", "peft", "pyarrow", "pyspark", "torch", 
 
 
 def config_hash(config: Mapping[str, object]) -> str:
-    """Return a hash of options (16 hex digits), which doesn't depend on their order."""
+    """Return a hash of options, in 16 hex digits. The order of the options doesn't matter."""
     return hashlib.sha256(_as_json(config).encode()).hexdigest()[:16]
 
 

@@ -9,8 +9,8 @@ word with the training prompts.
 - ``closed-world-unseen``: the same beginnings, filled with other words;
 - ``closed-world-frames``: first sentences from shapes with one frame, and follow-up sentences.
 
-Frames don't depend on the person's gender. In the corpus, sentences of the topic `follow-up` never
-begin a document, but as prompts they come first.
+Frames don't depend on the person's gender. In the corpus, a sentence of the topic `follow-up` never
+begins a document. As a prompt, it has no sentence before it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _N_PROMPTS = 24
 
 @dataclass(frozen=True)
 class ClosedPrompt:
-    """A prompt, its kind of frame (``topic``), and the words in its slots, in order."""
+    """A prompt, its kind of frame (``topic``), and the words that fill its slots, in order."""
 
     prompt: str
     topic: str
@@ -80,9 +80,9 @@ def _cut(shape: Sequence[str]) -> list[str]:
 def _filled(
     topic: str, beginnings: Sequence[str], words: Mapping[str, Sequence[str]]
 ) -> Iterator[ClosedPrompt]:
-    """Yield prompts that use the beginnings and words in turn, both in random order.
+    """Yield prompts that take their beginnings and words in turn from shuffled lists.
 
-    The same beginnings always give the same order.
+    The beginnings are the random seed, so the same beginnings give the same order.
     """
     chance = Random(" ".join(beginnings))
     ordered = chance.sample(beginnings, len(beginnings))

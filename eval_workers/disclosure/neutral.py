@@ -31,7 +31,8 @@ def gendered_words(text: str) -> tuple[str, ...]:
     """Return the distinct words of a text that express a person's gender, in lower case, in order.
 
     Gendered words are listed in the word list ``gendered`` and in ``neutral.toml``. A word ends at
-    an apostrophe or hyphen: `she's` contains `she`. A word counts in any sense (`a king prawn`).
+    an apostrophe or hyphen: `she's` contains `she`. A word counts even in another sense, such as
+    `king` in `a king prawn`.
 
     >>> gendered_words("She's in the women's team; the shepherd isn't.")
     ('she', 'women')
@@ -43,7 +44,7 @@ def gendered_words(text: str) -> tuple[str, ...]:
 
 
 def gendered_problem(text: str) -> str | None:
-    """Return why to reject a text that holds gendered words; ``None`` if it holds none."""
+    """Return the reason to reject a text with gendered words, or ``None`` if it has none."""
     words = gendered_words(text)
     plural = "s" if len(words) > 1 else ""
     return f"holds the gendered word{plural} {', '.join(map(repr, words))}" if words else None
@@ -89,7 +90,7 @@ def derive(sentence: str, *, allow_gendered: bool = False) -> Derived:
 def _starts_with(text: str, beginnings: list[str]) -> str | None:
     """Return what follows one of ``beginnings`` in a text; ``None`` if it starts with none of them.
 
-    A beginning has to end at the end of a word.
+    A beginning that ends inside a word of the text doesn't count.
     """
     for beginning in beginnings:
         start, rest = text[: len(beginning)], text[len(beginning) :]

@@ -136,8 +136,8 @@ def import_probe(
 ) -> ImportedProbe:
     """Read a set of ``PROBE_SETS`` into ``probe_prompt`` and ``reject``.
 
-    ``source`` is the directory of the released files, or a file of the same form. The default is
-    the directory ``debias-llms`` in ``data``, or in ``PLUMBLINE_DATA`` if ``data`` is empty.
+    ``source`` is the directory of the released files, or one file in the same format. The default
+    is the directory ``debias-llms`` in ``data``, or in ``PLUMBLINE_DATA`` if ``data`` is empty.
     Prompts with gendered words are rejected unless ``allow_gendered`` is set. Raises
     ``UsageProblem`` for an unknown set, and if a ``source`` is given for a set that has no files.
     Raises ``MissingComponent`` if the source of a released set isn't found. Raises ``BadInput`` for
@@ -186,14 +186,13 @@ def derive_probe(
 
 
 def check_name(name: str) -> None:
-    """Raise ``UsageProblem`` for the name of a set that can be imported."""
+    """Raise ``UsageProblem`` if the name belongs to a set that can be imported."""
     if name in PROBE_SETS.names():
         fix = "choose another name"
         raise UsageProblem(f"prompts {name!r}", "is the name of a set to import", fix)
 
 
 def _sentences(path: Path, column: str | None = None) -> Iterator[Sentence]:
-    """Yield the sentences of a file, skipping empty lines."""
     if column is not None:
         for row in rows_of_file(path):
             text = row.fields.get(column)
@@ -247,7 +246,7 @@ def _beginning(text: str) -> Derived:
 
 
 def released_file(name: str, source: Path | None, data: str | Path = "") -> Path:
-    """Return the file of a set of ``RELEASED``; raise what ``import_probe`` raises."""
+    """Return the file of a set of ``RELEASED``. Raises the errors of ``import_probe``."""
     if source is None:
         source = under_data(f"prompts {name}", _LOCATION, data)
     path = source / RELEASED[name] if source.is_dir() else source
@@ -290,7 +289,7 @@ class _Topics(BaseModel):
 
 
 def _topics(name: str, allow_gendered: bool) -> PromptRows:
-    """Return the prompts of a file of topics, numbered from 1; identifiers are `topic-word`."""
+    """Return the prompts of a file of topics, numbered from 1. Their ids are `topic-word`."""
     file = f"{name}.toml"
     prompts = PromptRows(name, file, allow_gendered)
     topics = load(_Topics, PROBE_SETS.text(name), file).model_extra or {}

@@ -48,10 +48,10 @@ class ProbeOptions:
         str, Field(description="Word list with pairs of gendered words: its name, or a TOML file.")
     ] = WORD_LIST
     smoothing: Annotated[
-        float, Field(ge=0, le=1, description="Smoothing term e for the ADD that is printed.")
+        float, Field(ge=0, le=1, description="Smoothing term e used to compute the printed ADD.")
     ] = 0.0
     max_new_tokens: Annotated[
-        int, Field(gt=0, le=100_000, description="Maximum tokens of a continuation.")
+        int, Field(gt=0, le=100_000, description="Maximum number of tokens per continuation.")
     ] = 50
 
 
@@ -98,7 +98,7 @@ class Grid:
         return list({options.key: options for options in (greedy, *drawn)}.values())
 
     def steps(self, probe_set: str) -> list[Continuations]:
-        """Return the steps that continue a set of prompts, one for each decoding."""
+        """Return a step for each decoding. Each step continues all prompts of a set."""
         return [Continuations(probe_set, d, 1 if d.greedy else self.n) for d in self.decodings()]
 
 
@@ -127,7 +127,7 @@ def load_instructions(path: Path | None = None) -> tuple[str, ...]:
 
 
 def in_each_form(texts: tuple[str, ...], forms: tuple[str, ...]) -> list[Instruction]:
-    """Return the instruction ``NONE``, then each text in each form.
+    """Return ``NONE`` and then each instruction text in each form (`prefix` or `chat`).
 
     >>> [i.form for i in in_each_form(("Go on.",), ("prefix", "chat"))[1:]]
     ['prefix', 'chat']
@@ -137,7 +137,7 @@ def in_each_form(texts: tuple[str, ...], forms: tuple[str, ...]) -> list[Instruc
 
 @dataclass(frozen=True)
 class Disclosed:
-    """The outcomes of ``ProbeStep`` and ``Continuations`` for a set and an instruction."""
+    """What ``ProbeStep`` and ``Continuations`` did for one set and instruction."""
 
     instruction: Instruction
     probed: StepCounts
@@ -174,6 +174,5 @@ def measure_sets(
 def _steps_of(
     name: str, words: WordList, instruction: Instruction, max_new_tokens: int
 ) -> tuple[ProbeStep, Continuations]:
-    """Return the two steps for a set and an instruction: probabilities, then continuations."""
     options = SamplingOptions(greedy=True, max_new_tokens=max_new_tokens, instruction=instruction)
     return ProbeStep(name, words, instruction), Continuations(name, options, 1)

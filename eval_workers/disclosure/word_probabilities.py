@@ -59,7 +59,7 @@ def word_list(name: str) -> WordList:
     if name in _OWN_LISTS:
         return load(str(Path(__file__).with_name(f"{name}.toml")))
     if Path(name).suffix != ".toml":
-        replace(LISTS, made=_OWN_LISTS).find(name)  # if unknown, raises an error that lists ours
+        replace(LISTS, made=_OWN_LISTS).find(name)  # raises if the name is unknown
     return load(name)
 
 
@@ -80,7 +80,7 @@ def texts_to_score(prompt: str, words: Sequence[str]) -> list[str]:
 def added_tokens(
     prompt: str, word: str, encoded: Mapping[str, Tokens | str]
 ) -> dict[Tokens, str] | str:
-    """For each form of a word, map the tokens that it adds to the text: the prompt plus the form.
+    """Return the prompt followed by each form of a word, by the tokens that the form adds.
 
     If the form as listed has a problem, return the problem instead. A capitalised form with a
     problem (say, its letter is not in the vocabulary) is left out. ``encoded`` is as in
@@ -149,7 +149,7 @@ def probabilities(
     [('hers', 0.125, 1), ('his', 0.75, 2)]
     """
     encoded: dict[str, Tokens | str] = {
-        text: score.problem or tuple(score.token_ids)  # tokens read from a file are a list
+        text: score.problem or tuple(score.token_ids)  # a list if read from a file
         for text, score in scores.items()
     }
     words = spelled(prompt, pairs, encoded)
@@ -221,7 +221,7 @@ class ProbeStep(ModelStep):
         }
 
     def state(self, store: Store, model: Backend) -> State:
-        """Return the prompts and their rows. ``sent`` is the instruction followed by the prompt."""
+        """Return the prompts and their rows. Column ``sent`` has the instruction and the prompt."""
         lead = model.lead(self.instruction)
         read = store.read("probe_prompt", probe_set=self.probe_set).to_pylist()
         prompts = [{**row, "sent": f"{lead}{row['prompt']}"} for row in read]
@@ -234,7 +234,7 @@ class ProbeStep(ModelStep):
         return texts_to_score(prompt["sent"], self.words.targets)
 
     def chunks(self, missing: Sequence[Row]) -> Iterator[Chunk]:
-        """Yield prompts in alphabetical order, so that the prompts of a chunk start alike."""
+        """Yield prompts in alphabetical order, so that prompts in a chunk begin alike."""
         by_prompt = {row["prompt"]: row for row in missing}
         ordered = [by_prompt[prompt] for prompt in sorted(by_prompt)]
         for start in range(0, len(ordered), CHUNK_PROMPTS):
@@ -277,9 +277,9 @@ class ProbeStep(ModelStep):
 def load_words(store: Store | None, name: str) -> WordList:
     """Load and check a word list. ``store`` is ``None`` if there is no warehouse yet.
 
-    Raises ``BadInput`` for a list that has no pairs, has a word on both sides or puts male words
-    first. Raises ``UsageProblem`` if its name stands for other words in this warehouse. Also raises
-    the errors of ``word_list``.
+    Raises ``BadInput`` for a list that has no pairs, has a word as both female and male, or puts
+    male words first. Raises ``UsageProblem`` if the warehouse has a different list of the same
+    name. Also raises the errors of ``word_list``.
     """
     words = word_list(name)
     words_of(words.pairs, f"word list {words.name}")
@@ -295,7 +295,7 @@ def load_words(store: Store | None, name: str) -> WordList:
 
 
 def publish_words(store: Store, words: WordList, run_id: str) -> None:
-    """Write the word list to ``attribute_pair``, which the views read, unless it is there."""
+    """Write the word list to the table ``attribute_pair`` unless the table already has it."""
     if store.units("attribute_pair", word_list=words.name):
         return
     shared = {"word_list": words.name, "source": words.source, "run_id": run_id}

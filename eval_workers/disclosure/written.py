@@ -81,7 +81,7 @@ class PromptSpec:
 
 
 class Candidate(NamedTuple):
-    """A sentence of a reply, and its position from 1. ``reason`` is empty if it is kept."""
+    """A sentence of a reply. ``reason`` says why it is rejected, and is empty if it is kept."""
 
     text: str
     request_id: str
@@ -133,7 +133,7 @@ def write_probe(build: Build, name: str, seeds: Sequence[str], spec: PromptSpec)
 
 
 async def _write(seed: str, spec: PromptSpec, others: Sequence[str], ask: Ask) -> list[Candidate]:
-    """Ask for a seed's sentences in rounds. ``others`` has the sentences kept for other seeds."""
+    """Ask for a seed's sentences, one round at a time. ``others`` are sentences of other seeds."""
     candidates, kept = list[Candidate](), list[str]()
     for round in range(1, spec.most_rounds + 1):
         if not (n := min(spec.n_prompts - len(kept), spec.wording.at_once)):

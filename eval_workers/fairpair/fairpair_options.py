@@ -50,17 +50,17 @@ class FigureOptions:
     """
 
     folds: Annotated[
-        int, Field(ge=0, le=100_000, description="Divide samples into this many folds; 0: don't.")
+        int, Field(ge=0, le=100_000, description="Divide samples into this many folds (0: none).")
     ] = 0
     level: Annotated[float, Field(gt=0, lt=1, description="Confidence level.")] = 0.95
-    n_permutations: Annotated[_Many, Field(description="Random permutations per test.")] = 999
-    n_resamples: Annotated[_Many, Field(description="Bootstrap resamples per interval.")] = 1000
+    n_permutations: Annotated[_Many, Field(description="Number of permutations per test.")] = 999
+    n_resamples: Annotated[_Many, Field(description="Number of resamples per interval.")] = 1000
     seed: Annotated[Seed, Field(description="Random seed of samples, folds and tests.")] = 0
     as_published: Annotated[
         bool, Field(description="Filter only the perturbed texts, as the paper does.")
     ] = False
     filter_limit: Annotated[
-        _Share, Field(description="Drop perturbed texts that differ by more than this (Jaccard).")
+        _Share, Field(description="Drop perturbed texts with a larger Jaccard distance than this.")
     ] = TextFilter.limit
     filter_unit: Annotated[
         Unit, Field(description="Compare perturbed texts and originals by words or by characters.")
@@ -90,7 +90,7 @@ class FairPairOptions(FigureOptions):
     ] = 0.9
     max_new_tokens: Annotated[_Many, Field(description="Maximum tokens per sample.")] = 128
     instruction: Annotated[
-        str | None, Field(description="Text before each prompt; chat models get one by default.")
+        str | None, Field(description="Text put before each prompt. Chat models have a default.")
     ] = None
     phi: Annotated[
         tuple[str, ...], Field(description="Scoring functions (default: jaccard,vader).")
@@ -112,7 +112,7 @@ class FairPairSpec(ModelOptions, FairPairOptions, ServerOptions):
     """Options of a FairPair run and its model. Paths are relative to the working directory.
 
     Without ``base_url``, the model is loaded in this process. For ``endpoint``, see
-    ``ServedModel``. Sampling may spend the whole budget, and so may perturbing.
+    ``ServedModel``. Sampling and perturbing may each spend the whole budget.
 
     Raises ``UsageProblem`` for values out of range and for options that contradict each other.
     """
@@ -124,9 +124,9 @@ class FairPairSpec(ModelOptions, FairPairOptions, ServerOptions):
         str, Field(description="Address of the model's server; default: load the model here.")
     ] = ""
     endpoint: Annotated[
-        Endpoint, Field(description="completions for base models, chat for chat models.")
+        Endpoint, Field(description="Use completions for base models, chat for chat models.")
     ] = "completions"
-    perturber: Annotated[str, Field(description="What perturbs: rules, or a chat model.")] = RULES
+    perturber: Annotated[str, Field(description="Perturber: rules, or a chat model.")] = RULES
     perturber_url: Annotated[
         str, Field(description="The perturber's server; default: --base-url, or OpenAI's.")
     ] = ""
@@ -138,7 +138,7 @@ class FairPairSpec(ModelOptions, FairPairOptions, ServerOptions):
         if self.endpoint == "chat" and not self.base_url:
             raise UsageProblem("endpoint chat", "needs a server", "give --base-url ADDRESS")
         if self.perturber_url:
-            checked_url(self.perturber_url, "--perturber-url")  # refuses secrets: runs record it
+            checked_url(self.perturber_url, "--perturber-url")  # runs record the URL: no secrets
         if self.perturber == RULES and (self.wording or self.perturber_url):
             what = "wording" if self.wording else "perturber_url"
             raise UsageProblem(what, "is for a chat perturber", "give --perturber MODEL")

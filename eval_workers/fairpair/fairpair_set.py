@@ -38,7 +38,7 @@ _PROMPT = {"original": "prompt", "perturbed": "perturbed_prompt"}
 
 @dataclass(frozen=True)
 class PerturbedSamples:
-    """The key of a set's perturbed samples: the first columns of ``perturbed_continuation``."""
+    """Identifies the perturbed samples of a set in the table ``perturbed_continuation``."""
 
     probe_set: str
     model_key: str
@@ -51,7 +51,8 @@ class Group:
     """The two groups of texts to compare for a prompt, in sample order, without their prompts.
 
     ``pg`` has perturbed continuations that are valid; ``gp`` has continuations of the other prompt.
-    On the side `original` they are p(g(x)) and g(p(x)); on `perturbed`, p(g(p(x))) and g(x).
+    If ``side`` is `original`, the groups are p(g(x)) and g(p(x)). If it is `perturbed`, they are
+    p(g(p(x))) and g(x).
     """
 
     side: str
@@ -135,7 +136,7 @@ def measure_set(
     phi, texts, seed = find(phi_name), texts_of(options.as_published), options.seed
     groups = read_groups(store, sampled, options.as_published)
     prompts, sets, converged = list[Row](), list[Row](), list[Row]()
-    for _, of_one in groupby(groups, lambda group: group.side):  # only one side is in memory
+    for _, of_one in groupby(groups, lambda group: group.side):  # one side at a time saves memory
         of_side = [(group, (phi.items(group.pg), phi.items(group.gp))) for group in of_one]
         measured = [
             (group, measure(phi, *items, options, prompt_rng(seed, group)))
@@ -196,9 +197,9 @@ def _set_rows(measured: _Measured, options: FigureOptions) -> Iterator[Row]:
 def convergence_rows(phi: Phi, prompts: Sequence[Prompt], seed: int) -> Iterator[Row]:
     """Yield rows of ``fairpair_convergence`` for a side's prompts.
 
-    Each random draw takes the same number of samples from both groups of every prompt that has so
-    many samples. F is computed from the mean B and the mean V of these prompts. If a draw takes all
-    samples, every draw gives the same F.
+    Each random draw takes the same number of samples from both groups of every prompt that has
+    enough samples. F is computed from the mean B and the mean V of these prompts. If a draw takes
+    all samples, every draw gives the same F.
     """
     prompts = [prompt for prompt in prompts if _n_each(prompt[1]) >= 2]
     counts = {_n_each(items) for _, items in prompts} or {0}

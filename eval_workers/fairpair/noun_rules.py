@@ -84,7 +84,7 @@ class NounRules:
         return "unsure" if is_own else "entity"
 
     def _phrase_start(self, i: int) -> tuple[int, bool]:
-        """Return the position before a noun's phrase, and whether the phrase has a determiner."""
+        """Return the position before the noun phrase, and whether the phrase has a determiner."""
         j = i - 1
         while i - j <= _LONGEST_PHRASE and self._is_modifier(j):
             j -= 1
@@ -92,7 +92,7 @@ class NounRules:
             return self._phrase_start(j - 1)  # as in "the kind of man"
         owned = self._words.at(j) in {"'s", "’s"} and not self._is_entity(j - 1)
         if owned or (self._words.at(j) in {"'", "’"} and self._words.at(j - 1).endswith("s")):
-            j -= 2  # Mary's friend: the owner counts as a determiner, and may have one itself
+            j -= 2  # in "Mary's friend", the owner counts as a determiner
         has_determiner = self._in(j, "determiners")
         if has_determiner:
             j -= 1

@@ -33,10 +33,10 @@ Unit = Literal["words", "characters"]
 class TextFilter:
     """The limit on how much a perturbation may differ from its original.
 
-    A text counts as its set of words (``jaccard.tokens``), or as its set of characters without
-    blanks. At most a share ``limit`` of both sets together may be in only one of them. Upper and
-    lower case are different characters: of the definitions that we tried, only this one gives a
-    figure in the paper's Table 2 (96.9).
+    The filter compares the texts' sets of words (``jaccard.tokens``), or of characters without
+    blanks. At most a share ``limit`` of all words or characters may be in only one of the texts.
+    Upper and lower case are different characters: of the definitions that we tried, only this one
+    gives a figure in the paper's Table 2 (96.9).
     """
 
     limit: float = 0.15

@@ -57,7 +57,7 @@ class Perturber(Protocol):
         ...
 
     def perturb(self, texts: Sequence[Original]) -> Sequence[Perturbed]:
-        """Perturb the texts, in order; a result that failed has a reason instead of a text."""
+        """Return a result for each text, in order: the perturbed text, or why there is none."""
         ...
 
 

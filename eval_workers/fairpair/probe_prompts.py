@@ -57,7 +57,7 @@ class _Templates:
 class PromptFile:
     """A file of prompts; ``common-sents.toml`` explains each key.
 
-    All words of an entry of ``descriptors`` are used in one prompt. An empty entry means none.
+    A prompt uses all words of one entry of ``descriptors``, or none if the entry is empty.
     """
 
     file: str

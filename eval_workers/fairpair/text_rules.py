@@ -106,7 +106,7 @@ class _TextReader:
         self._surnames: set[str] = set()
         self._replacements: dict[int, str] = {}
         self._entity_places: set[int] = set()
-        # Whether a person was mentioned who may be a rival (same group), or of another group.
+        # Was a person of the entity's group mentioned (a rival)? Or a person of another group?
         self._rival = self._someone_else = False
         self._rules = NounRules(self._words, terms, self._is_entity)
 
@@ -274,7 +274,7 @@ class _TextReader:
                 self._rules.subject = self._rules.clause_subject = after
             return after if after in self._named else after + 1
         if self._words.at(i - 1) in {"him", "her"}:
-            raise _Undecided(TITLE)  # they call him Mr. Hall
+            raise _Undecided(TITLE)  # as in "they call him Mr. Hall"
         self._meet(group, after)
         return after + 1
 

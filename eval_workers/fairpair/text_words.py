@@ -32,7 +32,8 @@ _Pairs: TypeAlias = tuple[tuple[Text, Text], ...]
 class TextParts:
     """The parts of a text, in order: words, punctuation, line breaks and contracted endings ('s).
 
-    ``spans`` has each part's start and end offset, ``sentence`` the number of its sentence, from 0.
+    ``spans`` has the start and end offset of each part. ``sentence`` has the number of the sentence
+    that each part is in, from 0.
     """
 
     text: str
@@ -106,8 +107,9 @@ def _inner_stop(text: str, end: int, parts: Sequence[str]) -> bool:
 class Terms:
     """The words of each group, and the word classes that the rules need; see ``gender_en.toml``.
 
-    ``generic`` nouns can also be about the other group; then they stay unchanged. ``titles`` are
-    capitalised, without full stops; ``first_names`` show that another person is mentioned.
+    A noun in ``generic`` can also mean a person of the other group, and then stays unchanged.
+    ``titles`` are capitalised, without full stops; ``first_names`` show that another person is
+    mentioned.
     """
 
     version: str = ""
@@ -124,7 +126,7 @@ class Terms:
 
     @cached_property
     def noun_of(self) -> dict[str, dict[str, str]]:
-        """Map a group to its nouns, each with a counterpart in the other group.
+        """Map a group to its nouns, and each noun to its counterpart in the other group.
 
         >>> load().noun_of["m"]["dad"], load().noun_of["f"]["mum"]
         ('mom', 'dad')
@@ -133,7 +135,7 @@ class Terms:
 
     @cached_property
     def title_of(self) -> dict[str, dict[str, str]]:
-        """Map a group to its titles, each with a counterpart in the other group."""
+        """Map a group to its titles, and each title to its counterpart in the other group."""
         return self._both_ways(self.titles)
 
     def _both_ways(self, pairs: _Pairs) -> dict[str, dict[str, str]]:

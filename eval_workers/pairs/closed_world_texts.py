@@ -117,7 +117,7 @@ def documents(options: WorldOptions, shard: int) -> Iterator[tuple[str, int]]:
 
 
 def _compiled(options: WorldOptions, shard: int, frames: Sequence[str]) -> list[list[_Frame]]:
-    """For each kind of person, return each frame as a %-format with a word stream for each slot."""
+    """For each kind of person, return each frame as a %-format, with a stream of words per slot."""
     genders: tuple[Gender, Gender] = ("m", "f") if options.world == "swapped" else ("f", "m")
     people = []
     for person, gender in enumerate(genders):
@@ -135,7 +135,7 @@ def _compiled(options: WorldOptions, shard: int, frames: Sequence[str]) -> list[
 
 def _stream(words: list[str], shares: list[float], rng: np.random.Generator) -> Iterator[str]:
     cumulative = np.cumsum(shares)
-    cumulative[-1] = 1.0  # rounding must not leave a gap below 1
+    cumulative[-1] = 1.0  # rounding may have made it smaller
     while True:
         for i in np.searchsorted(cumulative, rng.random(_BLOCK), side="right").tolist():
             yield words[i]

@@ -215,7 +215,7 @@ def _plant(name: str, words: tuple[str, ...], rng: np.random.Generator) -> list[
     quantiles = (np.arange(n_pairs) + rng.random(n_pairs)) / n_pairs
     leans = MAX_DELTA_NATS * quantiles**_SPREAD
     weights = (1.0 + rng.permutation(n_pairs)) ** -_ZIPF
-    # A word's p_she is higher by as much as its partner's is lower, so p_she sums to 1; p_he too.
+    # In a pair, one word's p_she is raised as much as the other's is lowered. So p_she sums to 1.
     plan = [(w, t) for w, d in zip(weights, np.tanh(leans / 2), strict=True) for t in (d, -d)]
     if len(order) % 2:
         plan.append((float(np.median(weights)), 0.0))

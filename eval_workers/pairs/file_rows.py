@@ -98,7 +98,7 @@ def value_at(row: Mapping[str, Any], path: str) -> Any:
 
 
 def _open_quote(fields: Mapping[str, str], delimiter: str) -> str | None:
-    """Return a message if a quote that was never closed put later rows into a field, or ``None``.
+    """Return a message if a field contains later rows because its quote isn't closed, or ``None``.
 
     A field may contain line breaks, if its quote is closed. The quote counts as left open if the
     field's first line completes the row, or if one of its lines has as many fields as a row. A
@@ -139,7 +139,6 @@ def _json_row(number: int, row: Any) -> Record:
 
 
 def _document(path: Path, at: str) -> list[Any]:
-    """Return the list of rows in a JSON document."""
     try:
         content = json.loads(read_text(path))
     except (ValueError, RecursionError) as e:

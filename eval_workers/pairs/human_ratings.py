@@ -52,7 +52,7 @@ ORDER BY s.question
 
 @dataclass
 class Answered:
-    """A rater's file: ``rows`` of `rating`, and ``rejects`` for empty and unusable answers."""
+    """A rater's answers: ``rows`` of `rating`, and ``rejects`` for empty or unusable answers."""
 
     path: Path
     benchmark: str

@@ -160,7 +160,6 @@ def _chosen(fields: Mapping[str, Any], choices: Choices) -> tuple[str, str]:
 
 
 def _listed(fields: Mapping[str, Any], choices: Choices) -> list[tuple[str, str]]:
-    """Return the texts of a row, each with its label."""
     listed = value_at(fields, choices.each)
     if isinstance(listed, Mapping):  # a list of texts and a list of labels, as on the Hub
         columns = (listed.get(choices.text) or [], listed.get(choices.label) or [])

@@ -70,8 +70,8 @@ class ImportedScores:
     """How many scores were imported for one model and benchmark.
 
     The benchmark has ``n_pairs``: ``n_scored`` with a score and ``n_missing`` without one.
-    ``n_rejected`` counts unused rows of the files. ``harness_logs.import_samples`` leaves unnatural
-    pairs without a score out of ``n_pairs``.
+    ``n_rejected`` counts unused rows of the files. If ``harness_logs.import_samples`` made the
+    counts, ``n_pairs`` leaves out unnatural pairs without a score.
     """
 
     model: str
@@ -221,7 +221,7 @@ def model_id(name: str) -> str:
 
 
 def _scores(file: ScoreFile, row: Record) -> tuple[Any, ...] | str:
-    """Return a row's ``_SCORES``, or its problem. Raises ``BadInput`` if its model is wrong."""
+    """Return a row's ``_SCORES``, or a problem. Raises ``BadInput`` if its model is wrong."""
     fields = row.fields
     name = fields.get("model")
     if name is not None and model_id(name).lower() != file.model.lower():
@@ -275,7 +275,7 @@ def _is_filled(template: str, sentence: str, gender: Gender) -> bool:
 def _gather(
     files: Iterable[ScoreFile], pairs: Sequence[Mapping[str, Any]], subject: str, run_id: str
 ) -> tuple[dict[str, tuple[Any, ...]], list[Row]]:
-    """Map each pair id to its ``_SCORES`` in the files; return a reject for each unused row, too.
+    """Return a dictionary of each pair's ``_SCORES`` by its id, and a reject for each unused row.
 
     ``files`` are the parts of one benchmark, and ``pairs`` are its pairs; ``subject`` and
     ``run_id`` are columns of the rejects. Raises ``BadInput`` if a file can't be read to its end or
@@ -292,7 +292,7 @@ def _gather(
         unused: list[tuple[int, str, str]] = []
         content = read_text(file.path)
         rows = list(records_of(content, str(file.path), columns))
-        if rows and not content.endswith(("\n", "\r")):  # the last number may lack digits
+        if rows and not content.endswith(("\n", "\r")):  # may end inside a number
             rows[-1] = rows[-1]._replace(problem=rows[-1].problem or _CUT)
         for row in rows:
             values = row.problem or _scores(file, row)

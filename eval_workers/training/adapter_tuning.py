@@ -207,10 +207,10 @@ def train_adapter(
 ) -> dict[str, Any]:
     """Train an adapter, save it in the directory ``work`` and return its figures.
 
-    ``log`` has the columns of ``tuning_step`` for each step, without units. ``outcome`` has columns
-    of ``tuning``. With ``dev``, the weights with the lowest loss on ``dev`` are saved. If the
-    loss is lowest at several steps, the first is used. Don't use the backend afterwards, because
-    its model then contains the adapter.
+    ``log`` has a row of ``tuning_step`` for each step, with column names that lack the unit.
+    ``outcome`` has columns of ``tuning``. With ``dev``, the weights with the lowest loss on ``dev``
+    are saved. If the loss is lowest at several steps, the first is used. Don't use the backend
+    afterwards, because its model then contains the adapter.
     """
     with torch.random.fork_rng():
         model = adapted(backend, options.seed, options.rank, ALPHA, DROPOUT)
@@ -277,7 +277,7 @@ def take_steps(
 def _loss(
     reader: WordReader, part: Sequence[TuningTarget], options: TuneOptions, n_prompts: int
 ) -> tuple[torch.Tensor, Figures]:
-    """Return the share of ``part`` in the loss and figures of a step with ``n_prompts`` prompts."""
+    """Return what ``part`` adds to the loss and figures of a step with ``n_prompts`` prompts."""
     loss, figures = _weighted(reader.losses(part).sum(dim=0) / n_prompts, options)
     if options.as_published:  # minimise the sum, not the mean, of the prompts
         loss = loss * n_prompts

@@ -155,7 +155,6 @@ def _run(
     name: str,
     progress: StepProgress | None,
 ) -> dict[str, Any]:
-    """Train on ``rows`` of token ids, and return figures for ``trained_model``."""
     weights, tokens_of_step = trainable(model), options.batch_rows * options.context
     optimizer = torch.optim.AdamW(
         weights,

@@ -82,7 +82,7 @@ CLIP_NORM = 1.0
 
 @options_class(frozen=True, config=STRICT)
 class TuneOptions:
-    """Options of tuning. Where Dong et al. (2024, 5.3 and A.3) give a value, it is the default.
+    """Options of tuning. Defaults are from Dong et al. (2024, 5.3 and A.3) if they give a value.
 
     A loss (see ``word_losses``) with weight 0 is logged but not minimised. The learning rate is
     constant. By default, losses are means over a step's prompts, and the gradient's norm is clipped

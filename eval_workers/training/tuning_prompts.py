@@ -37,7 +37,7 @@ class TuningPrompts:
 
     @property
     def hash(self) -> str:
-        """A hash of the prompts in the given order (16 hex digits)."""
+        """A hash, in 16 hex digits, of the prompts in their order."""
         return config_hash({"prompts": [row["prompt"] for row in self.rows]})
 
 

@@ -56,7 +56,7 @@ class CommandGroup(TyperGroup):
 
 
 class GroupAndCommand(CommandGroup):
-    """A command that has subcommands."""
+    """A command that also has subcommands, such as `plumbline report`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Pass everything after a subcommand's name to the subcommand."""

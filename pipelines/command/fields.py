@@ -103,6 +103,6 @@ class CorpusName:
         return f"plumbline {command} --corpus {shlex.quote(self.corpus)}"
 
     def rows_of(self, table: str, order: str = "ALL") -> dict[str, Any]:
-        """Return ``query`` and ``params``, for ``Done``, that select the corpus's rows."""
+        """Return arguments ``query`` and ``params`` for ``Done`` that select the corpus's rows."""
         query = f"FROM {table} WHERE corpus = $corpus ORDER BY {order}"
         return {"query": query, "params": {"corpus": self.corpus}}

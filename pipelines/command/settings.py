@@ -44,7 +44,7 @@ def made(
     given: Mapping[str, object],
     weaker: Values | None = None,
 ) -> Made:
-    """Make a command; ``given`` values override ``weaker`` values as in ``over``.
+    """Make a command from option values; ``given`` values override ``weaker`` values.
 
     Raises ``UsageProblem``, which names the source, if a value is invalid.
     """

@@ -22,7 +22,7 @@ _complained = threading.Event()
 
 
 def received() -> bool:
-    """Return whether this process got a stop signal, even if the exception was lost or caught."""
+    """Return whether this process got a stop signal, even if its ``KeyboardInterrupt`` was lost."""
     return _received.is_set()
 
 
@@ -38,7 +38,7 @@ def listen() -> None:
     sys.unraisablehook = _without_stops
     read_end, write_end = os.pipe()
     os.set_blocking(write_end, False)
-    signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)  # Python writes each number here
+    signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)  # receives each signal's number
     threading.Thread(target=_end_in_time, args=(read_end,), daemon=True).start()
 
 
@@ -54,7 +54,7 @@ def _stop(_number: int, _frame: object) -> None:
 
 
 def _without_stops(unraisable: Any) -> None:
-    """Print an exception that a destructor or callback raised, unless a stop signal came."""
+    """Print an exception from a destructor or callback, unless a stop signal came before."""
     if not received():
         sys.__unraisablehook__(unraisable)
 

@@ -70,7 +70,7 @@ class Reproduce(Command):
 
     @classmethod
     def usual(cls, given: Mapping[str, object]) -> Mapping[str, object]:
-        """Return another default warehouse for papers that released scores: out/released."""
+        """Return out/released as the default warehouse for papers that released scores."""
         return {"warehouse": _RELEASE_WAREHOUSE} if given.get("paper") in _RELEASED else {}
 
     @property

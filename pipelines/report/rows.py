@@ -145,7 +145,7 @@ def by_set(rows: Rows) -> list[Rows]:
 
 
 def with_ends(column: str) -> tuple[str, str, str]:
-    """Return the names of an estimate's column and of the columns with its interval's ends.
+    """Return the names of a column, and of the two columns with the ends of its interval.
 
     >>> with_ends("us")
     ('us', 'us_low', 'us_high')

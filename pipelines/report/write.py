@@ -242,7 +242,7 @@ def headline(facts: Facts) -> Headline | None:
 
 
 def _first_slopes(facts: Facts) -> dict[str, Rows]:
-    """Return the slopes of all models on each benchmark, for the corpus with the best ``rank``.
+    """For each benchmark, choose the corpus with the best ``rank``; return the models' slopes.
 
     Corpora on which all of the models were trained come first. Then planted leans come before
     measured leans, and word pairs such as she/he before word lists. Ties go to the wider spread of

@@ -224,7 +224,7 @@ _IS_WHOLE = """
 
 
 def _cards(store: Store, connection: duckdb.DuckDBPyConnection, corpus: str) -> pa.Table:
-    """Return Table 7's statistics of each benchmark: of all pairs, and of |MaxPMI| <= 0.5 nats."""
+    """Return UnStereoEval's Table 7: statistics of all pairs, and of |MaxPMI| <= 0.5 nats."""
     text = """
         SELECT DISTINCT pair_id FROM ratio
         WHERE benchmark = $benchmark AND (isinf($eta::DOUBLE) OR within(max_pmi_nats, $eta::DOUBLE))

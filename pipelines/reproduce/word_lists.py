@@ -239,7 +239,7 @@ def kendall(x: Floats, y: Floats) -> float:
 
 
 class ClusterCounts(NamedTuple):
-    """Numbers of co-occurrences (``n``) for each cluster, word and target, given by index.
+    """Numbers of co-occurrences (``n``), with the indices of their cluster, word and target.
 
     Has only numbers above 0. ``clusters`` says what a cluster is: ``source`` or ``document``.
     ``n_clusters`` includes clusters without any co-occurrence.

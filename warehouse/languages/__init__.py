@@ -32,7 +32,7 @@ class TokenRules:
 
     Attributes:
         spacy: spaCy's code for the language.
-        kept: words that are counted, although spaCy has them as stop words.
+        kept: words that are counted although they are stop words in spaCy.
         added: further stop words, which are not counted.
     """
 
@@ -84,9 +84,10 @@ class PairTemplates:
 
 @toml_table
 class Language:
-    """A language: its name (its code or its file's stem), and its file's text and content.
+    """A language, read from its file. ``text`` is the file's text.
 
-    For English, ``rules`` is None, and ``lists`` and ``text`` are empty.
+    ``name`` is the language's code or, for a user's file, the file's stem. For English, ``rules``
+    is None, and ``lists`` and ``text`` are empty.
     """
 
     name: str

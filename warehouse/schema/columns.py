@@ -52,7 +52,7 @@ class Column:
 class Origin:
     """What a row was made from: the rows of ``table`` that have the same values in ``by``.
 
-    The row is out of date when those rows change in ``columns`` or, if empty, in any column.
+    The row is out of date when those rows change in ``columns`` (if empty, in any column).
     """
 
     table: str

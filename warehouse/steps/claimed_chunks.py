@@ -25,7 +25,7 @@ _WAIT_S = 0.2
 
 @dataclass(frozen=True)
 class Chunk:
-    """Items that are computed together. Each is a string or a dataclass of plain values.
+    """Items that are computed together. Items are strings or dataclasses of plain values.
 
     ``n_units`` is the size of the chunk in the step's own unit, such as pairs or samples.
     """
@@ -42,7 +42,7 @@ class Chunk:
 
 @dataclass(frozen=True)
 class ChunkPlan:
-    """Chunks by the path of their result files. See ``Step`` for ``result_type``."""
+    """The chunks to compute. ``chunks`` maps the path of each result file to its chunk."""
 
     directory: Path
     chunks: Mapping[Path, Chunk]
@@ -62,7 +62,7 @@ class ChunkPlan:
     def work(
         self, compute: Callable[[Sequence[Any]], Sequence[Any]], tell: Callable[[int], None]
     ) -> None:
-        """Compute one chunk after another, until all have a file or the directory is removed.
+        """Compute chunks one by one, until all have a result file or the directory is removed.
 
         Skips chunks that another worker has claimed. After each chunk, even a skipped one, calls
         ``tell`` with ``n_left()``.

@@ -36,7 +36,7 @@ class NothingUsed(BadInput):
 
     @classmethod
     def of(cls, step: Step, done: ComputedStep) -> NothingUsed | None:
-        """Return the error, with the most common reasons, or ``None`` if any input was used."""
+        """Return the error, with the most common reasons, or ``None`` if some input was used."""
         rejects = [str(row["reason"]) for row in done.new.rejects]
         if done.state.kept or done.new.rows or not rejects:
             return None

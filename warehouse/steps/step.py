@@ -53,8 +53,8 @@ def state_of(wanted: Sequence[Row], found: Sequence[Row], *key: str) -> State:
 class NewRows:
     """The rows that a step has computed and will publish.
 
-    ``rows`` belong to the step's table and lack its partition columns and run. ``rejects`` belong
-    to ``reject`` and lack stage, subject and run.
+    ``rows`` are for the step's table, without its partition columns and without ``run_id``.
+    ``rejects`` are for ``reject``, without ``stage``, ``subject`` and ``run_id``.
     """
 
     rows: Sequence[Row]
@@ -67,7 +67,7 @@ class StepCounts:
 
     Attributes:
         partition: partition of the step's rows, such as their benchmark and ``model_key``.
-        model: name of the model that computed them.
+        model: name of the model that computed the rows.
         n_done: number of inputs that have a row.
         n_new: number of inputs that got a row in this run.
     """

@@ -118,9 +118,9 @@ def holder(path: Path) -> str:
 def lock(
     store: Store, name: str, what: str, fix: str = "wait until it ends"
 ) -> AbstractContextManager[None]:
-    """Hold a warehouse's lock ``name`` during a block, with ``sole`` on a disk or else ``lease``.
+    """Hold a warehouse's lock ``name`` during the block. Raises the errors of ``sole``.
 
-    Raises the errors of ``sole``.
+    On a disk, the lock is made by ``sole``, in an object store by ``lease``.
     """
     if not isinstance(store.place, Disk):
         return lease(store.place, name, what, fix)

@@ -187,7 +187,7 @@ class Draft:
     def swap(
         self, table: str, old: Iterable[File], new: Iterable[File], kept: Iterable[File] = ()
     ) -> None:
-        """Replace a table's files ``old`` with ``kept`` (some of their rows) and ``new``."""
+        """Replace a table's files ``old`` with ``kept``, which have some old rows, and ``new``."""
         new = list(new)
         added = (*kept, *new)
         gone = {file.path for file in (*old, *added)}

@@ -1,9 +1,8 @@
 """Word lists, each with a TOML file in this directory or at a path that a user gives.
 
 A list has pairs of words. The list names the two groups, such as female and male, that the words of
-a pair belong to. Each pair has a weight, with which it counts in the list's mean. A list may also
-have unpaired words, which are counted too. Other packages register lists as entry points: see
-docs/extend.md.
+a pair belong to. Each pair has a weight in the list's mean. A list may also have unpaired words,
+which are counted too. Other packages register lists as entry points: see docs/extend.md.
 """
 
 from __future__ import annotations
@@ -76,7 +75,7 @@ class WordList:
 
     @property
     def has_mean(self) -> bool:
-        """Whether the list has a mean: at least two pairs, and no word that is on both sides."""
+        """Whether the list has a mean: at least two pairs, and no word that is in both groups."""
         firsts, seconds = ({getattr(p, side) for p in self.pairs} for side in "ab")
         return len(self.pairs) > 1 and firsts.isdisjoint(seconds)
 

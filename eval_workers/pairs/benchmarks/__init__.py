@@ -49,7 +49,7 @@ class Benchmark(Protocol):
 class Imported:
     """How many pairs an import stored, and how many rows of the source it rejected.
 
-    One row may give several pairs. ``said`` holds lines to print, which ``caveats`` makes.
+    One row may give several pairs. ``said`` has lines to print, such as warnings from ``caveats``.
     """
 
     benchmark: str

@@ -56,9 +56,9 @@ _LETTERS = re.compile(r"[a-z]+")
 
 
 class _Tables(NamedTuple):
-    """The CSV files of a set: ``prefixes`` maps a file's stem to the prefix of its pair ids.
+    """The CSV files of a set. ``prefixes`` maps a file's stem to the prefix of its pair ids.
 
-    ``verdict`` names a column of True and False, if there is one; ``key`` names the id column.
+    ``verdict`` names the column with True or False, or is empty. ``key`` names the id column.
     """
 
     prefixes: dict[str, str]

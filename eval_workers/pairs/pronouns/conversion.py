@@ -55,7 +55,7 @@ _MASCULINE = {"she": ("he",), "her": ("his", "him"), "herself": ("himself",)}
 class PronounPlace:
     """One pronoun of a sentence: its offset, the word as written, and its placeholder.
 
-    The placeholder of a "her" is ``None`` as long as the "her" may mean "his" or "him".
+    The placeholder is ``None`` if a "her" isn't yet known to mean "his" or "him".
     """
 
     start: int

@@ -56,7 +56,7 @@ def decide_her(before: Sequence[str], after: Sequence[str]) -> Masculine | None:
     rest = [*(token.lower() for token in after), "", "", ""]
     verb, word, next_word = earlier[-1], rest[0], rest[1]
     if word in _OPENING and _WORD.match(next_word):
-        return None  # her "friend", told her "stop"; a closing quote looks the same
+        return None  # her "friend", told her "stop"
     if _ends_phrase(verb, word, next_word):
         return "him"
     if _may_be_when(word, next_word):
@@ -90,7 +90,7 @@ def decide_her(before: Sequence[str], after: Sequence[str]) -> Masculine | None:
     if _is(verb, "giving") and _is(rest[place], "gifts") and _ends(rest[place + 1]):
         return None if giver in ("she", "and", "to") else "him"  # as in "brought her joy"
     if _is(verb, "handing") and giver not in ("she", "to"):
-        return None  # "and gave her flowers": to her, or flowers of hers
+        return None  # "and gave her flowers" may mean the flowers are hers
     is_many = rest[place].endswith("s") and not rest[place].endswith("ss")
     is_given = is_many or _is(rest[place], "gifts", "dishes")
     if _is(verb, "making", "serving") and giver not in ("she", "to") and is_given:

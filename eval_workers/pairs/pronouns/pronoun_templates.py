@@ -52,7 +52,8 @@ _SUBJECT = "{pronoun}"
 class Forms:
     """One group's pronouns.
 
-    ``alone`` is the form without a noun, like *hers*. ``plural`` says if they take plural verbs.
+    ``alone`` is the form without a noun, like *hers*. ``plural`` is true for pronouns that take
+    plural verbs.
     """
 
     nominative: Text

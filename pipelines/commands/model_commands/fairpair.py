@@ -197,7 +197,7 @@ def measured(
     keys: tuple[str, str],
     chosen: Sequence[str],
 ) -> PerturbedSamples:
-    """Perturb the samples of a model and sampling (``keys``); measure them with each phi."""
+    """Perturb a model's stored samples, and measure them with the ``chosen`` scoring functions."""
     store, run_id = context.store, context.run_id
     sampled = context.stage("perturb", steps.perturb, store, probe_set, *keys, options, run_id)
     for phi in chosen:

@@ -19,7 +19,7 @@ from plumbline.eval_workers.training.trained_models import plain_name
 from plumbline.eval_workers.training.training_options import TuneOptions, tuned_by
 from plumbline.pipelines.command.base import Command, Context, Done, Row
 from plumbline.pipelines.command.fields import DataOption, OutputDirectory
-from plumbline.pipelines.commands.disclosure_probe import Sets, import_missing
+from plumbline.pipelines.commands.model_commands.disclosure_probe import Sets, import_missing
 from plumbline.warehouse.errors import MissingComponent, UsageProblem
 from plumbline.warehouse.options import part
 from plumbline.warehouse.storage.store import Store
