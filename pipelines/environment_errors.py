@@ -1,4 +1,4 @@
-"""Turn errors that are no bugs into one-line messages without a traceback.
+"""Turn errors that aren't bugs into one-line messages without a traceback.
 
 Examples: a full disk, a wrong path, too little memory or file handles, damaged data, text that
 isn't UTF-8, an optional package that isn't installed.
@@ -34,16 +34,16 @@ _FIXES = {
     **dict.fromkeys((errno.EMFILE, errno.ENFILE), f"allow more with `ulimit -n`; {_RESUME}"),
     errno.ENOMEM: f"give it more memory; {_RESUME}",
 }
-#: Parts of messages of Java, SQLite, DuckDB and torch, and the error number they stand for.
+#: Phrases in error messages of Java, SQLite, DuckDB and torch, and the errno that each means.
 _SIGNS = {
     **{os.strerror(number): number for number in _FIXES},
     "database or disk is full": errno.ENOSPC,
     "attempt to write a readonly database": errno.EROFS,
     **dict.fromkeys(("can't allocate memory", "std::bad_alloc", "Out of Memory"), errno.ENOMEM),
 }
-#: How DuckDB's messages name a file.
+#: Finds the name of a file in DuckDB's messages.
 _NAMED = re.compile(r'file "([^"]+)"')
-#: Errors whose cause is a path. A file that vanishes while a directory is listed gives ENOENT.
+#: Errors that a wrong path causes. A file that vanishes while a directory is listed gives ENOENT.
 _OF_PATHS = (errno.EINVAL, errno.EISDIR, errno.ELOOP, errno.ENOENT, errno.ENOTDIR)
 #: Messages of DuckDB that blame the data, not the query.
 _OF_DATA = re.compile(
@@ -72,9 +72,9 @@ def in_one_line() -> Iterator[None]:
 
 
 def problem(error: BaseException) -> BadInput | None:
-    """Return a one-line error if the machine or the data caused this one; otherwise ``None``.
+    """Return a one-line error if the machine or the data caused the exception, else ``None``.
 
-    Checks the exception and those that caused it.
+    Also checks the exceptions that caused it.
 
     >>> import errno
     >>> problem(OSError(errno.ENOSPC, "No space left on device", "out/x")).args[:2]

@@ -22,9 +22,9 @@ from plumbline.warehouse.options import MOST, Seed, part
 WORK = ("corpus", "benchmarks", "model", "models")
 #: Value of `model`, instead of a hub id or path, for a small model trained on the corpus itself.
 TRAIN_SMALL = "train:small"
-#: Plumbline's own prompts, for disclosure if no benchmark or set of prompts is named.
+#: Plumbline's own prompts. Disclosure uses them if no benchmark or set of prompts is named.
 PROMPTS = "topics"
-#: Benchmarks to score if `data` is configured and nothing to measure is named.
+#: Benchmarks to score if `data` is configured, and no benchmark or set of prompts is named.
 RELEASED = ("winobias", "winogender", "use-5", "use-10", "use-20")
 
 
@@ -61,7 +61,7 @@ class PipelineOptions(ModelOptions, ContrastOption, DataOption, OutOption, Comma
 
 @dataclass(frozen=True)
 class CorpusPlan:
-    """A corpus to count: its name and shards. Without ``patterns``, the made-up corpus."""
+    """A corpus to count: its name and shards. Without ``patterns``, it is the made-up corpus."""
 
     name: str
     patterns: tuple[str, ...] = ()
@@ -107,7 +107,7 @@ class PipelinePlan:
 
 
 def make_plan(options: PipelineOptions) -> PipelinePlan:
-    """Make a plan from options. If no option in ``WORK`` is set, use the closed world.
+    """Make a plan from options. If no option in ``WORK`` is set, use the made-up corpus.
 
     If the options name no benchmark and no prompts, models are scored on ``RELEASED`` if `data` is
     set, and disclosure is measured on ``PROMPTS`` otherwise. If there is a corpus but no benchmark,
@@ -156,7 +156,7 @@ def _closed_world(options: PipelineOptions) -> PipelinePlan:
 
 
 def corpus_name(pattern: str) -> str:
-    """Make a corpus name from a shard's path: from the directory or, without one, the file's name.
+    """Make a corpus name from a shard's path: the directory's name or, without one, the file's.
 
     Letters become lower case, and characters other than a-z and 0-9 become dashes.
 

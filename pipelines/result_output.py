@@ -22,7 +22,7 @@ from plumbline.warehouse.text.escape import csv_cell, terminal
 if TYPE_CHECKING:
     import duckdb
 
-#: Most rows of a result to print; a line below gives the total.
+#: Maximum number of rows to print; a line below the rows gives the total.
 MAX_ROWS = 1000
 
 
@@ -70,7 +70,7 @@ def _show_table(
 ) -> None:
     table = Table(show_edge=False)
     for name, is_number in zip(names, numbers, strict=True):
-        # Wrap a single column that is wider than the terminal, and don't cut it.
+        # Wrap a single column that is wider than the terminal instead of cutting it.
         table.add_column(Text(name), justify="right" if is_number else "left", overflow="fold")
     for row in cells:
         table.add_row(*(Text(cell) for cell in row))
@@ -85,7 +85,7 @@ def _show_blocks(console: Console, names: Sequence[str], cells: Sequence[Sequenc
         console.print(Text(f"row {number}", style="bold"))
         for name, cell in zip(names, row, strict=True):
             line = Text(f"  {name:<{longest}}  ", style="dim") + Text(cell)
-            console.print(line, soft_wrap=True)  # no line breaks: paths can be copied
+            console.print(line, soft_wrap=True)  # without line breaks, so that paths can be copied
 
 
 def write_result(
@@ -112,7 +112,7 @@ def write_result(
 
 def _write(cursor: duckdb.DuckDBPyConnection, kind: str, file: IO[str]) -> int:
     names = _distinct([column[0] for column in cursor.description or []])
-    rows = iter(cursor.fetchone, None) if names else ()  # a statement without columns has no rows
+    rows = iter(cursor.fetchone, None) if names else ()  # without columns there are no rows
     return (write_csv if kind == "csv" else _write_json)(names, rows, file)
 
 

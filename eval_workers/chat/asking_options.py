@@ -33,13 +33,13 @@ class ServerOptions:
         int, Field(gt=0, le=1_024, description="Number of requests to send at the same time.")
     ] = 8
     token_limit: Annotated[
-        TokenLimit, Field(description="Name of the request parameter that limits reply tokens.")
+        TokenLimit, Field(description="Request parameter that limits the length of a reply.")
     ] = "max_tokens"
     max_requests: Annotated[
-        int | None, Field(ge=0, le=MOST, description="Maximum requests, earlier runs included.")
+        int | None, Field(ge=0, le=MOST, description="Maximum requests, including earlier runs.")
     ] = None
     max_tokens: Annotated[
-        int | None, Field(ge=0, le=MOST, description="Maximum tokens, earlier runs included.")
+        int | None, Field(ge=0, le=MOST, description="Maximum tokens, including earlier runs.")
     ] = None
 
     def __post_init__(self) -> None:
@@ -47,7 +47,7 @@ class ServerOptions:
             checked_url(self.base_url)  # refuses secrets, because options are stored with the run
 
     def server(self, base_url: str = "") -> Server:
-        """Return the server at ``base_url``, by default at the options' address."""
+        """Return the server at ``base_url``. The default is the address in the options."""
         return Server(base_url or self.base_url, self.timeout_s, self.concurrency)
 
     def budget(self) -> Budget:

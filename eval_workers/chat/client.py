@@ -1,7 +1,7 @@
 """Request completions from any server that speaks OpenAI's protocol, and retry failed requests.
 
-An attempt is one HTTP request. The ledger has to record each attempt. So the retries of the package
-openai are off, and ``retried`` retries instead. The package's exceptions never leave this module,
+An attempt is one HTTP request. The ledger has to record each attempt. So the package openai
+doesn't retry here. ``retried`` does. The package's exceptions never leave this module,
 because they contain the request and its key.
 """
 
@@ -217,7 +217,7 @@ def checked_url(url: str, option: str = "--base-url") -> str:
 
 
 def find_key(base_url: str, environment: Mapping[str, str] = os.environ) -> str:
-    """Return the API key for a server: the first variable of ``KEYS`` that is set, or "".
+    """Return the value of the first variable in ``KEYS`` that is set, or "" if none is set.
 
     Raises ``UsageProblem`` if OpenAI's own server has no key, or if the key is malformed.
 
@@ -235,7 +235,7 @@ def find_key(base_url: str, environment: Mapping[str, str] = os.environ) -> str:
 
 
 def _message(error: openai.APIStatusError) -> str:
-    """Return the server's error message, or else the body or the name of the HTTP status."""
+    """Return the server's error message. If it sent none, return the body or the status name."""
     body: Any = error.body
     if isinstance(body, dict):
         inner = body.get("error", body)

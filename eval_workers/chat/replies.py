@@ -20,7 +20,7 @@ _LABEL = r"(?:sentence|example|option|version)\s*#?\d{0,3}\s*[:.)]"
 _NUMBERED = re.compile(
     rf"^\s*[-*•]?\s*[*_]{{0,2}}(?:{_NUMBER}|{_LABEL})[*_]{{0,2}}(?:\s+|$|(?=[^\d\s]))", re.I
 )
-#: Blanks before a list item that follows another item, or an announcement, on the same line.
+#: Blanks before a list item that doesn't start on a new line.
 _NEXT_ITEM = re.compile(r"(?<=[.!?:])[ \t]+(?=\(?\d{1,3}[.)]\s)")
 _ENDS = re.compile(r"[.!?…][\"'”’»)\]*_`]*,?$")
 _POLITE = r"(?:sure|certainly|absolutely|of course|okay|ok|great)\b[!,.:]"
@@ -42,7 +42,7 @@ _REFUSAL = re.compile(
     r"unable|not comfortable)|as an? (?:ai|language model|assistant)\b|unfortunately,? i\b)",
     re.I,
 )
-# The limit of 400 characters keeps the search after an unpaired mark short.
+# Search only 400 characters for the closing mark, because an opening mark may have none.
 _EMPHASIS = re.compile(
     r"(\*\*|__|\*|`)(?=\S)(.{1,400}?)(?<=\S)\1|(?<!\w)_(?=\S)(.{1,400}?)(?<=\S)_(?!\w)"
 )
@@ -112,7 +112,7 @@ def _items(text: str) -> list[str]:
 
 
 def _marked(lines: list[str], mark: re.Pattern[str]) -> list[str]:
-    """Return a list's items. An item is a line with a bullet or number, and its continuation."""
+    """Return a list's items. Lines after a bullet or number may continue its item."""
     items: list[str] = []
     open_item = False
     for line in lines:
@@ -120,7 +120,7 @@ def _marked(lines: list[str], mark: re.Pattern[str]) -> list[str]:
             items.append(line[match.end() :])
             open_item = True
         elif not line:
-            # A blank line ends an item. If the item has no text yet, the text is still to come.
+            # A blank line ends an item, unless the item has no text yet.
             open_item = open_item and not items[-1].strip("*_ ")
         elif open_item and not _ENDS.search(items[-1]) and not _BULLET.match(line):
             items[-1] = f"{items[-1]} {line}".strip()
@@ -183,9 +183,9 @@ _CHOICE = re.compile(
 def chosen(reply: str) -> int | None:
     """Return the number of the sentence that a reply chooses, 1 or 2; ``None`` if unclear.
 
-    A clear reply begins with the number, perhaps after `Sentence` or `Answer:`. After the number,
-    the line or clause ends, or says that the sentence is more likely or natural. A clear reply has
-    no other number.
+    A clear reply begins with the number, perhaps after `Sentence` or `Answer:`. The words
+    directly after the number may only say that the sentence is more likely or more natural. A clear
+    reply contains no other number.
 
     >>> chosen("2"), chosen("**Sentence 1** - it reads well."), chosen("**Answer:** 2.")
     (2, 1, 2)

@@ -1,4 +1,4 @@
-"""Requests to a served model, what they cost, and their outcomes (a reply or a failure)."""
+"""Requests to a model on a server, their costs, and their outcomes (a reply or a failure)."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ Purpose = Literal["generate", "revise", "convert", "judge", "perturb", "continue
 Endpoint = Literal["chat", "completions"]
 Pronoun = Literal["she", "he"]
 TokenLimit = Literal["max_tokens", "max_completion_tokens"]
-#: Tokens set aside for the text around a message: roles, turns, a short system prompt.
+#: Assumed size of what a server adds to a message: roles, turns, a short system prompt.
 FRAME_TOKENS = 64
 
 
 def expected_tokens(prompt: str) -> int:
-    """Estimate the tokens of an English prompt, including tokens that the server adds around it."""
+    """Estimate the number of tokens in an English prompt, including those that a server adds."""
     return 8 + math.ceil(len(prompt) / 4)
 
 
@@ -36,7 +36,7 @@ UNLIMITED = Budget()
 
 @dataclass(frozen=True)
 class Spent:
-    """The number of requests sent, and of tokens in prompts and replies. Every attempt counts.
+    """How many attempts were made, and how many tokens their prompts and replies had.
 
     >>> str(Spent(3, 1200))
     '3 requests, 1,200 tokens'
@@ -86,7 +86,7 @@ class ChatModel:
     """A model, known by the name that its server uses.
 
     Attributes:
-        seed: added to a request's round to make its seed; ``None`` if the server refuses seeds.
+        seed: a request's seed is this number plus its ``round``; ``None`` sends no seed.
         token_limit: name of the parameter that limits a reply's tokens. OpenAI's newer models need
             ``max_completion_tokens``.
     """
@@ -123,10 +123,10 @@ class ChatModel:
 
 @dataclass(frozen=True)
 class Request:
-    """A request for one completion: a single user message, its parameters and its purpose.
+    """A request for one completion: the prompt, the parameters and the purpose.
 
     Attributes:
-        endpoint: `completions` continues the bare prompt, without a message around it.
+        endpoint: `chat` sends the prompt as a user's message, `completions` without a message.
         round: starts at 1 and grows by 1 each time a question is repeated (for a revision, or
             after an unclear verdict).
     """
@@ -199,7 +199,7 @@ class Failure:
         retry: True if another attempt may succeed.
         retry_after_s: seconds to wait, or ``None`` if the server doesn't say how long.
         charged: True if the attempt may have cost tokens, although no usable reply arrived.
-        permanent: True if the request or the key has to change.
+        permanent: True if no attempt can succeed until the request or the key changes.
         refused: True if the server's content filter refused the request.
         status: HTTP status of the server's answer, or ``None`` without an answer.
     """

@@ -1,7 +1,7 @@
 """Send requests to a server, within a budget, and record each attempt in the ledger.
 
 Before a request is sent, its largest possible cost is set aside. A request that could exceed the
-budget isn't sent. After the reply, the tokens that the server reports replace that estimate.
+budget isn't sent. After the reply, the cost that the server reports replaces this amount.
 
 A request whose reply is in the ledger is never sent again, so a stopped build can be run again.
 After an error (the budget is spent, or the server doesn't answer or refuses the key), no new
@@ -29,7 +29,7 @@ from plumbline.warehouse.text.progress import progress
 _Result = TypeVar("_Result")
 #: A function that returns the reply to a request. It raises ``_Stopped`` after an error.
 Ask: TypeAlias = Callable[[Request], Awaitable[Reply]]
-#: A function that makes one part of a build, sending its requests in order, and returns the result.
+#: A function that makes one part of a build. It sends requests in order and returns its result.
 Plan: TypeAlias = Callable[[Ask], Awaitable[_Result]]
 
 
@@ -49,11 +49,11 @@ class Build:
     def run(self, plans: Sequence[Plan[_Result]], kind: str) -> list[_Result]:
         """Run plans, publish the ledger as ``generation_request``, and return the plans' results.
 
-        Plans start in order, ``concurrency`` at a time. ``kind`` names the plans in errors and
-        in the progress bar. Replies before an error are kept. Raises ``Interrupted`` when the
-        budget allows no further request or the server doesn't answer. Raises ``BadInput`` when the
-        server refuses a request or the disk can't be written to. Raises ``UsageProblem`` while
-        another process is building this benchmark.
+        Plans start in order. At most ``server.concurrency`` plans run at the same time. Errors and
+        the progress bar call the plans ``kind``. After an error, earlier replies are kept. Raises
+        ``Interrupted`` if the budget doesn't allow the next request or the server doesn't answer,
+        ``BadInput`` if the server refuses a request or the disk can't be written to, and
+        ``UsageProblem`` if another process is building this benchmark.
         """
         results: dict[int, _Result] = {}
         waiting = iter(enumerate(plans))
@@ -158,7 +158,7 @@ class _Asker:
 
 
 def _cost(outcome: Reply | Failure, at_most: Spent) -> Spent:
-    """Return an attempt's cost: ``at_most`` if it is unknown, no tokens if it is free."""
+    """Return an attempt's cost. If the server doesn't report the cost, return ``at_most``."""
     if isinstance(outcome, Failure):
         return at_most if outcome.charged else Spent(1)
     if outcome.refused:

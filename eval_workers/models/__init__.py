@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class BackendModule(Protocol):
-    """What a backend's module must define: the function ``open_model``."""
+    """The module of a backend. It must define the function ``open_model``."""
 
     def open_model(self, model: str, options: ModelOptions) -> Backend:
         """Return the model with this hub id or path. Load its weights when they are first needed.

@@ -2,7 +2,7 @@
 
 If a request asks for an echo, a server with OpenAI's completions protocol (vLLM, SGLang and others)
 returns each token of the prompt with log p(token | earlier tokens). It also generates one token,
-which is dropped. (Plumbline can't ask for 0 tokens, because some servers take 0 as no limit.)
+which is dropped. (Plumbline can't ask for 0 tokens, because some servers treat 0 as no limit.)
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ PARAMETERS: dict[str, object] = {
     "repetition_penalty": 1.0,
     "repeat_penalty": 1.0,
 }
-#: Parameters that aren't part of OpenAI's protocol: vLLM's and llama.cpp's names for one penalty.
+#: Parameters outside OpenAI's protocol. vLLM and llama.cpp have different names for one penalty.
 NOT_OPENAI = ("repetition_penalty", "repeat_penalty")
-#: Rounding error of a log-probability of 0.
+#: A log-probability of 0 may be wrong by this much, because of rounding.
 ROUNDING_NATS = 1e-6
 #: The value that servers send instead of minus infinity, which JSON can't express.
 LEAST_NATS = -9999.0
-#: HTTP statuses that refuse a single prompt, such as a prompt that is too long.
+#: HTTP statuses of a refused prompt, such as a prompt that is too long.
 _OF_THE_PROMPT = (400, 413, 422)
-#: What tokens have for a part of a character and, with some tokenizers, for a space before a word.
+#: In tokens, U+FFFD stands for part of a character. U+2581 may stand for a space before a word.
 _PARTIAL, _SPACE = "\ufffd", "\u2581"
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
 _EXCERPT = 60
@@ -114,7 +114,7 @@ class Echo:
 
 
 def read_echo(body: str | Failure, text: str) -> Echo | str:
-    """Return the echo of ``text`` that a server's answer contains, ignoring white space.
+    """Find the echo of ``text`` in a server's answer and return it. White space may differ.
 
     If the answer has no echo of the text, say what is wrong with the answer.
 
@@ -157,11 +157,11 @@ def _numbers(top: Any) -> list[float]:
 
 
 def spells(pieces: Sequence[str], text: str) -> bool:
-    """Return True if tokens make up a text. Ignore white space, which decoders drop or add.
+    """Return True if the joined tokens equal the text, except for white space.
 
     A server returns U+FFFD for a token that is only part of a character. If there is such a token,
-    only ASCII characters must be equal. In each gap between ASCII characters, the text must not
-    have more characters than the tokens.
+    only ASCII characters must be equal. Between two ASCII characters, the text must not have more
+    characters than the tokens have.
 
     >>> spells(["The", "\u2581nurse"], "The nurse"), spells(["The"], "The nurse")
     (True, False)
@@ -180,7 +180,7 @@ def spells(pieces: Sequence[str], text: str) -> bool:
 
 @dataclass(frozen=True)
 class EchoServer:
-    """A server that echoes prompts, and the model to request from it.
+    """A server that echoes prompts, and the name of the model that should process them.
 
     ``sent`` is put before each text. It is BOS, or empty if the server adds BOS itself.
     ``parameters`` are sent with each request.

@@ -20,8 +20,8 @@ Quantisation = Literal["nf4"]
 class ModelOptions:
     """Options for loading and running a model.
 
-    Only ``batch_tokens``, ``tensor_parallel``, ``device``, ``base_url`` and ``concurrency`` can't
-    change a score.
+    All options can change scores, except ``batch_tokens``, ``tensor_parallel``, ``device``,
+    ``base_url`` and ``concurrency``.
     """
 
     revision: Annotated[str | None, Field(description="Hub revision: branch, tag or commit.")] = (

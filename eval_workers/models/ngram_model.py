@@ -37,9 +37,9 @@ from plumbline.warehouse.text.progress import Update
 
 #: Increase this when a text's probabilities, or the format of a model's files, change.
 VERSION = 2
-#: Number of words in a trained model's longest n-grams.
+#: Number of words in the longest n-grams of a model.
 ORDER = 5
-#: Word numbers that stand for the boundary between sentences and for all unknown words.
+#: The word number of the boundary between sentences, and that of all unknown words.
 BOS, UNKNOWN = 0, 1
 Ints = np.ndarray[Any, np.dtype[np.integer[Any]]]
 WEIGHTS = "model.safetensors"
@@ -53,7 +53,7 @@ Sentence = Sequence[int] | Ints
 SENTENCE_END = re.compile(r"[.!?](?<!\bMr.)(?<!\bMs.)(?<!\bDr.)(?<!\bMrs.)[\"'”’)]*\s+")
 #: Size limit of the vocabulary. The most frequent words are kept. All other words are ``UNKNOWN``.
 MOST_WORDS = 1 << 20
-#: Number of sentences to tokenise at a time, and of words whose n-grams to count at a time.
+#: Number of sentences to tokenise at a time, and number of words to count n-grams of at a time.
 _SENTENCES_AT_ONCE, WORDS_AT_ONCE = 1 << 14, 1 << 22
 #: The reported loss covers at most this many sentences and words, from the beginning of the text.
 _SENTENCES_OF_LOSS, _WORDS_OF_LOSS = 10_000, 1 << 21
@@ -66,12 +66,12 @@ class NgramModel:
     The children of a node are the n-grams with one more word at the end, sorted by that word.
 
     Attributes:
-        levels: the first node of each length, followed by the number of nodes.
+        levels: number of the first node of each length, followed by the number of all nodes.
         root: a(c.) and t(c) of the empty context.
         discounts: the discount D of each length.
         words: the last word of each n-gram.
         counts: the count a of each n-gram.
-        children: first child of each n-gram except the longest ones, then the number of nodes.
+        children: first child of each n-gram except the longest, followed by the number of nodes.
         totals: a(c.) of each n-gram except the longest ones.
     """
 
@@ -157,7 +157,7 @@ def save(arrays: Mapping[str, Any], path: Path) -> None:
 
 
 def laid_out(sentences: Sequence[Sentence]) -> tuple[Ints, Ints]:
-    """Join sentences, with a BOS at position 0 of each. Return the words and their positions.
+    """Put BOS before each sentence, and join all. Return words, and positions in the sentences.
 
     >>> [part.tolist() for part in laid_out([[7, 8], [9]])]
     [[0, 7, 8, 0, 9], [0, 1, 2, 0, 1]]
@@ -360,7 +360,7 @@ def _level(db: duckdb.DuckDBPyConnection, gram: Sequence[str], n_words: int) -> 
     found = db.execute(query).fetchnumpy()
     if len(gram) > 1:
         return found
-    level: dict[str, Any] = {"word": np.arange(n_words)}  # including words that don't occur
+    level: dict[str, Any] = {"word": np.arange(n_words)}  # also has the words that don't occur
     for column in ("a", "n_children", "total"):
         level[column] = np.zeros(n_words, np.int64)
         level[column][found["word"]] = found[column]

@@ -31,7 +31,7 @@ TEXTS = (
     "A clerk had put all the keys into the drawer at home.",
     "The person in the store asked when she would be home.",
 )
-#: The same texts with one word changed.
+#: ``TEXTS`` with one word of each text changed.
 CHANGED = (
     "The weather was fine, so the two Tuesday friends walked home.",
     "A clerk had put all the thunder into the drawer at home.",
@@ -44,7 +44,7 @@ SAME_NATS = 0.05
 #: Largest accepted difference between a token's values in two different requests. It is larger,
 #: because bfloat16 rounds logits above 16 to eighths.
 OTHER_NATS = 0.5
-#: Largest accepted sum of probabilities at one place, and the number of likely tokens to request.
+#: Largest accepted sum of the probabilities of a place's likeliest tokens, and their number.
 _MOST, _TOPS = 1.001, 5
 
 
@@ -132,7 +132,7 @@ def _check_dependence(server: EchoServer, echoes: Sequence[Echo]) -> None:
         _refuse(server, "gives every token of a text the same log-probability")
     if any(not any(_differences(*pair)) for pair in combinations(echoes, 2)):
         _refuse(server, "gives different texts the same log-probabilities")
-    for k in (-2, -1):  # the last word and the full stop, which may be one token
+    for k in (-2, -1):  # the last word and the full stop, in one token or two
         ends = {(echo.pieces[k], echo.logprobs_nats[k]) for echo in echoes}
         piece, value = ends.pop()
         if not ends and value is not None and value < -ROUNDING_NATS:  # 0 means certain
@@ -149,7 +149,7 @@ def _check_same(server: EchoServer, echoes: Sequence[Echo]) -> None:
 
 
 def _check_sum(server: EchoServer) -> None:
-    """Refuse a server if the likeliest tokens at a place have probabilities that sum to over 1.
+    """Refuse a server if the likeliest tokens at a place have a total probability over 1.
 
     A server that doesn't return the likeliest tokens passes this check.
     """

@@ -29,11 +29,10 @@ class SamplingOptions:
     """Options for drawing new tokens. The defaults are FairPair's.
 
     Logits are divided by ``temperature``. Then the ``top_k`` most likely tokens are kept. Of these
-    tokens, the smallest set of likely tokens with a total probability of at least ``top_p`` is
-    kept. If ``top_k`` or ``top_p`` is ``None``, it removes no token. With ``greedy``, the most
-    likely token is taken, and these three options and the seed are ignored. A sample ends with the
-    model's end token, or is cut at ``max_new_tokens``. Raises ``UsageProblem`` for values out of
-    range.
+    tokens, the most likely ones are kept until their total probability reaches ``top_p``. If
+    ``top_k`` or ``top_p`` is ``None``, it removes no token. With ``greedy``, the most likely token
+    is taken, and these three options and the seed are ignored. A sample ends with the model's end
+    token, or is cut at ``max_new_tokens``. Raises ``UsageProblem`` for values out of range.
     """
 
     temperature: float = 1.0

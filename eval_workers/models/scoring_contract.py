@@ -26,14 +26,14 @@ SAME_TOKENS = "the tokenizer gives both sentences the same tokens"
 
 
 def short_hash(value: object) -> str:
-    """Return a hash of a value that can be written as JSON (16 hex digits)."""
+    """Return a hash, in 16 hex digits, of a JSON-serializable value."""
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:16]
 
 
 #: A text as the model sees it: its token ids, without BOS.
 Tokens = tuple[int, ...]
 
-#: The measure of a causal model, and of old rows that have no measure.
+#: The measure of causal models, and of old rows in which no measure is stored.
 LOG_LIKELIHOOD = "log-likelihood"
 #: The measure of an encoder-decoder.
 GIVEN_EMPTY = "log-likelihood given an empty input"
@@ -60,7 +60,7 @@ class Identity:
     def key(self) -> str:
         """Hash of all fields except ``step`` (16 hex digits).
 
-        The default measure is left out, so that keys from before other measures existed stay valid.
+        The default measure isn't hashed, so that older keys, which include no measure, stay valid.
 
         >>> one = Identity("m", "r1", "transformers", "5", "float32", "tokenizer.bos_token", 0)
         >>> two = Identity("m", "r2", "transformers", "5", "float32", "tokenizer.bos_token", 0)
@@ -68,7 +68,7 @@ class Identity:
         (16, False)
         """
         fields = asdict(self)
-        del fields["step"]  # the revision already contains it
+        del fields["step"]  # the revision implies the step
         if self.measure == LOG_LIKELIHOOD:
             del fields["measure"]
         return short_hash(fields)
@@ -132,7 +132,7 @@ class Instruction:
 
     @property
     def key(self) -> str:
-        """Hash of instruction and form (16 hex digits), or `none`."""
+        """Hash of instruction and form (16 hex digits), or `none` without an instruction."""
         return "none" if self.text is None else short_hash([self.text, self.form])
 
     @property
@@ -160,7 +160,7 @@ class Model(Protocol):
     """A backend's model. Its ``identity`` is known before any weights are loaded."""
 
     def lead(self, instruction: Instruction) -> str:
-        """Return the text that gives the instruction before a prompt, or "" without instruction."""
+        """Return the text to put before a prompt to give the instruction, or "" without one."""
 
     @property
     def identity(self) -> Identity:

@@ -25,9 +25,9 @@ _OF_LOADED_MODELS = ("dtype", "adapter", "quantisation", "tensor_parallel")
 
 
 class ServerBackend:
-    """A model on a server, which is requested by the name ``model``.
+    """A model on a server. Requests call it ``model``.
 
-    Opening the model sends the server a few short texts. ``options.revision`` can't be checked.
+    Opening the model sends the server a few short texts. The server's revision isn't checked.
 
     Raises ``UsageProblem`` if no address is given, for options that a server can't apply, and if
     ``--bos`` is missing or wrong. Raises ``BadInput`` for a server that doesn't return correct
@@ -57,7 +57,7 @@ class ServerBackend:
         )
 
     def lead(self, instruction: Instruction) -> str:
-        """Return the text that gives the instruction, to be put before a prompt."""
+        """Return the text to put before a prompt to give the model its instruction."""
         return instruction.prefix
 
     def score(self, texts: Sequence[str]) -> list[TextScore]:

@@ -35,7 +35,7 @@ from plumbline.eval_workers.models.sampling_contract import SamplingOptions
 from plumbline.eval_workers.models.scoring_contract import Tokens
 from plumbline.warehouse.errors import BadInput, Interrupted, MissingComponent, UsageProblem
 
-#: Environment variable with the path of the Python that has vLLM, or of its environment.
+#: Environment variable with the path of the environment that has vLLM, or of its Python.
 VARIABLE = "PLUMBLINE_VLLM"
 #: Command that installs the tested vLLM into an environment of its own, because vLLM pins numba
 #: 0.65 and counting needs 0.68. docs/models.md has the same line.
@@ -82,7 +82,7 @@ class RemoteEngine:
         try:
             with self._log.open("wb") as log:
                 self._process = subprocess.Popen(
-                    [str(python), "-I", vllm_engine.__file__],  # -I hides our modules
+                    [str(python), "-I", vllm_engine.__file__],  # -I hides Plumbline's modules
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=log,

@@ -33,9 +33,9 @@ ENVIRONMENT = {
     "VLLM_NO_USAGE_STATS": "1",
     "DO_NOT_TRACK": "1",
 }
-#: Prefix of the process's own temporary directory, which is removed with it.
+#: Prefix of the name of the process's temporary directory, which is removed when it ends.
 PLACE = "plumbline-vllm-"
-#: Limit on texts in progress. vLLM refuses a limit above the number of tokens per pass.
+#: Maximum number of texts at the same time. vLLM refuses more texts than tokens per pass.
 MAX_TEXTS = 256
 
 

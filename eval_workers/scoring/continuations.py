@@ -33,12 +33,12 @@ CHUNK_DRAWS = 250
 
 @dataclass(frozen=True)
 class Continuations(ModelStep):
-    """The step that draws missing samples until each side of each prompt in a set has ``n``.
+    """Sample continuations until each side of each prompt in a set has ``n`` samples.
 
     A side is the prompt or its perturbed version. Reads ``probe_prompt``. Writes ``continuation``,
     ``sampling`` and ``instruction``. If a prompt has changed, its old rows are removed and the
-    prompt is continued again. Rows beyond ``n`` are kept. If a side can't be continued, it has a
-    row in ``reject`` until a later run succeeds.
+    prompt is continued again. Surplus rows of earlier runs are kept. If a side can't be continued,
+    it has a row in ``reject`` until a later run succeeds.
     """
 
     probe_set: str
@@ -77,7 +77,7 @@ class Continuations(ModelStep):
     def state_of(
         self, prompts: Sequence[Mapping[str, Any]], rows: Sequence[Row], lead: str
     ) -> State:
-        """Like ``state``, for these prompts and rows. The text ``lead`` precedes each prompt."""
+        """Do the same as ``state``, with these prompts and rows. Put ``lead`` before prompts."""
         state = state_of(sides_of(prompts, lead), rows, *self.key)
         return replace(state, missing=sorted({draw for _, draw in self._draws(state)}))
 
@@ -90,7 +90,7 @@ class Continuations(ModelStep):
                     yield side, self.sampling.seeded(side["text"], k)
 
     def chunks(self, missing: Sequence[SeededPrompt]) -> Iterator[Chunk]:
-        """Yield the samples in chunks, in the given order. Samples of a text stay together."""
+        """Yield the samples in the given order, ``CHUNK_DRAWS`` at a time."""
         for start in range(0, len(missing), CHUNK_DRAWS):
             part = missing[start : start + CHUNK_DRAWS]
             yield Chunk(part, len(part))
@@ -101,7 +101,7 @@ class Continuations(ModelStep):
     def new_rows(self, model: Any, state: State, results: Mapping[SeededPrompt, Sample]) -> NewRows:
         """Return new rows of ``continuation``, and a row of ``reject`` for each side that failed.
 
-        The reject states the first problem of the side.
+        The row of ``reject`` states the side's first problem.
         """
         rows, rejects = list[Row](), dict[tuple[str, str], Row]()
         for side, draw in self._draws(state):

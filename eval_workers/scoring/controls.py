@@ -38,7 +38,7 @@ LEAST_WORDS = 20
 #: A partial correlation counts as 0 if its interval is within +-0.1 (Cohen's small effect).
 SMALL = 0.1
 _GROUP = ("subset", "model_key", "model", "benchmark", "groups", "corpus", "contrast", "ngram_key")
-#: A spread or variance below this counts as 0; a smaller eigenvalue means collinear predictors.
+#: Smaller variances count as 0. With a smaller eigenvalue, predictors count as collinear.
 _ROUNDING = 1e-9
 
 #: A figure, and the low and high end of its 95% interval.
@@ -202,7 +202,7 @@ def _out_of_sample(by_word: Floats, without: Floats) -> tuple[float, list[Estima
 
 
 def _squares(by_word: Floats, without: Floats, columns: list[int]) -> Floats:
-    """Return each word's sum of squared errors, predicted from the fit to all other words."""
+    """Return the sum of squared errors for each word, using a fit to all other words."""
     pick = np.ix_(range(len(by_word)), columns, columns)
     slopes = np.linalg.solve(without[pick], without[:, columns, -1:])[..., 0]
     errors = np.concatenate([-slopes, np.ones((len(slopes), 1))], axis=1)

@@ -1,4 +1,4 @@
-"""Compute every metric, including metrics of other packages, and write the values."""
+"""Compute every metric, including metrics that other packages add, and write the values."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from plumbline.warehouse.storage.opening import OpenWarehouse
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.progress import progress
 
-#: Query that computes the value and interval of a metric that has one row per pair.
+#: Query that turns a metric's rows, one per pair, into a value with an interval.
 _OF_PAIRS = "FROM metric_of_pairs('pair')"
 
 
@@ -35,9 +35,9 @@ def _rule(text: str) -> str:
 class MeasureOptions:
     """Values for the parameters (``$name``) of the metrics' SQL, and the rule of ``--fail-if``.
 
-    The default ``epsilon`` is UnStereoEval's, ln 1.65. Each ``eta`` defines a subset of pairs.
-    Another subset has all pairs with a defined MaxPMI. The paper's Table 19 computes AuFC with
-    logarithms to base 10.
+    The default ``epsilon`` is UnStereoEval's, ln 1.65. Each ``eta`` defines a subset: the pairs
+    with |MaxPMI| up to ``eta``. Another subset has all pairs with a defined MaxPMI. The paper's
+    Table 19 computes AuFC with logarithms to base 10.
 
     >>> round(MeasureOptions().epsilon, 4)
     0.5008
@@ -63,8 +63,8 @@ class MeasureOptions:
         str,
         AfterValidator(_rule),
         Field(
-            description="'pd changes by more than 5': fail if PD of a named model has changed by "
-            "over 5 points since its previous version, even at the near end of the 95% interval.",
+            description="With 'pd changes by more than 5', fail if the PD of a named model has "
+            "changed by over 5 points since its previous version (by the whole 95% interval).",
         ),
     ] = ""
 

@@ -27,8 +27,8 @@ from plumbline.warehouse.storage.store import Store
 class ModelStep(Step):
     """A step that needs a model. The step may use ``identity`` before weights are loaded."""
 
-    #: The step runs on models with one of these measures, or on any model if this is empty. Most
-    #: steps need log p of next tokens.
+    #: The measures of models that the step accepts; empty if it accepts every model. Most steps
+    #: need log p of next tokens.
     measures: ClassVar[tuple[str, ...]] = (LOG_LIKELIHOOD,)
 
     def check(self, store: Store, options: ModelOptions) -> None:
@@ -54,7 +54,7 @@ class ModelStep(Step):
         _ = model.n_parameters
 
     def publish_before(self, done: ComputedStep) -> None:
-        """Record the model's identity if something was computed and it isn't recorded yet."""
+        """Record the model's identity, unless nothing was computed or it is recorded already."""
         store, model, identity = done.store, done.resource, self.identity(done.resource)
         if done.state.missing and identity.key not in store.units("model"):
             name = identity.model
@@ -106,7 +106,7 @@ def give_name(store: Store, key: str, run_id: str, name: str) -> None:
 
 
 def publish_instruction(store: Store, instruction: Instruction, run_id: str) -> None:
-    """Write the instruction, which may be ``NONE``, to table ``instruction`` if it is new."""
+    """Add the instruction, which may be ``NONE``, to table ``instruction`` if it is missing."""
     key = instruction.key
     if key not in store.units("instruction"):
         form = instruction.form if instruction.text is not None else None

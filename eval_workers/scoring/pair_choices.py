@@ -1,4 +1,4 @@
-"""Ask a model to choose a sentence of each pair. The model needs no log-probabilities.
+"""Ask a model which sentence of each pair it chooses. This needs no log-probabilities.
 
 The model is asked about each pair equally often in both orders, so that a preference for the
 sentence shown first cancels out in the mean. The views ``forced_choice_pair`` and
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from plumbline.warehouse.storage.store import Store
 
 Side = Literal["a", "b"]
-#: Number of replies to check before the remaining questions are sent.
+#: The number of questions to send first. Their replies are checked before the rest is sent.
 _FIRST = 20
 _OTHER: Mapping[Side, Side] = {"a": "b", "b": "a"}
 _EXCERPT = 80
@@ -166,7 +166,7 @@ class PairChoices(ModelStep):
         return replace(state, missing=missing)
 
     def chunks(self, missing: Sequence[Ask]) -> Iterator[Chunk]:
-        """Yield all questions as one chunk. If it is interrupted, the ledger has its replies."""
+        """Yield all questions as one chunk. After an interruption, the ledger has the replies."""
         if missing:
             yield Chunk(missing, len(missing))
 
@@ -204,7 +204,7 @@ class PairChoices(ModelStep):
 
 
 def served(options: ChoiceOptions) -> ServedModel:
-    """Return the served model that the options name."""
+    """Return the model that the options name. It runs on a server."""
     return ServedModel(options.model, "chat", options.token_limit)
 
 

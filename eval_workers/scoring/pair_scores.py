@@ -84,15 +84,14 @@ def in_form(text: str, form: TextForm) -> str:
 
 @dataclass(frozen=True)
 class PairScores(ModelStep):
-    """The step that scores the pairs of a benchmark that the model hasn't scored.
+    """The step that scores a benchmark's pairs, unless the model has scored them before.
 
     The sentences are scored in the form ``text_form`` (see ``in_form``), which is part of the
     model's identity. If a pair's sentences have changed, the pair is scored again and its old row
     is removed. If a sentence can't be scored, its pair gets a row in ``reject`` instead of
     ``pair_score``, and the next run tries the pair again. With ``per_token``, log p of each token
-    is stored in ``token_logprob``, and a pair without stored tokens is scored again. With
-    ``limit``, only that many pairs are scored, which ``drawn`` chooses. Scores of other pairs from
-    earlier runs are kept.
+    is stored in ``token_logprob``, and a pair without stored tokens is scored again. If
+    ``limit`` is set, ``drawn`` chooses this many pairs to score, and older scores are kept.
     """
 
     benchmark: str
@@ -180,7 +179,7 @@ class PairScores(ModelStep):
         return NewRows(rows, rejects)
 
     def _problem(self, model: Backend, a: TextScore, b: TextScore) -> tuple[str, str] | None:
-        """Return the side (`a` or `b`) of the first problem, and the problem, or ``None``."""
+        """Return the first problem and its side (`a` or `b`), or ``None`` without a problem."""
         for side, score in (("a", a), ("b", b)):
             if score.problem:
                 return side, score.problem

@@ -1,7 +1,7 @@
 """Rank models on a benchmark, and compute the smallest effect that the benchmark can find.
 
-Each model has a confidence set for its rank. The smallest effect is the effect that would be found
-with a probability of ``POWER``.
+Each model has a confidence set for its rank. A benchmark finds the smallest effect with a
+probability of ``POWER``.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from plumbline.eval_workers.scoring.scored_pairs import (
 )
 from plumbline.warehouse.finding import LEAST_CLUSTERS
 
-#: Largest probability that any model's set of ranks is wrong, and the level of the two-sided test
-#: that finds the smallest effect.
+#: The largest probability that any model's set of ranks is wrong. Also the level of the two-sided
+#: test that finds the smallest effect.
 LEVEL = 0.05
 #: Probability of finding the smallest effect.
 POWER = 0.8
@@ -76,11 +76,11 @@ def board(figures: Floats, clusters: Ints, strata: Ints | None = None) -> dict[s
     Rank 1 has the largest mean.
 
     ``figures`` has one row per pair and one column per model, and is NaN where a pair has no
-    figure. Models with equal means share the best of their ranks. Every two models are compared by
-    Student's t test, and p is corrected by Holm's method. The tests at ``LEVEL`` determine a set of
-    ranks for each model (Mogstad, Romano, Shaikh and Wilhelm 2024). With a probability of 95%,
-    every set contains the true rank of its model. Two models count as equal if their difference is
-    the same in all pairs, or if there are fewer clusters than ``LEAST_CLUSTERS``.
+    figure. Models with equal means share the best of their ranks. Every two models are compared
+    with Student's t test, and p is corrected with Holm's method. The tests at ``LEVEL`` determine a
+    set of ranks for each model (Mogstad, Romano, Shaikh and Wilhelm 2024). With a probability of
+    95%, every set contains the true rank of its model. Two models count as equal if their
+    difference is the same in all pairs, or if there are fewer clusters than ``LEAST_CLUSTERS``.
     ``clustered_variance`` defines ``clusters``, and ``influences`` defines ``strata``.
 
     >>> figures = np.repeat(np.random.default_rng(1).random((40, 3)) < [0.9, 0.5, 0.5], 2, axis=0)
@@ -144,7 +144,7 @@ class PairDesign:
 
     @classmethod
     def of(cls, clusters: Ints) -> PairDesign:
-        """Return the design of pairs. ``clusters`` is as for ``clustered_variance``.
+        """Return the design of pairs. ``clustered_variance`` defines ``clusters``.
 
         >>> PairDesign.of(np.array([[0], [0], [0], [1], [1], [1]])).n_alike
         2.0
@@ -153,7 +153,7 @@ class PairDesign:
         is_two = (first != second) & (second != NO_CLUSTER)
         known = np.concatenate([first, second[is_two]])
         n_sharing = _squares(known[known != NO_CLUSTER])
-        n_sharing += int((clusters == NO_CLUSTER).all(axis=1).sum())  # a pair shares with itself
+        n_sharing += int((clusters == NO_CLUSTER).all(axis=1).sum())  # a pair counts itself
         # Pairs that share both clusters have been counted twice.
         n_sharing -= _squares(np.sort(clusters[is_two], axis=1))
         return cls(n, n_clusters(clusters), n_sharing / n - 1, degrees_of_freedom(clusters))
@@ -182,7 +182,7 @@ def _squares(ids: Ints) -> int:
 
 
 def measured(pairs: ScoredPairs) -> dict[str, Spread]:
-    """Return the spread of PD (in points) and of US, and of two models' difference in each.
+    """Return the spread of PD (in points), of US, and of the differences between models in both.
 
     The ``sd`` of PD assumes that PD is 0. The ``sd`` of US assumes that US is a half. All other
     figures are medians over models, or over pairs of models. A measure is left out if its figures

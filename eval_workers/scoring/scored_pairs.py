@@ -25,14 +25,14 @@ Bools: TypeAlias = npt.NDArray[np.bool_]
 
 #: Cluster number of a pair that has no cluster in a dimension.
 NO_CLUSTER = -1
-#: A variance below this is a rounding error: the figure or difference is the same in every pair.
+#: A variance below this is a rounding error and counts as 0.
 ROUNDING = 1e-18
 _CELL, _LEAN = "benchmarks/cell", "benchmarks/lean"
 
 
 @dataclass(frozen=True)
 class ScoredPairs:
-    """A benchmark's natural pairs of two groups that have scores, sorted by pair id.
+    """The natural pairs of a benchmark that compare two groups and have scores, sorted by id.
 
     ``models`` has the key and name of each model. ``lean`` and ``area`` have a row per pair and a
     column per model. They come from the SQL macros ``lean`` and ``aufc``, and are NaN if a pair has
@@ -54,7 +54,7 @@ class ScoredPairs:
 
 
 def scored(root: str | Path | OpenWarehouse, epsilon_nats: float) -> Iterator[ScoredPairs]:
-    """For each benchmark, yield the scored pairs of every two groups. Sort both by name."""
+    """Yield the scored pairs of each benchmark and two groups, sorted by their names."""
     with connect(root, sql(_CELL) + sql(_LEAN)) as connection:
         pairs = query(connection, _CELL)
         for benchmark in sorted(pairs["benchmark"].unique().to_pylist()):
@@ -142,7 +142,7 @@ def clustered_variance(of_pair: Floats, clusters: Ints) -> Floats:
         pair = np.repeat(np.arange(n_pairs), 2)
         is_two = (clusters[:, 0] != clusters[:, 1]) & (clusters != NO_CLUSTER).all(axis=1)
         is_first = np.ones(len(pair), bool)
-        is_first[1::2] = clusters[:, 0] != clusters[:, 1]  # count once if both are equal
+        is_first[1::2] = clusters[:, 0] != clusters[:, 1]  # equal numbers count once
         both = clusters[is_two].min(axis=1) * (clusters.max() + 1) + clusters[is_two].max(axis=1)
         every = _products(of_pair, pair[is_first], clusters.reshape(-1)[is_first])
         ways.append(every - _products(of_pair, np.flatnonzero(is_two), both))
@@ -181,7 +181,7 @@ def degrees_of_freedom(clusters: Ints) -> float:
 
 
 def n_clusters(clusters: Ints) -> int:
-    """Return the smallest number of clusters in a dimension, ignoring dimensions with only one.
+    """Return the smallest number of clusters in a dimension. Ignore dimensions with one cluster.
 
     >>> n_clusters(np.array([[0, 3], [0, 4], [1, NO_CLUSTER], [2, 3]]))
     2

@@ -29,7 +29,7 @@ def weight_bytes(config: Any, options: ModelOptions, kind: Any = "causal") -> fl
 
     from plumbline.eval_workers.models.local.model_files import auto_class
 
-    with torch.device("meta"):  # allocates nothing
+    with torch.device("meta"):  # builds the model without allocating memory
         try:
             model = auto_class(kind).from_config(config, trust_remote_code=False)
         except (ValueError, KeyError, AttributeError) as e:
@@ -46,7 +46,7 @@ def weight_bytes(config: Any, options: ModelOptions, kind: Any = "causal") -> fl
 def forecast(
     store: Store, name: str, options: ModelOptions, steps: Sequence[PairScores]
 ) -> Iterator[Row]:
-    """Yield rows on how many pairs and tokens are left to score, and on the memory for weights.
+    """Yield rows with the numbers of pairs and tokens left to score, and the memory for weights.
 
     Only the tokenizer and the configuration are read. For backends other than transformers and
     vllm, the rows only give the number of pairs. Rows have the keys ``subject``, ``what``,

@@ -30,15 +30,15 @@ from plumbline.warehouse.steps.runner import run_at_once
 from plumbline.warehouse.steps.step import StepCounts
 from plumbline.warehouse.storage.store import Store
 
-#: Number of texts, and of samples per text, to check before the other samples are requested.
+#: The number of texts, and of samples per text, to check before requesting other samples.
 _FIRST = 5
-#: Samples with fewer tokens than this may well be the same by chance.
+#: Samples with fewer tokens than this may be the same by chance.
 _LONG = 8
 
 
 @dataclass(frozen=True)
 class ServedIdentity:
-    """The columns of table ``model`` that are known for a served model. All others are NULL.
+    """The columns of table ``model`` that have values for a served model. Others are NULL.
 
     >>> ServedModel("m").identity.backend
     'openai completions'
@@ -75,7 +75,7 @@ class ServedModel:
         return ServedIdentity(self.name, f"openai {self.endpoint}")
 
     def ledger(self, *place: str) -> str:
-        """Return the name of the ledger with this model's replies, such as those to a probe set.
+        """Return the name of the ledger for this model and ``place``, such as a probe set.
 
         >>> ServedModel("m").ledger("common-sents")[:13]
         'common-sents/'
@@ -83,7 +83,7 @@ class ServedModel:
         return "/".join((*place, self.identity.key))
 
     def lead(self, instruction: Instruction) -> str:
-        """Return the text that gives the instruction, to be put before a prompt."""
+        """Return the text to put before a prompt to give the model its instruction."""
         return instruction.prefix
 
     def request(self, draw: SeededPrompt, options: SamplingOptions) -> Request:
@@ -160,7 +160,7 @@ def _first(draws: Sequence[SeededPrompt]) -> list[SeededPrompt]:
 
 
 def _sample(reply: Reply) -> Sample:
-    """Return a reply as a sample. Drop the token count after `stop`: servers count differently."""
+    """Make a reply a sample. After `stop`, drop the token count, which differs between servers."""
     if reply.finish_reason == "stop":
         return Sample(reply.text, "stop")
     if reply.finish_reason == "length":

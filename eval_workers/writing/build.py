@@ -60,12 +60,12 @@ def forecast(words: Sequence[str], spec: BuildSpec) -> dict[str, int]:
 
 
 def write_sentences(build: Build, words: Sequence[str], spec: BuildSpec) -> list[Written]:
-    """Have sentences written for each seed word. Raises the errors of ``Build.run``."""
+    """Ask the model for sentences with each seed word. Raises the errors of ``Build.run``."""
     return build.run([partial(write, word, spec) for word in dict.fromkeys(words)], "words")
 
 
 def pair_sentences(build: Build, written: Sequence[Written], spec: BuildSpec) -> Parsed:
-    """Make pairs of the kept sentences, in order. A sentence that gives no pair becomes a reject.
+    """Make a pair from each kept sentence, in order. Reject sentences that give no pair.
 
     If rules can't decide whether a "her" means "his" or "him", the model converts the sentence.
     Raises the errors of ``Build.run``.
@@ -78,8 +78,8 @@ def pair_sentences(build: Build, written: Sequence[Written], spec: BuildSpec) ->
 def judge_pairs(build: Build, pairs: Sequence[Row], spec: BuildSpec) -> tuple[list[Row], list[Row]]:
     """Add the column ``is_natural``: true if the model finds both sentences of a pair likely.
 
-    Unnatural pairs are kept, because metrics use the column to leave them out. Each unnatural pair
-    also gives a reject with the reason. Raises the errors of ``Build.run``.
+    Unnatural pairs stay in the table. Metrics use the column to leave them out. Each unnatural pair
+    also gets a row in ``reject`` with the reason. Raises the errors of ``Build.run``.
     """
     answers = build.run([partial(unnatural, pair, spec) for pair in pairs], "pairs")
     judged = list(zip(pairs, answers, strict=True))
@@ -100,9 +100,9 @@ def check_benchmark_name(name: str) -> None:
 
 
 def seed_words(store: Store | None, spec: BuildSpec) -> tuple[str, ...]:
-    """Return the first ``spec.n_words`` words of ``spec.words``, or of the sample of the corpus.
+    """Return ``spec.words``, or the words sampled from the corpus, cut to ``spec.n_words`` words.
 
-    Raises ``UsageProblem`` if there are no words and no sample, or if the sample is too small.
+    Raises ``UsageProblem`` if neither words nor a corpus is given, or if the sample is too small.
 
     >>> seed_words(None, BuildSpec(words=("tea", "clock", "tea")))
     ('tea', 'clock')
@@ -152,8 +152,8 @@ def count(
 ) -> dict[str, int | None]:
     """Count sentences. ``n_in`` = kept + rejected + revised, and kept = pairs + unpaired.
 
-    The offline writer only has counts of words and pairs. If pairs have no verdicts, ``n_natural``
-    is ``None``.
+    For the offline writer, only words and pairs are counted. If pairs have no verdicts,
+    ``n_natural`` is ``None``.
     """
     verdicts = [pair["is_natural"] for pair in pairs if pair.get("is_natural") is not None]
     return {
@@ -197,7 +197,7 @@ def not_kept(written: Sequence[Written]) -> list[Row]:
 
 
 def facts(spec: BuildSpec, counts: Mapping[str, int | None], *, offline: bool) -> dict[str, str]:
-    """Return facts for the card: how the pairs were made."""
+    """Return facts for the benchmark's card, which say how the pairs were made."""
     sample = f"the sample of {spec.corpus} ({spec.contrast}, seed {spec.seed})"
     words = "given" if spec.words else f"the first {counts['n_words']:,} of {sample}"
     if offline:

@@ -19,7 +19,7 @@ from plumbline.warehouse.options import MOST, STRICT, Seed
 #: How often each wording may be used to revise a sentence: UnStereoEval's released pipeline drops a
 #: sentence after 40 tries, with four wordings in turn (`src/run_pipeline_revision.py`).
 TRIES_A_WORDING = 10
-#: Tokens allowed in a reply: per word, extra per sentence, for other text, and for a verdict.
+#: The token limit of a reply: tokens per word, per sentence, for other text and for a verdict.
 _TOKENS_A_WORD, _TOKENS_A_SENTENCE, _TOKENS_OF_TALK, _TOKENS_OF_VERDICT = 4, 16, 64, 64
 
 _Few: TypeAlias = Annotated[int, Field(gt=0, le=1_000)]
@@ -30,7 +30,7 @@ class BuildSpec(AskingOptions):
     """Options of a build. Paths are relative to the working directory.
 
     If ``words`` is set, no seed words are sampled from a corpus, and ``corpus`` may be empty.
-    ``contrast`` and ``eta`` are for MaxPMI. If ``judge`` is false, ``is_natural`` is NULL.
+    ``eta`` limits the MaxPMI of ``contrast``. If ``judge`` is false, ``is_natural`` is NULL.
     """
 
     corpus: Annotated[str, Field(description="Corpus from which the seed words come.")] = ""
@@ -57,7 +57,7 @@ class BuildSpec(AskingOptions):
         float, Field(ge=0, le=10, description="Sampling temperature for writing sentences.")
     ] = 0.7
     generate_rounds: Annotated[
-        _Few, Field(description="Maximum number of requests per word and pronoun.")
+        _Few, Field(description="Maximum number of requests for sentences, per word and pronoun.")
     ] = 3
     judge: Annotated[
         bool, Field(description="Ask the model if both sentences of each pair are likely.")
@@ -76,7 +76,7 @@ class BuildSpec(AskingOptions):
 
     @property
     def n_revisions(self) -> int:
-        """How often a sentence is sent back for revision, at most.
+        """Maximum number of times that a sentence is sent back for revision.
 
         >>> BuildSpec(model="m").n_revisions  # ten with each of four wordings
         40
@@ -84,7 +84,7 @@ class BuildSpec(AskingOptions):
         return TRIES_A_WORDING * len(self.wordings.revise)
 
     def chat_model(self) -> ChatModel:
-        """Return the model that writes. Raises ``UsageProblem`` if no model is named."""
+        """Return the model to send requests to. Raises ``UsageProblem`` if no model is named."""
         if not self.model:
             fix = "give --model NAME, or --offline for sentences of a fixed grammar"
             raise UsageProblem("model", "is not given", fix)

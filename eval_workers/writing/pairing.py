@@ -1,4 +1,4 @@
-"""Make pairs from written sentences by rules, or by a model if rules fail, and have them judged."""
+"""Make pairs from written sentences with rules. Ask a model if rules fail, and to judge pairs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Template: TypeAlias = tuple[str, str]
 async def template_of(sentence: WrittenSentence, spec: BuildSpec, ask: Ask) -> Template:
     """Return the template of a sentence. This is a plan for ``Build.run``.
 
-    The model converts the sentence only if rules can't decide whether a "her" is his or him.
+    The model converts the sentence only if rules can't decide if a "her" means "his" or "him".
     """
     found, last = to_template(sentence.text), ""
     if found.undecided:
@@ -46,7 +46,7 @@ async def template_of(sentence: WrittenSentence, spec: BuildSpec, ask: Ask) -> T
 async def _decided(
     found: Conversion, word: str, spec: BuildSpec, ask: Ask
 ) -> tuple[Conversion, str]:
-    """Have the model convert a sentence. Return the conversion, and a problem or ``""``.
+    """Ask the model to convert a sentence. Return the conversion, and a problem or ``""``.
 
     If an answer changes words other than pronouns, or has no sentence, the request is sent again.
     """
@@ -121,7 +121,7 @@ async def unnatural(pair: Mapping[str, object], spec: BuildSpec, ask: Ask) -> st
 async def _is_likely(
     word: str, pronoun: Pronoun, sentence: str, spec: BuildSpec, ask: Ask
 ) -> bool | None:
-    """Ask whether a sentence is likely. Return ``None`` if both answers are unclear."""
+    """Ask up to twice whether a sentence is likely. Return ``None`` if no answer is clear."""
     for round in range(1, JUDGE_ROUNDS + 1):
         reply = await ask(spec.request("judge", word, pronoun, round, sentence=sentence))
         if (answer := verdict(reply.text)) is not None:

@@ -1,4 +1,4 @@
-"""Read the wordings of requests from a TOML file or from UnStereoEval's release, and fill them.
+"""Read the wordings of requests from a TOML file or from UnStereoEval's release, and fill them in.
 
 In the release, a folder such as ``benchmark-creation-configs/use-5`` has the wordings that ask
 for sentences with each pronoun. Files next to the folder have the wordings that ask to revise,
@@ -108,8 +108,8 @@ def load_released(folder: Path) -> Wordings:
     content = {
         "generate": _prompts(folder / "prompt1_she.yml", "pronoun", "generation")[0],
         "generate_he": _prompts(folder / "prompt1_he.yml", "pronoun", "generation")[0],
-        # One released wording has the forms of *he* where the paper (App. D, Table 6) has a
-        # placeholder.
+        # One released wording contains the forms of *he*. In the paper (App. D, Table 6), it has
+        # a placeholder instead.
         "revise": [
             prompt.replace(_FORMS["he"], "{forms}")
             for prompt in _prompts(revision, "forms", "revision")

@@ -1,9 +1,9 @@
-"""Have sentences written around a seed word, and keep, revise or reject each sentence.
+"""Ask a model for sentences with a seed word, and keep, revise or reject each sentence.
 
-Sentences that lack the word or the pronoun are sent back for revision, with each wording in turn.
-If there are too few sentences, more are requested. Sentences with `she` are checked first. Then
-each sentence with `he` is compared with the sentences with `she`: two sentences that differ only in
-their pronouns would give the same pair twice.
+Sentences that lack the word or the pronoun are sent back for revision, up to ``spec.n_revisions``
+times. If there are too few sentences, more are requested. Sentences with `she` are checked first.
+Then each sentence with `he` is compared with the sentences with `she`, because two sentences that
+differ only in their pronouns would give the same pair twice.
 
 Only a whole word counts, in upper or lower case. A hyphen ends a word, and so does an apostrophe
 after the word. So `the engineer's` contains `engineer`, but `o'clock` doesn't contain `clock`.
@@ -64,7 +64,7 @@ class Written:
 
 
 async def write(word: str, spec: BuildSpec, ask: Ask) -> Written:
-    """Ask for the sentences of a seed word, in rounds. This is a plan for ``Build.run``."""
+    """Ask the model for sentences with a seed word. This is a plan for ``Build.run``."""
     n, writer = spec.n_sentences, _Writer(spec, ask, Written(word))
     # Send both first requests at once. The request for `he` doesn't depend on the other.
     await asyncio.gather(*(ask(spec.request("generate", word, p, 1, n=n)) for p in PRONOUNS))
@@ -97,10 +97,10 @@ class _Writer:
         ]
 
     async def settle(self, read: list[WrittenSentence], n_wanted: int) -> None:
-        """Keep good sentences until there are ``n_wanted``. Have others revised, in rounds.
+        """Keep good sentences until ``n_wanted`` are kept.
 
-        A round's replies are checked after all of them have arrived, because each sentence is
-        compared with the sentences kept before it.
+        Sentences that need revision go back to the model, one round at a time. The replies of
+        a round are checked in order, because a sentence is compared with those kept before it.
         """
         rejected = self.written.rejected
         drafts = [one for one in read if self._is_draft(one, n_wanted)]
@@ -112,7 +112,7 @@ class _Writer:
             for draft in drafts:
                 place = draft.word, draft.pronoun, round
                 request = self.spec.request("revise", *place, sentence=draft.text)
-                if request.request_id in self.sent_back:  # the same draft was sent
+                if request.request_id in self.sent_back:  # the same draft has been sent before
                     rejected[draft] = "repeats another sentence"
                 else:
                     self.sent_back.add(request.request_id)
@@ -223,7 +223,7 @@ def has_word(sentence: str, word: str) -> bool:
 
 
 def repeats(sentence: str, others: Sequence[str]) -> str:
-    """Say whether a sentence (nearly) repeats another, ignoring pronouns. Return ``""`` if not.
+    """Return how a sentence repeats another, ignoring pronouns, or ``""`` if it doesn't.
 
     >>> repeats("He wound the clock!", ["She wound the clock."])
     'repeats another sentence'

@@ -40,7 +40,7 @@ from plumbline.warehouse.wordlists import WordList, WordPair
 
 
 def usable_lists(counted: Sequence[wordlists.WordList]) -> dict[str, wordlists.WordList]:
-    """Return ``counted`` and every installed list that has only words of ``counted``, by name.
+    """Return ``counted``, and the installed lists whose words are all in ``counted``, by name.
 
     >>> sorted(usable_lists([wordlists.load("gendered")]))
     ['gendered', 'pronouns', 'she-he']
@@ -54,12 +54,12 @@ def usable_lists(counted: Sequence[wordlists.WordList]) -> dict[str, wordlists.W
 
 
 def contrasts_of(store: Store, row: dict[str, Any]) -> dict[str, tuple[WordPair, ...]]:
-    """Return the word pairs of each contrast, such as ``she/he``, that a corpus's lists define."""
+    """Return {contrast: its word pairs} for all contrasts that a corpus's word lists define."""
     return contrasts(usable_lists(corpus_lists(store, row)).values())
 
 
 def sides_of(store: Store, row: dict[str, Any], contrast: str) -> tuple[str, str]:
-    """Return what to call the two sides of a contrast, such as "she" and "he" for ``she/he``."""
+    """Return the names of a contrast's two sides, such as "she" and "he" for ``she/he``."""
     is_listed = row["targets"] and "/" not in contrast
     lists = usable_lists(corpus_lists(store, row)).values() if is_listed else ()
     return wordlists.side_names(contrast, lists)
@@ -166,8 +166,8 @@ def _write(
 def read_weights(path: Path) -> dict[str, float]:
     """Read word weights, such as toxicities, from a CSV file with columns ``word`` and ``weight``.
 
-    Raises ``BadInput`` if the file can't be read or has no rows. Raises it too, naming the row, if
-    a weight is not a finite number, or a word is repeated or is not a single lowercase word.
+    Raises ``BadInput`` if the file can't be read, has no rows, or has a bad row. In a bad row, the
+    weight is not a finite number, or the word is repeated or is not a single lowercase word.
     """
     weights: dict[str, float] = {}
     for record in records(path, ("word", "weight")):
@@ -186,7 +186,7 @@ def read_weights(path: Path) -> dict[str, float]:
 
 
 def with_list(store: Store, row: dict[str, Any], name: str) -> list[WordList]:
-    """Add a word list, given by name or path, to the word lists of a corpus. Return all of them.
+    """Add a word list, given by name or path, to a corpus's word lists. Return all its lists.
 
     The list that the corpus was counted with comes first. The added list replaces an earlier added
     list of the same name.
@@ -206,7 +206,7 @@ def with_list(store: Store, row: dict[str, Any], name: str) -> list[WordList]:
         return [original, *added]
     Targets(new.targets, language.token_rules).checked()
     lost = set(new.targets) - set(original.targets)
-    if row["targets"] == ALL:  # all words were counted, except stop words not in `original`
+    if row["targets"] == ALL:  # every word was counted, except stop words that `original` lacks
         lost &= stop_words(language.token_rules)
     if lost:
         problem = f"its count lacks the targets {', '.join(sorted(lost))} of list {new.name}"

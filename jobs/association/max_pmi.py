@@ -64,9 +64,9 @@ def constrain(
 
     A word is unknown if it has fewer than ``least_count`` co-occurrences with one side of the
     contrast, or if its delta was imported without counts. The deltas of unknown words are not used.
-    An unknown word could lean more than the known words, so its pair is undecided at every eta that
-    no known delta exceeds. If ``least_count`` is 0 or no word has counts, all deltas are used and
-    words without a delta are skipped, as in the released MaxPMI.
+    An unknown word could lean more than the known words, so its pair is undecided for each limit
+    eta that no known delta exceeds. If ``least_count`` is 0 or no word has counts, all deltas are
+    used and words without a delta are skipped, as in the released MaxPMI.
 
     Without ``contrast``, a pair uses the contrast of its two groups (``group_a/group_b``, but
     she/he for female and male). If the corpus isn't English, the first pair of its word list
@@ -125,7 +125,7 @@ def contrast_of(pair: Mapping[str, Any]) -> str:
 def _deltas(
     store: Store, corpus: str, contrast: str, least_count: int
 ) -> tuple[dict[str, float], int | None]:
-    """Return the deltas of words with enough counts, and ``least_count`` (``None`` if unused)."""
+    """Return deltas of words with enough co-occurrences, and ``least_count`` or None if unused."""
     rows = corpus_deltas(store, corpus, contrast)
     n_least = pc.min_element_wise(rows["n_pair_f"], rows["n_pair_m"])
     used = least_count or None if n_least.null_count < rows.num_rows else None
@@ -159,6 +159,6 @@ ORDER BY ALL
 def verdicts(
     store: Store, corpus: str, benchmark: str, contrasts: Iterable[str]
 ) -> list[dict[str, Any]]:
-    """Count natural pairs that MaxPMI keeps, drops or leaves undecided, by contrast and eta."""
+    """For each contrast and limit, count the natural pairs kept, dropped and undecided."""
     key = {"corpus": corpus, "benchmark": benchmark, "contrasts": [*contrasts], "etas": [*ETAS]}
     return rows_of(store.root, _VERDICTS, key)

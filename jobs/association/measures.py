@@ -68,7 +68,7 @@ def lean_bounds(n_f: Floats, n_m: Floats, log_odds: float | Floats) -> Bounds:
     share = expit(log_odds)
 
     def one_sided(n: Floats, n_other: Floats, share: float | Floats) -> tuple[Floats, Floats]:
-        """Return a side's lowest log odds, and the chance of ``n`` or more if words don't lean."""
+        """Return a side's lower bound of log odds, and its p-value: the chance of ``n`` or more."""
         positive = np.where(n > 0, n, 1)
         least = betaincinv(positive, n_other + 1, _TAIL)
         with np.errstate(divide="ignore"):
@@ -126,8 +126,8 @@ def dispersion(n_self: int, n_target: int, rule: str, window: int) -> float:
     """Return D_g: the variance of a word's co-occurrences with target g, divided by their mean.
 
     D_g is at least 1. Under the rule ``pairs``, a word near one occurrence of g is often near other
-    occurrences too, and each makes a co-occurrence. An occurrence of g has 2 n_self / n_target
-    others of g in the 2 (window - 1) positions around it. The word takes one of these positions:
+    occurrences too, and each makes a co-occurrence. On average, 2 n_self / n_target others are in
+    the 2 (window - 1) positions around an occurrence of g. The word takes one of the positions:
     D = 1 + (2 window - 3) / (window - 1) n_self / n_target.
     D is 1 if g never occurs. Under the rule ``windows``, a pair at distance d lies in window - d
     windows, and d is uniform on 1..window-1:
@@ -226,7 +226,7 @@ class Side(NamedTuple):
 
 
 def association_rows(counts: CorpusCounts, targets: Iterable[str]) -> Iterator[pa.Table]:
-    """Yield one table per target: counts, PMI and standard error of words whose PMI is defined."""
+    """Yield a table per target: the counts, PMI and standard error of words that have a PMI."""
     for target in targets:
         pmi = counts.pmi(target)
         rows = np.flatnonzero(~np.isnan(pmi))
@@ -261,7 +261,7 @@ def contrasts(lists: Iterable[WordList]) -> dict[str, tuple[WordPair, ...]]:
 def delta_rows(
     counts: CorpusCounts, contrast: str, pairs: Sequence[WordPair], v: Floats | None = None
 ) -> pa.Table:
-    """Return each word's delta for a contrast: one pair (UnStereoEval, Eq. 1) or a list's pairs.
+    """Return each word's delta for a contrast of one pair (UnStereoEval, Eq. 1) or several pairs.
 
     A pair i is defined for a word w that co-occurs with both f_i and m_i. Without ``v``, delta is
     the mean over the defined pairs, weighted with the pairs' weights u_i:
@@ -284,7 +284,7 @@ def delta_rows(
     n = len(counts.n_word)
     n_defined, n_used = np.zeros(n, np.int64), np.zeros((2, n), np.int64)
     total = np.zeros(n)
-    # For each target and side: the weight of each of its pairs, and the words it's defined for.
+    # For each target and side: each pair's weight, and for which words the pair is defined.
     terms: dict[tuple[str, int], list[tuple[float, NDArray[np.bool_]]]] = {}
     for pair in pairs:
         both = (counts.n_pair(pair.a) > 0) & (counts.n_pair(pair.b) > 0)

@@ -23,9 +23,9 @@ class Query:
     Attributes:
         words: distinct words to find, or the array of the whole vocabulary.
         female, male: the female and the male targets. No word is in both.
-        listed: all targets of the corpus, which don't count as collocates.
+        listed: all targets of the corpus. They are left out when neighbours are counted.
         rule, window: how co-occurrences were counted.
-        vocabulary: the words of the corpus by id, sorted; then the phrase, if there is one.
+        vocabulary: the corpus's words, sorted, then the phrase, if any. An id is an index here.
         phrase: the words of the phrase to find, if any. The phrase is then the only item of
             ``words``, and each occurrence of the phrase counts as one word.
         context: words to find near the phrase, if any. An occurrence of the phrase then counts only
@@ -70,7 +70,7 @@ class Query:
         return ids
 
     def table(self, words: Sequence[str] | pa.StringArray) -> NDArray[np.int32]:
-        """Return the index in ``words`` of each id's word, or -1. The last item is for id -1."""
+        """For each id, return its word's index in ``words``, or -1. The last item is for id -1."""
         table = np.full(len(self.vocabulary) + 1, -1, np.int32)
         ids = self.ids(words if isinstance(words, pa.Array) else pa.array(words, pa.string()))
         table[ids[ids >= 0]] = np.flatnonzero(ids >= 0)
@@ -78,12 +78,12 @@ class Query:
 
     @cached_property
     def word_table(self) -> NDArray[np.int32]:
-        """Index in ``words`` of each id's word; see :meth:`table`."""
+        """For each id, the index of its word in ``words``; see :meth:`table`."""
         return self.table(self.words)
 
     @cached_property
     def target_table(self) -> NDArray[np.int32]:
-        """Index in ``targets`` of each id's word; see :meth:`table`."""
+        """For each id, the index of its word in ``targets``; see :meth:`table`."""
         return self.table(self.targets)
 
 
@@ -92,12 +92,12 @@ class Occurrences:
     """Occurrences of a query's words in some documents, and the targets near them.
 
     Attributes:
-        documents: the documents, with ids as values.
+        documents: the documents. Their values are word ids.
         at: index of each occurrence in ``documents.values``.
         document, word: indices of each occurrence's document and word.
-        occurrence, target, target_at: an item for each pair of an occurrence and a target less than
-            a window apart. They hold the occurrence's index, the target's index, and the target's
-            position in ``documents.values``.
+        occurrence, target, target_at: arrays with an item for each occurrence and target that are
+            less than a window apart: the occurrence's index, the target's index, and the target's
+            index in ``documents.values``.
     """
 
     documents: Documents

@@ -38,12 +38,12 @@ def corpus_lists(store: Store, row: dict[str, Any]) -> list[wordlists.WordList]:
     if not rows_of_list:
         return [wordlists.load(row["targets"])]
     lists = [wordlists.from_rows(rows) for _, rows in sorted(rows_of_list.items())]
-    # For targets `all`, only the hash identifies the list whose stop words were kept.
+    # With targets `all`, no list has that name: the hash identifies the corpus's first list.
     return sorted(lists, key=lambda x: (x.name != row["targets"], x.hash != row["targets_hash"]))
 
 
 def corpus_language(row: dict[str, Any]) -> languages.Language:
-    """Return a corpus's language, with the rules used in counting, from its row of ``corpus``."""
+    """Return the language and rules that a corpus was counted with, from its row of ``corpus``."""
     if row["language"] is None:
         return languages.load(languages.ENGLISH)
     return languages.parse(row["language"], row["language_file"])
@@ -105,7 +105,7 @@ def unknown_words(store: Store, corpus: str, words: Sequence[str]) -> dict[str, 
 
 
 def failed_checks(store: Store, corpus: str) -> dict[str, pa.Table]:
-    """Compare a counted corpus's tables with its ledger. Return the wrong rows, by check.
+    """Compare a counted corpus's tables with its ledger. Return {check: wrong rows}.
 
     The checks are the queries ``sql/checks/*.sql``. A check without wrong rows is left out.
 
@@ -135,7 +135,7 @@ _CorpusFunction = Callable[Concatenate[Store, str, _Params], _Result]
 def writes_corpus(
     function: _CorpusFunction[_Params, _Result],
 ) -> _CorpusFunction[_Params, _Result]:
-    """Decorate a function of a store and a corpus, so that it holds the corpus's lock.
+    """Decorate a function of a store and a corpus to hold the corpus's lock while it runs.
 
     The function raises ``UsageProblem`` if another process holds the lock, and names that process.
     It raises ``BadInput`` if the disk can't be written.

@@ -80,7 +80,7 @@ def _values(words: pa.Table, value_of: ValueOf) -> NDArray[Any]:
 
 
 def _pieces(rows: pa.Table, value: NDArray[Any]) -> Documents:
-    """Convert the rows of a token file. Each row is a document or a part of a long document."""
+    """Return the documents in rows of a token file. A long document may span several rows."""
     tokens, source = rows["tokens"].combine_chunks(), rows["source"].combine_chunks()
     offsets = tokens.offsets.to_numpy().astype(np.int64)
     values = value[tokens.values.to_numpy()[offsets[0] : offsets[-1]]]
@@ -119,7 +119,7 @@ class Evidence:
 
     Attributes:
         corpus: the corpus's row of table ``corpus``.
-        targets, options: what the corpus was counted with.
+        targets, options: the targets and options that the corpus was counted with.
         directory: directory of the partial counts.
         shards: the shards that were counted, in the order given.
     """
@@ -174,7 +174,7 @@ class Evidence:
 
     @property
     def clusters(self) -> str:
-        """Default unit of intervals: `source` if there are ``FEWEST_SOURCES``, else `document`."""
+        """The intervals' default unit: `source` if there are enough sources, else `document`."""
         return "source" if len(self.sources) >= FEWEST_SOURCES else "document"
 
 
@@ -183,7 +183,7 @@ def evidence_of(store: Store, corpus: str) -> Evidence:
 
     Raises:
         UsageProblem: there is no such corpus, or it was imported, or counted without evidence.
-        MissingComponent: the files that counting left are not on this machine.
+        MissingComponent: the files of the kept documents are not on this machine.
     """
     row = corpus_row(store, corpus)
     if row["source"] != "counted":

@@ -45,7 +45,7 @@ _LEAST_BYTES = 1 << 18
 
 
 class LocalEngine:
-    """Counts and sums on this machine. Shards are counted by up to one process per core.
+    """An engine that counts on this machine, with up to one process per core.
 
     Args:
         work: directory for data that does not fit in memory.
@@ -139,7 +139,7 @@ def n_processes(shards: Sequence[str]) -> int:
     n_bytes = 0
     for shard in shards:
         with suppress(OSError):
-            remote = isinstance(located(shard), Address)  # don't ask a server for the shard's size
+            remote = isinstance(located(shard), Address)  # don't ask its server for the size
             n_bytes += BYTES_PER_HELPER if remote else max(os.stat(shard).st_size, _LEAST_BYTES)
     return max(1, min(n_cores(), len(shards), 1 + n_bytes // BYTES_PER_HELPER))
 
@@ -148,7 +148,7 @@ class _Helper:
     """A process that counts one shard at a time, and ends when its parent does."""
 
     def __init__(self, job: ShardJob) -> None:
-        # In its own session, so that a terminal's Ctrl-C reaches only the parent.
+        # Start a new session, so that Ctrl-C in a terminal reaches only the parent.
         self.process = subprocess.Popen(
             [sys.executable, "-c", _START, *sys.path],
             stdin=subprocess.PIPE,
@@ -181,7 +181,7 @@ class _Helper:
 
 
 def serve() -> None:
-    """Count shards as a helper: pickled requests on stdin, pickled replies on stdout."""
+    """Count shards as a helper. Read pickled requests from stdin, write replies to stdout."""
     requests: SimpleQueue[tuple[ShardJob, str]] = SimpleQueue()
     threading.Thread(target=_listen, args=(requests,), daemon=True).start()
     while True:

@@ -65,7 +65,7 @@ class ShardLedger:
     away: bool = False
 
     def row(self) -> dict[str, Any]:
-        """Return the row of ``corpus_shard`` as in the ledger's file, without corpus and run."""
+        """Return the row of ``corpus_shard``, except the columns ``corpus`` and ``run``."""
         return {name: value for name, value in asdict(self).items() if name != "away"}
 
 
@@ -221,7 +221,7 @@ def check_failed(
 
 
 def _token_writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
-    """Open a writer of token ids. It stores high bytes apart, because most of them are 0."""
+    """Open a writer of token ids. It stores high bytes together, because most of them are 0."""
     return pq.ParquetWriter(
         path,
         schema,

@@ -47,7 +47,7 @@ def count_shard(
         read_ahead: decompress JSON lines in another thread, which needs a core of its own.
 
     Raises:
-        BadInput: the shard is truncated, damaged or unreadable, or is Parquet without text column.
+        BadInput: the shard is truncated, damaged or unreadable, or has no text column (Parquet).
             A shard is counted completely or not at all.
     """
     key = targets, options, limits
@@ -67,14 +67,14 @@ def count_shard(
 
 
 def _sources(path: Path, field: str | None) -> Iterator[str | None]:
-    """Yield each text's source, then ``None`` forever. Without the column, yield only ``None``."""
+    """Yield each text's source, then ``None`` forever. Without sources, yield only ``None``."""
     if field:
         try:
             for values in column_values(path, field):
                 if pa.types.is_large_string(values.type):
                     yield from map(decoded, values.cast(pa.large_binary()).to_pylist())
         except BadInput:
-            pass  # there is no such column; or the file is damaged, as reading its texts will show
+            pass  # no such column, or a damaged file: reading its texts will raise the error
     yield from repeat(None)
 
 
@@ -83,9 +83,9 @@ def line_blocks(
 ) -> Iterator[Block]:
     """Yield blocks of whole lines. A block is a buffer and the index at which its lines end.
 
-    The next block reuses the buffer. At least SLACK bytes follow the lines. If more than
-    ``long_line`` bytes are read without a line's end, that line is a block of its own, mapped from
-    a temporary file to save memory. With ``read_ahead``, a thread (on its own core) reads the next
+    The next block reuses the buffer. At least SLACK bytes follow the lines. A line longer
+    than ``long_line`` bytes is a block by itself. It is mapped from a temporary file to save
+    memory. With ``read_ahead``, a thread (on its own core) reads the next
     block while the caller uses this one.
 
     Raises ``BadInput`` if the stream can't be read, ``UsageProblem`` if the temporary file can't be

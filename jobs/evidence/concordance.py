@@ -257,7 +257,7 @@ def _from_texts(
 
 
 def _parts(text: str, spans: Sequence[tuple[int, int]], start: int, end: int, target: int) -> Row:
-    """Return an occurrence's text, and the text before and after it, including ``target``."""
+    """Return an occurrence's text, and enough text around it to include the target."""
     first = max(min(start, target) - _N_CONTEXT, 0)
     last = min(max(end, target) + _N_CONTEXT, len(spans) - 1)
     cuts = spans[first][0], spans[start][0], spans[end][1], spans[last][1]
@@ -288,7 +288,7 @@ def concordance(store: Store, corpus: str, query: str, sampling: Sampling) -> tu
     sample = OccurrenceSample(question, sampling)
 
     def count(shard: int, found: Occurrences, hashes: Hashes) -> Ints:
-        """Count per document: occurrences, those near a ``NEAR`` word, and pairs with these."""
+        """Count each document's occurrences, those near a ``NEAR`` word, and their pairs."""
         every = np.arange(found.at.size)
         # Treat all words after NEAR as one target. Without NEAR, an occurrence is its own target.
         occurrence, at = (found.occurrence, found.target_at) if context else (every, found.at)
@@ -329,8 +329,8 @@ def ratio(
     influences. The interval is Student's t with C - 1 degrees of freedom, on log r or, for a share,
     on its log odds. A share of 0 or 1 has the exact interval for D trials.
 
-    All values are ``None`` if ``of`` sums to 0. The interval is ``None`` if C is below
-    ``LEAST_CLUSTERS`` (for a share of 0 or 1, if D is).
+    All values are ``None`` if ``of`` sums to 0. The interval is ``None`` if C (or D, for a share of
+    0 or 1) is below ``LEAST_CLUSTERS``.
 
     >>> row = ratio("share", [2, 3, 1, 1, 1], [2, 3, 1, 1, 1], range(5), is_share=True)
     >>> round(row["share_low"], 6)  # 0.025 ** (1 / 5)

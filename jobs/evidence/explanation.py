@@ -53,8 +53,8 @@ def explain(
     other words stay.
 
     If the corpus has ten sources or more, intervals treat each source as one sampling unit, since
-    pieces of one book are not independent. Otherwise each document is one. A word that never occurs
-    near the contrast's words gets a row without a delta. An entry of several words (at most
+    pieces of one book are not independent. Otherwise each document is a unit. A word that never
+    occurs near the contrast's words gets a row without a delta. An entry of several words (at most
     ``LONGEST_PHRASE``) is a phrase, whose occurrences count as single words. Each phrase takes one
     more pass over the documents. So does each entry such as ``nurse NEAR doctor`` (see
     ``index.parsed``).
@@ -102,8 +102,8 @@ def explain_top(
 def explain_candidates(store: Store, corpus: str, contrast: str = "she/he") -> None:
     """Write the leans of the words that report pages may rank (the view ``lean_candidate``).
 
-    This works like ``explain_top``, but it writes no sentences. It skips words that already have a
-    lean whose interval is over the same clusters. Raises the errors of ``explain``.
+    This works like ``explain_top``, but it writes no sentences. It skips words whose leans were
+    already computed with the same clusters. Raises the errors of ``explain``.
     """
     inquiry = _inquiry(store, corpus, contrast, Sampling(0))
     key = {"corpus": corpus, "contrast": inquiry.contrast}
@@ -131,7 +131,7 @@ def _answer(
 ) -> dict[str, list[Row]]:
     """Run each query, and replace the rows of ``words`` in ``tables``. Return the new rows.
 
-    ``asked``, which has the words or their number, is recorded with the run.
+    The run's record includes ``asked``: the words, or how many there are.
     """
     key = {"corpus": inquiry.corpus, "contrast": inquiry.contrast, "word": ""}
     rows: dict[str, list[Row]] = {table: [] for table in tables}
@@ -212,7 +212,7 @@ def _passes(inquiry: _Inquiry, words: list[str]) -> Iterator[tuple[str, ...]]:
 
 
 def _rows_by_table(inquiry: _Inquiry, query: Query, tables: Sequence[str]) -> dict[str, list[Row]]:
-    """Read the index once. Return new rows by table; their only key column is ``word``."""
+    """Return the new rows of each table. Their only key column is ``word``."""
     evidence, sampling = inquiry.evidence, inquiry.sampling
     sample = OccurrenceSample(query, sampling)
     has_context = "word_collocate" in tables

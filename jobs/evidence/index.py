@@ -58,14 +58,14 @@ class CoOccurrences(NamedTuple):
     source: Ints
 
     def within(self, keep: Bools) -> CoOccurrences:
-        """Return only the units for which ``keep`` is true, and renumber these."""
+        """Return only the units for which ``keep`` is true, and renumber the units."""
         rows, number = keep[self.unit], np.cumsum(keep) - 1
         word, target, n = self.word[rows], self.target[rows], self.n[rows]
         unit = number[self.unit[rows]]
         return CoOccurrences(unit, word, target, n, self.n_target[keep], self.source[keep])
 
     def of_words(self, words: Ints) -> CoOccurrences:
-        """Return only the co-occurrences of ``words``, and renumber the words. All units stay."""
+        """Return only the co-occurrences of ``words``, and renumber the words. Keep all units."""
         number = np.full(max(self.word.max(initial=0), words.max(initial=0)) + 1, -1)
         number[words] = np.arange(words.size)
         word = number[self.word]
@@ -73,7 +73,7 @@ class CoOccurrences(NamedTuple):
         return self._replace(unit=unit, word=word[word >= 0], target=target, n=n)
 
     def by(self, clusters: str) -> CoOccurrences:
-        """Return co-occurrences per ``document``, or summed per ``source``."""
+        """Return these counts if ``clusters`` is ``document``, or their sums for each source."""
         if clusters == "document":
             return self
         sources, unit = np.unique(self.source, return_inverse=True)
@@ -87,7 +87,7 @@ class CoOccurrences(NamedTuple):
         return CoOccurrences(unit, word, target, n, n_target, sources)
 
     def each_source(self) -> Iterator[CoOccurrences]:
-        """Yield the co-occurrences of one source after another, in the order of the sources."""
+        """Yield the co-occurrences of each source, in the order of the sources."""
         order = np.argsort(self.source, kind="stable")
         unit = np.argsort(order)[self.unit]
         rows = np.argsort(unit, kind="stable")
@@ -140,9 +140,9 @@ class Index:
 
 
 def with_phrase(query: Query, documents: Documents) -> Documents:
-    """Replace each occurrence of the query's phrase that counts with a single id.
+    """Replace each valid occurrence of the query's phrase with a single id.
 
-    If the query has context words, an occurrence counts only near one of them. If occurrences
+    If the query has context words, only an occurrence near one of them is valid. If occurrences
     overlap, only the first is considered, even if it has no context word. Without a phrase, the
     documents are unchanged.
     """

@@ -36,9 +36,9 @@ class Leans(NamedTuple):
         n_documents: documents with a co-occurrence that delta uses. If no pair is defined,
             documents with any co-occurrence.
         n_clusters: clusters (documents, or whole sources) with such a co-occurrence.
-        n_pair_f, n_pair_m: co-occurrences with female and with male words. Only words of defined
-            pairs that have a weight count, each once. If no pair is defined, all words of the side
-            count.
+        n_pair_f, n_pair_m: co-occurrences with female and with male words. If any pair is
+            defined, only words of defined pairs with a weight are used, each once. Otherwise all
+            words of the side are used.
         n_defined: number of pairs that are defined for the word.
         delta_nats: weighted mean delta of the defined pairs; NaN if no defined pair has a weight.
         delta_nats_se: standard error of delta over clusters; NaN with fewer than two clusters.
@@ -140,9 +140,9 @@ def leans(
 
 
 def _n_units(counted: CoOccurrences, counts: Bools) -> Ints:
-    """Count each word's units (documents or sources) with a co-occurrence that counts.
+    """For each word, count the units (documents or sources) in which it is near a target.
 
-    ``counts`` says which targets (columns) count for which words (rows).
+    ``counts`` says which targets (columns) to use for which words (rows).
     """
     used = counts[counted.word, counted.target]
     word = counted.word[used]

@@ -95,7 +95,7 @@ def count_corpus(
         UsageProblem: the corpus exists with other settings (unless ``options.replace`` is set), or
             another command is writing it.
         ShardsFailed: shards can't be read. This is raised after everything else is written.
-        BadInput: no document can be used. An existing corpus stays as it was.
+        BadInput: no document can be used. An existing corpus doesn't change.
         Interrupted: a process was killed, or a server is out of reach. To resume, run the same
             command again.
     """
@@ -137,8 +137,8 @@ def _count_shards(
     engine: Engine, shards: Sequence[Path], job: ShardJob, update: Update
 ) -> list[ShardLedger]:
     """Count the shards. Return their ledgers in the order of ``shards``."""
-    # A file that is given under two names counts once. It is read by its given name, because the
-    # name of a link's target, as in the hub's cache, may not show the file's format.
+    # A file that is given under two names counts once. It is read by its given name: in the
+    # hub's cache that is a link, and the name of the linked file may not show the format.
     distinct = {path.resolve(): path for path in shards}
     paths = {str(path.absolute()): str(path) for path in distinct.values()}
     ledgers = {ledger.shard: ledger for ledger in engine.count(list(paths), job, update)}

@@ -23,7 +23,7 @@ _MOST_FILE_SOURCES = 100
 
 @dataclass
 class Packed:
-    """Number of packed files, their bytes in UTF-8, and a row of ``reject`` for each other file.
+    """Number of packed files, their bytes in UTF-8, and a row of ``reject`` for each rejected file.
 
     A reject's ``source_row`` is the file's position among all files, from 1.
     """

@@ -90,14 +90,14 @@ def import_statistics(
         path: the table, plain or gzipped, or a directory with the table in it or in its ``data/``.
 
     Returns:
-        ``corpus``; ``n_words`` and ``n_rejected``, together the rows of the table; ``n_tokens``,
-        all kept tokens, also of words that the table lacks; ``n_counted`` words with co-occurrences
-        from the PMI file, and ``n_uncounted`` rejected rows of it (``None`` without such a file).
+        ``corpus``; the numbers of imported and rejected rows, ``n_words`` and ``n_rejected``;
+        ``n_tokens``, all kept tokens, also of words that the table lacks; and the numbers of used
+        and rejected rows of the PMI file, ``n_counted`` and ``n_uncounted`` (``None`` without it).
 
     Raises:
         UsageProblem: a corpus of that name was counted from shards, or another command writes it.
         BadInput: a file does not exist, can't be read to its end, lacks a column, or has no
-            usable rows or no total; the warehouse is then left as it was.
+            usable rows or no total. The warehouse doesn't change.
     """
     done = _import(store, corpus, path, run_id)
     if done["n_counted"] is not None:
@@ -228,7 +228,7 @@ def _of_one_total(file: Path, rows: list[ReleasedRow]) -> tuple[list[ReleasedRow
 
 
 class _Counts(NamedTuple):
-    """Counts from the PMI file: a table of word, target and n_pair, then K, and the file's rows."""
+    """Counts from the PMI file (a table of word, target and n_pair), K, and the file's rows."""
 
     pairs: pa.Table
     per_token: float
@@ -240,12 +240,11 @@ def _released_counts(file: Path, known: Mapping[str, ReleasedRow]) -> _Counts:
 
     A whole row is rejected if the word's occurrences aren't known, if a value doesn't give a whole
     number of co-occurrences, or if the value of she minus that of he isn't the released delta. A
-    count above a million is only as exact as its value's decimals: six leave an error of half a
-    millionth.
+    count above a million may be inexact: six decimals leave a relative error of 5e-7.
 
     Raises:
         BadInput: the file can't be read, or has a column for a word without occurrences, or most
-            rows of known words don't come out as counts.
+            rows of known words can't be turned into counts.
     """
     rows = [replace(r, reason=r.reason or _problem(r, known)) for r in read_pmi(file)]
     targets = {g for r in rows for g in r.values}
@@ -269,7 +268,7 @@ def _released_counts(file: Path, known: Mapping[str, ReleasedRow]) -> _Counts:
         count = per_token * scaled
         n_pair = np.rint(count)
         is_whole = (n_pair >= 1) & (np.abs(count - n_pair) <= _ROUNDING * count) & (count < 2**53)
-    for i in np.flatnonzero(~is_whole)[::-1]:  # the row's first bad value comes last
+    for i in np.flatnonzero(~is_whole)[::-1]:  # in reverse: a row's first problem stays
         k, g = cells[i]
         reason = f"{_PREFIX}{g} gives {count[i]:,.4f} co-occurrences, expected a whole number"
         rows[k] = replace(rows[k], reason=reason)

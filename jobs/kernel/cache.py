@@ -107,11 +107,11 @@ class KernelLocator:
 
     def __init__(self, line: int, py_file: str) -> None:
         self._line = line
-        self._py_file = py_file  # numba names it in warnings
+        self._py_file = py_file  # numba names this file in its warnings
 
     @classmethod
     def from_function(cls, function: Callable[..., object], py_file: str) -> KernelLocator | None:
-        """Return a locator for a kernel function, or None for others, which numba then locates."""
+        """Return a locator for a kernel function. Return None for functions outside the kernel."""
         if not function.__module__.startswith("plumbline.jobs.kernel."):
             return None
         return cls(function.__code__.co_firstlineno, py_file)

@@ -48,11 +48,11 @@ _AHEAD = 12
 class PairState:
     """Counts of pairs, and positions in the ids of documents."""
 
-    dense: int  # address of each target's 32-bit counts; common words share cache lines
-    table: int  # address of a hash table for words without such a count: row + 1, count
+    dense: int  # address of 32-bit counts: for each target, one per frequent word
+    table: int  # address of a hash table of the other pairs; a slot has row + 1 and a count
     mask: int
     n: int  # pairs in the table
-    rows: int  # address of rows (pairs as numbers) that will be counted later
+    rows: int  # address of rows (pairs as numbers) that are not in the table yet
     n_rows: int
     rows_capacity: int
     n_targets: int
@@ -132,8 +132,8 @@ def count_pairs(p: PairState, words: WordState, ids: IdState) -> bool:
 def _count_near_targets(p: PairState, ids: int, stop: int, end: int) -> bool:
     """Count the words around the targets before ``stop``. Return False if room runs out.
 
-    To be fast, the inner loops have no branch that depends on a word near the target. Therefore
-    words without a cell are set aside and looked up later.
+    Every pair with a rare word is written to ``p.rows``, and counted later. So the inner loops
+    need no slow look-up, and no branch that depends on a word.
     """
     n_targets, reach = p.n_targets, p.window - 1
     j, rows, n_rows = p.first, p.rows, p.n_rows
@@ -290,12 +290,12 @@ class TargetPairs:
 
     @property
     def has_room(self) -> bool:
-        """Whether the cells and the table have room for all that :meth:`count` may add."""
+        """Whether there is room for all pairs that the next :meth:`count` may add."""
         table_has_room = self.state.n + self.state.rows_capacity <= len(self._table) // 2
         return bool(table_has_room and self._most_in_a_cell < _CELL_LIMIT)
 
     def growth(self, need: int) -> int:
-        """Return the bytes that :meth:`grow` needs; above every limit if a cell may be full."""
+        """Return the bytes that :meth:`grow` needs: above any limit if a count may overflow."""
         return 2 * self._table.nbytes if self._most_in_a_cell < _CELL_LIMIT else Limits.n_bytes
 
     def grow(self, need: int) -> None:

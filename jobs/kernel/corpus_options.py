@@ -53,10 +53,10 @@ class CorpusOptions(RecordOptions):
         str, Field(description="Target words: a word list's name, a TOML file's path, or all.")
     ] = "gendered"
     rule: Annotated[
-        Rule, Field(description="pairs: count words near each other; windows: windows with both.")
+        Rule, Field(description="pairs: count nearby word pairs; windows: windows with both words.")
     ] = "pairs"
     window: Annotated[
-        int, Field(ge=2, le=1000, description="Width of the window in words, without stop words.")
+        int, Field(ge=2, le=1000, description="Window width in words, not counting stop words.")
     ] = 10
     min_count: Annotated[
         int,
@@ -130,7 +130,7 @@ class CorpusOptions(RecordOptions):
         return counted | {"all_pairs": self.all_pairs, "source_field": source_field}
 
     def columns(self) -> dict[str, Any]:
-        """Return the columns of ``corpus`` with these options. ``options_of`` reads them back."""
+        """Return these options as columns of ``corpus``. ``options_of`` converts them back."""
         from plumbline.jobs.kernel.tokens.language_tables import tokenizer_version
 
         return {

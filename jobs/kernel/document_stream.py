@@ -110,7 +110,7 @@ class TokenStream:
         self._n += ids.size
 
     def table(self, documents: DocumentLog, end_id: int, keep: int = 0) -> Iterator[pa.Table]:
-        """Yield a table of the documents so far, if there are any. The last ``keep`` ids stay.
+        """Yield a table of the documents so far, if any. The last ``keep`` ids stay in the stream.
 
         The columns are document (its number in the shard, from 0), source_row, source and tokens
         (ids). An unfinished document continues in the first row of the next table.

@@ -48,23 +48,23 @@ class ReaderState:
 
     texts: int
     n: int  # bytes in the buffer
-    limit: int  # bytes in the buffer at which reading stops
-    next: int  # where the next line starts
-    line: int  # the current line
+    limit: int  # reading stops when the buffer has this many bytes
+    next: int  # address of the next line
+    line: int  # address of the current line
     line_end: int
     n_lines: int  # lines read, including the current one
-    has_text: int  # 1 while a text is copied; the bytes at..end are not copied yet
+    has_text: int  # 1 while a text is being copied; the bytes at..end still have to be copied
     at: int
     end: int
     field: int  # name of the text field, in UTF-8
     n_field: int
-    path: int  # the n_path names on the path to the source's field, in UTF-8
-    path_ends: int  # 0, then where each name ends, 64-bit
+    path: int  # address of the UTF-8 names that lead to the source's field, one after another
+    path_ends: int  # address of 64-bit offsets in ``path``: 0, then the end of each name
     n_path: int
-    source: int  # start of the source's string, as JSON writes it; 0 for none
+    source: int  # start of the source's name, with JSON's escapes; 0 if there is no name
     source_end: int
-    first_row: int  # rows before the block
-    documents: int  # for each text that began in the buffer: its row (from 1) and its source id
+    first_row: int  # number of rows before the block
+    documents: int  # address of the row (from 1) and source id of each text in the buffer
     n_documents: int
     documents_capacity: int
 
@@ -96,9 +96,10 @@ def _is_on_path(r: ReaderState, member: int, s: int, e: int) -> bool:
 
 @compiled
 def find_text(r: ReaderState, a: int, b: int) -> bool:
-    """Set ``r.at`` and ``r.end`` to the last top-level text field of the JSON object a..b.
+    """Find the text and the source in the JSON object a..b.
 
-    Set ``r.source`` and ``r.source_end`` to the string in the source's field. If there is none, set
+    Set ``r.at`` and ``r.end`` to the bounds of the text. If the text field is repeated, the last
+    counts. Set ``r.source`` and ``r.source_end`` to the bounds of the source. If there is none, set
     ``r.source`` to 0. Return False if Python must decide on the line, which may be malformed or
     have no text.
     """

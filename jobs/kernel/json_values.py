@@ -81,7 +81,7 @@ def escaped_code(i: int, e: int) -> int:
 
 @compiled
 def string_end(i: int, b: int) -> int:
-    """Return the address of the closing quote of the string from i on, or -1 if malformed."""
+    """Return the address of the quote that ends the string at i, or -1 if malformed."""
     while i < b:
         stops = _stops(i)
         if stops == np.uint64(0):

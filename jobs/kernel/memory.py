@@ -146,7 +146,7 @@ def put_first(typingctx: Any, base: Any, where: Any, n: Any) -> Any:
 
 @intrinsic
 def range_bits(typingctx: Any, where: Any, low: Any, n: Any) -> Any:
-    """Mask the 64 bytes at the address ``where``: bit k is set if low <= byte k < low + n."""
+    """Compare the 64 bytes at ``where``. Bit k of the result is set if low <= byte k < low + n."""
 
     def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         row = ir.VectorType(ir.IntType(8), 64)

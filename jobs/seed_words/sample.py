@@ -137,9 +137,10 @@ def select_seed_words(
 
     Returns:
         A dictionary, and the rows of ``seed_word`` in order, each with the word's ``verdict`` and
-        ``why`` (or ``None``). The dictionary says that ``n_defined`` words have a delta, which for
-        ``n_within`` words is between ``low_nats`` and ``high_nats``. Of these words, ``n_excluded``
-        are in ``exclude`` or in sentence frames, and ``n_rejected`` others were rejected.
+        ``why`` (or ``None``). The dictionary has the interval's ends, ``low_nats`` and
+        ``high_nats``, and numbers of words: ``n_defined`` have a delta, which is in the interval
+        for ``n_within`` of them. Of these, ``n_excluded`` are in ``exclude`` or in sentence frames,
+        and ``n_rejected`` others were rejected.
 
     Raises:
         UsageProblem: the corpus is unknown or has no delta for the contrast; no words of the

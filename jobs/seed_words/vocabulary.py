@@ -157,7 +157,7 @@ def classify(
     has_synset: Callable[[str], bool] | None = None,
     is_lettered: Callable[[str], object] = _LETTERS.fullmatch,
 ) -> tuple[list[dict[str, Any]], float]:
-    """Return a row of ``vocabulary`` for every word, in order, and the highest count that is rare.
+    """Return each word's row of ``vocabulary``, in order, and the highest count that is too rare.
 
     The rows lack corpus, checks and run. A word that passes the other checks is too rare if it
     doesn't occur more often than the returned count. That count is the ``rules.quantile`` (linearly

@@ -48,7 +48,7 @@ _Result = TypeVar("_Result")
 
 
 class SparkEngine:
-    """Counts and sums on Spark. See docs/cluster.md for what each machine needs.
+    """An engine that counts on Spark. See docs/cluster.md for what each machine needs.
 
     Every method raises ``Interrupted`` when Spark loses a process.
     """
@@ -100,8 +100,7 @@ class SparkEngine:
     ) -> int:
         """Write the rows of a query. Each task writes a sorted part. Return the number of rows.
 
-        ``views`` has the files of each table in the query. ``what`` names the rows in progress
-        lines.
+        ``views`` has the files of each table in the query. ``what`` names the rows in messages.
         """
 
         def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -124,8 +123,8 @@ class SparkEngine:
     def _run(self, work: Callable[[], _Result], update: Callable[[int, int], None]) -> _Result:
         """Run Spark's jobs in a thread. Report the numbers of finished and all tasks to ``update``.
 
-        Raises ``Interrupted`` if no task starts for ``PATIENCE_S``. Probably no machine has the
-        resources that a task needs.
+        Raises ``Interrupted`` if no task starts for ``PATIENCE_S``, probably because no machine has
+        the resources that a task needs.
         """
         since, is_idle = time.monotonic(), False
 
@@ -148,7 +147,7 @@ class SparkEngine:
             raise Interrupted("Spark", f"started no task for {PATIENCE_S:.0f} s", fix) from e
 
     def _read(self, files: Sequence[Path]) -> DataFrame:
-        """Read the rows of files. A file listed twice counts twice, though Spark reads it once."""
+        """Read the rows of files. A file listed twice is read twice, unlike in Spark itself."""
         times = Counter(files)
         layers = []
         for n in range(max(times.values())):

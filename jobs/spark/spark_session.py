@@ -32,7 +32,7 @@ def running_tasks(session: SparkSession) -> tuple[int, int, int]:
     """Return the numbers of finished tasks, of all tasks and of running tasks.
 
     Only tasks of running stages count. It isn't known how many stages will follow, since Spark
-    plans each stage by the size of the last output.
+    plans each stage according to the size of the previous stage's output.
     """
     tracker = session.sparkContext.statusTracker()
     stages = list(filter(None, map(tracker.getStageInfo, tracker.getActiveStageIds())))
@@ -136,7 +136,7 @@ def spark_session(master: str | None = None, conf: Mapping[str, str] | None = No
     ``master`` overrides the settings file's master, and ``conf`` overrides all other settings. The
     environment variable PLUMBLINE_SPARK_CONF names the settings file; the default is ``local``, or
     ``cluster`` for the master of a cluster. Settings of spark-submit, from its command line or the
-    site's defaults, override the file's. Executors get this process's code and run it.
+    site's defaults, override those in the file. Executors get this process's code and run it.
 
     Raises:
         UsageProblem: there is no master, Spark already runs on another master, or Spark can't
@@ -200,13 +200,13 @@ def _start(master: str | None, conf: Mapping[str, str]) -> None:
             raise Interrupted(what, f"can't be reached: {reason}", fix) from e
         raise UsageProblem(what, reason) from e
     if not local:
-        atexit.register(stop_session)  # otherwise the cluster records a failure
+        atexit.register(stop_session)  # otherwise the cluster would record a failure
     if submitted or not local:
         _ship(session.sparkContext)
 
 
 def _submitted() -> dict[str, str]:
-    """Return the settings of the spark-submit that started this process; empty if there is none."""
+    """Return the settings of the spark-submit that started this process. Without it, return {}."""
     if "PYSPARK_GATEWAY_PORT" not in os.environ:
         return {}
     SparkContext._ensure_initialized()  # connects to the JVM of spark-submit
@@ -235,10 +235,10 @@ def _prepare_environment(local: bool) -> None:
 def _ship(context: SparkContext) -> None:
     """Send this code to the executors, now and whenever one is added.
 
-    The code is sent even if spark-submit was given the archive. Not every master passes the archive
-    on, and none does if its path starts with ``local:``.
+    The code is sent even if spark-submit was given the archive. Some masters don't pass the
+    archive on, and no master does if the archive's path starts with ``local:``.
     """
-    # `addPyFile` also changes this process's path, which must stay as it is.
+    # `addPyFile` also changes this process's path, so restore the path afterwards.
     path = list(sys.path)
     directory = tempfile.mkdtemp(prefix="plumbline-")
     atexit.register(shutil.rmtree, directory, ignore_errors=True)

@@ -22,7 +22,7 @@ from plumbline.warehouse.text.escape import say
 
 
 class CommandGroup(TyperGroup):
-    """A group of commands whose names begin with ``prefix``. ``get_command`` imports the command.
+    """A group of commands whose names begin with ``prefix``.
 
     >>> CommandGroup().get_command(None, "measure").name
     'measure'
@@ -40,7 +40,7 @@ class CommandGroup(TyperGroup):
         return _command(self.prefix + name) if name in self.commands else None
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Find a command. For an unknown name, the error suggests `GROUP NAME` if that exists."""
+        """Find a command. If only another group has the name, the error suggests `GROUP NAME`."""
         try:
             return super().resolve_command(ctx, args)
         except TyperException as e:
@@ -98,7 +98,7 @@ def _plumbline(
         typer.Option("--version", callback=_version, is_eager=True, help="Print the version."),
     ] = False,
 ) -> None:
-    """Handle the options of the program itself."""
+    """Handle the options that `plumbline` takes without a command, such as `--version`."""
 
 
 app = typer.Typer(

@@ -50,7 +50,7 @@ class On:
 
     Attributes:
         positional: True for an argument, False for an option.
-        repeated: True if the option is repeated for each value; False if commas separate them.
+        repeated: True if each value repeats the option; False if commas separate the values.
         variable: environment variable that sets the field; default: PLUMBLINE_COMMAND_FIELD.
         metavar: placeholder for the value in the help.
         name: the option's name if it differs from the field's (no field can be called `from`).
@@ -74,14 +74,14 @@ class Done:
 
     Attributes:
         rows: one row for each item processed; column names include units.
-        most: maximum number of rows in a printed table (0: no limit); JSON, CSV and Python get all.
+        most: maximum number of rows to print (0: no limit); JSON, CSV and Python get all rows.
         table: rows for Python, JSON and CSV, if they differ from the printed ones.
         said: lines to print after the rows; in Python a line that begins with ``WARNING``
             becomes a warning.
-        wrote: names of the tables that the run wrote; ``execute_on`` fills it.
+        wrote: names of the tables that the run wrote; ``execute_on`` sets them.
         files: paths of files that were written.
         next: the command to suggest next; empty for none.
-        query: SQL query, with ``params``, for the rows that the run wrote; Python returns them.
+        query: SQL query, with ``params``, that selects the rows to return in Python.
         failed: an error to raise after the result is printed, or ``None``.
     """
 
@@ -121,7 +121,7 @@ class Context:
 @dataclass_transform(kw_only_default=True, frozen_default=True)
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class Command:
-    """A command on a warehouse. Subclasses become frozen pydantic dataclasses automatically.
+    """A command that uses a warehouse. Subclasses become frozen pydantic dataclasses automatically.
 
     Annotate each field with a ``Field`` (description, bounds, choices) and, if needed, ``On``.
     ``__post_init__`` raises ``UsageProblem`` for options that can't be combined.
@@ -133,7 +133,7 @@ class Command:
     opens_warehouse: ClassVar[bool] = True
     #: The table that the command reads: the error for a missing warehouse says what fills it.
     reads: ClassVar[str] = ""
-    #: True to record its runs; False if it writes no table.
+    #: True to record the command's runs; False if it writes no table.
     records: ClassVar[bool] = True
     #: True if the top of a settings file, and variables ``PLUMBLINE_OPTION``, set its options.
     at_top: ClassVar[bool] = False
@@ -228,7 +228,7 @@ _FIELDS: dict[type, tuple[Parameter, ...]] = {}
 
 
 def all_fields(kind: type[Command]) -> tuple[Parameter, ...]:
-    """Return ``parameters`` plus the fields in ``without``, in the same order."""
+    """Return all of a command's parameters, even those in ``without``; see ``parameters``."""
     if kind in _FIELDS:
         return _FIELDS[kind]
     own, last = inspect.get_annotations(kind), inspect.get_annotations(Command)
@@ -274,7 +274,7 @@ def plan_of(command: Command) -> Iterator[Row]:
 
     store = Store.existing(command.warehouse) if command.opens_warehouse else None
     if store is None and command.opens_warehouse and not command.makes_warehouse:
-        Store.open(command.warehouse, create=False, reads=command.reads)  # raises: no warehouse
+        Store.open(command.warehouse, create=False, reads=command.reads)  # raises an error
     yield from command.plan(store)
 
 
@@ -294,7 +294,7 @@ def execute(command: Command, store: Store | None = None) -> Done:
 
 
 def execute_on(store: Store | None, command: Command) -> Done:
-    """Run a command that was checked. ``store`` is ``None`` if it opens no warehouse."""
+    """Run a checked command. ``store`` is ``None`` if the command opens no warehouse."""
     if store is None or not command.records:
         return command.run(Context(store, ""))
     from plumbline.warehouse.run_records import is_open, recorded
@@ -340,7 +340,7 @@ def _rejected(store: Store, run_id: str) -> Iterator[str]:
 
 
 def values_of(command: Command) -> dict[str, object]:
-    """Return the options to record, without ``warehouse`` and unchanged fields in ``without``."""
+    """Return the options to record. Skips ``warehouse``, and defaults of fields in ``without``."""
     values = {f.name: getattr(command, f.name) for f in fields(command) if f.name != "warehouse"}
     hidden = {name for name in command.without if values[name] == getattr(type(command), name, ...)}
     return {name: value for name, value in values.items() if name not in hidden}

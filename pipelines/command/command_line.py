@@ -32,7 +32,7 @@ from plumbline.warehouse.errors import PlumblineError, UsageProblem
 from plumbline.warehouse.paths import address
 from plumbline.warehouse.text.escape import say
 
-#: Options of every command: type, default and help. A command may define its own instead.
+#: Options of every command: type, default and help. A command can redefine an option.
 _GENERAL: dict[str, tuple[Any, Any, str]] = {
     "dry_run": (bool, False, "Show what would be done and what it would cost; write nothing."),
     "config": (Path | None, None, "Settings file (TOML); it overrides environment variables."),
@@ -49,7 +49,7 @@ def _declared(parameter: Parameter) -> inspect.Parameter:
     kind, default, on = parameter.kind, parameter.default, parameter.on
     if get_origin(kind) is tuple:
         inner = get_args(kind)[0]
-        inner = str if get_origin(inner) is Literal else inner  # Typer has no list of Literals
+        inner = str if get_origin(inner) is Literal else inner  # Typer takes no list of Literals
         kind = list[inner] if parameter.is_list else str  # type: ignore[valid-type]
         if default is not ...:
             default = list(default) if parameter.is_list else ",".join(default)
@@ -75,7 +75,7 @@ def _keyword(
 
 
 def _general_options(kind: type[Command]) -> list[str]:
-    """Return the names in ``_GENERAL`` that a command takes and doesn't define itself."""
+    """Return the general options that a command takes, except those it defines as fields."""
     left_out = {p.name for p in parameters(kind)}
     left_out |= set() if has_plan(kind) else {"dry_run"}
     return [name for name in _GENERAL if name not in left_out]

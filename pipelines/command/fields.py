@@ -74,7 +74,7 @@ class OutOption:
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class ContrastOption:
-    """The option for the target words between which a word's lean is computed."""
+    """The option for the target words to compare, such as she and he."""
 
     contrast: Annotated[
         str, Field(min_length=1, description="Words to compare: a pair (she/he) or a word list.")
@@ -103,6 +103,6 @@ class CorpusName:
         return f"plumbline {command} --corpus {shlex.quote(self.corpus)}"
 
     def rows_of(self, table: str, order: str = "ALL") -> dict[str, Any]:
-        """Return arguments ``query`` and ``params`` for ``Done`` that select the corpus's rows."""
+        """Return ``query`` and ``params`` of ``Done``. The query selects the corpus's rows."""
         query = f"FROM {table} WHERE corpus = $corpus ORDER BY {order}"
         return {"query": query, "params": {"corpus": self.corpus}}

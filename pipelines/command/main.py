@@ -1,6 +1,6 @@
 """Run the ``plumbline`` command. Each kind of error is printed as one line and has an exit status.
 
-Slow imports are inside functions, so that ``stop_signals.listen`` runs early. A signal before that
+Slow imports are inside functions, so that ``stop_signals.listen`` runs early. An earlier signal
 ends the process without a message.
 """
 
@@ -16,7 +16,7 @@ from plumbline.pipelines.command import stop_signals
 
 #: Variable that a shell sets to ask for completions.
 _COMPLETE = "_PLUMBLINE_COMPLETE"
-#: Most characters to print of an error; the middle of a longer message is cut.
+#: Maximum length of a printed error; the middle of a longer message is cut out.
 _LONGEST = 2_000
 _FIRST_STEPS = """\
 Measure gender preferences of language models, and trace them to the text they were trained on.
@@ -95,7 +95,7 @@ def _complain(message: str, status: int) -> int:
     from plumbline.warehouse.text.escape import say
 
     Console(stderr=True).print("[bold red]error:[/] ", end="")
-    if len(message) > _LONGEST:  # for example, it quotes a long value
+    if len(message) > _LONGEST:  # it may quote a long value
         message = f"{message[: _LONGEST // 2]} ... {message[-_LONGEST // 2 :]}"
     say(message or "wrong usage; add --help", err=True)
     return status
@@ -130,7 +130,7 @@ def _open_streams() -> None:
         try:
             os.fstat(number)
         except OSError:
-            os.open(os.devnull, os.O_RDWR)  # takes the lowest free number, here ``number``
+            os.open(os.devnull, os.O_RDWR)  # gets the lowest free number, which is ``number``
     sys.stdin = sys.stdin or open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
     sys.stdout = _without_broken_pipe(sys.stdout, 1)
     sys.stderr = _without_broken_pipe(sys.stderr, 2)

@@ -91,7 +91,7 @@ def name_of(kind: type) -> str:
 
 
 def summary(name: str) -> str:
-    """Return a group's help, or the first paragraph of a command's docstring, from its source.
+    """Read the first paragraph of a command's docstring from its source, or return a group's help.
 
     >>> summary("corpus count"), summary("warehouse")
     ('Count words and their co-occurrences with target words.', 'Check, compact or restore \

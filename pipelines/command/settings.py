@@ -30,7 +30,7 @@ Made = TypeVar("Made", bound=Command)
 
 
 class Value(NamedTuple):
-    """A value and its source: a file, a variable, or empty for the command line and Python."""
+    """A value, and the file or variable that set it (empty for the command line and Python)."""
 
     value: Any
     source: str = ""
@@ -123,7 +123,7 @@ def _table(kind: type[Command], content: Mapping[str, Any], file: str) -> dict[s
     """Return a command's table in a settings file, without the tables of its subcommands.
 
     A command with ``at_top`` reads the top-level keys that are not tables; keys in `[pipeline]`
-    override them. `[[model]]` becomes its option ``models``.
+    override them. The tables `[[model]]` become its option ``models``.
     """
     if kind.at_top:
         table = {key: value for key, value in content.items() if not isinstance(value, Mapping)}

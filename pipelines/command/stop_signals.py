@@ -47,7 +47,7 @@ def _stop(_number: int, _frame: object) -> None:
         _end()
     _received.set()
     # While Numba compiles, raise nothing: an exception in an LLVM callback could abort Python.
-    # The thread ends the process instead.
+    # The thread that runs `_end_in_time` ends the process instead.
     lock = getattr(sys.modules.get("numba.core.compiler_lock"), "global_compiler_lock", None)
     if lock is None or not lock.is_locked():
         raise KeyboardInterrupt
@@ -75,7 +75,7 @@ def _end_in_time(signals: int) -> None:
 
 
 def _end(status: int = STATUS) -> NoReturn:
-    """End this process and multiprocessing's children at once.
+    """End this process and its multiprocessing children at once.
 
     Other child processes end when their pipes close.
     """

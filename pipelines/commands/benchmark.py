@@ -33,7 +33,7 @@ from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.escape import say
 
-#: The pairs of benchmarks.
+#: Selects the pairs of benchmarks.
 _PAIRS = "FROM benchmark_pair WHERE list_contains($names, benchmark) ORDER BY benchmark, pair_id"
 
 
@@ -110,7 +110,7 @@ class BenchmarkImport(DataOption, Command):
         )
 
 
-#: How many pairs each benchmark has, and how many are natural (NULL if none was judged).
+#: How many pairs each benchmark has, and how many are natural (NULL if no pair was judged).
 _HELD = """
 SELECT benchmark, count(*) AS n_pairs,
     CASE WHEN count(is_natural) > 0 THEN count_if(is_natural)::BIGINT END AS n_natural
@@ -195,7 +195,7 @@ class BenchmarkBuild(BuildSpec, Command):
             _ = self.chat_model(), self.wordings
         store = Store.existing(self.warehouse)
         build.seed_words(store, self)
-        if self.corpus:  # needed last, but checked before anything is paid for
+        if self.corpus:  # needed last, but checked before any paid request
             if store is None:
                 problem = "needs a warehouse"
                 raise UsageProblem(f"corpus {self.corpus!r}", problem, "give --warehouse DIR")
@@ -250,14 +250,14 @@ class Constrain(Command):
 
     If a word occurs fewer than `--least-count` times near she or near he (or the words of another
     --contrast), the MaxPMI of its pairs is undecided, unless another word leans more than the limit
-    eta. Subsets of pairs within a limit leave undecided pairs out.
+    eta. A subset of pairs within a limit contains no undecided pairs.
 
     Example: plumbline benchmark constrain --corpus novels --benchmark winobias
     """
 
     reads = "benchmark_pair"
 
-    corpus: Annotated[str, Field(min_length=1, description="Corpus that gives the words' leans.")]
+    corpus: Annotated[str, Field(min_length=1, description="Corpus to take the words' leans from.")]
     benchmark: BenchmarkNames
     contrast: Annotated[
         str | None,

@@ -37,7 +37,7 @@ _LISTED = (
 _OF_SHARD = ("shard", "status", "n_documents", "n_rejected", "error")
 #: What to do about shards that failed.
 REPAIR = "repair them, or leave them out, and count the corpus again"
-#: Most shards to print in a terminal.
+#: Maximum number of shards to print in a terminal.
 _MOST = 100
 #: How a plan describes a shard without partial counts.
 _TO_COUNT = "to count"
@@ -81,7 +81,7 @@ class Count(CorpusName, CorpusOptions, Command):
         _ = expand_shards(self.shards), self.listed
 
     def plan(self, store: Store | None) -> Iterator[Row]:
-        """Yield each shard's size and whether it is counted, and where counting would run.
+        """Yield each shard's size, whether it is already counted, and where counting would run.
 
         Reads and hashes shards only if there are partial counts made with the same options.
         """
@@ -287,7 +287,7 @@ class Demo(Command):
     seed: Annotated[Seed, Field(description="Random seed of the leans and the text.")] = 0
     world: Annotated[
         Literal["straight", "swapped"],
-        Field(description="straight; or swapped: the same text with she and he exchanged."),
+        Field(description="straight, or swapped (the same text with she and he exchanged)."),
     ] = "straight"
 
     def run(self, context: Context) -> Done:

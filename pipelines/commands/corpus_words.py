@@ -36,7 +36,7 @@ class Concordance(CorpusName, Command):
         Field(min_length=1, description="Words, phrases (up to 5 words), or 'WORD NEAR OTHER...'."),
         On(positional=True, metavar="QUERY"),
     ]
-    n: Annotated[int, Field(ge=0, le=10**6, description="Lines to show for each query.")] = 10
+    n: Annotated[int, Field(ge=0, le=10**6, description="Number of lines to show per query.")] = 10
     seed: Annotated[Seed, Field(description="Random seed that selects the lines.")] = 0
 
     def run(self, context: Context) -> Done:
@@ -60,7 +60,7 @@ class Concordance(CorpusName, Command):
         return Done(rows=rows, said=said, next=self.line("why WORD"))
 
 
-#: Columns to print for a seed word, and most words to print in a terminal.
+#: Columns to print for a seed word, and maximum number of words to print.
 _SHOWN, _MOST = ("position", "word", "n_word", "delta_nats", "verdict", "why"), 20
 
 
@@ -70,7 +70,7 @@ class CorpusWords(CorpusName, ContrastOption, VocabularyOptions, Command):
     The range of deltas is split into 19 equal intervals; words come from the middle one. The
     first sample of a corpus decides which words are candidates: they must have only the letters
     a-z, be English (fastText or WordNet), and not be rare. To decide again, give --quantile,
-    --any-language or --language-model. In a closed world every word is a candidate.
+    --any-language or --language-model. In a made-up corpus every word is a candidate.
 
     With --accept or --reject, the command draws no sample but records your verdicts on words.
     Later samples leave rejected words out.
@@ -78,7 +78,7 @@ class CorpusWords(CorpusName, ContrastOption, VocabularyOptions, Command):
     Example: plumbline corpus words --corpus pile --n 500 --seed 0 --exclude gendered
     """
 
-    n: Annotated[int, Field(ge=0, le=10**9, description="Size of the sample; 0: all.")] = 500
+    n: Annotated[int, Field(ge=0, le=10**9, description="Number of words to sample; 0: all.")] = 500
     seed: Annotated[Seed, Field(description="Random seed of the sample.")] = 0
     exclude: Annotated[
         Several,
@@ -103,7 +103,7 @@ class CorpusWords(CorpusName, ContrastOption, VocabularyOptions, Command):
         return self._sampled(context.store, self._decided(context.store))
 
     def _decided(self, store: Store) -> list[str]:
-        """Decide which words are candidates, unless it was decided. Return lines to print."""
+        """Decide which words are candidates, unless an earlier run did. Return lines to print."""
         from plumbline.jobs.seed_words.vocabulary import build_vocabulary
 
         rules = part(VocabularyOptions, self)

@@ -54,7 +54,7 @@ class Doctor(DataOption, Command):
 
 
 def probed(options: Doctor, what: str) -> Row:
-    """Run a check of ``PROBES`` and return its row. An error becomes a row too."""
+    """Run a check of ``PROBES`` and return its row. If the check fails, the row has the error."""
     look, is_needed, fix = PROBES[what]
     lacking = "missing" if is_needed else "absent"
     try:
@@ -184,8 +184,8 @@ def _english(_: Doctor) -> tuple[bool, str]:
     return True, f"WordNet {load_wordnet().version}{f', and {lid}' if Path(lid).is_file() else ''}"
 
 
-#: For each check: its function, whether `plumbline pipeline` needs the thing, and how to get it.
-#: The function returns whether the thing is there and a description, or raises.
+#: For each check: a function, whether `plumbline pipeline` needs the thing, and how to get it.
+#: The function returns whether it found the thing, and a description; or it raises an error.
 PROBES: dict[str, tuple[Callable[[Doctor], tuple[bool, str]], bool, str]] = {
     "Packages": (_packages, True, "make setup"),
     "Java": (_java, False, "only for counting on Spark"),

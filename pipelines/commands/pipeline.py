@@ -40,7 +40,7 @@ from plumbline.warehouse.text.progress import progress
 
 
 class Stage(NamedTuple):
-    """A stage of a pipeline: a line that says what it does, the work, and what it works on.
+    """A stage of a pipeline: a line to print, the function to call, and its model or corpus.
 
     If ``may_fail`` is True and the stage fails, the next stages still run.
     """
@@ -170,9 +170,9 @@ class Parts:
 
     Attributes:
         results: each command's result, by its name and subject, such as `score gpt2`.
-        errors: errors that stopped no other stage: an unreadable shard, one of several models
-            that failed, a model that can use nothing of a benchmark or set of prompts, or a model
-            that changed too much (`--fail-if`).
+        errors: errors after which the other stages still ran: an unreadable shard, one of several
+            models that failed, a model that can use nothing of a benchmark or set of prompts, or a
+            model that changed too much (`--fail-if`).
     """
 
     def __init__(
@@ -202,7 +202,7 @@ class Parts:
                 if not (may_fail or isinstance(e, NothingUsed | ModelChanged)):
                     raise
                 say(f"failed: {e}", err=True)
-                self.errors.append(e.with_traceback(None))  # it would keep the model in memory
+                self.errors.append(e.with_traceback(None))  # a traceback keeps the model in memory
 
     def all(self) -> list[Stage]:
         return [*self.corpus(), *self.evaluate(), *self.report()]
@@ -217,7 +217,7 @@ class Parts:
                 doing = f"Writing a made-up text of {size} with known gender leans"
                 options: dict[str, object] = {"tokens": self.options.demo_tokens}
                 options |= {"seed": self.options.seed, "out": self.options.out / "corpora"}
-                options |= {"world": "straight"}  # as in the corpus's name
+                options |= {"world": "straight"}  # the corpus's name says so
                 stages.append(Stage(doing, partial(self._do, "corpus demo", name, **options)))
             doing = "Counting which words stand near she and near he"
             n_shards = len(expand_shards(corpus.patterns)) if corpus.patterns else 0
@@ -361,7 +361,7 @@ class Parts:
     def _fairpair(self, model: ModelPlan) -> None:
         given = {**vars(model.options), **self.plan.fairpair, "probe_set": self.plan.probe_set}
         given |= {"model": self._location(model), "seed": self.options.seed}
-        del given["base_url"]  # in FairPair's options, a server to sample from
+        del given["base_url"]  # FairPair would sample from this server
         self._do("fairpair run", model.name, **given)
 
     def _disclosure(self, model: ModelPlan) -> None:

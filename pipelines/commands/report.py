@@ -18,7 +18,7 @@ from plumbline.warehouse.storage.out_of_date import to_make_again
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.escape import say
 
-#: Corpora and contrasts with words that `why` must explain before they are ranked.
+#: Corpora and contrasts with words that `why` must explain before the report ranks them.
 _TO_ASK = """
 SELECT DISTINCT corpus, contrast
 FROM lean_candidate SEMI JOIN shown_contrast USING (corpus, contrast)

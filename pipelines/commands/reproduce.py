@@ -19,7 +19,7 @@ from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.escape import as_csv, say
 from plumbline.warehouse.text.progress import progress
 
-#: Most rows to print in a terminal.
+#: Maximum number of rows to print in a terminal.
 _MOST = 30
 #: Papers with released scores, which are imported into a warehouse of their own.
 _RELEASED, _RELEASE_WAREHOUSE = ("unstereoeval", "anatomy"), Path("out/released")

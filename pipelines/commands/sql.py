@@ -53,7 +53,7 @@ class Sql(Command):
     Example: plumbline sql "SELECT word, lean_bound_nats FROM word_lean ORDER BY 2" --out words.csv
     """
 
-    opens_warehouse = False  # ``run`` opens it read-only
+    opens_warehouse = False  # ``run`` opens the warehouse read-only
     records = False
 
     query: Annotated[
@@ -72,7 +72,7 @@ class Sql(Command):
     ] = None
 
     def form(self) -> str:
-        """Return the result's format: ``format``, else the extension of ``out``, else table."""
+        """Return ``format`` if given, else the format of ``out``'s extension, else ``table``."""
         return self.format or (self.out.suffix.removeprefix(".").lower() if self.out else "table")
 
     def __post_init__(self) -> None:

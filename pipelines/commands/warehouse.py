@@ -24,7 +24,7 @@ from plumbline.warehouse.storage.out_of_date import to_make_again
 from plumbline.warehouse.storage.store import Store
 
 _CHECK = "plumbline warehouse check"
-#: Most versions to print in a terminal.
+#: Maximum number of versions to print in a terminal.
 _MOST = 50
 #: Most characters of an error to print in the list of runs.
 _LONGEST = 80
@@ -86,7 +86,7 @@ class Compact(Command):
 
     keep_days: Annotated[
         float,
-        Field(ge=0, le=1e6, allow_inf_nan=False, description="Keep versions of this many days."),
+        Field(ge=0, le=1e6, allow_inf_nan=False, description="Number of days to keep versions."),
     ] = 7.0
 
     def run(self, context: Context) -> Done:
@@ -153,7 +153,7 @@ class Runs(Command):
     run_id: Annotated[
         str, Field(description="Id of a run, or its start; default: list all."), On(positional=True)
     ] = ""
-    command: Annotated[str, Field(description="List only commands that begin with this.")] = ""
+    command: Annotated[str, Field(description="List runs of commands that begin with this.")] = ""
 
     def run(self, context: Context) -> Done:
         return self._one(context.store) if self.run_id else self._list(context.store)
@@ -192,7 +192,7 @@ class Runs(Command):
 
 
 def _changes(store: Store, run_id: str = "") -> list[str]:
-    """Return lines on how named models, or those of a run, changed since their last version."""
+    """Say how named models (of a run, if given) changed since their last version."""
     if not any(store.read("model")["name"].to_pylist()):
         return []
     changes = version_changes(Facts(store))

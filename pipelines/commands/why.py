@@ -24,7 +24,7 @@ from plumbline.warehouse.storage.store import Store
 if TYPE_CHECKING:
     from plumbline.jobs.evidence.concordance import Sampling
 
-# Leave out q, which is corrected for all words of the corpus: the user asked only about some.
+# Leave out q: it is corrected for all words of the corpus, but the user asked about a few.
 _LEANS = """
 SELECT * EXCLUDE (q) FROM word_lean
 WHERE corpus = $corpus AND contrast = $contrast AND list_contains($words, word)
@@ -59,7 +59,7 @@ class Why(ContrastOption, Command):
         Field(ge=1, le=10**9, description="Explain the N most frequent words instead of WORDS."),
     ] = None
     corpus: Annotated[Several, Field(description="Corpus; repeatable; default: all corpora.")] = ()
-    n: Annotated[int, Field(ge=0, le=10**6, description="Sentences to show for each side.")] = 5
+    n: Annotated[int, Field(ge=0, le=10**6, description="Number of sentences for each side.")] = 5
     seed: Annotated[Seed, Field(description="Random seed that selects the sentences.")] = 0
 
     def __post_init__(self) -> None:
@@ -69,7 +69,7 @@ class Why(ContrastOption, Command):
             raise UsageProblem("words", "none given", "plumbline why nurse captain")
 
     def run(self, context: Context) -> Done:
-        """Explain the words in each corpus. Show only the leans if its documents weren't kept.
+        """Explain the words in each corpus. If its documents weren't kept, show only the leans.
 
         Raises the first error if no corpus has an answer.
         """

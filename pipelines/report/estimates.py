@@ -15,7 +15,7 @@ from plumbline.warehouse.finding import LEAST_CLUSTERS, Finding
 #: Subset of fits for benchmarks whose pairs weren't made for a word, or were made for words chosen
 #: because they don't lean. The points are the words that determine MaxPMI.
 BY_MAX_PMI = "words, max_pmi"
-#: By subset of fits, in the page's order: the lean of a point, with its unit.
+#: For each subset of fits, in the page's order: what x is in the fit, with its unit.
 LEANS = {
     "words, planted delta": "planted delta of the word, in nats",
     "words, measured delta": "measured delta of the word, in nats",
@@ -23,7 +23,7 @@ LEANS = {
 }
 #: The keys of ``LEANS``.
 SUBSETS = tuple(LEANS)
-#: Least reliability of leans for a verdict on a slope (view `fit`).
+#: Minimum reliability of leans for a verdict on a slope (view `fit`).
 LEAST_RELIABLE = 0.3
 
 
@@ -104,7 +104,7 @@ def differs(prompt: Row) -> bool:
 
 
 def swapped_model(row: Row) -> str:
-    """Return the swapped model's name, from a fit of its scores on those of the straight model."""
+    """Return the swapped model's name from a fit of its scores on the straight model's scores."""
     return str(json.loads(row["options"])["swapped_model"])
 
 

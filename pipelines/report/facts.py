@@ -22,7 +22,7 @@ from plumbline.warehouse.query.connection import (
 from plumbline.warehouse.storage.opening import OpenWarehouse
 from plumbline.warehouse.wordlists import from_rows, side_names
 
-#: By option of `plumbline report`: the columns whose values it limits.
+#: For each option of `plumbline report`: the columns that the option limits.
 _COLUMNS = {
     "benchmark": ("benchmark",),
     "model": ("model_key", "reference_key"),
@@ -42,7 +42,7 @@ class Facts:
     def __init__(self, warehouse: str | Path | OpenWarehouse) -> None:
         self.warehouse, self._rows_by_query = opened(warehouse).pinned(), dict[str, Rows]()
         self.connection = connect(self.warehouse)
-        bar = "enable_progress_bar"  # setting it fails in a notebook without ipywidgets
+        bar = "enable_progress_bar"  # to set it in a notebook, DuckDB needs ipywidgets
         if self.connection.sql(f"SELECT current_setting('{bar}')").fetchall() == [(True,)]:
             self.connection.execute(f"SET {bar} = false")
         self._labels, self._has_points = model_labels(self.connection), False
@@ -52,9 +52,9 @@ class Facts:
         self._scored_by: tuple[str | None, ...] = ()
 
     def within(self, **values: object) -> Facts:
-        """Return facts whose rows have these values in these columns, as in ``Rows.where``.
+        """Return facts limited to rows with the given column values, as in ``Rows.where``.
 
-        A query without such a column still returns all rows. But if models are limited, rows that
+        A query that lacks a column still returns all rows. But if models are limited, rows that
         summarise several models (with a column ``n_models``) are left out.
         """
         part = copy(self)
@@ -79,7 +79,7 @@ class Facts:
 
     @property
     def whole(self) -> Facts:
-        """The same facts without any limit."""
+        """These facts without any limit."""
         part = copy(self)
         part._limits, part._scored_by = {}, ()
         return part
@@ -126,7 +126,7 @@ class Facts:
         Returns an empty ``Rows`` if there are fewer than two points, or if a point isn't finite.
         """
         if not self._has_points:
-            # The view computes all points in each query. Copy them to a table of the same name.
+            # The view would compute all points in each query. So copy them to a table once.
             self.connection.execute(
                 "CREATE TEMP TABLE IF NOT EXISTS fit_point AS FROM main.fit_point"
             )

@@ -33,7 +33,7 @@ _FIRST = (
     *("us", "pd", "aufc", "gap", "slope", "reliability", "corrected slope", "correlation"),
     "rank correlation",
 )
-#: Most combinations of benchmark and groups that ``few_pairs`` names.
+#: Maximum number of benchmarks (with their groups) that ``few_pairs`` names.
 _NAMED = 6
 IN_BRACKETS = "95% intervals in brackets"
 
@@ -62,7 +62,7 @@ def by_metric(rows: Rows, *keys: str) -> Rows:
     """Group rows of ``metric_value`` by the columns ``keys``; return one row per group.
 
     The row has the keys, ``n`` of the group's first row, and ``metrics``: a dict from a metric's
-    heading to its row, without metric `n`. ``metric_columns`` turns it into columns.
+    heading to its row, without metric `n`. ``metric_columns`` makes columns from the dict.
     """
     groups: dict[tuple[object, ...], dict[str, Any]] = {}
     for row in rows:
@@ -134,7 +134,7 @@ def predicts_beyond(row: Row) -> str:
     return f"it cannot be told whether delta predicts {what}"
 
 
-#: Printed columns of ``control``.
+#: Columns of ``control`` to print.
 CONTROL_COLUMNS: Columns = [
     "model",
     "benchmark",
@@ -185,7 +185,7 @@ def models_table(rows: Rows, texts: TrainingTexts) -> PageTable:
 
 
 def _millions(n: int | None) -> Cell:
-    """Return a cell with a number in millions, without ``value``, since no query returns it."""
+    """Return a cell with a number in millions. It has no ``value``: no query returns the number."""
     return Cell("–" if n is None else f"{n / 1e6:.1f}", None, True)
 
 

@@ -87,7 +87,7 @@ class Page:
     Attributes:
         home: address of the report's first page, or empty.
         about: short texts above the title, such as the date.
-        answers: address, title and first sentence of each section to link to as an answer.
+        answers: address, title and first sentence of each section that the page links to.
         links: address and text of each link below the sections.
         is_front: True for the first page, whose first section has the main answer.
     """
@@ -268,7 +268,7 @@ def interval(row: Row, of: str = "value", digits: int | None = None, **options: 
 
 
 def one_end(low: float | None, high: float | None) -> float | None:
-    """Return the finite end of an interval whose other end is infinite; otherwise ``None``.
+    """Return the finite end if the other end of an interval is infinite; otherwise ``None``.
 
     >>> one_end(-math.inf, -1.9), one_end(-0.5, 0.5), one_end(None, None)
     (-1.9, None, None)
@@ -279,7 +279,7 @@ def one_end(low: float | None, high: float | None) -> float | None:
 
 
 def digits_showing(value: float, least: int) -> int:
-    """Return how many decimals show a value's first nonzero digit: from ``least`` to 12.
+    """Return how many decimals a value needs to show a nonzero digit: from ``least`` to 12.
 
     >>> digits_showing(-0.045, 1), digits_showing(2.5, 1), digits_showing(0.0, 1)
     (2, 1, 1)
@@ -288,7 +288,7 @@ def digits_showing(value: float, least: int) -> int:
 
 
 def stem(*parts: str) -> str:
-    """Make a file name without extension from ``parts``: a-z, 0-9, dots, dashes; at most 120 long.
+    """Make a file name from ``parts``: a-z, 0-9, dots, dashes; at most 120 long, no extension.
 
     >>> stem("us", "USE-5", "<b>/../x")
     'us-use-5-b-x'
@@ -297,7 +297,7 @@ def stem(*parts: str) -> str:
 
 
 def numbered(seen: Counter[str], name: str) -> str:
-    """Return a name, with a number from its second use on. ``seen`` counts the uses.
+    """Return a name; add a number if the name was used before. ``seen`` counts the uses.
 
     >>> seen = Counter[str]()
     >>> [numbered(seen, name) for name in "aba"]
@@ -308,7 +308,7 @@ def numbered(seen: Counter[str], name: str) -> str:
 
 
 def first_of(names: Sequence[str], most: int) -> str:
-    """Return the first ``most`` names in a text that also says how many more there are.
+    """List the first ``most`` names as text, and say how many more there are.
 
     >>> first_of(["a", "b", "c"], 2)
     'a, b and 1 more'

@@ -21,7 +21,7 @@ from plumbline.warehouse.text.escape import as_csv, terminal
 
 FORMATS = ("pdf", "svg", "png")
 _Item = TypeVar("_Item")
-#: Most characters of a table's name. People type names, so longer ones are cut between words.
+#: Maximum length of a table's name. People type names, so longer names are cut at a word's end.
 _LONGEST = 60
 #: Characters that are LaTeX commands (``[`` and ``*`` at a row's start) or are printed differently.
 _LATEX = {

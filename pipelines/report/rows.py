@@ -18,7 +18,7 @@ Row: TypeAlias = Mapping[str, Any]
 
 #: Columns that identify a fit.
 FIT = ("subset", "benchmark", "groups", "corpus", "contrast", "model_key", "options")
-#: The usual groups, which are left out after a benchmark's name.
+#: The usual groups, which are not printed after a benchmark's name.
 _USUAL = "female/male"
 _PARAMETER = re.compile(r"\$([a-z_]+)")
 
@@ -61,7 +61,7 @@ class Rows(list[Row]):
     def but(self, **unwanted: object) -> Rows:
         """Return the rows in which all given columns differ from the given values.
 
-        ``None`` is a value like any other.
+        ``None`` is compared like any other value.
 
         >>> rows = Rows([{"a": 1}, {"a": None}], "FROM t;").but(a=1)
         >>> rows, rows.sql.splitlines()[-1]

@@ -1,4 +1,4 @@
-"""Write the report's pages words.html and pairs.html, on which the reader searches a list.
+"""Write the report's pages words.html and pairs.html, which let the reader search a list.
 
 A "thing" is an entry of the list: a word or a sentence pair. Its details are in other files,
 which the page loads when needed.
@@ -26,7 +26,7 @@ from plumbline.warehouse.text.escape import terminal
 #: Number of things in each file of ``block_files``.
 _PER_FILE = 100
 
-#: A text, or its parts: plain text, and lists of marked texts, shown as "this / that".
+#: A text, or its parts: plain texts, and lists of alternatives, which are shown as "a / b".
 Parts: TypeAlias = str | Sequence[str | Sequence[str]]
 #: A row of a table: its cells, or only the second cell if the table stores row names.
 Line: TypeAlias = Sequence[Parts] | str
@@ -52,7 +52,7 @@ class Search:
         title, label: the page's heading, and the label of its search field.
         lede: sentences that say what the page shows.
         things: the things by key, in the order of the list. ``KIND.html#KEY`` opens a thing.
-        tables: the number of each table, by caption, headings and row names; many things share one.
+        tables: the number of each table layout, by caption, headings and row names.
     """
 
     kind: str
@@ -113,7 +113,7 @@ def _visible(value: object) -> object:
     return [*map(_visible, value)] if isinstance(value, list | tuple) else value
 
 
-#: Most pairs and log ratios on the page.
+#: Maximum numbers of pairs and of log ratios on the page.
 _PAIRS, _RATIOS = 50_000, 3_000_000
 #: Split a sentence into words as the search does.
 _searched = re.compile(r"[^\W_]+").findall
@@ -231,7 +231,7 @@ def _pair(found: Search, row: Row, models: Sequence[str]) -> Thing:
 
 
 def parts(a: Sequence[str], b: Sequence[str]) -> list[str | list[str]]:
-    """Split two sentences into the parts they have in common, and lists [part of a, part of b].
+    """Split two sentences into common parts, and lists [part of a, part of b] of differing parts.
 
     >>> parts("She lost her own key".split(), "He lost his key".split())
     [['She', 'He'], 'lost', ['her own', 'his'], 'key']

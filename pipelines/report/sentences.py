@@ -18,12 +18,12 @@ from plumbline.warehouse.finding import LEAST_CLUSTERS, Verdict
 
 #: Named models that have an earlier version.
 _LATEST = "FROM model_version WHERE is_latest AND previous_key IS NOT NULL ORDER BY name;"
-#: Words for a preference without a clear side.
+#: What to print if a model clearly prefers neither group.
 UNTOLD = "no clear preference"
 
 
 def word_leans(row: Row, first: str, second: str, where: str = "") -> str:
-    """Say to which side a word leans, with its ``delta_nats`` and interval.
+    """Say which way a word leans, with its ``delta_nats`` and interval.
 
     The text continues a sentence that begins with the word.
 
@@ -64,7 +64,7 @@ def word_leans(row: Row, first: str, second: str, where: str = "") -> str:
 
 
 def _one_sided(row: Row, sides: tuple[str, str], where: str, over: str) -> str:
-    """Say how a word without a delta leans. If it is near one side only, its lean has a bound.
+    """Say how a word without a delta leans. If it is near only one side, give a bound.
 
     >>> row = {"delta_nats_low": float("-inf"), "delta_nats_high": -1.9}
     >>> _one_sided(row, ("she", "he"), " in c", "over 40 documents")
@@ -148,7 +148,7 @@ def preferences(rows: Rows) -> str:
 
 
 def average(texts: TrainingTexts, rows: Rows, unit: str) -> str:
-    """Say what the models' mean of a metric is, over families of models, with its interval.
+    """Give the models' mean of a metric, averaged over model families, with its interval.
 
     With two to ``LEAST_CLUSTERS - 1`` families, gives each family's mean instead. With one family,
     gives its models' smallest and largest value. With one model, gives its value and interval.
@@ -218,7 +218,7 @@ def _on_text(rows: Rows, verb: str, text: str, kind: str, where: str = "") -> st
 
 
 def capital(sentence: str) -> str:
-    """Capitalise a sentence, unless its first word may be the name of a model.
+    """Capitalise a sentence unless it may begin with the name of a model.
 
     >>> capital("all 3 models"), capital("gpt2 follows")
     ('All 3 models', 'gpt2 follows')

@@ -1,4 +1,4 @@
-"""Render the report's Jinja templates: of sections (text, tables and charts) and of pages.
+"""Render the report's Jinja templates for sections (text, tables and charts) and for pages.
 
 A section's template consists of blocks. A block ends at a blank line, or before a line that starts
 with one of these marks:
@@ -60,7 +60,7 @@ _GLOBALS |= {"tuple": tuple, "zip": zip, "LEXICON": LEXICON, "text_name": text_n
 
 
 def sections_from(text: str, facts: Facts | None = None, **values: object) -> list[Section]:
-    """Render a template with ``facts``, and return its sections: none if it finds no data.
+    """Render a template with ``facts``, and return its sections. No data makes no sections.
 
     ``values`` are further variables for the template. Raises ``jinja2.TemplateError`` if the
     template has an error.

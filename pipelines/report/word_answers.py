@@ -13,7 +13,7 @@ from plumbline.pipelines.report.sentences import word_leans
 from plumbline.warehouse.text.escape import terminal
 from plumbline.warehouse.wordlists import side_names
 
-#: By table: the query for its rows on all words, in the order in which a section shows them.
+#: For each table: the query for its rows about all words. Sections show tables in this order.
 QUERIES = {
     "word_evidence": "FROM word_evidence ORDER BY run_id DESC, corpus, contrast, word;",
     "word_source": "FROM word_source ORDER BY n_pair_f + n_pair_m DESC, source;",
@@ -22,7 +22,7 @@ QUERIES = {
 ORDER BY abs(log_odds_nats) / log_odds_nats_se DESC, collocate;""",
     "word_snippet": "FROM word_snippet ORDER BY side, place;",
 }
-#: A word in its text, from rows of ``word_snippet``.
+#: Columns that show a word with the text around it, from rows of ``word_snippet``.
 CONCORDANCE: Columns = [
     ("before", lambda row: Cell(row["text_before"], None, True)),
     ("word", "keyword"),
@@ -30,12 +30,12 @@ CONCORDANCE: Columns = [
 ]
 #: Number of words to list for each side.
 TOP_WORDS = 15
-#: Most collocates to list for a side.
+#: Maximum number of collocates to list for each side.
 _COLLOCATES = 10
-#: Most characters of a printed cell. Longer ones are cut at the end, or at the start if
+#: Maximum length of a printed cell. A longer cell is cut at its end, or at its start if it is
 #: right-aligned.
 _WIDEST = 60
-#: The rows of one word, by table.
+#: For each table, the rows about one word.
 Answer = Mapping[str, Rows]
 
 
@@ -80,7 +80,7 @@ def headline(lean: Row) -> str:
 def furthest_collocates(rows: Rows) -> tuple[Rows, Rows]:
     """Return the collocates that are more frequent near the first side, and near the second.
 
-    Leaves out a collocate that never occurred near its side, which the prior can cause.
+    Leaves out a collocate that never occurred near its side. The prior can cause this.
     """
     first = [r["collocate"] for r in rows if r["log_odds_nats"] > 0 and r["n_f"] > 0]
     second = [r["collocate"] for r in rows if r["log_odds_nats"] < 0 and r["n_m"] > 0]
@@ -92,7 +92,7 @@ def furthest_collocates(rows: Rows) -> tuple[Rows, Rows]:
 
 
 def clear_words(facts: Facts, row: Row, text: str = "") -> str:
-    """Say how many words of a corpus clearly lean to each side, and how that was tested.
+    """Say how many words of a corpus clearly lean to each side, and how this was tested.
 
     ``row`` comes from ``sql/report/lean_count.sql``. ``text`` is a name to print for the corpus.
     """

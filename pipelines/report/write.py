@@ -37,9 +37,9 @@ from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.escape import as_csv
 from plumbline.warehouse.text.progress import progress
 
-#: Most benchmarks, models and corpora to name above the title, and most warnings to show.
+#: Maximum number of benchmarks, models or corpora to name above the title, and of warnings.
 _NAMED = 3
-#: Temporary files of ``paths.replacing``, which a killed command leaves.
+#: Names of temporary files that a killed command leaves (``paths.replacing``).
 _TEMPORARY = f"_{'[0-9a-f]' * 32}.tmp"
 #: Sections of the appendix that the first page covers in full, or that answer no question.
 _OWN = ("methods", "limits", "preference", "follow", "text", "models")
@@ -140,10 +140,10 @@ def _vega() -> bytes:
 
 @dataclass(frozen=True)
 class Headline:
-    """The slopes that the first page is about: of all models on one benchmark and corpus.
+    """The slopes that the first page is about: those of all models on one benchmark and corpus.
 
     ``slopes`` are rows of ``metric_value``, smallest first. ``own`` has only models that were
-    trained on the corpus. ``fit`` is the row of view ``fit`` to draw: of the model with the median
+    trained on the corpus. ``fit`` is the row of view ``fit`` to draw: the model with the median
     slope in ``about``.
     """
 

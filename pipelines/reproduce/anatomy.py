@@ -52,8 +52,8 @@ class LogRatioTable:
     """The log ratios of a benchmark's pairs by several models, and properties of the pairs.
 
     Attributes:
-        y: the log ratios in nats, one row per pair and one column per model, without gaps.
-        properties: by name, an array with one row per pair and one or more columns.
+        y: the log ratios in nats, one row per pair and one column per model; no value is missing.
+        properties: for each name, an array with one row per pair and one or more columns.
         clusters: the numbers of each pair's clusters, as in ``clustered_variance``.
         kinds: for each column of ``clusters``, what a cluster is, such as an occupation. In two
             columns of the same kind, the same number is the same cluster.
@@ -249,7 +249,7 @@ class _Design:
         expected = np.empty((len(sizes),) * 2)
         for a, one in enumerate(members):
             for c, other in enumerate(members):
-                both = (one.T @ other).tocoo()  # number of pairs in both clusters
+                both = (one.T @ other).tocoo()  # how many pairs are in both clusters
                 first, second = both.coords
                 crossed = np.einsum("ij,ij->i", (x_sums[a] @ inverse)[first], x_sums[c][second])
                 expected[a, c] = (both.data**2 - 2 * both.data * crossed).sum()
@@ -272,14 +272,14 @@ def _memberships(table: LogRatioTable) -> dict[str, csr_array]:
         pair, column = np.nonzero(ids != NO_CLUSTER)
         numbers, cluster = np.unique(ids[pair, column], return_inverse=True)
         is_in = csr_array((np.ones(len(pair)), (pair, cluster)), (len(ids), len(numbers)))
-        is_in.data[:] = 1  # 1 even if a pair has a cluster twice
+        is_in.data[:] = 1  # 1 even if a pair is in a cluster twice
         if is_in.nnz > len(numbers):
             members[kind] = is_in
     return members
 
 
 def _weights(sets: Sequence[frozenset[int]], k: int, n: int) -> Floats:
-    """Return weights of the sets: the weighted sum is what property k of n adds on average."""
+    """Return weights of sets, whose weighted sum is what property k of n adds on average."""
     n_others = [len(others - {k}) for others in sets]
     signs = [1 if k in others else -1 for others in sets]
     return np.array(signs) / [n * comb(n - 1, m) for m in n_others]
@@ -293,7 +293,7 @@ def share_rows(anatomy: BenchmarkAnatomy) -> Iterator[dict[str, object]]:
 
 
 def lines(anatomy: BenchmarkAnatomy) -> Iterator[str]:
-    """Yield lines to print: a benchmark's size, parts surely above 0, and other parts."""
+    """Yield lines to print: a benchmark's size, the parts clearly above 0, and the other parts."""
     yield (
         f"{anatomy.benchmark}: {anatomy.n_pairs:,} pairs in {anatomy.n_clusters} clusters, "
         f"{anatomy.n_models} models; mean square log ratio {anatomy.mean_square:.2f} nats²"

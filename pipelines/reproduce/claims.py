@@ -35,7 +35,7 @@ SELECT
     coalesce(nullif(log_base, 'e')::DOUBLE, exp(1)) AS log_base
 FROM read_csv($path, all_varchar := true)
 """
-#: Tables write losses in TeX, and the same method with and without a hyphen.
+#: Makes names alike: the tables write losses in TeX, and some methods also with a hyphen.
 _OF_RUNS = r"""
 SELECT
     "table"::BIGINT AS "table", inputs,
@@ -48,10 +48,10 @@ AGREE, OFF, NOT_RUN = "agree", "off", "not run"
 _TEXTS = pa.list_(pa.string())
 #: Sets of UnStereoEval in the order of its tables.
 BENCHMARKS = ("use-5", "use-10", "use-20", "winobias", "winogender")
-#: Limits on |MaxPMI| for the rows of `card`; ``inf`` for none.
+#: Limits on |MaxPMI| for the rows of `card`; ``inf`` means no limit.
 _CARD_ETAS = (math.inf, 0.5)
 _PRINTED = re.compile(r"(<=|>=|<|>|) ?(-?\d+)(?:\.(\d+))?(k?)")
-#: Most comparisons to name in a line on a claim.
+#: Maximum number of comparisons to name in a line on a claim.
 _MOST_WRONG = 3
 
 
@@ -115,7 +115,7 @@ def claims_of(paper: str) -> Claims:
 
 
 def cells(printed: Sequence[Row]) -> pa.Table:
-    """Return printed figures as a table for queries, numbered in file order (``place``)."""
+    """Return printed figures as a table for queries. ``place`` numbers them in file order."""
     numbers = {"place": pa.int64(), "table": pa.int64(), "value": pa.float64()}
     names = ("inputs", "method", "model", "metric")
     schema = pa.schema({**numbers, **dict.fromkeys(names, pa.string())})
@@ -124,7 +124,7 @@ def cells(printed: Sequence[Row]) -> pa.Table:
 
 
 def counted(claims: Claims, printed: Sequence[Row]) -> list[str]:
-    """Return a line per claim: for how many of the printed figures it holds, and for which not.
+    """Return a line per claim: how many printed figures support it, and which ones don't.
 
     Returns no lines unless ``printed`` has figures of all tables that the claims use. If two tables
     print the same figure, the value in the first table counts. Claims without any figure to compare
@@ -171,7 +171,7 @@ def misprints(printed: Sequence[Row], n_prompts: Mapping[str, int]) -> list[str]
     return [row["line"] for row in rows]
 
 
-#: Empty relations of words and their gendered neighbours, for a release without a PMI file.
+#: Empty relations, for a release without a PMI file.
 _NO_NEIGHBOURS = {
     "near": pa.table({"word": pa.array([], pa.string()), "targets": pa.array([], _TEXTS)}),
     "tau": pa.table(
@@ -209,7 +209,7 @@ def check(
 def register_words(
     connection: duckdb.DuckDBPyConnection, neighbours: Mapping[str, pa.Table]
 ) -> None:
-    """Register relations for queries: `near` and `tau` (empty if not given), and `pair`."""
+    """Register `near`, `tau` and `pair` for queries. Missing ``neighbours`` become empty."""
     pairs = [{"contrast": p.contrast, "a": p.a, "b": p.b} for p in load_list("gendered").pairs]
     relations = {**_NO_NEIGHBOURS, **neighbours, "pair": pa.Table.from_pylist(pairs)}
     for name, rows in relations.items():
@@ -262,7 +262,7 @@ def checked(
     found = []
     for printed, (*labels, result) in zip(values, rows, strict=True):
         ours = result if result is None or isinstance(result, str) else float(result)  # type: ignore[arg-type]
-        ours = None if ours != ours else ours  # NaN: nothing to compare
+        ours = None if ours != ours else ours  # with NaN there is nothing to compare
         of = ", ".join("all pairs" if label == math.inf else f"{label}" for label in labels)
         about = {"table": claim.where, "metric": claim.what, "benchmark": of, "value": printed}
         outcome = verdict(printed, ours)

@@ -35,8 +35,8 @@ from plumbline.warehouse.storage.store import Store
 AVERAGE = "Average"
 #: A setting that the paper does not give.
 NOT_KNOWN = object()
-#: Columns of the query that belong to a figure; all others, except ``Paper.by_set``, identify its
-#: run.
+#: Columns of the query that describe a figure. All other columns, except ``Paper.by_set``,
+#: identify the run.
 _OF_A_FIGURE = ("inputs", "method", "metric", "measured", "low", "high")
 #: Outcomes: the interval contains the printed figure, doesn't contain it, or why that isn't known.
 OUTCOMES = (HOLDS, OUTSIDE, NO_INTERVAL, NOT_DEFINED, NOT_MEASURED) = (
@@ -57,9 +57,9 @@ class Paper:
     Attributes:
         name: name in `plumbline reproduce NAME` and of the paper's query, list of models and files.
         command: the command line that measures the models.
-        half_units: by metric, the largest rounding error of a printed figure.
-        settings: function from a row of the query to the paper's settings for it, by column.
-        by_set: columns that may differ between the sets of prompts of one run.
+        half_units: for each metric, the largest rounding error of a printed figure.
+        settings: function that returns the paper's settings, by column, for a row of the query.
+        by_set: columns that may differ between the sets of prompts in one run.
         remarks: lines to print with every comparison with the paper.
         n_prompts: number of prompts in each set, if the paper prints GAS.
     """
@@ -292,7 +292,7 @@ def _apart(row: Row, settings: Mapping[str, object]) -> tuple[tuple[str, ...], t
 
 def _same(value: object, expected: object) -> bool:
     if isinstance(value, str) and isinstance(expected, str):
-        return value.startswith(expected)  # library versions may follow
+        return value.startswith(expected)  # library versions may come after the setting
     return value == expected
 
 
@@ -311,7 +311,7 @@ def shown_rows(compared: Sequence[Row]) -> list[Row]:
 
 
 def tally(compared: Sequence[Row]) -> Iterator[str]:
-    """Yield a line per outcome: how many printed figures have this outcome, and in how many runs.
+    """Yield a line per outcome: how many printed figures and how many runs have this outcome.
 
     A figure that was measured in several runs may count for several outcomes.
 

@@ -165,7 +165,7 @@ def deduplication_rows(
 
 
 def neighbours(store: Store, statistics: Path, corpus: str) -> dict[str, pa.Table]:
-    """Return relations for the claims' queries: `near` and `tau`. Empty if there is no PMI file."""
+    """Return `near` and `tau` for the claims' queries, or an empty dict without a PMI file."""
     from plumbline.jobs.ingest.released_statistics import LIST, pmi_file_of, read_pmi
     from plumbline.pipelines.reproduce.word_lists import agreement_of
 

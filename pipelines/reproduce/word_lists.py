@@ -1,4 +1,4 @@
-"""Compare the pairs of a word list: for how many words each has a delta, and if they rank alike.
+"""Compare the pairs of a word list: how many words have a delta, and do the pairs rank them alike?
 
 How alike two pairs rank words is Kendall's tau between their deltas. Its interval comes from
 resampling documents, since words aren't independent: words of a document occur together, and a
@@ -32,14 +32,14 @@ from plumbline.warehouse.storage.store import Store
 Floats = NDArray[np.float64]
 #: Number of resamples. With this many, the standard error itself has an error of 7%.
 RESAMPLES = 100
-#: Fewest clusters for an interval.
+#: Minimum number of clusters for an interval.
 FEWEST_CLUSTERS = 10
-#: Most clusters; document or source k is in cluster k modulo this. With this many, a variance has
-#: a relative error of sqrt(2 / 200) = 10%, and the counts stay small.
+#: Maximum number of clusters; document or source k is in cluster k modulo 200. With 200 clusters,
+#: a variance has a relative error of sqrt(2 / 200) = 10%, and the counts stay small.
 MOST_CLUSTERS = 200
-#: Most counts held in memory before equal cells are added up.
+#: Maximum number of counts in memory before counts with equal indices are added up.
 _MOST_PENDING = 5_000_000
-#: Fewest words that two pairs must share for tau to have an interval.
+#: Minimum number of words with a delta for both pairs, so that tau has an interval.
 _FEWEST_WORDS = 50
 #: Decimals to which deltas are rounded for tau, since rounding errors would break ties.
 _TIE_DIGITS = 9
@@ -116,7 +116,7 @@ def compare_list(
         of_pile = printed().get(pair["contrast"], (None, None))
         pair["n_words_pile"], pair["percent_pile"] = of_pile
     near = None
-    if "she/he" in contrasts and row["source"] == "counted":  # imported counts lack words
+    if "she/he" in contrasts and row["source"] == "counted":  # imported counts don't have all words
         [shares] = rows_of(store.root, sql("lists/near_pronouns"), {"corpus": corpus})
         ours = ", ".join(f"{shares[f'percent_{who}']:.2f}%" for who in ("he", "she", "both"))
         pile = ", ".join(f"{percent:.2f}%" for percent in NEAR_PRONOUNS)
@@ -206,7 +206,7 @@ def agreement(contrasts: Sequence[str], deltas: Mapping[str, Deltas]) -> list[Ta
 
 
 def agreement_of(store: Store, corpus: str, name: str) -> list[TauAgreement]:
-    """Return tau-b of every two pairs of a list that the corpus has, without intervals."""
+    """Return tau-b, without intervals, of every two pairs of a list that the corpus has."""
     lists = {x.name: x for x in corpus_lists(store, corpus_row(store, corpus))}
     contrasts = [p.contrast for p in lists[name].pairs]
     return agreement(contrasts, _deltas(store, corpus, contrasts))

@@ -119,7 +119,7 @@ def put_on(model: Any, adapter: Adapter) -> Any:
     config = peft.PeftConfig.from_pretrained(str(adapter.directory))
     config.inference_mode = True
     try:
-        with warnings.catch_warnings(action="ignore"):  # PEFT warns of changed layers, old names
+        with warnings.catch_warnings(action="ignore"):  # PEFT warns about changed layers
             adapted = peft.PeftModelForCausalLM(model, config)
             loaded = adapted.load_adapter(str(adapter.directory), "default")
     except SafetensorError as e:

@@ -27,7 +27,7 @@ from plumbline.warehouse.errors import BadInput
 
 
 class CausalModel(TextReader):
-    """A causal language model, loaded with ``transformers`` unless a subclass does it differently.
+    """A causal language model, loaded with ``transformers``. Subclasses may load it differently.
 
     Raises the errors of ``TextReader``, and ``MissingComponent`` for a missing GPU.
     """
@@ -68,7 +68,7 @@ class CausalModel(TextReader):
         ]
 
     def _sample(self, prompt: Tokens | str, new: Tokens | str) -> Sample:
-        """Return the sample for a prompt and its new tokens. Either may be a problem (a string)."""
+        """Make a sample of a prompt's new tokens. A string instead of tokens is a problem."""
         if isinstance(prompt, str):
             return Sample(problem=prompt)
         if isinstance(new, str):

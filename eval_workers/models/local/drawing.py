@@ -26,9 +26,9 @@ from plumbline.eval_workers.models.devices import raise_if_stopped
 from plumbline.eval_workers.models.sampling_contract import SamplingOptions
 from plumbline.eval_workers.models.scoring_contract import Tokens
 
-#: Number of most likely tokens to try before sorting the whole vocabulary.
+#: How many of the likeliest tokens to sort before the whole vocabulary is sorted.
 _LIKELY = 2048
-#: Bound on the error of sums of probabilities in float32.
+#: The largest rounding error of a sum of probabilities in float32.
 _ROUNDING = 1e-5
 _NOT_FINITE = "the log-probabilities of its next token are not finite"
 
@@ -176,7 +176,7 @@ class Read:
         self._ids = torch.cat([self._ids, tokens[:, None]], dim=1)
         self._mask = torch.cat([self._mask, torch.ones_like(tokens)[:, None]], dim=1)
         if self._ids.shape[1] == self._n_short + 1:
-            self._cache = None  # its keys have LongRoPE's short factors: reread all tokens
+            self._cache = None  # LongRoPE's factors change: reread all tokens
         self._advance(self._ids if self._cache is None else tokens[:, None])
 
     def _advance(self, ids: torch.Tensor) -> None:

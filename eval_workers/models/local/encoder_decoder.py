@@ -39,9 +39,9 @@ class EncoderDecoderModel(CausalModel):
     measure = GIVEN_EMPTY
 
     def _context(self) -> tuple[str, int]:
-        """Return where the decoder's start token comes from, and its id.
+        """Return where the decoder's start token comes from, and the token's id.
 
-        It comes from ``--bos``, the generation settings or the configuration, in this order.
+        The first that names one decides: ``--bos``, generation settings, configuration.
         """
         if self.options.bos is not None:
             return super()._context()
@@ -106,7 +106,7 @@ class _Weights(Weights):
         super().__init__(model.files, model.options, start[0])
         self._start, self._around = start, model.special_around()
         eos = model.tokenizer.eos_token_id
-        #: The empty input of a model without special tokens: an encoder needs at least one token.
+        #: Token to use as the empty input if the model has no special tokens around an input.
         self._filler = start[0] if eos is None else eos
 
     @cached_property
@@ -133,7 +133,7 @@ class _Weights(Weights):
 
 
 class _Written(Read):
-    """The token sequences that a decoder has written, one per input. All inputs have one length."""
+    """The token sequences that a decoder has written, one per input. Inputs have equal lengths."""
 
     def __init__(self, model: Any, inputs: Sequence[Tokens], start: Tokens) -> None:
         self._encoded = _encoded(model, inputs)

@@ -32,8 +32,8 @@ from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
 #: (``masked``), or from an input and the earlier tokens of the output (``encoder-decoder``).
 Kind = Literal["causal", "masked", "encoder-decoder"]
 
-#: For each kind: the class in transformers, the part of its mapping's name that isn't the same for
-#: all kinds, and endings. An architecture is accepted if its name is in the mapping or has one of
+#: For each kind: the class in transformers, the part of its mapping's name that depends on the
+#: kind, and endings. An architecture is accepted if its name is in the mapping or has one of
 #: the endings.
 _CLASSES: dict[Kind, tuple[str, str, tuple[str, ...]]] = {
     "causal": ("AutoModelForCausalLM", "CAUSAL_LM", ("ForCausalLM", "LMHeadModel")),
@@ -169,12 +169,12 @@ def load_model(files: Files, options: ModelOptions) -> Any:
     settings: dict[str, Any] = {
         "dtype": dtype,
         "output_loading_info": True,
-        "weights_only": True,  # read only tensors from a pickle
+        "weights_only": True,  # if the file is a pickle, read only its tensors
     }
     if attention := _attention(files.config, device):
         settings["attn_implementation"] = attention
     if options.quantisation is not None:
-        logging.getLogger("bitsandbytes").setLevel(logging.ERROR)  # it logs each layer and pass
+        logging.getLogger("bitsandbytes").setLevel(logging.ERROR)  # else it logs each pass
         settings["quantization_config"] = BitsAndBytesConfig(
             load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_compute_dtype=dtype
         )

@@ -59,7 +59,7 @@ class Source:
     step: int | None = None
 
 
-#: Finds the training step in the name of a revision, such as step1000 or checkpoint-500.
+#: A training step in the name of a revision, such as step1000 or checkpoint-500.
 _STEP = re.compile(r"(?:step|checkpoint)[-_]?(\d{1,18})(?!\d)")
 
 
@@ -133,7 +133,7 @@ def files_hash(directory: Path, paths: Iterable[Path]) -> str:
 
 
 def silence() -> None:
-    """Turn off the libraries' progress bars and warnings. Commands have their own."""
+    """Turn off the libraries' progress bars and warnings. Commands show their own."""
     huggingface_hub.utils.logging.set_verbosity_error()
     transformers.utils.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()

@@ -35,7 +35,7 @@ from plumbline.eval_workers.models.scoring_contract import (
 )
 from plumbline.warehouse.errors import BadInput, UsageProblem
 
-#: Returns the token ids of each text, without special tokens around it.
+#: A function that returns the token ids of each text, without special tokens around the text.
 Encode: TypeAlias = Callable[[list[str]], list[list[int]]]
 #: Options that only some backends or kinds of models have.
 _NOT_EVERYWHERE = ("adapter", "quantisation", "tensor_parallel")
@@ -61,11 +61,11 @@ class TextReader:
     """
 
     kind: ClassVar[Kind] = "causal"
-    #: What a score sums; see ``Identity.measure``.
+    #: The value of ``Identity.measure``.
     measure: ClassVar[str] = LOG_LIKELIHOOD
     #: Options in ``_NOT_EVERYWHERE`` that this class supports.
     supports: ClassVar[frozenset[str]] = frozenset()
-    #: True if the vocabulary covers every word. A text whose decoded words differ is then refused.
+    #: True if the vocabulary covers every word. Texts that decoding would change are then refused.
     knows_all_words = True
 
     def __init__(self, model: str, options: ModelOptions, files: Files | None = None) -> None:
@@ -84,7 +84,7 @@ class TextReader:
         self.tokenizer = load_part(self.source, AutoTokenizer.from_pretrained)
         ids, tokens = self.tokenizer.all_special_ids, self.tokenizer.all_special_tokens
         self._special = dict(zip(ids, tokens, strict=True))
-        #: {text of a chat's frame: special tokens in the frame, without BOS}.
+        #: Text of a chat's frame -> special tokens in the frame, without BOS.
         self._frames: dict[str, Tokens] = {}
         policy, self._bos = self._context()
         adapter = self.files.adapter
@@ -116,9 +116,9 @@ class TextReader:
         return versions | ({"peft": metadata.version("peft")} if self.files.adapter else {})
 
     def _context(self) -> tuple[str, int]:
-        """Return where the BOS comes from, and its id.
+        """Return where the BOS comes from, and the id of the BOS.
 
-        It comes from ``--bos``, the tokenizer, the configuration or a convention, in this order.
+        The first source that names a BOS decides: ``--bos``, tokenizer, configuration, convention.
         The configuration's BOS counts only if it is a special token of the tokenizer, because the
         default for the model's type may be an ordinary word of this vocabulary. Raises
         ``UsageProblem`` if no BOS is found, or if ``--bos`` isn't a token.
@@ -176,7 +176,7 @@ class TextReader:
         return (), ()
 
     def lead(self, instruction: Instruction) -> str:
-        """Return the text that gives the instruction, to be put before a prompt.
+        """Return the text to put before a prompt to give the model its instruction.
 
         Without an instruction, return an empty string. Raises ``UsageProblem`` if the model's
         template can't make the chat. Also raises ``UsageProblem`` for an instruction with special
@@ -231,7 +231,7 @@ class TextReader:
         """Return each text's token ids without BOS, or the text's problem.
 
         ``ids_of`` encodes texts (default: ``ids``). A text has a problem if it can't be encoded, or
-        if a token isn't below ``n_tokens`` (default: the size that the configuration names).
+        if a token's id isn't below ``n_tokens`` (default: the size that the configuration names).
         """
         ids_of = ids_of or self.ids
         n_tokens = n_tokens or int(self.config.get_text_config().vocab_size)

@@ -2,7 +2,7 @@
 
 If the architecture accepts any mask and positions, a forward pass reads trees of texts (see
 ``local.tree``). Otherwise it reads texts with equal numbers of tokens. On a CPU, neither way needs
-padding. The output layer takes most of the time in a small model, so it computes each node once.
+padding. The output layer takes most of the time in a small model, so each node is computed once.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ class ListedModel:
     """A model to score: its hub id or directory (``id``), and the rest of its entry in a list.
 
     Models with the same ``name`` are versions of one model. ``n_parameters`` is the number of
-    weights. Each of the two is ``None`` if the entry doesn't set it. ``overrides`` has the fields
+    weights. Each of the two is ``None`` if the entry lacks it. ``overrides`` has the fields
     of ``ModelOptions`` that the entry sets.
     """
 
@@ -53,7 +53,7 @@ class ListedModel:
         return options.changed(defaults, self.overrides)
 
 
-#: Suffix for the path of a file that also has content other than the list.
+#: Suffix for the path of a TOML file that has a list and other content, such as the settings.
 AMONG_OTHERS = "#model"
 LISTS = Registry("model list", __name__, ".toml", instead="give the path of a .toml file")
 

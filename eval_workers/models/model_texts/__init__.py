@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 
 from plumbline.warehouse.text.toml_file import parsed
 
-#: Relation of a model's training text to a corpus.
+#: How a model's training text relates to a corpus.
 Relation: TypeAlias = Literal["same", "deduplicated", "some", "other", "unpublished", "unknown"]
 
 
@@ -45,7 +45,7 @@ def relation(model: str, corpus: str) -> Relation:
 
 
 def described(model: str) -> dict[str, str | None]:
-    """Return the columns ``family`` and ``training_text`` of table ``model``.
+    """Return a model's values of the columns ``family`` and ``training_text`` of table ``model``.
 
     Both are ``None`` if the model isn't listed.
 

@@ -198,7 +198,7 @@ def prefetch_first_word(split: SplitState, words: WordState, s: int, e: int) -> 
 
 @compiled
 def _decode(s: int, e: int, cps: int) -> int:
-    """Write the code points of the UTF-8 at s..e to ``cps``. Return how many there are."""
+    """Write the code points of the UTF-8 at s..e to ``cps``. Return their number."""
     n = 0
     while s < e:
         c = get8(s, 0)
@@ -221,7 +221,7 @@ def _decode(s: int, e: int, cps: int) -> int:
 
 @compiled
 def _add_piece(split: SplitState, words: WordState, ids: IdState, a: int, b: int) -> int:
-    """Append the id of the word in piece a..b unless it is a stop word. Return how many words."""
+    """Return 1 if piece a..b has a word, else 0. Append the word's id unless it is a stop word."""
     flags, cps, out = split.flags, split.cps, split.word
     s, z = a, b
     while s < z and not get32(flags, get32(cps, s)) & ALNUM:
@@ -258,7 +258,7 @@ def _add_piece(split: SplitState, words: WordState, ids: IdState, a: int, b: int
 
 @compiled
 def _lower_sigma(flags: int, cps: int, a: int, b: int, k: int) -> int:
-    """Return the lowercase of the capital sigma cps[k]. It has another form at a word's end."""
+    """Return the lowercase of the capital sigma cps[k], which differs at the end of a word."""
     p = k - 1
     while p >= a and get32(flags, get32(cps, p)) & IGNORABLE:
         p -= 1

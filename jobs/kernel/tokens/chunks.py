@@ -60,17 +60,17 @@ class ChunkState:
     kept_capacity: int
     starts: int
     ends: int
-    keys: int  # for each chunk: 24 bytes as in the cache, and the address of its slot
-    values: int  # for each chunk: its value in the cache, or _NEW
-    missing: int  # 32-bit indices of chunks that aren't in the slot where the search starts
+    keys: int  # for each chunk of the batch: 24 bytes as in the cache, and its slot's address
+    values: int  # for each chunk of the batch: its value in the cache, or _NEW
+    missing: int  # 32-bit indices of the batch's chunks that aren't in the first slot searched
     n_batch: int
-    open: int  # start of the chunk whose end has not been seen yet, or 0
-    inside: int  # 1 when the last byte seen belongs to a chunk
-    carry: int  # bits of whitespace that reaches into the next 64 bytes
-    need: int  # length in bytes of a batch whose words have no room, or 0
+    open: int  # address of a chunk whose end has not been found yet, or 0
+    inside: int  # 1 if the last byte that was read belongs to a chunk
+    carry: int  # bits of a whitespace character that extends into the next 64 bytes
+    need: int  # length in bytes of a batch whose words don't fit in the word table, or 0
     is_asking: int  # 1 if spaCy splits new chunks, for languages other than English
     unknown: int  # address of the first chunk that spaCy must be asked about, or 0
-    ids_before: int  # number of ids before the unknown chunk
+    ids_before: int  # number of ids before those of this chunk
     tokens_before: int
 
 
@@ -153,7 +153,7 @@ def _find_chunks(c: ChunkState, at: int, end: int) -> int:
 
 @compiled
 def _cut(s: int, e: int, longest: int) -> int:
-    """Cut a chunk after at most ``longest`` bytes, between two characters. Return where."""
+    """Return where to cut a chunk: after at most ``longest`` bytes, between two characters."""
     if e - s <= longest:
         return e
     cut = s + longest
@@ -286,7 +286,7 @@ def _new_chunk(
     """Append the ids of chunk k of the batch and cache it in its slot. Return its word count.
 
     Once spaCy must be asked about a chunk, :func:`scan` drops the ids from that chunk on. Later
-    chunks of this kind are noted, too, so that spaCy is asked about many chunks at once.
+    chunks that spaCy hasn't split are noted, too, so that it is asked about many at once.
     """
     s, e = get_int(c.starts, k), get_int(c.ends, k)
     first, n = ids.n, 0
@@ -336,7 +336,7 @@ def scan(
     """Read the UTF-8 text at the addresses at..end, and append the ids of its kept words.
 
     Return the address where scanning stopped: ``end``; the start of a chunk that may continue after
-    ``end``; the start of a batch whose words have no room in the table (``c.need`` bytes); or
+    ``end``; the start of a batch of ``c.need`` bytes whose words don't fit in the table; or
     ``c.unknown``, the first chunk that spaCy must be asked about. SLACK bytes after ``end`` must be
     readable, and there must be room for one id per byte.
     """

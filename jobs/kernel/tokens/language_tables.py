@@ -36,7 +36,7 @@ MAX_SPECIAL, MAX_UNIT = 16, 5
 # Each property of a code point is a bit in the table ``flags``.
 ALPHA, LOWER, UPPER, QUOTE, ICON, PREFIX, SUFFIX, CURRENCY = (1 << n for n in range(8))
 BEFORE_DOT, SPACE, ALNUM, MARK, DIGIT, CASED, IGNORABLE = (1 << n for n in range(8, 15))
-# OPENER and JOINER mark the first characters of an exception's first and second piece.
+# OPENER marks characters that start an exception's first piece, JOINER the second piece.
 OPENER, JOINER = 1 << 15, 1 << 16
 
 #: ASCII letters, with single apostrophes between them.
@@ -58,20 +58,20 @@ _LANGUAGE_FLAGS = {
 
 
 class Tables(NamedTuple):
-    """Constant tables of the tokenizer, of 32-bit items.
+    """The tokenizer's constant tables, with 32-bit items.
 
     Attributes:
         flags: properties of each code point, as bits ALPHA to JOINER.
         lower: simple lowercase of each code point. U+0130 maps to i; the kernel adds its dot.
-        cuts: a number for each word of ``listed``. Bit k is set if a token of the exception ends
-            after k characters. The number is 0 for a unit.
+        listed: exceptions (chunks that are split in their own way), then units. The tables
+            ``cuts``, ``parts`` and ``is_unit`` have the entry of item k at index k + 1.
+        cuts: where exceptions are split. Bit k is set if a token ends after k characters. The
+            number is 0 for a unit.
         parts: the same for the pieces into which the other rules split an exception. The number is
             0 for an exception that is never reassembled.
-        is_unit: for each word of ``listed``, 1 for a unit of measurement or a long currency sign.
+        is_unit: 1 for a unit of measurement or a long currency sign, else 0.
         runs: a bit for each hash of a run (ASCII letters and apostrophes). The bit is set if a run
             with that hash might not be exactly one word.
-        listed: exceptions and units. Item k of ``cuts``, ``parts`` and ``is_unit`` is for item
-            k - 1 of ``listed``.
     """
 
     flags: NDArray[np.uint32]
@@ -143,7 +143,7 @@ def _lowercase() -> NDArray[np.int32]:
         text = "".join(map(chr, range(start, end))).lower()
         lower[start:end] = np.frombuffer(text.encode("utf-32-le"), np.int32)
     lower[0x130] = ord("i")
-    # The lowercase of a capital sigma depends on its neighbours; this is the form that isn't final.
+    # The lowercase of a capital sigma depends on its neighbours. The table has the usual form.
     lower[0x3A3] = 0x3C3
     return lower
 
@@ -157,7 +157,7 @@ def _cuts(pieces: list[str]) -> int:
 
 
 def _split_runs(specials: dict[str, list[str]], stops: Iterable[str]) -> NDArray[np.int32]:
-    """Make the table ``runs`` of runs that an exception splits or that are in a stop word."""
+    """Make the table ``runs``: runs that an exception splits, and runs in a stop word."""
     split = specials | {word: [] for word in stops if not word.isalpha()}
     bits = np.zeros(1 << RUN_BITS, np.uint8)
     for word, pieces in split.items():
@@ -181,7 +181,7 @@ def tables() -> Tables:
         if chr(code).isspace():
             flags[code] |= SPACE
     specials: dict[str, list[str]] = facts["specials"]
-    # Leave out exceptions with more tokens than pieces, such as "°C.": they match whole chunks.
+    # Skip exceptions with more tokens than pieces, such as "°C.": they match only whole chunks.
     parts: dict[str, list[str]] = {
         w: p for w, p in facts["special_parts"].items() if len(p) >= len(specials[w])
     }
@@ -211,7 +211,7 @@ class SplitState:
 
     flags: int
     lower: int
-    slots: int  # hash table of the words ``Tables.listed``, which are stored as code points
+    slots: int  # address of a hash table of ``Tables.listed``, stored as code points
     mask: int
     offsets: int
     arena: int
@@ -219,13 +219,13 @@ class SplitState:
     parts: int
     is_unit: int
     runs: int
-    cps: int  # code points of the chunk, 32-bit
-    ends: int  # where the chunk's pieces end, 64-bit
-    tail: int  # scratch of `split_chunk`, 64-bit
-    word: int  # a piece in lowercase
-    n_answered: int  # chunks that spaCy has split, see ``tokenizer.Answers``; 0 for English
-    answer_starts: int  # index in ``answers`` of the first piece of each chunk, 64-bit
-    answers: int  # where the pieces of all chunks end, in characters, 64-bit
+    cps: int  # the chunk's code points, 32-bit
+    ends: int  # the end of each piece of the chunk, 64-bit
+    tail: int  # scratch memory of `split_chunk`, 64-bit
+    word: int  # the current piece in lowercase, UTF-8
+    n_answered: int  # number of chunks that spaCy has split; 0 for English
+    answer_starts: int  # for each of these chunks, its first index in ``answers``, 64-bit
+    answers: int  # the end of each piece of these chunks, in characters, 64-bit
 
 
 @compiled

@@ -75,7 +75,7 @@ def may_split(s: SplitState, at: int, n: int) -> bool:
 
 @compiled
 def _long_currency(s: SplitState, a: int, b: int) -> int:
-    """Return the length of "US$", "C$" or "A$" at a, or 0 if none of them is there."""
+    """Return the length of "US$", "C$" or "A$" at a, or 0 if there is no such sign."""
     if a + 1 < b and point(s, a + 1) == _DOLLAR and point(s, a) != _U:
         return 2
     is_us = a + 2 < b and point(s, a) == _U and point(s, a + 1) == _S
@@ -117,7 +117,7 @@ def _final_dots(s: SplitState, a: int, b: int) -> int:
 
 @compiled
 def _final_unit(s: SplitState, a: int, b: int) -> int:
-    """Return the length of the longest final unit or currency sign that follows an ASCII digit."""
+    """Return the length of the unit or currency sign that ends a..b after an ASCII digit, or 0."""
     for n in range(min(MAX_UNIT, b - a - 1), 0, -1):
         if is_digit(s, b - n - 1):
             word = find_word(s, s.cps + 4 * (b - n), s.cps + 4 * b)
@@ -189,7 +189,7 @@ def infix_length(s: SplitState, a: int, b: int, p: int) -> int:
 
 @compiled
 def split_chunk(s: SplitState, n: int) -> int:
-    """Cut the chunk of n code points. Write the pieces' ends to ``s.ends``. Return how many."""
+    """Cut the chunk of n code points. Write the pieces' ends to ``s.ends``. Return their number."""
     a, b, n_ends, n_tail, last = 0, n, 0, 0, -1
     ends, tail = s.ends, s.tail
     while b > a and b - a != last:
@@ -312,7 +312,7 @@ def _reassemble(s: SplitState, n: int) -> int:
 
 @compiled
 def _rewrite(s: SplitState, n: int) -> int:
-    """Replace the ends of pieces with the ends of the tokens of exceptions in ``s.tail``."""
+    """For each exception in ``s.tail``, replace its pieces' ends with its tokens' ends."""
     # An exception never has more tokens than the pieces that it replaces here, so ``ends`` is never
     # overwritten before it is read.
     out, a, k = 0, 0, 0

@@ -92,8 +92,8 @@ class Answers:
     Args:
         rules: the language's token rules.
         split: record in which the answers' addresses are stored, for compiled code to read.
-        most: maximum number of chunks. All chunks are cleared at this number, or when they have 64
-            times as many bytes.
+        most: maximum number of chunks. All chunks are forgotten when there are this many, or when
+            they have 64 times as many bytes.
     """
 
     def __init__(self, rules: TokenRules, split: SplitState, most: int) -> None:
@@ -141,7 +141,7 @@ class Tokenizer:
         targets: lowercase words that are kept even if they are stop words.
         keep_stops: keep all stop words.
         n_bytes: maximum number of bytes of text that are scanned before their ids are used.
-        limits: bounds of the memory for chunks.
+        limits: limits on the memory for chunks.
         language: token rules, see ``warehouse.languages``; empty for English.
     """
 
@@ -178,7 +178,7 @@ class Tokenizer:
 
     @property
     def need(self) -> int:
-        """Bytes of text whose words the last scan had no room for, or 0 if there was room."""
+        """Length in bytes of text whose words didn't fit in the last scan, or 0 if all did."""
         return int(self.cache.state.need)
 
     def scan(self, at: int, end: int) -> int:
@@ -191,7 +191,7 @@ class Tokenizer:
             self._answers.ask()
 
     def clear(self) -> None:
-        """Forget all chunks, and all words except fixed words and those of uncounted ids."""
+        """Forget all chunks and words, except targets, stop words and words not counted yet."""
         self.words.clear(self._ids[: int(self.ids.n)])
         self.cache.clear()
 
@@ -205,7 +205,7 @@ class Tokenizer:
         return self._texts_of(self._scanned(text.encode()))
 
     def words_of_chunks(self, chunks: Sequence[str]) -> tuple[list[str], NDArray[np.int64]]:
-        """Return the kept tokens of chunks in order, and how many there are up to each chunk's end.
+        """Return the kept tokens of chunks, and how many tokens there are up to each chunk's end.
 
         >>> words, ends = Tokenizer(["she"]).words_of_chunks(["She", "...", "drinks"])
         >>> words, ends.tolist()

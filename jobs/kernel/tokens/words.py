@@ -35,11 +35,11 @@ _LONG_WORD = np.uint64(0xFF00000000000000)
 
 
 class WordState:
-    """The table as compiled code sees it, for ``capacity`` words and ``arena_capacity`` bytes."""
+    """The word table for compiled code. The bytes of all words are in the ``arena``."""
 
-    slots: int  # address of the hash table: key, id + 1
+    slots: int  # address of the hash table; a slot has a word's key and id + 1
     mask: int
-    offsets: int  # address of the positions in the arena where words start
+    offsets: int  # address of each word's offset in the arena
     arena: int
     counts: int
     capacity: int
@@ -52,7 +52,7 @@ class WordState:
 
 @compiled
 def _word_key(s: int, e: int) -> int:
-    """Return the key of the nonempty word s..e: bytes and length, or a hash above 7 bytes."""
+    """Return the nonempty word's key: its bytes and length, or a hash for more than 7 bytes."""
     n = e - s
     if n <= 7:
         return (get64(s, 0) & low_bytes(n)) | (np.uint64(n) << np.uint64(56))
@@ -77,7 +77,7 @@ def _is_word(words: WordState, word: int, s: int, e: int) -> bool:
 
 @compiled
 def find_word(words: WordState, s: int, e: int) -> int:
-    """Return the id of the word at addresses s..e. For a new word, return -1 - (a free slot)."""
+    """Return the id of the word s..e. For a new word, return -1 - k, where slot k is free."""
     key = _word_key(s, e)
     at = slot_of(key, words.mask)
     while get64(words.slots, 2 * at):
@@ -153,7 +153,7 @@ class Words:
         return 2 * self.n_bytes + 32 * need
 
     def grow(self, need: int) -> None:
-        """Make room for ``need`` more words, with at most ``need`` bytes before lowercasing."""
+        """Make room for ``need`` more words that have at most ``need`` bytes before lowercasing."""
         state = self.state
         capacity = self._counts.size
         while capacity < state.n + need + 1:
@@ -169,7 +169,7 @@ class Words:
         self._publish()
 
     def clear(self, pending: NDArray[np.int32]) -> None:
-        """Forget all counts, and all words except fixed words and those with ids in ``pending``.
+        """Forget all counts, and all words but targets, stop words and those in ``pending``.
 
         The words' new ids replace the old ids in ``pending``.
         """
@@ -234,6 +234,6 @@ def _longer(array: NDArray[np.int64], n: int) -> NDArray[np.int64]:
 class IdState:
     """Ids of kept words that are not counted yet. The id of END_WORD ends each document."""
 
-    ids: int  # address of 32-bit items
+    ids: int  # address of the ids, 32-bit
     n: int
     n_tokens: int  # word tokens so far, including stop words

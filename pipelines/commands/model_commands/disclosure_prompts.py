@@ -51,8 +51,8 @@ class Prompts(DataOption, Command):
     ] = ()
     n: Annotated[int, Field(ge=1, le=100_000, description="Prompts per seed sentence.")] = 200
     model: Annotated[str, Field(description="Chat model for --write, as the server names it.")] = ""
-    base_url: Annotated[str, Field(description="Server of the model; default: OpenAI's.")] = ""
-    wording: Annotated[InputFile | None, Field(description="Text of the requests (TOML).")] = None
+    base_url: Annotated[str, Field(description="Address of the server; default: OpenAI's.")] = ""
+    wording: Annotated[InputFile | None, Field(description="TOML file of request texts.")] = None
     max_requests: Annotated[
         int | None, Field(ge=0, le=MOST, description="Maximum number of requests to send.")
     ] = None

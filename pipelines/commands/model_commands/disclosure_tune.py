@@ -66,7 +66,7 @@ class Tune(TuneOptions, ModelOptions, DataOption, Command):
                 raise UsageProblem(option, problem, "name other sets")
 
     def base(self) -> ModelOptions:
-        """Return the base model's options; with --as-published, 4-bit weights (QLoRA)."""
+        """Return the base model's options; --as-published loads 4-bit weights (QLoRA)."""
         how = part(ModelOptions, self)
         return replace(how, quantisation="nf4") if self.as_published else how
 

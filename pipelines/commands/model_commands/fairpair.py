@@ -30,7 +30,7 @@ from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.steps.step import StepCounts
 from plumbline.warehouse.storage.store import Store
 
-#: About one in ten texts of 24 to 60 tokens has more new words per token (novels, news, reviews).
+#: New words per token; one in ten texts of 24 to 60 tokens has more (novels, news, reviews).
 _NEW_UNITS_A_TOKEN = 0.7
 _PromptSet: TypeAlias = Annotated[
     str,
@@ -42,9 +42,9 @@ _PromptSet: TypeAlias = Annotated[
 class FairpairRun(FairPairSpec, Command):
     """Test whether a model continues prompts about John differently from prompts about Jane.
 
-    Samples continuations of both versions of each prompt. In each text about John, exchanges the
-    name and the gendered words (perturbation), so that it is about Jane, and the other way round.
-    Compares the difference from the texts written about Jane with the noise of sampling.
+    Samples continuations of both versions of each prompt. Then exchanges the name and the gendered
+    words of each text (perturbation), so that a text about John is about Jane. Tests whether such
+    texts differ from texts written about Jane by more than the noise of sampling.
 
     Samples and replies are kept: after an interruption, run the same command again to resume. A
     larger --n draws only the additional samples. API keys come from PLUMBLINE_API_KEY or
@@ -234,7 +234,7 @@ WHERE {_SAMPLED} AND list_contains($phi, phi) AND n_folds = $n_folds AND texts =
     AND s.subset = 'all'
 ORDER BY phi, side
 """
-#: Valid perturbations by side, then why the others are invalid, such as too short for the filter.
+#: For each side, how many perturbations are valid, and how many are invalid for which reason.
 _SUCCESS = f"""
 SELECT model_key, side, reason, n, n_side, share FROM perturbation_success WHERE {_SAMPLED}
 ORDER BY side, reason != 'valid', n DESC, reason

@@ -64,7 +64,7 @@ class Look(DataOption, OutOption, Command):
         Field(min_length=1, description="Hub id, or directory of a saved model."),
         On(positional=True),
     ]
-    n: Annotated[int, Field(ge=2, le=10**6, description="Pairs to score per benchmark.")] = 300
+    n: Annotated[int, Field(ge=2, le=10**6, description="Number of pairs per benchmark.")] = 300
     out: Annotated[OutputDirectory, Field(description="Directory for all output.")] = Path(
         "out/look"
     )
@@ -128,7 +128,7 @@ class Look(DataOption, OutOption, Command):
         )
 
     def _possible(self, plan: PipelinePlan) -> tuple[PipelinePlan, list[str]]:
-        """Return the plan without FairPair or disclosure if the model can't do them, and why."""
+        """Remove FairPair or disclosure from the plan if the model can't run it; say why."""
         model = open_backend(self.model, ModelOptions())
         name, measure = model.identity.model, model.identity.measure
         if measure == GIVEN_EMPTY:
@@ -144,7 +144,7 @@ class Look(DataOption, OutOption, Command):
         return plan, []
 
     def _import_published(self, context: Context, samples: Mapping[str, str], data: Path) -> bool:
-        """Import the 28 published models' scores of the sampled pairs. Return False if missing."""
+        """Import the 28 published models' scores of sampled pairs; return False if not found."""
         results = benchmarks.under_data("released scores", "unstereo-eval/results", data)
         if not results.is_dir():
             return False

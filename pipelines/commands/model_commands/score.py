@@ -64,7 +64,7 @@ class Score(ModelOptions, Command):
     ] = None
     text_form: Annotated[
         TextForm,
-        Field(description="written; or released: without double quotes, one capital at the start."),
+        Field(description="Sentence form: written, or released (no double quotes, one capital)."),
     ] = "written"
     per_token: Annotated[bool, Field(description="Also store each token's log-probability.")] = (
         False
@@ -112,7 +112,7 @@ class Score(ModelOptions, Command):
         try:
             return run_on_model(*work), None
         except NothingUsed as e:
-            return e.outcomes, e.with_traceback(None)  # it would keep the model in memory
+            return e.outcomes, e.with_traceback(None)  # a traceback keeps the model in memory
 
 
 def _row(done: StepCounts) -> Row:

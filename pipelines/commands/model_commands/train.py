@@ -46,13 +46,13 @@ class Train(RecordOptions, Command):
     )
     preset: Annotated[
         str,
-        Field(description="small; closed (for the made-up corpus); or 5gram (counts n-grams)."),
+        Field(description="Model: small, closed (for the made-up corpus) or 5gram (n-grams)."),
     ] = "small"
     max_tokens: Annotated[
         int | None,
         Field(gt=0, le=10**12, description="Maximum number of tokens; default: the preset's."),
     ] = None
-    seed: Annotated[Seed, Field(description="Random seed of weights and order of texts.")] = 0
+    seed: Annotated[Seed, Field(description="Random seed for weights and the order of texts.")] = 0
 
     def training(self) -> TrainOptions | None:
         if self.preset != FIVE_GRAM:
@@ -63,7 +63,7 @@ class Train(RecordOptions, Command):
         return None
 
     def check(self) -> None:
-        """Raise an error if options contradict, the name is a path, or shards are missing."""
+        """Raise an error if options conflict, the name is a path, or shards are missing."""
         self.training(), trained_models.plain_name(self.name), expand_shards(self.shards)
 
     def run(self, context: Context) -> Done:

@@ -20,9 +20,9 @@ from plumbline.pipelines.report.model import estimate
 from plumbline.pipelines.report.rows import Row
 from plumbline.warehouse.text.escape import terminal
 
-#: Any Altair chart: the class they share lacks methods that all of them have.
+#: Any Altair chart. Altair's common base class lacks methods that all charts have.
 Chart: TypeAlias = Any
-#: Black on white, light on dark.
+#: The text colour of the page: black on white, or light on dark.
 INK = "currentColor"
 FEMALE, MALE, NEUTRAL, GREEN = "#D55E00", "#0072B2", "#808080", "#009E73"
 #: Font size in pixels, and the height of charts whose vertical axis is a number.
@@ -52,7 +52,7 @@ _THEME: dict[str, Any] = {
 }
 #: Separates two lines of a name on the vertical axis.
 LINE_END = " · "
-#: Legend of estimates whose side is not clear.
+#: Legend of estimates that are clearly on neither side.
 UNTOLD = "not clear"
 # Okabe and Ito's colours, which colour-blind readers can tell apart. Their yellow is left out,
 # because it is faint on white.
@@ -76,7 +76,7 @@ def _plain(value: Any) -> Any:
 
 
 def point(row: Row, of: str, name: str, kind: str = "", scale: float = 1) -> dict[str, Any]:
-    """Return a point for ``estimates``: a row's column ``of`` and its interval, times ``scale``."""
+    """Return a point for ``estimates``: column ``of`` and its interval, multiplied by ``scale``."""
     ends = (row[of], row.get(f"{of}_low"), row.get(f"{of}_high"))
     value, low, high = (None if end is None else scale * end for end in ends)
     label = estimate(row, of, scale=scale).text
@@ -130,7 +130,7 @@ def list_height(n_names: int, n_kinds: int = 0) -> int:
 
 
 def kinds(colours: Mapping[str, str]) -> alt.Color:
-    """Return the colour encoding of kinds. It has no legend if the only kind is unnamed."""
+    """Return the colour encoding of kinds of points. An only kind without a name has no legend."""
     scale = alt.Scale(domain=[*colours], range=[*colours.values()])
     legend = None if [*colours] == [""] else alt.Undefined
     return alt.Color("kind:N", scale=scale, legend=legend)
@@ -148,7 +148,7 @@ def fitted(points: Sequence[Row], fit: Row, x: str, y: str, *, page: str = "") -
     Args:
         fit: a row of view ``fit``.
         x, y: the titles of the axes.
-        page: the page to which each point links; its name is the anchor.
+        page: the page to which each point links, with the name of the point as the anchor.
     """
     colours = alt.Scale(domain=["above", "below", "0"], range=[FEMALE, MALE, NEUTRAL])
     dots = (
@@ -177,7 +177,7 @@ def _with_sides(points: Sequence[Row], page: str) -> Iterable[dict[str, Any]]:
 
 
 def _line(at: np.ndarray, fit: Row) -> Iterable[dict[str, float]]:
-    """Yield a fit's line and 95% band at values of x. If it has no band, the ends are the line."""
+    """Yield points of a fit's line and 95% band. If there is no band, its ends equal the line."""
     y = fit["intercept_nats"] + fit["slope"] * at
     half = np.zeros_like(at)
     if fit["slope_se"] is not None and fit["t"] is not None:

@@ -20,12 +20,12 @@ from plumbline.pipelines.report.estimates import differs
 from plumbline.pipelines.report.rows import Row, Rows
 from plumbline.warehouse.finding import ALPHA
 
-#: Most prompts in a chart.
+#: Maximum number of prompts in a chart.
 _MOST_PROMPTS = 30
 
 
 def by_prompt(prompts: Sequence[Row]) -> Chart:
-    """Draw F with its interval for the prompts with the largest F; colour those that differ."""
+    """Draw F with its interval for the prompts with the largest F, coloured by the test result."""
     colours = {f"differs (corrected p ≤ {ALPHA:g})": FEMALE, "not shown to differ": NEUTRAL}
     clear, other = colours
     ranked = sorted(prompts, key=lambda r: (-r["fairpair_f"], r["prompt_id"]))

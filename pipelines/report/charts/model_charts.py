@@ -26,7 +26,7 @@ from plumbline.pipelines.report.charts.chart_forms import (
 from plumbline.pipelines.report.estimates import finding, side
 from plumbline.pipelines.report.rows import Row, Rows, brief, same, set_name, sides
 
-#: Most models, and most slopes, in a chart on the first page.
+#: Maximum numbers of models and of slopes in a chart on the first page.
 _MOST_MODELS, _MOST_SLOPES = 40, 12
 
 
@@ -102,16 +102,16 @@ def by_size(rows: Sequence[Row], title: str) -> Chart:
     ).resolve_scale(y="independent")  # fmt: skip
 
 
-#: Most points to name.
+#: Maximum number of points to label.
 _NAMED = 10
-#: Most words to draw for each side.
+#: Maximum number of words to draw for each side.
 _WORDS = 10
 
 
 def leaning(rows: Sequence[Row], sides: tuple[str, str]) -> Chart:
     """Draw the ten words that lean most to each of the two ``sides``, such as she and he.
 
-    If a word never occurs near one side, a ring marks the bound of its lean.
+    If a word never occurs near one of the sides, a ring marks the bound of its lean.
     """
     first, second = sides
     colours = {f"leans to {first}": FEMALE, f"leans to {second}": MALE, UNTOLD: NEUTRAL}
@@ -132,7 +132,7 @@ def leaning(rows: Sequence[Row], sides: tuple[str, str]) -> Chart:
 
 
 def following(points: Sequence[Row], fit: Row, titles: tuple[str, str], page: str) -> Chart:
-    """Draw a fit's points, and name the outermost. A point links to its word on ``page``."""
+    """Draw a fit's points; label the outermost points. A point links to its word on ``page``."""
     chart = fitted(points, fit, *titles, page=page)
     middle = (min(p["x_nats"] for p in points) + max(p["x_nats"] for p in points)) / 2
     named = _outermost(points)
@@ -141,11 +141,11 @@ def following(points: Sequence[Row], fit: Row, titles: tuple[str, str], page: st
         align="right", dx=-6
     )
     at = {"x": "x_nats:Q", "y": "y_nats:Q", "text": "point:N"}
-    return chart + left.encode(**at) + right.encode(**at)  # names stay inside the chart
+    return chart + left.encode(**at) + right.encode(**at)  # keeps names inside the chart
 
 
 def _outermost(points: Sequence[Row]) -> list[Row]:
-    """Return the points to name: in turn the highest, rightmost, lowest and leftmost point.
+    """Return the points to label: in turn the highest, rightmost, lowest and leftmost point.
 
     Skips a point whose name would overlap another name.
     """
