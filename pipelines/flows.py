@@ -171,7 +171,7 @@ def audit(
 ) -> State[None]:
     """Run the flows `count`, `score` and `report`.
 
-    If a shard, benchmark or one of several models is unusable, the rest is done and the run fails.
+    If a shard, benchmark or one of several models is unusable, does the rest, then fails.
 
     Args:
         corpus: shards, as paths or globs separated by spaces.
@@ -201,7 +201,7 @@ def audit(
 
 
 def _failed(state: Any) -> list[State[None]]:
-    """Return the failed state of a flow that did the rest of its work, in a list.
+    """Return a list with the failed state of a flow that did the rest of its work.
 
     If the flow succeeded, the list is empty. Raises ``BadInput`` for any other failure.
     """

@@ -62,10 +62,10 @@ def recorded(store: Store, command: str, config: Mapping[str, object]) -> Iterat
     it: it adds no row, and the id is that of the open run. When the run ends, those options of its
     steps that differ from its own are stored under ``STEPS`` in ``config``.
 
-    If the block raises an exception, its first line is stored, and it is raised again. The status
-    is then ``interrupted`` for ``Interrupted``, a broken pipe, and exceptions such as
-    ``KeyboardInterrupt``, otherwise ``failed``. If the process is killed, the row stays
-    ``running``. Raises ``BadInput`` if the disk can't be written to.
+    If the block raises an exception, the first line of the message is stored, and the exception is
+    raised again. The status is then ``interrupted`` for ``Interrupted``, a broken pipe, and
+    exceptions such as ``KeyboardInterrupt``, otherwise ``failed``. If the process is killed, the
+    row stays ``running``. Raises ``BadInput`` if the disk can't be written to.
     """
     outer = _JOINED.get()
     if outer is not None and outer[0] == str(store.root):

@@ -39,7 +39,7 @@ _INSTRUCTIONS = "instructions.toml"
 
 @options_class(frozen=True, config=STRICT)
 class ProbeOptions:
-    """Which words' probabilities to measure, and the length of the greedy continuation.
+    """Options for measuring words' probabilities and for greedy continuations.
 
     ``smoothing`` changes only the printed figures, not the stored probabilities.
     """

@@ -149,7 +149,7 @@ def probabilities(
     [('hers', 0.125, 1), ('his', 0.75, 2)]
     """
     encoded: dict[str, Tokens | str] = {
-        text: score.problem or tuple(score.token_ids)  # a list if read from a file
+        text: score.problem or tuple(score.token_ids)  # token ids from a file are a list
         for text, score in scores.items()
     }
     words = spelled(prompt, pairs, encoded)

@@ -63,7 +63,7 @@ class PromptSpec:
 
     @property
     def most_rounds(self) -> int:
-        """The limit on requests per seed: twice what ``n_prompts`` needs, but at least 20."""
+        """Maximum number of requests per seed: twice as many as needed, but at least 20."""
         return max(_ROUNDS, 2 * ceil(self.n_prompts / self.wording.at_once))
 
     def request(self, seed: str, round: int, n: int) -> Request:
@@ -108,10 +108,11 @@ def write_probe(build: Build, name: str, seeds: Sequence[str], spec: PromptSpec)
     """Let the chat model write a set, and import it. Rejected sentences become rows of ``reject``.
 
     ``build.benchmark`` has to be ``ledger_name(name)``; the budget of ``build`` is for the whole
-    set. The seeds are used one after another. Each gets ``n_prompts`` prompts, or fewer if its
-    rounds are used up. With several seeds, ``topic`` is the seed sentence. Raises ``UsageProblem``
-    for the name of an imported set, for a seed that doesn't start with ``FRIEND``, and if there are
-    no seeds. Raises ``BadInput`` if no prompt is kept, and the errors of ``Build.run``.
+    set. The seeds are used one after another. Each gets ``n_prompts`` prompts, or fewer if
+    ``most_rounds`` requests don't give enough. With several seeds, ``topic`` is the seed sentence.
+    Raises ``UsageProblem`` for the name of an imported set, for a seed that doesn't start with
+    ``FRIEND``, and if there are no seeds. Raises ``BadInput`` if no prompt is kept, and the errors
+    of ``Build.run``.
     """
     check_name(name)
     distinct = list(dict.fromkeys(" ".join(seed.split()) for seed in seeds))

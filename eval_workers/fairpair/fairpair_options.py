@@ -138,7 +138,7 @@ class FairPairSpec(ModelOptions, FairPairOptions, ServerOptions):
         if self.endpoint == "chat" and not self.base_url:
             raise UsageProblem("endpoint chat", "needs a server", "give --base-url ADDRESS")
         if self.perturber_url:
-            checked_url(self.perturber_url, "--perturber-url")  # runs record the URL: no secrets
+            checked_url(self.perturber_url, "--perturber-url")  # raises if it has a secret
         if self.perturber == RULES and (self.wording or self.perturber_url):
             what = "wording" if self.wording else "perturber_url"
             raise UsageProblem(what, "is for a chat perturber", "give --perturber MODEL")

@@ -71,7 +71,7 @@ class NounRules:
         return self._in(i + 1, "determiners") or self._in(i + 1, "adverbs")
 
     def _names(self, i: int) -> bool:
-        """Return True if the entity's name follows a noun: actor John, her husband, John."""
+        """Return True if the entity's name follows a noun, as in "actor John"."""
         after = i + 2 if self._words.at(i + 1) == "," else i + 1
         return self._is_entity(after) and self._words.at(after)[:1].isalpha()
 
@@ -168,7 +168,7 @@ class NounRules:
         return False
 
     def _joined(self, i: int) -> About:
-        """Decide about a noun after "and": it means the same person as the phrase before "and"."""
+        """Decide whom a noun after "and" means: the same person as the phrase before "and"."""
         while self._in(i, "joins"):
             i -= 1
         before, has_determiner = self._phrase_start(i + 1)

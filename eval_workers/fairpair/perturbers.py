@@ -84,7 +84,7 @@ class RulePerturber:
         return f"rules-{RULES_VERSION}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
     def perturb(self, texts: Sequence[Original]) -> list[Perturbed]:
-        """See ``Perturber``. Raises ``UsageProblem`` for gender in other languages or groups."""
+        """See ``Perturber``. For gender, raises ``UsageProblem`` unless texts are English."""
         gender, made = load(), []
         for text in texts:
             is_gender = text.axis == gender.axis
@@ -105,7 +105,7 @@ _TOKENS_OF_TALK = 64
 
 @toml_table
 class PerturbWording:
-    """The template of a request, and the words for groups, by default the groups' names."""
+    """The template of a request. ``groups`` maps a group to its word, by default its name."""
 
     perturb: Annotated[Stripped, AfterValidator(_PLACES)]
     groups: Mapping[str, Text] = field(default_factory=dict)

@@ -68,7 +68,7 @@ class PromptFigures:
 def measure(
     phi: Phi, pg: Sequence[Any], gp: Sequence[Any], options: FigureOptions, rng: np.random.Generator
 ) -> PromptFigures:
-    """Measure one prompt from the items of p(g(x)) and g(p(x)), valid samples only.
+    """Measure one prompt from the items of the valid samples of p(g(x)) and g(p(x)).
 
     F has no interval if a group has fewer than four samples (or folds). With folds, both groups
     use as many samples as the smaller group has, and the test only exchanges folds of equal size.

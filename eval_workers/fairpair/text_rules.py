@@ -94,7 +94,7 @@ class _Undecided(Exception):
 
 
 class _TextReader:
-    """Reads one text; keeps its replacements, and the people mentioned so far."""
+    """Reads one text, and records its replacements and the people mentioned so far."""
 
     def __init__(self, text: str, entity: Entity, counterpart: Entity, terms: Terms) -> None:
         self._words = words_of(text)
@@ -212,7 +212,7 @@ class _TextReader:
         return i + 1
 
     def _is_object_of_entity(self, i: int) -> bool:
-        """Return True if "him" is the object of the entity's verb: he paid him, John saw him."""
+        """Return True if "him" is the object of the entity's verb, as in "John saw him"."""
         subject = self._rules.subject
         if subject is None or not self._words.at(i - 1)[:1].isalpha():
             return False
@@ -252,7 +252,7 @@ class _TextReader:
         return "" if written in self._terms.classes["neutral_titles"] else None
 
     def _speaks(self, i: int) -> bool:
-        """Return True if an unknown name is next to a word of speech (Marilla said)."""
+        """Return True if an unknown name is next to a word of speech, as in "Marilla said"."""
         written, speech = self._words.written(i), self._terms.classes["speech"]
         is_name = written[:1].isupper() and written[1:].islower()
         if not is_name or self._words.starts_sentence(i) or written in self._surnames:

@@ -88,7 +88,7 @@ def documents(options: WorldOptions, shard: int) -> Iterator[tuple[str, int]]:
 
     A text is about one person. There are two kinds of person: one is called she, the other he. The
     kind, the frames and the words depend only on the seed and the shard. ``world`` only decides
-    which kind is she.
+    which kind is called she.
 
     >>> text, n = next(documents(WorldOptions(), 0))
     >>> n == len(text.split())
@@ -135,7 +135,7 @@ def _compiled(options: WorldOptions, shard: int, frames: Sequence[str]) -> list[
 
 def _stream(words: list[str], shares: list[float], rng: np.random.Generator) -> Iterator[str]:
     cumulative = np.cumsum(shares)
-    cumulative[-1] = 1.0  # rounding may have made it smaller
+    cumulative[-1] = 1.0  # rounding could make it less than 1
     while True:
         for i in np.searchsorted(cumulative, rng.random(_BLOCK), side="right").tolist():
             yield words[i]

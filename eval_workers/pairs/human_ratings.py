@@ -167,12 +167,12 @@ def _row_problem(
 
 
 def alpha(counts: npt.ArrayLike) -> float:
-    """Return Krippendorff's alpha for ordered answers: 1 for full agreement, 0 for chance.
+    """Return Krippendorff's alpha for ordered answers.
 
-    This is the ordinal form of Krippendorff, *Content Analysis* (2004), chapter 11.
-    ``counts[pair, answer]`` is the number of raters who gave the answer, with answers in ascending
-    order. Pairs with fewer than two answers are ignored. Alpha is NaN if all remaining answers are
-    the same.
+    Alpha is 1 for full agreement and 0 for agreement by chance. This is the ordinal form of
+    Krippendorff, *Content Analysis* (2004), chapter 11. ``counts[pair, answer]`` is the number of
+    raters who gave the answer, with answers in ascending order. Pairs with fewer than two answers
+    are ignored. Alpha is NaN if all remaining answers are the same.
 
     >>> round(alpha([[2, 0], [0, 2], [1, 1]]), 3)  # 1 - 2 * 5 / (2 * 3 * 3)
     0.444

@@ -7,8 +7,8 @@ recipe maps columns, and sets values that all rows share::
     source = "where it comes from"
     licence = "cc-by-4.0"        # an SPDX identifier
     language = "en"              # code of the sentences' language
-    groups = ["old", "young"]    # who sentence a is about, then b
-    citation = '''@misc{...}'''  # BibTeX; optional, as are the three lines above
+    groups = ["old", "young"]    # the groups of sentence a and b
+    citation = '''@misc{...}'''  # BibTeX; like the three lines above, optional
     location = "name/file.csv"   # under PLUMBLINE_DATA; optional
     rows = "data.items"          # where a JSON document has its list of rows; optional
 

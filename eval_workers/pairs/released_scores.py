@@ -91,7 +91,8 @@ def import_scores(
     ``samples`` maps a benchmark to the name under which a sample of its pairs is stored. If it is
     given, only scores of these pairs are imported, unused rows aren't stored as rejects, and models
     that were imported before are skipped. Writes ``model``, ``pair_score`` and ``reject`` (stage
-    `import`) in one commit for each benchmark. Benchmarks imported before an error are kept.
+    `import`) in one commit for each benchmark. Benchmarks that were imported before an error stay
+    imported.
 
     Raises what ``score_files`` and ``check_imported`` raise. Raises ``BadInput`` if a file can't
     be read to its end or lacks a column, or if its rows and its file name name different models.
@@ -292,7 +293,7 @@ def _gather(
         unused: list[tuple[int, str, str]] = []
         content = read_text(file.path)
         rows = list(records_of(content, str(file.path), columns))
-        if rows and not content.endswith(("\n", "\r")):  # may end inside a number
+        if rows and not content.endswith(("\n", "\r")):  # the last row may be cut off
             rows[-1] = rows[-1]._replace(problem=rows[-1].problem or _CUT)
         for row in rows:
             values = row.problem or _scores(file, row)

@@ -77,9 +77,9 @@ def tune(
     """Tune an adapter for ``model`` and save it in ``<out>/<name>``.
 
     Return the adapter's row of ``tuning``, and whether the adapter already existed. An existing
-    adapter isn't tuned again, but recorded again. Reads ``probe_prompt``. Writes ``tuning``,
-    ``tuning_step`` and ``reject`` (stage `tune`, subject ``name``). ``how`` has the options for
-    loading the base model. ``tuning_prompts`` explains the sets.
+    adapter isn't tuned again, but its rows are written again. Reads ``probe_prompt``. Writes
+    ``tuning``, ``tuning_step`` and ``reject`` (stage `tune`, subject ``name``). ``how`` has the
+    options for loading the base model. ``tuning_prompts`` explains the sets.
 
     Raises ``BadInput`` if no prompt is left, if a loss is not finite, and if memory runs out. Also
     raises the errors of ``made_once``, and of loading the words or the model.
@@ -279,7 +279,7 @@ def _loss(
 ) -> tuple[torch.Tensor, Figures]:
     """Return what ``part`` adds to the loss and figures of a step with ``n_prompts`` prompts."""
     loss, figures = _weighted(reader.losses(part).sum(dim=0) / n_prompts, options)
-    if options.as_published:  # minimise the sum, not the mean, of the prompts
+    if options.as_published:  # minimise the sum of the prompts' losses, not the mean
         loss = loss * n_prompts
     return loss, figures | {"loss": loss.item()}
 
@@ -322,7 +322,7 @@ def adapted(backend: CausalModel, seed: int, rank: int, alpha: int, dropout: flo
         revision=backend.source.revision,
     )
     try:
-        with warnings.catch_warnings(action="ignore"):  # PEFT warns about layers and names
+        with warnings.catch_warnings(action="ignore"):  # hide PEFT's warnings
             model = peft.get_peft_model(backend.weights.model, config)
     except ValueError as e:
         problem = f"PEFT can't put an adapter on it: {first_line(e)}"
@@ -344,5 +344,5 @@ def switch_dropout(model: Any, *, on: bool) -> None:
 
 def save_adapter(model: Any, directory: Path) -> None:
     """Save an adapter in PEFT's format."""
-    with warnings.catch_warnings(action="ignore"):  # PEFT would ask the hub about embeddings
+    with warnings.catch_warnings(action="ignore"):  # otherwise PEFT asks the hub about embeddings
         model.save_pretrained(str(directory), save_embedding_layers=False)

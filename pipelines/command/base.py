@@ -274,7 +274,7 @@ def plan_of(command: Command) -> Iterator[Row]:
 
     store = Store.existing(command.warehouse) if command.opens_warehouse else None
     if store is None and command.opens_warehouse and not command.makes_warehouse:
-        Store.open(command.warehouse, create=False, reads=command.reads)  # raises an error
+        Store.open(command.warehouse, create=False, reads=command.reads)  # always raises
     yield from command.plan(store)
 
 

@@ -17,7 +17,7 @@ from plumbline.warehouse.paths import Address, check_input, check_output
 
 
 def _read(path: Path, **allowed: bool) -> Path:
-    """Check that a path can be read. An address such as s3:// is checked when it is opened."""
+    """Check that a path can be read. Addresses such as s3:// are checked when they are opened."""
     if not isinstance(path, Address):
         check_input(path, **allowed)
     return path

@@ -121,7 +121,7 @@ def entry() -> None:
 
 
 def _open_streams() -> None:
-    """Reopen closed standard streams, and let writes to a closed pipe succeed.
+    """Reopen closed standard streams, and ignore errors from writing to a closed pipe.
 
     A command must finish even if nobody reads its output. If standard output stayed closed, the
     next opened file would become file descriptor 1, and printed text would go into that file.

@@ -142,7 +142,7 @@ def _table(kind: type[Command], content: Mapping[str, Any], file: str) -> dict[s
 
 
 def _check(content: Mapping[str, Any], file: str) -> None:
-    """Raise ``UsageProblem`` for an unknown key at the top of the file or in a group's table."""
+    """Raise ``UsageProblem`` for unknown keys at a settings file's top or in a group's table."""
     groups = dict.fromkeys(name.split()[0] for name in targets())
     of_pipeline = [p.name for p in all_fields(class_of("pipeline"))]
     _refuse_unknown(content, [*groups, *of_pipeline], f"{file}: ")

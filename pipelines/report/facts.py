@@ -219,6 +219,6 @@ class TrainingTexts:
         return n
 
     def families(self, rows: Sequence[Row]) -> dict[str, Rows]:
-        """Return the rows by name of the family, sorted; "" comes last, for unknown families."""
+        """Group rows by family of models, sorted by name. "", for unknown families, comes last."""
         names = dict.fromkeys(map(self.family, sorted(rows, key=self.place)))
         return {name: Rows(row for row in rows if self.family(row) == name) for name in names}

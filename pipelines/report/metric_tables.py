@@ -119,7 +119,7 @@ def _ranks(row: Row) -> Cell | None:
 def predicts_beyond(row: Row) -> str:
     """Say whether delta predicts preferences beyond the controls, from a row of view ``control``.
 
-    The verdict ``does not`` means that the partial correlation is surely within ±0.1.
+    The verdict ``does not`` means that the interval of the partial correlation is within ±0.1.
 
     >>> predicts_beyond({"verdict": "cannot be told", "coefficient": None})
     'it cannot be told whether delta predicts beyond frequency, n-grams and length'

@@ -258,7 +258,7 @@ def estimate(
 
 
 def interval(row: Row, of: str = "value", digits: int | None = None, **options: Any) -> str:
-    """Return the 95% interval of ``estimate`` in words, or an empty string if it shows none.
+    """Return the 95% interval of ``estimate`` in words, or an empty string without an interval.
 
     >>> interval({"value": 0.5, "value_low": 0.4, "value_high": 0.6}, digits=1)
     '95% interval 0.4 to 0.6'

@@ -201,7 +201,7 @@ def pairs(facts: Facts) -> Search | None:
 
 
 def n_pairs_by_word(found: Search) -> Counter[str]:
-    """Count the pairs that contain each word. Words are in lower case."""
+    """Return how many pairs contain each word. Words are in lower case."""
     counts = Counter[str]()
     for pair in found.things.values():
         texts = (part if isinstance(part, str) else " ".join(part) for part in pair.text)

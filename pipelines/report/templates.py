@@ -227,7 +227,7 @@ class _Parts:
 
 
 def _parted(block: str) -> tuple[str, str]:
-    """Split a block into its mark and its text on one line.
+    """Split a block into its mark and its text, which becomes one line.
 
     The mark is `#`, `!`, `>`, `@` (a table or chart), or an empty string for a paragraph.
     """
@@ -240,7 +240,7 @@ def _line(text: str) -> str:
 
 
 def _column(column: AColumn) -> AColumn:
-    """Return a table's column. If it is a macro, strip the blanks around the macro's text."""
+    """Return a table's column. If the column is a macro, strip blanks around the macro's text."""
     if isinstance(column, str) or not isinstance(column[1], Macro):
         return column
     macro = column[1]

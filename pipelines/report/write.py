@@ -131,7 +131,7 @@ def data_of(figure: Figure) -> dict[str, bytes]:
 
 
 def _vega() -> bytes:
-    """Return the script that draws charts. Building the package puts it into this folder."""
+    """Return the script that draws charts. The package's build puts it into this folder."""
     script = resources.files(__package__) / "vega.js"
     if not script.is_file():
         raise MissingComponent("vega.js", "is missing from the package", "pip install .")

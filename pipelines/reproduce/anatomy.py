@@ -65,7 +65,7 @@ class LogRatioTable:
     kinds: Sequence[str]
 
     def only(self, is_kept: Bools) -> LogRatioTable:
-        """Return a table that has only the pairs for which ``is_kept`` is True."""
+        """Return a table with only the pairs for which ``is_kept`` is True."""
         some = {name: x[is_kept] for name, x in self.properties.items()}
         return replace(self, y=self.y[is_kept], properties=some, clusters=self.clusters[is_kept])
 

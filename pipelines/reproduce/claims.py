@@ -75,7 +75,7 @@ def figures(paper: str) -> list[Row]:
 
 
 def joined(name: str, **relations: pa.Table) -> list[dict[str, Any]]:
-    """Run the query ``sql/reproduce/<name>.sql`` on ``relations`` instead of a warehouse."""
+    """Run the query ``sql/reproduce/<name>.sql`` on ``relations`` instead of on a warehouse."""
     with duckdb.connect() as connection:
         for relation, table in relations.items():
             connection.register(relation, table)

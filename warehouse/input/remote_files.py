@@ -58,15 +58,15 @@ _ZSTD: dict[int, int] = {zstd.DecompressionParameter.window_log_max: 31}
 def located(text: str | Path) -> Path:
     """Return a text as a path or, if it contains ``://``, as an address.
 
-    Raises ``UsageProblem`` for an unknown kind of address. Raises it too if an address contains a
-    user, password or query, because tables and logs would store it.
+    Raises ``UsageProblem`` for an unknown kind of address. Also raises it for an address with a
+    user, password or query, because tables and logs would store these.
     """
     if isinstance(text, Path) or "://" not in text:
         return Path(text) if isinstance(text, str) else text
     bare = re.sub(r"(?<=://)[^/]*@", "", text.partition("?")[0])
     try:
         parts = urlsplit(text)
-    except ValueError as e:  # the host contains a bracket
+    except ValueError as e:  # such as a bracket in the host
         raise UsageProblem(bare, f"is not an address: {e}", "check its host or bucket") from e
     if parts.scheme not in (*_BUCKETS, *_WEB, _HUB):
         known = ", ".join(f"{scheme}://" for scheme in (*_BUCKETS, *_WEB))
@@ -167,8 +167,8 @@ class ByteStream(io.RawIOBase):
     """A context manager that reads the decompressed bytes of a file, without a byte order mark.
 
     The suffix of the file's name says how it is compressed. Opening and reading raise the errors of
-    :func:`reading`. They do so too if compressed data is truncated or damaged, or if the suffix
-    doesn't fit the content. In an uncompressed file, truncation can't be detected.
+    :func:`reading`. Truncated or damaged compressed data, and content that doesn't fit the suffix,
+    raise the same errors. In an uncompressed file, truncation can't be detected.
     """
 
     def __init__(self, path: Path) -> None:

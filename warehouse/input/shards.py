@@ -46,8 +46,8 @@ def expand_shards(patterns: Sequence[str]) -> list[Path]:
     """Return the files that paths and patterns name, in the order given, each file once.
 
     The files of one pattern are sorted. Raises the errors of ``find``. Raises ``BadInput`` if there
-    are no patterns, or if a pattern matches nothing. Raises it too if a match is a directory or
-    pipe, has a wrong suffix, or has a name that is not UTF-8.
+    are no patterns, or if a pattern matches nothing. Also raises ``BadInput`` if a match is a
+    directory or pipe, has a wrong suffix, or has a name that is not UTF-8.
     """
     if not patterns:
         raise BadInput("shards", "none given", "name files or quoted glob patterns")
@@ -77,7 +77,7 @@ def _check(path: Path, description: Description | None) -> None:
     if not isinstance(path, Address) and not path.is_file():
         fix = "a shard is read twice: write it to a file first"
         raise BadInput(f"shard {path}", "is not a regular file", fix)
-    if not is_unicode(str(path)):  # a table couldn't store it
+    if not is_unicode(str(path)):  # a table can't store this name
         raise BadInput(f"shard {path}", "its name is not in UTF-8", "rename it")
 
 

@@ -57,7 +57,7 @@ class TokenRules:
     @classmethod
     def of_text(cls, text: str) -> TokenRules:
         """Make the rules from the JSON that :attr:`text` returns."""
-        return TypeAdapter(cls).validate_json(text, strict=False)  # JSON makes a tuple a list
+        return TypeAdapter(cls).validate_json(text, strict=False)  # JSON stores a tuple as a list
 
 
 @toml_table

@@ -70,7 +70,7 @@ def connect(
     connection = duckdb.connect(config=_NO_EXTENSIONS)
     connection.execute("SET TimeZone = 'UTC'")
     most = resource.getrlimit(resource.RLIMIT_AS)[0]
-    if most != resource.RLIM_INFINITY:  # by default, DuckDB ignores this limit
+    if most != resource.RLIM_INFINITY:  # DuckDB's default ignores RLIMIT_AS
         connection.execute(f"SET memory_limit = '{most // 2} B'")
     views, tables = _needed(text)
     # Make the views on empty tables. Otherwise DuckDB would read a table's files for each view.
@@ -104,7 +104,7 @@ def _needed(
     names = None if text is None or _LISTS.search(text) else set(name.findall(text.lower()))
     own = [(_CREATED.findall(view), view) for view in own_views()]
     added = [([view], "") for view in package_views().added]
-    for made, view in reversed([*own, *added]):  # views use only earlier views
+    for made, view in reversed([*own, *added]):  # a view uses only views before it
         if names is None or names.intersection(made):
             views.append((made[0], view or package_views().text(made[0]).strip()))
             if names:

@@ -95,7 +95,7 @@ class Table:
         return sha256(" ".join(self.names).encode()).hexdigest()[:8]
 
     def partition_values(self, partition: Mapping[str, str]) -> tuple[str, ...]:
-        """Return the values of the first partition columns, or raise ``KeyError`` for others."""
+        """Return the values of the leading partition columns. Raise ``KeyError`` for others."""
         columns = self.partitions[: len(partition)]
         if len(columns) < len(partition):
             raise KeyError(f"{self.name} has no partitions by {', '.join(partition)}")

@@ -57,7 +57,7 @@ def check(store: Store) -> list[dict[str, str]]:
         if problem := delta.problem(store.place, name, newest.tables[name]):
             fix = f"{command(store.place, 'compact')} writes it again"
             faults.append(_problem(store.root / name / "_delta_log", problem, fix))
-    with suppress(BadInput):  # a commit is damaged or missing, already reported
+    with suppress(BadInput):  # a damaged or missing commit is already reported
         for name, why in leftovers(store).items():
             path = store.place.scratch() / name
             faults.append(_problem(path, why, command(store.place, "compact")))

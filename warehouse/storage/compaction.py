@@ -33,7 +33,7 @@ def compact(store: Store, run_id: str, keep_days: float = KEEP_DAYS) -> tuple[in
 
     Other processes can read and write at the same time. A merged file replaces the small files only
     if none of them was replaced in the meantime. Versions older than ``keep_days`` are removed,
-    with the files that only they name. Raises ``BadInput`` for a file that can't be read.
+    with the files that no other version uses. Raises ``BadInput`` for a file that can't be read.
     """
 
     def drop(draft: Draft) -> None:
@@ -90,9 +90,9 @@ def _merge(
 def leftovers(store: Store) -> dict[str, str]:
     """Find files and directories that can be removed. Return them sorted, with the reason.
 
-    They are unfinished, or no kept version names them. Files younger than a day are left out, since
-    a command may be about to name them in a commit. Raises ``BadInput`` if the commit of a kept
-    version is damaged or missing.
+    Such a file is unfinished, or no kept version uses it. Files younger than a day are left out,
+    since a command may be about to name them in a commit. Raises ``BadInput`` if the commit of a
+    kept version is damaged or missing.
     """
     limit = time.time() - UNFINISHED.total_seconds()
     newest, named = log.snapshot(store.place), set()
@@ -110,7 +110,7 @@ def leftovers(store: Store) -> dict[str, str]:
         if written < limit and name not in named and _can_be_named(name)
     }
     for path in (store.place.scratch() / STAGING).glob("*"):
-        with suppress(FileNotFoundError):  # its writer has just moved it
+        with suppress(FileNotFoundError):  # another command has just moved it
             if max(p.lstat().st_mtime for p in (path, *path.rglob("*"))) < limit:
                 found[f"{STAGING}/{path.name}"] = "a file or partition that was not finished"
     return dict(sorted(found.items()))

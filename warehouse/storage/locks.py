@@ -43,7 +43,7 @@ def this_process() -> str:
 
 
 def lives(holder: str) -> bool | None:
-    """Return whether the process that ``holder`` names at its end is still running.
+    """Return whether the process named at the end of ``holder`` is still running.
 
     Return ``None`` for a process on another machine, and for a text that names no process.
     """

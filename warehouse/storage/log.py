@@ -261,7 +261,7 @@ def _create(state: Snapshot) -> bool:
     values |= {"time": state.time.isoformat(), "tables": tables, "id": uuid.uuid4().hex}
     content = signed(json.dumps(values).encode())
     name = commit_name(state.version)
-    # If an object store creates the file but its answer is lost, the content is the same.
+    # Equal content means that the store created our file, but its answer was lost.
     return state.place.create(name, content) or state.place.read(name) == content
 
 

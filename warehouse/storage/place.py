@@ -141,7 +141,7 @@ class Disk:
         """Move a complete local file to ``name``, so that it survives a power cut."""
         with open(local_path, "rb") as file:
             os.fsync(file.fileno())
-        os.utime(local_path)  # a new time, so that `compact` keeps it
+        os.utime(local_path)  # set a new time, so that `compact` keeps the file
         target = self._with_parents(name)
         os.rename(local_path, target)
         _sync(target.parent)

@@ -68,10 +68,10 @@ _KNOWN = {
     "low_nats": Display("low, nats", 1, 3, True),
     "high_nats": Display("high, nats", 1, 3, True),
     "seconds": Display("seconds", 1, 1),
-    "n_word": Display("occurrences"),  # not "word": that is another heading
+    "n_word": Display("occurrences"),  # not "word", which is another heading
     "n_pair": Display("co-occurrences"),
     "per_million": Display("per million", 1, 1),
-    "clusters": Display("interval over"),  # the kind of clusters, not how many
+    "clusters": Display("interval over"),  # shows the kind of clusters
     "z": Display("z", 1, 1, True),
 }
 _SHARE = re.compile(r"(^|[_ ])(share|gas|gain)(_|$)")

@@ -18,7 +18,7 @@ def _names_in(template: str) -> list[str]:
     """Return the placeholders of a ``str.format`` template, each with its conversion and format."""
     try:
         parts = [part for part in Formatter().parse(template) if part[1] is not None]
-    except ValueError as e:  # a brace is unmatched
+    except ValueError as e:  # the template has an unmatched brace
         raise ValueError(f"{e}; write a literal brace twice") from None
     return [
         f"{name}{f'!{change}' if change else ''}{f':{spec}' if spec else ''}"

@@ -117,7 +117,7 @@ def side_names(contrast: str, lists: Iterable[WordList]) -> tuple[str, str]:
     """Return the names of a contrast's two sides. A lean above 0 is towards the first side.
 
     For a pair, the sides are its words. For a contrast named after a list, they are the list's
-    groups. If that list is not in ``lists`` or has no groups, they are ``GENDERS``.
+    groups. If that list is not in ``lists`` or has no groups, the sides are ``GENDERS``.
 
     >>> side_names("old/young", []), side_names("gendered-sum", [load("gendered")])
     (('old', 'young'), ('female words', 'male words'))

@@ -106,8 +106,8 @@ def default_source(name: str, data: str | Path = "") -> Path | None:
 def under_data(what: str, location: str, data: str | Path) -> Path:
     """Return the path of ``location`` below ``data``, by default below ``PLUMBLINE_DATA``.
 
-    ``data`` may also be the clone of a repository, which is the first folder of ``location``.
-    Raises ``MissingComponent`` about ``what`` if neither ``data`` nor ``PLUMBLINE_DATA`` is set.
+    The first folder of ``location`` names a repository. ``data`` may also be its clone. Raises
+    ``MissingComponent`` about ``what`` if neither ``data`` nor ``PLUMBLINE_DATA`` is set.
     """
     if root := data or os.environ.get("PLUMBLINE_DATA"):
         inside = Path(root, *Path(location).parts[1:])
@@ -233,7 +233,7 @@ def for_groups(parsed: Parsed, groups: tuple[str, ...]) -> Parsed:
 
 
 def replace_facts(store: Store, benchmark: str, facts: Mapping[str, str], run_id: str) -> None:
-    """Replace the facts about a benchmark. The card and the report show facts in this order."""
+    """Replace the facts about a benchmark. The card and the report keep their order."""
     rows = [
         {"benchmark": benchmark, "position": k, "fact": fact, "said": text, "run_id": run_id}
         for k, (fact, text) in enumerate(facts.items(), 1)

@@ -162,7 +162,7 @@ def to_template(sentence: str) -> Conversion:
 
 
 def sentence_problem(sentence: str) -> str | None:
-    """Return why a sentence can't be converted, or ``None``. Ignores "hers" and a lone "his".
+    """Return why a sentence can't be converted, or ``None``. Ignores "hers" and "his".
 
     >>> sentence_problem("A key was lost.")
     'holds no pronoun, expected she, her, herself or he, him, his, himself'

@@ -94,7 +94,7 @@ def decide_her(before: Sequence[str], after: Sequence[str]) -> Masculine | None:
     is_many = rest[place].endswith("s") and not rest[place].endswith("ss")
     is_given = is_many or _is(rest[place], "gifts", "dishes")
     if _is(verb, "making", "serving") and giver not in ("she", "to") and is_given:
-        return None if _ends(rest[place + 1]) else "his"  # read her poems, made her tea
+        return None if _ends(rest[place + 1]) else "his"  # as in "made her tea"
     if _is(verb, "giving") and giver not in ("she", "to") and _ends(rest[place + 1]):
         return None  # taught her chess; but: taught her class
     return "his"
