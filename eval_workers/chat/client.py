@@ -54,7 +54,7 @@ class Server:
     """A server's address and limits.
 
     ``concurrency`` is the maximum number of requests at the same time. The key isn't stored here,
-    but read from the environment when needed. ``retried`` explains how it waits between attempts.
+    but read from the environment when needed. ``retried`` explains the waits between attempts.
     """
 
     base_url: str = DEFAULT_URL
@@ -198,7 +198,7 @@ async def _check_length(response: httpx2.Response) -> None:
 
 
 def checked_url(url: str, option: str = "--base-url") -> str:
-    """Return the address ``url``. Raises ``UsageProblem`` if it is invalid or holds a secret.
+    """Check and return an address. Raises ``UsageProblem`` if it is invalid or holds a secret.
 
     >>> checked_url("http://localhost:8000/v1")
     'http://localhost:8000/v1'

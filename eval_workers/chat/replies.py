@@ -42,7 +42,7 @@ _REFUSAL = re.compile(
     r"unable|not comfortable)|as an? (?:ai|language model|assistant)\b|unfortunately,? i\b)",
     re.I,
 )
-# Search only 400 characters for the closing mark, because an opening mark may have none.
+# Search at most 400 characters for the closing emphasis mark, which may be missing.
 _EMPHASIS = re.compile(
     r"(\*\*|__|\*|`)(?=\S)(.{1,400}?)(?<=\S)\1|(?<!\w)_(?=\S)(.{1,400}?)(?<=\S)_(?!\w)"
 )

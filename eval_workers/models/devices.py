@@ -31,7 +31,7 @@ Part = TypeVar("Part")
 
 
 def batch_tokens(options: ModelOptions, device: str) -> int:
-    """Return how many tokens fit in a forward pass: ``options.batch_tokens`` or a default.
+    """Return the maximum tokens per forward pass: ``options.batch_tokens`` or a default.
 
     >>> batch_tokens(ModelOptions(), "cpu"), batch_tokens(ModelOptions(batch_tokens=9), "cuda")
     (512, 9)

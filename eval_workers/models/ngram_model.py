@@ -157,7 +157,7 @@ def save(arrays: Mapping[str, Any], path: Path) -> None:
 
 
 def laid_out(sentences: Sequence[Sentence]) -> tuple[Ints, Ints]:
-    """Put BOS before each sentence, and join all. Return words, and positions in the sentences.
+    """Join sentences, each after a BOS. Return the words, and each word's place in its sentence.
 
     >>> [part.tolist() for part in laid_out([[7, 8], [9]])]
     [[0, 7, 8, 0, 9], [0, 1, 2, 0, 1]]

@@ -41,8 +41,8 @@ CHANGED = (
 #: other users' requests in a batch can change the rounding. (A difference of ln 1.65 = 0.5 nats
 #: between the sentences of a pair counts as a preference.)
 SAME_NATS = 0.05
-#: Largest accepted difference between a token's values in two different requests. It is larger,
-#: because bfloat16 rounds logits above 16 to eighths.
+#: Largest accepted difference between a token's log-probabilities in two different requests. It
+#: exceeds ``SAME_NATS``, because bfloat16 rounds logits above 16 to eighths.
 OTHER_NATS = 0.5
 #: Largest accepted sum of the probabilities of a place's likeliest tokens, and their number.
 _MOST, _TOPS = 1.001, 5

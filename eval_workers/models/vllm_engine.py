@@ -155,12 +155,12 @@ def _of_text(logprobs: Any, ids: list[int]) -> list[float]:
 
 
 def _read(lines: TextIO, requests: queue.SimpleQueue[str]) -> None:
-    """Put each line of input into ``requests``. At its end, kill this process and its workers."""
+    """Queue each line of input. When the input ends, kill this process and its workers."""
     for line in lines:
         requests.put(line)
     if PLACE in (place := os.environ.get("TMPDIR", "")):
         shutil.rmtree(place, ignore_errors=True)
-    os.killpg(0, signal.SIGKILL)  # 0: the group of this process and its workers
+    os.killpg(0, signal.SIGKILL)  # 0 means the group of this process and its workers
 
 
 def main() -> None:
@@ -178,7 +178,7 @@ def main() -> None:
         name, arguments = json.loads(requests.get())
         try:
             answer = {"found": getattr(engine, name)(**arguments)}
-        except Exception as e:  # vLLM raises many types, which the client interprets
+        except Exception as e:  # vLLM raises many types of exceptions
             answer = {"error": str(e) or type(e).__name__}
 
 

@@ -38,7 +38,7 @@ LEAST_WORDS = 20
 #: A partial correlation counts as 0 if its interval is within +-0.1 (Cohen's small effect).
 SMALL = 0.1
 _GROUP = ("subset", "model_key", "model", "benchmark", "groups", "corpus", "contrast", "ngram_key")
-#: Smaller variances count as 0. With a smaller eigenvalue, predictors count as collinear.
+#: Smaller spreads and variances count as 0. A smaller eigenvalue means collinear predictors.
 _ROUNDING = 1e-9
 
 #: A figure, and the low and high end of its 95% interval.
@@ -52,7 +52,7 @@ class Effect:
     Only ``correlation`` ignores the other predictors. ``r2`` is the share of variance that all
     predictors explain together. ``gain`` is how much ``r2`` falls without this predictor. All
     figures are ``None`` if there are fewer words than ``LEAST_WORDS``, if predictors are collinear,
-    or if the predictor varies in at most one word.
+    or if the predictor is constant without one of the words.
     """
 
     coefficient: Estimate | None = None
@@ -117,7 +117,7 @@ def effects(x: Floats, y: Floats, words: Any) -> list[Effect]:
     if least[-1] <= _ROUNDING or not len(columns):
         return result
     if np.linalg.eigvalsh(_covariance(without)[:, :-1, :-1]).min() <= _ROUNDING:
-        return result  # without one of the words, predictors are collinear
+        return result  # predictors are collinear if one word is left out
     whole = _figures(by_word.sum(axis=0)[None])
     ends = [_jackknifed(a[0], b) for a, b in zip(whole, _figures(without), strict=True)]
     coefficients = ends[0] * scale[-1] / scale[columns]

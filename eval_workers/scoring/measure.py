@@ -63,8 +63,8 @@ class MeasureOptions:
         str,
         AfterValidator(_rule),
         Field(
-            description="With 'pd changes by more than 5', fail if the PD of a named model has "
-            "changed by over 5 points since its previous version (by the whole 95% interval).",
+            description="With 'pd changes by more than 5', fail if a named model's PD has changed "
+            "by over 5 points since its previous version. The whole 95% interval must be beyond 5.",
         ),
     ] = ""
 

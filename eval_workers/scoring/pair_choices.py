@@ -1,4 +1,4 @@
-"""Ask a model which sentence of each pair it chooses. This needs no log-probabilities.
+"""Ask a model to choose one sentence of each pair. Log-probabilities aren't needed.
 
 The model is asked about each pair equally often in both orders, so that a preference for the
 sentence shown first cancels out in the mean. The views ``forced_choice_pair`` and

@@ -179,7 +179,7 @@ class PairScores(ModelStep):
         return NewRows(rows, rejects)
 
     def _problem(self, model: Backend, a: TextScore, b: TextScore) -> tuple[str, str] | None:
-        """Return the first problem and its side (`a` or `b`), or ``None`` without a problem."""
+        """Return the first problem's side (`a` or `b`) and the problem, or ``None`` without one."""
         for side, score in (("a", a), ("b", b)):
             if score.problem:
                 return side, score.problem

@@ -153,7 +153,7 @@ class PairDesign:
         is_two = (first != second) & (second != NO_CLUSTER)
         known = np.concatenate([first, second[is_two]])
         n_sharing = _squares(known[known != NO_CLUSTER])
-        n_sharing += int((clusters == NO_CLUSTER).all(axis=1).sum())  # a pair counts itself
+        n_sharing += int((clusters == NO_CLUSTER).all(axis=1).sum())  # counts the pair itself
         # Pairs that share both clusters have been counted twice.
         n_sharing -= _squares(np.sort(clusters[is_two], axis=1))
         return cls(n, n_clusters(clusters), n_sharing / n - 1, degrees_of_freedom(clusters))

@@ -32,7 +32,7 @@ _CELL, _LEAN = "benchmarks/cell", "benchmarks/lean"
 
 @dataclass(frozen=True)
 class ScoredPairs:
-    """The natural pairs of a benchmark that compare two groups and have scores, sorted by id.
+    """The scored natural pairs of a benchmark that compare two groups, sorted by id.
 
     ``models`` has the key and name of each model. ``lean`` and ``area`` have a row per pair and a
     column per model. They come from the SQL macros ``lean`` and ``aufc``, and are NaN if a pair has
@@ -54,7 +54,7 @@ class ScoredPairs:
 
 
 def scored(root: str | Path | OpenWarehouse, epsilon_nats: float) -> Iterator[ScoredPairs]:
-    """Yield the scored pairs of each benchmark and two groups, sorted by their names."""
+    """Yield ``ScoredPairs`` for each benchmark and each combination of two groups, by name."""
     with connect(root, sql(_CELL) + sql(_LEAN)) as connection:
         pairs = query(connection, _CELL)
         for benchmark in sorted(pairs["benchmark"].unique().to_pylist()):
@@ -206,7 +206,7 @@ def _df(ids: Ints) -> float:
 
 
 def _products(of_pair: Floats, pairs: Ints, ids: Ints) -> Floats:
-    """For every two means, multiply both terms of each cluster, and add up all clusters."""
+    """For every two means, multiply both terms of each cluster, and add up the products."""
     pairs, ids = pairs[ids != NO_CLUSTER], ids[ids != NO_CLUSTER]
     _, ids = np.unique(ids, return_inverse=True)
     is_known = ~np.isnan(of_pair)

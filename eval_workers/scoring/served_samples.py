@@ -160,7 +160,7 @@ def _first(draws: Sequence[SeededPrompt]) -> list[SeededPrompt]:
 
 
 def _sample(reply: Reply) -> Sample:
-    """Make a reply a sample. After `stop`, drop the token count, which differs between servers."""
+    """Turn a reply into a sample. After `stop`, drop its token count: servers count differently."""
     if reply.finish_reason == "stop":
         return Sample(reply.text, "stop")
     if reply.finish_reason == "length":

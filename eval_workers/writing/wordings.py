@@ -25,8 +25,8 @@ from plumbline.warehouse.text.placeholders import holding
 from plumbline.warehouse.text.toml_file import OneOrMore, Stripped, read_text, toml_table
 
 #: Pronoun -> its forms, as in UnStereoEval's wordings (App. C): subject, possessive, object and
-#: reflexive. In a request, ``{forms}`` stands for those of the pronoun that the sentence should
-#: have, and ``{from}`` for those of the other pronoun.
+#: reflexive. In a request, ``{forms}`` stands for the forms of the pronoun that the sentence should
+#: have, and ``{from}`` for the forms of the other pronoun.
 _FORMS = {"she": "/".join(PRONOUNS["f"].values()), "he": "/".join(PRONOUNS["m"].values())}
 _GENERATE = AfterValidator(holding(["word", "pronoun|forms", "n", "max_words"]))
 _REVISE = AfterValidator(holding(["word", "pronoun|forms", "sentence"], ["max_words"]))

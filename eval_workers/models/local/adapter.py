@@ -38,8 +38,8 @@ _HASH = re.compile(r"[0-9a-f]{16}|[0-9a-f]{40}")
 class Adapter:
     """A PEFT adapter, whose files are in ``directory``.
 
-    ``name`` is `HUB_ID@COMMIT`, or `DIRECTORY@HASH` with a hash of the content. The adapter was
-    trained on the revision ``base_revision`` of the model ``base``, as its configuration says.
+    ``name`` is `HUB_ID@COMMIT`, or `DIRECTORY@HASH` with a hash of the content. The adapter's
+    configuration names its base: the model ``base`` at revision ``base_revision``.
     """
 
     name: str

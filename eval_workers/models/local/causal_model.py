@@ -2,7 +2,7 @@
 
 ``text_reader.TextReader`` turns a text into token ids. ``local.weights.Weights`` computes with the
 ids, and ``CausalModel`` turns the results into scores and samples. ``scoring_contract`` defines
-scores, and ``sampling_contract`` defines samples. Prompts and scored texts are encoded alike.
+scores, and ``sampling_contract`` defines samples. The same encoding is used for both.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class CausalModel(TextReader):
         ]
 
     def _sample(self, prompt: Tokens | str, new: Tokens | str) -> Sample:
-        """Make a sample of a prompt's new tokens. A string instead of tokens is a problem."""
+        """Make a sample of a prompt's new tokens. A string in place of tokens states a problem."""
         if isinstance(prompt, str):
             return Sample(problem=prompt)
         if isinstance(new, str):

@@ -41,7 +41,7 @@ class EncoderDecoderModel(CausalModel):
     def _context(self) -> tuple[str, int]:
         """Return where the decoder's start token comes from, and the token's id.
 
-        The first that names one decides: ``--bos``, generation settings, configuration.
+        The first source that names a token decides: ``--bos``, generation settings, configuration.
         """
         if self.options.bos is not None:
             return super()._context()

@@ -153,7 +153,7 @@ def check_reachable(source: Source) -> None:
 
 
 def pinned(source: Source, filename: str, what: str) -> Source:
-    """Return a hub source pinned to the commit of its file ``filename``. Errors name ``what``."""
+    """Pin a hub source to the commit of its file ``filename``. Errors call the source ``what``."""
     path = load_part(source, cached_file, filename=filename)
     commit = extract_commit_hash(str(path), None)
     if commit is None:
@@ -173,7 +173,7 @@ def load_part(source: Source, loader: Callable[..., Any], **options: Any) -> Any
         return loader(source.location, **options)
     except (KeyboardInterrupt, MemoryError):
         raise
-    except Exception as e:  # the libraries raise many types
+    except Exception as e:  # libraries raise many types of exceptions
         if "trust_remote_code" in str(e):
             problem, fix = "needs code of its own, which is never run", "give another model"
             raise UsageProblem(what, problem, fix) from e

@@ -2,7 +2,7 @@
 
 If the architecture accepts any mask and positions, a forward pass reads trees of texts (see
 ``local.tree``). Otherwise it reads texts with equal numbers of tokens. On a CPU, neither way needs
-padding. The output layer takes most of the time in a small model, so each node is computed once.
+padding. The output layer takes most of the time in a small model, so it runs once per node.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ _TREE_NODES = {"cpu": sys.maxsize, "cuda": 256}
 #: Types of rotary position embeddings whose frequencies change with the texts that are read.
 _ROTARY_STATE = ("dynamic", "longrope")
 
-#: While drawing, this many times the tokens per forward pass may have keys and values in memory.
-#: (It can be more than 1, because only the last token of a sequence gets logits.)
+#: While drawing, memory may hold the keys and values of this many times ``batch_tokens`` tokens.
+#: (The factor can exceed 1, because only the last token of a sequence gets logits.)
 _HELD = 16
 
 #: A prompt, including its special tokens, and its index among the prompts.
