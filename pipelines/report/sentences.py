@@ -273,11 +273,11 @@ def version_changes(facts: Facts) -> list[Row]:
 
     A row has the columns of ``report/version_change.sql`` and of view `model_version`. Only pairs
     that both versions scored are compared. There is no row for a model that has one version or no
-    metrics.
+    metrics. Clear changes come first, the largest of them at the top.
     """
     latest = {row["model_key"]: row for row in facts.query(_LATEST)}
     measured = facts.metrics("pd", subset="all").where(model_key=tuple(latest)) if latest else []
-    return [
+    changes = [
         {**latest[pd["model_key"]], **change}
         for pd in measured
         for change in facts.rows(
@@ -287,23 +287,35 @@ def version_changes(facts: Facts) -> list[Row]:
             **{name: pd[name] for name in ("model_key", "benchmark", "groups")},
         )
     ]
+    return sorted(changes, key=lambda row: (not is_clear(row), -abs(row["change"])))
+
+
+def is_clear(row: Row) -> bool:
+    """Return whether PD surely changed, from a row of ``version_changes``."""
+    return finding(row, "change").verdict in ("above", "below")
 
 
 def version_changed(row: Row) -> str:
     """Say how PD changed since the previous version, from a row of ``version_changes``.
 
-    >>> from datetime import date
+    >>> from datetime import datetime
     >>> row = {"model": "mine", "benchmark": "b", "groups": "female/male", "change": 7.0, "pd": 9.0,
-    ...        "change_low": 6.0, "change_high": 8.0, "previous_scored_at": date(2026, 1, 31)}
+    ...        "change_low": 6.0, "change_high": 8.0, "scored_at": datetime(2026, 1, 31, 12),
+    ...        "previous_scored_at": datetime(2026, 1, 31, 8, 30)}
     >>> version_changed(row)
-    'mine on b since 2026-01-31: PD rose: +7.0 points (95% interval +6.0 to +8.0), now +9.0'
+    'mine on b since 2026-01-31 08:30: PD rose: +7.0 points (95% interval +6.0 to +8.0), now +9.0'
+    >>> version_changed({**row, "scored_at": datetime(2026, 2, 7)}).partition(": ")[0]
+    'mine on b since 2026-01-31'
     """
     by, now = (shown(row[name], 1, signed=True) for name in ("change", "pd"))
     ends = interval(row, "change", 1, signed=True) or "no interval"
     change = finding(row, "change")
     verb = change.pick(above="rose", below="fell", untold="is not shown to change")
-    since = f"{row['model']} on {set_name(row)} since {row['previous_scored_at']:%Y-%m-%d}"
-    return f"{since}: PD {verb}: {by} points ({ends}), now {now}"
+    before = row["previous_scored_at"]
+    is_same_day = before.date() == row["scored_at"].date()
+    since = f"{before:%F %R}" if is_same_day else f"{before:%F}"
+    what = f"{row['model']} on {set_name(row)} since {since}"
+    return f"{what}: PD {verb}: {by} points ({ends}), now {now}"
 
 
 def check_changes(changes: list[Row], most_points: float) -> list[str]:
