@@ -107,7 +107,7 @@ def associate(
     if word_weights:
         config |= {"word_weights": word_weights.stem, "word_weights_hash": config_hash(weights)}
     with recorded(store, "corpus associate", config) as run_id:
-        # With targets `all`, every word was counted as a target: read only those in the lists.
+        # With targets `all`, every word is a target. Read only the targets that the lists name.
         pairs = store.read("pair_count", ds.field("target").isin(words), corpus=corpus)
         word_count = store.read("word_count", corpus=corpus)
         totals = (row["n_kept_tokens"], row["n_pairs"], row["rule"], row["window_tokens"])
@@ -151,7 +151,7 @@ def associate(
 def _write(
     store: Store, run_id: str, corpus: str, name: str, parts: Iterable[pa.Table], n: int, unit: str
 ) -> int:
-    """Replace a corpus's rows of ``word_<name>`` with ``parts``. Return the new number of rows."""
+    """Replace a corpus's rows of ``word_<name>`` with ``parts``. Return the number of new rows."""
     staged, n_rows = store.stage(f"word_{name}", {"corpus": corpus}, run_id), 0
     with progress(f"{name}s of {corpus}", unit) as update:
         update(0, n)

@@ -199,7 +199,7 @@ class CorpusCounts:
         own = [x for x in dict.fromkeys(targets) if self.n_target(x)]
         near = [self.n_pair(target) for target in own]
         n_target = sum(map(self.n_target, own))
-        # A word near one target is often near other targets of the side, so count these too.
+        # A word near one target is often near other targets of the side, so count those too.
         n_self = sum(int(n[self._place(x)]) for k, n in enumerate(near) for x in own[k:])
         n_pair = sum(near, start=np.zeros(len(self.n_word), np.int64))
         return Side(n_pair, n_target, dispersion(n_self, n_target, self._rule, self._window))
@@ -244,7 +244,7 @@ def association_rows(counts: CorpusCounts, targets: Iterable[str]) -> Iterator[p
 
 
 def contrasts(lists: Iterable[WordList]) -> dict[str, tuple[WordPair, ...]]:
-    """Return the word pairs of each contrast, by the contrast's name.
+    """Return {contrast: its word pairs}.
 
     First come single pairs such as ``she/he``, with weight 1. Then come lists that have a mean.
 

@@ -59,7 +59,7 @@ class Query:
 
     @cached_property
     def keys(self) -> NDArray[np.uint64]:
-        """A hash of each word, by id. The last is for words that the corpus left out (id -1)."""
+        """A hash of each id's word. The last hash is for words that the corpus left out (id -1)."""
         digests = (blake2b(w.encode(), digest_size=8).digest() for w in self.vocabulary.to_pylist())
         return np.frombuffer(b"".join([*digests, bytes(8)]), np.uint64)
 
@@ -151,7 +151,7 @@ def co_occurrences(query: Query, found: Occurrences) -> tuple[Ints, Ints, Ints, 
         # A document shorter than a window is one window.
         low = np.maximum(np.maximum(here, there) - query.window + 1, first)
         high = np.minimum(np.minimum(here, there), np.maximum(end - query.window, first))
-        windows = [np.empty(0, np.int64)]  # start, word and target as one number
+        windows = [np.empty(0, np.int64)]  # each number stands for a start, a word and a target
         for start in (low + k for k in range(query.window)):
             cell = (start * n_words + word) * n_targets + target
             windows.append(cell[start <= high])

@@ -60,10 +60,10 @@ def corpus_contrast(store: Store, corpus: str, contrast: str) -> str:
 def corpus_deltas(store: Store, corpus: str, contrast: str) -> pa.Table:
     """Return the rows of ``word_delta`` for one contrast.
 
-    Raises ``UsageProblem`` for an unknown corpus or contrast, naming the known ones.
+    Raises ``UsageProblem`` for an unknown corpus or contrast. The error names the known ones.
     """
     corpus_row(store, corpus)
-    import pyarrow.dataset as ds  # `import` takes half a second if pandas is installed
+    import pyarrow.dataset as ds  # importing this takes half a second if pandas is installed
 
     rows = store.read("word_delta", ds.field("contrast") == contrast, corpus=corpus)
     if rows.num_rows:

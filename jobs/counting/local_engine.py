@@ -83,7 +83,7 @@ class LocalEngine:
                 stack.callback(helper.close)
             pool = stack.enter_context(ThreadPoolExecutor(max(n_helpers, 1)))
             for helper in helpers:
-                stack.callback(helper.process.kill)  # runs before the pool waits for its threads
+                stack.callback(helper.process.kill)  # so that the pool's threads can end
             parts = [pool.submit(count_remaining, helper.count) for helper in helpers]
             count_remaining(job.count)
             for part in parts:

@@ -53,7 +53,7 @@ class Output:
     targets: tuple[str, ...] = ()
 
     def write_part(self, name: str, batches: Iterable[pa.RecordBatch]) -> int:
-        """Write rows as a file of the partition. Return their number, including rare words."""
+        """Write rows as a file of the partition. Return the number of rows, also of rare words."""
         n_rows = 0
 
         def complete(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -92,7 +92,7 @@ class PairSum(NamedTuple):
     def sums(
         self, batch_rows: int, what: str = "merge pairs"
     ) -> Generator[pa.RecordBatch, None, None]:
-        """Yield batches of word, target, n_pair, sorted by word and target, each pair once.
+        """Yield batches with columns word, target and n_pair. Each pair occurs once, in order.
 
         Both steps, sorting and summing, show their progress, under names that begin with ``what``.
         """

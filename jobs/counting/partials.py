@@ -122,7 +122,7 @@ def _whole_files(directory: Path, digest: str, kinds: Sequence[str]) -> Iterator
 
 
 def _read(folder: Path) -> tuple[ShardLedger, dict[str, tuple[str, str]]]:
-    """Read a shard's ledger. Also return the kind and SHA-256 of each file, by its name."""
+    """Read a shard's ledger. Also return {file name: (kind, SHA-256)}."""
     try:
         values = json_object(folder / _LEDGER)
         files = {
@@ -210,7 +210,7 @@ def check_failed(
     ledgers: Sequence[ShardLedger],
     effect: str = "left out of the counts; the rest is counted; rejects are in table `reject`",
 ) -> None:
-    """If a shard failed, raise an error that names the first such shard and the ``effect``.
+    """If any shard failed, raise an error that names the first such shard and the ``effect``.
 
     The error is ``Interrupted`` if a failed shard's server could not be reached, else ``BadInput``.
     """

@@ -101,7 +101,7 @@ class OccurrenceSample:
         self._held, self._lock = [np.empty(0, _RECORD)], Lock()
 
     def offer(self, shard: int, found: Occurrences, hashes: Hashes) -> None:
-        """Consider the occurrences in a batch of documents for the sample. Thread-safe."""
+        """Add a batch's occurrences to the sample if their ranks are low enough. Thread-safe."""
         offered = []
         for side, is_target in enumerate(self._is_target_of_side):
             pair = np.flatnonzero(is_target[found.target])

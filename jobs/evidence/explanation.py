@@ -260,8 +260,8 @@ def _collocates(inquiry: _Inquiry, index: Index, around: Run) -> Iterator[Row]:
 def contexts(query: Query, found: Occurrences) -> Run:
     """Count which words occur around the query's words, separately for the two sides.
 
-    An occurrence near targets of both sides counts for both. The keys of the counts are (word * 2 +
-    side) * vocabulary size + neighbour.
+    An occurrence near targets of both sides counts for each side. The keys of the counts are
+    (word * 2 + side) * vocabulary size + neighbour.
     """
     size = len(query.vocabulary)
     cells = [np.empty(0, np.int64)]

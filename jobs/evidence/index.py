@@ -287,7 +287,7 @@ def parsed(store: Store, corpus: Row, query: str) -> tuple[str, tuple[str, ...]]
     groups: dict[str, list[str]] = {}
     kept = set(store.read("word_count", corpus=corpus["corpus"])["word"].to_pylist())
     for words in corpus_lists(store, corpus):
-        kept.update(words.targets)  # targets are counted even if they are rare
+        kept.update(words.targets)  # a target is counted even if it is rare
         for name, side in zip(words.groups or (), "ab", strict=False):
             groups.setdefault(name.upper(), []).extend(getattr(p, side) for p in words.pairs)
     if unknown := [x for x in others if x not in groups and x.lower() not in kept]:

@@ -220,7 +220,7 @@ def lean_tables(index: Index, pairs: Sequence[WordPair], clusters: str) -> dict[
 
 
 def word_rows(query: Query, words: Ints, columns: dict[str, NDArray[Any]]) -> list[Row]:
-    """Make one row for each of the words with these indices. NaN becomes ``None``."""
+    """Make one row for each word at the given indices. NaN becomes ``None``."""
     named = {"word": np.array(query.words, object)[words]} | columns
     arrays = {name: pa.array(x, from_pandas=True) for name, x in named.items()}
     rows: list[Row] = pa.table(arrays).to_pylist()

@@ -1,4 +1,4 @@
-"""Count a corpus. An engine counts each shard, and adds up these partial counts in tables."""
+"""Count a corpus. An engine counts each shard, and sums these partial counts into tables."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ _DEFAULTS = CorpusOptions()
 
 @dataclass(frozen=True)
 class Counted:
-    """What counting did: the row of ``corpus``, the ledgers, and whether tables were written."""
+    """The result of counting: the row of ``corpus``, the ledgers, and if tables were written."""
 
     row: dict[str, Any]
     ledgers: tuple[ShardLedger, ...]
@@ -122,14 +122,14 @@ def count_corpus(
 
 
 def refuse_other_settings(store: Store, corpus: str, options: CorpusOptions) -> None:
-    """Raise ``UsageProblem`` if the corpus exists with other settings and is not replaced."""
+    """Raise ``UsageProblem`` if the corpus exists with other settings and may not be replaced."""
     rows = store.read("corpus", corpus=corpus).to_pylist()
     if not rows or options.replace:
         return
     settings = {**options.columns(), "source": "counted"}
     names = [name for name in settings if name not in _CHANGEABLE]
     if differ := [f"{name} {rows[0][name]}" for name in names if rows[0][name] != settings[name]]:
-        fix = "give the corpus another name, or count it again with replace (option or setting)"
+        fix = "give the corpus another name, or count it again with --replace"
         raise UsageProblem(f"corpus {corpus!r}", f"exists with {', '.join(differ)}", fix)
 
 

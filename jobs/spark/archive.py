@@ -1,4 +1,4 @@
-"""The project as one zip archive, which Spark puts on the path of its Python processes."""
+"""The project as one zip archive, which Spark puts on the import path of its Python processes."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ from plumbline.warehouse.text.progress import Update, progress
 _PAIRS = """
 SELECT word, target, CAST(sum(n_pair) AS BIGINT) AS n_pair FROM partials GROUP BY word, target
 """
-# Partial counts have a pair of words in either order: sum both, then write the sum in both orders.
+# Partial counts may have a pair in either order: sum both, and write the sum in both orders.
 _ALL_PAIRS = """
 WITH sums AS (
     SELECT least(word, target) AS one, greatest(word, target) AS other,

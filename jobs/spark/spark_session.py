@@ -262,7 +262,7 @@ def one_line_losses() -> Iterator[None]:
     try:
         yield
     except (Py4JError, ConnectionError, EOFError) as e:
-        if type(e) is Py4JError and "Trace:" in str(e):  # Java answered: the call was wrong
+        if type(e) is Py4JError and "Trace:" in str(e):  # Java still runs: the call failed
             raise
         reason = "its Java process has ended"
         if isinstance(e, Py4JJavaError):
@@ -277,7 +277,7 @@ def one_line_losses() -> Iterator[None]:
 
 
 def stop_jobs(session: SparkSession) -> None:
-    """Cancel every job, without the tracebacks that Spark prints for the tasks it stops.
+    """Cancel every job. Suppress the tracebacks that Spark prints for cancelled tasks.
 
     Do nothing if Spark itself has ended, for example because Ctrl-C also ended spark-submit.
     """

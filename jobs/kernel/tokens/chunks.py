@@ -55,7 +55,7 @@ class ChunkState:
     mask: int
     n: int
     capacity: int
-    kept: int  # ids of chunks with several kept words; the cache has the index of the first id
+    kept: int  # ids of chunks with several kept words; their cache entries have the first index
     n_kept: int
     kept_capacity: int
     starts: int
@@ -138,7 +138,7 @@ def _find_chunks(c: ChunkState, at: int, end: int) -> int:
         at += 64
     at = min(at, end)
     if at == end and n_ends and get_int(c.ends, n_ends - 1) == end:
-        # The last chunk ends only because the text so far ends, so the chunk may continue.
+        # The last chunk ends where the text ends, so later text may continue the chunk.
         n_ends -= 1
     c.open = get_int(c.starts, n_ends) if n_starts > n_ends else 0
     while at == end and c.open and end - c.open > MAX_CHUNK:
@@ -267,7 +267,7 @@ def _append_ids(
 
 @compiled
 def _noted(asked: WordState, s: int, e: int) -> int:
-    """Return a chunk's id. If it is new, add it, or return a negative number if there's no room."""
+    """Return a chunk's id. Add it if it is new. Return a negative number if there is no room."""
     chunk = find_word(asked, s, e)
     if chunk < 0 and asked.n + 1 < asked.capacity and asked.n_bytes + e - s <= asked.arena_capacity:
         return add_word(asked, -1 - chunk, s, e)

@@ -40,7 +40,7 @@ def _blank_language(code: str) -> Language:
         raise UsageProblem(f"language {code!r}", problem, fix)
     try:
         language = spacy.blank(code)
-    except ImportError:  # this language needs a package of its own for word segmentation
+    except ImportError:  # this language needs another package for word segmentation
         language = None
     if language is None or type(language.tokenizer) is not Tokenizer:
         problem = "spaCy does not split it into words at whitespace and by rules"
@@ -76,7 +76,7 @@ def tokenizer_of(code: str) -> Any:
     >>> [t.text for t in tokenizer_of("fr")("l'homme")]
     ["l'", 'homme']
     """
-    _blank_language(code)  # raises for a bad code
+    _blank_language(code)  # raises an error if the code is unknown
     import spacy
 
     tokenizer: Any = spacy.blank(code).tokenizer

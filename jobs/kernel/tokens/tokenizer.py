@@ -99,7 +99,7 @@ class Answers:
     def __init__(self, rules: TokenRules, split: SplitState, most: int) -> None:
         self._tokenizer = tokenizer_of(rules.spacy)
         self._split, self._most = split, most
-        self.chunks = Words([])  # the chunks asked about
+        self.chunks = Words([])  # the chunks that spaCy has to split
         self.clear()
 
     @property
@@ -115,7 +115,7 @@ class Answers:
     def ask(self) -> None:
         """Ask spaCy about the chunks noted since the last call.
 
-        If no chunk was noted, there was no room for one, so make room for more chunks.
+        If no chunk was noted, there was no room to note it. In this case, make room.
         """
         noted = [*map(self.chunks.text, range(self._split.n_answered, len(self.chunks)))]
         if not noted:

@@ -197,7 +197,7 @@ class Words:
         return large.cast(pa.string()) if arena.size < 1 << 31 else large
 
     def table(self, vocabulary: pa.Array, with_ids: bool) -> pa.Table:
-        """Return a table of word and n_word: each counted word once, in order of first occurrence.
+        """Return a table of the counted words and their n_word, in order of first occurrence.
 
         If ``with_ids``, add the column word_id, which the tables of tokens refer to.
         """
