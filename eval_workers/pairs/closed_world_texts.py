@@ -142,7 +142,6 @@ def _stream(words: list[str], shares: list[float], rng: np.random.Generator) -> 
 
 
 def _write_shard(options: WorldOptions, shard: int, path: Path) -> tuple[int, int]:
-    """Write one shard; return its numbers of documents and words."""
     share = -(-options.n_tokens // options.n_shards)
     meta = json.dumps({"pile_set_name": PILE_SET_NAME})
     n_tokens, lines = 0, []

@@ -210,7 +210,6 @@ def _loss(model: Any, rows: torch.Tensor, share: float) -> tuple[torch.Tensor, F
 
 
 def _has_bfloat16() -> bool:
-    """Return True if the processor has hardware for matrix products in bfloat16."""
     capabilities: dict[str, object] = getattr(torch.cpu, "get_capabilities", dict)()
     return any(capabilities.get(name) for name in _BFLOAT16)
 

@@ -108,7 +108,6 @@ def _run(
     run_id: str,
     tell: Callable[[int], None],
 ) -> ComputedStep:
-    """Compute a step's missing items and publish its rows. Return the computed step."""
     if plan.todo():
         step.load(resource)
     while True:
