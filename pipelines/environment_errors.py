@@ -11,6 +11,7 @@ import importlib.util
 import os
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 from plumbline.warehouse.errors import BadInput, MissingComponent, PlumblineError
 from plumbline.warehouse.plugins import install_line
@@ -56,6 +57,18 @@ def one_line(error: BaseException) -> PlumblineError | None:
     if isinstance(error, PlumblineError):
         return error
     return missing(error) or problem(error)
+
+
+@contextmanager
+def in_one_line() -> Iterator[None]:
+    """Raise the one-line error instead of an exception in the block, unless that is a bug."""
+    try:
+        yield
+    except Exception as e:
+        line = one_line(e)
+        if line is None or line is e:
+            raise
+        raise line from None
 
 
 def problem(error: BaseException) -> BadInput | None:

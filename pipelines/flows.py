@@ -14,19 +14,21 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from prefect import flow, task
+from prefect import flow, get_run_logger, task
 from prefect.artifacts import create_markdown_artifact, create_table_artifact
 from prefect.cache_policies import NO_CACHE
 from prefect.client.schemas.objects import State
 from prefect.deployments import run_deployment
 from prefect.states import Completed, Failed
 
-from plumbline.pipelines.command.base import Command, Done, execute_on
+from plumbline.pipelines.command.base import WARNING, Command, Done, execute_on
 from plumbline.pipelines.command.registry import name_of
 from plumbline.pipelines.command.settings import here, made
 from plumbline.pipelines.commands.benchmark import BenchmarkBuild
+from plumbline.pipelines.commands.corpus import REPAIR
 from plumbline.pipelines.commands.pipeline import Parts, Pipeline
 from plumbline.pipelines.commands.warehouse import Compact
+from plumbline.pipelines.environment_errors import in_one_line
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.rows import with_ends
 from plumbline.pipelines.report.sentences import version_changes
@@ -57,6 +59,9 @@ def _may_pass(_task: object, _run: object, state: State[Any]) -> bool:
 def run_command(name: str, store: Store, command: Command) -> Done:
     """Run a command, and save its rows as a table artifact. Prefect retries after an outage."""
     done = execute_on(store, command)
+    for line in done.said:
+        if line.startswith(WARNING):
+            get_run_logger().warning(line.removeprefix(WARNING))
     if rows := [dict(row) for row in done.rows]:
         key = name_of(type(command)).replace(" ", "-")
         create_table_artifact(key=key, table=rows, description=f"Rows of: {name}")
@@ -81,7 +86,7 @@ def count(
         parts = Parts(pipeline, store, run_command)
         parts.do(parts.corpus())
     if parts.errors:
-        message = f"{'; '.join(map(str, parts.errors))}; repair them, then run this again"
+        message = f"{'; '.join(map(str, parts.errors))}; {REPAIR}"
         return Failed(name=SHARDS_FAILED, message=message)
     counted = parts.plan.corpus
     return Completed(message=f"counted {counted.name if counted else 'nothing'}")
@@ -189,7 +194,10 @@ def audit(
         scored = run.state
     failed += _failed(scored)
     failed = [*_failed(report(out=out, config=config, return_state=True)), *failed]
-    return failed[0] if failed else Completed(message="audited")
+    if failed:
+        message = "; ".join(state.message or "" for state in failed)
+        return Failed(name=failed[0].name, message=message)
+    return Completed(message="audited")
 
 
 def _failed(state: Any) -> list[State[None]]:
@@ -220,8 +228,9 @@ def _run(kind: type[Command], config: str, **options: Any) -> Done:
     command = made(kind, _given(options), here(kind, config))
     command.ready()
     command.check()
-    store = Store.open(command.warehouse, create=command.makes_warehouse)
-    done = run_command(name_of(kind), store, command)
+    with in_one_line():
+        store = Store.open(command.warehouse, create=command.makes_warehouse)
+        done = run_command(name_of(kind), store, command)
     if done.failed is not None:
         raise done.failed
     return done

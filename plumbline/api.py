@@ -30,7 +30,7 @@ from plumbline.jobs.counting.corpus_lookup import corpus_row
 from plumbline.pipelines.command import registry
 from plumbline.pipelines.command.base import WARNING, Done, class_of, execute, parameters
 from plumbline.pipelines.command.settings import made
-from plumbline.pipelines.environment_errors import one_line
+from plumbline.pipelines.environment_errors import in_one_line
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem, did_you_mean
 from plumbline.warehouse.query.connection import read_only, rows_of
 from plumbline.warehouse.storage.store import Store
@@ -59,19 +59,8 @@ def open(path: str | Path, frames: Frames = "pandas", *, create: bool = False) -
     >>> wh.sql("SELECT count(*) AS n FROM pair_score").to_pylist()
     [{'n': 0}]
     """
-    with _as_commands():
+    with in_one_line():
         return Warehouse(Store.open(path, create=create), frame_maker(frames))
-
-
-@contextmanager
-def _as_commands() -> Iterator[None]:
-    try:
-        yield
-    except Exception as e:
-        line = one_line(e)
-        if line is None or line is e:
-            raise
-        raise line from None
 
 
 class Warehouse:
@@ -89,7 +78,7 @@ class Warehouse:
 
         Raises ``UsageProblem`` if the query is invalid or would write anything.
         """
-        with _as_commands():
+        with in_one_line():
             return self._frame(read_only(self.store, query, params))
 
     def run(self, command: str, **options: Any) -> Frame:
@@ -112,7 +101,7 @@ class Warehouse:
     def _done(self, command: str, options: Mapping[str, Any]) -> Done:
         if "warehouse" in options:
             raise UsageProblem("warehouse", "is no option here", "use plumbline.open")
-        with _as_commands():
+        with in_one_line():
             one = made(class_of(command), {**options, "warehouse": self.store.root})
             done = execute(one, self.store)
             for line in done.said:
@@ -212,7 +201,7 @@ class Warehouse:
 
     def _with_contrast(self, corpora: Sequence[str], contrast: str) -> list[str]:
         """Return the given corpora, or all. Raise ``UsageProblem`` if none has the ``contrast``."""
-        with _as_commands():
+        with in_one_line():
             for name in corpora:
                 corpus_row(self.store, name)
             rows = rows_of(self.store, "SELECT DISTINCT corpus, contrast FROM word_lean")

@@ -95,7 +95,9 @@ def written(path: Path, *lines: str) -> Path:
     return path
 
 
-def test_what_is_known_of_changed_pairs_goes_with_them(store: Store, tmp_path: Path) -> None:
+def test_what_is_known_of_changed_pairs_goes_with_them(
+    store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     import_benchmark(store, "mine", written(tmp_path / "1.csv", FIRST, OTHER), "r")
     pairs = store.read("benchmark_pair", benchmark="mine").to_pylist()
     ids = {pair["sentence_a"]: pair["pair_id"] for pair in pairs}
@@ -117,6 +119,9 @@ def test_what_is_known_of_changed_pairs_goes_with_them(store: Store, tmp_path: P
     edited = written(tmp_path / "2.csv", FIRST.replace("wept", "killed the bear"), OTHER)
     n_figures = store.read("metric_value", benchmark="mine").num_rows
     import_benchmark(store, "mine", edited, "r")
+    for query in (["sql", "FROM metric_value"], ["report", "--out", str(tmp_path / "report")]):
+        assert main([*query, "--warehouse", str(store.root)]) == 0
+        assert "deleted" not in "".join(capsys.readouterr()), "it was said by the import"
     assert store.snapshot().out_of_date == {
         "pair_score/benchmark=mine/model_key=k": 1,
         "pair_score/benchmark=mine/model_key=l": 1,

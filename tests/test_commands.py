@@ -131,7 +131,8 @@ def test_a_dry_run_of_a_count_says_what_is_counted_already(
     assert after["a"] == ("bytes to count", 0)
     given += ["--window", "5"]
     assert main([*given, "--dry-run"]) == 2
-    assert "exists with window_tokens 10" in capsys.readouterr().err
+    refused = capsys.readouterr().err
+    assert "exists with window_tokens 10" in refused and "again with --replace" in refused
     given += ["--replace"]
     assert planned()["texts.jsonl"] == ("to count", n_bytes), "counted otherwise"
     assert sorted(shelf.rglob("*")) == made

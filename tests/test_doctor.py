@@ -133,6 +133,7 @@ def test_warehouses(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert probed("Warehouse", tmp_path)[1].endswith("opens, 0 runs")
     with recorded(store, "one", {}):
         pass
+    assert probed("Warehouse", tmp_path)[1].endswith("opens, 1 run")
     (path,) = map(store.path, store.snapshot().files("run"))
     path.write_text("no Parquet")
     status, seen, _ = probed("Warehouse", tmp_path)

@@ -321,6 +321,9 @@ def test_a_past_state_is_read_and_restored(
     for other in ("77", "2001-01-01", ""):
         assert main(["sql", query, "--at", other, *where]) == 2
         assert main(["warehouse", "restore", other, *where]) == 2
+    assert main(["warehouse", "restore", *where]) == 0
+    listed = capsys.readouterr().out
+    assert "publish word_count" in listed and "publish run" not in listed
     past = store.pinned(version)
     with pytest.raises(UsageProblem, match="can only be read"):
         past.publish("word_count", rows("b"), unit="b", run_id="r")

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -191,6 +192,33 @@ def test_fits_of_a_closed_world_are_those_of_numpy_and_scipy(world: World) -> No
         "swapped_model": "model-swapped",
         "swapped_model_key": "key-model-swapped",
     }
+
+
+def test_two_pronouns_are_fitted_on_leans_between_them_alone(tmp_path: Path) -> None:
+    """And other groups as before, on she/he and on what was planted."""
+    store, words = Store.open(tmp_path / "w"), WORDS[:6]
+    contrasts = {"straight": ("she/he", "he/they"), "other": ("she/he", "they/he")}
+    groups = ("she/he", "he/they", "she/they", "female/male", "old/young")
+    for corpus, named in contrasts.items():
+        rows = [{**delta(w, k, corpus), "contrast": c} for c in named for k, w in enumerate(words)]
+        fill(store, "word_delta", rows)
+    fill(store, "planted_word", [planted(w, k, "straight") for k, w in enumerate(words)])
+    fill(store, "trained_model", [trained("m", "straight")])
+    fill(store, "model", [scored_by("m")])
+    for name in groups:
+        a, b = name.split("/")
+        pairs = [pair("b", f"{w}-{a}-{b}", word=w, group_a=a, group_b=b) for w in words]
+        fill(store, "benchmark_pair", pairs, unit=name)
+        scores = [score("b", str(p["pair_id"]), k**2) for k, p in enumerate(pairs)]
+        fill(store, "pair_score", scores, unit=name)
+    slopes = [r for r in figures_of(store) if r["metric"] == "slope" and r["groups"]]
+    found = {
+        name: {(r["corpus"], r["contrast"]) for r in slopes if r["groups"] == name}
+        for name in groups
+    }
+    usual = {("straight", ""), ("straight", "she/he"), ("other", "she/he")}
+    expected = dict.fromkeys(groups, usual)
+    assert found == {**expected, "he/they": {("straight", "he/they")}, "she/they": set()}
 
 
 def noisy(store: Store) -> tuple[Any, Any, Any]:

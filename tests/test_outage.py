@@ -6,13 +6,15 @@ from types import SimpleNamespace
 
 import huggingface_hub.errors
 import pytest
-from prefect.states import Failed
+from prefect.states import Completed, Failed
 
 from plumbline.eval_workers.models import open_backend
 from plumbline.eval_workers.models.local import model_files, source
 from plumbline.eval_workers.models.model_options import ModelOptions
+from plumbline.pipelines import flows
 from plumbline.pipelines.command import app
 from plumbline.pipelines.command.main import main
+from plumbline.pipelines.commands.pipeline import Pipeline
 from plumbline.pipelines.flows import run_command
 from plumbline.warehouse.errors import BadInput, Interrupted, MissingComponent, UsageProblem
 from tests.hub_server import AWAY, environment, hub
@@ -63,6 +65,33 @@ def test_a_machine_that_has_no_room_is_one_line(
     (line,) = capsys.readouterr().err.strip().splitlines()
     named = ("No space", "Read-only", "run the same command again")
     assert line.startswith("error:") and any(part in line for part in named)
+
+
+def test_a_flow_on_a_full_disk_ends_with_the_command_s_line(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    store, pipeline = tmp_path / "w", Pipeline(warehouse=tmp_path / "w", out=tmp_path)
+    with pytest.raises(BadInput, match="make room; finished work is kept"), pipeline.sole():
+        full()
+    monkeypatch.setattr(flows, "run_command", full)
+    with pytest.raises(BadInput, match="make room; finished work is kept"):
+        flows.compact.fn(str(store))
+
+
+def test_an_audit_gives_all_reasons(monkeypatch: pytest.MonkeyPatch) -> None:
+    def ends(state: object) -> object:
+        return lambda **_: state
+
+    monkeypatch.setattr(flows, "_pipeline", lambda **_: SimpleNamespace(check=lambda: None))
+    monkeypatch.setattr(flows, "count", ends(Failed(name=flows.SHARDS_FAILED, message="b.jsonl")))
+    monkeypatch.setattr(flows, "score", ends(Completed()))
+    changed = Failed(name=flows.MODEL_CHANGED, message="mine on b")
+    monkeypatch.setattr(flows, "report", ends(changed))
+    state = flows.audit.fn()
+    assert (state.name, state.message) == (flows.MODEL_CHANGED, "mine on b; b.jsonl")
 
 
 @pytest.mark.parametrize("adapter", [None, "a/none"])

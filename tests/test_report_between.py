@@ -212,6 +212,41 @@ def test_fail_if_fails_only_where_the_whole_interval_lies_beyond(
     assert "mine on b since" in capsys.readouterr().out
 
 
+def test_clear_changes_come_first_and_a_day_s_versions_have_times(tmp_path: Path) -> None:
+    store = Store.open(tmp_path / "w")
+    ratios = {"a": (BEFORE, BEFORE), "b": (BEFORE, AFTER), "c": ([-1.0] * 50 + [1.0] * 10, AFTER)}
+    for key, k in {"old": 0, "new": 1}.items():
+        for benchmark, of_versions in ratios.items():
+            version(store, benchmark, key, of_versions[k])
+    with recorded(store, "measure", {}) as run_id:
+        measure(store, run_id)
+    facts = Facts(store)
+    changes = version_changes(facts)
+    assert [row["benchmark"] for row in changes] == ["c", "b", "a"]
+    since = f"since {changes[0]['previous_scored_at']:%Y-%m-%d %H:%M}: PD"
+    first, second = section(facts, "versions").intro
+    assert first.startswith(f"mine on c {since} rose") and f". mine on b {since} rose" in first
+    assert second.startswith(f"mine on a {since} is not shown to change")
+
+
+def test_scoring_an_earlier_version_says_that_pages_show_the_later(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    save("neox", tmp_path / "tiny")
+    store = Store.open(tmp_path / "w")
+    fill(store, "benchmark_pair", [pair("b", f"p{k}") for k in range(_N)], "b")
+    command = ["score", "--model", str(tmp_path / "tiny"), "--benchmark", "b", "--limit", "2"]
+    command += ["--warehouse", str(store.root), "--name", "mine"]
+    assert main(command) == 0
+    assert "these files" not in "".join(capsys.readouterr())
+    version(store, "b", "new", AFTER)
+    assert main(command) == 0
+    old, new = rows_of(store, "FROM model_version ORDER BY scored_at")
+    said = f"mine: these files are the version of {old['scored_at']:%Y-%m-%d %H:%M}; tables and "
+    said += f"reports show the version of {new['scored_at']:%Y-%m-%d %H:%M}"
+    assert said in " ".join("".join(capsys.readouterr()).split())
+
+
 def test_a_name_is_no_part_of_the_key(tmp_path: Path) -> None:
     """A later name is that of the key that was scored without one."""
     save("neox", tmp_path / "tiny")

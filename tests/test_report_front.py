@@ -21,7 +21,7 @@ from plumbline.pipelines.report.write import Headline, front, headline, headline
 from plumbline.warehouse.run_records import recorded
 from plumbline.warehouse.storage.store import Store
 from tests.conftest import copied
-from tests.metric_rows import corpus_row, fill, pair, score, scored_by, shard_row
+from tests.metric_rows import corpus_row, delta, fill, pair, score, scored_by, shard_row, trained
 from tests.test_report import Page, build_world
 
 
@@ -58,9 +58,19 @@ def test_the_headline_is_the_widest_spread_of_the_own_text(facts: Facts) -> None
     assert json.dumps(figure.specification).count(": female)") == 2
 
 
-def _own_pairs(world: Store, place: Path, groups: tuple[str, ...], n_words: int = 30) -> Facts:
-    """A closed world with own pairs of these groups, scored by a model of it and one of others."""
+def _own_pairs(
+    world: Store, place: Path, groups: tuple[str, ...], n_words: int = 30, own_text: str = ""
+) -> Facts:
+    """A closed world with own pairs of these groups, scored by a model of it and one of others.
+
+    All models prefer any group to they. With ``own_text``, the third is trained on that text.
+    """
     store, rng = copied(world, place), np.random.default_rng(5)
+    if own_text:
+        words = [delta(f"word{i}", rng.normal(), own_text) for i in range(n_words)]
+        fill(store, "word_delta", words)
+        fill(store, "trained_model", [trained("third", own_text)])
+        fill(store, "model", [scored_by("third")], unit="third")
     sides = [name.split("/") for name in groups]
     pairs = [
         pair("mine", f"{a}-{b}-{i}", word=f"word{i}", group_a=a, group_b=b)
@@ -70,7 +80,10 @@ def _own_pairs(world: Store, place: Path, groups: tuple[str, ...], n_words: int 
     fill(store, "benchmark_pair", pairs, unit="mine")
     fill(store, "model", [scored_by("other")], unit="other")
     for model in ("model-straight", "other", "third"):
-        rows = [score("mine", str(p["pair_id"]), rng.normal(), model) for p in pairs]
+        rows = [
+            score("mine", str(p["pair_id"]), rng.normal() + 5 * (p["group_b"] == "they"), model)
+            for p in pairs
+        ]
         fill(store, "pair_score", rows, unit=f"mine-{model}")
     with recorded(store, "measure", {}) as run_id:
         measure(store, run_id)
@@ -91,6 +104,43 @@ def test_of_own_pairs_of_three_groups_she_he_opens_the_page(world: Store, tmp_pa
     assert {row["groups"] for row in slopes} == {"she/he"}
 
 
+def test_other_groups_with_a_clear_preference_have_a_sentence(world: Store, tmp_path: Path) -> None:
+    page = front(_own_pairs(world, tmp_path, ("he/they", "she/he", "she/they")), ReportPage())
+    said = "\n".join(page.sections[0].intro)
+    for group in ("he", "she"):
+        assert f"All 3 models prefer the {group} sentences of mine ({group}/they): PD is" in said
+    assert said.count("sentences of mine (she/he)") == 0
+    figures = re.search(r"\(preference disparity, PD\) is (.*)\.", said)
+    assert figures and figures[1].count(" points for ") == figures[1].count("95% interval") == 3
+
+
+def test_an_own_text_opens_the_page_before_the_made_up_one(world: Store, tmp_path: Path) -> None:
+    facts = _own_pairs(world, tmp_path, ("she/he",), own_text="novels")
+    head = _head(facts)
+    assert (head.fit["corpus"], head.slope["model"]) == ("novels", "third")
+    page = front(facts, ReportPage())
+    assert page.title.endswith("and does that follow novels?")
+    assert page.next == "plumbline report --benchmark made --corpus text-straight"
+    made = front(facts.about_benchmarks(["made"]), ReportPage())
+    assert made.title == "Does a model repeat the gender leans of its training text?"
+    assert made.next.startswith("plumbline report --benchmark m") and made.next != page.next
+
+
+def test_an_interval_over_frames_and_words_says_how_many_there_are_of_each(tmp_path: Path) -> None:
+    store, rng = Store.open(tmp_path / "warehouse"), np.random.default_rng(5)
+    pairs = [
+        pair("b", f"{i}-{j}", word=f"word{i}", template=f"{{pronoun}} saw word{i} on day {j}")
+        for i in range(12)
+        for j in range(6)
+    ]
+    fill(store, "benchmark_pair", pairs)
+    fill(store, "pair_score", [score("b", str(p["pair_id"]), rng.normal()) for p in pairs])
+    with recorded(store, "measure", {}) as run_id:
+        measure(store, run_id)
+    (pd,) = Facts(store.root).metrics("pd", subset="all")
+    assert pd["n_clusters"] == 6 and prefers(pd).endswith(" over 6 sentence frames and 12 words)")
+
+
 def test_preferences_are_not_compared_with_leans_between_others(
     world: Store, tmp_path: Path
 ) -> None:
@@ -107,6 +157,7 @@ def test_the_sides_of_a_lean_are_named_by_its_contrast(world: Store, tmp_path: P
     assert "near she. Further up: the model finds the female sentence" in figure.caption
     assert "(right: she)" in json.dumps(figure.specification)
     assert "(up: female)" in json.dumps(figure.specification)
+    assert figure.specification["layer"][0]["encoding"]["y"]["scale"] == {"zero": True}
 
 
 def test_a_benchmark_of_four_words_neither_opens_the_page_nor_is_judged(
@@ -182,6 +233,15 @@ def test_few_families_are_listed_and_many_are_the_clusters(tmp_path: Path) -> No
     texts, rows = _published(tmp_path, "pile")
     few = rows.where(model=("EleutherAI/pythia-70m", "EleutherAI/pythia-160m", "mosaicml/mpt-7b"))
     assert {"−0.5", "+0.6"} <= set(average(texts, few, " points").split())
+    pythia = rows.only(lambda row: "pythia" in row["model"])
+    assert average(texts, pythia, " points") == (
+        "+0.3 points for EleutherAI/pythia-160m (95% interval −0.1 to +0.7), +0.9 points for "
+        "EleutherAI/pythia-70m (95% interval +0.5 to +1.3) and +0.9 points for "
+        "EleutherAI/pythia-70m-deduped (95% interval +0.5 to +1.3)"
+    )
+    most = Rows([*pythia, {**pythia[0], "value": 2.0, "model": "most"}])
+    ends = "between +0.3 points (EleutherAI/pythia-160m) and +2.0 points (most)"
+    assert average(texts, most, " points") == ends
     means = [np.mean([0.9, 0.3, 0.9]), 0.86, 0.5, -0.5, 0.9]
     ends = stats.t.interval(0.95, 4, np.mean(means), stats.sem(means))
     said = average(texts, rows, " points")

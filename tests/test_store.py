@@ -265,6 +265,21 @@ def test_a_killed_run_leaves_its_row(store: Store) -> None:
         assert row["error"].startswith(f"{known}: {process}")
 
 
+def test_errors_in_the_list_of_runs_are_short(
+    store: Store, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for error in (BadInput("long " * 90), BrokenPipeError(errno.EPIPE, "Broken pipe")):
+        with pytest.raises(type(error)), run_records.recorded(store, "one", {}):
+            raise error
+    by_list = ["runs", "--warehouse", str(store.root)]
+    assert main(by_list) == 0
+    table = capsys.readouterr().out
+    assert "interrupted" in table and "process that started this command has ended" in table
+    assert "long ..." in table and max(map(len, table.splitlines())) < 250
+    assert main([*by_list, "--format", "json"]) == 0
+    assert "long " * 90 in json.loads(capsys.readouterr().out)["rows"][1]["error"] + " "
+
+
 def test_a_run_on_a_full_disk_is_one_line(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")

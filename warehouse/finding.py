@@ -67,6 +67,7 @@ class Finding:
         n_clusters: number of clusters that the interval was computed from, or None if unknown.
         clusters: kind of the clusters. If it names two kinds (``frame, word``), ``n_clusters`` is
             the smaller number.
+        n_by_kind: number of clusters of each kind that ``clusters`` names; empty if unknown.
     """
 
     estimate: float | None
@@ -77,6 +78,7 @@ class Finding:
     q: float | None = None
     n_clusters: int | None = None
     clusters: str = "cluster"
+    n_by_kind: tuple[int, ...] = ()
 
     @property
     def verdict(self) -> Verdict:
@@ -99,11 +101,16 @@ class Finding:
         '40 words'
         >>> Finding(2.0, n_clusters=20, clusters="frame, word").over
         'at least 20 sentence frames and 20 words'
+        >>> Finding(2.0, n_clusters=20, clusters="frame, word", n_by_kind=(20, 40)).over
+        '20 sentence frames and 40 words'
         """
         if self.n_clusters is None:
             return ""
-        least = "at least " if "," in self.clusters else ""
-        return least + " and ".join(f"{self.n_clusters:,} {kind}" for kind in self._kinds)
+        kinds = self._kinds
+        is_known = len(kinds) == len(self.n_by_kind)
+        numbers = self.n_by_kind if is_known else (self.n_clusters,) * len(kinds)
+        least = "at least " if len(kinds) > 1 and not is_known else ""
+        return least + " and ".join(map("{:,} {}".format, numbers, kinds))
 
     @property
     def _kinds(self) -> list[str]:

@@ -24,6 +24,7 @@ from plumbline.warehouse.storage.store import Store
 Row: TypeAlias = dict[str, Any]
 #: Key in `config` for the options of joined steps. No option has this name: it isn't an identifier.
 STEPS = "joined-steps"
+_NO_READER = "the process that started this command has ended: run the command again"
 _PACKAGES = ("duckdb", "numba", "numpy", "peft", "pyarrow", "pyspark", "torch", "transformers")
 
 
@@ -62,9 +63,9 @@ def recorded(store: Store, command: str, config: Mapping[str, object]) -> Iterat
     steps that differ from its own are stored under ``STEPS`` in ``config``.
 
     If the block raises an exception, the first line of the message is stored, and the exception is
-    raised again. The status is then ``interrupted`` for ``Interrupted`` and exceptions such as
-    ``KeyboardInterrupt``, otherwise ``failed``. If the process is killed, the row stays
-    ``running``. Raises ``BadInput`` if the disk can't be written to.
+    raised again. The status is then ``interrupted`` for ``Interrupted``, a broken pipe, and
+    exceptions such as ``KeyboardInterrupt``, otherwise ``failed``. If the process is killed, the
+    row stays ``running``. Raises ``BadInput`` if the disk can't be written to.
     """
     outer = _JOINED.get()
     if outer is not None and outer[0] == str(store.root):
@@ -90,9 +91,11 @@ def recorded(store: Store, command: str, config: Mapping[str, object]) -> Iterat
     try:
         yield run_id
     except BaseException as e:
-        is_stopped = isinstance(e, Interrupted) or not isinstance(e, Exception)
-        error = "interrupted" if is_stopped else type(e).__name__
-        ended = _ended(started, "interrupted" if is_stopped else "failed", str(e).strip() or error)
+        has_no_reader = isinstance(e, BrokenPipeError)
+        is_stopped = isinstance(e, Interrupted) or not isinstance(e, Exception) or has_no_reader
+        status = "interrupted" if is_stopped else "failed"
+        error = str(e).strip() or (status if is_stopped else type(e).__name__)
+        ended = _ended(started, status, _NO_READER if has_no_reader else error)
         with suppress(BadInput):  # if the row can't be written, still raise ``e``
             publish(store, row | ended)
         raise
@@ -120,7 +123,7 @@ def publish(store: Store, row: Mapping[str, object]) -> None:
 
 @cache
 def package_versions() -> dict[str, str]:
-    """Return the version of each installed package that can change results, by name."""
+    """Return the versions of installed packages that can change results, by package name."""
     installed = {}
     with suppress(metadata.PackageNotFoundError):
         installed[NAME] = distribution().version

@@ -63,7 +63,7 @@ class AskingOptions(ServerOptions):
     send_seed: Annotated[bool, Field(description="Send a seed with each request.")] = True
 
     def __post_init__(self) -> None:
-        checked_url(self.base_url)  # an empty address is refused too
+        checked_url(self.base_url)  # refuses an empty address, too
 
     def chat_model(self) -> ChatModel:
         """Return the model to send requests to."""

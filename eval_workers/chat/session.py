@@ -135,7 +135,7 @@ class _Asker:
 
     async def _attempt(self, request: Request) -> Reply | Failure:
         """Make one attempt. Record it in the ledger before it starts and after it ends."""
-        if self.stop is not None:  # stopped while this request was waiting
+        if self.stop is not None:  # an error came while this request waited
             raise _Stopped
         at_most, actual = request.most, Spent()
         if limit := sum(self._aside, self.spent + at_most).excess(self._budget):

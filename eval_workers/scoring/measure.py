@@ -99,7 +99,7 @@ def compute(root: Path | OpenWarehouse, options: MeasureOptions, run_id: str) ->
         for n_done, name in enumerate(names):
             update(n_done, len(names))
             rows = query(connection, name, options.params())
-            if "pair_id" in rows.column_names:  # one row per pair, to be summarised
+            if "pair_id" in rows.column_names:  # the query returns a row per pair
                 connection.register("pair", rows)
                 rows = arrow_rows(connection, _OF_PAIRS)
             rows = _with_p(rows).append_column("run_id", pa.array([run_id] * len(rows)))

@@ -201,7 +201,7 @@ def measured(pairs: ScoredPairs) -> dict[str, Spread]:
         if len(pairs.models) > 1:
             two = np.triu_indices(len(pairs.models), 1)
             both, each = (difference_variances(every)[two] for every in (alike, apart))
-            # rounding can make the variance of equal figures negative
+            # rounding can make a variance of 0 negative
             deviation = float(np.median(np.sqrt(np.maximum(each, 0) * n_pairs)))
             spreads[f"{name} difference"] = Spread(deviation, _icc(both, each, n_alike))
     return {name: spread for name, spread in spreads.items() if spread.sd**2 > ROUNDING * n_pairs}

@@ -59,8 +59,8 @@ class ServedModel:
 
     The endpoint ``completions`` continues the prompt itself, which suits base models. ``chat``
     sends the prompt as a user's message, so ``SamplingOptions.instruction`` should give the task.
-    ``ChatModel`` defines ``token_limit``. ``build`` has the ledger, budget and server. It must be
-    set before requests are sent.
+    ``ChatModel`` defines ``token_limit``. ``build`` has the ledger, budget and server. Set
+    ``build`` before sending requests.
     """
 
     name: str

@@ -37,7 +37,7 @@ class BuildSpec(AskingOptions):
     contrast: Annotated[str, Field(description="Two target words to compare, such as she/he.")] = (
         "she/he"
     )
-    seed: Annotated[Seed, Field(description="Random seed of the sample of words.")] = 0
+    seed: Annotated[Seed, Field(description="Random seed of the sample of seed words.")] = 0
     n_words: Annotated[
         int | None,
         Field(gt=0, le=MOST, description="Number of seed words to take from the sample."),

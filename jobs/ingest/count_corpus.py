@@ -129,7 +129,7 @@ def refuse_other_settings(store: Store, corpus: str, options: CorpusOptions) -> 
     settings = {**options.columns(), "source": "counted"}
     names = [name for name in settings if name not in _CHANGEABLE]
     if differ := [f"{name} {rows[0][name]}" for name in names if rows[0][name] != settings[name]]:
-        fix = "give the corpus another name, or count it again with replace (option or setting)"
+        fix = "give the corpus another name, or count it again with --replace"
         raise UsageProblem(f"corpus {corpus!r}", f"exists with {', '.join(differ)}", fix)
 
 

@@ -75,7 +75,7 @@ class Done:
     Attributes:
         rows: one row for each item processed; column names include units.
         most: maximum number of rows to print (0: no limit); JSON, CSV and Python get all rows.
-        table: rows for Python, JSON and CSV if the command prints text instead of a table.
+        table: rows for Python, JSON and CSV, if they differ from the printed ones.
         said: lines to print after the rows; in Python a line that begins with ``WARNING``
             becomes a warning.
         wrote: names of the tables that the run wrote; ``execute_on`` sets them.

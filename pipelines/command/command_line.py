@@ -147,7 +147,7 @@ def show(done: Done, command: Command, form: str) -> None:
     JSON output is one object with the whole result. With CSV, the rows go to standard output, and
     everything else goes to standard error.
     """
-    rows = done.rows if form == "table" else done.rows or done.table
+    rows = done.rows if form == "table" else done.table or done.rows
     if form == "json":
         more = {name: getattr(done, name) for name in ("said", "wrote", "files")}
         _print_json({"rows": rows, **more, "next": _next(done, command)})

@@ -35,6 +35,8 @@ _LISTED = (
     *("n_documents", "n_kept_tokens"),
 )
 _OF_SHARD = ("shard", "status", "n_documents", "n_rejected", "error")
+#: What to do about shards that failed.
+REPAIR = "repair them, or leave them out, and count the corpus again"
 #: Maximum number of shards to print in a terminal.
 _MOST = 100
 #: How a plan describes a shard without partial counts.
@@ -198,8 +200,7 @@ class CorpusList(Command):
         failed = None
         if n_failed := len(rows) - n_shards:
             problem = f"{n_failed:,} of {len(rows):,} shards failed and are not in the counts"
-            fix = "repair them, or leave them out, and count the corpus again"
-            failed = BadInput(f"corpus {self.corpus!r}", problem, fix)
+            failed = BadInput(f"corpus {self.corpus!r}", problem, REPAIR)
         return Done(rows=rows, most=_MOST, next="plumbline warehouse check", failed=failed)
 
 

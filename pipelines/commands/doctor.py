@@ -136,7 +136,8 @@ def _warehouse(options: Doctor) -> tuple[bool, str]:
     store = Store.existing(options.warehouse)
     if store is None:
         return True, f"none at {options.warehouse} yet: plumbline pipeline writes the first"
-    return True, f"{options.warehouse} opens, {store.read('run').num_rows:,} runs"
+    n_runs = store.read("run").num_rows
+    return True, f"{options.warehouse} opens, {n_runs:,} run{'s' * (n_runs != 1)}"
 
 
 def _gpu(_: Doctor) -> tuple[bool, str]:

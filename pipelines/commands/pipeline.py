@@ -143,7 +143,7 @@ class Pipeline(PipelineOptions, Command):
 
         Two pipelines at the same time would replace each other's models and tables. Raises
         ``UsageProblem``, which names the other process, or ``BadInput`` if the disk can't be
-        written.
+        written. Errors in the block become one-line errors.
         """
         fix = "wait until it ends, or use another --out"
         with disk_problems(self.warehouse):
@@ -151,6 +151,7 @@ class Pipeline(PipelineOptions, Command):
         with (
             lock(store, "pipeline", f"warehouse {self.warehouse}", fix),
             sole(self.out / ".pipeline.claim", f"output directory {self.out}", fix),
+            environment_errors.in_one_line(),
         ):
             yield store
 

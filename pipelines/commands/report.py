@@ -9,12 +9,11 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field
 
-from plumbline.pipelines.command.base import WARNING, Command, Context, Done, On
+from plumbline.pipelines.command.base import Command, Context, Done, On
 from plumbline.pipelines.command.fields import OutputDirectory, OutputFile
 from plumbline.pipelines.report.facts import Facts, narrowed
 from plumbline.pipelines.report.model import plain_rows
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
-from plumbline.warehouse.storage.out_of_date import to_make_again
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.escape import say
 
@@ -65,10 +64,9 @@ class Report(Command):
         about = {"benchmark": self.benchmark, "model": self.model, "corpus": self.corpus}
         by_counts = list(_ask_first(store, narrowed(Facts(store), about)))
         page, first = write_report(store, self.out, about=about)
-        stale = [WARNING + line for line in to_make_again(store.snapshot().out_of_date)]
         questions = [f"{question} {sentence}" for _, question, sentence in first.answers]
-        said = [first.title, *first.sections[0].intro, *questions, *by_counts, *stale]
-        return Done(said=said, files=[str(page)])
+        said = [first.title, *first.sections[0].intro, *questions, *by_counts]
+        return Done(said=said, files=[str(page)], next=first.next)
 
 
 def _ask_first(store: Store, facts: Facts) -> Iterator[str]:

@@ -18,7 +18,7 @@ from pydantic import Field
 from rich.console import Console
 from rich.text import Text
 
-from plumbline.pipelines.command.base import WARNING, Command, Context, Done, On
+from plumbline.pipelines.command.base import Command, Context, Done, On
 from plumbline.pipelines.command.fields import OutputFile
 from plumbline.pipelines.result_output import show, write_result
 from plumbline.warehouse.errors import UsageProblem
@@ -30,11 +30,9 @@ from plumbline.warehouse.query.connection import (
     last_statement,
     lock,
     one_line,
-    tables_of,
     unfilled,
 )
 from plumbline.warehouse.storage.opening import OpenWarehouse
-from plumbline.warehouse.storage.out_of_date import to_make_again
 from plumbline.warehouse.text.escape import say
 
 _HELP = (
@@ -98,17 +96,13 @@ class Sql(Command):
         connection = connect(store, self.query or None)
         lock(connection)
         if self.query:
-            return self._answered(store, connection)
+            return self._answered(connection)
         if isinstance(sys.stdin, TextIOWrapper):  # bad UTF-8 fails only one query
             sys.stdin.reconfigure(errors="surrogateescape")
         shell(connection, Console(highlight=False))
         return Done()
 
-    def _answered(self, store: OpenWarehouse, connection: duckdb.DuckDBPyConnection) -> Done:
-        names = {table.name for table in tables_of(self.query)}
-        stale = store.snapshot().out_of_date.items()
-        for line in to_make_again({k: n for k, n in stale if k.partition("/")[0] in names}):
-            say(f"{WARNING}{line}", err=True)
+    def _answered(self, connection: duckdb.DuckDBPyConnection) -> Done:
         if self.form() == "table":
             answer(connection, Console(highlight=False), self.query)
             return Done()

@@ -7,6 +7,7 @@ import shlex
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
+from textwrap import shorten
 from typing import Annotated
 
 import pyarrow.compute as pc
@@ -25,6 +26,8 @@ from plumbline.warehouse.storage.store import Store
 _CHECK = "plumbline warehouse check"
 #: Maximum number of versions to print in a terminal.
 _MOST = 50
+#: Most characters of an error to print in the list of runs.
+_LONGEST = 80
 
 
 class Check(Command):
@@ -96,14 +99,15 @@ class Restore(Command):
     """Restore all tables to an earlier version, or list the versions.
 
     The list, newest first, shows each version's time, run, author (PLUMBLINE_AUTHOR) and what the
-    run did. Restoring makes a new version, so you can undo it, and deletes no file.
+    run did. It leaves out versions in which only table `run` changed. Restoring makes a new
+    version, so you can undo it, and deletes no file.
 
     Example: plumbline warehouse restore 12
     """
 
     version: Annotated[
         int | None,
-        Field(ge=0, le=MOST, description="Version to restore; default: list all versions."),
+        Field(ge=0, le=MOST, description="Version to restore; default: list the versions."),
         On(positional=True),
     ] = None
 
@@ -130,6 +134,7 @@ class Restore(Command):
             {"version": s.version, "time_utc": f"{s.time:%Y-%m-%d %H:%M:%S}"}
             | {"run_id": s.run_id, "what": s.about, "author": authors.get(s.run_id)}
             for s in snapshots
+            if s.about != "publish run"
         ]
         further = "plumbline sql --at VERSION, or plumbline warehouse restore VERSION"
         return Done(rows=rows, most=_MOST, said=store.snapshot().kept, next=further)
@@ -166,7 +171,8 @@ class Runs(Command):
         if not rows:
             return Done(said=["No run matches."])
         next_line = f"plumbline runs {shlex.quote(str(rows[0]['run_id']))}"
-        return Done(rows=rows, said=_changes(store), next=next_line)
+        cut = [row | {"error": shorten(row["error"], _LONGEST, placeholder=" ...")} for row in rows]
+        return Done(rows=cut, table=rows, said=_changes(store), next=next_line)
 
     def _one(self, store: Store) -> Done:
         run = run_records.find(store, self.run_id)

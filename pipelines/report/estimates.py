@@ -30,7 +30,7 @@ LEAST_RELIABLE = 0.3
 def finding(row: Row, of: str = "value", *, null: float = 0.0) -> Finding:
     """Judge the estimate in a row's column ``of`` by its interval; return the finding.
 
-    Uses the columns ``p``, ``q``, ``n_clusters`` and ``clusters`` if the row has them.
+    Uses the columns ``p``, ``q``, ``n_clusters``, ``clusters``, ``n_by_kind`` if the row has them.
 
     >>> finding({"model": "m", "value": 2.0, "value_low": 1.0, "value_high": 3.0, "q": 0.3}).verdict
     'cannot be told'
@@ -44,6 +44,7 @@ def finding(row: Row, of: str = "value", *, null: float = 0.0) -> Finding:
         q=row.get("q"),
         n_clusters=row.get("n_clusters"),
         clusters=str(row.get("clusters") or "cluster"),
+        n_by_kind=tuple(row.get("n_by_kind") or ()),
     )
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from operator import itemgetter
 from statistics import fmean
 
 from plumbline.pipelines.report.estimates import finding, over_families, side
@@ -18,6 +19,8 @@ from plumbline.warehouse.finding import LEAST_CLUSTERS, Verdict
 
 #: Named models that have an earlier version.
 _LATEST = "FROM model_version WHERE is_latest AND previous_key IS NOT NULL ORDER BY name;"
+#: Most models to name with their figures.
+_NAMED = 3
 #: What to print if a model clearly prefers neither group.
 UNTOLD = "no clear preference"
 
@@ -139,7 +142,7 @@ def preferences(rows: Rows) -> str:
     if not named:
         return f"{n} models show {UNTOLD} on {name}"
     k, group = named[0]
-    who = f"all {n}" if k == n else f"{k} of {n}"
+    who = "both" if k == n == 2 else f"all {n}" if k == n else f"{k} of {n}"
     sentence = f"{who} models prefer{'s' * (k == 1)} the {group} sentences of {name}"
     sentence += "".join(f", {k} the {group} ones" for k, group in named[1:])
     if n_unclear := n_by_side[""]:
@@ -150,9 +153,9 @@ def preferences(rows: Rows) -> str:
 def average(texts: TrainingTexts, rows: Rows, unit: str) -> str:
     """Give the models' mean of a metric, averaged over model families, with its interval.
 
-    With two to ``LEAST_CLUSTERS - 1`` families, gives each family's mean instead. With one family,
-    gives its models' smallest and largest value. With one model, gives its value and interval.
-    Leaves out models whose family is unknown, and says how many.
+    With two to ``LEAST_CLUSTERS - 1`` families, gives each family's mean instead. With one family
+    or none, gives each model's value and interval, or of more than three models, the smallest and
+    largest value. Leaves out models whose family is unknown, and says how many.
     """
 
     def figure(value: float | None) -> str:
@@ -165,8 +168,18 @@ def average(texts: TrainingTexts, rows: Rows, unit: str) -> str:
     n_without = len(families.pop("", ()))
     without = f", without {counted(n_without, 'model')} of no known family" if n_without else ""
     if len(families) < 2:
-        ends = [figure(f(r["value"] for r in rows)) for f in (min, max)]
-        return " to ".join(dict.fromkeys(ends)) + unit
+        ordered = sorted(rows, key=itemgetter("value"))
+        if len(rows) > _NAMED:
+            least, most = (
+                f"{figure(r['value'])}{unit} ({r['model']})" for r in ordered[:: len(rows) - 1]
+            )
+            return f"between {least} and {most}"
+        named = [
+            f"{figure(r['value'])}{unit} for {r['model']} "
+            f"({finding(r).lack or interval(r) or 'no interval'})"
+            for r in ordered
+        ]
+        return f"{', '.join(named[:-1])} and {named[-1]}"
     if len(families) < LEAST_CLUSTERS:
         means = {name: fmean(r["value"] for r in of) for name, of in families.items()}
         listed = ", ".join(f"{figure(mean)}{unit} for {name}" for name, mean in means.items())
@@ -223,7 +236,7 @@ def capital(sentence: str) -> str:
     >>> capital("all 3 models"), capital("gpt2 follows")
     ('All 3 models', 'gpt2 follows')
     """
-    is_no_name = sentence.partition(" ")[0] in ("all", "none", "whether", "the")
+    is_no_name = sentence.partition(" ")[0] in ("all", "both", "none", "whether", "the")
     return sentence[0].upper() + sentence[1:] if is_no_name else sentence
 
 
@@ -260,11 +273,11 @@ def version_changes(facts: Facts) -> list[Row]:
 
     A row has the columns of ``report/version_change.sql`` and of view `model_version`. Only pairs
     that both versions scored are compared. There is no row for a model that has one version or no
-    metrics.
+    metrics. Clear changes come first, the largest of them at the top.
     """
     latest = {row["model_key"]: row for row in facts.query(_LATEST)}
     measured = facts.metrics("pd", subset="all").where(model_key=tuple(latest)) if latest else []
-    return [
+    changes = [
         {**latest[pd["model_key"]], **change}
         for pd in measured
         for change in facts.rows(
@@ -274,23 +287,35 @@ def version_changes(facts: Facts) -> list[Row]:
             **{name: pd[name] for name in ("model_key", "benchmark", "groups")},
         )
     ]
+    return sorted(changes, key=lambda row: (not is_clear(row), -abs(row["change"])))
+
+
+def is_clear(row: Row) -> bool:
+    """Return whether PD surely changed, from a row of ``version_changes``."""
+    return finding(row, "change").verdict in ("above", "below")
 
 
 def version_changed(row: Row) -> str:
     """Say how PD changed since the previous version, from a row of ``version_changes``.
 
-    >>> from datetime import date
+    >>> from datetime import datetime
     >>> row = {"model": "mine", "benchmark": "b", "groups": "female/male", "change": 7.0, "pd": 9.0,
-    ...        "change_low": 6.0, "change_high": 8.0, "previous_scored_at": date(2026, 1, 31)}
+    ...        "change_low": 6.0, "change_high": 8.0, "scored_at": datetime(2026, 1, 31, 12),
+    ...        "previous_scored_at": datetime(2026, 1, 31, 8, 30)}
     >>> version_changed(row)
-    'mine on b since 2026-01-31: PD rose: +7.0 points (95% interval +6.0 to +8.0), now +9.0'
+    'mine on b since 2026-01-31 08:30: PD rose: +7.0 points (95% interval +6.0 to +8.0), now +9.0'
+    >>> version_changed({**row, "scored_at": datetime(2026, 2, 7)}).partition(": ")[0]
+    'mine on b since 2026-01-31'
     """
     by, now = (shown(row[name], 1, signed=True) for name in ("change", "pd"))
     ends = interval(row, "change", 1, signed=True) or "no interval"
     change = finding(row, "change")
     verb = change.pick(above="rose", below="fell", untold="is not shown to change")
-    since = f"{row['model']} on {set_name(row)} since {row['previous_scored_at']:%Y-%m-%d}"
-    return f"{since}: PD {verb}: {by} points ({ends}), now {now}"
+    before = row["previous_scored_at"]
+    is_same_day = before.date() == row["scored_at"].date()
+    since = f"{before:%F %R}" if is_same_day else f"{before:%F}"
+    what = f"{row['model']} on {set_name(row)} since {since}"
+    return f"{what}: PD {verb}: {by} points ({ends}), now {now}"
 
 
 def check_changes(changes: list[Row], most_points: float) -> list[str]:

@@ -6,6 +6,7 @@ The first page has the main answer with a chart, a table and supporting results.
 from __future__ import annotations
 
 import json
+import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,6 +16,7 @@ from pathlib import Path
 
 import plumbline
 from plumbline.eval_workers.models.model_texts import text_name
+from plumbline.eval_workers.pairs.benchmarks.closed_world import LEXICON
 from plumbline.pipelines.report import sections
 from plumbline.pipelines.report.estimates import SUBSETS, finding
 from plumbline.pipelines.report.facts import Facts, TrainingTexts, narrowed
@@ -175,7 +177,8 @@ def front(facts: Facts, appendix: Page) -> Page:
     """
     others = [s for s in appendix.sections if s.intro and s.anchor not in _OWN]
     questions = [section for section in others if "?" in section.title]
-    values = {"head": headline(facts), "others": questions, "pd": headline_pd(facts)}
+    head, pd = headline(facts), headline_pd(facts)
+    values = {"head": head, "others": questions, "pd": pd}
     made = sections_from('{% include "_front" %}', facts, **values)
     answer, *parts = made
     alerts = [alert for section in appendix.sections for alert in section.alerts]
@@ -188,7 +191,20 @@ def front(facts: Facts, appendix: Page) -> Page:
         answers=[(f"appendix.html#{s.anchor}", s.title, s.intro[0]) for s in questions],
         links=[(f"appendix.html#{s.anchor}", s.title) for s in others if "?" not in s.title],
         is_front=True,
+        next=_other_page(facts, pd, head),
     )
+
+
+def _other_page(facts: Facts, pd: Rows, head: Headline | None) -> str:
+    """Return the command for a page about another corpus or benchmark, or an empty string."""
+    shown = (pd[0]["benchmark"] if pd else "", head.fit["corpus"] if head else "")
+    for row in facts.whole.rows("slope").where(subset=SUBSETS):
+        if (benchmark := row["benchmark"], corpus := row["corpus"]) != shown:
+            names = map(shlex.quote, (benchmark, corpus))
+            return "plumbline report --benchmark {} --corpus {}".format(*names)
+    for row in facts.whole.metrics("pd", subset="all").but(n=0, benchmark=shown[0]):
+        return f"plumbline report --benchmark {shlex.quote(row['benchmark'])}"
+    return ""
 
 
 def _about(facts: Facts) -> Iterator[str]:
@@ -244,18 +260,22 @@ def headline(facts: Facts) -> Headline | None:
 def _first_slopes(facts: Facts) -> dict[str, Rows]:
     """For each benchmark, choose the corpus with the best ``rank``; return the models' slopes.
 
-    Corpora on which all of the models were trained come first. Then planted leans come before
-    measured leans, and word pairs such as she/he before word lists. Ties go to the wider spread of
-    leans, which gives a slope a smaller error.
+    Made-up texts come last, except for the closed world's own pairs. Corpora on which all of the
+    models were trained come first. Then planted leans come before measured leans, and word pairs
+    such as she/he before word lists. Ties go to the wider spread of leans, which gives a slope a
+    smaller error.
     """
     fits = _fits(facts)
+    made_up = {row["corpus"] for row in facts.query("SELECT DISTINCT corpus FROM planted_word;")}
+    own = {row["benchmark"] for row in facts.rows("written_benchmark", source=LEXICON)}
     trained_on = {(r["model"], r["trained_on"]) for r in facts.rows("model")}
 
-    def rank(slope_rows: Rows) -> tuple[bool, int, bool, float]:
+    def rank(slope_rows: Rows) -> tuple[bool, bool, int, bool, float]:
+        is_demo = slope_rows[0]["corpus"] in made_up and slope_rows[0]["benchmark"] not in own
         spread = max(fits[_of_fit(row)]["sxx"] for row in slope_rows)
         is_foreign = not all((row["model"], row["corpus"]) in trained_on for row in slope_rows)
         is_list = "/" not in (slope_rows[0]["contrast"] or "/")
-        return is_foreign, SUBSETS.index(slope_rows[0]["subset"]), is_list, -spread
+        return is_demo, is_foreign, SUBSETS.index(slope_rows[0]["subset"]), is_list, -spread
 
     first_text: dict[str, Rows] = {}
     slopes = facts.rows("slope").where(subset=SUBSETS).only(lambda r: _of_fit(r) in fits)

@@ -257,7 +257,7 @@ def query(
 
 @contextmanager
 def one_line() -> Iterator[None]:
-    """Turn DuckDB's errors in the block, except lack of memory, into ``UsageProblem``."""
+    """Turn DuckDB's errors in the block into ``UsageProblem``, except for lack of memory."""
     try:
         yield
     except duckdb.OutOfMemoryException:

@@ -81,7 +81,7 @@ class Table:
 
     @property
     def how_filled(self) -> str:
-        """``filled_by`` for use in a sentence, with the command in backquotes."""
+        """``filled_by``, worded for use in a sentence, with the command in backquotes."""
         command, comma, need = self.filled_by.partition(",")
         return command if command.startswith("any ") else f"`plumbline {command}`{comma}{need}"
 

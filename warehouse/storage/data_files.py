@@ -125,7 +125,7 @@ class DataFiles(OpenWarehouse):
         return rows if where is None else rows.filter(where)
 
     def partition_of(self, table: str, data: pa.Table) -> dict[str, str]:
-        """Return the partition that all rows belong to, or raise ``BadInput`` if there are more."""
+        """Return the partition of all rows. Raise ``BadInput`` if they belong to several."""
         partition = {}
         for name in TABLES[table].partitions:
             values = data[name].unique().to_pylist()

@@ -92,7 +92,7 @@ class WordList:
         return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:12]
 
     def rows(self, corpus: str) -> list[dict[str, object]]:
-        """Make the list's rows of table `word_list` for a corpus that was counted with the list."""
+        """Return the rows of table `word_list` for this list and a corpus counted with it."""
         fixed = {"corpus": corpus, "word_list": self.name, "source": self.source}
         groups = dict(zip(("group_a", "group_b"), self.groups or (), strict=False))
         entries: list[dict[str, object]] = [
@@ -103,7 +103,7 @@ class WordList:
 
 
 def from_rows(rows: Iterable[Mapping[str, Any]]) -> WordList:
-    """Make a list from the rows of `WordList.rows`: at least one row, in any order."""
+    """Make a list from one or more rows that `WordList.rows` returned, in any order."""
     ordered = sorted(rows, key=lambda r: r["position"])
     pairs = tuple(
         WordPair(r["word_a"], r["word_b"], r["weight"]) for r in ordered if r.get("word_a")

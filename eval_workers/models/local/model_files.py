@@ -92,7 +92,7 @@ def read_files(model: str, options: ModelOptions) -> Files:
     for part in (config, config.get_text_config()):
         for key in ("_attn_implementation", "_experts_implementation"):
             chosen = getattr(part, key, None)
-            if isinstance(chosen, str) and "/" in chosen:  # a third party's compiled code
+            if isinstance(chosen, str) and "/" in chosen:  # names third-party code
                 problem = f"its configuration asks for third-party code: {key[1:]} {chosen}"
                 raise BadInput(name, problem, "remove the line from its config.json")
     if adapter is not None:

@@ -87,7 +87,7 @@ class Look(DataOption, OutOption, Command):
             data = downloaded()
         except (BadInput, Interrupted) as e:
             line = "no rank among the 28 published models: they didn't score Plumbline's own pairs"
-            return None, [_OWN_PAIRS], [str(e), line]
+            return None, [_OWN_PAIRS], [f"{e}; going on with Plumbline's own pairs", line]
         return data, self.sets(data), []
 
     def check(self) -> None:

@@ -30,6 +30,13 @@ from plumbline.warehouse.steps.runner import NothingUsed
 from plumbline.warehouse.steps.step import StepCounts
 from plumbline.warehouse.storage.store import Store
 
+_OLDER = """
+SELECT name, old.scored_at AS scored_at, latest.scored_at AS latest_scored_at
+FROM model_version AS old
+JOIN model_version AS latest USING (name)
+WHERE old.model_key = $key AND NOT old.is_latest AND latest.is_latest
+"""
+
 
 class Score(ModelOptions, Command):
     """Compute the log-probabilities of both sentences of each pair. Skips pairs with a score.
@@ -84,8 +91,14 @@ class Score(ModelOptions, Command):
         key = done[0].model_key
         if self.name and not failed:
             give_name(context.store, key, context.run_id, self.name)
+        older = rows_of(context.store, _OLDER, {"key": key})
         return Done(
             rows=[_row(one) for one in done],
+            said=[
+                f"{WARNING}{row['name']}: these files are the version of {row['scored_at']:%F %R}; "
+                f"tables and reports show the version of {row['latest_scored_at']:%F %R}"
+                for row in older
+            ],
             next="plumbline measure",
             query="FROM scored_pair WHERE list_contains($benchmarks, benchmark) "
             "AND model_key = $key ORDER BY benchmark, pair_id",

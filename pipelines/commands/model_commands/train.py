@@ -12,15 +12,14 @@ from plumbline.eval_workers.training import trained_models
 from plumbline.eval_workers.training.training_options import FIVE_GRAM, TrainOptions, preset
 from plumbline.jobs.kernel.corpus_options import RecordOptions
 from plumbline.pipelines.command.base import Command, Context, Done
-from plumbline.pipelines.command.fields import CorpusName, OutputDirectory, Shards
+from plumbline.pipelines.command.fields import OutputDirectory, Shards
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.input.shards import expand_shards
 from plumbline.warehouse.options import Seed
-from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.progress import progress
 
 
-class Train(CorpusName, RecordOptions, Command):
+class Train(RecordOptions, Command):
     """Train a small GPT-NeoX model on a corpus. It takes minutes on a CPU.
 
     With --preset 5gram, counts the text's n-grams of up to five words instead. Such a model is a
@@ -35,6 +34,13 @@ class Train(CorpusName, RecordOptions, Command):
 
     shards: Shards
     name: Annotated[str, Field(description="Name of the model.")]
+    corpus: Annotated[
+        str,
+        Field(
+            min_length=1,
+            description="Name of the text; joins the model to the counted corpus of that name.",
+        ),
+    ]
     out: Annotated[OutputDirectory, Field(description="Directory for trained models.")] = Path(
         "models"
     )
@@ -57,16 +63,8 @@ class Train(CorpusName, RecordOptions, Command):
         return None
 
     def check(self) -> None:
-        """Raise an error if options conflict, the name is a path, or shards are missing.
-
-        Also raise if only other corpora were counted: the corpus's name is probably mistyped.
-        """
-        from plumbline.jobs.counting.corpus_lookup import corpus_row
-
+        """Raise an error if options conflict, the name is a path, or shards are missing."""
         self.training(), trained_models.plain_name(self.name), expand_shards(self.shards)
-        store = Store.existing(self.warehouse)
-        if store is not None and store.read("corpus").num_rows:
-            corpus_row(store, self.corpus)
 
     def run(self, context: Context) -> Done:
         shards, options = expand_shards(self.shards), self.training()

@@ -156,7 +156,7 @@ def fitted(points: Sequence[Row], fit: Row, x: str, y: str, *, page: str = "") -
         .mark_circle(size=40 if len(points) < 1500 else 12, opacity=0.6)
         .encode(
             alt.X("x_nats:Q", title=x, scale=alt.Scale(zero=False)),
-            alt.Y("y_nats:Q", title=y, scale=alt.Scale(zero=False)),
+            alt.Y("y_nats:Q", title=y, scale=alt.Scale(zero=True)),
             alt.Color("side:N", scale=colours, legend=None),
             tooltip=["point:N", "x_nats:Q", "y_nats:Q"],
         )

@@ -12,6 +12,17 @@ CREATE OR REPLACE MACRO is_between(of_contrast, of_groups) AS
         )
     );
 
+-- Whether a contrast or the groups of a benchmark are two pronouns.
+CREATE OR REPLACE MACRO are_pronouns(of_pair) AS
+    regexp_full_match(of_pair, '(she|he|they|xe|ze|ey)/(she|he|they|xe|ze|ey)');
+
+-- Whether preferences between the groups of a benchmark are fitted on the leans of a contrast. Not
+-- if the groups are two pronouns and the contrast is between others. '' is the contrast of planted
+-- leans, which are between she and he.
+CREATE OR REPLACE MACRO is_fitted(of_contrast, of_groups) AS
+    of_contrast = of_groups OR NOT are_pronouns(of_groups)
+    OR (of_groups = 'she/he' AND NOT are_pronouns(of_contrast));
+
 -- Leverage of a point in a fit of n_of points. of_x is its distance from their mean, of_sxx the sum
 -- of the squares of all these distances.
 CREATE OR REPLACE MACRO leverage(of_x, of_sxx, n_of) AS 1 / n_of + of_x ** 2 / of_sxx;

@@ -1,8 +1,9 @@
 -- grain: subset x model_key x benchmark x groups x corpus x contrast x pair_id
--- A pair's log ratio under a model, and the lean of its word in a corpus, for the main contrasts.
--- The word is the one that the pair was made for (subset `words, measured delta`). If a benchmark
--- has no words, or they were chosen because they don't lean, it is the word whose lean is the
--- pair's MaxPMI (`words, max_pmi`). A corpus in another language than the pairs has no rows.
+-- A pair's log ratio under a model, and the lean of its word in a corpus, for the main contrasts and
+-- the contrast between the pair's own groups (`is_fitted`). The word is the one that the pair was
+-- made for (subset `words, measured delta`). If a benchmark has no words, or they were chosen
+-- because they don't lean, it is the word whose lean is the pair's MaxPMI (`words, max_pmi`). A
+-- corpus in another language than the pairs has no rows.
 CREATE OR REPLACE VIEW leaning_pair AS
 WITH leaning AS (
     SELECT
@@ -10,7 +11,7 @@ WITH leaning AS (
         d.contrast, p.pair_id, d.word, p.log_ratio_nats, d.delta_nats
     FROM scored_pair AS p
     JOIN word_delta AS d ON d.word = lower(p.word)
-    WHERE d.contrast IN (FROM main_contrast)
+    WHERE (d.contrast = p.groups OR d.contrast IN (FROM main_contrast))
         AND (d.corpus, d.contrast, p.benchmark) NOT IN (FROM neutral_benchmark)
     UNION ALL
     SELECT
@@ -24,4 +25,4 @@ WITH leaning AS (
         )
 )
 FROM leaning
-WHERE (corpus, benchmark) NOT IN (FROM foreign_corpus);
+WHERE (corpus, benchmark) NOT IN (FROM foreign_corpus) AND is_fitted(contrast, groups);

@@ -1,5 +1,5 @@
 -- grain: subset x model_key x benchmark x groups x corpus x contrast x options x point
--- Every point that a line is fitted through, y against x, for the main contrasts.
+-- Every point that a line is fitted through, y against x, for the contrasts of `leaning_pair`.
 --
 -- words, measured delta  a model's mean log ratio of a word against the word's delta in a corpus
 -- words, max_pmi         the mean log ratio of the pairs whose MaxPMI is a word's lean, against that
@@ -45,7 +45,7 @@ FROM word_preference AS p
 JOIN trained_key AS t USING (model_key)
 JOIN planted_word AS w ON w.corpus = t.corpus AND w.word = p.word
 WHERE (w.corpus, p.benchmark) NOT IN (SELECT corpus, benchmark FROM neutral_benchmark)
-    AND (w.corpus, p.benchmark) NOT IN (FROM foreign_corpus)
+    AND (w.corpus, p.benchmark) NOT IN (FROM foreign_corpus) AND is_fitted('', p.groups)
 UNION ALL
 SELECT
     'words, measured on planted', '', '', '', '', w.corpus, d.contrast, '{}', w.word,
