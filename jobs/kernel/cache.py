@@ -49,7 +49,7 @@ def _temporary_cache() -> Path:
 
 @cache
 def sources_hash() -> str:
-    """Return a hash of the kernel's sources and numba's version (16 hex digits)."""
+    """Return a hash, in 16 hex digits, of the kernel's sources and numba's version."""
     digest = hashlib.sha256(numba.__version__.encode())
     kernel = resources.files("plumbline.jobs.kernel")
     files = [*kernel.iterdir(), *kernel.joinpath("tokens").iterdir()]

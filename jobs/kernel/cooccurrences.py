@@ -46,7 +46,7 @@ _AHEAD = 12
 
 
 class PairState:
-    """Counts of pairs, and positions in the ids of documents."""
+    """Counts of pairs, and the current position in the ids of the documents."""
 
     dense: int  # address of 32-bit counts: for each target, one per frequent word
     table: int  # address of a hash table of the other pairs; a slot has row + 1 and a count
@@ -171,7 +171,7 @@ def _pair_row(a: int, b: int) -> int:
 
 @compiled
 def _set_aside_all(p: PairState, ids: int, end: int) -> bool:
-    """Set aside the pairs of ids before ``end`` with earlier ids. Return False if room runs out."""
+    """Add a row for each pair that ends before ``end``. Return False if there is no room."""
     reach, j, rows, n_rows = p.window - 1, p.first, p.rows, p.n_rows
     full = p.rows_capacity - reach
     while j < end and n_rows <= full:
@@ -248,7 +248,7 @@ def _count_window(p: PairState, ids: int, low: int, high: int) -> None:
 
 @EntryPoint
 def _add_rows(p: PairState) -> None:
-    """Add the rows set aside to the hash table, which must have room for them."""
+    """Count the pairs in ``rows`` in the hash table, which must have room for them."""
     for k in range(p.n_rows):
         key = np.uint64(get_int(p.rows, k) + 1)
         at = slot_of(key, p.mask)

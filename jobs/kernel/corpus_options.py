@@ -163,6 +163,6 @@ class VocabularyOptions:
     """Options for choosing a corpus's candidate seed words."""
 
     quantile: Annotated[
-        float, Field(ge=0, lt=1, description="Share of the words to leave out, the rarest first.")
+        float, Field(ge=0, lt=1, description="Leave out this share of the words: the rarest.")
     ] = 0.2
-    any_language: Annotated[bool, Field(description="Keep words of any language.")] = False
+    any_language: Annotated[bool, Field(description="Also keep non-English words.")] = False

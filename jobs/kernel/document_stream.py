@@ -129,6 +129,6 @@ class TokenStream:
             yield pa.table({**columns, "tokens": tokens})
 
     def rename(self, ids: NDArray[np.int32]) -> None:
-        """Replace the ids that :meth:`table` left with new ids."""
+        """Replace the ids that are still in the stream with these new ids."""
         self._parts, self._n = [], 0
         self.add(ids)

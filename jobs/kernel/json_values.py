@@ -22,7 +22,7 @@ _MAX_NUMBER = 4000
 
 @compiled
 def _stops(at: int) -> int:
-    """Return a mask of the bytes at..at+63 that are controls, quotes, backslashes or > 0x7F."""
+    """Mask the bytes at..at+63 that are control characters, quotes, backslashes or > 0x7F."""
     stops = range_bits(at, _QUOTE, 1) | range_bits(at, _BACKSLASH, 1)
     return stops | range_bits(at, 0, 0x20) | range_bits(at, 0x80, 0x80)
 
