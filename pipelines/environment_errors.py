@@ -44,7 +44,7 @@ _SIGNS = {
 #: Finds the name of a file in DuckDB's messages.
 _NAMED = re.compile(r'file "([^"]+)"')
 #: Errors that a wrong path causes. A file that vanishes while a directory is listed gives ENOENT.
-_OF_PATHS = (errno.EINVAL, errno.EISDIR, errno.ELOOP, errno.ENOENT, errno.ENOTDIR)
+_OF_PATHS = (errno.EEXIST, errno.EINVAL, errno.EISDIR, errno.ELOOP, errno.ENOENT, errno.ENOTDIR)
 #: Messages of DuckDB that blame the data, not the query.
 _OF_DATA = re.compile(
     "Conversion Error|Out of Range Error|Failed to read file|[Pp]arquet|TProtocolException"

@@ -13,7 +13,7 @@ from plumbline.eval_workers.disclosure import prompt_sets
 from plumbline.pipelines.command.base import Context
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.command.settings import made
-from plumbline.pipelines.commands import disclosure_tune as commands
+from plumbline.pipelines.commands.model_commands import disclosure_tune as commands
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.query.connection import connect, lock, rows_of
 from plumbline.warehouse.storage.store import Store

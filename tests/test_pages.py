@@ -66,7 +66,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Path:
         Path("recipe.toml").write_text(blocks("docs/pairs.md", "toml")[0], encoding="utf-8")
         write_texts(Path("texts"))
         own = [block for block in blocks("docs/pairs.md", "sh") if "git clone" not in block]
-        assert len(own) == 4
+        assert len(own) == 5
         for block in own:
             run(block)
     return directory

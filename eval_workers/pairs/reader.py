@@ -110,7 +110,7 @@ def _pairs(
         **source,
     }
     for name in ("cluster", "cluster_2"):
-        if text[name]:  # columns job_1 and job_2 hold clusters of the same kind, job
+        if text[name]:  # columns `job_1` and `job_2` both hold clusters of kind `job`
             kind = re.sub(r"[ _]?[0-9]+$", "", column_of[name])
             common[name] = f"{kind}: {text[name]}"
     if template and not text["sentence_a"]:

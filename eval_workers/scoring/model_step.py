@@ -54,7 +54,7 @@ class ModelStep(Step):
         _ = model.n_parameters
 
     def publish_before(self, done: ComputedStep) -> None:
-        """Record the model's identity if something was computed and the table lacks this model."""
+        """Add the model to table ``model`` if rows were computed and it isn't there yet."""
         store, model, identity = done.store, done.resource, self.identity(done.resource)
         if done.state.missing and identity.key not in store.units("model"):
             name = identity.model

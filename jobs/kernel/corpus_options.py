@@ -53,7 +53,8 @@ class CorpusOptions(RecordOptions):
         str, Field(description="Target words: a word list's name, a TOML file's path, or all.")
     ] = "gendered"
     rule: Annotated[
-        Rule, Field(description="pairs: count nearby word pairs; windows: windows with both words.")
+        Rule,
+        Field(description="pairs counts nearby pairs; windows counts windows with both words."),
     ] = "pairs"
     window: Annotated[
         int, Field(ge=2, le=1000, description="Window width in words, not counting stop words.")

@@ -68,7 +68,7 @@ class BenchmarkImport(DataOption, Command):
     ] = ""
     groups: Annotated[
         tuple[str, ...],
-        Field(description="Groups whose words fill templates, such as she,he,they."),
+        Field(description="Groups whose words fill templates, for example: she,he,they."),
     ] = ()
 
     def chosen(self) -> tuple[tuple[str, ...], Path | None]:

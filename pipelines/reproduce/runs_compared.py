@@ -55,7 +55,7 @@ class Paper:
     """A paper to compare runs with.
 
     Attributes:
-        name: name in `plumbline reproduce NAME` and of the paper's query, list of models and files.
+        name: NAME in `plumbline reproduce NAME`; the paper's query and files have the same name.
         command: the command line that measures the models.
         half_units: for each metric, the largest rounding error of a printed figure.
         settings: function that returns the paper's settings, by column, for a row of the query.

@@ -47,7 +47,7 @@ class Unit:
 
 @dataclass(frozen=True)
 class File:
-    """A data file: its path, its content's size and hash, and its units in the order of their rows.
+    """A data file: its path, the size and hash of its content, and the units whose rows it has.
 
     ``columns`` is the ``Table.columns_id`` at the time of writing. ``partition`` has the values of
     the table's partition columns. ``written_ms`` is the time of writing (Unix time in

@@ -31,10 +31,10 @@ _WORD = re.compile(r"[^\W_]+")
 
 
 def read(name: str, source: Path | None) -> Parsed:
-    """Return all pairs from a language file. Without ``source``, `fr-pairs` means our French file.
+    """Return all pairs from a language file: ``source``, or for `fr-pairs` our French file.
 
-    ``source_row`` counts the filled templates; a refused template counts as one. Raises
-    ``BadInput`` if the file doesn't describe a language or has no ``[pairs]``.
+    ``source_row`` is the number of the filled template. A rejected template takes one number.
+    Raises ``BadInput`` if the file doesn't describe a language or has no ``[pairs]``.
 
     >>> parsed = read("fr-pairs", None)
     >>> [parsed.pairs[1][side] for side in ("sentence_a", "sentence_b")], len(parsed.rejects)

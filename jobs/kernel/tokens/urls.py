@@ -24,7 +24,7 @@ _ZERO, _ONE, _TWO, _FIVE, _NINE = ord("0"), ord("1"), ord("2"), ord("5"), ord("9
 
 @compiled
 def _port_and_path(s: SplitState, r: int, b: int) -> bool:
-    """Return whether r..b is empty, or a port, a path, or both."""
+    """Return whether the text from ``r`` to ``b`` is empty, or is a port, a path or both."""
     if r < b and point(s, r) == _COLON:
         k = r + 1
         while k < b and k - r <= 5 and kind_of(s, k) & DIGIT:

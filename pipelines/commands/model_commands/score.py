@@ -64,7 +64,7 @@ class Score(ModelOptions, Command):
     ] = None
     text_form: Annotated[
         TextForm,
-        Field(description="Sentence form: written, or released (no double quotes, one capital)."),
+        Field(description="As `written`, or as `released`: no double quotes, one capital letter."),
     ] = "written"
     per_token: Annotated[bool, Field(description="Also store each token's log-probability.")] = (
         False
