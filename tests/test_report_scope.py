@@ -8,8 +8,7 @@ import pytest
 
 from plumbline.pipelines.report import facts as room
 from plumbline.pipelines.report.facts import Facts
-from plumbline.pipelines.report.model import Page as ReportPage
-from plumbline.pipelines.report.write import front, headline, headline_pd, write_report
+from plumbline.pipelines.report.write import front, headline, headline_pd, make_page, write_report
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import lock
 from plumbline.warehouse.storage.store import Store
@@ -49,11 +48,11 @@ def test_the_first_page_is_about_the_question_with_most_models(store: Store) -> 
     assert {row["benchmark"] for row in facts.rows("fit")} == {"dutch", ""}
     assert {row["model"] for row in headline_pd(facts)} == set(_MODELS)
     assert headline(facts) is None
-    page = front(facts, ReportPage())
-    answer, *_, questions = page.sections
+    page = front(facts, make_page(facts))
+    answer = page.sections[0]
     assert page.title == "Which sentences of ages (old/young) do 3 language models prefer?"
     assert "ages (old/young)" in answer.intro[0] and "dutch" not in answer.intro[0]
-    assert questions.intro == ["dutch: `plumbline report --benchmark dutch`"]
+    assert ("appendix.html#pd-dutch", "Which sentences of dutch do models prefer?") in page.links
     assert {row[0].text for row in answer.tables[0].rows} == {"ages (old/young)"}
 
 
@@ -83,7 +82,7 @@ def test_a_report_shows_what_patterns_name(
     if "corpus" in given:
         assert {row["corpus"] for row in facts.rows("slope")} == {"text-swapped"}
     shown = Page(index)
-    said = re.sub(r"Other questions.*?(?=Appendix: all)", "", shown.text, flags=re.DOTALL)
+    said = shown.text
     for names, every in ((benchmarks, _ALL), (models, set(_MODELS))):
         assert all(name.rpartition("/")[2] in said for name in names)
         assert not any(re.search(rf"\b{name}\b", said) for name in every - names)

@@ -20,7 +20,7 @@ from plumbline.eval_workers.pairs.benchmarks.closed_world import LEXICON
 from plumbline.pipelines.report import sections
 from plumbline.pipelines.report.estimates import SUBSETS, finding
 from plumbline.pipelines.report.facts import Facts, TrainingTexts, narrowed
-from plumbline.pipelines.report.model import Figure, Page, count, counted, first_of, numbered
+from plumbline.pipelines.report.model import Figure, Page, count, counted, first_of, numbered, stem
 from plumbline.pipelines.report.rows import FIT, Row, Rows, by_set, set_name
 from plumbline.pipelines.report.search import (
     block_files,
@@ -184,12 +184,19 @@ def front(facts: Facts, appendix: Page) -> Page:
     alerts = [alert for section in appendix.sections for alert in section.alerts]
     if len(alerts) > _NAMED:
         alerts[_NAMED:] = [f"The appendix has {counted(len(alerts) - _NAMED, 'more warning')}."]
+    rows = facts.metrics("pd", subset="all").but(n=0, benchmark=pd[0]["benchmark"] if pd else "")
+    charts = {stem("pd", row["benchmark"]): row["benchmark"] for row in rows}
+    asked = [figure.stem for figure in appendix.figures if figure.stem in charts]
+    links = [
+        (f"appendix.html#{x}", f"Which sentences of {charts[x]} do models prefer?") for x in asked
+    ]
+    links += [(f"appendix.html#{s.anchor}", s.title) for s in others if "?" not in s.title]
     return Page(
         [replace(answer, alerts=alerts), *parts],
         title=answer.title,
         about=list(_about(facts)),
         answers=[(f"appendix.html#{s.anchor}", s.title, s.intro[0]) for s in questions],
-        links=[(f"appendix.html#{s.anchor}", s.title) for s in others if "?" not in s.title],
+        links=links,
         is_front=True,
         next=_other_page(facts, pd, head),
     )
