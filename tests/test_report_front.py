@@ -147,7 +147,7 @@ def test_preferences_are_not_compared_with_leans_between_others(
     facts = _own_pairs(world, tmp_path, ("he/they",))
     assert headline(facts) is None and headline_pd(facts)[0]["benchmark"] == "mine"
     answer = front(facts, ReportPage()).sections[0]
-    none = "No text is compared with these preferences: its leans are she/he, not he/they."
+    none = "No text is compared with these preferences: the leans are she/he, not he/they."
     assert none in answer.intro and not answer.figures
 
 
