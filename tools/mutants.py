@@ -41,6 +41,8 @@ LIST = REPOSITORY / "tests" / "mutants.toml"
 #: Directories of the product, and the kinds of files in which faults are seeded.
 ROOMS = ("warehouse", "jobs", "eval_workers", "pipelines", "plumbline")
 ENDINGS = (".py", ".sql", ".jinja")
+#: What `make setup` writes into the product and git ignores; pages need it.
+BUILT = Path("pipelines/report/vega.js")
 #: Time limit of a run, since a fault may make a test run forever.
 _MOST_SECONDS = 600
 #: How many faults' tests are first run together without a fault.
@@ -149,7 +151,7 @@ class Copy:
     def __init__(self, source: Path, directory: Path) -> None:
         self.root = directory / "tree"
         self._caches = directory / "caches"
-        for name in tree(source):
+        for name in [*tree(source), *([BUILT] if (source / BUILT).is_file() else [])]:
             target = self.root / name
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(source / name, target, follow_symlinks=False)
