@@ -9,9 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Protocol
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from plumbline.eval_workers.models.scoring_contract import (
     NONE,
@@ -20,6 +18,9 @@ from plumbline.eval_workers.models.scoring_contract import (
     short_hash,
 )
 from plumbline.warehouse.errors import UsageProblem
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 Finish = Literal["stop", "length"]
 
@@ -142,9 +143,13 @@ class Sample:
     n_tokens: int | None = None
     problem: str | None = None
 
-    SCHEMA: ClassVar[pa.Schema] = pa.schema(
-        {"text": pa.string(), "finish": pa.string(), "n_tokens": pa.int64(), "problem": pa.string()}
-    )
+    @staticmethod
+    def schema() -> pa.Schema:
+        """Return the schema of the files in which samples are kept."""
+        import pyarrow as pa
+
+        text = pa.string()
+        return pa.schema({"text": text, "finish": text, "n_tokens": pa.int64(), "problem": text})
 
 
 class SamplingModel(Model, Protocol):

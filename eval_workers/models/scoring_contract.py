@@ -15,11 +15,12 @@ import json
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
-from typing import ClassVar, Protocol
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Protocol
 
 from plumbline.warehouse.errors import UsageProblem
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 #: The problem of a pair whose two sentences a model can't tell apart.
 SAME_TOKENS = "the tokenizer gives both sentences the same tokens"
@@ -87,14 +88,19 @@ class TextScore:
     token_logprobs_nats: tuple[float, ...] = ()
     problem: str | None = None
 
-    SCHEMA: ClassVar[pa.Schema] = pa.schema(
-        [
-            ("logprob_nats", pa.float64()),
-            ("token_ids", pa.list_(pa.int64())),
-            ("token_logprobs_nats", pa.list_(pa.float32())),
-            ("problem", pa.string()),
-        ]
-    )
+    @staticmethod
+    def schema() -> pa.Schema:
+        """Return the schema of the files in which scores are kept."""
+        import pyarrow as pa
+
+        return pa.schema(
+            {
+                "logprob_nats": pa.float64(),
+                "token_ids": pa.list_(pa.int64()),
+                "token_logprobs_nats": pa.list_(pa.float32()),
+                "problem": pa.string(),
+            }
+        )
 
     @property
     def n_tokens(self) -> int:

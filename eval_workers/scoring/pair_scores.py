@@ -7,8 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-import pyarrow as pa
-
 from plumbline.eval_workers.models.scoring_contract import SAME_TOKENS, TextScore, short_hash
 from plumbline.eval_workers.scoring.model_step import ModelStep
 from plumbline.warehouse.errors import UsageProblem, did_you_mean
@@ -188,6 +186,8 @@ class PairScores(ModelStep):
 
     def publish_before(self, done: ComputedStep) -> None:
         """Publish the model and the tokens of new scores. Delete the tokens of deleted scores."""
+        import pyarrow as pa
+
         super().publish_before(done)
         partition, schema = self.partition(done.resource), TABLES[_TOKENS]
         old = done.store.read(_TOKENS, **partition)

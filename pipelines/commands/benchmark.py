@@ -14,8 +14,6 @@ from plumbline.eval_workers.chat.client import find_key
 from plumbline.eval_workers.chat.ledger import read_ledger
 from plumbline.eval_workers.chat.session import Build
 from plumbline.eval_workers.pairs import benchmarks, recipe
-from plumbline.eval_workers.pairs.export import Constraint, export
-from plumbline.eval_workers.pairs.human_ratings import import_answers, people_say
 from plumbline.eval_workers.writing import build
 from plumbline.eval_workers.writing.build_spec import BuildSpec
 from plumbline.jobs.kernel.corpus_options import LEAST_COUNT
@@ -333,6 +331,8 @@ class BenchmarkExport(ContrastOption, Command):
             raise UsageProblem("--eta", problem, "give --corpus NAME")
 
     def run(self, context: Context) -> Done:
+        from plumbline.eval_workers.pairs.export import Constraint, export
+
         out = self.out or Path("out/benchmarks") / segment(self.name)
         within = Constraint(self.corpus, self.contrast, self.eta) if self.corpus else None
         done = export(context.store, self.name, out, self.license, constraint=within)
@@ -367,6 +367,8 @@ class ImportRatings(Command):
     ]
 
     def run(self, context: Context) -> Done:
+        from plumbline.eval_workers.pairs.human_ratings import import_answers, people_say
+
         store = context.store
         imported = import_answers(store, [Path(file) for file in self.files], context.run_id)
         said = list(map(str, imported))

@@ -13,9 +13,6 @@ from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from plumbline.warehouse.paths import opened
 from plumbline.warehouse.storage.data_files import write_file
 from plumbline.warehouse.storage.locks import claimed
@@ -99,16 +96,21 @@ class ChunkPlan:
 
 def write_results(path: Path, results: Sequence[object], result_type: type[Any]) -> None:
     """Write the results of a chunk to a file, which appears only when it is complete."""
-    schema = result_type.SCHEMA
+    import pyarrow as pa
+
+    schema = result_type.schema()
     columns = {name: [getattr(result, name) for result in results] for name in schema.names}
     write_file(path, pa.table(columns, schema=schema))
 
 
 def _read(path: Path, result_type: type[Any]) -> list[Any] | None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
     try:
         with opened(path) as file:
             rows = pq.read_table(
-                file, schema=result_type.SCHEMA, page_checksum_verification=True
+                file, schema=result_type.schema(), page_checksum_verification=True
             ).to_pylist()
     except (OSError, pa.ArrowException):
         return None
