@@ -334,7 +334,7 @@ class Parts:
 
         checks = set(self.store.read("vocabulary", corpus=corpus.name)["checks"].to_pylist())
         any_language = bool(corpus.patterns) and checks <= {UNCHECKED}
-        fields = {"corpus": corpus.name, "seed": self.options.seed, "n": 0}
+        fields = {"corpus": corpus.name, "seed": self.options.seed, "n": None}
         fields |= {"contrast": self.options.contrast, "any_language": any_language}
         return len(self._do("corpus words", corpus.name, **fields).rows)
 
