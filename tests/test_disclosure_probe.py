@@ -239,7 +239,11 @@ def test_what_can_t_be_asked_is_refused(
     for template, problem in (
         ("{{ raise_exception('no assistants here') }}", "refuses.*no assistants here"),
         ("{% for m in messages %}{{ m.role }}{% endfor %}", "leaves out the instruction"),
-        ("{% for m in messages %}{{ m.content | upper }}{% endfor %}", "changes or leaves out"),
+        (
+            "{% for m in messages %}{{ m.content if m.role == 'assistant' else m.content | upper }}"
+            "{% endfor %}",
+            "changes or leaves out",
+        ),
     ):
         backend.tokenizer.chat_template = template
         with pytest.raises(UsageProblem, match=problem):
