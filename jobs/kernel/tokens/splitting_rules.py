@@ -1,9 +1,9 @@
-"""Compiled rules that split an English chunk (a run without whitespace) into pieces.
+"""Split an English chunk (a piece of text without whitespace) into pieces, in compiled code.
 
-A chunk is cut into consecutive pieces, so a split is an ascending list of end positions. The rules
-are those of spaCy's English tokenizer. Exceptions come first. Then one prefix and one suffix at a
-time are split off, and exceptions are looked up again after each. Then come URLs, then infixes.
-Finally, exceptions are reassembled from neighbouring pieces.
+Each piece starts where the last piece ends, so only the ends of pieces are stored. The rules are
+those of spaCy's English tokenizer. Exceptions come first. Then one prefix and one suffix at a time
+are split off, and exceptions are looked up again after each. Then come URLs, then infixes. Finally,
+exceptions are reassembled from neighbouring pieces.
 
 Positions a, b, k are indices of code points in the chunk ``s.cps``.
 """
@@ -49,7 +49,6 @@ _CASE_BITS = np.uint64(0x2020202020202020)
 
 @compiled
 def _n_dots(s: SplitState, a: int, b: int) -> int:
-    """Return how many dots are at the start of a..b."""
     k = a
     while k < b and point(s, k) == _DOT:
         k += 1
@@ -58,7 +57,7 @@ def _n_dots(s: SplitState, a: int, b: int) -> int:
 
 @compiled
 def find_special(s: SplitState, a: int, b: int) -> int:
-    """Return the exception that equals the code points a..b, or -1."""
+    """Return the number of the exception that equals the code points a..b, or -1."""
     if b - a > MAX_SPECIAL or b <= a:
         return -1
     word = find_word(s, s.cps + 4 * a, s.cps + 4 * b)
@@ -84,7 +83,7 @@ def _long_currency(s: SplitState, a: int, b: int) -> int:
 
 @compiled
 def prefix_length(s: SplitState, a: int, b: int) -> int:
-    """Return how many characters at the start of a..b are split off as a prefix (maybe 0)."""
+    """Return how many characters at the start of a..b are a prefix to split off, or 0."""
     c = point(s, a)
     if c == _DOT:
         n = _n_dots(s, a, b)
@@ -128,7 +127,7 @@ def _final_unit(s: SplitState, a: int, b: int) -> int:
 
 @compiled
 def suffix_length(s: SplitState, a: int, b: int) -> int:
-    """Return how many characters at the end of a..b are split off as a suffix (maybe 0)."""
+    """Return how many characters at the end of a..b are a suffix to split off, or 0."""
     if a >= b:
         return 0
     c = point(s, b - 1)
@@ -270,7 +269,7 @@ def _start(s: SplitState, piece: int) -> int:
 
 @compiled
 def _parts_of(s: SplitState, first: int, count: int) -> int:
-    """Return the exception that consists of the ``count`` pieces from ``first`` on, or -1."""
+    """Return the number of the exception that ``count`` pieces from ``first`` on form, or -1."""
     a, b = _start(s, first), get_int(s.ends, first + count - 1)
     if b - a > MAX_SPECIAL:
         return -1
@@ -313,8 +312,8 @@ def _reassemble(s: SplitState, n: int) -> int:
 @compiled
 def _rewrite(s: SplitState, n: int) -> int:
     """For each exception in ``s.tail``, replace its pieces' ends with its tokens' ends."""
-    # An exception never has more tokens than the pieces that it replaces here, so ``ends`` is never
-    # overwritten before it is read.
+    # An exception has at most as many tokens as the pieces that it replaces. So no item of ``ends``
+    # is overwritten before it is read.
     out, a, k = 0, 0, 0
     while k < n:
         special, last = get_int(s.tail, k), k + 1
