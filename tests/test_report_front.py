@@ -102,11 +102,7 @@ def test_of_own_pairs_of_three_groups_she_he_opens_the_page(world: Store, tmp_pa
     assert named == {"mine (he/they)", "mine (she/he)", "mine (she/they)"}
     slopes = facts.rows("slope").where(benchmark="mine")
     assert {row["groups"] for row in slopes} == {"she/he"}
-
-
-def test_other_groups_with_a_clear_preference_have_a_sentence(world: Store, tmp_path: Path) -> None:
-    page = front(_own_pairs(world, tmp_path, ("he/they", "she/he", "she/they")), ReportPage())
-    said = "\n".join(page.sections[0].intro)
+    said = "\n".join(answer.intro)  # other groups with a clear preference have a sentence
     for group in ("he", "she"):
         assert f"All 3 models prefer the {group} sentences of mine ({group}/they): PD is" in said
     assert said.count("sentences of mine (she/he)") == 0
