@@ -9,18 +9,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import Any, Literal, Protocol
 
-from plumbline.eval_workers.models.scoring_contract import (
-    NONE,
-    Instruction,
-    Model,
-    short_hash,
-)
+from plumbline.eval_workers.models.scoring_contract import NONE, Instruction, Model, short_hash
 from plumbline.warehouse.errors import UsageProblem
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 Finish = Literal["stop", "length"]
 
@@ -142,14 +134,6 @@ class Sample:
     finish: Finish = "stop"
     n_tokens: int | None = None
     problem: str | None = None
-
-    @staticmethod
-    def schema() -> pa.Schema:
-        """Return the schema of the files in which samples are kept."""
-        import pyarrow as pa
-
-        text = pa.string()
-        return pa.schema({"text": text, "finish": text, "n_tokens": pa.int64(), "problem": text})
 
 
 class SamplingModel(Model, Protocol):

@@ -15,12 +15,9 @@ import json
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from plumbline.warehouse.errors import UsageProblem
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 #: The problem of a pair whose two sentences a model can't tell apart.
 SAME_TOKENS = "the tokenizer gives both sentences the same tokens"
@@ -87,20 +84,6 @@ class TextScore:
     token_ids: Tokens = ()
     token_logprobs_nats: tuple[float, ...] = ()
     problem: str | None = None
-
-    @staticmethod
-    def schema() -> pa.Schema:
-        """Return the schema of the files in which scores are kept."""
-        import pyarrow as pa
-
-        return pa.schema(
-            {
-                "logprob_nats": pa.float64(),
-                "token_ids": pa.list_(pa.int64()),
-                "token_logprobs_nats": pa.list_(pa.float32()),
-                "problem": pa.string(),
-            }
-        )
 
     @property
     def n_tokens(self) -> int:
