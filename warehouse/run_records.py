@@ -167,9 +167,8 @@ def _with_state(row: Row) -> Row:
 def find(store: Store, prefix: str) -> Row:
     """Return the only run whose id starts with ``prefix``, or raise ``UsageProblem``."""
     matches = [row for row in runs(store) if row["run_id"].startswith(prefix)]
-    exact = [row for row in matches if row["run_id"] == prefix]
-    if len(matches) == 1 or exact:
-        return (exact or matches)[0]
+    if len(matches) == 1:
+        return matches[0]
     problem = f"{len(matches)} runs match" if matches else "no run matches"
     raise UsageProblem(f"run {prefix!r}", problem, "`plumbline runs` lists them")
 

@@ -29,7 +29,6 @@ def write_archive(path: Path) -> Path:
     >>> "plumbline/jobs/kernel/tokens/english.json" in archive.namelist()
     True
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
     with (
         replacing(path) as temporary,
         zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED) as archive,

@@ -50,7 +50,7 @@ class ListedModel:
         >>> one.options(ModelOptions(device="cpu")).dtype
         'bfloat16'
         """
-        return options.changed(defaults, self.overrides)
+        return options.make(type(defaults), {**vars(defaults), **self.overrides})
 
 
 #: Suffix for the path of a TOML file that has a list and other content, such as the settings.
