@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem, disk_problems
-from plumbline.warehouse.plugins import NAME, distribution
+from plumbline.warehouse.plugins import NAME
 from plumbline.warehouse.storage.locks import lives, this_process
 from plumbline.warehouse.storage.store import Store
 
@@ -125,9 +125,7 @@ def publish(store: Store, row: Mapping[str, object]) -> None:
 def package_versions() -> dict[str, str]:
     """Return the versions of installed packages that can change results, by package name."""
     installed = {}
-    with suppress(metadata.PackageNotFoundError):
-        installed[NAME] = distribution().version
-    for name in _PACKAGES:
+    for name in (NAME, *_PACKAGES):
         with suppress(metadata.PackageNotFoundError):
             installed[name] = metadata.version(name)
     return installed

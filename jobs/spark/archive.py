@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from plumbline.warehouse.paths import replacing
-from plumbline.warehouse.plugins import distribution
+from plumbline.warehouse.plugins import NAME as PROJECT
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
@@ -43,7 +43,7 @@ def _files() -> Iterator[tuple[str, bytes]]:
     # Include the whole project, because a driver may run from the archive too.
     yield from _files_below(resources.files("plumbline"), "plumbline")
     try:
-        project = distribution()
+        project = metadata.distribution(PROJECT)
     except metadata.PackageNotFoundError:
         return
     # Code in the archive reads its version from METADATA. The .egg-info directory that a build
