@@ -68,7 +68,7 @@ def lean_bounds(n_f: Floats, n_m: Floats, log_odds: float | Floats) -> Bounds:
     share = expit(log_odds)
 
     def one_sided(n: Floats, n_other: Floats, share: float | Floats) -> tuple[Floats, Floats]:
-        """Return a lower bound of one side's log odds, and the probability of ``n`` or more."""
+        """Return the lower bound of a side's log odds, and the probability of a count >= ``n``."""
         positive = np.where(n > 0, n, 1)
         least = betaincinv(positive, n_other + 1, _TAIL)
         with np.errstate(divide="ignore"):
@@ -183,7 +183,6 @@ class CorpusCounts:
         self._range = {name: (cuts[k], cuts[k + 1]) for k, name in enumerate(names)}
 
     def n_target(self, target: str) -> int:
-        """Return how often a target occurs."""
         at = self._place(target)
         return int(self.n_word[at]) if at >= 0 else 0
 

@@ -37,9 +37,7 @@ WORDS = "SELECT word, CAST(sum(n_word) AS BIGINT) AS n_word FROM partials GROUP 
 
 @dataclass(frozen=True)
 class Output:
-    """A partition of a table that merged counts are written to.
-
-    It can be pickled, since Spark's tasks write its files.
+    """The partition of a table to write merged counts to. Spark sends it, pickled, to its tasks.
 
     Attributes:
         constants: {column: value} for columns that have the same value in all rows.
@@ -169,7 +167,6 @@ class PairSum(NamedTuple):
             yield _together(waiting)
 
     def _ranks(self, column: pa.ChunkedArray) -> Ints:
-        """Return the rank of each row's word, or -1 if the word isn't in ``words``."""
         (chunk,) = column.chunks
         dictionary = chunk.dictionary.cast(pa.large_string())
         ranks = pc.index_in(dictionary, self.words).fill_null(-1).to_numpy()

@@ -238,7 +238,7 @@ class _Writer:
         self._tokens: pq.ParquetWriter | None = None
 
     def write(self, kind: str, table: pa.Table) -> None:
-        """Write a table to a new file. Tables of tokens share a file until their words follow."""
+        """Write a table to a new file. Tables of tokens share one until their words are written."""
         if kind == "rejects" and not table.num_rows:
             return
         if kind == "tokens":

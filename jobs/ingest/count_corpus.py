@@ -50,7 +50,7 @@ def engine_of(store: Store, memory_bytes: int, master: str | None = None) -> Eng
 
 
 def on_spark(master: str | None) -> bool:
-    """Return whether Spark counts: a master or settings are given, or spark-submit started us."""
+    """Return whether to use Spark: if a master or Spark settings are given, or in spark-submit."""
     variables = ("PLUMBLINE_SPARK_CONF", "PYSPARK_GATEWAY_PORT")
     return bool(master or any(map(os.environ.get, variables)))
 

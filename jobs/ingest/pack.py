@@ -79,7 +79,7 @@ def source_kind(names: Collection[str]) -> str:
 def pack_files(store: Store, files: Mapping[Path, str], out: Path, run_id: str) -> Packed:
     """Write each file as a document of the shard ``out``, in the order given.
 
-    ``files`` is the result of ``text_files``. The record has the file's name in ``meta.file``, and
+    ``files`` is the result of ``text_files``. Each record has the file's name in ``meta.file``, and
     its source (that name or the folder, see ``source_kind``) in ``meta.pile_set_name``.
 
     A file is rejected if it can't be read, isn't UTF-8, has only white space, or if more than a

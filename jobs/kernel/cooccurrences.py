@@ -48,21 +48,21 @@ _AHEAD = 12
 class PairState:
     """Counts of pairs, and the current position in the ids of the documents."""
 
-    dense: int  # address of 32-bit counts, ``_CELLS`` for each target
-    table: int  # address of a hash table of pairs with rare words; a slot has row + 1 and a count
-    mask: int  # number of slots in the table, minus 1
-    n: int  # number of pairs in the table
-    rows: int  # address of rows (pairs encoded as numbers) that are not in the table yet
+    dense: int  # Address of 32-bit counts, ``_CELLS`` for each target.
+    table: int  # Address of a hash table of pairs with rare words. A slot has row + 1 and a count.
+    mask: int  # Number of slots in the table, minus 1.
+    n: int  # Number of pairs in the table.
+    rows: int  # Address of rows (pairs encoded as numbers) that are not in the table yet.
     n_rows: int
     rows_capacity: int
     n_targets: int
     window: int
     all_pairs: int
-    distinct: int  # address of scratch memory for the distinct words of a window
-    start: int  # index of the document's first id
-    first: int  # index of the next id to count pairs of
-    tallied: int  # index of the next id to count as a word
-    n_gone: int  # number of the document's ids that were counted and dropped
+    distinct: int  # Address of scratch memory for the distinct words of a window.
+    start: int  # Index of the document's first id.
+    first: int  # Index of the next id to count pairs of.
+    tallied: int  # Index of the next id to count as a word.
+    n_gone: int  # Number of the document's ids that were counted and dropped.
     n_documents: int
     n_kept: int
     n_pairs: int
@@ -107,8 +107,7 @@ def _forget(p: PairState, ids: IdState) -> None:
 def count_pairs(p: PairState, words: WordState, ids: IdState) -> bool:
     """Count pairs by the rule ``pairs``: once for every two tokens less than ``window`` apart.
 
-    Return False if there is no room for more rows. The caller then empties ``rows`` and calls
-    again.
+    Return False if ``rows`` is full. The caller then empties it and calls again.
     """
     while True:
         end = _part_end(p, words, ids)
@@ -190,7 +189,7 @@ def count_windows(p: PairState, words: WordState, ids: IdState) -> bool:
     """Count pairs by the rule ``windows``: once per window that contains both words.
 
     A window starts at every position. A word is paired with itself in windows that contain it
-    twice. Like :func:`count_pairs`, return False if there is no room for more rows.
+    twice. Return False if ``rows`` is full, like :func:`count_pairs`.
     """
     while True:
         end = _part_end(p, words, ids)
@@ -296,7 +295,7 @@ class TargetPairs:
         return bool(table_has_room and self._most_in_a_cell < _CELL_LIMIT)
 
     def growth(self, need: int) -> int:
-        """Return the bytes that :meth:`grow` needs. If a count may overflow, exceed any limit."""
+        """Return the bytes that :meth:`grow` needs, or above any limit if a count may overflow."""
         return 2 * self._table.nbytes if self._most_in_a_cell < _CELL_LIMIT else Limits.n_bytes
 
     def grow(self, need: int) -> None:
@@ -307,7 +306,8 @@ class TargetPairs:
 
     def count(self, words: WordState, ids: IdState) -> bool:
         """Count ids. Return False if room ran out. The caller then makes room and calls again."""
-        if self._is_done:  # otherwise the last call has already added these ids
+        if self._is_done:
+            # These ids are new. If the last call had run out of room, it would have added them.
             # Each id is in fewer than `window` pairs with earlier ids, and ends at most one window.
             self._most_in_a_cell += self.state.window * int(ids.n)
         self._is_done = bool(self._count(self.state, words, ids))

@@ -89,7 +89,6 @@ class CorpusOptions(RecordOptions):
 
     @property
     def memory_bytes(self) -> int:
-        """``memory_gb`` in bytes."""
         return int(self.memory_gb * (1 << 30))
 
     @property
@@ -164,6 +163,6 @@ class VocabularyOptions:
     """Options for choosing a corpus's candidate seed words."""
 
     quantile: Annotated[
-        float, Field(ge=0, lt=1, description="Leave out the rarest words: this share of all words.")
+        float, Field(ge=0, lt=1, description="Share of words to leave out, the rarest first.")
     ] = 0.2
     any_language: Annotated[bool, Field(description="Also keep non-English words.")] = False

@@ -1,4 +1,4 @@
-"""Check lines of JSON, in Python, that the compiled parser doesn't accept."""
+"""Check, in Python, the lines of JSON that the compiled parser doesn't accept."""
 
 from __future__ import annotations
 
@@ -14,10 +14,7 @@ LONGEST_JUDGED = 1 << 25
 
 @dataclass(frozen=True)
 class LineVerdict:
-    """Python's verdict on a line: its text, or why it is rejected. A blank line has neither.
-
-    ``source`` is the string in the source's field, or None.
-    """
+    """Python's verdict on a line: its text and source, or why it is rejected."""
 
     text: str | None = None
     reason: str | None = None

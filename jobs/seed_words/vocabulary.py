@@ -161,10 +161,8 @@ def classify(
 
     The rows are in the order of ``counts``, and lack the columns corpus, checks and run. The count
     is the quantile ``rules.quantile`` (linearly interpolated) of the counts of all words that pass
-    the other checks. It is 0 if the quantile is 0 or no word passes.
-
-    If ``score`` or ``has_synset`` is ``None``, this check is skipped. If both are ``None``, only
-    ``is_lettered`` is checked.
+    the other checks. It is 0 if the quantile is 0 or no word passes. If ``score`` or ``has_synset``
+    is ``None``, this check is skipped. If both are ``None``, only ``is_lettered`` is checked.
 
     >>> counts = {"tea": 9, "rum": 5, "u.s.": 7, "ale": 2}
     >>> words, rarest = classify(counts, VocabularyOptions(quantile=0.5))

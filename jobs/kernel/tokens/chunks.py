@@ -56,22 +56,22 @@ class ChunkState:
     mask: int
     n: int
     capacity: int
-    kept: int  # address of the ids of chunks with several kept words
+    kept: int  # Address of the ids of chunks with several kept words.
     n_kept: int
     kept_capacity: int
     starts: int
     ends: int
-    keys: int  # for each chunk of the batch: its key, and the address of its slot in the cache
-    values: int  # for each chunk of the batch: its value in the cache, or _NEW
-    missing: int  # 32-bit indices of the batch's chunks that aren't in the first slot searched
+    keys: int  # For each chunk of the batch: its key, and the address of its slot in the cache.
+    values: int  # For each chunk of the batch: its value in the cache, or _NEW.
+    missing: int  # 32-bit indices of the batch's chunks that aren't in the first slot searched.
     n_batch: int
-    open: int  # address of a chunk whose end has not been found yet, or 0
-    inside: int  # 1 if the last byte that was read belongs to a chunk
-    carry: int  # bits of a whitespace character that extends into the next 64 bytes
-    need: int  # length in bytes of a batch whose words don't fit in the word table, or 0
-    is_asking: int  # 1 if spaCy splits new chunks, for languages other than English
-    unknown: int  # address of the first chunk that spaCy must be asked about, or 0
-    ids_before: int  # number of ids before those of the chunk ``unknown``
+    open: int  # Address of a chunk whose end has not been found yet, or 0.
+    inside: int  # 1 if the last byte that was read belongs to a chunk.
+    carry: int  # Bits of a whitespace character that extends into the next 64 bytes.
+    need: int  # Length in bytes of a batch whose words don't fit in the word table, or 0.
+    is_asking: int  # 1 if spaCy splits new chunks, for languages other than English.
+    unknown: int  # Address of the first chunk that spaCy must be asked about, or 0.
+    ids_before: int  # Number of ids before those of the chunk ``unknown``.
     tokens_before: int
 
 

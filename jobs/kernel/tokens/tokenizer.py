@@ -201,7 +201,6 @@ class Tokenizer:
         return self._ids[end - n : end]
 
     def tokens(self, text: str) -> list[str]:
-        """Return the kept tokens of a text in order."""
         return self._texts_of(self._scanned(text.encode()))
 
     def words_of_chunks(self, chunks: Sequence[str]) -> tuple[list[str], NDArray[np.int64]]:
