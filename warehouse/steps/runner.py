@@ -89,7 +89,7 @@ def run_at_once(store: Store, resource: Any, step: Step, run_id: str) -> Compute
     items = [item for chunk in step.chunks(state.missing) for item in chunk.items]
     results = dict(zip(items, step.compute(resource, items), strict=True)) if items else {}
     with disk_problems(store.root):
-        return _publish(store, resource, step, state, results, run_id)
+        return publish(store, resource, step, state, results, run_id)
 
 
 def _plan(store: Store, resource: Any, step: Step) -> ChunkPlan:
@@ -114,14 +114,14 @@ def _run(
             state = step.state(store, resource)
             results = step.plan(store, resource, state).results()
             if results is not None:
-                done = _publish(store, resource, step, state, results, run_id)
+                done = publish(store, resource, step, state, results, run_id)
                 shutil.rmtree(plan.directory, ignore_errors=True)
                 return done
         # A file was damaged, or another command published rows: compute what is missing.
         plan = _plan(store, resource, step)
 
 
-def _publish(
+def publish(
     store: Store, resource: Any, step: Step, state: State, results: Mapping[Any, Any], run_id: str
 ) -> ComputedStep:
     """Publish a step in one commit: new rows, valid old rows, rejects, and rows of other tables."""
