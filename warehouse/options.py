@@ -72,6 +72,12 @@ def check_name(what: str, name: str) -> None:
         raise UsageProblem(what, "is not a valid name", "use letters, digits, - _ and .")
 
 
+def changed(options: Options, values: Mapping[str, object]) -> Options:
+    """Return a copy of options with new ``values``. Raises the errors of :func:`make`."""
+    same = {field.name: getattr(options, field.name) for field in fields(options)}
+    return make(type(options), {**same, **values})
+
+
 def part(kind: type[Options], larger: object) -> Options:
     """Make options of the class ``kind`` from the fields of ``larger`` that have the same names."""
     return make(kind, {field.name: getattr(larger, field.name) for field in fields(kind)})

@@ -160,11 +160,11 @@ class PairSum(NamedTuple):
             file = pq.ParquetFile(path, read_dictionary=["word", "target"])
             for batch in file.iter_batches(n_rows):
                 if waiting and sum(map(len, waiting)) + len(batch) > n_rows:
-                    yield _together(waiting)
+                    yield _one_chunk(waiting)
                 waiting.append(batch)
             update(n_read, len(self.files))
         if waiting:
-            yield _together(waiting)
+            yield _one_chunk(waiting)
 
     def _ranks(self, column: pa.ChunkedArray) -> Ints:
         (chunk,) = column.chunks
@@ -174,7 +174,7 @@ class PairSum(NamedTuple):
         return of_row
 
 
-def _together(batches: list[pa.RecordBatch]) -> pa.Table:
+def _one_chunk(batches: list[pa.RecordBatch]) -> pa.Table:
     """Return the rows of all batches in one chunk, and empty the list ``batches``."""
     table = pa.Table.from_batches(batches)
     batches.clear()
