@@ -160,7 +160,7 @@ def test_the_tutorial_leads_to_a_report(
     (corpus,) = store.read("corpus").to_pylist()
     assert corpus["n_documents"] == n_files and corpus["targets"] == "family"
     pairs = store.read("benchmark_pair").to_pylist()
-    assert {p["benchmark"] for p in pairs} == {"my-texts-offline"}
+    assert {p["benchmark"] for p in pairs} == {"my-texts-frames"}
     words = {str(p["word"]) for p in pairs}
     assert len(pairs) == 10 * len(words) and len(words) == 50
     assert all(re.fullmatch("[a-z]+", word) for word in words)
@@ -179,7 +179,7 @@ def test_the_tutorial_leads_to_a_report(
     assert "A frame may favour a side by itself" in pages[0]
     (headline,) = re.findall('<section id="answer".*?<p>(.*?)</p>', pages[0], re.DOTALL)
     assert "it was trained on" in headline and "prefers" not in headline
-    assert all(word in "".join(pages) for word in ("my-texts-offline", "fixed frames", "topics"))
+    assert all(word in "".join(pages) for word in ("my-texts-frames", "fixed frames", "topics"))
 
 
 BIN = Path(sys.executable).parent

@@ -192,8 +192,8 @@ def with_list(store: Store, row: dict[str, Any], name: str) -> list[WordList]:
     list of the same name.
 
     Raises:
-        UsageProblem: the list is unknown; the corpus was counted with another list of this name; or
-            a word of the new list is not a single token, or was not counted as a target.
+        UsageProblem: the list is unknown, or the corpus was counted with another list of this name.
+            Also raised if a word of the list isn't a single token or wasn't counted as a target.
     """
     original, *added = corpus_lists(store, row)
     language = corpus_language(row)

@@ -37,7 +37,7 @@ WORDS = "SELECT word, CAST(sum(n_word) AS BIGINT) AS n_word FROM partials GROUP 
 
 @dataclass(frozen=True)
 class Output:
-    """The partition of a table to write merged counts to. Spark sends it, pickled, to its tasks.
+    """A partition of a table, for merged counts. It can be pickled, so Spark's tasks can use it.
 
     Attributes:
         constants: {column: value} for columns that have the same value in all rows.
@@ -153,18 +153,18 @@ class PairSum(NamedTuple):
                     yield (target << 32 | word)[is_mixed], counts[is_mixed]
 
     def _batches(self, n_rows: int, update: Update) -> Iterator[pa.Table]:
-        """Yield the rows of all files. Small files share a batch, so words are looked up once."""
+        """Yield the rows of all files. Small files share a batch, which saves looking up words."""
         waiting: list[pa.RecordBatch] = []
         update(0, len(self.files))
         for n_read, path in enumerate(self.files, 1):
             file = pq.ParquetFile(path, read_dictionary=["word", "target"])
             for batch in file.iter_batches(n_rows):
                 if waiting and sum(map(len, waiting)) + len(batch) > n_rows:
-                    yield _together(waiting)
+                    yield _one_chunk(waiting)
                 waiting.append(batch)
             update(n_read, len(self.files))
         if waiting:
-            yield _together(waiting)
+            yield _one_chunk(waiting)
 
     def _ranks(self, column: pa.ChunkedArray) -> Ints:
         (chunk,) = column.chunks
@@ -174,7 +174,7 @@ class PairSum(NamedTuple):
         return of_row
 
 
-def _together(batches: list[pa.RecordBatch]) -> pa.Table:
+def _one_chunk(batches: list[pa.RecordBatch]) -> pa.Table:
     """Return the rows of all batches in one chunk, and empty the list ``batches``."""
     table = pa.Table.from_batches(batches)
     batches.clear()

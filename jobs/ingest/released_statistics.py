@@ -241,9 +241,9 @@ class _Counts(NamedTuple):
 def _released_counts(file: Path, known: Mapping[str, ReleasedRow]) -> _Counts:
     """Convert the values of the PMI file to counts. ``known`` is {word: usable row of the table}.
 
-    A row is rejected if its word isn't in ``known``, if a value doesn't give a whole number of
-    co-occurrences, or if the values of she and he don't differ by the released delta. Counts above
-    a million may be inexact, since values with six decimals have a relative error of 5e-7.
+    A row is rejected if its word isn't in ``known``, or if a value doesn't give a whole number of
+    co-occurrences. It is also rejected if the values of she and he don't differ by the released
+    delta. Counts above a million may be inexact, since six decimals have a relative error of 5e-7.
 
     Raises:
         BadInput: the file can't be read, or has a column for a word that isn't in ``known``, or

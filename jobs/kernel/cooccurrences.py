@@ -69,7 +69,7 @@ class PairState:
 
 
 @compiled
-def _part_end(p: PairState, words: WordState, ids: IdState) -> int:
+def _count_words(p: PairState, words: WordState, ids: IdState) -> int:
     """Count the document's new ids as words. Return the index after the last of them."""
     end_id, k = words.n_fixed - 1, p.tallied
     while k < ids.n:
@@ -91,7 +91,7 @@ def _end_document(p: PairState, end: int) -> None:
 
 
 @compiled
-def _forget(p: PairState, ids: IdState) -> None:
+def _drop_old_ids(p: PairState, ids: IdState) -> None:
     """Drop the ids that are too far back to be paired with later ids."""
     gone = max(p.first - p.window + 1, p.start)
     for k in range(gone, ids.n):
@@ -110,10 +110,10 @@ def count_pairs(p: PairState, words: WordState, ids: IdState) -> bool:
     Return False if ``rows`` is full. The caller then empties it and calls again.
     """
     while True:
-        end = _part_end(p, words, ids)
+        end = _count_words(p, words, ids)
         is_whole = end < ids.n
         if p.all_pairs:
-            if not _set_aside_all(p, ids.ids, end):
+            if not _add_all_rows(p, ids.ids, end):
                 return False
         # A target is paired with words on both sides, so the words after it must be known.
         elif not _count_near_targets(p, ids.ids, end if is_whole else end - p.window + 1, end):
@@ -124,7 +124,7 @@ def count_pairs(p: PairState, words: WordState, ids: IdState) -> bool:
         reach = min(p.window - 1, max(n - 1, 0))
         p.n_pairs += reach * n - reach * (reach + 1) // 2
         _end_document(p, end)
-    _forget(p, ids)
+    _drop_old_ids(p, ids)
     return True
 
 
@@ -170,8 +170,8 @@ def _pair_row(a: int, b: int) -> int:
 
 
 @compiled
-def _set_aside_all(p: PairState, ids: int, end: int) -> bool:
-    """Add a row for each pair of ids before index ``end``. Return False if ``rows`` is full."""
+def _add_all_rows(p: PairState, ids: int, end: int) -> bool:
+    """Add a row for each pair of nearby ids before ``end``. Return False if ``rows`` is full."""
     reach, j, rows, n_rows = p.window - 1, p.first, p.rows, p.n_rows
     full = p.rows_capacity - reach
     while j < end and n_rows <= full:
@@ -192,7 +192,7 @@ def count_windows(p: PairState, words: WordState, ids: IdState) -> bool:
     twice. Return False if ``rows`` is full, like :func:`count_pairs`.
     """
     while True:
-        end = _part_end(p, words, ids)
+        end = _count_words(p, words, ids)
         is_whole = end < ids.n
         n = p.n_gone + end - p.start
         # A document shorter than the window counts as one window.
@@ -207,7 +207,7 @@ def count_windows(p: PairState, words: WordState, ids: IdState) -> bool:
         if not is_whole:
             break
         _end_document(p, end)
-    _forget(p, ids)
+    _drop_old_ids(p, ids)
     return True
 
 
@@ -307,8 +307,8 @@ class TargetPairs:
     def count(self, words: WordState, ids: IdState) -> bool:
         """Count ids. Return False if room ran out. The caller then makes room and calls again."""
         if self._is_done:
-            # These ids are new. If the last call had run out of room, it would have added them.
-            # Each id is in fewer than `window` pairs with earlier ids, and ends at most one window.
+            # The ids are new, not those of a call that ran out of room. Each id is in fewer than
+            # `window` pairs with earlier ids, and ends at most one window.
             self._most_in_a_cell += self.state.window * int(ids.n)
         self._is_done = bool(self._count(self.state, words, ids))
         _add_rows(self.state)

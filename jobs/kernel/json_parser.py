@@ -1,7 +1,7 @@
 """Read the texts in lines of JSON, in compiled code.
 
-The parser accepts only lines that are certainly valid: strict UTF-8 and strict JSON, with an object
-whose text field is a string without lone surrogates. Python checks all other lines (see
+The parser accepts only lines that are certainly valid. They are strict UTF-8 and strict JSON, with
+an object whose text field is a string without lone surrogates. Python checks all other lines (see
 :func:`~plumbline.jobs.kernel.line_verdict.judge`).
 """
 
@@ -181,7 +181,7 @@ def find_text(r: ReaderState, a: int, b: int) -> bool:
 
 @compiled
 def _unescape(r: ReaderState) -> None:
-    """Copy the current text to the buffer without JSON's escapes, until the buffer is full."""
+    """Copy the current text to the buffer, until it is full, and replace JSON's escapes."""
     s, e, out = r.at, r.end, r.texts
     n, limit = r.n, r.limit
     while s < e and n < limit:

@@ -49,9 +49,9 @@ _NEW = _ONES
 class ChunkState:
     """The cache of chunks, and the current batch. Fields are addresses and numbers of items."""
 
-    # Address of a hash table. An entry is a key of 24 bytes (chunk and length), then a value:
-    # number of words << 56 | number of kept words << 48 | id of the kept word. If there are several
-    # kept words, the value has an index in ``kept`` instead of an id.
+    # Address of a hash table. An entry is a key of 24 bytes (chunk and length), then a value. The
+    # value is number of words << 56 | number of kept words << 48 | id of the kept word. If there
+    # are several kept words, it has an index in ``kept`` instead of an id.
     cache: int
     mask: int
     n: int
@@ -77,7 +77,7 @@ class ChunkState:
 
 @compiled
 def _wide_blanks(at: int) -> tuple[int, int]:
-    """Return masks of the bytes at..at+63 where two-byte and three-byte whitespace starts."""
+    """Return two masks of the bytes at..at+63: where two-byte and where three-byte blanks start."""
     second = at + 1
     two = range_bits(at, 0xC2, 1) & (range_bits(second, 0x85, 1) | range_bits(second, 0xA0, 1))
     third = at + 2
@@ -94,7 +94,7 @@ def _wide_blanks(at: int) -> tuple[int, int]:
 
 @compiled
 def _add_positions(positions: int, n: int, at: int, bits: int) -> int:
-    """Append the address of each byte whose bit is set to ``positions``. Return the new length.
+    """Append to ``positions`` the address of each byte whose bit is set. Return the new length.
 
     About 11 chunks start in 64 bytes of prose. Therefore this always writes 16 addresses, which is
     faster than a loop of unpredictable length.
@@ -121,7 +121,7 @@ def _find_chunks(c: ChunkState, at: int, end: int) -> int:
         n_starts = 1
     stop, one = min(at + _BATCH_BYTES, end), np.uint64(1)
     while at < stop:
-        # Whitespace: space, 28..31 and tab to carriage return. NUL separates chunks, too.
+        # Whitespace is space, bytes 28 to 31, and tab to carriage return. NUL also ends a chunk.
         blank = range_bits(at, 28, 5) | range_bits(at, 9, 5) | range_bits(at, 0, 1) | carry
         carry = np.uint64(0)
         if range_bits(at, 0xC2, 0x22):
@@ -336,10 +336,10 @@ def scan(
 ) -> int:
     """Read the UTF-8 text at the addresses at..end, and append the ids of its kept words.
 
-    Return the address where scanning stopped. This is ``end`` if the whole text was read. Otherwise
-    it is the start of a last chunk that may continue after ``end``, or of a batch of ``c.need``
-    bytes whose words don't fit in the table, or of ``c.unknown``, the first chunk that spaCy must
-    split. SLACK bytes after ``end`` must be readable, and there must be room for one id per byte.
+    Return the address where scanning stopped. If the whole text was read, this is ``end``, or the
+    start of a last chunk that may continue after ``end``. If words don't fit in the table, it is
+    the start of a batch of ``c.need`` bytes. If spaCy must split a chunk first, it is
+    ``c.unknown``. SLACK bytes after ``end`` must be readable. ``ids`` needs room for one per byte.
     """
     c.open = c.inside = c.carry = c.need = c.unknown = 0
     while at < end:

@@ -1,7 +1,7 @@
 """The word table, which has an id and a count for every distinct word.
 
-Ids start at 0. The targets have the lowest ids, and the stop words the next, so an id shows whether
-a word is a target or a stop word. All other words follow in order of first occurrence.
+Ids start at 0. The targets have the lowest ids, then come the stop words. So an id shows whether a
+word is a target or a stop word. All other words follow in order of first occurrence.
 """
 
 from __future__ import annotations
