@@ -36,10 +36,10 @@ def write_dist(directory: Path) -> list[Path]:
 
 
 def worker_directory() -> dict[str, str]:
-    """Change to the directory in ``PLUMBLINE_DIRECTORY``, or to where the worker started (PWD).
+    """Change to the directory in the variable ``PLUMBLINE_DIRECTORY`` or, if not set, ``PWD``.
 
-    This is the pull step in `prefect.yaml`. That file can't name the variable itself: Prefect
-    would insert its value on the machine that deploys, for all workers. Raises ``UsageProblem``
+    `prefect.yaml` calls this function before each run. It can't read the variable itself: Prefect
+    would use the value on the machine that deploys, for all workers. Raises ``UsageProblem``
     if neither variable is set, and ``BadInput`` if the directory can't be entered.
     """
     directory = os.environ.get(VARIABLE) or os.environ.get("PWD")
