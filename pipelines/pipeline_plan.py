@@ -37,15 +37,21 @@ class PipelineOptions(ModelOptions, ContrastOption, DataOption, OutOption, Comma
     ] = ""
     benchmarks: Annotated[
         tuple[str, ...],
-        Field(description="Benchmarks, separated by commas; default: five in --data, or our own."),
+        Field(
+            description="Benchmarks, separated by commas; default: five in --data, or one made up."
+        ),
     ] = ()
     model: Annotated[
         tuple[str, ...],
-        Field(description="Models, separated by commas: hub ids, paths or train:small."),
+        Field(
+            description="Models, separated by commas: hub ids, paths, or train:small to train one."
+        ),
     ] = ()
     models: Annotated[
         str,
-        Field(description="A list of models: a TOML file, unstereoeval, fairpair or disclosure."),
+        Field(
+            description="Model list: a TOML file, or a paper: unstereoeval, fairpair, disclosure."
+        ),
     ] = ""
     probe_set: Annotated[str, Field(description="Prompts that models continue for FairPair.")] = ""
     prompt_sets: Annotated[

@@ -203,16 +203,16 @@ def shown(value: float | None, digits: int = 2, *, signed: bool = False) -> str:
 
 def estimate(
     row: Row | None,
-    of: str = "value",
+    column: str = "value",
     digits: int | None = None,
     *,
     scale: float | None = None,
     signed: bool | None = None,
 ) -> Cell:
-    """Return a cell with a row's column ``of`` and its interval, if any; without a row, a dash.
+    """Return a cell with a row's ``column`` and its interval, if any; without a row, a dash.
 
     ``text.display`` gives the default digits, scale and sign of the column, or of the metric if
-    ``of`` is ``value`` and the row has a metric. If the value is ``None`` and only one end of the
+    ``column`` is ``value`` and the row has a metric. If the value is ``None`` and only one end of the
     interval is finite, the cell shows that end as a bound. If all numbers would round to 0, two
     significant digits are shown, unless all are below 1e-9 (rounding errors).
 
@@ -229,9 +229,9 @@ def estimate(
     """
     if row is None:
         return Cell("–", None, True)
-    is_metric = of == "value" and "metric" in row
-    shape = display(row["metric"], row.get("unit") or "") if is_metric else display(of)
-    value, low, high = row[of], row.get(f"{of}_low"), row.get(f"{of}_high")
+    is_metric = column == "value" and "metric" in row
+    shape = display(row["metric"], row.get("unit") or "") if is_metric else display(column)
+    value, low, high = row[column], row.get(f"{column}_low"), row.get(f"{column}_high")
     if shape.is_probability and digits is None:
         is_tiny = value is not None and value < 0.0001
         return Cell("< 0.0001" if is_tiny else shown(value, 4), value, True)
@@ -257,13 +257,13 @@ def estimate(
     return Cell(f"{words} ({ends})", value * scale, True, low, high)
 
 
-def interval(row: Row, of: str = "value", digits: int | None = None, **options: Any) -> str:
+def interval(row: Row, column: str = "value", digits: int | None = None, **options: Any) -> str:
     """Return the 95% interval of ``estimate`` in words, or an empty string without an interval.
 
     >>> interval({"value": 0.5, "value_low": 0.4, "value_high": 0.6}, digits=1)
     '95% interval 0.4 to 0.6'
     """
-    words = estimate(row, of, digits, **options).text
+    words = estimate(row, column, digits, **options).text
     return f"95% interval {words[:-1].split(' (')[1]}" if "(" in words else ""
 
 
