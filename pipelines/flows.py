@@ -217,7 +217,6 @@ def _given(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _pipeline(config: str, **options: Any) -> Pipeline:
-    """Make a pipeline from a flow's parameters and this worker's settings, and check its input."""
     given = _given({**options, "config": config})
     pipeline = made(Pipeline, given, here(Pipeline, config))
     pipeline.check_inputs()

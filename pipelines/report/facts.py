@@ -12,13 +12,7 @@ from typing import Any
 from plumbline.eval_workers.models.model_texts import Relation, relation
 from plumbline.pipelines.report.rows import FIT, Row, Rows, filled, literal, same
 from plumbline.warehouse.errors import UsageProblem, did_you_mean
-from plumbline.warehouse.query.connection import (
-    arrow_rows,
-    connect,
-    model_labels,
-    opened,
-    sql,
-)
+from plumbline.warehouse.query.connection import arrow_rows, connect, model_labels, opened, sql
 from plumbline.warehouse.storage.opening import OpenWarehouse
 from plumbline.warehouse.wordlists import from_rows, side_names
 
@@ -201,7 +195,6 @@ class TrainingTexts:
         return all(self._of(row, "trained_on") for row in rows)
 
     def family(self, row: Row) -> str:
-        """Return the family of a row's model, or an empty string if it is unknown."""
         return str(self._of(row, "family") or "")
 
     def place(self, row: Row) -> tuple[bool, str, int]:
@@ -209,7 +202,6 @@ class TrainingTexts:
         return not self.family(row), self.family(row).lower(), self.n_parameters(row) or 0
 
     def n_parameters(self, row: Row) -> int | None:
-        """Return the number of parameters of a row's model, or ``None`` if it is unknown."""
         n: int | None = self._of(row, "n_parameters")
         return n
 

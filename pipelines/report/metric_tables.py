@@ -180,7 +180,6 @@ def models_table(rows: Rows, texts: TrainingTexts) -> PageTable:
 
 
 def _millions(n: int | None) -> Cell:
-    """Return a cell with a number in millions. ``value`` is None: no query returns the number."""
     return Cell("–" if n is None else f"{n / 1e6:.1f}", None, True)
 
 

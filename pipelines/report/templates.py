@@ -181,12 +181,7 @@ class _Parts:
         return self.add(model.table(_line(caption), found, columns, **options)) if found else ""
 
     def chart(
-        self,
-        function: str,
-        found: Rows,
-        *arguments: object,
-        name: Sequence[str],
-        caption: str,
+        self, function: str, found: Rows, *arguments: object, name: Sequence[str], caption: str
     ) -> str:
         """Add the chart that a function draws from rows. Without rows, add nothing.
 

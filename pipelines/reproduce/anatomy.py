@@ -69,7 +69,6 @@ class LogRatioTable:
     kinds: Sequence[str]
 
     def only(self, is_kept: Bools) -> LogRatioTable:
-        """Return a table with only the pairs for which ``is_kept`` is True."""
         some = {name: x[is_kept] for name, x in self.properties.items()}
         return replace(self, y=self.y[is_kept], properties=some, clusters=self.clusters[is_kept])
 
@@ -202,7 +201,6 @@ class _Design:
         return _Design(table.y, x, _memberships(table), is_in, weights)
 
     def only(self, is_kept: Bools) -> _Design:
-        """Return the design for only the pairs for which ``is_kept`` is True."""
         members = {kind: z[is_kept] for kind, z in self.members.items()}
         return replace(self, y=self.y[is_kept], x=self.x[is_kept], members=members)
 

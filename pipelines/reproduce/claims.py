@@ -56,16 +56,12 @@ _MOST_WRONG = 3
 
 
 def figures(paper: str) -> list[Row]:
-    """Return the figures that ``unstereoeval``, ``fairpair`` or ``disclosure`` prints.
+    """Return the rows of ``<paper>.csv``: each figure that the paper prints, in file order.
 
-    Rows are in the order of the file. Rows of UnStereoEval have the columns ``table``,
-    ``benchmark``, ``eta_nats``, ``metric``, ``value``, ``model`` and ``log_base`` (for AuFC).
-    ``eta_nats`` is the limit on |MaxPMI|, or None. ``value`` is in percent for US and its
-    deviation, and in percentage points for PD, gap and deduplication. ``model`` is a hub id, or
-    empty for a benchmark's size.
-
-    Rows of the other papers have the columns ``table``, ``inputs`` (the prompts), ``method`` (the
-    treatment or measure), ``model``, ``metric`` and ``value``.
+    In UnStereoEval's rows, ``eta_nats`` is the limit on |MaxPMI|, or None. ``value`` is in percent
+    for US and its deviation, and in percentage points for PD, gap and deduplication. ``model`` is a
+    hub id, or empty for a benchmark's size. In the rows of the other papers, ``inputs`` is the set
+    of prompts, and ``method`` is the treatment or the measure.
 
     >>> [len(figures(paper)) for paper in ("unstereoeval", "fairpair", "disclosure")]
     [2781, 62, 486]
@@ -193,11 +189,7 @@ def check(
 
     The claims are about the whole release. So the result is empty unless the store has the word
     statistics and the scores of all 28 models on all five benchmarks.
-
-    Args:
-        models: the models whose released scores are used.
-        corpus: the name of the released word statistics.
-        neighbours: the tables `near` and `tau`, or None if the release has no PMI file.
+    ``neighbours`` has the tables `near` and `tau`, or is None if the release has no PMI file.
     """
     with connect(store.root) as connection:
         parameters = {"models": list(models), "corpus": corpus}
@@ -252,13 +244,9 @@ def checked(
 ) -> list[dict[str, Any]]:
     """Return a row for each number in a claim, with our value from the claim's query.
 
-    The columns have the names that ``unstereoeval.compare`` uses:
-
-    - ``table``: where in the paper the claim is.
-    - ``metric``: what the number is.
-    - ``benchmark``: the label of the query's row; empty if the query returns a single row.
-    - ``value`` and ``ours``: the printed value, and our value (None if undefined).
-    - ``outcome`` and ``note``.
+    The columns have the names that ``unstereoeval.compare`` uses. ``table`` says where in the paper
+    the claim is, and ``metric`` what the number is. ``benchmark`` is the label of the query's row,
+    or empty if the query returns a single row. ``ours`` is None if our value is undefined.
     """
     values, rows = claim.printed, list[tuple[object, ...]]([(None,)] * len(claim.printed))
     if claim.query:

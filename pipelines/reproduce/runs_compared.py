@@ -20,12 +20,7 @@ from typing import Any
 from plumbline.eval_workers.disclosure.set_probing import ProbeOptions
 from plumbline.eval_workers.fairpair.fairpair_options import FairPairOptions, texts_of
 from plumbline.eval_workers.models.model_lists import load
-from plumbline.eval_workers.training.training_options import (
-    ALPHA,
-    DROPOUT,
-    MAX_TOKENS,
-    TuneOptions,
-)
+from plumbline.eval_workers.training.training_options import ALPHA, DROPOUT, MAX_TOKENS, TuneOptions
 from plumbline.pipelines.reproduce.claims import Row
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import rows_of, sql
