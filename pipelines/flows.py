@@ -43,7 +43,7 @@ _POLL_S = 2.0
 Names = list[str] | None
 
 
-def _may_pass(_task: object, _run: object, state: State[Any]) -> bool:
+def _can_retry(_task: object, _run: object, state: State[Any]) -> bool:
     """Return whether retrying can help, because the network or a server failed."""
     error = state.result(raise_on_failure=False)
     return is_outage(error) and not isinstance(error, UsageProblem | MissingComponent)
@@ -54,7 +54,7 @@ def _may_pass(_task: object, _run: object, state: State[Any]) -> bool:
     cache_policy=NO_CACHE,
     retries=2,
     retry_delay_seconds=5,
-    retry_condition_fn=_may_pass,
+    retry_condition_fn=_can_retry,
 )
 def run_command(name: str, store: Store, command: Command) -> Done:
     """Run a command, and save its rows in Prefect. After an outage, Prefect runs it again."""
@@ -79,7 +79,7 @@ def count(
         benchmarks: names of benchmarks; if empty, those in the settings.
         model: the models to be scored later; this flow only uses them to choose benchmarks.
         out: directory for all output.
-        config: settings file; if empty, only plumbline.toml, if it exists.
+        config: settings file that overrides plumbline.toml; may be empty.
     """
     pipeline = _pipeline(config, corpus=corpus, benchmarks=benchmarks, model=model, out=out)
     with pipeline.sole() as store:
@@ -100,7 +100,7 @@ def build(name: str, corpus: str = "", warehouse: str = "", config: str = "") ->
         name: name of the benchmark; its options are in `[benchmark.build]` of the settings.
         corpus: the corpus whose words are used.
         warehouse: the warehouse; if empty, as in the settings.
-        config: settings file; if empty, only plumbline.toml, if it exists.
+        config: settings file that overrides plumbline.toml; may be empty.
     """
     done = _run(BenchmarkBuild, config, name=name, corpus=corpus, warehouse=warehouse)
     return Completed(message=f"{name}: {done.rows[0]['n_pairs']} pairs")
@@ -119,7 +119,7 @@ def score(
         benchmarks: names of benchmarks; if empty, those in the settings.
         model: hub ids, paths or train:small, separated by commas; if empty, as in the settings.
         out: directory for all output.
-        config: settings file; if empty, only plumbline.toml, if it exists.
+        config: settings file that overrides plumbline.toml; may be empty.
     """
     pipeline = _pipeline(config, corpus=corpus, benchmarks=benchmarks, model=model, out=out)
     pipeline.check()
@@ -137,7 +137,7 @@ def report(out: str = "", config: str = "") -> State[None]:
 
     Args:
         out: directory for all output.
-        config: settings file; if empty, only plumbline.toml, if it exists.
+        config: settings file that overrides plumbline.toml; may be empty.
     """
     pipeline = _pipeline(config, out=out)
     with pipeline.sole() as store:
@@ -154,7 +154,7 @@ def report(out: str = "", config: str = "") -> State[None]:
 
 @flow(name="compact")
 def compact(warehouse: str = "", keep_days: float = 7.0, config: str = "") -> State[None]:
-    """Merge small files, and delete old versions and files that nothing uses any more."""
+    """Merge small files; delete unused files, and versions older than ``keep_days`` days."""
     done = _run(Compact, config, warehouse=warehouse, keep_days=keep_days)
     (row,) = done.rows
     return Completed(message=", ".join(f"{name} {value}" for name, value in row.items()))
@@ -179,7 +179,7 @@ def audit(
         benchmarks: names of benchmarks; if empty, those in the settings.
         model: hub ids, paths or train:small, separated by commas; if empty, as in the settings.
         out: directory for all output.
-        config: settings file; if empty, only plumbline.toml, if it exists.
+        config: settings file that overrides plumbline.toml; may be empty.
         score_here: if false, the deployment `score` scores the models on another worker. Both
             machines must see ``out`` and ``config`` under the same paths.
     """
@@ -203,7 +203,7 @@ def audit(
 def _failed(state: Any) -> list[State[None]]:
     """Return a flow's failed state in a list, or an empty list if the flow succeeded.
 
-    Raises ``BadInput`` if the flow stopped early instead of finishing its other work.
+    Raises ``BadInput`` if the flow failed before it finished its other work.
     """
     if state.is_completed():
         return []

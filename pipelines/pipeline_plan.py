@@ -19,7 +19,7 @@ from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.options import MOST, Seed, changed, part
 
 #: Options that name inputs. If none is set, the pipeline runs on the closed world (made-up text).
-WORK = ("corpus", "benchmarks", "model", "models")
+INPUTS = ("corpus", "benchmarks", "model", "models")
 #: Value of `model`, instead of a hub id or path, for a small model trained on the corpus itself.
 TRAIN_SMALL = "train:small"
 #: Plumbline's own prompts. Disclosure uses them if no benchmark or set of prompts is named.
@@ -38,7 +38,8 @@ class PipelineOptions(ModelOptions, ContrastOption, DataOption, OutOption, Comma
     benchmarks: Annotated[
         tuple[str, ...],
         Field(
-            description="Benchmarks, separated by commas; default: five in --data, or one made up."
+            description="Benchmarks, separated by commas. Default: the five released ones if "
+            "--data is set; otherwise one made from the corpus."
         ),
     ] = ()
     model: Annotated[
@@ -50,17 +51,18 @@ class PipelineOptions(ModelOptions, ContrastOption, DataOption, OutOption, Comma
     models: Annotated[
         str,
         Field(
-            description="Model list: a TOML file, or a paper: unstereoeval, fairpair, disclosure."
+            description="List of models: a TOML file, or the name of a paper whose list to use "
+            "(unstereoeval, fairpair or disclosure)."
         ),
     ] = ""
-    probe_set: Annotated[str, Field(description="Prompts that models continue for FairPair.")] = ""
+    probe_set: Annotated[str, Field(description="Set of prompts for FairPair.")] = ""
     prompt_sets: Annotated[
         tuple[str, ...],
         Field(description="Sets of prompts for the disclosure measures, separated by commas."),
     ] = ()
     seed: Annotated[Seed, Field(description="Random seed for texts, training and sampling.")] = 0
     demo_tokens: Annotated[
-        int, Field(ge=1, le=MOST, description="Number of tokens of made-up text.")
+        int, Field(ge=1, le=MOST, description="Length of the made-up text in tokens.")
     ] = 3_000_000
     master: Annotated[str, Field(description="Spark master; default: count without Spark.")] = ""
 
@@ -114,7 +116,7 @@ class PipelinePlan:
 
 
 def make_plan(options: PipelineOptions) -> PipelinePlan:
-    """Make a plan from options. If no option in ``WORK`` is set, use the made-up corpus.
+    """Make a plan from options. If no option in ``INPUTS`` is set, use the made-up corpus.
 
     If the options name no benchmark and no prompts, models are scored on ``RELEASED`` if `data` is
     set. Otherwise disclosure is measured on ``PROMPTS``. If a corpus is given but no benchmark is
@@ -132,7 +134,7 @@ def make_plan(options: PipelineOptions) -> PipelinePlan:
     >>> make_plan(PipelineOptions(corpus="novels/*.jsonl", model=("gpt2",))).scored()
     ('novels-frames',)
     """
-    if not any(getattr(options, name) for name in WORK):
+    if not any(getattr(options, name) for name in INPUTS):
         return _closed_world(options)
     corpus = None
     if patterns := tuple(options.corpus.split()):

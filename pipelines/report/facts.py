@@ -57,7 +57,7 @@ class Facts:
         return part
 
     def about_benchmarks(self, benchmarks: Sequence[str]) -> Facts:
-        """Limit facts to benchmarks, the models scored on them, and the corpora used for MaxPMI.
+        """Return facts about benchmarks, models scored on them, and corpora used for their MaxPMI.
 
         Rows without a benchmark, model or corpus are kept.
         """
@@ -129,7 +129,7 @@ class Facts:
 
 
 def narrowed(facts: Facts, patterns: Mapping[str, Sequence[str]]) -> Facts:
-    """Limit facts to benchmarks, models and corpora whose names match patterns.
+    """Return facts about only those benchmarks, models and corpora whose names match patterns.
 
     ``patterns`` has lists of patterns for ``benchmark``, ``model`` and ``corpus``. Rows with an
     empty or NULL benchmark, model or corpus are kept. Raises ``UsageProblem`` if a pattern matches

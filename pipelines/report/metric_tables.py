@@ -184,7 +184,7 @@ def _millions(n: int | None) -> Cell:
 
 
 def few_pairs(rows: Rows) -> str:
-    """Warn about benchmarks with fewer than ``LEAST_PAIRS`` pairs; without any, return "".
+    """Warn about benchmarks with fewer than ``LEAST_PAIRS`` pairs. Return "" if there are none.
 
     >>> few_pairs(Rows([{"benchmark": "b", "groups": "old/young", "n": 4}]))
     'Fewer than 10 pairs say little: 4 of b (old/young)'
@@ -245,7 +245,7 @@ def controlled(rows: Rows) -> Iterator[str]:
 
 
 def _flat(rows: Rows, n_name: str, *about: str) -> list[dict[str, Any]]:
-    """Flatten rows of ``by_metric``: give each metric's value, interval and ranks own columns.
+    """Flatten rows of ``by_metric``: put each metric's value, interval and ranks into columns.
 
     Renames column ``n`` to ``n_name``, and copies the columns in ``about``.
     """

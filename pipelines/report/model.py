@@ -167,7 +167,6 @@ def _cells(rows: Rows, column: Column, digits: int | None = None) -> list[Cell]:
 
 
 def text(value: object) -> Cell:
-    """Return a cell with plain text, or a dash for ``None``."""
     return Cell("–" if value is None else str(value))
 
 
@@ -279,7 +278,7 @@ def one_end(low: float | None, high: float | None) -> float | None:
 
 
 def digits_showing(value: float, least: int) -> int:
-    """Return how many decimals show a nonzero digit of a value, but at least ``least`` (up to 12).
+    """Return how many decimals a value needs to show a nonzero digit, from ``least`` to 12.
 
     >>> digits_showing(-0.045, 1), digits_showing(2.5, 1), digits_showing(0.0, 1)
     (2, 1, 1)
@@ -288,7 +287,7 @@ def digits_showing(value: float, least: int) -> int:
 
 
 def stem(*parts: str) -> str:
-    """Join ``parts`` to a file name without extension: a-z, 0-9, dots and dashes, at most 120.
+    """Make a file name without extension from ``parts``, with at most 120 safe characters.
 
     >>> stem("us", "USE-5", "<b>/../x")
     'us-use-5-b-x'

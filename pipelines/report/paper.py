@@ -15,7 +15,7 @@ from plumbline.pipelines.report.charts.chart_forms import on_paper
 from plumbline.pipelines.report.facts import Facts, TrainingTexts
 from plumbline.pipelines.report.metric_tables import IN_BRACKETS, models_table
 from plumbline.pipelines.report.model import Figure, Page, PageTable, numbered, plain_rows, stem
-from plumbline.pipelines.report.write import data_of, front, make_page
+from plumbline.pipelines.report.write import appendix_of, data_of, front
 from plumbline.warehouse.errors import UsageProblem, did_you_mean, disk_problems
 from plumbline.warehouse.text.escape import as_csv, terminal
 
@@ -40,7 +40,7 @@ _SETTINGS = (
 
 def figures(facts: Facts) -> dict[str, Figure]:
     """Return all charts of the report by name. Charts of the first page come first."""
-    pages = front(facts, Page()), make_page(facts)
+    pages = front(facts, Page()), appendix_of(facts)
     return {figure.stem: figure for page in pages for figure in page.figures}
 
 
@@ -50,8 +50,8 @@ def figure_files(
     """Return the files of a chart: a ``pdf``, ``svg`` or ``png``, and its data (``data_of``).
 
     The keys are file extensions, and the values are the files' contents. The chart is ``width_in``
-    inches wide, and its font size is 8 points, or scaled if it has several panels. PDF files embed
-    their fonts. Raises ``UsageProblem`` if the format or the name is unknown.
+    inches wide. Its font size is 8 points; in a chart of several panels, text is scaled. PDF files
+    embed their fonts. Raises ``UsageProblem`` if the format or the name is unknown.
     """
     if form not in FORMATS:
         raise UsageProblem(f"format {form}", f"expected {', '.join(FORMATS)}")
@@ -83,12 +83,12 @@ def tables(facts: Facts) -> dict[str, PageTable]:
     """Return all tables of the report by name, in the order of the appendix.
 
     The first table, ``models``, has US, PD and AuFC of each model on all pairs of each benchmark.
-    It is missing if these weren't measured. Other tables are named after section and caption.
+    It is missing if these weren't measured. Other tables are named after their section and caption.
     """
     by_name, seen = dict[str, PageTable](), Counter[str]()
     if rows := facts.rows("metric").where(subset="all", metric=("us", "pd", "aufc")):
         by_name["models"] = models_table(rows, TrainingTexts(facts))
-    for section in make_page(facts).sections:
+    for section in appendix_of(facts).sections:
         for page_table in section.tables:
             subject = re.sub(r"[,;] 95% .*$| \([0-9][^)]*\)$", "", page_table.caption)
             name = stem(section.anchor, subject)
@@ -142,8 +142,8 @@ def latex(words: str) -> str:
 def methods(facts: Facts) -> str:
     """Return the methods paragraph, which says how the figures were made. Each line is a sentence.
 
-    It describes corpora, models, rules, seeds, rejected rows and versions, with the queries
-    ``sql/report/methods_*.sql``. It is an empty string if the warehouse is empty.
+    It describes corpora, models, rules, seeds, rejected rows and versions, which it gets from the
+    queries ``sql/report/methods_*.sql``. If the warehouse is empty, returns an empty string.
     """
     environment = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     words = (resources.files(__package__) / "methods.txt").read_text("utf-8")

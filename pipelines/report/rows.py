@@ -79,13 +79,13 @@ class Rows(list[Row]):
         return Rows(filter(is_wanted, self), self._text, self._conditions)
 
     def groups(self, *columns: str) -> list[Rows]:
-        """Group the rows by ``columns``. Groups are ordered by their first row."""
+        """Group the rows by ``columns``. Groups come in the order of their first rows."""
         keys = dict.fromkeys(tuple(row[c] for c in columns) for row in self)
         return [self.where(**dict(zip(columns, key, strict=True))) for key in keys]
 
 
 def same(row: Row, columns: Sequence[str]) -> dict[str, Any]:
-    """Return some columns of a row as a dict. ``Rows.where`` takes it to find rows like this one.
+    """Return some columns of a row as a dict, so that ``Rows.where`` can find matching rows.
 
     >>> same({"model": "m", "value": 0.5}, ["model"])
     {'model': 'm'}
@@ -142,7 +142,7 @@ def brief(model: str, models: Sequence[str]) -> str:
 
 
 def parts(a: Sequence[str], b: Sequence[str]) -> list[str | list[str]]:
-    """Split two sentences into parts. A part that differs is a list: [part of a, part of b].
+    """Return common parts of two sentences as texts, and differing parts as lists [of a, of b].
 
     >>> parts("She lost her own key".split(), "He lost his key".split())
     [['She', 'He'], 'lost', ['her own', 'his'], 'key']

@@ -50,7 +50,7 @@ class Search:
         title, label: the page's heading, and the label of its search field.
         lede: sentences that say what the page shows.
         things: the things by key, in the order of the list. ``KIND.html#KEY`` opens a thing.
-        tables: numbers the table layouts. A layout is a caption, headings and row names.
+        tables: the number of each layout. A layout is a table's caption, headings and row names.
     """
 
     kind: str
@@ -63,13 +63,13 @@ class Search:
     def table(
         self, caption: str, headings: Sequence[str], rows: Sequence[Line], names: Sequence[str] = ()
     ) -> Block:
-        """Return a table for a thing's details. Many tables can share the row names ``names``."""
+        """Return a table for a thing's details. Tables with the same ``names`` share a layout."""
         shape = (caption, tuple(headings), tuple(names))
         return self.tables.setdefault(shape, len(self.tables)), rows
 
 
 def link(text: str, kind: str, key: str) -> Block:
-    """Link to a thing on the page ``kind``.html. If the page lacks the key, it searches for it.
+    """Link to a thing on the page ``kind``.html. If the key is missing, the page searches for it.
 
     >>> link("either", "words", "and/or")
     ('either', 'words.html#and%2For')

@@ -162,7 +162,7 @@ def preferences(rows: Rows) -> str:
 
 
 def average(texts: TrainingTexts, rows: Rows, unit: str) -> str:
-    """Say in words what a metric is on average over model families, with its interval.
+    """Say what a metric's mean over model families is, with its interval.
 
     The mean leaves out models whose family is unknown, and the text says how many. With fewer than
     ``LEAST_CLUSTERS`` families, the text has no mean. Instead it gives each model's value and
@@ -219,7 +219,7 @@ _THIRD_PERSON = {"follow": "follows", "agree with": "agrees with"}
 
 
 def _on_text(rows: Rows, verb: str, text: str, kind: str, where: str = "") -> str:
-    """Say how many models have a slope above 0, so follow a corpus or agree with it (``verb``)."""
+    """Say how many models have a slope above 0, so that they "follow" or "agree with" a corpus."""
     n, ways = len(rows), Counter(finding(row).verdict for row in rows)
     k, text = ways["above"], f"{text} {where}".rstrip()
     if n == 1:
@@ -323,8 +323,8 @@ def version_changed(row: Row) -> str:
 def check_changes(changes: list[Row], most_points: float) -> list[str]:
     """Raise ``ModelChanged`` if PD clearly rose or fell by more than ``most_points``.
 
-    This is clear if the whole interval is beyond the limit. If only the estimate is, the change is
-    not an error: the function returns a line about each such change.
+    A change is clear if its whole interval is beyond the limit. If only the estimate is beyond the
+    limit, no error is raised, but a line about the change is returned.
     """
     beyond = [row for row in changes if abs(row["change"]) > most_points]
     sure = [

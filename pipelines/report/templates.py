@@ -75,7 +75,7 @@ def sections_from(text: str, facts: Facts | None = None, **values: object) -> li
 
 
 def word_sections(rows: Mapping[str, Rows]) -> list[Section]:
-    """Return a section for each word, corpus and contrast. ``rows`` has `why`'s tables by name."""
+    """Return a section for each word, corpus and contrast. ``rows`` has rows of `why` by table."""
     made = []
     for lean in rows["word_evidence"]:
         answer = {
@@ -87,7 +87,7 @@ def word_sections(rows: Mapping[str, Rows]) -> list[Section]:
 
 
 def rendered(template: str, script: str, **values: object) -> str:
-    """Render the template of a page with ``values``, a script and the stylesheet; return HTML.
+    """Render the template of a page to HTML, with ``values``, a script and the stylesheet.
 
     All data is escaped.
     """
@@ -137,7 +137,7 @@ def _visible(value: object) -> object:
 
 @cache
 def _of_sections() -> Environment:
-    """Return the Jinja environment for sections. It doesn't escape HTML, since the page does."""
+    """Return Jinja's environment for sections. HTML isn't escaped here, but later by the page."""
 
     def included(name: str) -> str:
         return _marked(_read(f"sections/{name}.jinja"))
@@ -153,7 +153,7 @@ def _marked(text: str) -> str:
 
 
 def _shown(value: object) -> object:
-    """Format the value of an expression in a section: thousands separators, text on one line."""
+    """Format a value in a section. Numbers get thousands separators; text goes on one line."""
     if isinstance(value, _Mark):
         return value
     if isinstance(value, Cell):

@@ -80,8 +80,8 @@ def headline(lean: Row) -> str:
 def furthest_collocates(rows: Rows) -> tuple[Rows, Rows]:
     """Return the collocates most typical of the first side, and those of the second side.
 
-    Because of the prior, a collocate can be typical of a side without occurring near it. Such
-    collocates are left out.
+    The log odds have a prior, so a collocate can be typical of a side without occurring near it.
+    Such collocates are left out.
     """
     first = [r["collocate"] for r in rows if r["log_odds_nats"] > 0 and r["n_f"] > 0]
     second = [r["collocate"] for r in rows if r["log_odds_nats"] < 0 and r["n_m"] > 0]
@@ -104,7 +104,7 @@ def clear_words(facts: Facts, row: Row) -> str:
         return f"The leans of {n} words of {text} are known, without counts for an interval."
     corrected = f"{row['n_corrected']:,} are clear (q < 5%)"
     lean = f"{row['n_first']:,} lean to {first} and {row['n_second']:,} to {second}"
-    if over != "co-occurrences":  # from `plumbline why`
+    if over != "co-occurrences":  # `plumbline why` computed the intervals
         return (
             f"Of {row['n_all']:,} words of {text} that occur near {first} or {second}, the "
             f"{row['n_words']:,} that lean most, or were asked about, were looked up: {lean}, with "

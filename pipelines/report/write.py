@@ -1,7 +1,4 @@
-"""Write a warehouse's report: the first page, the appendix, and the charts with their data.
-
-The first page has the main answer with a chart, a table and supporting results.
-"""
+"""Write a warehouse's report: the first page, the appendix, and the charts with their data."""
 
 from __future__ import annotations
 
@@ -55,15 +52,15 @@ def write_report(
     """Write a warehouse's report to ``out``; return the path and content of ``index.html``.
 
     Also writes ``appendix.html``, the files of each chart (``data_of``), and the search pages
-    ``words.html`` and ``pairs.html`` unless they would be empty. ``about`` has patterns for names.
-    They limit what the report is about (``facts.narrowed``). Raises ``UsageProblem`` if a pattern
-    matches nothing, and ``BadInput`` if ``warehouse`` isn't one or ``out`` can't be written.
+    ``words.html`` and ``pairs.html`` unless they would be empty. ``about`` has name patterns that
+    limit the report (``facts.narrowed``). Raises ``UsageProblem`` if a pattern matches nothing.
+    Raises ``BadInput`` if ``warehouse`` isn't a warehouse, or if ``out`` can't be written.
     """
     out = Path(out)
     # Lock before reading, so that a report isn't overwritten with older results.
     with disk_problems(out), claimed(out / ".index.claim", wait=True), progress("report"):
         facts = narrowed(Facts(warehouse), about or {})
-        appendix = make_page(facts)
+        appendix = appendix_of(facts)
         found_pairs = pairs(facts)
         found_words = words(facts, n_pairs_by_word(found_pairs) if found_pairs else {})
         searches = [search for search in (found_words, found_pairs) if search]
@@ -89,7 +86,7 @@ def write_report(
     return out / "index.html", first
 
 
-def make_page(facts: Facts) -> Page:
+def appendix_of(facts: Facts) -> Page:
     """Return the appendix. Repeated section anchors and chart names get numbers."""
     anchors, stems = Counter[str](), Counter[str]()
     made = [

@@ -75,7 +75,7 @@ class LogRatioTable:
 
 @dataclass(frozen=True)
 class Share:
-    """A part's share of the mean square, with its 95% interval.
+    """The share that one part has in the log ratios' mean square, with its 95% interval.
 
     The interval says how much the share would vary with other clusters, such as other words. Its
     ends are NaN if there are fewer than five clusters.
@@ -102,7 +102,7 @@ class BenchmarkAnatomy:
 def tables(store: Store, corpus: str) -> Iterator[tuple[str, LogRatioTable]]:
     """Yield the name and the table of each benchmark that has released scores and MaxPMI.
 
-    A table has only pairs that aren't unnatural, and only models that scored all of these pairs.
+    A table leaves out unnatural pairs, and models that didn't score all of the other pairs.
     """
     with connect(store, sql(_PAIRS) + sql(_SCORES)) as connection:
         params = {"corpus": corpus}
@@ -125,7 +125,7 @@ def _table(pairs: pa.Table, y: Floats) -> LogRatioTable:
 
 
 def anatomies(store: Store, corpus: str, eta_nats: float) -> Iterator[BenchmarkAnatomy]:
-    """For each benchmark, yield each part's share of the mean square.
+    """For each benchmark, yield each part's share of the log ratios' mean square.
 
     Uses only pairs with |MaxPMI| up to ``eta_nats``, and skips benchmarks without such pairs.
     """
@@ -138,7 +138,7 @@ def anatomies(store: Store, corpus: str, eta_nats: float) -> Iterator[BenchmarkA
 
 
 def shares(table: LogRatioTable) -> list[Share]:
-    """Return each part's share of the mean square.
+    """Return each part's share of the log ratios' mean square.
 
     The parts are ``constant``, the properties, the kinds of clusters and ``pair``. Intervals are
     Student's t with ``degrees_of_freedom``. Standard errors come from leaving out one cluster at a
@@ -242,7 +242,7 @@ class _Design:
         Args:
             x_sums: for each kind, the sums of ``x`` within each cluster.
             squares: for each level, the sum of the products of these sums.
-            sizes: for each kind, the number of entries in its matrix; last, the number of pairs.
+            sizes: for each kind, the number of 1s in its matrix; last, the number of pairs.
         """
         members = list(self.members.values())
         inverse = np.linalg.pinv(squares[-1], rcond=RCOND, hermitian=True)
@@ -272,7 +272,7 @@ def _memberships(table: LogRatioTable) -> dict[str, csr_array]:
         pair, column = np.nonzero(ids != NO_CLUSTER)
         numbers, cluster = np.unique(ids[pair, column], return_inverse=True)
         is_in = csr_array((np.ones(len(pair)), (pair, cluster)), (len(ids), len(numbers)))
-        is_in.data[:] = 1  # 1 even if a pair is in a cluster twice
+        is_in.data[:] = 1  # a pair may be in a cluster twice
         if is_in.nnz > len(numbers):
             members[kind] = is_in
     return members

@@ -84,8 +84,8 @@ def joined(name: str, **relations: pa.Table) -> list[dict[str, Any]]:
 class Claim:
     """A claim in ``<paper>.toml``. The first lines of that file explain the keys.
 
-    ``printed`` has the paper's value for each row of the query, in order or by the row's label. If
-    the query itself returns whether the claim holds, ``printed`` is empty.
+    ``printed`` has the paper's value for each row of the query: a list in the rows' order, or a
+    dict by the rows' labels. If the query returns whether the claim holds, ``printed`` is empty.
     """
 
     where: Text
@@ -188,8 +188,8 @@ def check(
     """Compare each number in UnStereoEval's claims with ours; return rows of ``checked``.
 
     The claims are about the whole release. So the result is empty unless the store has the word
-    statistics and the scores of all 28 models on all five benchmarks.
-    ``neighbours`` has the tables `near` and `tau`, or is None if the release has no PMI file.
+    statistics and the scores of all 28 models on all five benchmarks. ``neighbours`` has the tables
+    `near` and `tau`, or is None if the release has no PMI file.
     """
     with connect(store.root) as connection:
         parameters = {"models": list(models), "corpus": corpus}
@@ -205,7 +205,7 @@ def check(
 def register_words(
     connection: duckdb.DuckDBPyConnection, neighbours: Mapping[str, pa.Table]
 ) -> None:
-    """Let queries use the tables `near` and `tau` (empty if not given), and `pair`."""
+    """Register `pair`, and `near` and `tau` from ``neighbours`` (empty if missing), for queries."""
     pairs = [{"contrast": p.contrast, "a": p.a, "b": p.b} for p in load_list("gendered").pairs]
     relations = {**_NO_NEIGHBOURS, **neighbours, "pair": pa.Table.from_pylist(pairs)}
     for name, rows in relations.items():

@@ -3,8 +3,8 @@
 The query ``sql/reproduce/<paper>.sql`` returns each figure of a run, with the run's settings.
 
 By default, `fairpair run` has the settings of FairPair's paper. The disclosure paper's settings are
-in its sections 5.1 to 5.3, Table 4 and appendix A.3 (QLoRA's base is in nf4). The types of its
-weights are in the authors' scripts (dongxiangjue/Debias-LLMs). Other settings are ``NOT_KNOWN``.
+in its sections 5.1 to 5.3, Table 4 and appendix A.3 (QLoRA's base is in nf4). Its weights' data
+types are in the authors' scripts (dongxiangjue/Debias-LLMs). Other settings are ``NOT_KNOWN``.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Paper:
         name: NAME in `plumbline reproduce NAME`; the paper's query and files have the same name.
         command: the command line that measures the models.
         half_units: for each metric, the largest rounding error of a printed figure.
-        settings: function that takes a row of the query and returns the paper's value by column.
+        settings: function that takes a row of the query and returns the paper's settings as a dict.
         by_set: columns that may differ between the sets of prompts in one run.
         remarks: lines to print whenever runs are compared with the paper.
         n_prompts: number of prompts in each set, if the paper prints GAS.
@@ -227,8 +227,9 @@ def compare(
     - ``measured``, ``low``, ``high``: our figure and its interval; None if undefined or infinite.
     - ``outcome``: one of ``OUTCOMES``.
     - ``run``, ``measured_model``: the run's number and model; None if there is no run.
-    - ``differs``: settings that differ from the paper's; ``paper_unknown``: those it omits.
-    - ``note``: such settings if they concern only this figure.
+    - ``differs``: the settings that differ from the paper's.
+    - ``paper_unknown``: the run's settings that the paper doesn't give.
+    - ``note``: settings of both kinds that concern only this figure.
     """
     of_a_figure = {*_OF_A_FIGURE, *paper.by_set}
     runs: dict[str, MeasuredRun] = {}
@@ -238,21 +239,21 @@ def compare(
             key = repr({column: v for column, v in row.items() if column not in of_a_figure})
             if key not in runs:
                 settings = {c: v for c, v in paper.settings(row).items() if c not in of_a_figure}
-                runs[key] = MeasuredRun(len(runs) + 1, name, row["model"], *_apart(row, settings))
-            found.setdefault(_cell({**row, "model": name}), []).append((runs[key], row))
+                runs[key] = MeasuredRun(len(runs) + 1, name, row["model"], *_diff(row, settings))
+            found.setdefault(_key({**row, "model": name}), []).append((runs[key], row))
     compared = []
     for figure in printed:
-        beside = [{**figure, **_beside(paper, figure, *of)} for of in found.get(_cell(figure), [])]
+        matches = [{**figure, **_compared(paper, figure, *m)} for m in found.get(_key(figure), [])]
         note = "mean of the printed models" if figure["model"] == AVERAGE else ""
-        compared += beside or [{**figure, **_NO_RUN, "differs": note, "note": note}]
+        compared += matches or [{**figure, **_NO_RUN, "differs": note, "note": note}]
     return compared, list(runs.values())
 
 
-def _cell(row: Row) -> tuple[str, ...]:
+def _key(row: Row) -> tuple[str, ...]:
     return row["inputs"], row["method"], row["model"].casefold(), row["metric"]
 
 
-def _beside(paper: Paper, figure: Row, run: MeasuredRun, row: Row) -> dict[str, Any]:
+def _compared(paper: Paper, figure: Row, run: MeasuredRun, row: Row) -> dict[str, Any]:
     low, high = (math.nan if row[end] is None else row[end] for end in ("low", "high"))
     half = paper.half_units.get(figure["metric"], 0.0) + 1e-9
     if row["measured"] is None:
@@ -262,7 +263,7 @@ def _beside(paper: Paper, figure: Row, run: MeasuredRun, row: Row) -> dict[str, 
     else:
         outcome = HOLDS if low - half <= figure["value"] <= high + half else OUTSIDE
     settings = {c: v for c, v in paper.settings(row).items() if c in paper.by_set}
-    differs, unknown = _apart(row, settings)
+    differs, unknown = _diff(row, settings)
     of_figure = [*differs, *(line for line in unknown if not line.endswith(" 0"))]
     return {
         "measured": row["measured"],
@@ -277,7 +278,7 @@ def _beside(paper: Paper, figure: Row, run: MeasuredRun, row: Row) -> dict[str, 
     }
 
 
-def _apart(row: Row, settings: Mapping[str, object]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _diff(row: Row, settings: Mapping[str, object]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     differs, unknown = list[str](), list[str]()
     for column, value in settings.items():
         ours = f"{column} {_shown(row[column])}"
@@ -320,7 +321,7 @@ def tally(compared: Sequence[Row]) -> Iterator[str]:
     for outcome in OUTCOMES:
         alike = [row for row in compared if row["outcome"] == outcome]
         n_runs = len({row["run"] for row in alike} - {None})
-        n = len({(row["table"], *_cell(row)) for row in alike})
+        n = len({(row["table"], *_key(row)) for row in alike})
         where = f" in {n_runs:,} runs" if n_runs > 1 else ""
         if n:
             yield f"{n:,} figure{'' if n == 1 else 's'}{where}: {outcome}"

@@ -44,7 +44,7 @@ _PANELS = {"gas": ("GAS, %", 100), "gld": ("GLD", 1), "add_nats": ("ADD, nats", 
 
 
 def measures(rows: Rows, by: str) -> Chart:
-    """Draw panels for GAS, GLD and ADD. A dot is one model and one value of the column ``by``.
+    """Draw panels for GAS, GLD and ADD, with a dot for each model and value of column ``by``.
 
     If continuations have several lengths, only the longest that have a GAS are drawn.
     """

@@ -70,7 +70,7 @@ def spread(rows: Rows, pd_rows: Sequence[Row]) -> Chart:
 
 
 def slopes(rows: Rows, controls: Rows) -> Chart:
-    """Draw each model's slope of preference on lean, without and with controls held fixed."""
+    """Draw each model's slopes of preference on lean, with and without controls."""
     colours = {"slope": INK, "controls held fixed": GREEN}
     of_text = ("benchmark", "groups", "corpus", "contrast")
     points = []
@@ -136,7 +136,7 @@ def leaning(rows: Sequence[Row], sides: tuple[str, str]) -> Chart:
 def following(points: Sequence[Row], fit: Row, titles: tuple[str, str], page: str) -> Chart:
     """Draw a fit, and label its outermost points. Each point links to its word on ``page``."""
     chart = fitted(points, fit, *titles, page=page)
-    # Put labels to the inner side of their points, so that they stay in the chart.
+    # Put each label on the inner side of its point, so that the label stays inside the chart.
     middle = (min(p["x_nats"] for p in points) + max(p["x_nats"] for p in points)) / 2
     named = _outermost(points)
     left = alt.Chart(data(p for p in named if p["x_nats"] <= middle)).mark_text(align="left", dx=6)
