@@ -25,7 +25,7 @@ _PACKAGES = {
     "spark": "pandas py4j pyspark",
     "vocabulary": "fasttext nltk",
 }
-#: Name in an import statement -> extra of ``pyproject.toml`` that installs it.
+#: For each imported package, the extra in ``pyproject.toml`` that installs it.
 EXTRA_OF = {name: extra for extra, names in _PACKAGES.items() for name in names.split()}
 _RESUME = "finished work is kept: run the same command again to resume"
 _FIXES = {
@@ -43,9 +43,9 @@ _SIGNS = {
 }
 #: Finds the name of a file in DuckDB's messages.
 _NAMED = re.compile(r'file "([^"]+)"')
-#: Errors that a wrong path causes. A file that vanishes while a directory is listed gives ENOENT.
+#: Errors that a wrong path causes. If a file vanishes while a directory is listed, it is ENOENT.
 _OF_PATHS = (errno.EEXIST, errno.EINVAL, errno.EISDIR, errno.ELOOP, errno.ENOENT, errno.ENOTDIR)
-#: Messages of DuckDB that blame the data, not the query.
+#: DuckDB messages that mean that the data is wrong, not the query.
 _OF_DATA = re.compile(
     "Conversion Error|Out of Range Error|Failed to read file|[Pp]arquet|TProtocolException"
     "|Out of buffer|Malformed JSON|ZSTD"

@@ -1,7 +1,7 @@
 """Prefect flows that run parts of a pipeline; `prefect.yaml` deploys them with schedules.
 
-A flow looks for each option in its parameters, in the file ``config``, in the worker's
-``PLUMBLINE_*`` variables and in the worker's plumbline.toml, in this order. Paths are relative to
+A flow looks for each option in its parameters, then in the file ``config``, then in the worker's
+``PLUMBLINE_*`` variables, and last in the worker's plumbline.toml. Paths are relative to
 ``worker_directory``. If an option is wrong, the run fails before any task starts.
 """
 
@@ -36,8 +36,8 @@ from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem,
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.escape import terminal
 
-#: Names of run states: some shards can't be read, some benchmarks or models can't be used, and a
-#: model changed too much. Everything else was done.
+#: States of a run that did all other work: some shards couldn't be read, some benchmarks or models
+#: couldn't be used, or a model changed too much.
 SHARDS_FAILED, SCORES_FAILED, MODEL_CHANGED = "Shards failed", "Scores failed", "Model changed"
 _POLL_S = 2.0
 Names = list[str] | None

@@ -85,7 +85,7 @@ def over_families(figures: Iterable[tuple[str, float]]) -> Finding:
 
 
 def of_groups(row: Row, p: str) -> Finding:
-    """Judge FairPair's B minus the mean of V_pg and V_gp: bias between groups minus sampling noise.
+    """Judge FairPair's bias B minus the sampling noise, which is the mean of V_pg and V_gp.
 
     The verdict comes from a permutation test. ``p`` is the name of the column with its p-value.
     F's bootstrap interval can't be used: if the groups are alike, F's distribution degenerates.

@@ -142,7 +142,7 @@ def brief(model: str, models: Sequence[str]) -> str:
 
 
 def parts(a: Sequence[str], b: Sequence[str]) -> list[str | list[str]]:
-    """Return common parts of two sentences as texts, and differing parts as lists [of a, of b].
+    """Split two sentences. Common parts are texts; differing parts are lists [of a, of b].
 
     >>> parts("She lost her own key".split(), "He lost his key".split())
     [['She', 'He'], 'lost', ['her own', 'his'], 'key']
@@ -178,7 +178,7 @@ def with_ends(column: str) -> tuple[str, str, str]:
 
 
 def filled(text: str, params: Mapping[str, object]) -> str:
-    """Replace the parameters of a query, such as ``$top``, so that users can run the query.
+    """Replace a query's parameters, such as ``$top``, with values, so that users can run it.
 
     Comments don't change. Raises ``KeyError`` if a parameter has no value.
 

@@ -63,7 +63,7 @@ class Search:
     def table(
         self, caption: str, headings: Sequence[str], rows: Sequence[Line], names: Sequence[str] = ()
     ) -> Block:
-        """Return a table for a thing's details. Tables with the same ``names`` share a layout."""
+        """Return a table for a thing's details. ``names`` are row names that many tables share."""
         shape = (caption, tuple(headings), tuple(names))
         return self.tables.setdefault(shape, len(self.tables)), rows
 

@@ -18,7 +18,7 @@ from plumbline.warehouse.finding import LEAST_CLUSTERS, Verdict
 
 #: Named models that have an earlier version.
 _LATEST = "FROM model_version WHERE is_latest AND previous_key IS NOT NULL ORDER BY name;"
-#: Most models to name with their figures.
+#: Maximum number of models to name with their figures.
 _NAMED = 3
 #: What to print if a model clearly prefers neither group.
 UNTOLD = "no clear preference"

@@ -241,7 +241,7 @@ class _Design:
 
         Args:
             x_sums: for each kind, the sums of ``x`` within each cluster.
-            squares: for each level, the sum of the products of these sums.
+            squares: for each level, the cross products of these sums; for pairs, those of ``x``.
             sizes: for each kind, the number of 1s in its matrix; last, the number of pairs.
         """
         members = list(self.members.values())

@@ -35,7 +35,7 @@ SELECT
     coalesce(nullif(log_base, 'e')::DOUBLE, exp(1)) AS log_base
 FROM read_csv($path, all_varchar := true)
 """
-#: Makes names alike: the tables write losses in TeX, and some methods also with a hyphen.
+#: Makes names of methods equal. The paper writes losses in TeX, and some methods with a hyphen.
 _OF_RUNS = r"""
 SELECT
     "table"::BIGINT AS "table", inputs,
@@ -168,7 +168,7 @@ def misprints(printed: Sequence[Row], n_prompts: Mapping[str, int]) -> list[str]
     return [row["line"] for row in rows]
 
 
-#: Empty relations, for a release without a PMI file.
+#: Empty tables, for a release without a PMI file.
 _NO_NEIGHBOURS = {
     "near": pa.table({"word": pa.array([], pa.string()), "targets": pa.array([], _TEXTS)}),
     "tau": pa.table(
@@ -189,7 +189,7 @@ def check(
 
     The claims are about the whole release. So the result is empty unless the store has the word
     statistics and the scores of all 28 models on all five benchmarks. ``neighbours`` has the tables
-    `near` and `tau`, or is None if the release has no PMI file.
+    of ``unstereoeval.neighbours``, or is None if the release has no PMI file.
     """
     with connect(store.root) as connection:
         parameters = {"models": list(models), "corpus": corpus}
@@ -205,7 +205,7 @@ def check(
 def register_words(
     connection: duckdb.DuckDBPyConnection, neighbours: Mapping[str, pa.Table]
 ) -> None:
-    """Register `pair`, and `near` and `tau` from ``neighbours`` (empty if missing), for queries."""
+    """Register tables for queries: `pair`, and the ``neighbours`` (as empty tables if missing)."""
     pairs = [{"contrast": p.contrast, "a": p.a, "b": p.b} for p in load_list("gendered").pairs]
     relations = {**_NO_NEIGHBOURS, **neighbours, "pair": pa.Table.from_pylist(pairs)}
     for name, rows in relations.items():

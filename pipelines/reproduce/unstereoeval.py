@@ -140,7 +140,7 @@ def compare(figures: Sequence[Row], metrics: Iterable[Row]) -> list[dict[str, An
 def deduplication_rows(
     store: Store, corpus: str, etas: Collection[float | None], models: Collection[str]
 ) -> list[dict[str, Any]]:
-    """Return how US changes from each model to its ``-deduped`` twin, in rows of ``metric_value``.
+    """Return rows like those of ``metric_value``: how US changes from a model to its deduped twin.
 
     Each limit on |MaxPMI| in ``etas`` has its own rows. The limit None means all pairs. Values and
     intervals come from view `deduplication`.
@@ -160,7 +160,10 @@ def deduplication_rows(
 
 
 def neighbours(store: Store, statistics: Path, corpus: str) -> dict[str, pa.Table]:
-    """Return the tables `near` and `tau` for the claims; without a PMI file, an empty dict."""
+    """Return tables that claims query: the targets near each word, and tau between contrasts.
+
+    If the release has no PMI file, returns an empty dict.
+    """
     from plumbline.jobs.ingest.released_statistics import LIST, pmi_file_of, read_pmi
     from plumbline.pipelines.reproduce.word_lists import agreement_of
 

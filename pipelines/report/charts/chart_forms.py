@@ -52,7 +52,7 @@ _THEME: dict[str, Any] = {
 }
 #: Separates two lines of a name on the vertical axis.
 LINE_END = " · "
-#: Legend of estimates that are clearly on neither side.
+#: Legend text for estimates that aren't clearly above or below 0.
 UNTOLD = "not clear"
 # Okabe and Ito's colours, without yellow. Colour-blind readers can tell them apart.
 _PALETTE = (MALE, FEMALE, GREEN, "#CC79A7", "#56B4E9", "#E69F00", INK)
