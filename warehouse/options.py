@@ -1,4 +1,4 @@
-"""Make and check the options of commands, which are fields of frozen pydantic dataclasses."""
+"""Make and check the options of a command, which are the fields of a pydantic dataclass."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ def make(kind: type[Options], values: Mapping[str, object]) -> Options:
 
 
 def fault(errors: ValidationError, known: Sequence[str]) -> tuple[str, str, str]:
-    """Describe pydantic's first error for a one-line message: subject, problem and fix.
+    """Return a subject, a problem and a fix that describe pydantic's first error in one line.
 
-    ``known`` are the valid keys. The subject names the key and its value; the key ``("pairs", 0,
-    "b")`` is shown as ``pairs 1, b``. For an error about several keys, the subject is empty.
+    ``known`` are the valid keys. The subject names the wrong key and its value. It shows the key
+    ``("pairs", 0, "b")`` as ``pairs 1, b``. For an error about several keys, the subject is empty.
     """
-    # Prefer unknown keys: for a misspelt key, pydantic also reports that the right one is missing.
+    # Report an unknown key first: if a key is misspelt, pydantic also calls the right key missing.
     error = min(errors.errors(), key=lambda x: x["type"] != "unexpected_keyword_argument")
     parts = (f" {x + 1}, " if isinstance(x, int) else f"{x}." for x in error["loc"])
     key = "".join(parts).replace(". ", " ").replace(",  ", ", ").rstrip("., ")
@@ -64,7 +64,7 @@ def fault(errors: ValidationError, known: Sequence[str]) -> tuple[str, str, str]
 
 
 def check_name(what: str, name: str) -> None:
-    """Raise ``UsageProblem`` about ``what`` unless ``name`` is valid for rows and files.
+    """Raise ``UsageProblem`` about ``what`` if ``name`` can't be used in rows and file names.
 
     >>> check_name("benchmark 'mine-2'", "mine-2")
     """
@@ -79,5 +79,5 @@ def changed(options: Options, values: Mapping[str, object]) -> Options:
 
 
 def part(kind: type[Options], larger: object) -> Options:
-    """Make options of the class ``kind`` from the fields of ``larger`` that have the same names."""
+    """Make options of the class ``kind``. Take each value from the same field of ``larger``."""
     return make(kind, {field.name: getattr(larger, field.name) for field in fields(kind)})
