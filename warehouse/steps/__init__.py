@@ -1,1 +1,1 @@
-"""Steps that can be resumed: missing rows are computed in chunks and published together."""
+"""Compute the missing rows of a table in chunks, which can be resumed, and publish the rows."""
