@@ -16,7 +16,6 @@ def n_cores() -> int:
 
 @cache
 def _n_threads_of_duckdb() -> int:
-    """Return DuckDB's default number of threads, which respects a container's CPU quota."""
     import duckdb
 
     with duckdb.connect() as connection:

@@ -49,8 +49,8 @@ _WRONG = re.compile(r"[Cc]onfiguration|incorrectly configured|InvalidPath|[Uu]ns
 class PlumblineError(Exception):
     """Base class of errors that show users a one-line message. Subclasses set the exit status.
 
-    The message may quote text from a file or server. So secrets are hidden, and
-    ``str`` returns a single line that can't control a terminal.
+    The message may quote text from a file or server. So secrets are hidden, and ``str``
+    returns a single line that can't control a terminal.
 
     >>> print(BadInput("word \\x1b[2J", "not\\nfound", "type it again"))
     word \\x1b[2J: not found (type it again)
@@ -135,7 +135,7 @@ def disk_problems(path: Path) -> Iterator[None]:
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """Add ``path`` to an error for a full disk in the block, unless the error names a file."""
+    """Name ``path`` in an error about a full disk, if the error names no other file."""
     try:
         yield
     except OSError as e:
@@ -147,8 +147,7 @@ def naming(path: Path) -> Iterator[None]:
 def _is_of_disk(error: OSError) -> bool:
     """Return whether an ``OSError`` is about a file, not a connection.
 
-    A subclass that a library defines counts as a connection error. Its file name doesn't matter,
-    because `urllib` stores an address there.
+    A library's own class isn't about a file: `urllib` stores an address as the file name.
     """
     if error.filename is not None and type(error).__module__ == "builtins":
         return True

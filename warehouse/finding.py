@@ -88,7 +88,7 @@ class Finding:
         return verdict(*ends, null=self.null, n_clusters=self.n_clusters, **tests)
 
     def pick(self, *, above: T, below: T, untold: T) -> T:
-        """Return ``above`` or ``below`` if that is the verdict, and ``untold`` otherwise.
+        """Return the argument ``above`` or ``below`` if that is the verdict, otherwise ``untold``.
 
         >>> Finding(0.3, 0.1, 0.5).pick(above="follows", below="turns", untold="?")
         'follows'

@@ -25,8 +25,7 @@ Options = TypeVar("Options", bound=Any)
 def make(kind: type[Options], values: Mapping[str, object]) -> Options:
     """Make an options object of the class ``kind`` from ``values``.
 
-    Raises ``UsageProblem`` for invalid values, such as ``batch_tokens = 0: should be greater than
-    0``.
+    Raises ``UsageProblem`` for an invalid value, with the option, its value and the reason.
     """
     try:
         options: Options = kind(**values)
@@ -79,5 +78,5 @@ def changed(options: Options, values: Mapping[str, object]) -> Options:
 
 
 def part(kind: type[Options], larger: object) -> Options:
-    """Make options of the class ``kind``. Take each value from the same field of ``larger``."""
+    """Make options of the class ``kind`` from the fields of ``larger`` with the same names."""
     return make(kind, {field.name: getattr(larger, field.name) for field in fields(kind)})

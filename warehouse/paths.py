@@ -81,7 +81,7 @@ def check_input(path: Path, *, file: bool = True, directory: bool = False) -> No
 
 
 def check_output(path: Path, *, directory: bool = False, what: str = "output") -> None:
-    """Raise ``UsageProblem`` if no file (or ``directory``) can be written at ``path``."""
+    """Raise ``UsageProblem`` if ``path`` can't be the path of an output file or directory."""
     fix, kind = "give another path", "directory" if directory else "regular file"
     if _ANY_SCHEME.match(str(path)):
         fix = "give a local path; of outputs, only a warehouse can be at s3://, gs:// or az://"

@@ -36,7 +36,7 @@ class Registry:
             ignored. If empty, Plumbline has only the parts in ``made``.
         suffix: suffix of these files, such as ``.py`` or ``.sql``.
         group: entry-point group in which other packages register parts. If empty, they can't.
-        contract: protocol class. A part of another package must have all its public members.
+        contract: a protocol. Parts of other packages must have all public members of the protocol.
         made: names of Plumbline's parts that have no file of their own.
         instead: advice for an unknown name. The message shows it after the known names.
     """
@@ -59,7 +59,7 @@ class Registry:
         return sorted({entry.name for entry in self._other_entries()})
 
     def source(self, name: str) -> str:
-        """Return the name and version of the package that adds a part, or "" if Plumbline does."""
+        """Return the package that adds a part, with its version, or "" for Plumbline's own part."""
         return next((_package(e) for e in self._other_entries() if e.name == name), "")
 
     def find(self, name: str) -> EntryPoint | None:
@@ -150,5 +150,4 @@ def _package(entry: EntryPoint) -> str:
 
 
 def install_line(extra: str) -> str:
-    """Return the command that installs an optional extra, or several separated by commas."""
     return f"pip install '{NAME}[{extra}]'"

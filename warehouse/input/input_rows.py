@@ -26,8 +26,8 @@ LARGEST = 1 << 30
 class Record(NamedTuple):
     """One row of a file: its number, its fields, and its problem, if any.
 
-    Rows are numbered from 1, after the header. CSV fields are strings. JSON and Parquet
-    fields are Python values.
+    Rows are numbered from 1, after the header. CSV fields are strings. Fields from JSON and Parquet
+    are Python values.
     """
 
     number: int
@@ -66,9 +66,10 @@ def records_of(
 
 
 def delimiter_of(content: str) -> str:
-    """Return a comma if the header contains one, otherwise a tab or semicolon that it contains.
+    """Return the delimiter in a table's header. Try a comma, then a tab, then a semicolon.
 
-    Which of these a spreadsheet writes depends on the user's country. The default is a comma.
+    If the header contains none of these, return a comma. In some countries, spreadsheets use
+    semicolons.
     """
     header = content.partition("\n")[0]
     return next((mark for mark in ",\t;" if mark in header), ",")
@@ -141,12 +142,10 @@ def read_text(path: Path) -> str:
 
 
 def truth(value: str) -> bool | None:
-    """Convert the text ``True`` or ``False`` to a bool, and any other text to ``None``."""
     return {"True": True, "False": False}.get(value)
 
 
 def printable(text: str) -> str:
-    """Return the beginning of a text, with unprintable characters escaped."""
     return terminal(text[:_EXCERPT_CHARACTERS])
 
 

@@ -165,7 +165,7 @@ def documents(path: Path, text_field: str = "text") -> Iterator[str]:
 def field_value(record: Mapping[str, object], field: str) -> object:
     """Return a record's field, or ``MISSING`` if the record doesn't have it.
 
-    The field ``a.b`` is the key ``a.b``. If that is missing, it is the key ``b`` of ``a``.
+    The field ``a.b`` is the key ``a.b`` or, if that is missing, the key ``b`` inside ``a``.
 
     >>> field_value({"doc": {"body": "tea"}}, "doc.body"), field_value({"a.b": 1}, "a.b")
     ('tea', 1)

@@ -1,6 +1,6 @@
 """Load languages from TOML files, in this directory or at a path that a user gives.
 
-docs/corpora.md describes these files. English has none, because its rules are in compiled code.
+docs/corpora.md describes these files. English has no file: its rules are in compiled code.
 """
 
 from __future__ import annotations
@@ -56,7 +56,6 @@ class TokenRules:
 
     @classmethod
     def of_text(cls, text: str) -> TokenRules:
-        """Make the rules from the JSON that :attr:`text` returns."""
         return TypeAdapter(cls).validate_json(text, strict=False)  # JSON has lists, not tuples
 
 

@@ -197,7 +197,7 @@ def _over_files(store: OpenWarehouse, snapshot: Snapshot, tables: Sequence[Table
 def rows_of(
     source: str | Path | OpenWarehouse, text: str, params: Mapping[str, object] | None = None
 ) -> list[dict[str, Any]]:
-    """Return the rows of one query on a warehouse. ``params`` has the values of its ``$names``.
+    """Return the rows of one query on a warehouse. ``params`` has a value for each ``$name``.
 
     Raises the errors of ``connect``, and DuckDB's errors for an invalid query.
     """
@@ -211,7 +211,7 @@ def arrow_rows(
 ) -> pa.Table:
     """Return the rows of one query. Raises DuckDB's errors for an invalid query."""
     with warnings.catch_warnings():
-        # Hide the warning that this copies the rows. Avoiding that would plan the query twice.
+        # DuckDB warns that this copies the rows. The other ways would plan the query twice.
         warnings.filterwarnings("ignore", "Arrow output on a DB-API result")
         return connection.execute(text, params or None).to_arrow_table()
 
@@ -245,7 +245,7 @@ def sql(name: str) -> str:
 def query(
     connection: duckdb.DuckDBPyConnection, name: str, params: Mapping[str, object] | None = None
 ) -> pa.Table:
-    """Run the query in a SQL file and return its rows. It gets only those ``params`` it uses."""
+    """Run the query in a SQL file and return its rows. Unused ``params`` are ignored."""
     text = sql(name)
     parameters = {p for s in connection.extract_statements(text) for p in s.named_parameters}
     used = {key: value for key, value in (params or {}).items() if key in parameters}
@@ -281,7 +281,7 @@ def read_only(
 ) -> pa.Table:
     """Run a query that a user typed, and return its rows. The query can't write files.
 
-    ``params`` has the values of its ``$names``. Raises the errors of ``one_line``, and
+    ``params`` has a value for each ``$name``. Raises the errors of ``one_line``, and
     ``UsageProblem`` for a statement that returns no rows.
     """
     with connect(source, text) as connection, one_line():

@@ -40,7 +40,7 @@ class Entry(NamedTuple):
 def questions() -> list[tuple[str, str, str]]:
     """Return the example questions, each with an explanation of its answer, and a query."""
     comments = (_comment(sql(name)) for name in sql_names("examples"))
-    # The first comment line, what a row is, isn't shown. The second is the question.
+    # The first line of the comment says what a row is. The second line is the question.
     return [(about[1], " ".join(about[2:]), query) for about, query in comments]
 
 
@@ -127,7 +127,7 @@ def _questions_markdown() -> str:
 
 
 def filled(document: str) -> str:
-    """Return a page with its graph, tables, reference and questions generated again."""
+    """Return a page whose graph, tables, reference and questions are generated again."""
     generators = {
         "graph": _graph_markdown,
         "tables": _tables_markdown,

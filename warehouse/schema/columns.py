@@ -24,7 +24,7 @@ _TYPES = {
 
 @dataclass(frozen=True)
 class Column:
-    """A column: its name, kind of data, unit (or empty), whether it may be NULL, and meaning."""
+    """A column of a table. ``kind`` is a key of ``_TYPES``, and ``unit`` may be empty."""
 
     name: str
     kind: str
@@ -50,9 +50,9 @@ class Column:
 
 @dataclass(frozen=True)
 class Origin:
-    """The rows that a row was made from: those of ``table`` with the same values in ``by``.
+    """Which rows a row was made from: the rows of ``table`` with the same values in ``by``.
 
-    When they change in one of ``columns``, the row is out of date. If ``columns`` is empty, a
+    If one of ``columns`` changes in these rows, the row is out of date. If ``columns`` is empty, a
     change in any column counts.
     """
 
@@ -66,8 +66,8 @@ class Table:
     """The schema of a table.
 
     Attributes:
-        filled_by: the command that writes the first rows, without ``plumbline``. A comma and what
-            the command needs may follow. Or the text ``any command ...``.
+        filled_by: the command that writes the first rows, without ``plumbline``. After a comma, it
+            may say what the command needs. Or ``any command ...``, if there are many.
         made_from: the rows that a row is made from. If they change, the row is deleted.
         key: columns that identify a row, in all files of the table.
         partitions: columns whose values name the directories of a file. The file stores these
@@ -98,7 +98,7 @@ class Table:
         return sha256(" ".join(self.names).encode()).hexdigest()[:8]
 
     def partition_values(self, partition: Mapping[str, str]) -> tuple[str, ...]:
-        """Return a partition's values in column order. The partition may omit trailing columns."""
+        """Return a partition's values in column order. The last columns may be missing."""
         columns = self.partitions[: len(partition)]
         if len(columns) < len(partition):
             raise KeyError(f"{self.name} has no partitions by {', '.join(partition)}")

@@ -1,1 +1,1 @@
-"""Compute the missing rows of a table in chunks, which can be resumed, and publish the rows."""
+"""Compute and publish the missing rows of a table. A command that was stopped can resume."""

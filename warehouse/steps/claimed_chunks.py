@@ -1,4 +1,4 @@
-"""Compute a step in chunks. A command claims a chunk, computes it, and saves it in a file.
+"""Compute a step's items in chunks: a command claims a chunk, computes it, and saves it.
 
 So a killed command loses at most the chunk that it was computing.
 """
@@ -24,7 +24,7 @@ _WAIT_S = 0.2
 class Chunk:
     """Items that are computed together. An item is a string, or a dataclass with plain fields.
 
-    ``n_units`` is the number of pairs, samples or whatever else the step counts as its progress.
+    ``n_units`` is the size of the chunk in the unit that the step counts, such as pairs.
     """
 
     items: Sequence[Any]
@@ -95,7 +95,6 @@ class ChunkPlan:
 
 
 def write_results(path: Path, results: Sequence[object]) -> None:
-    """Write the results of a chunk to a file, which appears only when it is complete."""
     import pyarrow as pa
 
     write_file(path, pa.Table.from_pylist(list(map(vars, results))))

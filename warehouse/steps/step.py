@@ -124,7 +124,7 @@ class Step(ABC):
         """Divide the missing items into chunks. The chunks depend only on these items."""
 
     def place(self, resource: Any) -> tuple[str, ...]:
-        """Return where, under ``_work``, the step's chunk files are: the parts of the path."""
+        """Return the path of the step's chunk files under ``_work``, split into components."""
         return (self.stage, *self.partition(resource).values())
 
     def plan(self, store: Store, resource: Any, state: State) -> ChunkPlan:

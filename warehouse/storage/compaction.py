@@ -52,7 +52,6 @@ def compact(store: Store, run_id: str, keep_days: float = KEEP_DAYS) -> tuple[in
 
 
 def _oldest_to_keep(now: Snapshot, keep_days: float) -> int:
-    """Return the oldest version that isn't older than ``keep_days``, or else the newest version."""
     limit = datetime.now(timezone.utc) - timedelta(days=keep_days)
     for version in log.versions(now.place) if keep_days else ():
         if log.snapshot(now.place, version).time >= limit:
@@ -61,7 +60,6 @@ def _oldest_to_keep(now: Snapshot, keep_days: float) -> int:
 
 
 def _small_files(store: Store, run_id: str) -> dict[tuple[str, tuple[str, ...]], list[File]]:
-    """Return the files to merge, by table and partition. Skip the file that records this run."""
     now, small = store.snapshot(), defaultdict(list)
     for table in now.declared:
         for file in now.files(table):

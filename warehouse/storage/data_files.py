@@ -134,7 +134,7 @@ class DataFiles(OpenWarehouse):
         return rows if where is None else rows.filter(where)
 
     def partition_of(self, table: str, data: pa.Table) -> dict[str, str]:
-        """Return the partition of the rows. Raise ``BadInput`` if they belong to several ones."""
+        """Return the partition of the rows. Raise ``BadInput`` if there are several partitions."""
         partition = {}
         for name in TABLES[table].partitions:
             values = data[name].unique().to_pylist()
@@ -146,7 +146,7 @@ class DataFiles(OpenWarehouse):
     def adopt(
         self, table: str, partition: Mapping[str, str], made: Path, units: Sequence[Unit]
     ) -> File:
-        """Move a Parquet file to its table. It is lost if no commit names it within a day."""
+        """Move a Parquet file to its table. If no commit names it within a day, it is lost."""
         name = "/".join([table, *folders(table, partition), f"{uuid.uuid4().hex[:20]}.parquet"])
         file = File(
             name,
@@ -163,13 +163,12 @@ class DataFiles(OpenWarehouse):
     def write(
         self, table: str, partition: Mapping[str, str], data: pa.Table, units: Sequence[Unit]
     ) -> File:
-        """Write rows to a new data file of a partition. A commit must then name it (``adopt``)."""
+        """Write rows to a new data file of a partition, for the next commit (see ``adopt``)."""
         made = staging(self.place) / f"{uuid.uuid4().hex}.parquet"
         write_file(made, data)
         return self.adopt(table, partition, made, units)
 
     def without_unit(self, table: str, file: File, unit: str) -> File:
-        """Write a new file with the rows of ``file``, except rows that belong to ``unit``."""
         is_kept = [u.name != unit for u in file.units for _ in range(u.n_rows)]
         return self.keep_rows(table, file, self.rows_of(table, file), is_kept)
 
@@ -188,6 +187,6 @@ class DataFiles(OpenWarehouse):
 
 
 def folders(table: str, partition: Mapping[str, str]) -> list[str]:
-    """Return a partition's directory names. Raises ``BadInput`` if one isn't possible."""
+    """Return a partition's directory names. Raises ``BadInput`` for an invalid name."""
     values = TABLES[table].partition_values(partition)
     return [segment(v, f"{c}=") for c, v in zip(TABLES[table].partitions, values, strict=True)]

@@ -7,7 +7,7 @@ the machine is up again.
 
 In an object store, a lock is a lease: the commit log has the holder's token. If another command
 takes the lease because the holder was suspended, the newest commit no longer has this token. Then
-the holder's own commits are refused.
+commits of the old holder are refused.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def claimed(path: Path, *, wait: bool = False) -> Iterator[bool]:
         yield False
         return
     try:
-        with suppress(OSError):  # the lock works even if a full disk can't store the name
+        with suppress(OSError):  # if the disk is full, lock without the name
             path.write_text(this_process(), encoding="utf-8")
         yield True
     finally:

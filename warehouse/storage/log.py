@@ -3,7 +3,7 @@
 The file ``_log/commits/<version>.json.gz`` lists all files of all tables in this version. It never
 changes. A commit creates the next version. If several writers try this at the same time, only one
 succeeds; the others apply their changes to the new state and try again. So readers see either all
-changes of a commit, even in several tables, or none. A reader stays at the version where it began.
+changes of a commit, even in several tables, or none. A reader stays at one version.
 
 A commit's file is compressed JSON, followed by its hash, which `zcat` ignores. The JSON also has
 the hash of each data file. A new table, or a new column that may be NULL, needs no new format. If
@@ -41,8 +41,8 @@ class Snapshot:
     """A warehouse as of one commit: the files of its tables, and the leases.
 
     ``tables`` has every table that ever had rows. ``oldest`` is the first version that is still
-    kept. ``out_of_date`` maps a partition's directory to its number of deleted rows, if these were
-    out of date (see ``out_of_date.py``). When rows are written there, the entry is removed.
+    kept. ``out_of_date`` counts the out-of-date rows that were deleted, by directory of their
+    partition. When new rows are written to a partition, its count is removed.
     """
 
     place: Place
@@ -62,7 +62,7 @@ class Snapshot:
 
     @property
     def kept(self) -> list[str]:
-        """A message for each table that no installed package declares. It is never changed."""
+        """A message per table that no installed package declares. Such tables are never changed."""
         why = "no installed package declares it; kept as it is"
         return [f"Table {table}: {why}" for table in self.tables if table not in TABLES]
 
@@ -186,7 +186,7 @@ class Draft:
     def swap(
         self, table: str, old: Iterable[File], new: Iterable[File], kept: Iterable[File] = ()
     ) -> None:
-        """Replace a table's files ``old``. ``new`` has new rows, ``kept`` has rows of old files."""
+        """Replace a table's files ``old`` with ``new`` files, and ``kept`` files with old rows."""
         new = list(new)
         added = (*kept, *new)
         gone = {file.path for file in (*old, *added)}

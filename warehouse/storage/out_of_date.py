@@ -1,4 +1,4 @@
-"""Delete rows that are out of date, because a commit changes rows that they were made from.
+"""Delete rows that become out of date when a commit changes the rows they were made from.
 
 The same commit deletes them. ``Table.made_from`` declares what rows are made from. Rows that the
 commit itself writes are up to date.

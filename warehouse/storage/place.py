@@ -33,12 +33,12 @@ STAGING = "_staging"
 
 
 class Damaged(ValueError):
-    """A file's content isn't what was published."""
+    """A file's content has changed since it was published."""
 
 
 @dataclass(frozen=True)
 class Unit:
-    """Rows that are published and replaced together, under a name, with the run that wrote them."""
+    """A group of rows that is published and replaced as a whole. ``run_id`` is the run's id."""
 
     name: str
     n_rows: int
@@ -47,7 +47,7 @@ class Unit:
 
 @dataclass(frozen=True)
 class File:
-    """A data file, with the size and hash of its content. Its rows belong to one or more units.
+    """A data file, with the size and hash of its content. Its rows belong to ``units``.
 
     ``columns`` was ``Table.columns_id`` when the file was written. ``partition`` has the values of
     the table's partition columns. ``written_ms`` is a Unix time in milliseconds.
@@ -94,7 +94,7 @@ def sha256_of(path: Path) -> str:
 
 
 def verify(path: Path, file: File) -> None:
-    """Raise ``Damaged`` if a file has changed since it was published. May raise ``OSError``."""
+    """Check a file's size and hash. Raise ``Damaged`` if they differ, ``OSError`` if unreadable."""
     status = path.stat()
     if not stat.S_ISREG(status.st_mode):
         raise OSError(errno.EINVAL, "not a regular file", str(path))
@@ -146,7 +146,7 @@ class Disk:
         _sync(target.parent)
 
     def names(self, directory: str) -> list[str]:
-        """Return the sorted file names in a directory, or none if the directory is missing."""
+        """Return the sorted file names in a directory, or ``[]`` if the directory is missing."""
         try:
             return sorted(os.listdir(self.root / directory))
         except FileNotFoundError:
@@ -180,7 +180,7 @@ class Disk:
         return self.root / file.path
 
     def scratch(self) -> Path:
-        """Return the local directory in which ``_staging`` and ``_work`` have unfinished work."""
+        """Return the local directory that contains ``_staging`` and ``_work``."""
         return self.root
 
     def _with_parents(self, name: str) -> Path:

@@ -65,7 +65,7 @@ _KNOWN = {
     "low_nats": Display("low, nats", 1, 3, True),
     "high_nats": Display("high, nats", 1, 3, True),
     "seconds": Display("seconds", 1, 1),
-    "n_word": Display("occurrences"),  # "word" is another heading
+    "n_word": Display("occurrences"),  # "word" is another column
     "n_pair": Display("co-occurrences"),
     "per_million": Display("per million", 1, 1),
     "clusters": Display("interval over"),  # such as "frame, word"

@@ -95,7 +95,7 @@ def csv_cell(value: object) -> object:
 
 
 def as_csv(rows: Sequence[Mapping[str, object]]) -> str:
-    """Return rows as CSV text, with all digits of numbers. Formulas are escaped (``csv_cell``).
+    """Return rows as CSV text, with all digits. Formulas are escaped (see ``csv_cell``).
 
     If there are no rows, return an empty string.
     """

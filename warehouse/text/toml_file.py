@@ -1,6 +1,6 @@
 """Read TOML files that users write. Each error is one line that names the file and the key.
 
-A class decorated with ``toml_table`` declares a table. Its fields are the keys, with their types.
+A class decorated with ``toml_table`` describes a TOML table: its keys and their types.
 """
 
 from __future__ import annotations

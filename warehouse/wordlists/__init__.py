@@ -116,9 +116,8 @@ def from_rows(rows: Iterable[Mapping[str, Any]]) -> WordList:
 def side_names(contrast: str, lists: Iterable[WordList]) -> tuple[str, str]:
     """Return names for the two sides of a contrast. A positive lean is towards the first side.
 
-    For a pair such as ``she/he``, the sides are its words. For a contrast over a whole list, such
-    as ``gendered-sum``, the sides are the list's groups. If this list isn't in ``lists`` or has no
-    groups, they are ``GENDERS``.
+    For a pair such as ``she/he``, the sides are its words. For a contrast over a list, such as
+    ``gendered-sum``, they are the groups of the list in ``lists``, or by default ``GENDERS``.
 
     >>> side_names("old/young", []), side_names("gendered-sum", [load("gendered")])
     (('old', 'young'), ('female words', 'male words'))
