@@ -147,7 +147,7 @@ def naming(path: Path) -> Iterator[None]:
 def _is_of_disk(error: OSError) -> bool:
     """Return whether an ``OSError`` is about a file, not a connection.
 
-    A library's own class isn't about a file: `urllib` stores an address as the file name.
+    An error of a library's own class isn't: `urllib` stores an address as the file name.
     """
     if error.filename is not None and type(error).__module__ == "builtins":
         return True
@@ -174,7 +174,7 @@ def failure(cause: BaseException, what: str, problem: str, fix: str) -> BadInput
 
 
 def _means_outage(error: BaseException) -> bool:
-    if type(error).__name__ == _OFFLINE_MODE:  # the user's choice, not an outage
+    if type(error).__name__ == _OFFLINE_MODE:  # offline mode isn't an outage
         return False
     status = getattr(getattr(error, "response", None), "status_code", None)
     if status is not None:

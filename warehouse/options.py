@@ -50,7 +50,7 @@ def fault(errors: ValidationError, known: Sequence[str]) -> tuple[str, str, str]
     if error["type"] == "unexpected_keyword_argument":
         fix = f"known: {', '.join(known)}" if len(error["loc"]) == 1 else ""
         return f"key {key!r}", "is unknown", fix
-    if key.endswith(".[key]"):  # the table doesn't allow this key
+    if key.endswith(".[key]"):  # a key that the table doesn't allow
         fix = f"known: {message.removeprefix('should be ')}"
         return f"key {key.removesuffix('.[key]')!r}", "is unknown", fix
     if error["type"] in ("missing", "missing_keyword_only_argument"):

@@ -55,15 +55,15 @@ _ZSTD: dict[int, int] = {zstd.DecompressionParameter.window_log_max: 31}
 def located(text: str | Path) -> Path:
     """Convert a text to a path or, if it contains ``://``, to an address.
 
-    Raises ``UsageProblem`` for an unknown kind of address, and for an address with a user,
-    password or query, because these would be stored in tables and logs.
+    Raises ``UsageProblem`` for an unknown kind of address. Also raises it for a user, password or
+    query in the address, because tables and logs would store these.
     """
     if isinstance(text, Path) or "://" not in text:
         return Path(text) if isinstance(text, str) else text
     bare = re.sub(r"(?<=://)[^/]*@", "", text.partition("?")[0])
     try:
         parts = urlsplit(text)
-    except ValueError as e:  # for example, the host has a bracket
+    except ValueError as e:  # for example, a bracket in the host
         raise UsageProblem(bare, f"is not an address: {e}", "check its host or bucket") from e
     if parts.scheme not in (*_BUCKETS, *_WEB, _HUB):
         known = ", ".join(f"{scheme}://" for scheme in (*_BUCKETS, *_WEB))
@@ -98,8 +98,8 @@ def find(pattern: str) -> list[tuple[Path, Description | None]]:
     Each file is returned with its metadata, which is ``None`` for a broken link, and for an address
     without a file. If a local path or a pattern matches nothing, the list is empty.
 
-    Raises the errors of :func:`reading` and :func:`located`, ``UsageProblem`` for a pattern on a
-    web server, and ``MissingComponent`` if the package that reads the address is not installed.
+    Raises the errors of :func:`reading` and :func:`located`. Raises ``UsageProblem`` for a pattern
+    on a web server, and ``MissingComponent`` if the address needs a package that is missing.
     """
     place = located(pattern)
     if not isinstance(place, Address):

@@ -77,7 +77,7 @@ def _check(path: Path, description: Description | None) -> None:
     if not isinstance(path, Address) and not path.is_file():
         fix = "a shard is read twice: write it to a file first"
         raise BadInput(f"shard {path}", "is not a regular file", fix)
-    if not is_unicode(str(path)):  # a table can't store this name
+    if not is_unicode(str(path)):  # tables store only valid Unicode
         raise BadInput(f"shard {path}", "its name is not in UTF-8", "rename it")
 
 

@@ -155,7 +155,7 @@ def _view(table: Table, files: Sequence[File], paths: Sequence[str]) -> str:
     listed = f"[{', '.join(map(sql_text, paths))}], hive_partitioning = false"
     source = f"read_parquet({listed})"
     if {file.columns for file in files} != {table.columns_id}:
-        # Read NULL from files that were written before a column was added.
+        # Read NULL for a column that was added after a file was written.
         added = ", ".join(f'NULL::{c.sql_type} AS "{c.name}"' for c in table.columns if c.nullable)
         union = f"FROM read_parquet({listed}, union_by_name = true)"
         source = f"(SELECT {added} WHERE false UNION ALL BY NAME {union})"

@@ -62,7 +62,7 @@ class ChunkPlan:
         """Compute chunks one by one, until all have a result file or the directory is removed.
 
         Skips chunks that another worker has claimed. After each chunk, even a skipped one, calls
-        ``tell`` with ``n_left()``.
+        ``tell`` with the number of units that are left.
         """
         while (todo := self.todo()) and self.directory.is_dir():
             n_done = 0

@@ -27,7 +27,7 @@ def check(store: Store) -> list[dict[str, str]]:
     """Find all problems of a warehouse, sorted by path, without writing to it.
 
     Each problem has the ``path`` that is damaged or can't be checked, the ``problem``, and how to
-    ``fix`` it. The check reads the data files of all kept versions and compares their hashes. It
+    ``fix`` it. The check reads the data files of all kept versions and checks their hashes. It
     downloads the files of an object store for this. It also finds keys that occur twice in the
     newest version, and files that ``compact`` would remove.
 

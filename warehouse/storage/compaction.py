@@ -108,7 +108,7 @@ def leftovers(store: Store) -> dict[str, str]:
         if written < limit and name not in named and _can_be_named(name)
     }
     for path in (store.place.scratch() / STAGING).glob("*"):
-        with suppress(FileNotFoundError):  # another command has just moved it
+        with suppress(FileNotFoundError):  # another command has just moved the file
             if max(p.lstat().st_mtime for p in (path, *path.rglob("*"))) < limit:
                 found[f"{STAGING}/{path.name}"] = "a file or partition that was not finished"
     return dict(sorted(found.items()))

@@ -112,7 +112,7 @@ class DataFiles(OpenWarehouse):
 
         files = self.snapshot().files(table, partition)
         rows = [self.rows_of(table, file, where) for file in files]
-        none = pa.Table.from_batches([], TABLES[table].arrow)  # this doesn't import pandas
+        none = pa.Table.from_batches([], TABLES[table].arrow)  # avoids importing pandas
         return pa.concat_tables([none, *rows])
 
     def rows_of(self, table: str, file: File, where: ds.Expression | None = None) -> pa.Table:

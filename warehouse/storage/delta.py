@@ -30,8 +30,8 @@ def follow(place: Place, table: str, before: Listing, after: Listing) -> None:
     """Add a version to a table's log: the change from the files ``before`` to those ``after``.
 
     Every tenth version gets a checkpoint. A version also gets one if the version before it is
-    missing because a writer was killed. If the log has a wrong version of this number, because its
-    commit was removed, the new version replaces it and gets a checkpoint.
+    missing because a writer was killed. If the log has a version of this number from a commit
+    that was removed, the new version replaces it and gets a checkpoint.
     """
     log, names = _directory(table), place.names(_directory(table))
     name, checkpoint = _file(after.version, "json"), b""

@@ -73,11 +73,11 @@ def claimed(path: Path, *, wait: bool = False) -> Iterator[bool]:
         yield False
         return
     try:
-        with suppress(OSError):  # if the disk is full, lock without the name
+        with suppress(OSError):  # if the disk is full, the holder's name is missing
             path.write_text(this_process(), encoding="utf-8")
         yield True
     finally:
-        # Remove the file before releasing it, so that a waiting process locks a new file.
+        # Remove the file before releasing the lock, so that a waiting process locks a new file.
         path.unlink(missing_ok=True)
         lock.release()
 
@@ -118,7 +118,7 @@ def holder(path: Path) -> str:
 def lock(
     store: Store, name: str, what: str, fix: str = "wait until it ends"
 ) -> AbstractContextManager[None]:
-    """Hold a warehouse's lock ``name`` during the block. Raises the errors of ``sole``.
+    """Hold the lock ``name`` of a warehouse during the block. Raises the errors of ``sole``.
 
     On a disk, the lock is a file (see ``sole``). In an object store, it is a ``lease``.
     """

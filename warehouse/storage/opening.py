@@ -164,7 +164,7 @@ def reading(place: Place, path: Path) -> Iterator[None]:
         raise BadInput(where, f"is damaged: {e}", log.GET_COPY) from e
     except FileNotFoundError as e:
         raise BadInput(where, "is not there", log.GET_COPY) from e
-    except (OSError, ValueError, NotImplementedError) as e:  # Arrow's errors are subclasses
+    except (OSError, ValueError, NotImplementedError) as e:  # base classes of Arrow's errors
         if getattr(e, "errno", None) in _TOO_LITTLE:
             raise
         reason = getattr(e, "strerror", None) or str(e) or type(e).__name__

@@ -78,7 +78,7 @@ def _overlap(table: Table, made: File, origin: Origin, changed: Sequence[File]) 
 
 
 def _keys(store: DataFiles, table: Table, file: File, by: tuple[str, ...]) -> set[Values]:
-    if set(by) <= set(table.partitions):  # the path has all values
+    if set(by) <= set(table.partitions):  # the file's path has the values
         values = dict(zip(table.partitions, file.partition, strict=True))
         return {tuple(values[column] for column in by)}
     return set(_rows_of(store.rows_of(table.name, file), by))

@@ -1,6 +1,6 @@
 """Where a warehouse is stored: in a directory (``Disk``) or an object store (``Bucket``).
 
-Both classes have the same methods. For commits, they can create a file only if its name is free.
+Both classes have the same methods. For commits, ``create`` returns false if a file's name is taken.
 Names of files are relative paths with ``/``, percent-encoded (see ``paths.segment``). DuckDB and
 Arrow don't notice a flipped bit, so a data file's hash is checked before the file is used.
 
@@ -38,7 +38,7 @@ class Damaged(ValueError):
 
 @dataclass(frozen=True)
 class Unit:
-    """A group of rows that is published and replaced as a whole. ``run_id`` is the run's id."""
+    """A group of rows that is published and replaced as a whole. ``run_id`` is its run's id."""
 
     name: str
     n_rows: int
@@ -159,7 +159,7 @@ class Disk:
             if here == Path():
                 folders[:] = [f for f in folders if f not in (STAGING, "_work")]
             for name in names:
-                with suppress(FileNotFoundError):  # another process removed it
+                with suppress(FileNotFoundError):  # another process removed the file
                     yield (here / name).as_posix(), os.lstat(Path(folder, name)).st_mtime
 
     def remove(self, name: str) -> None:

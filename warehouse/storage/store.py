@@ -118,8 +118,8 @@ class Store(DataFiles):
     def replace(self, table: str, rows: Rows, partition: Mapping[str, str], run_id: str) -> None:
         """Replace all rows of a partition. If there are no new rows, the partition becomes empty.
 
-        Like every change, this also deletes the rows of other tables that were made from rows that
-        are now gone or different (see ``Table.made_from``).
+        Like every change, this also deletes rows of other tables if the rows they were made from
+        are gone or different (see ``Table.made_from``).
         """
         data = cast(TABLES[table], rows)
         units = (Unit("part-0", data.num_rows, run_id),)
@@ -159,7 +159,7 @@ class Store(DataFiles):
             for table in {*draft.base.declared, *state.declared} - {"run"}:
                 draft.swap(table, draft.files(table), [], state.files(table))
             draft.out_of_date = dict(state.out_of_date)
-            log.snapshot(self.place, version)  # raises if `compact` has just dropped the version
+            log.snapshot(self.place, version)  # an error if `compact` has just dropped it
 
         state = self.pinned(version).snapshot()
         for table in state.declared.keys() - {"run"}:

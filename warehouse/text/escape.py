@@ -52,11 +52,11 @@ _FORMS = (
 def terminal(text: str, *, lines: bool = False) -> str:
     """Replace unprintable characters with escapes such as ``\\x1b``.
 
-    The text then can't control a terminal. The function escapes control characters (which start
-    ANSI sequences), line breaks, invisible characters such as zero-width spaces, marks that change
-    the direction of text, and halves of surrogate pairs. Letters of all scripts, spaces and
-    combining marks are unchanged. With ``lines``, ``\\n`` and tabs are unchanged too. Escaping
-    the result again doesn't change it.
+    The text then can't control a terminal. The function escapes control characters, which start
+    ANSI sequences, and line breaks. It also escapes invisible characters such as zero-width spaces,
+    marks that change the direction of text, and halves of surrogate pairs. Letters of all scripts,
+    spaces and combining marks are unchanged. With ``lines``, ``\\n`` and tabs are unchanged too.
+    Escaping the result again doesn't change it.
 
     >>> print(terminal("a\\x1b[2Jb\\u202ec\\nd"))
     a\\x1b[2Jb\\u202ec\\nd

@@ -142,9 +142,9 @@ LISTS = Registry(
 def load(name: str) -> WordList:
     """Load a list by its name, or from a TOML file, whose stem becomes the list's name.
 
-    Raises ``UsageProblem`` for an unknown name or file, for a name that several packages register,
-    and for a file whose stem is the name of another list. Raises ``BadInput``, with the entry and
-    the reason, for an invalid file.
+    Raises ``UsageProblem`` for an unknown name or file, and for a name that several packages
+    register. Also raises it for a file whose stem is the name of another list. Raises ``BadInput``,
+    with the entry and the reason, for an invalid file.
 
     >>> [p.contrast for p in load("gendered").pairs][:2]
     ['she/he', 'her/his']
