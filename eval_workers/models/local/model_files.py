@@ -74,7 +74,7 @@ def read_files(model: str, options: ModelOptions) -> Files:
     name = f"model {source.name}"
     if not source.is_local:
         check_reachable(source)
-        # If the id is an adapter's, transformers would load the adapter's base too.
+        # Given the id of an adapter, transformers would also load the adapter's base model.
         if load_part(source, find_adapter_config_file) is not None:
             raise BadInput(name, "is an adapter", f"give --model BASE --adapter {source.name}")
         source = pinned(source, "config.json", name)
@@ -88,8 +88,8 @@ def read_files(model: str, options: ModelOptions) -> Files:
 def _check_configuration(source: Source) -> None:
     """Raise ``BadInput`` if a configuration claims an impossible number of layers.
 
-    Without this check, transformers would build all layers before it notices missing weights. It
-    refuses impossible sizes of layers itself.
+    Without this check, transformers would build all layers before it notices missing weights.
+    transformers itself refuses layers of impossible size.
     """
     content, _ = load_part(source, PretrainedConfig.get_config_dict)
     parts = [content]
@@ -160,7 +160,7 @@ def load_model(files: Files, options: ModelOptions) -> Any:
     if attention := _attention(files.config, device):
         settings["attn_implementation"] = attention
     if options.quantisation is not None:
-        logging.getLogger("bitsandbytes").setLevel(logging.ERROR)  # else it logs each pass
+        logging.getLogger("bitsandbytes").setLevel(logging.ERROR)  # don't log every forward pass
         settings["quantization_config"] = BitsAndBytesConfig(
             load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_compute_dtype=dtype
         )
@@ -190,7 +190,7 @@ def n_embedded(model: Any) -> int:
 
 
 def _attention(config: Any, device: str) -> str | None:
-    """Return `eager` if PyTorch's default attention would give wrong results, or ``None``.
+    """Return `eager` if PyTorch's default attention may give wrong results, otherwise ``None``.
 
     If all heads share one key and there is a mask, PyTorch's fused kernel can leave out the last
     position (PyTorch issue 191937, fixed in August 2026). With torch 2.11 on an H100, scores were
@@ -210,7 +210,7 @@ def saved_quantisation(config: Any) -> str | None:
 
 
 def quantisation(name: str, config: Any, options: ModelOptions) -> str | None:
-    """Return the quantisation that the checkpoint or the options name, for ``Identity``.
+    """Return the value of ``Identity.quantisation``, taken from the checkpoint or the options.
 
     Raises ``BadInput`` for a checkpoint in int8, and ``UsageProblem`` if the options quantise a
     quantised checkpoint again. Raises ``MissingComponent`` if bitsandbytes isn't installed.
