@@ -45,7 +45,7 @@ def relation(model: str, corpus: str) -> Relation:
 
 
 def described(model: str) -> dict[str, str | None]:
-    """Return a model's values of the columns ``family`` and ``training_text`` of table ``model``.
+    """Return a model's ``family`` and ``training_text``, which are columns of table ``model``.
 
     Both are ``None`` if the model isn't listed.
 
