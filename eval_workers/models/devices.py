@@ -2,8 +2,7 @@
 
 A lane is a thread that computes one whole forward pass after another. All lanes share one copy of
 the weights. Lanes don't wait for each other, so one lane per core works well even on a busy
-machine. Threads that share each matrix product do wait for each other. A program that keeps one
-core busy would delay all of them.
+machine. Threads that share each matrix product would all wait for the slowest core.
 """
 
 from __future__ import annotations

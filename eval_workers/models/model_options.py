@@ -43,7 +43,7 @@ class ModelOptions:
         str | None, Field(description="Start token (BOS) to use instead of the model's own.")
     ] = None
     backend: Annotated[
-        str, Field(description="What runs the model: transformers, vllm, server, or a plugin.")
+        str, Field(description="Backend to use: transformers, vllm, server, or a plugin's name.")
     ] = "transformers"
     base_url: Annotated[
         str, Field(description="Server's address with --backend server, such as http://HOST/v1.")
@@ -66,7 +66,7 @@ class ModelOptions:
 
 
 def refuse_options(options: ModelOptions, names: Iterable[str], problem: str) -> None:
-    """Raise ``UsageProblem`` (``problem``) if a named option differs from its default.
+    """Raise ``UsageProblem`` if one of the named options differs from its default.
 
     >>> refuse_options(ModelOptions(dtype="float16"), ["dtype"], "the server has loaded the model")
     Traceback (most recent call last):

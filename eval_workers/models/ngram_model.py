@@ -74,9 +74,9 @@ class NgramModel:
         discounts: the discount D of each length.
         words: the last word of each n-gram, as a number.
         counts: the count a of each n-gram.
-        children: index of the first child of each n-gram except the longest n-grams, followed by
-            the total number of nodes.
-        totals: a(c.) of each n-gram except the longest n-grams.
+        children: index of the first child of each n-gram, followed by the total number of nodes.
+            The longest n-grams are left out, here and in ``totals``.
+        totals: a(c.) of each n-gram.
     """
 
     levels: Ints
@@ -195,12 +195,11 @@ def train(
     text_field: str = "text",
     progress: Update | None = None,
 ) -> dict[str, Any]:
-    """Train a model and save it in the directory ``work``. Return its row of ``trained_model``.
+    """Train a model, save it in the directory ``work`` and return columns of ``trained_model``.
 
-    The row lacks the columns that the caller adds. Words are split at white space and put in lower
-    case. Each punctuation mark is also a word. Sentences end at ``SENTENCE_END``. The start loss is
-    the loss if all words are equally likely. The end loss is the model's loss on the first
-    sentences.
+    Words are split at white space and put in lower case. Each punctuation mark is also a word.
+    Sentences end at ``SENTENCE_END``. The start loss is the loss if all words are equally likely.
+    The end loss is the model's loss on the first sentences.
     """
     from transformers import PreTrainedTokenizerFast
 
@@ -302,7 +301,7 @@ def count_ngrams(words: Ints, n_words: int, order: int, database: Path) -> dict[
     a[BOS] = 0  # BOS is never predicted
     n_children = np.concatenate([level["n_children"] for level in levels])[: starts[-2]]
     children = np.append(starts[1] + np.cumsum(n_children) - n_children, starts[-1])
-    totals = np.diff(np.append(0, np.cumsum(a))[children])  # each sums the children's counts
+    totals = np.diff(np.append(0, np.cumsum(a))[children])  # sums of the children's counts
     counts = np.uint32 if len(words) < 1 << 32 else np.uint64
     return {
         "levels": starts,

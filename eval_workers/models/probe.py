@@ -81,9 +81,9 @@ def probe(server: EchoServer, bos: str | None) -> tuple[EchoServer, str, str]:
 
 
 def _with_context(server: EchoServer, bos: str | None) -> EchoServer:
-    """Return the server with BOS as ``sent`` if it doesn't add BOS itself.
+    """Return the server. If it doesn't add BOS to texts itself, set its ``sent`` to BOS.
 
-    If the server refuses requests, leave out the parameters ``NOT_OPENAI``.
+    If the server refuses the parameters ``NOT_OPENAI``, stop sending them.
     """
     (body,) = server.bodies(TEXTS[:1])
     if isinstance(body, Failure) and body.status in (400, 422):
@@ -126,7 +126,7 @@ def _echoes(server: EchoServer, texts: Sequence[str], **changes: object) -> list
 
 
 def _check_dependence(server: EchoServer, echoes: Sequence[Echo]) -> None:
-    """Refuse a server that gives a token the same log-probability after any words."""
+    """Refuse a server that gives a token the same log-probability after different words."""
     for k in (-2, -1):  # all texts end with `home.`, which may be one token or two
         ends = {(echo.pieces[k], echo.logprobs_nats[k]) for echo in echoes}
         piece, value = ends.pop()
@@ -157,10 +157,7 @@ def _check_sum(server: EchoServer) -> None:
 
 
 def _check_change(server: EchoServer, echoes: Sequence[Echo], changed: Sequence[Echo]) -> None:
-    """Refuse a server if a token's log-probability depends on later tokens.
-
-    Also refuse the server if the log-probability doesn't depend on the token itself.
-    """
+    """Refuse a server if log-probabilities depend on later tokens, or not on the token itself."""
     own = [0.0]
     for echo, other in zip(echoes, changed, strict=True):
         differences = _differences(echo, other)

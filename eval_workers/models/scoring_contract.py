@@ -39,10 +39,7 @@ GIVEN_EMPTY = "log-likelihood given an empty input"
 
 @dataclass(frozen=True)
 class Identity:
-    """Everything about a model that can change its scores, and its training ``step``.
-
-    The fields are columns of table ``model``.
-    """
+    """Columns of table ``model``: what can change a model's scores, and its training ``step``."""
 
     model: str
     revision: str
@@ -90,7 +87,6 @@ class TextScore:
 
     @property
     def n_tokens(self) -> int:
-        """Number of scored tokens."""
         return len(self.token_ids)
 
 

@@ -2,8 +2,7 @@
 
 No model is loaded here, so tokens are strings, as the server spells them. The server's answer must
 show a BOS before a text: either the server's own, or the BOS from ``--bos``. The server is checked
-before anything is scored, because some servers return numbers that are not log-probabilities of the
-text.
+before anything is scored, because some servers return wrong log-probabilities.
 """
 
 from __future__ import annotations
@@ -28,8 +27,7 @@ _OF_LOADED_MODELS = ("dtype", "adapter", "quantisation", "tensor_parallel")
 class ServerBackend:
     """A model on a server. ``model`` is its name in requests.
 
-    Opening the model sends the server a few short texts to check its scores. ``options.revision``
-    is recorded, but not checked.
+    Opening the model checks the server's scores of a few texts. The model's revision isn't checked.
 
     Raises ``UsageProblem`` if no address is given, for options that a server can't apply, and if
     ``--bos`` is missing or wrong. Raises ``BadInput`` for a server that doesn't return correct

@@ -51,9 +51,8 @@ _CPU_CACHE_BYTES = 1 << 30
 def interpreter() -> Path:
     """Return the Python interpreter of the environment that has vLLM.
 
-    The variable ``PLUMBLINE_VLLM`` names the interpreter or its environment. The default is the
-    environment `.venv-vllm` next to Plumbline's environment. Raises ``MissingComponent`` if there
-    is no interpreter.
+    The variable ``PLUMBLINE_VLLM`` names the interpreter or its environment. The default is
+    `.venv-vllm` next to Plumbline's environment. Raises ``MissingComponent`` if nothing is found.
     """
     if named := os.environ.get(VARIABLE):
         path = Path(named) / "bin" / "python" if Path(named).is_dir() else Path(named)
@@ -217,8 +216,8 @@ class VllmBackend(CausalModel):
     def _skeleton(self) -> Any:
         """The model with the shapes of its weights, but without their values.
 
-        vLLM's copy isn't used for this, because vLLM pads and merges weights. Raises ``BadInput``
-        if weights are missing in the files.
+        It keeps the original shapes, while vLLM pads and merges weights. Raises ``BadInput`` if
+        weights are missing in the files.
         """
         if self.identity.quantisation:  # vLLM checks quantised weights itself
             with torch.device("meta"):

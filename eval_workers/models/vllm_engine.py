@@ -2,10 +2,9 @@
 
 The program doesn't import Plumbline, because its environment has only vLLM. A request is a line
 of JSON on standard input, ``[name, arguments]``. The answer is a line of JSON on the original
-standard output, ``{"found": ...}`` or ``{"error": ...}``. When the program starts, it writes the
-installed versions as a first answer. vLLM's own output goes to standard error, which is the log.
-When standard input ends, the program and its workers end, so they don't outlive the command that
-started them.
+standard output, ``{"found": ...}`` or ``{"error": ...}``. The first answer comes without a request
+and has the installed versions. vLLM's own output goes to standard error, which is the log. When
+standard input ends, the program and its workers end, so they don't outlive the command.
 
 Models run without compilation, which would take minutes, need a compiler, and speed up only
 generation. Prefix caching is off, because vLLM has no log-probabilities for a cached prefix.
@@ -166,7 +165,6 @@ def _read(lines: TextIO, requests: queue.SimpleQueue[str]) -> None:
 
 
 def main() -> None:
-    """Answer requests until standard input ends."""
     os.environ.update({k: v for k, v in ENVIRONMENT.items() if k not in os.environ})
     requests: queue.SimpleQueue[str] = queue.SimpleQueue()
     threading.Thread(target=_read, args=(sys.stdin, requests), daemon=True).start()

@@ -79,8 +79,7 @@ def tune(
     Return the adapter's row of ``tuning``, and whether the adapter already existed. An existing
     adapter isn't tuned again, but its rows are written again. Reads ``probe_prompt``. Writes
     ``tuning``, ``tuning_step`` and ``reject`` (stage `tune`, subject ``name``). ``how`` has the
-    options for loading the base model. For ``sets``, ``test_sets`` and ``dev_sets``, see
-    ``tuning_prompts``.
+    options for loading the base model. See ``tuning_prompts`` for the three kinds of sets.
 
     Raises ``BadInput`` if no prompt is left, if a loss is not finite, and if memory runs out. Also
     raises the errors of ``made_once``, ``load_words`` and ``CausalModel``.
@@ -147,7 +146,7 @@ def _targets(
 def _identity(
     backend: CausalModel, options: TuneOptions, prompts: TuningPrompts, words: WordList
 ) -> Row:
-    """Return everything that determines the weights, in the same format as for older adapters."""
+    """Return everything that determines the weights. Its hash must match older adapters' keys."""
     of_options = asdict(options) | {"alpha": ALPHA, "dropout": DROPOUT, "max_tokens": MAX_TOKENS}
     of_options |= {"clip_norm": CLIP_NORM, "distance_smoothing": 0.0, "targets": None}
     if not options.as_published:
@@ -228,7 +227,7 @@ def train_adapter(
             is_measured = step == options.steps or step % options.checkpoint_steps == 0
             if dev and is_measured:
                 figures |= dev_losses(model, reader, dev, options)
-                check_finite(figures, _WHAT, step + 1)  # the next step would fail, too
+                check_finite(figures, _WHAT, step + 1)  # the next step would also fail
                 if chosen is None or figures["dev_loss"] < log[chosen - 1]["dev_loss"]:
                     chosen, best = step, [weight.detach().clone() for weight in weights]
             if progress:
@@ -260,7 +259,7 @@ def take_steps(
     options: TuneOptions,
     after: Callable[[int, Figures], None],
 ) -> None:
-    """Take all steps. After each step, call ``after`` with the step's number and figures."""
+    """Run all training steps. After each step, call ``after`` with its number and figures."""
     weights = trainable(model)
     optimizer = torch.optim.AdamW(weights, lr=options.learning_rate, weight_decay=0.0)
     numbers = shuffled(len(targets), options.batch_prompts, options.seed)
@@ -278,7 +277,7 @@ def take_steps(
 def _loss(
     reader: WordReader, part: Sequence[TuningTarget], options: TuneOptions, n_prompts: int
 ) -> tuple[torch.Tensor, Figures]:
-    """Return what ``part`` contributes to the loss and figures of a step with ``n_prompts``."""
+    """Return what ``part`` adds to the loss and figures of a step with ``n_prompts`` prompts."""
     loss, figures = _weighted(reader.losses(part).sum(dim=0) / n_prompts, options)
     if options.as_published:  # minimise the sum of the prompts' losses, not the mean
         loss = loss * n_prompts
@@ -337,7 +336,6 @@ def adapted(backend: CausalModel, seed: int, rank: int, alpha: int, dropout: flo
 
 
 def switch_dropout(model: Any, *, on: bool) -> None:
-    """Switch the dropout of a model's adapter on or off."""
     for module in model.modules():
         if isinstance(module, LoraLayer):
             module.lora_dropout.train(on)

@@ -62,10 +62,7 @@ def train(
     progress: StepProgress | None = None,
     text_field: str = "text",
 ) -> dict[str, Any]:
-    """Train a model and save it in the directory ``work``. Return its row of ``trained_model``.
-
-    The row lacks the columns that the caller adds.
-    """
+    """Train a model, save it in the directory ``work`` and return columns of ``trained_model``."""
     texts = list(_texts(shards, options.max_tokens * _CHARACTERS_PER_TOKEN, text_field))
     model, tokenizer = new_model(texts, options)
     rows = _rows(texts, tokenizer, options.context)
@@ -215,7 +212,6 @@ def _has_bfloat16() -> bool:
 
 
 def trainable(model: Any) -> list[torch.nn.Parameter]:
-    """Return the parameters that training changes."""
     return [weight for weight in model.parameters() if weight.requires_grad]
 
 
@@ -251,8 +247,8 @@ def fit(
     The figures include ``gradient_norm``, measured before clipping. ``clip_norm`` may be infinite.
     ``n_lanes`` threads compute parts of a batch at the same time, each on one core. With two lanes,
     small models train twice as fast. Gradients are added in the order of the parts, so the number
-    of lanes doesn't change the weights. If a loss or gradient is not finite, the step is not taken.
-    Then ``BadInput`` is raised, with ``what`` as its subject.
+    of lanes doesn't change the weights. If a loss or gradient is not finite, raises ``BadInput``
+    about ``what`` before the step changes the weights.
     """
 
     def gradients_of(part: Part) -> tuple[list[torch.Tensor], Figures]:

@@ -58,9 +58,7 @@ PRESETS = {
 
 
 def preset(name: str, seed: int = 0, max_tokens: int | None = None) -> TrainOptions:
-    """Return a preset's options with the given seed and ``max_tokens``.
-
-    If ``max_tokens`` is ``None``, the preset's value is used.
+    """Return a preset's options with this seed. ``max_tokens``, if given, replaces the preset's.
 
     >>> preset("small", max_tokens=1000).max_tokens
     1000
@@ -92,7 +90,7 @@ class TuneOptions:
 
     distance: Annotated[
         float,
-        Field(ge=0, le=1_000_000, description="Weight of loss L_d: how much paired words differ."),
+        Field(ge=0, le=1_000_000, description="Weight of loss L_d: how far paired words differ."),
     ] = 1.0
     total: Annotated[
         float,

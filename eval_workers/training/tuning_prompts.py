@@ -26,7 +26,7 @@ class TuningPrompts:
     Attributes:
         rows: rows of ``probe_prompt`` to tune on.
         rejects: rows of ``reject`` for prompts left out, without stage, subject and run_id.
-        test_sets: names of the test sets.
+        test_sets: the test sets.
         n_leaks: number of prompts left out because they are in a test or dev set.
         n_leaks_kept: number of prompts in ``rows`` that are in a test set.
         dev: rows of the dev sets. The loss on these decides which weights are saved.

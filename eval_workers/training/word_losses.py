@@ -28,8 +28,8 @@ class TuningTarget:
 
     Attributes:
         prompt: the prompt's tokens, without BOS.
-        words: for each word, the tokens that follow the prompt if the word is appended. There is
-            one sequence for the word as listed, and one for the word with a capital (its forms).
+        words: for each word, the tokens that each of its forms adds to the prompt. The forms are
+            the word as listed and the word with a capital letter.
         pairs: the pairs of words.
     """
 

@@ -1,8 +1,7 @@
 """Find a PEFT adapter before weights are loaded, then put it on its base model.
 
-The adapter's layers are kept separate from the base model's weights. Merging would round the
-result to the dtype or to the quantised values of the base. Adapter weights are read from
-safetensors files only.
+The adapter isn't merged into the base model's weights, because merging would round the result.
+Adapter weights are read from safetensors files only.
 """
 
 from __future__ import annotations

@@ -2,8 +2,7 @@
 
 ``text_reader.TextReader`` turns a text into token ids. ``local.weights.Weights`` computes the
 log-probabilities of ids and draws new ids. ``CausalModel`` turns these into scores, as defined in
-``scoring_contract``, and samples, as defined in ``sampling_contract``. Texts to score and prompts
-are encoded in the same way.
+``scoring_contract``, and samples, as defined in ``sampling_contract``.
 """
 
 from __future__ import annotations
@@ -30,8 +29,7 @@ from plumbline.warehouse.errors import BadInput
 class CausalModel(TextReader):
     """A causal language model, loaded with ``transformers``. Subclasses may load it differently.
 
-    Raises the errors of ``TextReader``. Raises ``MissingComponent`` if the options ask for a GPU
-    and there is none.
+    Raises the errors of ``TextReader``, and ``MissingComponent`` if a requested GPU is missing.
     """
 
     supports = frozenset({"adapter", "quantisation"})
@@ -98,11 +96,7 @@ class CausalModel(TextReader):
 
     @cached_property
     def ends(self) -> frozenset[int]:
-        """Ids of the end tokens.
-
-        The first source that names an end token decides: generation settings, configuration,
-        tokenizer.
-        """
+        """Ids of the end tokens: from generation settings, else configuration, else tokenizer."""
         settings = self._generation_settings or GenerationConfig.from_model_config(self.config)
         for ids in (settings.eos_token_id, self.config.eos_token_id, self.tokenizer.eos_token_id):
             if ids is not None:

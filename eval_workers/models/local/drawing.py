@@ -2,9 +2,8 @@
 
 A forward pass reads equal prompts once, and copies their keys and values for each sample. Shorter
 prompts are padded on the left, and no token attends to padding. The distribution of the next token
-is filtered as in transformers. The k-th number of a sample's stream, between 0 and 1, chooses the
-k-th token: the token at this quantile of the distribution. So a sample doesn't depend on the other
-samples in the pass.
+is filtered as in transformers. A sample's k-th random number is the quantile of its k-th token in
+this distribution. So a sample doesn't depend on other samples in the same pass.
 """
 
 from __future__ import annotations
@@ -75,7 +74,7 @@ def draw(
 
 
 def uniforms(seeds: Sequence[int], n: int) -> torch.Tensor:
-    """Return ``n`` random numbers per seed, uniform in [0, 1). A larger ``n`` extends each row.
+    """Return a row of ``n`` random numbers in [0, 1) per seed. A larger ``n`` extends each row.
 
     >>> torch.equal(uniforms([3, 4], 2), uniforms([4, 3], 5).flip(0)[:, :2])
     True
@@ -97,8 +96,7 @@ def chosen(
     scores = _filters(options)(None, logits)
     sums = scores.softmax(dim=-1).double().cumsum(dim=-1)
     totals = sums[:, -1]
-    # Despite rounding, the target must be below the total: otherwise tokens of probability 0 could
-    # be drawn.
+    # Keep the target below the total despite rounding: never draw a token of probability 0.
     target = torch.minimum(chance * totals, torch.nextafter(totals, torch.zeros_like(totals)))
     return torch.searchsorted(sums, target[:, None], right=True)[:, 0]
 

@@ -122,15 +122,11 @@ class _Weights(Weights):
         return (*before, *prompt, *after)
 
     def read(self, prompts: Sequence[Tokens]) -> Read:
-        """Run the encoder on the prompts, which include their special tokens."""
         return _Written(self.model, prompts, self._start)
 
 
 class _Written(Read):
-    """The token sequences that a decoder has written, one per input of the encoder.
-
-    All inputs have the same length.
-    """
+    """The token sequences that a decoder has written, one per input. Inputs have equal lengths."""
 
     def __init__(self, model: Any, inputs: Sequence[Tokens], start: Tokens) -> None:
         self._encoded = _encoded(model, inputs)
@@ -145,7 +141,6 @@ class _Written(Read):
 
 
 def _encoded(model: Any, inputs: Sequence[Tokens]) -> torch.Tensor:
-    """Return the encoder's hidden states for inputs of equal length."""
     ids = torch.tensor(inputs, device=model.device)
     hidden: torch.Tensor = model.get_encoder()(ids, torch.ones_like(ids)).last_hidden_state
     return hidden

@@ -1,7 +1,6 @@
 """Find a model in a local directory or on the hub. A directory is identified by its content.
 
-``load_part`` loads the configuration, the tokenizer or the weights with transformers. It turns
-exceptions into one-line errors.
+``load_part`` loads a configuration, tokenizer or weights, and turns exceptions into short errors.
 """
 
 from __future__ import annotations
@@ -137,7 +136,7 @@ def silence() -> None:
 
 
 def check_reachable(source: Source) -> None:
-    """Raise ``Interrupted`` if a model or adapter is only on the hub and the hub can't be reached.
+    """Raise ``Interrupted`` if the model isn't in the hub's cache and the hub can't be reached.
 
     Without this check, the hub's client would try for half a minute to download each file. Raises
     ``BadInput`` for a name that can't be a hub id.
@@ -153,10 +152,7 @@ def check_reachable(source: Source) -> None:
 
 
 def pinned(source: Source, filename: str, what: str) -> Source:
-    """Return the source with its revision set to the commit of ``filename`` on the hub.
-
-    Errors call the source ``what``.
-    """
+    """Return the source with the commit of its file ``filename``. Errors call it ``what``."""
     path = load_part(source, cached_file, filename=filename)
     commit = extract_commit_hash(str(path), None)
     if commit is None:

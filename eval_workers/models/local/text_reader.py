@@ -103,10 +103,7 @@ class TextReader:
         )
 
     def versions(self) -> dict[str, str]:
-        """Return the version of each package that affects scores, as {name: version}.
-
-        The versions become part of the model's ``Identity``.
-        """
+        """Return the versions of the packages that can change scores, as {package: version}."""
         versions = {
             "transformers": transformers.__version__,
             "torch": torch.__version__,
@@ -118,8 +115,8 @@ class TextReader:
         """Return where the BOS comes from, and the id of the BOS.
 
         The first source that names a BOS decides: ``--bos``, tokenizer, configuration, convention.
-        A BOS in the configuration must be a special token of the tokenizer. It may only be the
-        default id of the model's type, which can be an ordinary word in this vocabulary. Raises
+        The configuration's BOS is used only if it is a special token of the tokenizer. Otherwise it
+        may be a default of the model's type, and an ordinary word in this vocabulary. Raises
         ``UsageProblem`` if no BOS is found, or if ``--bos`` isn't a token.
         """
         what, tokenizer = f"model {self.source.name}", self.tokenizer

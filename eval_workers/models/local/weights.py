@@ -77,8 +77,7 @@ class Weights:
     def n_parameters(self) -> int:
         """Number of parameters, including an adapter's.
 
-        Tied weights count once. Each 4-bit weight counts as one parameter, although two share a
-        byte.
+        Tied weights count once. Each 4-bit weight counts as one parameter.
         """
         return int(self.model.num_parameters())
 
@@ -88,7 +87,6 @@ class Weights:
 
     @cached_property
     def batch_tokens(self) -> int:
-        """Maximum number of tokens per forward pass."""
         return devices.batch_tokens(self.options, self.model.device.type)
 
     @cached_property
@@ -105,8 +103,8 @@ class Weights:
         """Largest number of passes that may run at the same time.
 
         It is 1 on a GPU, because a single pass keeps a GPU busy. It is also 1 for quantised models
-        and for models that can't read trees. Some of these change their rotary frequencies during
-        a pass, which would disturb other passes.
+        and for models that can't read trees. Some of these models change their rotary frequencies
+        during a pass, which would disturb other passes.
         """
         is_quantised = self.options.quantisation or saved_quantisation(self.config)
         is_plain = not is_quantised and self.longest_in_tree > 0
@@ -216,7 +214,6 @@ class Weights:
             yield part
 
     def with_special(self, prompt: Tokens) -> Tokens:
-        """Return the prompt with the special tokens around it."""
         return (self.bos, *prompt)
 
     def read(self, prompts: Sequence[Tokens]) -> Read:
