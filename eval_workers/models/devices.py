@@ -21,10 +21,10 @@ import torch
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.warehouse.cores import n_cores
 
-#: Tokens per forward pass. Larger passes aren't faster on a CPU, where a pass is one tree of texts:
-#: the cost of attention grows with the square of the tree's size.
+#: Default tokens per forward pass. On a CPU, a pass reads one tree of texts. Larger trees aren't
+#: faster, because the cost of attention grows with the square of the tree's size.
 _BATCH_TOKENS = {"cpu": 512, "cuda": 4096}
-#: In a lane, the attribute ``stop`` is the event that ends all lanes of the same call.
+#: In a lane, ``_lane.stop`` is the event that stops all lanes of the same call of ``in_lanes``.
 _lane = threading.local()
 Part = TypeVar("Part")
 

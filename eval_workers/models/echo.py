@@ -38,7 +38,7 @@ PARAMETERS: dict[str, object] = {
     "repetition_penalty": 1.0,
     "repeat_penalty": 1.0,
 }
-#: Parameters outside OpenAI's protocol. vLLM and llama.cpp have different names for one penalty.
+#: Parameters outside OpenAI's protocol: vLLM's and llama.cpp's names for the same penalty.
 NOT_OPENAI = ("repetition_penalty", "repeat_penalty")
 #: A log-probability of 0 may be wrong by this much, because of rounding.
 ROUNDING_NATS = 1e-6

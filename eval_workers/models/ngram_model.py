@@ -41,7 +41,7 @@ from plumbline.warehouse.text.progress import Update
 VERSION = 2
 #: Number of words in the longest n-grams of a model.
 ORDER = 5
-#: The word number of the boundary between sentences, and that of all unknown words.
+#: The number of the word before each sentence, and the number of all unknown words.
 BOS, UNKNOWN = 0, 1
 Ints = np.ndarray[Any, np.dtype[np.integer[Any]]]
 WEIGHTS = "model.safetensors"
@@ -55,7 +55,7 @@ Sentence = Sequence[int] | Ints
 SENTENCE_END = re.compile(r"[.!?](?<!\bMr.)(?<!\bMs.)(?<!\bDr.)(?<!\bMrs.)[\"'”’)]*\s+")
 #: Size limit of the vocabulary. The most frequent words are kept. All other words are ``UNKNOWN``.
 MOST_WORDS = 1 << 20
-#: Number of sentences to tokenise at a time, and number of words to count n-grams of at a time.
+#: Number of sentences to tokenise at once, and number of words whose n-grams to count at once.
 _SENTENCES_AT_ONCE, WORDS_AT_ONCE = 1 << 14, 1 << 22
 #: The reported loss covers at most this many sentences and words, from the beginning of the text.
 _SENTENCES_OF_LOSS, _WORDS_OF_LOSS = 10_000, 1 << 21

@@ -43,7 +43,7 @@ SAME_NATS = 0.05
 #: Largest accepted difference between a token's log-probabilities in two different requests. It
 #: exceeds ``SAME_NATS``, because bfloat16 rounds logits above 16 to eighths.
 OTHER_NATS = 0.5
-#: Largest accepted sum of the probabilities of a place's likeliest tokens, and their number.
+#: Largest accepted total probability of the likeliest tokens at a place, and how many to request.
 _MOST, _TOPS = 1.001, 5
 
 

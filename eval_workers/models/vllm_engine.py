@@ -35,7 +35,7 @@ ENVIRONMENT = {
 }
 #: Prefix of the name of the process's temporary directory, which is removed when it ends.
 PLACE = "plumbline-vllm-"
-#: Maximum number of texts at the same time. vLLM refuses more texts than tokens per pass.
+#: Maximum number of texts at the same time. vLLM refuses a number above the tokens per pass.
 MAX_TEXTS = 256
 
 

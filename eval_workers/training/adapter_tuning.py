@@ -56,7 +56,7 @@ _WHAT = "tuning"
 _END_STEPS = 10
 #: Options that are columns of ``tuning``.
 _COLUMNS = ("rank", "learning_rate", "batch_prompts", "seed", "as_published")
-#: Loss -> suffix of the names of its columns.
+#: Loss -> the unit at the end of its column names.
 _UNITS = {"distance": "_nats", "dev_distance": "_nats"}
 
 

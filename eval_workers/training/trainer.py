@@ -35,12 +35,12 @@ from plumbline.warehouse.input.shards import documents
 
 #: Figures, such as losses, of a step or of a part of its batch, by name.
 Figures: TypeAlias = dict[str, float]
-#: Computes what a part of a batch contributes to the batch's loss and to the step's figures.
+#: A function that computes what a part of a batch adds to the batch's loss and the step's figures.
 Part: TypeAlias = Callable[[], tuple[torch.Tensor, Figures]]
 
 #: Token 0: BOS and EOS.
 END_OF_TEXT = "<|endoftext|>"
-#: Characters to read per token of ``max_tokens``. An English token has fewer: 4 to 5.
+#: Number of characters to read for each token of ``max_tokens``. English tokens have only 4 to 5.
 _CHARACTERS_PER_TOKEN = 6
 _TEXTS_AT_ONCE = 10_000
 #: A CPU with one of these capabilities computes bfloat16 products in hardware.

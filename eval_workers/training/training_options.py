@@ -25,8 +25,8 @@ class TrainOptions:
     ``vocabulary`` is the largest number of distinct tokens (a small text may have fewer). A small
     text is read several times, until ``max_tokens`` or ``max_epochs`` is reached. ``learning_rate``
     is the peak rate. If ``one_embedding`` is true, input and output share one embedding. The model
-    then needs half as many tokens to learn the gender preferences in the made-up text
-    `closed-world`, but learns real text less well.
+    then needs half as many tokens to learn the gender preferences in the made-up text of
+    `corpus demo`, but learns real text less well.
     """
 
     vocabulary: int
@@ -48,7 +48,7 @@ class TrainOptions:
 #: The preset for an n-gram model, which has no ``TrainOptions``.
 FIVE_GRAM = "5gram"
 
-#: `closed` is for the closed world: with a vocabulary of 2,560, every word is one token. Its heads
+#: `closed` is for `corpus demo`: with a vocabulary of 2,560, every word is one token. Its heads
 #: are 32 wide, the smallest width that vLLM runs on a CPU. It takes about 100 s on two cores.
 #: `small` is for real text and takes about four minutes on one CPU core.
 PRESETS = {
@@ -71,8 +71,8 @@ def preset(name: str, seed: int = 0, max_tokens: int | None = None) -> TrainOpti
 
 
 LOSSES = ("distance", "total", "difference")
-#: Settings of Dong et al. (2024, appendix A.3) that are not options: the adapter's scale (divided
-#: by its rank), its dropout, and the largest number of tokens in a prompt with a word.
+#: Settings of Dong et al. (2024, appendix A.3) that are not options: the adapter's alpha and
+#: dropout, and the largest number of tokens in a prompt with a word.
 ALPHA, DROPOUT, MAX_TOKENS = 16, 0.1, 512
 #: The norm at which gradients are clipped while tuning, unless ``as_published``.
 CLIP_NORM = 1.0

@@ -26,7 +26,7 @@ from plumbline.eval_workers.models.devices import raise_if_stopped
 from plumbline.eval_workers.models.sampling_contract import SamplingOptions
 from plumbline.eval_workers.models.scoring_contract import Tokens
 
-#: How many of the likeliest tokens to sort before the whole vocabulary is sorted.
+#: Number of likeliest tokens to sort first. If these aren't enough, the whole vocabulary is sorted.
 _LIKELY = 2048
 #: The largest rounding error of a sum of probabilities in float32.
 _ROUNDING = 1e-5
@@ -159,7 +159,7 @@ class Read:
         self._keeps_last = "logits_to_keep" in signature(model.forward).parameters
         rotary = getattr(model.config, "rope_parameters", None) or {}
         is_longrope = rotary.get("rope_type") == "longrope"
-        #: Length in tokens of the longest text that LongRoPE (Phi-3) reads with short factors.
+        #: Maximum number of tokens in a text that LongRoPE (Phi-3) reads with its short factors.
         self._n_short = rotary["original_max_position_embeddings"] if is_longrope else math.inf
         self._cache: Any = None
         self.logits = torch.empty(0)

@@ -32,9 +32,8 @@ from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
 #: (``masked``), or from an input and the earlier tokens of the output (``encoder-decoder``).
 Kind = Literal["causal", "masked", "encoder-decoder"]
 
-#: For each kind: the class in transformers, the part of its mapping's name that depends on the
-#: kind, and endings. An architecture is accepted if its name is in the mapping or has one of
-#: the endings.
+#: For each kind: the class in transformers, NAME in its mapping ``MODEL_FOR_NAME_MAPPING``, and
+#: endings. An architecture is accepted if it is in the mapping or has one of the endings.
 _CLASSES: dict[Kind, tuple[str, str, tuple[str, ...]]] = {
     "causal": ("AutoModelForCausalLM", "CAUSAL_LM", ("ForCausalLM", "LMHeadModel")),
     "masked": ("AutoModelForMaskedLM", "MASKED_LM", ("ForMaskedLM", "ForPreTraining")),
@@ -44,7 +43,7 @@ _CLASSES: dict[Kind, tuple[str, str, tuple[str, ...]]] = {
         ("ForConditionalGeneration", "LMHeadModel", "MTModel"),
     ),
 }
-#: Configuration keys for numbers of layers or experts, and the largest number that is accepted.
+#: Pattern of configuration keys for a number of layers or experts, and the largest number allowed.
 _LAYERS = re.compile(r"(num|n)_(\w+_)?(layers?|experts|blocks)|(\w+_)?(layers|depth)")
 _MOST_LAYERS = 4096
 

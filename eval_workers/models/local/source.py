@@ -136,7 +136,7 @@ def silence() -> None:
 
 
 def check_reachable(source: Source) -> None:
-    """Raise ``Interrupted`` if the model isn't in the hub's cache and the hub can't be reached.
+    """Raise ``Interrupted`` if the model isn't in the local cache and the hub can't be reached.
 
     Without this check, the hub's client would try for half a minute to download each file. Raises
     ``BadInput`` for a name that can't be a hub id.

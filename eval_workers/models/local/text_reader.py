@@ -41,8 +41,8 @@ _NOT_EVERYWHERE = ("adapter", "quantisation", "tensor_parallel")
 _BOS_CONVENTIONS = {"gpt_neox": "<|endoftext|>"}
 #: Placeholder for the assistant's words. It has only letters, so no template changes it.
 _WORDS = "Plumblinewords"
-#: Macro that replaces the templates' function for today's date. It always writes the date that is
-#: the default in Llama 3's templates: in their format, or in digits if the format has `%m`.
+#: Macro that replaces the templates' function for today's date, so scores don't change daily. It
+#: writes the default date of Llama 3's templates, in digits if the format has `%m`.
 _TODAY = (
     "{%- macro strftime_now(format) -%}"
     "{{ '2024-07-26' if '%m' in format else '26 Jul 2024' }}"
@@ -64,7 +64,7 @@ class TextReader:
     scored_as: ClassVar[str] = "text"
     #: Options in ``_NOT_EVERYWHERE`` that this class supports.
     supports: ClassVar[frozenset[str]] = frozenset()
-    #: True if the vocabulary covers every word. Texts that decoding would change are then refused.
+    #: True if the vocabulary covers every word. Then refuse texts whose tokens decode to other words.
     knows_all_words = True
 
     def __init__(self, model: str, options: ModelOptions, files: Files | None = None) -> None:

@@ -17,7 +17,7 @@ import torch
 
 from plumbline.eval_workers.models.scoring_contract import Tokens
 
-#: Trees are padded to a multiple of this many nodes: a GPU needs extra time for each new shape.
+#: Trees are padded to a multiple of this many nodes, because a new size costs a GPU extra time.
 _STEP = {"cpu": 1, "cuda": 64}
 
 

@@ -33,7 +33,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 #: Architectures that accept any mask and positions, and whose logits are the output layer applied
-#: to the last hidden state. Tests compare the scores of each with those of single texts in float64.
+#: to the last hidden state. For each, tests compare scores from trees with scores of single texts.
 TREE_TYPES = (
     *("gpt2", "gpt_neox", "gptj", "llama", "mistral", "mixtral", "olmo", "olmo2", "opt"),
     *("phi", "phi3", "qwen2", "qwen3"),
