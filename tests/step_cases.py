@@ -44,7 +44,7 @@ Row = Mapping[str, Any]
 _OF_A_RUN = {"run_id", "n_attempts", "n_tokens_most", "seconds", "error"}
 
 #: What steps publish beside their own table.
-_BESIDE = ("token_logprob", "sampling", "instruction", "attribute_pair", "model", "reject")
+_BESIDE = ("sampling", "instruction", "attribute_pair", "model", "reject")
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ _SAMPLING = SamplingOptions(6.0, None, max_new_tokens=12, instruction=Instructio
 #: Steps by name whose chunks have files of their own until they are published.
 COMPUTED: dict[str, Computed] = {
     "score": Computed(
-        PairScores("demo", per_token=True),
+        PairScores("demo"),
         lambda store: test_score._pairs(store, test_score.TEMPLATES[-22:]),
         *(pair_scores, "CHUNK_TEXTS", 8),
     ),
