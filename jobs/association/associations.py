@@ -40,7 +40,7 @@ from plumbline.warehouse.wordlists import WordList, WordPair
 
 
 def usable_lists(counted: Sequence[wordlists.WordList]) -> dict[str, wordlists.WordList]:
-    """Return ``counted``, and the installed lists whose words are all in ``counted``, by name.
+    """Return {name: word list} for ``counted`` and for installed lists that add no other words.
 
     >>> sorted(usable_lists([wordlists.load("gendered")]))
     ['gendered', 'pronouns', 'she-he']
@@ -74,18 +74,18 @@ def associate(
 ) -> dict[str, int | None]:
     """Compute every word's PMI with every target, and every word's delta for every contrast.
 
-    A contrast is a pair of target words, such as she/he, from the corpus's :func:`usable_lists`. A
-    list with ``has_mean`` adds two contrasts: the weighted mean over its pairs, under the list's
-    name, and the sum over its pairs, under ``NAME-sum`` (UnStereoEval, App. A, Eq. 4). A PMI or
-    delta gets no row if a count that it needs is 0. Deltas that were imported without counts are
-    kept. Sums get no rows in ``word_bound``.
+    Each pair of target words in the corpus's lists (:func:`usable_lists`) is a contrast, such as
+    she/he. A list with ``has_mean`` defines two more contrasts. Contrast ``NAME``, named after the
+    list, is the weighted mean over its pairs. Contrast ``NAME-sum`` is the sum over its pairs
+    (UnStereoEval, App. A, Eq. 4) and gets no rows in ``word_bound``. A PMI or delta that needs a
+    count of 0 gets no row. Deltas that were imported without counts stay.
 
     Args:
         targets: name or path of a word list to add to the corpus. Its words must have been counted
             as targets, as all words are if ``CorpusOptions.targets`` is "all".
         word_weights: CSV file of the weights v(w) in Eq. 4 (see :func:`read_weights`). Each list
-            then adds a weighted sum ``NAME-sum-STEM``, where STEM is the file's name without its
-            suffix. Words without a weight get no row for this sum.
+            with ``has_mean`` then also defines a weighted sum, ``NAME-sum-STEM``. STEM is the
+            file's name without its suffix. Words without a weight get no row for this sum.
 
     Returns:
         ``n_contrasts``, the number of contrasts; ``n_associations``, ``n_deltas`` and ``n_bounds``,

@@ -1,4 +1,4 @@
-"""MaxPMI: how far the most gendered word of each benchmark pair leans in a corpus."""
+"""Compute MaxPMI: the delta, in a corpus, of the most gendered word of each benchmark pair."""
 
 from __future__ import annotations
 
@@ -64,13 +64,13 @@ def constrain(
 
     A word is unknown if it has fewer than ``least_count`` co-occurrences with one side of the
     contrast, or if its delta was imported without counts. The deltas of unknown words are not used.
-    An unknown word could lean more than the known words, so its pair is undecided for each limit
-    eta that no known delta exceeds. If ``least_count`` is 0 or no word has counts, all deltas are
-    used and words without a delta are skipped, as in the released MaxPMI.
+    An unknown word could lean more than all known words. So if no known delta exceeds a limit eta,
+    a pair with an unknown word is undecided for this limit. If ``least_count`` is 0 or no word has
+    counts, all deltas are used and words without a delta are skipped, as in the released MaxPMI.
 
-    Without ``contrast``, a pair uses the contrast of its two groups (``group_a/group_b``, but
-    she/he for female and male). If the corpus isn't English, the first pair of its word list
-    replaces she/he, even if ``contrast`` is she/he. Rows of other contrasts stay in the table.
+    Without ``contrast``, each pair uses the contrast of its two groups (:func:`contrast_of`). If
+    the corpus isn't English, the first pair of its word list replaces the contrast she/he. Rows of
+    other contrasts stay in the table.
 
     Raises:
         UsageProblem: the corpus, benchmark or contrast is unknown; the message says what to do.
@@ -125,7 +125,7 @@ def contrast_of(pair: Mapping[str, Any]) -> str:
 def _deltas(
     store: Store, corpus: str, contrast: str, least_count: int
 ) -> tuple[dict[str, float], int | None]:
-    """Return deltas of words with enough co-occurrences, and ``least_count`` or None if unused."""
+    """Return {word: delta} for known words, and ``least_count``, or None if all deltas are used."""
     rows = corpus_deltas(store, corpus, contrast)
     n_least = pc.min_element_wise(rows["n_pair_f"], rows["n_pair_m"])
     used = least_count or None if n_least.null_count < rows.num_rows else None
@@ -159,6 +159,6 @@ ORDER BY ALL
 def verdicts(
     store: Store, corpus: str, benchmark: str, contrasts: Iterable[str]
 ) -> list[dict[str, Any]]:
-    """For each contrast and limit, count the natural pairs kept, dropped and undecided."""
+    """Count how many pairs are kept, dropped and undecided, except pairs rated as unnatural."""
     key = {"corpus": corpus, "benchmark": benchmark, "contrasts": [*contrasts], "etas": [*ETAS]}
     return rows_of(store.root, _VERDICTS, key)

@@ -1,10 +1,10 @@
 """Compute PMI, delta and their standard errors from co-occurrence counts.
 
-The standard errors use the delta method: if a word co-occurs c times with target g, then Var ln c =
-D_g / c. Counts with different targets are assumed to be independent. Totals, n_word and n_target
-are treated as exact, since they are hundreds of times larger. D_g (:func:`dispersion`) is usually
-above 1, because co-occurrences come in bursts. It is computed from the counting rule and the
-target's own counts.
+The standard errors use the delta method. If a word co-occurs c times with target g, the variance of
+ln c is D_g / c. Counts with different targets are assumed to be independent. The corpus's totals,
+n_word and n_target are treated as exact, since they are hundreds of times larger than c.
+:func:`dispersion` computes D_g from the counting rule and the target's own counts. D_g is usually
+above 1, because co-occurrences come in bursts.
 
 A jackknife over blocks of passages gives the same errors (``tests/test_association.py``).
 Resampling whole novels gives errors 1.2 to 1.9 times as large, since each book has its own words.
@@ -31,9 +31,9 @@ from plumbline.warehouse.wordlists import WordList, WordPair
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-#: Largest probability that an interval lies above the true value, and that it lies below.
+#: Probability in each tail outside the 95% interval.
 _TAIL = 0.025
-#: Suffix of the name of a sum over a list's pairs.
+#: Suffix of the names of contrasts that are sums over a list's pairs.
 SUM = "-sum"
 
 
@@ -46,17 +46,17 @@ class Bounds(NamedTuple):
 
 
 def lean_bounds(n_f: Floats, n_m: Floats, log_odds: float | Floats) -> Bounds:
-    """Return a 95% interval for each word's lean, from the word's counts near the two sides.
+    """Return a 95% interval for each word's lean, from its co-occurrences with the two sides.
 
     It is the Clopper-Pearson interval (1934) for the share s = n_f / (n_f + n_m), with s converted
     to the lean ln(s / (1 - s)) - ``log_odds``. The low end is -inf if n_f is 0, and the high end is
-    inf if n_m is 0. p is twice the smaller tail of the exact test, at most 1. It is below 0.05 if
-    the interval excludes 0.
+    inf if n_m is 0. p is twice the smaller tail of the exact test, but at most 1. It is below 0.05
+    if the interval excludes 0.
 
     Args:
-        n_f, n_m: each word's co-occurrences with a side, divided by the side's dispersion, at least
-            0.
-        log_odds: log odds of s for a word that doesn't lean.
+        n_f, n_m: each word's co-occurrences with the female side and with the male side, divided
+            by the side's dispersion.
+        log_odds: ln(s / (1 - s)) of a word that doesn't lean.
 
     >>> low, high, p = lean_bounds(np.array([0.0, 10.0]), np.array([55.0, 10.0]), np.log(0.7))
     >>> low.round(2).tolist(), high.round(2).tolist(), p.round(3).tolist()
@@ -68,7 +68,7 @@ def lean_bounds(n_f: Floats, n_m: Floats, log_odds: float | Floats) -> Bounds:
     share = expit(log_odds)
 
     def one_sided(n: Floats, n_other: Floats, share: float | Floats) -> tuple[Floats, Floats]:
-        """Return a side's lower bound of log odds, and its p-value: the chance of ``n`` or more."""
+        """Return a lower bound of one side's log odds, and the probability of ``n`` or more."""
         positive = np.where(n > 0, n, 1)
         least = betaincinv(positive, n_other + 1, _TAIL)
         with np.errstate(divide="ignore"):
@@ -126,12 +126,12 @@ def dispersion(n_self: int, n_target: int, rule: str, window: int) -> float:
     """Return D_g: the variance of a word's co-occurrences with target g, divided by their mean.
 
     D_g is at least 1. Under the rule ``pairs``, a word near one occurrence of g is often near other
-    occurrences too, and each makes a co-occurrence. On average, 2 n_self / n_target others are in
-    the 2 (window - 1) positions around an occurrence of g. The word takes one of the positions:
-    D = 1 + (2 window - 3) / (window - 1) n_self / n_target.
-    D is 1 if g never occurs. Under the rule ``windows``, a pair at distance d lies in window - d
-    windows, and d is uniform on 1..window-1:
-    D = sum (window - d)^2 / sum (window - d) = (2 window - 1) / 3.
+    occurrences too, and each of them counts as a co-occurrence. The 2 (window - 1) positions around
+    an occurrence of g contain 2 n_self / n_target others on average, and the word takes one
+    position. So D_g = 1 + (2 window - 3) / (window - 1) n_self / n_target, or 1 if g never occurs.
+    Under the rule ``windows``, a word and g at distance d share window - d windows. All distances
+    from 1 to window - 1 are assumed to be equally likely, so
+    D_g = sum (window - d)^2 / sum (window - d) = (2 window - 1) / 3.
 
     Args:
         n_self: co-occurrences of the target with itself.
@@ -153,8 +153,8 @@ class CorpusCounts:
     Args:
         words: Arrow table with the columns word and n_word.
         pairs: Arrow table with the columns word, target and n_pair.
-        n_kept, n_pairs: kept tokens and co-occurrences in the corpus, including those of rare words
-            that the tables leave out.
+        n_kept, n_pairs: number of kept tokens and of co-occurrences in the corpus, including rare
+            words that the tables leave out.
         rule, window: how co-occurrences were counted; they affect standard errors only.
     """
 
@@ -226,7 +226,7 @@ class Side(NamedTuple):
 
 
 def association_rows(counts: CorpusCounts, targets: Iterable[str]) -> Iterator[pa.Table]:
-    """Yield a table per target: the counts, PMI and standard error of words that have a PMI."""
+    """Yield a table for each target: counts, PMI and standard error of all words with a PMI."""
     for target in targets:
         pmi = counts.pmi(target)
         rows = np.flatnonzero(~np.isnan(pmi))
@@ -246,7 +246,7 @@ def association_rows(counts: CorpusCounts, targets: Iterable[str]) -> Iterator[p
 def contrasts(lists: Iterable[WordList]) -> dict[str, tuple[WordPair, ...]]:
     """Return {contrast: its word pairs}.
 
-    First come single pairs such as ``she/he``, with weight 1. Then come lists that have a mean.
+    First come single pairs such as ``she/he``, with weight 1. Then come lists with ``has_mean``.
 
     >>> from plumbline.warehouse import wordlists
     >>> found = contrasts([wordlists.load("she-he"), wordlists.load("gendered")])
@@ -263,28 +263,30 @@ def delta_rows(
 ) -> pa.Table:
     """Return each word's delta for a contrast of one pair (UnStereoEval, Eq. 1) or several pairs.
 
-    A pair i is defined for a word w that co-occurs with both f_i and m_i. Without ``v``, delta is
-    the mean over the defined pairs, weighted with the pairs' weights u_i:
+    Pair i, with the words f_i and m_i, is defined for a word w that co-occurs with both. Without
+    ``v``, delta is the mean over the defined pairs, weighted with the pairs' weights u_i:
     delta(w) = sum_i u_i (PMI(w, f_i) - PMI(w, m_i)) / sum_i u_i.
     With ``v``, delta is the sum over the defined pairs and grows with their number (Eq. 4):
     delta(w) = sum_i v(w) (PMI(w, f_i) - PMI(w, m_i)).
     A word has no row if no pair is defined for it, if the weights of its pairs sum to 0, or if its
     v is NaN.
 
-    Both deltas sum a_g ln c_g over the targets g, so the variance is sum_g a_g^2 D_g / c_g.
+    If w co-occurs c_g times with target g, delta is sum_g a_g ln c_g plus a constant. So its
+    variance is sum_g a_g^2 D_g / c_g.
 
     Args:
         v: weight v(w) of each word, in the order of the words in ``counts``.
 
     Returns:
-        A table of contrast, word, n_word, n_pair_f and n_pair_m (co-occurrences with the targets of
-        each side that delta uses, each target once), n_defined (number of defined pairs),
-        delta_nats (above 0 if the word leans to the female side), and delta_nats_se.
+        A table with the columns contrast, word, n_word, n_pair_f, n_pair_m, n_defined (number of
+        defined pairs), delta_nats (above 0 if the word leans to the female side), and
+        delta_nats_se. n_pair_f and n_pair_m count the word's co-occurrences with the female and
+        the male targets that delta uses. A target in several pairs is counted once.
     """
     n = len(counts.n_word)
     n_defined, n_used = np.zeros(n, np.int64), np.zeros((2, n), np.int64)
     total = np.zeros(n)
-    # For each target and side: each pair's weight, and for which words the pair is defined.
+    # For each target and side, the weight of each pair and the words for which it is defined.
     terms: dict[tuple[str, int], list[tuple[float, NDArray[np.bool_]]]] = {}
     for pair in pairs:
         both = (counts.n_pair(pair.a) > 0) & (counts.n_pair(pair.b) > 0)
@@ -320,16 +322,16 @@ def delta_rows(
 def bound_rows(counts: CorpusCounts, contrast: str, pairs: Sequence[WordPair]) -> pa.Table:
     """Return an interval for the lean of each word that co-occurs with at least one side.
 
-    The words of a side are treated as one target g, which occurs N_g times and has dispersion D_g.
-    If a word co-occurs c_g times with g, its lean is ln(c_f / c_m) - ln(N_f / N_m). For a single
-    pair, this is delta. :func:`lean_bounds` computes the interval from c_g / D_g and treats N_g as
-    exact. Pairs without a positive weight are ignored. The words of the pairs have no rows. If a
-    side never occurs, the table is empty.
+    All words of side g (f or m) are treated as one target, which occurs N_g times and has
+    dispersion D_g. If a word co-occurs c_g times with side g, its lean is
+    ln(c_f / c_m) - ln(N_f / N_m). For a single pair, the lean equals delta. :func:`lean_bounds`
+    computes the interval from c_g / D_g and treats N_g as exact. Pairs without a positive weight
+    are ignored. The words of the pairs get no rows. If a side never occurs, the table is empty.
 
     Returns:
-        A table of contrast, word, n_word, n_pair_f and n_pair_m (all co-occurrences with each
-        side), sides_nats (the lean; NULL if a count is 0), sides_nats_low and sides_nats_high, p,
-        and q (p adjusted for testing all these words, Benjamini and Hochberg).
+        A table with the columns contrast, word, n_word, n_pair_f and n_pair_m (c_f and c_m),
+        sides_nats (the lean; NULL if c_f or c_m is 0), sides_nats_low, sides_nats_high, p, and q
+        (p adjusted for the number of words tested, by Benjamini and Hochberg).
     """
     weighed = [pair for pair in pairs if pair.weight > 0]
     f, m = (counts.side(getattr(pair, side) for pair in weighed) for side in "ab")
@@ -337,7 +339,7 @@ def bound_rows(counts: CorpusCounts, contrast: str, pairs: Sequence[WordPair]) -
     is_target = pc.is_in(counts.words, pa.array([w for p in pairs for w in (p.a, p.b)]))
     has_row = (f.n_pair + m.n_pair > 0) & ~is_target.to_numpy(zero_copy_only=False)
     rows = np.flatnonzero(has_row & is_defined)
-    # Thousands of rare words share the same two counts, so compute each combination only once.
+    # Thousands of rare words have the same n_f and n_m, so compute each combination only once.
     both = np.stack([f.n_pair[rows], m.n_pair[rows]])
     (n_f, n_m), at = np.unique(both, axis=1, return_inverse=True)
     odds = np.log(f.n_target / m.n_target) if is_defined else 0.0

@@ -24,12 +24,13 @@ class Query:
         words: distinct words to find, or the array of the whole vocabulary.
         female, male: the female and the male targets. No word is in both.
         listed: all targets of the corpus. They are left out when neighbours are counted.
-        rule, window: how co-occurrences were counted.
-        vocabulary: the corpus's words, sorted, then the phrase, if any. An id is an index here.
+        rule, window: how the corpus's co-occurrences were counted.
+        vocabulary: the corpus's words, sorted, then the phrase, if any. A word's id is its index in
+            this array.
         phrase: the words of the phrase to find, if any. The phrase is then the only item of
             ``words``, and each occurrence of the phrase counts as one word.
-        context: words to find near the phrase, if any. An occurrence of the phrase then counts only
-            if a context word is less than a window before the phrase or after it.
+        context: if given, an occurrence of the phrase counts only if one of these words is less
+            than a window before or after it.
     """
 
     words: tuple[str, ...] | pa.StringArray
@@ -54,7 +55,7 @@ class Query:
 
     @property
     def steps(self) -> tuple[int, ...]:
-        """All distances less than a window: negative to the left, positive to the right."""
+        """All offsets smaller than a window: negative to the left, positive to the right."""
         return (*range(1 - self.window, 0), *range(1, self.window))
 
     @cached_property
@@ -64,13 +65,13 @@ class Query:
         return np.frombuffer(b"".join([*digests, bytes(8)]), np.uint64)
 
     def ids(self, words: pa.StringArray) -> NDArray[np.int32]:
-        """Return the ids of words, -1 for words that the corpus left out."""
+        """Return the id of each word, or -1 for a word that the corpus left out."""
         indices = pc.index_in(words.cast(self.vocabulary.type), value_set=self.vocabulary)
         ids: NDArray[np.int32] = indices.fill_null(-1).to_numpy().astype(np.int32)
         return ids
 
     def table(self, words: Sequence[str] | pa.StringArray) -> NDArray[np.int32]:
-        """For each id, return its word's index in ``words``, or -1. The last item is for id -1."""
+        """Return, for each id, its word's index in ``words`` or -1. The last item is for id -1."""
         table = np.full(len(self.vocabulary) + 1, -1, np.int32)
         ids = self.ids(words if isinstance(words, pa.Array) else pa.array(words, pa.string()))
         table[ids[ids >= 0]] = np.flatnonzero(ids >= 0)
@@ -95,9 +96,9 @@ class Occurrences:
         documents: the documents. Their values are word ids.
         at: index of each occurrence in ``documents.values``.
         document, word: indices of each occurrence's document and word.
-        occurrence, target, target_at: arrays with an item for each occurrence and target that are
-            less than a window apart: the occurrence's index, the target's index, and the target's
-            index in ``documents.values``.
+        occurrence, target, target_at: one item for each occurrence and target less than a window
+            apart. ``occurrence`` is an index in ``at``, ``target`` is an index in
+            ``Query.targets``, and ``target_at`` is the target's index in ``documents.values``.
     """
 
     documents: Documents
@@ -135,8 +136,8 @@ def co_occurrences(query: Query, found: Occurrences) -> tuple[Ints, Ints, Ints, 
     """Count the co-occurrences of each word and target in each document.
 
     Return the indices of documents, words and targets, sorted, and the numbers of co-occurrences.
-    If a word is itself a target, the rule ``pairs`` counts two of its occurrences near each other
-    only once.
+    If a word is itself a target, two of its occurrences near each other count as one co-occurrence
+    under the rule ``pairs``.
     """
     n_words, n_targets = len(query.words), len(query.targets)
     shape = len(found.documents.row), n_words, n_targets
@@ -148,10 +149,10 @@ def co_occurrences(query: Query, found: Occurrences) -> tuple[Ints, Ints, Ints, 
         cells = np.ravel_multi_index((document[once], word[once], target[once]), shape)
     else:
         first, end = found.documents.offsets[document], found.documents.offsets[document + 1]
-        # A document shorter than a window is one window.
+        # A document shorter than a window counts as one window.
         low = np.maximum(np.maximum(here, there) - query.window + 1, first)
         high = np.minimum(np.minimum(here, there), np.maximum(end - query.window, first))
-        windows = [np.empty(0, np.int64)]  # each number stands for a start, a word and a target
+        windows = [np.empty(0, np.int64)]  # each number encodes a start, a word and a target
         for start in (low + k for k in range(query.window)):
             cell = (start * n_words + word) * n_targets + target
             windows.append(cell[start <= high])

@@ -28,9 +28,9 @@ def corpus_row(store: Store, corpus: str) -> dict[str, Any]:
 
 
 def corpus_lists(store: Store, row: dict[str, Any]) -> list[wordlists.WordList]:
-    """Return the word list that a corpus was counted with, then the lists added later, by name.
+    """Return the word list that a corpus was counted with, then lists added later, sorted by name.
 
-    ``row`` is the corpus's row of ``corpus``.
+    ``row`` is the corpus's row of table ``corpus``.
     """
     rows_of_list: dict[str, list[dict[str, Any]]] = {}
     for entry in store.read("word_list", corpus=row["corpus"]).to_pylist():
@@ -38,19 +38,19 @@ def corpus_lists(store: Store, row: dict[str, Any]) -> list[wordlists.WordList]:
     if not rows_of_list:
         return [wordlists.load(row["targets"])]
     lists = [wordlists.from_rows(rows) for _, rows in sorted(rows_of_list.items())]
-    # With targets `all`, no list has that name: the hash identifies the corpus's first list.
+    # No list is named `all`. If the targets are `all`, the hash identifies the first list.
     return sorted(lists, key=lambda x: (x.name != row["targets"], x.hash != row["targets_hash"]))
 
 
 def corpus_language(row: dict[str, Any]) -> languages.Language:
-    """Return the language and rules that a corpus was counted with, from its row of ``corpus``."""
+    """Return a corpus's language and its rules. ``row`` is the corpus's row of table ``corpus``."""
     if row["language"] is None:
         return languages.load(languages.ENGLISH)
     return languages.parse(row["language"], row["language_file"])
 
 
 def corpus_contrast(store: Store, corpus: str, contrast: str) -> str:
-    """Return ``contrast``. For a non-English corpus, replace she/he with its list's first pair."""
+    """Return ``contrast``. If it is she/he but the corpus isn't English, return its first pair."""
     row = corpus_row(store, corpus)
     if contrast != "she/he" or row["language"] is None:
         return contrast
@@ -58,9 +58,9 @@ def corpus_contrast(store: Store, corpus: str, contrast: str) -> str:
 
 
 def corpus_deltas(store: Store, corpus: str, contrast: str) -> pa.Table:
-    """Return the rows of ``word_delta`` for one contrast.
+    """Return a corpus's rows of ``word_delta`` for one contrast.
 
-    Raises ``UsageProblem`` for an unknown corpus or contrast. The error names the known ones.
+    Raises ``UsageProblem`` for an unknown corpus or contrast. The error lists the known names.
     """
     corpus_row(store, corpus)
     import pyarrow.dataset as ds  # importing this takes half a second if pandas is installed
@@ -85,7 +85,7 @@ ORDER BY damerau_levenshtein(word, $word), n_word DESC, word LIMIT 3
 
 
 def unknown_words(store: Store, corpus: str, words: Sequence[str]) -> dict[str, UsageProblem]:
-    """Return {word: error} for the words that a corpus lacks. An error names similar words.
+    """Return {word: error} for words that aren't in a corpus. The errors suggest similar words.
 
     Raises ``UsageProblem`` for an unknown corpus.
     """
@@ -105,12 +105,12 @@ def unknown_words(store: Store, corpus: str, words: Sequence[str]) -> dict[str, 
 
 
 def failed_checks(store: Store, corpus: str) -> dict[str, pa.Table]:
-    """Compare a counted corpus's tables with its ledger. Return {check: wrong rows}.
+    """Check the tables of a counted corpus. Return {check: wrong rows} for checks that fail.
 
-    The checks are the queries ``sql/checks/*.sql``. A check without wrong rows is left out.
+    Each check is a query in ``sql/checks/*.sql``.
 
     Raises:
-        UsageProblem: there is no such corpus, or it was imported and has no ledger.
+        UsageProblem: there is no such corpus, or it was imported and has no shards to check.
         BadInput: a file of the tables can't be read.
     """
     from plumbline.warehouse.query.connection import connect, query, sql, sql_names
@@ -135,10 +135,10 @@ _CorpusFunction = Callable[Concatenate[Store, str, _Params], _Result]
 def writes_corpus(
     function: _CorpusFunction[_Params, _Result],
 ) -> _CorpusFunction[_Params, _Result]:
-    """Decorate a function of a store and a corpus to hold the corpus's lock while it runs.
+    """Decorate a function so that it locks the corpus, its second argument, while it runs.
 
-    The function raises ``UsageProblem`` if another process holds the lock, and names that process.
-    It raises ``BadInput`` if the disk can't be written.
+    If another process holds the lock, the function raises ``UsageProblem``, which names the
+    process. If the lock file can't be written, it raises ``BadInput``.
     """
 
     @wraps(function)

@@ -1,4 +1,4 @@
-"""The kept documents of a corpus: their words, read from the files that counting wrote."""
+"""Read the words of a corpus's kept documents from the files that counting wrote."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from plumbline.jobs.kernel.tokens.tokenizer import Targets
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
 from plumbline.warehouse.storage.store import Store
 
-#: A function that gives a value for each word of an array.
+#: A function that returns a value for each word of an array.
 ValueOf: TypeAlias = Callable[[pa.StringArray], NDArray[Any]]
 
 
@@ -29,12 +29,12 @@ class Documents(NamedTuple):
     """Whole documents of one shard, in order.
 
     Attributes:
-        values: a value for each kept word, document after document.
-        offsets: int64[n + 1], where each document starts in ``values``, then where the last ends.
-        row: int64[n], line or row of each document in its shard, from 1.
+        values: one value per kept word, such as the word's id, document after document.
+        offsets: index of each document's first value in ``values``, then the length of ``values``.
+        row: line number or row number of each document in its shard, from 1.
         source: name of each document's source, or NULL if its record names no source.
-        place: position of each value among its document's kept words, if words of a phrase were
-            joined; ``None`` if values are in their original positions.
+        place: position of each value in its document. Only needed if the words of a phrase were
+            joined into one value, since this moves the values that follow.
     """
 
     values: NDArray[Any]
@@ -44,7 +44,7 @@ class Documents(NamedTuple):
     place: NDArray[np.int64] | None = None
 
     def places(self, at: NDArray[np.int64], document: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the position (from 0) of each value at ``at`` among its document's kept words."""
+        """Return positions (from 0) in their documents of the values with the indices ``at``."""
         return at - self.offsets[document] if self.place is None else self.place[at]
 
     def part(self, first: int, end: int) -> Documents:
@@ -56,13 +56,13 @@ class Documents(NamedTuple):
 
     @property
     def document(self) -> NDArray[np.int64]:
-        """Index of the document of each kept word."""
+        """For each kept word, the index of its document."""
         return np.repeat(np.arange(len(self.row)), np.diff(self.offsets))
 
 
 @contextmanager
 def readable(tokens: Path) -> Iterator[None]:
-    """Context manager that raises ``BadInput`` if the code in its block can't read a kept file."""
+    """Raise ``BadInput`` if the code in a ``with`` block can't read a file of kept documents."""
     try:
         yield
     except (OSError, pa.ArrowInvalid) as e:
@@ -71,7 +71,7 @@ def readable(tokens: Path) -> Iterator[None]:
 
 
 def _values(words: pa.Table, value_of: ValueOf) -> NDArray[Any]:
-    """Return an array with each word's value at the index ``word_id``."""
+    """Return an array that has each word's value at index ``word_id``."""
     ids = words["word_id"].to_numpy()
     values = value_of(words["word"].combine_chunks())
     by_id = np.zeros(int(ids.max(initial=-1)) + 1, values.dtype)
@@ -80,7 +80,7 @@ def _values(words: pa.Table, value_of: ValueOf) -> NDArray[Any]:
 
 
 def _pieces(rows: pa.Table, value: NDArray[Any]) -> Documents:
-    """Return the documents in rows of a token file. A long document may span several rows."""
+    """Convert rows of a token file to documents. A long document may span several rows."""
     tokens, source = rows["tokens"].combine_chunks(), rows["source"].combine_chunks()
     offsets = tokens.offsets.to_numpy().astype(np.int64)
     values = value[tokens.values.to_numpy()[offsets[0] : offsets[-1]]]
@@ -101,13 +101,13 @@ def _joined(
     return documents, np.concatenate([a_number, b_number[same:]])
 
 
-#: With at least this many sources, intervals are over sources by default, else over documents.
+#: If a corpus has at least this many sources, they are an interval's clusters, else documents are.
 FEWEST_SOURCES = 10
 
 
 @dataclass(frozen=True)
 class Shard:
-    """A shard of a corpus: its name as given, and the fingerprint of the counted content."""
+    """A shard of a corpus: the name that the user gave, and the fingerprint of its content."""
 
     name: str
     fingerprint: str
@@ -121,7 +121,7 @@ class Evidence:
         corpus: the corpus's row of table ``corpus``.
         targets, options: the targets and options that the corpus was counted with.
         directory: directory of the partial counts.
-        shards: the shards that were counted, in the order given.
+        shards: the shards that were counted, in the order in which the user listed them.
     """
 
     corpus: dict[str, Any]
@@ -149,7 +149,7 @@ class Evidence:
                     documents, number = _pieces(rows, value), rows["document"].to_numpy()
                     if pending:
                         documents, number = _joined(*pending, documents, number)
-                    # The last document may continue in the next row.
+                    # The last document may continue in the next row group.
                     n_whole = len(number) - 1
                     if n_whole:
                         yield documents.part(0, n_whole)
@@ -174,7 +174,7 @@ class Evidence:
 
     @property
     def clusters(self) -> str:
-        """The intervals' default unit: `source` if there are enough sources, else `document`."""
+        """What intervals use as clusters: `source` if there are enough sources, else `document`."""
         return "source" if len(self.sources) >= FEWEST_SOURCES else "document"
 
 

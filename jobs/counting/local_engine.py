@@ -33,14 +33,14 @@ from plumbline.warehouse.storage.store import Staged
 from plumbline.warehouse.text.escape import sql_text
 from plumbline.warehouse.text.progress import Update, progress
 
-#: Code of a helper; it imports from the parent's ``sys.path``, not from the working directory.
+#: Code that a helper process runs. It imports from the parent's ``sys.path``, and from there only.
 _START = (
     "import sys; sys.path[:] = sys.argv[1:]; "
     "from plumbline.jobs.counting.local_engine import serve; serve()"
 )
-#: Bytes of shards that a process counts in about a second; a helper takes as long to start.
+#: A process counts this many bytes in about a second. Starting a helper takes about as long.
 BYTES_PER_HELPER = 32 << 20
-#: Bytes that are counted in the time it takes to open a shard and write its counts.
+#: Opening a shard and writing its counts takes as long as counting this many bytes.
 _LEAST_BYTES = 1 << 18
 
 
@@ -49,8 +49,8 @@ class LocalEngine:
 
     Args:
         work: directory for data that does not fit in memory.
-        memory_bytes: memory that this process may use for sums. Rows of counts get half of it,
-            because Arrow, Python and the words need memory as well.
+        memory_bytes: memory that this process may use to merge counts. Rows of counts get half of
+            this memory, because Arrow, Python and the words need memory as well.
     """
 
     def __init__(self, work: Path, memory_bytes: int) -> None:
@@ -58,7 +58,7 @@ class LocalEngine:
         self._memory_bytes = memory_bytes
 
     def count(self, shards: Sequence[str], job: ShardJob, update: Update) -> list[ShardLedger]:
-        """Count the shards. Return ledgers in any order. Any thread may call ``update``."""
+        """Count the shards. Return their ledgers in any order. Several threads call ``update``."""
         left, done = deque(shards), list[ShardLedger]()
         update(0, len(shards))
 
@@ -83,7 +83,7 @@ class LocalEngine:
                 stack.callback(helper.close)
             pool = stack.enter_context(ThreadPoolExecutor(max(n_helpers, 1)))
             for helper in helpers:
-                stack.callback(helper.process.kill)  # so that the pool's threads can end
+                stack.callback(helper.process.kill)  # so that its thread stops waiting for it
             parts = [pool.submit(count_remaining, helper.count) for helper in helpers]
             count_remaining(job.count)
             for part in parts:
@@ -119,8 +119,9 @@ class LocalEngine:
     ) -> int:
         """Write how often each word and target co-occur. Return the number of pairs.
 
-        If all pairs are counted, each word of a pair is a target of the other. ``words`` is the
-        corpus's staged ``word_count``, which lacks rare words. Pairs with a rare word are left out.
+        With ``options.all_pairs``, a pair of two different words is written twice, with each word
+        as the target. ``words`` is the corpus's new ``word_count`` without rare words. Pairs with a
+        rare word are left out.
         """
         column = pa.chunked_array(
             [x for file in words.parts() for x in pq.read_table(file)["word"].chunks], pa.string()
@@ -175,7 +176,7 @@ class _Helper:
         return reply
 
     def close(self) -> None:
-        """Wait for the process to end and close its pipes; no thread may still be reading them."""
+        """Close the pipes and wait for the process to end. No thread may still read the pipes."""
         with suppress(BrokenPipeError), self.process:
             pass
 

@@ -1,9 +1,9 @@
 """Add up partial counts to make a corpus's tables. Rare words are left out.
 
-On one machine an external merge sort sums co-occurrences in bounded memory (:class:`PairSum`). A
-pair becomes one 64-bit key. The upper half is the rank of its word among the sorted words, and the
-lower half is the rank of its target. As many rows as fit in memory are sorted, summed and written
-as a run. Then all runs are summed, one range of keys at a time.
+On one machine, :class:`PairSum` sums co-occurrences with an external merge sort, which needs little
+memory. A pair becomes one 64-bit key. The upper half is the rank of its word among the sorted
+words, and the lower half is the rank of its target. As many rows as fit in memory are sorted,
+summed and written to a file, called a run. Then all runs are summed, one range of keys at a time.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from plumbline.warehouse.text.progress import Update, progress
 
 #: Number of rows in a batch, which becomes a row group of the table's file.
 BATCH_ROWS = 200_000
-#: Bytes of memory per row while it is sorted and summed.
+#: Bytes of memory that a row needs while it is sorted and summed.
 _ROW_BYTES = 64
 #: Number of rows whose words are looked up together.
 _BATCH_ROWS = 1 << 20
-#: Number of keys sampled from a full run. The samples of all runs determine the ranges.
+#: Number of keys sampled from a full run. All samples together divide the keys into ranges.
 _SAMPLES = 1024
 #: Query for the occurrences of each word, in DuckDB and Spark.
 WORDS = "SELECT word, CAST(sum(n_word) AS BIGINT) AS n_word FROM partials GROUP BY word"
@@ -37,14 +37,15 @@ WORDS = "SELECT word, CAST(sum(n_word) AS BIGINT) AS n_word FROM partials GROUP 
 
 @dataclass(frozen=True)
 class Output:
-    """A partition to write sums to. It can be pickled, since Spark's tasks write its parts.
+    """A partition of a table that merged counts are written to.
+
+    It can be pickled, since Spark's tasks write its files.
 
     Attributes:
-        constants: the value of each column that has the same value in all rows.
-        min_count: words counted fewer times are left out of ``word_count``. Only the counts of the
-            whole corpus show which words are rare.
-        targets: words that stay even if they are rare. PMI needs their counts, and standard errors
-            need their co-occurrences with themselves.
+        constants: {column: value} for columns that have the same value in all rows.
+        min_count: words that occur less often in the whole corpus are left out of ``word_count``.
+        targets: words that are never left out. PMI needs their counts, and standard errors need
+            their co-occurrences with themselves.
     """
 
     staged: Staged
@@ -53,7 +54,7 @@ class Output:
     targets: tuple[str, ...] = ()
 
     def write_part(self, name: str, batches: Iterable[pa.RecordBatch]) -> int:
-        """Write rows as a file of the partition. Return the number of rows, also of rare words."""
+        """Write rows to a file of the partition. Return their number, including rare words."""
         n_rows = 0
 
         def complete(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -75,11 +76,11 @@ class PairSum(NamedTuple):
     """Partial counts of pairs, to be added up.
 
     Attributes:
-        files: Parquet files with word, target and n_pair. A file that is named twice counts twice.
+        files: Parquet files with word, target and n_pair. A file in the list twice counts twice.
         words: all words to keep, sorted. Rows with any other word are left out.
         both_ways: count each row of two different words again with word and target exchanged.
-        work: directory for the runs. They take at most 16 bytes per row of ``files``, or 32 with
-            ``both_ways``.
+        work: directory for the runs, which take at most 16 bytes per row of ``files``, or 32 bytes
+            with ``both_ways``.
         memory_bytes: memory that sorting may use, besides the memory of ``words``.
     """
 
@@ -94,7 +95,7 @@ class PairSum(NamedTuple):
     ) -> Generator[pa.RecordBatch, None, None]:
         """Yield batches with columns word, target and n_pair. Each pair occurs once, in order.
 
-        Both steps, sorting and summing, show their progress, under names that begin with ``what``.
+        Sorting and summing each show their progress in a line that begins with ``what``.
         """
         limit = max(self.memory_bytes // _ROW_BYTES, 1)
         runs: list[Path] = []
@@ -130,7 +131,7 @@ class PairSum(NamedTuple):
             update(n_done, n_all)
 
     def _parts(self, limit: int, update: Update) -> Iterator[list[Run]]:
-        """Yield the rows in lists. Each list except the last has at least ``limit`` rows."""
+        """Yield lists of batches. Each list except the last has at least ``limit`` rows in all."""
         parts: list[Run] = []
         for rows in self._rows(limit, update):
             parts.append(rows)
@@ -154,7 +155,7 @@ class PairSum(NamedTuple):
                     yield (target << 32 | word)[is_mixed], counts[is_mixed]
 
     def _batches(self, n_rows: int, update: Update) -> Iterator[pa.Table]:
-        """Yield the rows of all files. Small files share a batch, to look up their words once."""
+        """Yield the rows of all files. Small files share a batch, so words are looked up once."""
         waiting: list[pa.RecordBatch] = []
         update(0, len(self.files))
         for n_read, path in enumerate(self.files, 1):

@@ -1,9 +1,9 @@
-"""Partial counts: a folder with the counts of one shard, kept so that no shard is counted twice.
+"""Keep the counts of each shard in a folder (partial counts), so that no shard is counted twice.
 
 The folder's path depends on the shard's bytes, the counting options, and the versions of the
-tokeniser and the shard reader. Counting writes to a temporary folder, which gets its final name at
-the end, so a shard's folder is always complete. Its ledger has the hash of each file. The hash is
-checked before the file is used, since a disk may damage files that are merged again years later.
+tokenizer and the shard reader. Counting writes to a temporary folder, which gets its final name at
+the end, so a shard's folder is always complete. The folder's ledger has the hash of each file. The
+hash is checked before the file is used, since disks may damage files that are used years later.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ from plumbline.warehouse.storage.store import Store
 _READER = 4
 #: Fields of a ledger that are totals of the shard's counts.
 TOTALS = ("n_documents_in", "n_documents", "n_rejected", "n_tokens", "n_kept_tokens", "n_pairs")
-#: Kinds of two successive files: tokens (ids of words), and the words with these ids.
+#: Kinds of two successive files: the word ids of documents, and the words with these ids.
 _TOKENS_AND_WORDS = ("tokens", "words")
 _LEDGER = "ledger.json"
 
 
 @dataclass(frozen=True)
 class ShardLedger:
-    """Outcome of counting one shard. Every field except ``away`` is a column of ``corpus_shard``.
+    """The result of counting one shard. All fields except ``away`` are columns of ``corpus_shard``.
 
     ``away`` is true if the shard failed because its server could not be reached.
     """
@@ -72,7 +72,7 @@ class ShardLedger:
 def partials_directory(
     store: Store, targets: Targets, options: CorpusOptions, *, create: bool = True
 ) -> Path:
-    """Return the directory of partials for these options and this version of the tokeniser."""
+    """Return the directory of partial counts for these options and the current tokenizer."""
     versions = {"tokenizer": tokenizer_version(targets.language), "reader": _READER}
     words = {"targets": targets.words, "language": targets.language}
     settings = options.of_partials() | words | versions
@@ -90,9 +90,9 @@ def is_counted(directory: Path, shard: Path) -> bool:
 def partial_files(directory: Path, digest: str, *kinds: str) -> list[Path]:
     """List a shard's files of the given kinds (see ``jobs.kernel.counter.Spill``).
 
-    If counting reached its memory limit, there are several files of a kind, in order. A word's
-    count is then the sum over these files. Raises ``BadInput`` for a damaged file or missing
-    ledger.
+    If counting reached its memory limit, there are several files of the same kind, and a word's
+    count is the sum over these files. Raises ``BadInput`` if a file is damaged or the ledger is
+    missing.
     """
     return [path for _, path in _whole_files(directory, digest, kinds)]
 
@@ -107,7 +107,7 @@ def token_files(directory: Path, digest: str) -> list[tuple[Path, Path]]:
 
 
 def _whole_files(directory: Path, digest: str, kinds: Sequence[str]) -> Iterator[tuple[str, Path]]:
-    """Check the hash of each file of the given kinds. Yield its kind and path."""
+    """Yield the kind and path of each file of the given kinds. Check the file's hash first."""
     folder = directory / digest
     for name, (kind, sha256) in _read(folder)[1].items():
         if kind in kinds:
@@ -141,9 +141,9 @@ class ShardJob:
     """Settings shared by all shards of a count.
 
     Attributes:
-        directory: directory of the partials.
-        read_ahead: true if a core is free for a thread that decompresses.
-        staging: directory for unfinished counts, on the same disk (default: ``directory``).
+        directory: directory of the partial counts.
+        read_ahead: decompress in a separate thread, which needs a core of its own.
+        staging: directory for unfinished counts, on the same disk as ``directory``, its default.
     """
 
     directory: str
@@ -155,8 +155,8 @@ class ShardJob:
     def count(self, shard: str) -> ShardLedger:
         """Count one shard unless it has been counted already.
 
-        If the shard can't be read to its end, or all its documents are rejected, the ledger has
-        status ``failed`` and there are no counts.
+        If the shard can't be read to its end, or all its documents are rejected, the ledger's
+        status is ``failed``.
         """
         started = time.monotonic()
         path, digest, size = located(shard), "", 0
@@ -221,7 +221,7 @@ def check_failed(
 
 
 def _token_writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
-    """Open a writer of token ids. It stores high bytes together, because most of them are 0."""
+    """Open a writer of word ids. It stores their high bytes together, since most of them are 0."""
     return pq.ParquetWriter(
         path,
         schema,
@@ -240,7 +240,7 @@ class _Writer:
         self._tokens: pq.ParquetWriter | None = None
 
     def write(self, kind: str, table: pa.Table) -> None:
-        """Write a table to a file. Tables of tokens share a file until their words are written."""
+        """Write a table to a new file. Tables of tokens share a file until their words follow."""
         if kind == "rejects" and not table.num_rows:
             return
         if kind == "tokens":
@@ -258,7 +258,7 @@ class _Writer:
         return self._folder / name
 
     def publish(self, ledger: ShardLedger, folder: Path) -> None:
-        """Make these files the shard's partial counts, unless another attempt was faster."""
+        """Make these files the shard's partial counts, unless another process was faster."""
         files = {x: [kind, sha256_of(self._folder / x)] for x, kind in self._kinds.items()}
         content = json.dumps({**ledger.row(), "files": files})
         (self._folder / _LEDGER).write_text(content, encoding="utf-8")

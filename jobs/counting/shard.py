@@ -23,7 +23,7 @@ from plumbline.warehouse.input.shards import column_values, is_parquet, text_col
 
 #: Bytes per block. It is large, since decompressing and counting evict each other's cached data.
 _BLOCK = 1 << 23
-#: If more bytes are read without a line's end, the line goes through a temporary file, not memory.
+#: A line longer than this many bytes is stored in a temporary file instead of memory.
 LONG_LINE = 1 << 25
 
 Block = tuple[NDArray[np.uint8], int]
@@ -83,13 +83,12 @@ def line_blocks(
 ) -> Iterator[Block]:
     """Yield blocks of whole lines. A block is a buffer and the index at which its lines end.
 
-    The next block reuses the buffer. At least SLACK bytes follow the lines. A line longer
-    than ``long_line`` bytes is a block by itself. It is mapped from a temporary file to save
-    memory. With ``read_ahead``, a thread (on its own core) reads the next
-    block while the caller uses this one.
+    The next block reuses the buffer. At least SLACK bytes follow the lines. A line longer than
+    ``long_line`` bytes is a block by itself, mapped from a temporary file to save memory. With
+    ``read_ahead``, another thread reads the next block while the caller uses this one.
 
-    Raises ``BadInput`` if the stream can't be read, ``UsageProblem`` if the temporary file can't be
-    written.
+    Raises ``BadInput`` if the file can't be read, and ``UsageProblem`` if the temporary file can't
+    be written.
     """
     block = min(_BLOCK, long_line)
     with ByteStream(path) as opened, ThreadPoolExecutor(1) as reader:
@@ -135,7 +134,7 @@ class _ReadAhead:
 def _long_line(
     stream: _ReadAhead | ByteStream, buf: NDArray[np.uint8], n_kept: int, block: int
 ) -> Generator[Block, None, bytes]:
-    """Yield the line that starts with buf[:n_kept] as a block. Return any bytes read after it."""
+    """Yield a block with the line that starts with buf[:n_kept]. Return the bytes read after it."""
     size, newline, rest, part = 0, b"", b"", buf[:n_kept].tobytes()
     with tempfile.TemporaryFile(prefix="plumbline-line-") as file:
         try:
@@ -156,7 +155,7 @@ def _long_line(
 
 
 def _last_newline(buf: NDArray[np.uint8], start: int, end: int) -> int:
-    """Return the offset after the last newline of buf[start:end], or 0 without a newline."""
+    """Return the index just after the last newline in buf[start:end], or 0 if there is none."""
     # The newline is nearly always in the last kilobytes, so search them first and copy little.
     for low in range(end - 4096, start - 4096, -4096):
         at = buf[max(low, start) : low + 4096].tobytes().rfind(b"\n")

@@ -1,4 +1,4 @@
-"""Find where a word or phrase occurs: counts, rates, and sampled occurrences in their text."""
+"""Find where a word or phrase occurs: count it, and show sampled occurrences in their context."""
 
 from __future__ import annotations
 
@@ -39,19 +39,19 @@ from plumbline.warehouse.text.escape import is_unicode
 
 #: Pattern of a chunk of text. The tokenizer splits each chunk into words independently.
 _CHUNK = re.compile(r"[^\s\x00]+")
-#: Chunks of text shown before and after an occurrence and its target.
+#: Number of chunks shown on each side of an occurrence and its target.
 _N_CONTEXT = 8
-#: Texts that are tokenized as one batch.
+#: Number of texts that are tokenized in one batch.
 _BATCH = 256
-#: New occurrences held beyond the sample before the sample is drawn again.
+#: When this many new occurrences are waiting, those that are not sampled are dropped.
 _MOST_PENDING = 200_000
-#: Field of a record in which `corpus pack` writes the document's file.
+#: Field in which `corpus pack` stores the name of a document's file.
 _FILE_FIELD = "meta.file"
 
 
 @dataclass(frozen=True)
 class Sampling:
-    """How to sample occurrences: ``n`` per word and side of the contrast, with random ``seed``."""
+    """How to sample occurrences: ``n`` for each word and side of the contrast, with this seed."""
 
     n: int = 5
     seed: int = 0
@@ -61,13 +61,14 @@ class Occurrence(NamedTuple):
     """One occurrence of a word near a target.
 
     Attributes:
-        rank: hash of the document's words, the position and the seed. Low ranks are sampled.
-        word: index of the word.
-        side: the side of the contrast that the target is on, 0 or 1.
+        rank: hash of the document's words, the position and the seed. The occurrences with the
+            lowest ranks are sampled.
+        word: index of the word in ``Query.words``.
+        side: 0 if the target is female, 1 if it is male.
         shard, row: index of the document's shard, and the document's row in that shard.
         text_hash: hash of the document's kept words.
-        position, target_position: where the word and the nearest target are among the document's
-            kept words, counted from 0.
+        position, target_position: positions of the word and of the nearest target among the
+            document's kept words, counted from 0.
     """
 
     rank: int
@@ -89,9 +90,9 @@ class OccurrenceSample:
     """A random sample of the occurrences that are passed to ``offer``.
 
     For each word and side, the sample keeps the ``sampling.n`` occurrences with the lowest ranks. A
-    rank depends only on the text and the seed. So all occurrences are equally likely to be kept,
-    whatever the order of documents and shards. Copies of a document have equal ranks and count as
-    one.
+    rank depends only on the text and the seed. So every occurrence is equally likely to be sampled,
+    and the order of documents and shards doesn't matter. Occurrences in copies of a document have
+    equal ranks and count as one.
     """
 
     def __init__(self, query: Query, sampling: Sampling) -> None:
@@ -126,13 +127,13 @@ class OccurrenceSample:
                 self._held = [_lowest(np.concatenate(self._held), self._n)]
 
     def occurrences(self) -> list[Occurrence]:
-        """Return the sample, sorted by word, side and rank, with copies counted once."""
+        """Return the sample, sorted by word, side and rank."""
         lowest = _lowest(np.concatenate(self._held), self._n)
         return [Occurrence(*record) for record in lowest.tolist()]
 
 
 def _lowest(records: _Records, n: int) -> _Records:
-    """Return the ``n`` lowest-ranked records for each word and side, using each rank once."""
+    """Return the ``n`` lowest-ranked records of each word and side, only one for each rank."""
     keys = ("row", "shard", "rank", "side", "word")  # lexsort sorts by its last key first
     records = records[np.lexsort([records[key] for key in keys])]
     key, rank = records["word"] * 2 + records["side"], records["rank"]
@@ -147,10 +148,10 @@ def _lowest(records: _Records, n: int) -> _Records:
 def snippet_rows(
     evidence: Evidence, index: Index, sample: Sequence[Occurrence], seed: int
 ) -> list[Row]:
-    """Return the ``word_snippet`` rows of a sample, without the columns corpus, contrast and run.
+    """Return rows of ``word_snippet`` for a sample, without the columns corpus, contrast and run.
 
-    An occurrence is left out if its shard can no longer be read or has changed. A warning says how
-    many are left out. Each shard is read once, and only as far as needed.
+    Occurrences in shards that can't be read or have changed are left out, and a warning says how
+    many. Each shard is read once, and only as far as needed.
     """
     hashes, n_copies = np.unique(index.text_hash, return_counts=True)
     copies = n_copies[np.searchsorted(hashes, np.array([o.text_hash for o in sample], np.uint64))]
@@ -198,7 +199,7 @@ def _snippets(
     return snippet_of
 
 
-#: A row of a shard, its text, and the record's ``meta.file``.
+#: A document: its row number in the shard, its text, and its ``meta.file``, if any.
 _RowText: TypeAlias = tuple[int, str, str | None]
 
 
@@ -257,7 +258,10 @@ def _from_texts(
 
 
 def _parts(text: str, spans: Sequence[tuple[int, int]], start: int, end: int, target: int) -> Row:
-    """Return an occurrence's text, and enough text around it to include the target."""
+    """Return the text of an occurrence, and the text before and after it, including the target.
+
+    The numbers are indices of chunks: the first and last chunk of the occurrence, and the target.
+    """
     first = max(min(start, target) - _N_CONTEXT, 0)
     last = min(max(end, target) + _N_CONTEXT, len(spans) - 1)
     cuts = spans[first][0], spans[start][0], spans[end][1], spans[last][1]
@@ -266,13 +270,13 @@ def _parts(text: str, spans: Sequence[tuple[int, int]], start: int, end: int, ta
 
 
 def concordance(store: Store, corpus: str, query: str, sampling: Sampling) -> tuple[Row, list[Row]]:
-    """Count a word or phrase in a corpus. Return a row of counts, and sampled lines of text.
+    """Count a word or phrase in a corpus. Return a row of counts, and rows of sampled text.
 
     The query ``WORD NEAR OTHER...`` counts how often WORD is less than a window away from one of
-    the other words. A group's name in capitals (``FEMALE``) stands for all listed words of that
-    group. ``n_pair`` follows the corpus's counting rule. Under `pairs`, it is the number of pairs
-    of WORD and one of the other words. Under `windows`, it is the number of windows that contain
-    both.
+    the other words. A group's name in capitals (``FEMALE``) stands for all words of that group in
+    the corpus's word lists. ``n_pair`` depends on the corpus's counting rule. Under `pairs`, it
+    counts the pairs of WORD and one of the other words. Under `windows`, it counts the windows that
+    contain WORD and one of the other words.
 
     Raises:
         UsageProblem: the corpus is unknown or lacks a word, or nothing is before or after ``NEAR``.
@@ -288,7 +292,7 @@ def concordance(store: Store, corpus: str, query: str, sampling: Sampling) -> tu
     sample = OccurrenceSample(question, sampling)
 
     def count(shard: int, found: Occurrences, hashes: Hashes) -> Ints:
-        """Count each document's occurrences, those near a ``NEAR`` word, and their pairs."""
+        """Count all occurrences, occurrences near a ``NEAR`` word, and pairs, in each document."""
         every = np.arange(found.at.size)
         # Treat all words after NEAR as one target. Without NEAR, an occurrence is its own target.
         occurrence, at = (found.occurrence, found.target_at) if context else (every, found.at)
@@ -321,16 +325,16 @@ def concordance(store: Store, corpus: str, query: str, sampling: Sampling) -> tu
 def ratio(
     name: str, n: ArrayLike, of: ArrayLike, cluster: ArrayLike, *, is_share: bool = False
 ) -> Row:
-    """Return r = sum(n) / sum(of), as column ``name``, and its 95% interval over clusters.
+    """Return r = sum(n) / sum(of) as column ``name``, and its 95% interval with these clusters.
 
     The standard error is linearised and cluster-robust (see ``evidence.lean``). Cluster k has the
-    influence (n_k - r of_k) / sum(of). Let D be the number of clusters with ``of`` above 0, and C
+    influence (n_k - r of_k) / sum(of). D is the number of clusters with ``of`` above 0, and C is
     the number with ``n`` above 0. The variance is D / (D - 1) times the sum of the squared
-    influences. The interval is Student's t with C - 1 degrees of freedom, on log r or, for a share,
-    on its log odds. A share of 0 or 1 has the exact interval for D trials.
+    influences. The interval is Student's t with C - 1 degrees of freedom, computed for log r, or
+    for the log odds of a share. A share of 0 or 1 gets the exact interval for D trials.
 
-    All values are ``None`` if ``of`` sums to 0. The interval is ``None`` if C (or D, for a share of
-    0 or 1) is below ``LEAST_CLUSTERS``.
+    All values are ``None`` if ``of`` sums to 0. The interval is ``None`` if C is below
+    ``LEAST_CLUSTERS``, or if D is and the ratio is a share of 0 or 1.
 
     >>> row = ratio("share", [2, 3, 1, 1, 1], [2, 3, 1, 1, 1], range(5), is_share=True)
     >>> round(row["share_low"], 6)  # 0.025 ** (1 / 5)

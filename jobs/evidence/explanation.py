@@ -29,11 +29,11 @@ from plumbline.warehouse.storage.data_files import cast
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.wordlists import WordPair
 
-#: Collocates kept for each side of a word.
+#: Number of collocates (words nearby) that are stored for each word and side of the contrast.
 N_COLLOCATES = 20
-#: Most cells (source, word) and rows (document, word, target) that one pass keeps in memory.
+#: Memory limits of one pass: counts per source and word, and per document, word and target.
 MOST_CELLS, MOST_ROWS = 4_000_000, 50_000_000
-#: Weight of the prior: this many pseudo-counts per side, distributed like the corpus's words.
+#: Total pseudo-counts of the prior for each side, distributed like the corpus's words.
 PRIOR_WORDS = 1000.0
 _CANDIDATES = "SELECT word FROM lean_candidate WHERE corpus = $corpus AND contrast = $contrast"
 _DEFAULT = Sampling()
@@ -47,17 +47,17 @@ def explain(
     contrast: str = "she/he",
     sampling: Sampling = _DEFAULT,
 ) -> dict[str, list[Row]]:
-    """Explain why words and phrases lean, from a corpus's documents. Write and return the rows.
+    """Explain why words and phrases lean. Write rows about them to tables, and return the rows.
 
-    The rows belong to the tables ``ANSWERS`` of ``warehouse/schema/corpus_tables.py``. Rows of
-    other words stay.
+    The tables are ``ANSWERS`` in ``warehouse/schema/corpus_tables.py``. Rows of other words stay.
 
-    If the corpus has ten sources or more, intervals treat each source as one sampling unit, since
-    pieces of one book are not independent. Otherwise each document is a unit. A word that never
-    occurs near the contrast's words gets a row without a delta. An entry of several words (at most
-    ``LONGEST_PHRASE``) is a phrase, whose occurrences count as single words. Each phrase takes one
-    more pass over the documents. So does each entry such as ``nurse NEAR doctor`` (see
-    ``index.parsed``).
+    If the corpus has ten sources or more, each source is one cluster of the intervals, since pieces
+    of one book are not independent. Otherwise each document is a cluster. A word that never occurs
+    near the contrast's words gets a row without a delta.
+
+    An item of ``words`` may also be a phrase of at most ``LONGEST_PHRASE`` words, or a query such
+    as ``nurse NEAR doctor`` (see ``index.parsed``). Each phrase or query needs one more pass over
+    the documents.
 
     Raises:
         UsageProblem: the corpus or contrast is unknown, or the corpus has no words; a phrase is too
@@ -86,8 +86,8 @@ def explain_top(
 ) -> int:
     """Write leans and sentences for a corpus's ``top`` most frequent words. Return their number.
 
-    The rows of ``word_evidence``, ``word_source`` and ``word_snippet`` are the same as from
-    ``explain``. ``word_copies`` and ``word_collocate`` get no rows. Equally frequent words are
+    This writes the same rows of ``word_evidence``, ``word_source`` and ``word_snippet`` as
+    ``explain``, but no rows of ``word_copies`` and ``word_collocate``. Equally frequent words are
     taken in alphabetical order. Raises the errors of ``explain``.
     """
     inquiry = _inquiry(store, corpus, contrast, sampling)
@@ -100,7 +100,7 @@ def explain_top(
 
 @writes_corpus
 def explain_candidates(store: Store, corpus: str, contrast: str = "she/he") -> None:
-    """Write the leans of the words that report pages may rank (the view ``lean_candidate``).
+    """Write the leans of all words that a report page may rank (view ``lean_candidate``).
 
     This works like ``explain_top``, but it writes no sentences. It skips words whose leans were
     already computed with the same clusters. Raises the errors of ``explain``.
@@ -131,7 +131,7 @@ def _answer(
 ) -> dict[str, list[Row]]:
     """Run each query, and replace the rows of ``words`` in ``tables``. Return the new rows.
 
-    The run's record includes ``asked``: the words, or how many there are.
+    The run record gets ``asked``, which holds the words or their number.
     """
     key = {"corpus": inquiry.corpus, "contrast": inquiry.contrast, "word": ""}
     rows: dict[str, list[Row]] = {table: [] for table in tables}
@@ -156,9 +156,9 @@ def _answer(
 
 @dataclass(frozen=True)
 class _Inquiry:
-    """What to explain (a corpus and a contrast), and the settings.
+    """The corpus and contrast to explain, and the settings.
 
-    ``query`` has no words yet. ``n_word`` is how often each word of the query's vocabulary occurs.
+    The query has no words yet. ``n_word`` is how often each word of its vocabulary occurs.
     """
 
     evidence: Evidence
@@ -212,7 +212,7 @@ def _passes(inquiry: _Inquiry, words: list[str]) -> Iterator[tuple[str, ...]]:
 
 
 def _rows_by_table(inquiry: _Inquiry, query: Query, tables: Sequence[str]) -> dict[str, list[Row]]:
-    """Return the new rows of each table. Their only key column is ``word``."""
+    """Return {table: its new rows}. The rows lack the columns corpus, contrast and run."""
     evidence, sampling = inquiry.evidence, inquiry.sampling
     sample = OccurrenceSample(query, sampling)
     has_context = "word_collocate" in tables
@@ -233,7 +233,7 @@ def _rows_by_table(inquiry: _Inquiry, query: Query, tables: Sequence[str]) -> di
 
 
 def _copies(inquiry: _Inquiry, index: Index) -> list[Row]:
-    """Return the rows of ``word_copies``: leans that count copies of a document only once."""
+    """Return rows of ``word_copies``: leans that count each document once, without its copies."""
     _, first = np.unique(index.text_hash, return_index=True)
     is_first = np.isin(np.arange(index.text_hash.size), first)
     documents, words = index.pairs.within(is_first), np.unique(index.pairs.word)
@@ -258,9 +258,9 @@ def _collocates(inquiry: _Inquiry, index: Index, around: Run) -> Iterator[Row]:
 
 
 def contexts(query: Query, found: Occurrences) -> Run:
-    """Count which words occur around the query's words, separately for the two sides.
+    """Count the neighbours of the query's words, near female and near male targets separately.
 
-    An occurrence near targets of both sides counts for each side. The keys of the counts are
+    An occurrence near targets of both sides counts for each side. The key of a count is
     (word * 2 + side) * vocabulary size + neighbour.
     """
     size = len(query.vocabulary)
@@ -275,8 +275,8 @@ def contexts(query: Query, found: Occurrences) -> Run:
 def _neighbours(query: Query, found: Occurrences, occurrence: Ints) -> tuple[Ints, Ints]:
     """Find the words less than a window away from the given occurrences.
 
-    Returns two arrays: the index of an occurrence, and the id of a word near it. Skips targets and
-    the rare words that the corpus left out.
+    Return two arrays, with one item per word found: the index of the occurrence, and the word's id.
+    Targets, and rare words that the corpus left out, are skipped.
     """
     ids, offsets = found.documents.values, found.documents.offsets
     is_target = query.table(query.listed) >= 0
@@ -294,22 +294,24 @@ def _neighbours(query: Query, found: Occurrences, occurrence: Ints) -> tuple[Int
 
 
 def collocates(query: Query, counted: Run, word: int, n_word: Ints) -> pa.Table:
-    """Return the words around ``word``, with their log odds ratios between the two sides.
+    """Return the neighbours of a word, and how much more often each occurs on the female side.
 
-    log_odds_nats(v) = ln((f_v + p_v) / (F + P - f_v - p_v)) - ln((m_v + p_v) / (M + P - m_v - p_v))
-    Here v is one of these words. f_v and m_v count it on the two sides, and F and M are the sums of
-    f_v and m_v over all v. The prior is p_v = P n_v / sum n, with P = ``PRIOR_WORDS`` and n the
-    corpus's ``n_word``. The variance is about 1 / (f_v + p_v) + 1 / (m_v + p_v) (Monroe, Colaresi
-    and Quinn 2008, with an informative Dirichlet prior).
+    Neighbour v occurs f_v times near female targets, and m_v times near male targets. F and M are
+    the sums of f_v and m_v over all neighbours. The log odds ratio is
+    ln((f_v + p_v) / (F + P - f_v - p_v)) - ln((m_v + p_v) / (M + P - m_v - p_v)).
+    The prior is p_v = P n_v / sum n, with P = ``PRIOR_WORDS`` and the corpus's counts n. The
+    variance is about 1 / (f_v + p_v) + 1 / (m_v + p_v) (Monroe, Colaresi and Quinn 2008, with an
+    informative Dirichlet prior).
 
     Args:
         counted: the counts of :func:`contexts`.
-        word: index of the word.
+        word: index of the word in ``query.words``.
         n_word: how often each word of the vocabulary occurs.
 
     Returns:
-        A table of collocate, n_f, n_m, log_odds_nats, its standard error and 95% interval, and q (p
-        adjusted according to Benjamini and Hochberg). The most significant rows come first.
+        A table with the columns collocate, n_f, n_m, log_odds_nats, its standard error and 95%
+        interval, and q (the p-value, adjusted by Benjamini and Hochberg's method). The most
+        significant rows come first.
     """
     from scipy.special import erfc
 
@@ -340,7 +342,7 @@ def collocates(query: Query, counted: Run, word: int, n_word: Ints) -> pa.Table:
 
 
 def _add_association(store: Store, inquiry: _Inquiry, rows: Sequence[Row]) -> None:
-    """Add the word's frequency and PMI, and the names of the two sides, to each row."""
+    """Add columns to each row: the word's frequency and PMI, and the names of the two sides."""
     corpus, contrast, n_word = inquiry.corpus, inquiry.contrast, np.sort(inquiry.n_word)
     row_of_corpus, targets = inquiry.evidence.corpus, contrast.split("/")
     sides = sides_of(store, row_of_corpus, contrast)

@@ -1,8 +1,8 @@
 """Find a query's words and targets in the documents that a corpus keeps.
 
-All evidence about words is computed from the result. One pass over the documents finds each
-occurrence of a word, and the targets less than a window away (``Occurrences``). An ``Index`` has a
-row for each document, and a row for each word and target that co-occur in a document.
+One pass over the documents finds each occurrence of a word, and the targets less than a window
+away (``Occurrences``). An ``Index`` has one row per document, and one row per word and target that
+co-occur in a document. Everything that Plumbline says about a word's lean is computed from these.
 """
 
 from __future__ import annotations
@@ -31,22 +31,21 @@ from plumbline.warehouse.text.progress import progress
 Bools = NDArray[np.bool_]
 Hashes = NDArray[np.uint64]
 T = TypeVar("T")
-#: Index of the column, in a batch, that holds the documents of its co-occurrences.
+#: Index, among a batch's columns, of the column with the documents of co-occurrences.
 _DOCUMENT = 4
-#: Source of documents that name no source.
+#: Name shown for documents without a source.
 UNNAMED = "(none)"
 
 
 class CoOccurrences(NamedTuple):
-    """How often words and targets co-occur: a row for each sampling unit, word and target.
+    """How often words and targets co-occur in each unit. A unit is a document or a source.
 
-    A sampling unit is a document or a source. Rows are sorted by unit, word and target.
+    There is one row for each unit, word and target that co-occur, sorted in this order.
 
     Attributes:
-        unit, word, target: indices of the document or source, the word and the target.
-        n: number of co-occurrences, above 0.
-        n_target: how often each target occurs in each unit: an array with one row per unit and one
-            column per target.
+        unit, word, target: each row's unit, word and target, as indices.
+        n: each row's number of co-occurrences, above 0.
+        n_target: how often each target (column) occurs in each unit (row).
         source: index of each unit's source.
     """
 
@@ -73,7 +72,7 @@ class CoOccurrences(NamedTuple):
         return self._replace(unit=unit, word=word[word >= 0], target=target, n=n)
 
     def by(self, clusters: str) -> CoOccurrences:
-        """Return these counts if ``clusters`` is ``document``, or their sums for each source."""
+        """Return the counts for each `document` or for each `source`, whichever ``clusters`` is."""
         if clusters == "document":
             return self
         sources, unit = np.unique(self.source, return_inverse=True)
@@ -103,18 +102,18 @@ class CoOccurrences(NamedTuple):
 
 @dataclass(frozen=True)
 class Index:
-    """Where a query's words occur in a corpus. Documents are in order, shard after shard.
+    """Where a query's words occur in a corpus. Documents are in the order of the shards.
 
     Attributes:
         query: the words and targets.
         sources: names of the sources.
-        shard, row: index of each document's shard, and number of its line or row there, from 1.
+        shard, row: index of each document's shard, and its line number or row number in the shard,
+            from 1.
         n_kept: number of words that the tokenizer kept in each document, including rare words that
             the corpus left out (their id is -1).
         text_hash: hash of each document's kept words, in order. Copies of a document have equal
-            hashes. All words that the corpus left out count as the same word.
-        n_word: how often each word occurs: an array with one row per source and one column per
-            word.
+            hashes. All words that the corpus left out are hashed as the same word.
+        n_word: how often each word (column) occurs in each source (row).
         pairs: co-occurrences in each document.
     """
 
@@ -142,9 +141,8 @@ class Index:
 def with_phrase(query: Query, documents: Documents) -> Documents:
     """Replace each valid occurrence of the query's phrase with a single id.
 
-    If the query has context words, only an occurrence near one of them is valid. If occurrences
-    overlap, only the first is considered, even if it has no context word. Without a phrase, the
-    documents are unchanged.
+    If the query has context words, an occurrence is valid only if it is near one of them. If
+    occurrences overlap, only the first can be valid. Without a phrase, the documents are unchanged.
     """
     n = len(query.phrase)
     if not n:
@@ -191,15 +189,15 @@ def read_index(
     """Find a query's words in all documents of a corpus, reading shards in parallel.
 
     Args:
-        per_batch: function to call for each batch of documents, in several threads. Its arguments
-            are the shard's index, the occurrences in the batch, and the documents' ``text_hashes``.
-            Its results are returned in the order of the documents.
+        per_batch: function that several threads call, once for each batch of documents. Its
+            arguments are the shard's index, the occurrences in the batch, and the documents'
+            ``text_hashes``. Its results are returned in the order of the documents.
     """
     names = tuple(dict.fromkeys(UNNAMED if x is None else x for x in evidence.sources))
     n_word, lock = np.zeros((len(names), len(query.words)), np.int64), Lock()
 
     def read(shard: int, documents: Documents) -> tuple[list[Any], T]:
-        """Index some documents of a shard. Return their columns, and what ``per_batch`` returns."""
+        """Index a batch of documents. Return their columns, and the result of ``per_batch``."""
         n_kept, hashes = np.diff(documents.offsets), text_hashes(documents, query.keys)
         documents = with_phrase(query, documents)
         found = find(query, documents)
@@ -238,7 +236,7 @@ def read_index(
 
 
 def mixed(x: Hashes) -> Hashes:
-    """Hash each 64-bit number. No two numbers have the same hash (finaliser of splitmix64)."""
+    """Hash each 64-bit number with splitmix64's last step. No two numbers have the same hash."""
     with np.errstate(over="ignore"):
         x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -257,7 +255,7 @@ def text_hashes(documents: Documents, keys: Hashes) -> Hashes:
 
 
 def _target_counts(query: Query, documents: Documents) -> Ints:
-    """Count each target in each document: one row per document, one column per target."""
+    """Return how often each target (column) occurs in each document (row)."""
     n = len(query.targets)
     target = query.target_table[documents.values]
     at = np.flatnonzero(target >= 0)
@@ -268,16 +266,16 @@ def _target_counts(query: Query, documents: Documents) -> Ints:
 
 Row = dict[str, Any]
 NEAR = "NEAR"
-#: Most words of a phrase.
+#: A phrase has at most this many words.
 LONGEST_PHRASE = 5
 
 
 def parsed(store: Store, corpus: Row, query: str) -> tuple[str, tuple[str, ...]]:
     """Split a query into its word or phrase and the words after ``NEAR``, if any.
 
-    After ``NEAR``, a group's name in capitals (``nurse NEAR FEMALE``) stands for all listed words
-    of the group. Raises ``UsageProblem`` if nothing is before or after ``NEAR``, or if the corpus
-    lacks a word after ``NEAR``.
+    After ``NEAR``, a group's name in capitals (``nurse NEAR FEMALE``) stands for all words of the
+    group in the corpus's word lists. Raises ``UsageProblem`` if nothing is before or after
+    ``NEAR``, or if a word after ``NEAR`` isn't in the corpus.
     """
     left, near, right = f" {normalised(query)} ".partition(f" {NEAR} ")
     text, others = left.strip(), right.split()
@@ -311,10 +309,10 @@ def normalised(query: str) -> str:
 def of_phrase(
     query: Query, corpus: str, text: str, context: tuple[str, ...] = (), name: str = ""
 ) -> Query:
-    """Make the query for one phrase or word.
+    """Return a copy of ``query`` that finds one word or phrase.
 
     If there are ``context`` words, only occurrences near one of them count. Results show the phrase
-    as ``name`` (default: ``text``).
+    as ``name``, by default ``text``.
 
     Raises ``UsageProblem`` for a phrase that is too long or has a word that isn't in the corpus.
     """

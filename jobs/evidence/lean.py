@@ -1,4 +1,4 @@
-"""Compute how far words lean to one gender, with intervals over documents or sources."""
+"""Compute how far words lean to one gender, with intervals from documents or sources."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from plumbline.jobs.kernel.pair_runs import Ints
 from plumbline.warehouse.finding import LEAST_CLUSTERS
 from plumbline.warehouse.wordlists import WordPair
 
-#: Columns of a word's lean in a part of the documents.
+#: Columns that are also computed for a part of the documents, such as one source.
 OF_PART = ("n_documents", "n_pair_f", "n_pair_m", "delta_nats", "delta_nats_low", "delta_nats_high")
-#: Only the corpus's first sources, up to this many, have rows of ``word_source``.
+#: Only this many sources of a corpus, from the first on, get rows in ``word_source``.
 MOST_SOURCES = 1000
-#: Documents with more copies than this are also counted separately.
+#: ``share_often`` is the share of co-occurrences in documents with more copies than this.
 OFTEN = 10
-#: Most cells (unit, word) computed at once.
+#: At most this many pairs of a unit and a word are computed at the same time.
 _MOST_CELLS = 10_000_000
 
 
@@ -33,19 +33,19 @@ class Leans(NamedTuple):
     A pair is defined for a word if the word co-occurs with both words of the pair.
 
     Attributes:
-        n_documents: documents with a co-occurrence that delta uses. If no pair is defined,
-            documents with any co-occurrence.
-        n_clusters: clusters (documents, or whole sources) with such a co-occurrence.
-        n_pair_f, n_pair_m: co-occurrences with female and with male words. If any pair is
-            defined, only words of defined pairs with a weight are used, each once. Otherwise all
-            words of the side are used.
+        n_documents: number of documents with a co-occurrence that delta uses. If no pair is
+            defined, the number of documents with any co-occurrence.
+        n_clusters: number of clusters (documents, or whole sources) with such a co-occurrence.
+        n_pair_f, n_pair_m: number of co-occurrences with female and with male words. If any pair
+            is defined, these are the words of defined pairs with a weight. Otherwise they are all
+            words of the side.
         n_defined: number of pairs that are defined for the word.
         delta_nats: weighted mean delta of the defined pairs; NaN if no defined pair has a weight.
-        delta_nats_se: standard error of delta over clusters; NaN with fewer than two clusters.
+        delta_nats_se: cluster-robust standard error of delta; NaN with fewer than two clusters.
         delta_nats_low, delta_nats_high: 95% interval; NaN with fewer than ``LEAST_CLUSTERS``
             clusters. A word without a defined pair has an exact interval (see ``leans``), whose
             ends may be infinite.
-        p: p-value of the test for no lean; NaN without an interval, or if the standard error is 0.
+        p: p-value of the test for no lean; NaN if there is no interval or the standard error is 0.
     """
 
     n_documents: Ints
@@ -70,27 +70,27 @@ def leans(
     """Compute how far a query's words lean, from the word pairs of a contrast.
 
     delta = sum_g a_g (ln c_g - ln n_g) / V, summed over the targets g (Eqs. 1 and 4, see
-    ``association.measures``). The word co-occurs c_g times with g, which occurs n_g times. a_g is
-    the sum of the weights of the defined pairs with g, and is negative if g is male. V is the sum
-    of the weights of all defined pairs.
+    ``association.measures``). The word co-occurs c_g times with g, and g occurs n_g times. a_g is
+    the sum of the weights of the defined pairs that contain g, with a minus sign if g is male. V is
+    the sum of the weights of all defined pairs.
 
     Words of one document are not independent, so the sampling units are clusters (documents or
-    sources). The influence of a cluster is the sum over its documents of u_d = sum_g a_g (c_dg /
-    c_g - n_dg / n_g) / V. Summed over all documents, u_d is 0. The variance of delta is D / (D - 1)
-    times the sum of the squared influences of all D clusters (the linearised, cluster-robust
-    estimate). The interval uses Student's t. Its degrees of freedom are the number of clusters with
-    a co-occurrence, minus one. If fewer clusters than ``LEAST_CLUSTERS`` have one, interval and p
-    are NaN.
+    sources). Document d has the influence sum_g a_g (c_dg / c_g - n_dg / n_g) / V, and a cluster's
+    influence is the sum of its documents' influences. The influences of all documents add up to 0.
+    The variance of delta is D / (D - 1) times the sum of the squared influences of all D clusters
+    (the linearised, cluster-robust estimate). The interval uses Student's t with C - 1 degrees of
+    freedom, where C clusters have a co-occurrence. If C is below ``LEAST_CLUSTERS``, the interval
+    and p are NaN.
 
-    If no pair is defined, each cluster counts as one co-occurrence, divided between the sides like
-    all the word's co-occurrences. The interval is then the exact one of ``association.measures``.
-    For example, a word near *he* in forty documents and near *she* in none leans to *he* by at
-    least the bound nearer 0.
+    If no pair is defined, each cluster counts as one co-occurrence, divided between the sides in
+    proportion to the word's co-occurrences. These counts give the exact interval of
+    ``measures.lean_bounds``. For example, if a word is near *he* in forty documents and near *she*
+    in none, it leans to *he* by at least the bound nearer 0.
 
     Args:
-        counted: co-occurrences by cluster.
-        documents: the same co-occurrences by document, if the clusters are sources.
-        words: indices of the words; all by default.
+        counted: co-occurrences in each cluster.
+        documents: co-occurrences in each document; needed if the clusters are sources.
+        words: indices of the words to use (default: all).
     """
     from scipy.special import stdtr, stdtrit
 
@@ -140,9 +140,9 @@ def leans(
 
 
 def _n_units(counted: CoOccurrences, counts: Bools) -> Ints:
-    """For each word, count the units (documents or sources) in which it is near a target.
+    """Count the units (documents or sources) in which each word is near a target.
 
-    ``counts`` says which targets (columns) to use for which words (rows).
+    ``counts`` says which targets (columns) are used for each word (row).
     """
     used = counts[counted.word, counted.target]
     word = counted.word[used]
@@ -156,13 +156,14 @@ def _first_rows(unit: Ints, word: Ints) -> Bools:
 
 
 def _squared_influences(counted: CoOccurrences, near: Floats, target: Floats) -> Floats:
-    """Sum each word's squared influences over all units.
+    """Return, for each word, the sum of the squared influences of all units.
 
-    A unit's influence is the weighted sum of the word's co-occurrences minus the weighted sum of
-    the targets' occurrences.
+    A unit's influence is the weighted sum of the word's co-occurrences in the unit, minus the
+    weighted sum of the targets' occurrences in the unit.
 
     Args:
-        near, target: weights of the two sums, with one row per word and one column per target.
+        near, target: weights of co-occurrences and of occurrences, for each word (row) and target
+            (column).
     """
     n_words = len(near)
     first = _first_rows(counted.unit, counted.word)
@@ -171,7 +172,7 @@ def _squared_influences(counted: CoOccurrences, near: Floats, target: Floats) ->
     of_target = np.zeros(unit.size)
     for k, n_target in enumerate(counted.n_target.T):
         of_target += n_target[unit] * target[word, k]
-    # Without the word, a unit has only the second sum, which depends only on its n_target.
+    # In a unit without the word, the first sum is 0, and the second depends only on n_target.
     distinct, times = np.unique(counted.n_target, axis=0, return_counts=True)
     parts = np.array_split(target, 1 + len(distinct) * n_words // _MOST_CELLS)
     every = np.concatenate([times @ np.square(distinct @ part.T) for part in parts])
@@ -182,10 +183,10 @@ def _squared_influences(counted: CoOccurrences, near: Floats, target: Floats) ->
 
 
 def lean_tables(index: Index, pairs: Sequence[WordPair], clusters: str) -> dict[str, list[Row]]:
-    """Return the rows of ``word_evidence`` and ``word_source``. Their only key column is ``word``.
+    """Return rows of ``word_evidence`` and ``word_source``, without corpus, contrast and run.
 
-    A word has a row of ``word_source`` for each source that contains it, among the corpus's first
-    ``MOST_SOURCES`` sources. Sources with more of the word's co-occurrences come first.
+    Each word has a row of ``word_source`` for each source that contains it, if the source is one of
+    the corpus's first ``MOST_SOURCES``. Sources with the most co-occurrences come first.
     """
     query, documents = index.query, index.pairs
     counted = documents.by(clusters)
@@ -230,8 +231,8 @@ def word_rows(query: Query, words: Ints, columns: dict[str, NDArray[Any]]) -> li
 def _cluster_bounds(n_f: Floats, n_m: Floats, n_clusters: Ints, n_sides: list[float]) -> Bounds:
     """Return exact bounds for the leans of words that have no defined pair.
 
-    ``n_sides`` is how often the words of each side occur. The bounds are NaN if either number is 0,
-    and for a word without co-occurrences (``n_f`` and ``n_m`` are 0).
+    ``n_sides`` is how often the female and the male targets occur. If either number is 0, the
+    bounds are NaN. They are also NaN for a word without co-occurrences.
     """
     is_known = (n_f + n_m > 0) & (min(n_sides) > 0)
     each = n_clusters / np.where(is_known, n_f + n_m, 1)

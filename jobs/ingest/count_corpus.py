@@ -1,4 +1,4 @@
-"""Count a corpus. An engine counts each shard, and sums these partial counts into tables."""
+"""Count a corpus. An engine counts each shard, then adds up the shards' counts in tables."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from plumbline.warehouse.text.progress import Update, progress
 if TYPE_CHECKING:
     from plumbline.jobs.spark.engine import SparkEngine
 
-#: Both engines give the same rows. Their methods are described in ``LocalEngine``.
+#: Both engines write the same rows. ``LocalEngine`` describes their methods.
 Engine: TypeAlias = "LocalEngine | SparkEngine"
 
 
@@ -50,7 +50,7 @@ def engine_of(store: Store, memory_bytes: int, master: str | None = None) -> Eng
 
 
 def on_spark(master: str | None) -> bool:
-    """Return whether a master or Spark settings are given, or spark-submit runs this process."""
+    """Return whether Spark counts: a master or settings are given, or spark-submit started us."""
     variables = ("PLUMBLINE_SPARK_CONF", "PYSPARK_GATEWAY_PORT")
     return bool(master or any(map(os.environ.get, variables)))
 
@@ -62,7 +62,7 @@ _DEFAULTS = CorpusOptions()
 
 @dataclass(frozen=True)
 class Counted:
-    """The result of counting: the row of ``corpus``, the ledgers, and if tables were written."""
+    """The result of counting: the row of ``corpus``, ledgers, and whether tables were changed."""
 
     row: dict[str, Any]
     ledgers: tuple[ShardLedger, ...]
@@ -84,20 +84,21 @@ def count_corpus(
     *,
     master: str | None = None,
 ) -> Counted:
-    """Count a corpus. Write its counts, ``corpus_shard``, ``word_list``, ``reject`` and ``corpus``.
+    """Count a corpus, and replace its rows in all tables of counts.
 
-    Shards that were counted before under the same settings, even by a killed command, are not
-    counted again. Afterwards the corpus has exactly the shards given. A shard that can't be read to
-    its end is ``failed`` in the ledger and adds nothing to the counts. If only ``min_count`` has
-    changed, the partial counts are merged again. For ``master``, see :func:`on_spark`.
+    Shards that were counted before with the same settings, even by a killed command, are not
+    counted again. Shards of the old corpus that are not given are removed. A shard that can't be
+    read to its end has status ``failed`` in ``corpus_shard`` and adds nothing to the counts. If
+    only ``min_count`` has changed, the shards' counts are merged again. For ``master``, see
+    :func:`on_spark`.
 
     Raises:
         UsageProblem: the corpus exists with other settings (unless ``options.replace`` is set), or
             another command is writing it.
-        ShardsFailed: shards can't be read. This is raised after everything else is written.
+        ShardsFailed: some shards can't be read. The other shards are counted and written first.
         BadInput: no document can be used. An existing corpus doesn't change.
-        Interrupted: a process was killed, or a server is out of reach. To resume, run the same
-            command again.
+        Interrupted: a process was killed, or a server can't be reached. Running the same command
+            again resumes the count.
     """
     targets = options.listed
     config = asdict(options) | {"corpus": corpus, "shards": list(map(str, shards))}
@@ -137,8 +138,8 @@ def _count_shards(
     engine: Engine, shards: Sequence[Path], job: ShardJob, update: Update
 ) -> list[ShardLedger]:
     """Count the shards. Return their ledgers in the order of ``shards``."""
-    # A file that is given under two names counts once. It is read by its given name: in the
-    # hub's cache that is a link, and the name of the linked file may not show the format.
+    # A file that is given under two names counts once. Read it under the given name. In the hub's
+    # cache that name is a link, and the name of the linked file may not show the format.
     distinct = {path.resolve(): path for path in shards}
     paths = {str(path.absolute()): str(path) for path in distinct.values()}
     ledgers = {ledger.shard: ledger for ledger in engine.count(list(paths), job, update)}
@@ -158,7 +159,7 @@ class _Merge:
     run_id: str
 
     def write(self) -> Counted:
-        """Write the tables, unless they already have these counts and ``replace`` is false."""
+        """Write the tables. Without ``replace``, do nothing if they already have these counts."""
         store, options, ledgers = self.store, self.options, tuple(self.ledgers)
         key = {"corpus": self.corpus}
         before = store.read("corpus", **key).to_pylist()
@@ -202,7 +203,7 @@ class _Merge:
         return has_shards and (row["min_count"], row["source_field"]) == settings
 
     def _partials(self, kind: str) -> list[Path]:
-        """List the files of a kind, shard by shard. Files of equal shards are listed repeatedly."""
+        """List all shards' files of a kind. If two shards are equal, the files are listed twice."""
         digests = (x.fingerprint for x in self.ledgers if x.status == "counted")
         return [file for digest in digests for file in partial_files(self.where, digest, kind)]
 
@@ -217,7 +218,7 @@ class _Merge:
         ]
 
     def _corpus_row(self, n_words: int, n_kept: int, n_tokens: int) -> dict[str, Any]:
-        """Return the row of ``corpus``. ``n_tokens`` counts all occurrences of the kept words."""
+        """Return the row of ``corpus``. ``n_tokens`` is how often the ``n_kept`` words occur."""
         totals = {name: sum(getattr(x, name) for x in self.ledgers) for name in TOTALS[1:]}
         n_failed = sum(x.status == "failed" for x in self.ledgers)
         return {

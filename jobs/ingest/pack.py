@@ -17,7 +17,7 @@ from plumbline.warehouse.text.escape import terminal
 _FIX = "check them; to convert to UTF-8: iconv -f cp1252 -t utf-8 OLD > NEW"
 _SUFFIX = ".jsonl.zst"
 _EXCERPT_BYTES = 120
-#: If one folder has more files, the folder is their source, since tables have a row per source.
+#: If one folder has more files than this, its files share a source. Tables have a row per source.
 _MOST_FILE_SOURCES = 100
 
 
@@ -34,12 +34,12 @@ class Packed:
 
 
 def text_files(sources: Sequence[Path]) -> dict[Path, str]:
-    """Return a name for each given file, and for each ``.txt`` file below a given directory.
+    """Return {file: name} for each given file, and for each ``.txt`` file in a given directory.
 
-    A directory's files are sorted, and may also end in ``.TXT``. Each file occurs once. Its name is
-    a path that starts with the given directory, or with the directory of a given file, such as
-    ``letters/1850/anna.txt``. If the directories have different parents, names start below the
-    parents' common directory.
+    Files in subdirectories, and files that end in ``.TXT``, are included. Each file occurs once. A
+    directory's files are sorted. A name is a path that starts with the given directory, or with the
+    directory of a given file, such as ``letters/1850/anna.txt``. If the directories have different
+    parents, the path starts below the parents' common directory.
 
     Raises:
         BadInput: a path does not exist, or a directory has no ``.txt`` file.
@@ -65,9 +65,9 @@ def text_files(sources: Sequence[Path]) -> dict[Path, str]:
 
 
 def source_kind(names: Collection[str]) -> str:
-    """Return whether a document's source is its `folder` or its `file`.
+    """Return whether the source of each document is its `folder` or its `file`.
 
-    If all files are in one folder, each file is a source, unless there are more than a hundred.
+    The source is the file if all files are in one folder and there are at most a hundred.
 
     >>> source_kind(["letters/a.txt", "letters/b.txt"]), source_kind(["x/a.txt", "y/b.txt"])
     ('file', 'folder')
@@ -82,10 +82,11 @@ def pack_files(store: Store, files: Mapping[Path, str], out: Path, run_id: str) 
     ``files`` is the result of ``text_files``. The record has the file's name in ``meta.file``, and
     its source (that name or the folder, see ``source_kind``) in ``meta.pile_set_name``.
 
-    A file is rejected if it can't be read, holds only white space, is not in UTF-8 (a byte order
-    mark is dropped), or is more than a quarter NUL, as UTF-16 is. Then table ``reject`` has a row
-    for the file, under the shard's name. The shard is written completely or not at all, and
-    replaces an earlier one. Each file must fit in memory.
+    A file is rejected if it can't be read, isn't UTF-8, has only white space, or if more than a
+    quarter of its characters are NUL, as in UTF-16. Each rejected file gets a row in table
+    ``reject``, with the shard's name as ``subject``. A byte order mark is dropped. The shard is
+    written completely or not at all, and replaces an earlier file. Each text file must fit in
+    memory.
 
     Raises:
         BadInput: ``out`` does not end with ``.jsonl.zst``, no file is usable, or ``out`` can't be

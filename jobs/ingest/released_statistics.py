@@ -1,16 +1,16 @@
 """Import published word statistics as a corpus: each word's occurrences and its she/he delta.
 
-The table that UnStereoEval released has the words of the Pile with their she/he delta (nats),
-occurrences and share of all kept tokens. The counts behind the deltas are in a second, larger
-file. If that file is in the same folder, the corpus gets counts, as if it had been counted here.
-Without it, the corpus has no PMI and no standard errors. Its only total is the number of kept
-tokens.
+The table that UnStereoEval released has the words of the Pile, with their she/he delta (nats),
+occurrences and share of all kept tokens. A second, larger file, called the PMI file here, has the
+PMI values behind the deltas. If it is in the same folder, the corpus gets counts, as if it had been
+counted here. Without it, the corpus has no PMI, no standard errors, and no total except the number
+of kept tokens.
 
-The second file, ``pmi_by_gendered_expressions.csv``, has a column ``pmi__WORD`` for each of 48
-gendered words. A value is ln(c / (K n_w n_g)) with six decimals or more, where c is the number of
+The PMI file, ``pmi_by_gendered_expressions.csv``, has a column ``pmi__WORD`` for each of 48
+gendered words. A value is ln(c / (K n_w n_g)) with six decimals or more. Here c is the number of
 co-occurrences, n_w and n_g are the occurrences of the two words, and K is a constant. So the counts
-can be restored as c = K exp(value) n_w n_g. K is estimated from the file such that every c comes
-out whole.
+can be restored as c = K exp(value) n_w n_g. K is estimated as the value that makes every c a whole
+number.
 """
 
 from __future__ import annotations
@@ -41,30 +41,31 @@ from plumbline.warehouse.wordlists import WordList, load, one_word
 CONTRAST = "she/he"
 #: Name of the list of the words whose co-occurrences are released.
 LIST = "gendered-released"
-#: How the release counted, as far as the paper says. A token of the Pile has about 1.66 pairs, too
-#: few for the rule `windows`, which counts a co-occurrence in each window that contains it.
+#: How the release counted, as far as the paper says. There are about 1.66 pairs per token of the
+#: Pile. The rule `windows`, which counts a pair once per window, would have given more.
 RULE, WINDOW = "pairs", 10
-#: Name of the PMI file, which has the counts behind the deltas.
+#: Name of the PMI file.
 FILE = "pmi_by_gendered_expressions.csv"
 
 _TABLE = "pmi_file_w_counts.csv"
 _INT64_MAX = 2**63 - 1
 _PREFIX = "pmi__"
-#: K to six digits, from fifteen rows of the release: the number of co-occurrences per kept token.
+#: K to six digits, from fifteen rows of the release. It is the number of pairs per kept token.
 _K = 1.66432
-#: K is estimated from counts up to this size, which ``_K`` gives with an error below 0.03.
+#: K is estimated from counts up to this size. With ``_K``, their error is below 0.03.
 _SMALL = 10_000
-#: Largest relative error of a count, since values have six decimals and K is rounded.
+#: Largest relative error of a count. It arises because the values are rounded to six decimals.
 _ROUNDING = 1e-6
 _ONE_RELEASE = "both files must be from the same release"
 
 
 @dataclass(frozen=True)
 class ReleasedRow:
-    """A row of either file: its values by name, or the reason why it is unusable.
+    """A row of the table or of the PMI file, with the reason why it can't be used, if any.
 
-    ``number`` counts from 1. In the PMI file, the names are the targets. In the table, they are
-    ``delta_nats``, ``n_word`` and ``total``, the number of kept tokens that the frequency implies.
+    Rows are numbered from 1. In the PMI file, the keys of ``values`` are the targets. In the table,
+    they are ``delta_nats``, ``n_word`` and ``total`` (the number of kept tokens, computed from the
+    row's count and frequency).
     """
 
     number: int
@@ -80,24 +81,25 @@ def import_statistics(
 
     If the PMI file is in the same folder, ``pair_count`` and ``word_list`` are written too, and
     :func:`~plumbline.jobs.association.associations.associate` computes its tables. Words that have
-    no counts in that file keep the released delta, without an error.
+    no counts in the PMI file keep the released delta, without a standard error.
 
-    The number of kept tokens isn't in the file. It is the rounded value of ``counts / freq``, which
-    must be the same in more than half of the usable rows. Rows with another value, or that can't be
-    used for another reason, are rejected. Importing the same file again changes only the run.
+    The number of kept tokens isn't in the file. It is computed as ``counts / freq``, rounded, which
+    must be the same in more than half of the usable rows. All other rows are rejected. Importing
+    the same file again changes only the column ``run_id``.
 
     Args:
         path: the table, plain or gzipped, or a directory with the table in it or in its ``data/``.
 
     Returns:
-        ``corpus``; the numbers of imported and rejected rows, ``n_words`` and ``n_rejected``;
-        ``n_tokens``, all kept tokens, also of words that the table lacks; and the numbers of used
-        and rejected rows of the PMI file, ``n_counted`` and ``n_uncounted`` (``None`` without it).
+        ``corpus``, its name; ``n_words`` and ``n_rejected``, the number of imported and of rejected
+        rows; ``n_tokens``, the number of kept tokens, including words that the table lacks; and
+        ``n_counted`` and ``n_uncounted``, the number of used and of rejected rows of the PMI file
+        (``None`` without the file).
 
     Raises:
         UsageProblem: a corpus of that name was counted from shards, or another command writes it.
-        BadInput: a file does not exist, can't be read to its end, lacks a column, or has no
-            usable rows or no total. The warehouse doesn't change.
+        BadInput: a file does not exist, can't be read to its end, lacks a column or has no usable
+            rows, or ``counts / freq`` varies. The warehouse doesn't change.
     """
     done = _import(store, corpus, path, run_id)
     if done["n_counted"] is not None:
@@ -143,9 +145,9 @@ def pmi_file_of(file: Path) -> Path | None:
 def _read(
     file: Path, columns: tuple[str, ...], numbers: Callable[[dict[str, str]], dict[str, float]]
 ) -> Iterator[ReleasedRow]:
-    """Yield the rows of a file. ``numbers`` returns the values of a row.
+    """Yield the rows of a file. ``numbers`` converts a row's fields to values.
 
-    A row is unusable if ``numbers`` raises ``ValueError``, or if its word is missing or not UTF-8.
+    A row is unusable if ``numbers`` raises ``ValueError``, or if the word is missing or not UTF-8.
     Raises ``BadInput`` if the file can't be read to its end or lacks a column.
     """
     for row, fields, problem in records(file, columns):
@@ -163,7 +165,7 @@ def _read(
 
 
 def _first_of_each_word(rows: Iterable[ReleasedRow]) -> Iterator[ReleasedRow]:
-    """Yield the rows. A row becomes unusable if an earlier usable row has the same word."""
+    """Yield the rows, with a reason if an earlier usable row has the same word."""
     row_of: dict[str, int] = {}
     for row in rows:
         if not row.reason and row_of.setdefault(row.word, row.number) != row.number:
@@ -199,9 +201,10 @@ def read_pmi(file: Path) -> Iterator[ReleasedRow]:
 
 
 def _of_one_total(file: Path, rows: list[ReleasedRow]) -> tuple[list[ReleasedRow], int]:
-    """Return the rows, and the number of kept tokens that more than half of the usable rows imply.
+    """Return the rows, and the ``total`` that more than half of the usable rows have.
 
-    Rows that imply another number become unusable.
+    Rows with another ``total`` get a reason why they are unusable. Raises ``BadInput`` if no value
+    is in more than half of the rows, or if the words occur more often than ``total``.
     """
     totals = [int(r.values["total"]) for r in rows if not r.reason]
     if not totals:
@@ -228,7 +231,7 @@ def _of_one_total(file: Path, rows: list[ReleasedRow]) -> tuple[list[ReleasedRow
 
 
 class _Counts(NamedTuple):
-    """Counts from the PMI file (a table of word, target and n_pair), K, and the file's rows."""
+    """Counts from the PMI file (table of word, target and n_pair), K, and the rows of the file."""
 
     pairs: pa.Table
     per_token: float
@@ -236,15 +239,15 @@ class _Counts(NamedTuple):
 
 
 def _released_counts(file: Path, known: Mapping[str, ReleasedRow]) -> _Counts:
-    """Turn a file's PMI values into counts. ``known`` is {word: usable row of the table}.
+    """Convert the values of the PMI file to counts. ``known`` is {word: usable row of the table}.
 
-    A whole row is rejected if the word's occurrences aren't known, if a value doesn't give a whole
-    number of co-occurrences, or if the value of she minus that of he isn't the released delta. A
-    count above a million may be inexact: six decimals leave a relative error of 5e-7.
+    A row is rejected if its word isn't in ``known``, if a value doesn't give a whole number of
+    co-occurrences, or if the values of she and he don't differ by the released delta. Counts above
+    a million may be inexact, since values with six decimals have a relative error of 5e-7.
 
     Raises:
-        BadInput: the file can't be read, or has a column for a word without occurrences, or most
-            rows of known words can't be turned into counts.
+        BadInput: the file can't be read, or has a column for a word that isn't in ``known``, or
+            at least half of the rows of known words are rejected.
     """
     rows = [replace(r, reason=r.reason or _problem(r, known)) for r in read_pmi(file)]
     targets = {g for r in rows for g in r.values}
@@ -268,7 +271,7 @@ def _released_counts(file: Path, known: Mapping[str, ReleasedRow]) -> _Counts:
         count = per_token * scaled
         n_pair = np.rint(count)
         is_whole = (n_pair >= 1) & (np.abs(count - n_pair) <= _ROUNDING * count) & (count < 2**53)
-    for i in np.flatnonzero(~is_whole)[::-1]:  # in reverse: a row's first problem stays
+    for i in np.flatnonzero(~is_whole)[::-1]:  # in reverse, so that a row's first problem stays
         k, g = cells[i]
         reason = f"{_PREFIX}{g} gives {count[i]:,.4f} co-occurrences, expected a whole number"
         rows[k] = replace(rows[k], reason=reason)
@@ -298,7 +301,7 @@ def _problem(row: ReleasedRow, known: Mapping[str, ReleasedRow]) -> str:
 
 
 def _list_of(targets: Collection[str]) -> WordList:
-    """Return a word list of the targets, with the pairs that they form in the list `gendered`."""
+    """Make a word list of the targets. Its pairs are those of `gendered` with both words in it."""
     known = load("gendered")
     pairs = tuple(p for p in known.pairs if p.a in targets and p.b in targets)
     paired = {word for p in pairs for word in (p.a, p.b)}
@@ -355,7 +358,7 @@ def _write(
         }
         for file, r in rejects
     ]
-    # `associate` computes the deltas of counted words again. Until then, their old deltas stay.
+    # Keep the old deltas of words with counts until `associate` has computed them again.
     is_counted = pc.field("word").isin(pa.array(counted, pa.string()))
     earlier = store.read("word_delta", pc.field("n_pair_f").is_valid() & is_counted, **partition)
     new["word_delta"] = pa.concat_tables([cast(TABLES["word_delta"], deltas), earlier])

@@ -1,9 +1,9 @@
-"""Cache of compiled functions on disk. Only one process at a time compiles a function.
+"""Cache compiled functions on disk, and let only one process at a time compile a function.
 
-Numba's own cache checks only the source file of a cached function. It misses changes in functions
-that the cached function calls from other files. Numba's cache directory depends on the path of the
-source file, which on a cluster differs for every application. Here the directory's name is a hash
-of all kernel sources.
+Numba's own cache has two problems. It checks only the source file of the cached function, and so
+misses changes in functions that are called from other files. And its directory depends on the path
+of the source file, which on a cluster differs for every application. Here the directory's name is a
+hash of all kernel sources.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ _Function = TypeVar("_Function", bound=Callable[..., object])
 
 
 def user_cache(*parts: str) -> Path:
-    """Return a directory in this user's cache directory, creating it if missing.
+    """Return a directory in the user's cache directory, creating it if missing.
 
-    If the cache directory can't be written, return a temporary directory of this process.
+    If it isn't writable, return a temporary directory of this process.
     """
     path = platformdirs.user_cache_path("plumbline").joinpath(*parts)
     with suppress(OSError):
@@ -61,7 +61,10 @@ def sources_hash() -> str:
 
 @cache
 def kernel_directory() -> Path:
-    """Return the cache directory for the current sources, in NUMBA_CACHE_DIR if that is set."""
+    """Return the directory of functions compiled from the current sources, creating it if missing.
+
+    It is in NUMBA_CACHE_DIR if that environment variable is set.
+    """
     root = os.environ.get("NUMBA_CACHE_DIR")
     path = Path(root) / sources_hash() if root else user_cache("kernels", sources_hash())
     path.mkdir(parents=True, exist_ok=True)
@@ -69,12 +72,12 @@ def kernel_directory() -> Path:
 
 
 def compiled(function: _Function) -> _Function:
-    """Compile a function that only compiled code calls."""
-    # Leave out wrappers for other callers: compiling them would take a sixth of the time.
+    """Compile a function that only other compiled functions call."""
+    # Skip the wrappers for callers in Python and C. They would take a sixth of the compile time.
     options: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
     dispatcher = numba.njit(**options)(function)
     template = dispatcher.get_call_template
-    # Numba gives a literal argument, such as 0, its own type, and would compile again for it.
+    # Numba gives a literal argument, such as 0, a type of its own and would compile again for it.
     dispatcher.get_call_template = lambda args, kws: template(
         [types.unliteral(arg) for arg in args], kws
     )
@@ -82,7 +85,7 @@ def compiled(function: _Function) -> _Function:
 
 
 class EntryPoint(Generic[_Params, _Result]):
-    """A compiled function that Python calls, cached together with the functions it calls.
+    """A compiled function that Python calls. It is cached with all functions that it calls.
 
     The first call loads the function from the cache or compiles it. A lock ensures that only one
     of many processes compiles.
@@ -103,7 +106,7 @@ class EntryPoint(Generic[_Params, _Result]):
 
 
 class KernelLocator:
-    """Numba's cache locator for functions of the kernel, in a checkout or a zip file."""
+    """Tell Numba where to cache functions of the kernel, whether in a checkout or a zip file."""
 
     def __init__(self, line: int, py_file: str) -> None:
         self._line = line
@@ -130,7 +133,7 @@ class KernelLocator:
         return str(self._line)
 
 
-# Numba tries this locator before its own, unless the user chose locators.
+# Make Numba try this locator before its own ones, unless the user chose locators.
 if "NUMBA_CACHE_LOCATOR_CLASSES" not in os.environ:
     _defaults = ("UserProvided", "InTree", "UserWide", "IPython", "Zip")
     _names = [f"{__name__}.KernelLocator", *(f"{name}CacheLocator" for name in _defaults)]

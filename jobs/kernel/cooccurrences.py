@@ -1,8 +1,8 @@
-"""Compiled code that counts how often kept tokens co-occur in a document, by either counting rule.
+"""Count how often kept tokens co-occur in a document, with either counting rule, in compiled code.
 
-Ids below the number of targets are targets. Only pairs of a word and a target are counted. Two
-different targets that co-occur make two pairs: each target is the word of one pair and the target
-of the other. If all pairs are counted, any two words make one pair, in either order.
+Ids below the number of targets are targets. Only pairs of a word and a target are counted. If two
+different targets co-occur, two pairs are counted, so that each is once the word and once the
+target. If all pairs are counted, two words are one pair, whatever their order.
 """
 
 from __future__ import annotations
@@ -31,38 +31,38 @@ from plumbline.jobs.kernel.tokens.words import IdState, WordState
 
 #: Names of the counting rules.
 RULES = ("pairs", "windows")
-#: Words with lower ids, mostly frequent words, have a cell in each target's array. Pairs of other
-#: words are in a hash table.
+#: Each target has an array with a count for each word whose id is below this number. Most frequent
+#: words have such ids. Pairs with other words, here called rare words, are in a hash table.
 DENSE_WORDS = 1 << 14
-#: Number of 32-bit cells in a target's array. The first cell after the words' cells takes all other
-#: words and is never read. The odd number of cache lines spreads a word's cells over cache sets.
+#: Number of 32-bit counts in a target's array. The count after the words' counts is for all rare
+#: words and is never read. The odd number of cache lines spreads a word's counts over cache sets.
 _CELLS = DENSE_WORDS + 16
-#: With a count this high, a cell may lack room for the next batch, which adds far less than 2^31.
+#: When a 32-bit count is this high, the next batch might make it overflow.
 _CELL_LIMIT = 1 << 31
-#: Minimum capacity for rows (pairs as numbers) that are not counted yet.
+#: Minimum number of rows for which there is memory. A row is a pair, encoded as one number.
 _ROWS = 1 << 12
-#: The slot of a row is prefetched this many rows before the row is counted.
+#: A row's slot in the hash table is prefetched this many rows before the row is counted.
 _AHEAD = 12
 
 
 class PairState:
     """Counts of pairs, and the current position in the ids of the documents."""
 
-    dense: int  # address of 32-bit counts: for each target, one per frequent word
-    table: int  # address of a hash table of the other pairs; a slot has row + 1 and a count
-    mask: int
-    n: int  # pairs in the table
-    rows: int  # address of rows (pairs as numbers) that are not in the table yet
+    dense: int  # address of 32-bit counts, ``_CELLS`` for each target
+    table: int  # address of a hash table of pairs with rare words; a slot has row + 1 and a count
+    mask: int  # number of slots in the table, minus 1
+    n: int  # number of pairs in the table
+    rows: int  # address of rows (pairs encoded as numbers) that are not in the table yet
     n_rows: int
     rows_capacity: int
     n_targets: int
     window: int
     all_pairs: int
     distinct: int  # address of scratch memory for the distinct words of a window
-    start: int  # index of the id at which the document starts
-    first: int  # index of the id at which pairing continues
-    tallied: int  # index of the first id not yet counted as a word
-    n_gone: int  # number of the document's kept tokens whose ids were counted and dropped
+    start: int  # index of the document's first id
+    first: int  # index of the next id to count pairs of
+    tallied: int  # index of the next id to count as a word
+    n_gone: int  # number of the document's ids that were counted and dropped
     n_documents: int
     n_kept: int
     n_pairs: int
@@ -70,7 +70,7 @@ class PairState:
 
 @compiled
 def _part_end(p: PairState, words: WordState, ids: IdState) -> int:
-    """Count the document's new ids as words. Return the index after its last id so far."""
+    """Count the document's new ids as words. Return the index after the last of them."""
     end_id, k = words.n_fixed - 1, p.tallied
     while k < ids.n:
         word = get32(ids.ids, k)
@@ -92,7 +92,7 @@ def _end_document(p: PairState, end: int) -> None:
 
 @compiled
 def _forget(p: PairState, ids: IdState) -> None:
-    """Drop the ids that no later id can be paired with."""
+    """Drop the ids that are too far back to be paired with later ids."""
     gone = max(p.first - p.window + 1, p.start)
     for k in range(gone, ids.n):
         put32(ids.ids, k - gone, get32(ids.ids, k))
@@ -107,7 +107,8 @@ def _forget(p: PairState, ids: IdState) -> None:
 def count_pairs(p: PairState, words: WordState, ids: IdState) -> bool:
     """Count pairs by the rule ``pairs``: once for every two tokens less than ``window`` apart.
 
-    Return False if there is no room for more rows. The caller then counts the rows and calls again.
+    Return False if there is no room for more rows. The caller then empties ``rows`` and calls
+    again.
     """
     while True:
         end = _part_end(p, words, ids)
@@ -130,7 +131,7 @@ def count_pairs(p: PairState, words: WordState, ids: IdState) -> bool:
 
 @compiled
 def _count_near_targets(p: PairState, ids: int, stop: int, end: int) -> bool:
-    """Count the words around the targets before ``stop``. Return False if room runs out.
+    """Count the words around the targets before index ``stop``. Return False if ``rows`` is full.
 
     Every pair with a rare word is written to ``p.rows``, and counted later. So the inner loops
     need no slow look-up, and no branch that depends on a word.
@@ -148,13 +149,13 @@ def _count_near_targets(p: PairState, ids: int, stop: int, end: int) -> bool:
             word = get32(ids, i)
             cell = min(word, DENSE_WORDS)
             put32(column, cell, get32(column, cell) + 1)
-            # Write the row in any case. The next row overwrites it unless n_rows advances.
+            # Write the row even for a frequent word. The next row then overwrites it.
             put64(rows, n_rows, word * n_targets + target)
             n_rows += np.int64(word >= DENSE_WORDS)
         for i in range(j + 1, min(end, j + reach + 1)):
             word = get32(ids, i)
             cell = min(word, DENSE_WORDS)
-            # The loop above has already counted pairs of two occurrences of one target.
+            # The loop above counts pairs of two occurrences of the same target.
             put32(column, cell, get32(column, cell) + np.int64(word != target))
             put64(rows, n_rows, word * n_targets + target)
             n_rows += np.int64(word >= DENSE_WORDS)
@@ -165,13 +166,13 @@ def _count_near_targets(p: PairState, ids: int, stop: int, end: int) -> bool:
 
 @compiled
 def _pair_row(a: int, b: int) -> int:
-    """Return an unordered pair of ids as one number, with the smaller id in the upper 32 bits."""
+    """Encode a pair of ids as one number, with the smaller id in the upper 32 bits."""
     return min(a, b) << 32 | max(a, b)
 
 
 @compiled
 def _set_aside_all(p: PairState, ids: int, end: int) -> bool:
-    """Add a row for each pair that ends before ``end``. Return False if there is no room."""
+    """Add a row for each pair of ids before index ``end``. Return False if ``rows`` is full."""
     reach, j, rows, n_rows = p.window - 1, p.first, p.rows, p.n_rows
     full = p.rows_capacity - reach
     while j < end and n_rows <= full:
@@ -189,13 +190,13 @@ def count_windows(p: PairState, words: WordState, ids: IdState) -> bool:
     """Count pairs by the rule ``windows``: once per window that contains both words.
 
     A window starts at every position. A word is paired with itself in windows that contain it
-    twice. Return False in the same case as :func:`count_pairs`.
+    twice. Like :func:`count_pairs`, return False if there is no room for more rows.
     """
     while True:
         end = _part_end(p, words, ids)
         is_whole = end < ids.n
         n = p.n_gone + end - p.start
-        # A document shorter than the window is one window.
+        # A document shorter than the window counts as one window.
         is_short = is_whole and 0 < n < p.window
         last = end - 1 if is_short else max(p.first, p.start + p.window - 1 - p.n_gone)
         while last < end and p.first < end:
@@ -214,7 +215,7 @@ def count_windows(p: PairState, words: WordState, ids: IdState) -> bool:
 @compiled
 def _count_window(p: PairState, ids: int, low: int, high: int) -> None:
     distinct, repeated, seen = 0, 0, p.distinct
-    # Item k of `seen` is distinct word k as 2 * id + (1 if the word occurs again).
+    # Item k of `seen` is 2 * id of the k-th distinct word, plus 1 if the word occurs again.
     for j in range(low, high):
         word = get32(ids, j)
         k = 0
@@ -248,11 +249,11 @@ def _count_window(p: PairState, ids: int, low: int, high: int) -> None:
 
 @EntryPoint
 def _add_rows(p: PairState) -> None:
-    """Count the pairs in ``rows`` in the hash table, which must have room for them."""
+    """Move the pairs in ``rows`` to the hash table, which must have room for them."""
     for k in range(p.n_rows):
         key = np.uint64(get_int(p.rows, k) + 1)
         at = slot_of(key, p.mask)
-        # Beyond the last row this is an arbitrary number. Prefetching its slot does no harm.
+        # After the last row, this reads arbitrary numbers. Prefetching their slots does no harm.
         ahead = np.uint64(get_int(p.rows, k + _AHEAD) + 1)
         prefetch(p.table + 16 * slot_of(ahead, p.mask))
         while get64(p.table, 2 * at) != key:
@@ -266,7 +267,7 @@ def _add_rows(p: PairState) -> None:
 
 
 class TargetPairs:
-    """Counts of the pairs of a word and a target."""
+    """Counts the pairs of a word and a target."""
 
     def __init__(self, targets: Sequence[str], rule: str, window: int) -> None:
         self._targets = targets
@@ -275,7 +276,7 @@ class TargetPairs:
         self._most_in_a_cell, self._is_done = 0, True
         n_rows = _ROWS + (2 * window if rule == "pairs" else window * window)
         self._rows = np.empty(n_rows + _AHEAD, np.int64)
-        # At least twice as many slots as rows, so that a full table has to be doubled only once.
+        # With twice as many slots as rows, doubling a full table once makes enough room.
         self._table = np.zeros((1 << max(14, (2 * n_rows - 1).bit_length()), 2), np.uint64)
         self._distinct = np.empty(window, np.int64)
         s = self.state = new_record(PairState)
@@ -295,7 +296,7 @@ class TargetPairs:
         return bool(table_has_room and self._most_in_a_cell < _CELL_LIMIT)
 
     def growth(self, need: int) -> int:
-        """Return the bytes that :meth:`grow` needs: above any limit if a count may overflow."""
+        """Return the bytes that :meth:`grow` needs. If a count may overflow, exceed any limit."""
         return 2 * self._table.nbytes if self._most_in_a_cell < _CELL_LIMIT else Limits.n_bytes
 
     def grow(self, need: int) -> None:
@@ -306,15 +307,15 @@ class TargetPairs:
 
     def count(self, words: WordState, ids: IdState) -> bool:
         """Count ids. Return False if room ran out. The caller then makes room and calls again."""
-        if self._is_done:  # otherwise an earlier call has already added these ids
-            # Each id makes fewer than `window` pairs with earlier ids, and ends at most one window.
+        if self._is_done:  # otherwise the last call has already added these ids
+            # Each id is in fewer than `window` pairs with earlier ids, and ends at most one window.
             self._most_in_a_cell += self.state.window * int(ids.n)
         self._is_done = bool(self._count(self.state, words, ids))
         _add_rows(self.state)
         return self._is_done
 
     def take_tables(self, vocabulary: pa.Array) -> Iterator[pa.Table]:
-        """Yield all pairs as one table (see :func:`pair_table`), and forget them."""
+        """Yield one table with all pairs (see :func:`pair_table`), and set their counts to 0."""
         rows = np.flatnonzero(self._table[:, 0] != 0)
         # `take` is four times as fast as indexing with a mask.
         used = self._table.take(rows, axis=0).view(np.int64)

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 Rule: TypeAlias = Literal["pairs", "windows"]
 #: Value of ``targets`` instead of a word list's name: every kept word is a target.
 ALL = "all"
-#: Options that don't change the partial counts of a shard. Targets and language are among them,
-#: since they are only names: counts depend on the words and rules behind the names.
+#: Options that don't change the counts of a shard. Targets and language are only names. The counts
+#: depend on the words and rules that they stand for.
 _NOT_COUNTED = ("targets", "language", "min_count", "memory_gb", "replace")
-#: MaxPMI uses a word's delta only with at least this many co-occurrences on each side. With fewer,
-#: simulated errors exceed the limits in ``docs/methods.md``.
+#: MaxPMI uses a word's delta only if the word co-occurs this often with each side. With fewer
+#: co-occurrences, simulated errors exceed the limits in ``docs/methods.md``.
 LEAST_COUNT = 10
 
 
@@ -40,8 +40,8 @@ class RecordOptions:
 class CorpusOptions(RecordOptions):
     """Options for counting a corpus.
 
-    With targets ``all``, every kept word is a target, and the only stop words kept are those of
-    list ``gendered``. Rule ``pairs`` counts every two tokens less than ``window`` apart. Rule
+    With targets ``all``, every kept word is a target, and all stop words are dropped except those
+    in list ``gendered``. Rule ``pairs`` counts every two tokens less than ``window`` apart. Rule
     ``windows`` counts every window that contains both words. The word lists of ``language`` take
     precedence over English lists of the same name. Counts don't depend on ``memory_gb``.
     """
@@ -114,10 +114,10 @@ class CorpusOptions(RecordOptions):
 
     @property
     def listed(self) -> Targets:
-        """The targets that the word list names.
+        """The words of the word list, as targets.
 
-        Raises ``UsageProblem`` for an unknown list or language, ``BadInput`` for an invalid file
-        of a list or language, and ``MissingComponent`` if the language needs spaCy and spaCy isn't
+        Raises ``UsageProblem`` for an unknown list or language, ``BadInput`` if the file of a list
+        or language is invalid, and ``MissingComponent`` if the language needs spaCy, which isn't
         installed.
         """
         from plumbline.jobs.kernel.tokens.tokenizer import Targets
@@ -125,7 +125,7 @@ class CorpusOptions(RecordOptions):
         return Targets(self.word_list.targets, self.rules.token_rules).checked()
 
     def of_partials(self) -> dict[str, Any]:
-        """Return the options that a shard's partial counts depend on, except the target words."""
+        """Return all options that change a shard's counts, except targets and language."""
         counted = {k: v for k, v in asdict(self).items() if k not in _NOT_COUNTED}
         source_field = self.kept_source_field or ""
         return counted | {"all_pairs": self.all_pairs, "source_field": source_field}
@@ -151,7 +151,7 @@ class CorpusOptions(RecordOptions):
 def options_of(row: Mapping[str, Any]) -> CorpusOptions:
     """Return the options that a corpus was counted with, from its row of ``corpus``.
 
-    A word list or language from a file is given by its name instead of its path.
+    If a word list or language was read from a file, the option is its name, not the path.
     """
     names = ("rule", "targets", "language", "text_field", "source_field", "min_count")
     values = {name: row[name] for name in names} | {"window": row["window_tokens"]}
@@ -164,6 +164,6 @@ class VocabularyOptions:
     """Options for choosing a corpus's candidate seed words."""
 
     quantile: Annotated[
-        float, Field(ge=0, lt=1, description="Leave out this share of the words: the rarest.")
+        float, Field(ge=0, lt=1, description="Leave out the rarest words: this share of all words.")
     ] = 0.2
     any_language: Annotated[bool, Field(description="Also keep non-English words.")] = False

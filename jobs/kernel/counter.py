@@ -1,4 +1,4 @@
-"""Count words and their co-occurrences in JSON lines or texts. The counts are Arrow tables."""
+"""Count words and their co-occurrences in JSON lines or texts, and return Arrow tables."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 BATCH_BYTES = 1 << 18
 #: Maximum number of rejected documents in memory.
 _MAX_REJECTS = 1 << 15
-#: A document that was not counted: its line or row (from 1), the reason, and how it begins.
+#: Columns of a rejected document: its line or row (from 1), the reason, and how its text begins.
 _REJECT = pa.schema([("source_row", pa.int64()), ("reason", pa.string()), ("excerpt", pa.string())])
 
 
@@ -38,7 +38,7 @@ class ShardCounts:
     Attributes:
         n_tokens: word tokens before the stop filter.
         n_kept_tokens: word tokens after the stop filter.
-        n_pairs: all co-occurrences by the counting rule, not only those with targets.
+        n_pairs: co-occurrences of any two words, not only of words and targets.
     """
 
     n_documents: int
@@ -53,9 +53,9 @@ class ShardCounts:
         return self.n_documents + self.n_rejected
 
 
-#: A function that is called with a kind of table and a table. The kinds are ``words`` (word, n_word
-#: and, if documents are kept, word_id), ``pairs`` (word, target, n_pair), ``rejects`` and
-#: ``tokens`` (documents as ids, which are values of word_id in the next table of words).
+#: A function that stores a table. Its arguments are the kind of table and the table. The kinds are
+#: ``words`` (word, n_word and, if documents are kept, word_id), ``pairs`` (word, target, n_pair),
+#: ``rejects``, and ``tokens`` (documents as word ids, which the next table of words explains).
 Spill = Callable[[str, pa.Table], None]
 
 
@@ -63,11 +63,11 @@ class Counter:
     """Counts the words and pairs of documents.
 
     Args:
-        targets: words whose pairs are counted. If all pairs are counted, targets are only needed
-            to keep stop words.
+        targets: words whose pairs are counted. If all pairs are counted, the targets only prevent
+            stop words from being dropped.
         options: how pairs are counted. With ``evidence``, ``spill`` also gets the documents.
-        spill: called with tables of counts, whenever counts would outgrow the limits and at the
-            end. If a word or pair is in several tables, its counts have to be added up.
+        spill: receives tables of counts at the end, and earlier if counts would exceed the limits.
+            If a word or pair is in several tables, the reader must add up its counts.
         limits: limits on the counter's memory.
 
     >>> from plumbline.jobs.kernel.corpus_options import CorpusOptions
@@ -112,7 +112,7 @@ class Counter:
         self._source_field = options.kept_source_field or ""
         self._documents = DocumentLog(self._reader, self._source_field)
         self._stream = TokenStream() if options.evidence else None
-        self._is_streamed = False  # True while the stream has uncounted ids
+        self._is_streamed = False  # True while the stream has ids that aren't counted yet
         self._rejects: list[dict[str, Any]] = []
         self._n_rejected = self._n_rows = 0
         self._n_drained = 0
@@ -158,7 +158,7 @@ class Counter:
         self._append(b"".join(text + END for text in good))
 
     def _drain(self) -> None:
-        """Pass the counts so far to ``spill``, and forget them. The totals still include them."""
+        """Pass the counts so far to ``spill``, and set them to 0, but not the shard's totals."""
         self._hand_over_stream()
         vocabulary = self._words.vocabulary()
         self.spill("words", self._words.table(vocabulary, with_ids=self._stream is not None))
@@ -188,7 +188,7 @@ class Counter:
         return counts
 
     def _count(self) -> None:
-        """Count the texts in the buffer. Leave a last word there if the next text may extend it."""
+        """Count the texts in the buffer. Keep the last word if the next bytes may continue it."""
         reader, words, ids = self._reader, self._words.state, self._ids
         start = at = int(reader.texts)
         end = start + _whole_characters(self._texts, int(reader.n))
@@ -237,7 +237,7 @@ class Counter:
         return int(pairs.n_kept + pairs.n_gone + pairs.tallied - pairs.start)
 
     def _make_room(self, table: Words | TargetPairs | AllPairs, need: int) -> None:
-        """Let a table grow. If that would exceed the limits, pass on all counts instead."""
+        """Let a table grow. If that would exceed the memory limit, drain all counts instead."""
         is_over = self._n_bytes + table.growth(need) > self._limits.n_bytes
         # If nothing was counted since the last drain, draining again would free no memory.
         if is_over and self._n_tallied > self._n_drained:
@@ -286,7 +286,7 @@ class Counter:
 
 
 def _whole_characters(texts: NDArray[np.uint8], n: int) -> int:
-    """Return the length of texts[:n] without an incomplete last character."""
+    """Return the length of texts[:n], not counting a last character that is incomplete."""
     for k in range(n - 1, max(n - 4, -1), -1):
         if texts[k] >= 0xC0:
             return k
@@ -308,7 +308,7 @@ def decoded(text: bytes | None) -> str | None:
 
 
 def warm_up() -> None:
-    """Load the kernel, except for the rule ``windows``. If it isn't cached, compile it first."""
+    """Load all compiled functions, or compile them if they aren't cached (not for ``windows``)."""
     words, ids = new_record(WordState), new_record(IdState)
     read_lines(new_record(ReaderState), words, 0)
     move(0, 0, 0, 0)

@@ -1,4 +1,4 @@
-"""The rows, sources and kept words of the documents that a counter has read but not passed on."""
+"""Collect the rows, sources and kept words of documents until they are written as a table."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from plumbline.jobs.kernel.json_parser import MAX_SOURCE, NO_SOURCE, OTHER, Read
 from plumbline.jobs.kernel.memory import address
 from plumbline.jobs.kernel.tokens.words import Words
 
-#: Number of kept words and document ends after which a table is passed on.
+#: Number of kept words and document ends after which a table is written.
 _TABLE = 1 << 20
-#: Maximum number of documents in the buffer of texts before the buffer is counted.
+#: The buffer of texts is counted when it has this many documents.
 _DOCUMENTS = 1 << 15
-#: Source of a document if its source's name is too long, or is new and there is no room for it.
+#: Stored instead of a source's name that is too long, or for which there is no memory.
 OTHER_SOURCE = "other"
 
 _Ints = NDArray[np.int64]
 
 
 class DocumentLog:
-    """The row and source of each document in order, whether compiled code or Python read it.
+    """The row and source of each document, in order. Compiled code or Python adds the documents.
 
     Args:
         reader: state of the compiled reader, which writes rows and sources to this object.
@@ -60,7 +60,7 @@ class DocumentLog:
     def take(self, n: int, is_open: bool) -> tuple[_Ints, _Ints, pa.Array]:
         """Return the numbers, rows and sources of the next ``n`` documents.
 
-        If ``is_open``, also include the unfinished document after these documents. The next call
+        If ``is_open``, also return the document after these, which isn't finished. The next call
         then returns that document again, as its first.
         """
         self.collect()
@@ -77,7 +77,7 @@ class DocumentLog:
         self.sources.clear(np.empty(0, np.int32))
 
     def collect(self) -> None:
-        """Take over the reader's rows and sources, so that the reader has room for more."""
+        """Move the reader's rows and sources to this object, so that the reader has room again."""
         self._waiting.append(self._rows[: int(self._reader.n_documents)].copy())
         self._reader.n_documents = 0
 
@@ -89,12 +89,12 @@ class DocumentLog:
 
 
 def _plain(name: str) -> str:
-    """Return a JSON string's value. ``name`` is the string as written, without its quotes."""
+    """Return the value of a JSON string that is given without its quotes."""
     return str(json.loads(f'"{name}"')) if "\\" in name else name
 
 
 class TokenStream:
-    """Ids of kept words that were not passed on yet, with an end marker after each document."""
+    """Word ids that aren't in a table yet, with the id of an end marker after each document."""
 
     def __init__(self) -> None:
         self._parts: list[NDArray[np.int32]] = []
@@ -102,7 +102,7 @@ class TokenStream:
 
     @property
     def is_full(self) -> bool:
-        """Whether the stream has enough ids for a table."""
+        """Whether the stream has enough ids to write a table."""
         return self._n >= _TABLE
 
     def add(self, ids: NDArray[np.int32]) -> None:
@@ -112,8 +112,8 @@ class TokenStream:
     def table(self, documents: DocumentLog, end_id: int, keep: int = 0) -> Iterator[pa.Table]:
         """Yield a table of the documents so far, if any. The last ``keep`` ids stay in the stream.
 
-        The columns are document (its number in the shard, from 0), source_row, source and tokens
-        (ids). An unfinished document continues in the first row of the next table.
+        The columns are document (number in the shard, from 0), source_row, source and tokens (word
+        ids). An unfinished document continues in the first row of the next table.
         """
         n, every = self._n - keep, np.concatenate([np.empty(0, np.int32), *self._parts])
         ids = every[:n]

@@ -1,9 +1,8 @@
-"""Compiled code that reads the texts in lines of JSON.
+"""Read the texts in lines of JSON, in compiled code.
 
-The compiled parser accepts only lines that are certainly valid. They are strict UTF-8 and strict
-JSON, and have an object whose text field is a string without lone surrogates. ``ReaderState.field``
-names the text field. If it is repeated, the last counts. For all other lines, Python decides
-(:func:`judge`).
+The parser accepts only lines that are certainly valid: strict UTF-8 and strict JSON, with an object
+whose text field is a string without lone surrogates. Python checks all other lines (see
+:func:`~plumbline.jobs.kernel.line_verdict.judge`).
 """
 
 from __future__ import annotations
@@ -32,36 +31,36 @@ from plumbline.jobs.kernel.tokens.words import WordState, add_word, find_word
 
 _QUOTE, _BACKSLASH = ord('"'), ord("\\")
 _MAX_DEPTH = 60
-#: States of the parser inside a container: the part that it expects next.
+#: What the parser expects next inside a JSON object or array.
 _FIRST_KEY, _KEY, _VALUE, _FIRST_VALUE, _COMMA = range(5)
-#: Longest name of a source, in bytes as JSON writes it.
+#: Maximum length of a source's name, in bytes of JSON.
 MAX_SOURCE = 200
-#: Reserved source ids: OTHER if the source's name is too long or there was no room for it,
-#: NO_SOURCE for documents without a source.
+#: Reserved source ids. OTHER is for sources whose names are too long or don't fit into memory.
+#: NO_SOURCE is for documents without a source.
 OTHER, NO_SOURCE = range(2)
 #: Results of :func:`read_lines`.
 DONE, FULL, DOUBT = range(3)
 
 
 class ReaderState:
-    """The buffer of texts and the position in a block of lines, as addresses and numbers."""
+    """The buffer of texts, and the current position in a block of lines."""
 
-    texts: int
-    n: int  # bytes in the buffer
+    texts: int  # address of the buffer
+    n: int  # number of bytes in the buffer
     limit: int  # reading stops when the buffer has this many bytes
     next: int  # address of the next line
     line: int  # address of the current line
     line_end: int
-    n_lines: int  # lines read, including the current one
-    has_text: int  # 1 while a text is being copied; the bytes at..end still have to be copied
-    at: int
-    end: int
-    field: int  # name of the text field, in UTF-8
+    n_lines: int  # number of lines read, including the current line
+    has_text: int  # 1 while a text is being copied to the buffer
+    at: int  # address of the next byte of the text to copy
+    end: int  # address of the end of the text
+    field: int  # address of the name of the text field, in UTF-8
     n_field: int
-    path: int  # address of the UTF-8 names that lead to the source's field, one after another
+    path: int  # address of the names of the nested fields that lead to the source, in UTF-8
     path_ends: int  # address of 64-bit offsets in ``path``: 0, then the end of each name
     n_path: int
-    source: int  # start of the source's name, with JSON's escapes; 0 if there is no name
+    source: int  # address of the source's name, with JSON's escapes; 0 if there is no name
     source_end: int
     first_row: int  # number of rows before the block
     documents: int  # address of the row (from 1) and source id of each text in the buffer
@@ -79,7 +78,7 @@ def _is_plain(s: int, e: int) -> bool:
 
 @compiled
 def _is_name(s: int, e: int, name: int, n: int) -> bool:
-    """Return whether the key s..e equals the n bytes at address ``name``."""
+    """Return whether the key s..e equals the ``n`` bytes at address ``name``."""
     if e - s != n:
         return False
     for k in range(n):
@@ -98,10 +97,10 @@ def _is_on_path(r: ReaderState, member: int, s: int, e: int) -> bool:
 def find_text(r: ReaderState, a: int, b: int) -> bool:
     """Find the text and the source in the JSON object a..b.
 
-    Set ``r.at`` and ``r.end`` to the bounds of the text. If the text field is repeated, the last
-    counts. Set ``r.source`` and ``r.source_end`` to the bounds of the source. If there is none, set
-    ``r.source`` to 0. Return False if Python must decide on the line, which may be malformed or
-    have no text.
+    Set ``r.at`` and ``r.end`` to the start and end of the text. If the text field is repeated, use
+    the last one. Set ``r.source`` and ``r.source_end`` to the start and end of the source, or
+    ``r.source`` to 0 if there is no source. Return False if Python must check the line, which may
+    be malformed or have no text.
     """
     i = skip(a, b)
     if i >= b or get8(i, 0) != 123:
@@ -111,8 +110,8 @@ def find_text(r: ReaderState, a: int, b: int) -> bool:
     depth, objects = 1, np.uint64(2)
     r.at = r.source = 0
     expected, is_text = _FIRST_KEY, False
-    # on_path: number of open objects on the source's path, without the outermost.
-    # is_next: whether the last key is the next name of the path.
+    # on_path: number of open objects that lead to the source, not counting the outermost object.
+    # is_next: whether the last key is the next name on the path to the source.
     on_path, is_next = 0, False
     while depth:
         i = skip(i, b)
@@ -183,7 +182,7 @@ def find_text(r: ReaderState, a: int, b: int) -> bool:
 
 @compiled
 def _unescape(r: ReaderState) -> None:
-    """Append the rest of the current text to the buffer, up to the limit."""
+    """Copy the current text to the buffer without JSON's escapes, until the buffer is full."""
     s, e, out = r.at, r.end, r.texts
     n, limit = r.n, r.limit
     while s < e and n < limit:
@@ -210,7 +209,7 @@ def _unescape(r: ReaderState) -> None:
         put8(out, n, 10 if c == 110 else 9 if c == 116 else 13 if c == 114 else c)
         n += 1
         s += 2
-    # The last step may have copied past the end, and up to 63 bytes past the limit.
+    # The last step may have copied bytes after the end, and up to 63 bytes beyond the limit.
     r.at, r.n = min(s, e), n - max(s - e, 0)
 
 
@@ -226,10 +225,9 @@ def _line_end(i: int, b: int) -> int:
 
 @compiled
 def _source_id(r: ReaderState, sources: WordState) -> int:
-    """Return the id of the source name at ``r.source``, adding the name if new.
+    """Return the id of the current source. Add its name to ``sources`` if it is new.
 
-    The id is OTHER if the name is too long or there is no room for it. It is NO_SOURCE if there is
-    no name.
+    The id is OTHER if the name is too long or doesn't fit, and NO_SOURCE if there is no name.
     """
     n = r.source_end - r.source
     if r.source == 0 or n == 0:
@@ -246,13 +244,14 @@ def _source_id(r: ReaderState, sources: WordState) -> int:
 
 @EntryPoint
 def read_lines(r: ReaderState, sources: WordState, end: int) -> int:
-    """Read the lines at the addresses ``r.next`` to ``end``. Append their texts to the buffer.
+    """Read the lines from address ``r.next`` to ``end``. Append their texts to the buffer.
 
-    ``r.documents`` gets each text's row and source id, and ``sources`` gets the names of sources.
-    The last line may lack its newline; ``memory.SLACK`` bytes after ``end`` must be readable.
+    Each text's row and source id are stored in ``r.documents``, and new names of sources in
+    ``sources``. The last line may lack its newline. At least ``memory.SLACK`` bytes after ``end``
+    must be readable.
 
-    Return DONE at the end, FULL if the buffer is full (call again once it is empty), or DOUBT if
-    Python must decide on the line ``r.line..r.line_end`` (call again to read the next line).
+    Return DONE at the end. Return FULL if the buffer is full; call again once it is empty. Return
+    DOUBT if Python must check the line ``r.line..r.line_end``; call again to read the next line.
     """
     while True:
         if r.n >= r.limit or r.n_documents >= r.documents_capacity:

@@ -1,7 +1,7 @@
-"""Compiled functions that find where JSON strings, numbers and literals end.
+"""Find where JSON strings, numbers and literals end, in compiled code.
 
-They return -1 for anything malformed. A value, or part of a value, starts at address ``i``; the
-line ends at ``b``.
+The functions return -1 if the value is malformed. The value, or the part of it, starts at address
+``i``. The line ends at address ``b``.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from plumbline.jobs.kernel.cache import compiled
 from plumbline.jobs.kernel.memory import get8, get64, range_bits, trailing_zeros
 
 _QUOTE, _BACKSLASH = ord('"'), ord("\\")
-#: What may follow a backslash, besides u: quote, backslash, slash, b, f, n, r, t.
+#: Characters that may follow a backslash, except u: quote, backslash, slash, b, f, n, r, t.
 _ESCAPED = (34, 92, 47, 98, 102, 110, 114, 116)
 _WHITE_SPACE = (32, 9, 10, 13)
-#: Longest number in bytes. Python decides on longer numbers, and refuses integers with more than
-#: 4,300 digits.
+#: Longest number, in bytes, that is accepted here. Python checks lines with longer numbers. It
+#: rejects integers with more than 4,300 digits.
 _MAX_NUMBER = 4000
 
 
 @compiled
 def _stops(at: int) -> int:
-    """Mask the bytes at..at+63 that are control characters, quotes, backslashes or > 0x7F."""
+    """Return a mask of control characters, quotes, backslashes and bytes > 0x7F in at..at+63."""
     stops = range_bits(at, _QUOTE, 1) | range_bits(at, _BACKSLASH, 1)
     return stops | range_bits(at, 0, 0x20) | range_bits(at, 0x80, 0x80)
 

@@ -1,4 +1,4 @@
-"""Python's decision on lines of JSON that the compiled parser doesn't accept."""
+"""Check lines of JSON, in Python, that the compiled parser doesn't accept."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from plumbline.warehouse.input.shards import MISSING, field_value
 
-#: Longest line, in bytes, that Python parses, since parsing takes many times as much memory. A
-#: longer line is rejected unless the compiled parser accepts it.
+#: Longest line, in bytes, that Python parses. Parsing needs many times as much memory. A longer
+#: line is rejected unless the compiled parser accepts it.
 LONGEST_JUDGED = 1 << 25
 
 
@@ -28,10 +28,10 @@ def judge(line: bytes, field: str = "text", source_field: str = "") -> LineVerdi
     """Return the text of one line, or why it is rejected. ``json.loads`` parses the line.
 
     A blank line is not a document. A line is rejected if it isn't valid UTF-8 or valid JSON (a
-    string may not contain control characters), or has numbers or nesting that Python refuses. It is
-    also rejected if its record is not an object, or if ``field`` is missing, is not a string or
-    contains a lone surrogate. A field ``a.b`` is the key of that name, or else ``b`` in the object
-    ``a``.
+    string may not contain control characters), or if a number is too long or nesting too deep for
+    Python. It is also rejected if its record is not an object, or if ``field`` is missing, is not a
+    string or contains a lone surrogate. A field ``a.b`` means the key ``a.b`` if there is one, else
+    ``b`` in the object ``a``.
 
     >>> judge(b'{"doc": {"body": "tea"}}', "doc.body").text
     'tea'
@@ -78,7 +78,7 @@ def _kind(value: object) -> str:
 
 
 def excerpt(line: bytes, limit: int = 120) -> str:
-    """Return the start of a line in printable form. Escape undecodable bytes and controls.
+    """Return the start of a line. Escape control characters and bytes that aren't UTF-8.
 
     >>> excerpt(bytes([97, 0, 255]))
     'a\\\\x00\\\\xff'

@@ -1,9 +1,8 @@
-"""Raw memory for compiled code: loads and stores at addresses, records of named fields,
-and the limits of a counter's memory.
+"""Let compiled code read and write memory at addresses and in records, and limit its size.
 
 Compiled functions pass each other addresses and records instead of arrays. For an array, numba
 counts references and unpacks seven values at every call, which takes longer than most functions
-here. The Python object that owns the memory keeps it alive.
+here. The memory belongs to Python objects, and is valid as long as these exist.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ Fields = TypeVar("Fields")
 
 
 def new_record(fields: type[Fields]) -> Fields:
-    """Create a record of zeros with the int64 fields that a class declares.
+    """Create a record with the int64 fields that a class declares. All values are 0.
 
     Python and compiled code read and write the same memory.
 
@@ -51,7 +50,7 @@ def address(array: NDArray[Any]) -> int:
 
 
 def aligned_zeros(n_rows: int, n_columns: int) -> NDArray[np.uint64]:
-    """Create a 2-D array of uint64 zeros. A row of 8, 16, 32 or 64 bytes is in one cache line."""
+    """Create a 2-D array of zeros. A row of 8, 16, 32 or 64 bytes never crosses cache lines."""
     n_bytes = 8 * n_rows * n_columns
     memory = np.zeros(n_bytes + 64, np.uint8)
     start = -address(memory) % 64
@@ -59,13 +58,13 @@ def aligned_zeros(n_rows: int, n_columns: int) -> NDArray[np.uint64]:
 
 
 def _item(builder: Any, base: Any, index: Any, bits: int) -> Any:
-    """Return a pointer to item ``index`` of the ``bits``-bit items at the address ``base``."""
+    """Return a pointer to integer number ``index`` of ``bits`` bits, counted from ``base``."""
     pointer = builder.inttoptr(base, ir.IntType(bits).as_pointer())
     return builder.gep(pointer, [index])
 
 
 def _load(bits: int, result_type: Any) -> Any:
-    """Make a function ``(base, index)`` for compiled code that returns the zero-extended item."""
+    """Make a compiled function ``(base, index)`` that returns an unsigned integer in memory."""
 
     @intrinsic
     def load(typingctx: Any, base: Any, index: Any) -> Any:
@@ -79,7 +78,7 @@ def _load(bits: int, result_type: Any) -> Any:
 
 
 def _store(bits: int) -> Any:
-    """Make a function ``(base, index, value)`` for compiled code that stores a value's low bits."""
+    """Make a compiled function ``(base, index, value)`` that stores the low bits of a value."""
 
     @intrinsic
     def store(typingctx: Any, base: Any, index: Any, value: Any) -> Any:
@@ -94,17 +93,17 @@ def _store(bits: int) -> Any:
     return store
 
 
-#: ``get8(base, k)`` and ``get32(base, k)`` return item k of the unsigned 8- or 32-bit items at the
-#: address ``base``, as int64. ``get_int`` does so for int64 items, ``get64`` for uint64 items.
+#: ``get32(base, k)`` returns the k-th unsigned 32-bit integer, counted from 0, at address ``base``.
+#: ``get8`` does the same for bytes, ``get_int`` for int64, and ``get64`` for uint64.
 get8, get32, get_int = _load(8, types.int64), _load(32, types.int64), _load(64, types.int64)
 get64 = _load(64, types.uint64)
-#: ``put32(base, k, value)`` sets item k of the 32-bit items at ``base`` to ``value``'s low bits.
+#: ``put32(base, k, value)`` stores the low 32 bits of ``value`` as the k-th integer at ``base``.
 put8, put32, put64 = _store(8), _store(32), _store(64)
 
 
 @intrinsic
 def prefetch(typingctx: Any, where: Any) -> Any:
-    """Fetch the cache line at an address in advance. A bad address does no harm."""
+    """Load the memory at an address into the cache, for later use. A bad address does no harm."""
 
     def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         pointer = builder.inttoptr(args[0], ir.IntType(8).as_pointer())
@@ -119,7 +118,7 @@ def prefetch(typingctx: Any, where: Any) -> Any:
 
 
 def _spread(builder: Any, value: Any, row: Any) -> Any:
-    """Make a vector of type ``row`` with the low byte of a 64-bit value in all lanes."""
+    """Make a vector of type ``row`` that has the low byte of a 64-bit value in every lane."""
     in_first_lane = builder.insert_element(
         ir.Constant(row, ir.Undefined), builder.trunc(value, ir.IntType(8)), ir.IntType(32)(0)
     )
@@ -129,7 +128,7 @@ def _spread(builder: Any, value: Any, row: Any) -> Any:
 
 @intrinsic
 def put_first(typingctx: Any, base: Any, where: Any, n: Any) -> Any:
-    """Copy n bytes from the address ``where`` to ``base``, and add zeros up to 32 bytes."""
+    """Copy ``n`` bytes from address ``where`` to ``base``, then add zeros to make 32 bytes."""
 
     def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         row = ir.VectorType(ir.IntType(8), 32)
@@ -146,7 +145,7 @@ def put_first(typingctx: Any, base: Any, where: Any, n: Any) -> Any:
 
 @intrinsic
 def range_bits(typingctx: Any, where: Any, low: Any, n: Any) -> Any:
-    """Compare the 64 bytes at ``where``. Bit k of the result is set if low <= byte k < low + n."""
+    """Return a mask of the 64 bytes at ``where``. Bit k is set if low <= byte k < low + n."""
 
     def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         row = ir.VectorType(ir.IntType(8), 64)
@@ -160,7 +159,7 @@ def range_bits(typingctx: Any, where: Any, low: Any, n: Any) -> Any:
 
 @intrinsic
 def trailing_zeros(typingctx: Any, value: Any) -> Any:
-    """Return the index of the lowest set bit of a uint64, as int64. 0 has no defined result."""
+    """Return the index of the lowest set bit of a uint64, as int64. It is undefined for 0."""
 
     def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         return builder.cttz(args[0], ir.Constant(ir.IntType(1), 1))
@@ -196,7 +195,7 @@ def low_bytes(n: int) -> int:
 
 @compiled
 def put_utf8(out: int, n: int, c: int) -> int:
-    """Write the code point ``c`` as UTF-8 at ``out`` + n. Return n plus the bytes written."""
+    """Write code point ``c`` as UTF-8 at ``out`` + n. Return n plus the number of bytes."""
     if c < 0x80:
         put8(out, n, c)
         return n + 1
@@ -243,10 +242,10 @@ class Limits:
     """Limits on a counter's memory.
 
     Attributes:
-        n_bytes: limit on the total size of the tables. At the limit, the counter passes on its
+        n_bytes: limit on the total size of the tables. Before exceeding it, the counter writes its
             counts and empties the tables.
-        cache_slots: maximum number of slots in the chunk cache, a power of 2. When the cache is
-            emptied, no counts are lost.
+        cache_slots: maximum number of slots in the chunk cache, a power of 2. A full cache is
+            emptied, which loses no counts.
     """
 
     n_bytes: int = 1 << 62
@@ -254,9 +253,9 @@ class Limits:
 
     @property
     def n_answers(self) -> int:
-        """Maximum number of chunks whose pieces are remembered, for languages other than English.
+        """Maximum number of chunks for which spaCy's pieces are stored, if it splits the language.
 
-        A chunk takes about 100 bytes, and twice as much while the table grows.
+        A chunk needs about 100 bytes, and twice as much while the table grows.
         """
         return min(self.cache_slots, max(self.n_bytes >> 10, 1 << 14))
 
@@ -264,10 +263,10 @@ class Limits:
 def limits_within(memory_bytes: int, all_pairs: bool = False) -> Limits:
     """Return limits under which this process stays below ``memory_bytes``.
 
-    The counter gets two fifths of the memory that the process hasn't used at the first call. Arrow
-    tables of its counts take as much again, and writing them takes more. If all pairs are counted,
-    the counter gets half, since it passes on pairs in smaller tables. If ``memory_bytes`` is below
-    half a GB, the process may exceed it.
+    The counter gets two fifths of the memory that is free at the first call. The Arrow tables of
+    its counts need as much again, and writing them needs more. If all pairs are counted, the
+    counter gets half, since it writes pairs in smaller tables. If ``memory_bytes`` is below half a
+    GB, the process may exceed it.
     """
     left = max(memory_bytes - _bytes_at_first(), 1 << 27)
     share = left // 2 if all_pairs else 2 * left // 5
@@ -276,7 +275,7 @@ def limits_within(memory_bytes: int, all_pairs: bool = False) -> Limits:
 
 @cache
 def _bytes_at_first() -> int:
-    """Return the bytes of memory that this process used at the first call (or assume 300 MiB)."""
+    """Return the memory in bytes that this process used at the first call (300 MiB if unknown)."""
     try:
         pages = int(Path("/proc/self/statm").read_text().split()[1])
     except OSError:

@@ -20,14 +20,14 @@ from plumbline.jobs.kernel.memory import address, new_record
 from plumbline.jobs.kernel.tokens.words import IdState, WordState
 
 Ints: TypeAlias = NDArray[np.int64]
-#: Keys and their counts; in a run the keys are distinct and sorted.
+#: Keys, and the count of each. The keys of a run are distinct and sorted.
 Run: TypeAlias = tuple[Ints, Ints]
 
-#: Average number of rows that are summed at a time, and how many of these rows are sampled.
+#: About this many rows are summed at a time. Ranges of this size are found from sampled rows.
 RANGE_ROWS, _SAMPLES = 1 << 16, 1 << 8
-#: Minimum rows of a table, except for the last. Each table contains the whole vocabulary.
+#: A table, except the last, has at least this many rows, since each stores the whole vocabulary.
 _TABLE_ROWS = 1 << 21
-#: Minimum capacity for rows that are not in a run yet.
+#: At least this many rows can be collected before they become a run.
 _ALL_ROWS = 1 << 20
 
 
@@ -56,7 +56,7 @@ def between(run: Run, start: int, end: int) -> Run:
 
 
 class AllPairs:
-    """Counts of the pairs of any two words."""
+    """Counts the pairs of any two words."""
 
     #: Never true, so that the counter compares ``growth`` with its limits before each count.
     has_room = False
@@ -90,7 +90,7 @@ class AllPairs:
         return bool(is_done)
 
     def take_tables(self, vocabulary: pa.Array) -> Iterator[pa.Table]:
-        """Yield tables like those of :class:`TargetPairs`, and forget the pairs.
+        """Yield all pairs in tables like those of :class:`TargetPairs`, and set their counts to 0.
 
         Each pair is in only one of the tables. Either word of a pair may be the target.
         """

@@ -62,15 +62,15 @@ def vet(
     return Counter(row["verdict"] for row in rows.values())
 
 
-#: Number of edges that cut the range of delta into equal intervals. It is even, so no edge is 0.
+#: Number of edges of equal intervals of delta. It is even, so that no edge is 0.
 N_EDGES = 20
 
 
 def neutral_interval(deltas: Iterable[float]) -> tuple[float, float]:
-    """Cut the range of delta into 19 equal intervals, and return the one around 0.
+    """Divide the range of delta into 19 equal intervals. Return the ends of the middle interval.
 
-    The range goes from -m to m, where m is the largest magnitude rounded up to a whole nat, so the
-    interval is +-m/19. It is (0, 0) if there are no deltas or all are 0.
+    The range goes from -m to m, where m is the largest absolute delta, rounded up to a whole nat.
+    So the middle interval is -m/19 to m/19. It is (0, 0) if there are no deltas or all are 0.
 
     Args:
         deltas: the delta of each word, in nats.
@@ -124,27 +124,28 @@ def select_seed_words(
     contrast: str = "she/he",
     exclude: Collection[str] = (),
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Sample ``n`` words from the interval of delta around 0 (:func:`neutral_interval`).
+    """Sample ``n`` words whose delta is near 0, in the interval of :func:`neutral_interval`.
 
-    If the corpus has a ``vocabulary``, the sample and the interval use only the words that it
-    keeps. In a closed world (a corpus with planted words) the words of the sentence frames are
-    excluded, since no frame has a slot for them. Excluded and rejected words do not change the
-    interval. The sample replaces an earlier one of the same corpus, contrast and seed.
+    If the corpus has rows in ``vocabulary``, only words that are kept there are used, for the
+    interval and for the sample. In a closed world (a corpus with planted words) the words of the
+    sentence frames are excluded, since no frame has a slot for them. Excluded and rejected words
+    are used for the interval, but never sampled. The sample replaces an earlier sample of the same
+    corpus, contrast and seed.
 
     Args:
         n: sample size, or ``None`` for all words. A smaller sample is the start of a larger one.
         exclude: words not to sample.
 
     Returns:
-        A dictionary, and the rows of ``seed_word`` in order, each with the word's ``verdict`` and
-        ``why`` (or ``None``). The dictionary has the interval's ends, ``low_nats`` and
-        ``high_nats``, and numbers of words: ``n_defined`` have a delta, which is in the interval
-        for ``n_within`` of them. Of these, ``n_excluded`` are in ``exclude`` or in sentence frames,
-        and ``n_rejected`` others were rejected.
+        A dictionary of numbers, and the rows of ``seed_word`` in order, with the columns
+        ``verdict`` and ``why`` added. The dictionary has the ends of the interval, ``low_nats`` and
+        ``high_nats``. ``n_defined`` words have a delta, and ``n_within`` of them are in the
+        interval. Of the words in the interval, ``n_excluded`` are in ``exclude`` or in sentence
+        frames, and ``n_rejected`` others were rejected by a person.
 
     Raises:
-        UsageProblem: the corpus is unknown or has no delta for the contrast; no words of the
-            interval are left, or fewer than ``n``; or ``n`` is below 1.
+        UsageProblem: the corpus is unknown or has no delta for the contrast, ``n`` is below 1, or
+            the interval has fewer than ``n`` words to sample, or none.
     """
     contrast = corpus_contrast(store, corpus, contrast)
     by_word = {row["word"]: row for row in corpus_deltas(store, corpus, contrast).to_pylist()}

@@ -1,11 +1,11 @@
-"""The candidate seed words of a corpus: table ``vocabulary``, with a reason for every word.
+"""Choose a corpus's candidate seed words. Table ``vocabulary`` says why each word is kept or not.
 
 As in UnStereoEval (Belem et al., ICLR 2024), a candidate consists of the letters a-z, is English
 according to fastText or WordNet, and is more frequent than the rarest fifth of such words. In a
 corpus of another language, a candidate consists of letters, and its language isn't checked.
 
 fastText and nltk are imported only when used. Neither fastText's model (lid.176) nor WordNet's
-files are part of the project: the user installs WordNet and gives the model's path.
+files are part of the project. The user installs WordNet and gives the model's path.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from plumbline.warehouse.storage.store import Store
 
 NOT_LETTERS, FOREIGN, RARE = "not a-z", "not English", "rare"
 FASTTEXT, WORDNET, BOTH, UNCHECKED = "fastText", "WordNet", "fastText and WordNet", "any language"
-#: All reasons; the reasons of kept words come last.
+#: All reasons. The first three are for words that are left out, the others for kept words.
 REASONS = (NOT_LETTERS, FOREIGN, RARE, FASTTEXT, WORDNET, BOTH, UNCHECKED)
 _LETTERS = re.compile(r"[a-z]+")
 #: fastText accepts a word if its probability of being English is at least this.
@@ -65,11 +65,11 @@ class LanguageModel:
 
 
 def load_model(path: Path | None) -> LanguageModel:
-    """Load a model that distinguishes English from at least one other language.
+    """Load a fastText model that distinguishes English from other languages.
 
     Raises:
         MissingComponent: fastText is not installed, or no model is given.
-        BadInput: the file does not exist, or is not such a model.
+        BadInput: the file does not exist, is not a fastText model, or lacks the label for English.
     """
     try:
         import fasttext
@@ -101,7 +101,7 @@ class WordNet:
 
     def has_synset(self, word: str) -> bool:
         """Return True if WordNet has the word or its base form, such as `mouse` for `mice`."""
-        # The first base form is enough: no synset has to be built.
+        # `morphy` finds a base form without reading any synset.
         return self._reader.morphy(word.lower()) is not None
 
 
@@ -157,12 +157,14 @@ def classify(
     has_synset: Callable[[str], bool] | None = None,
     is_lettered: Callable[[str], object] = _LETTERS.fullmatch,
 ) -> tuple[list[dict[str, Any]], float]:
-    """Return each word's row of ``vocabulary``, in order, and the highest count that is too rare.
+    """Return a row of ``vocabulary`` for each word, and the count up to which a word is too rare.
 
-    The rows lack corpus, checks and run. A word that passes the other checks is too rare if it
-    doesn't occur more often than the returned count. That count is the ``rules.quantile`` (linearly
-    interpolated) of the counts of words that pass. It is 0 if the quantile is 0 or no word passes.
-    A check that is ``None`` is skipped. If both are ``None``, only ``is_lettered`` is checked.
+    The rows are in the order of ``counts``, and lack the columns corpus, checks and run. The count
+    is the quantile ``rules.quantile`` (linearly interpolated) of the counts of all words that pass
+    the other checks. It is 0 if the quantile is 0 or no word passes.
+
+    If ``score`` or ``has_synset`` is ``None``, this check is skipped. If both are ``None``, only
+    ``is_lettered`` is checked.
 
     >>> counts = {"tea": 9, "rum": 5, "u.s.": 7, "ale": 2}
     >>> words, rarest = classify(counts, VocabularyOptions(quantile=0.5))
@@ -202,14 +204,15 @@ def build_vocabulary(
 ) -> dict[str, Any]:
     """Write a row of ``vocabulary`` for every word of a corpus, replacing earlier rows.
 
-    Every row names the checks made, and the row of ``run`` names the missing checks.
+    Every row names the checks that were made. The row of ``run`` names the checks that couldn't be.
 
     Args:
         model: file of fastText's language model. Without a model, WordNet alone decides.
 
     Returns:
-        The numbers of words ``n_words``, ``n_kept`` and ``by_reason``; ``rarest``, the count that
-        every kept word exceeds; the ``checks`` made; and why other checks are ``missing``.
+        ``n_words`` and ``n_kept``, the number of words and of kept words; ``by_reason``, the number
+        of words for each reason; ``rarest``, the count that every kept word exceeds; ``checks``,
+        the checks made; and ``missing``, why other checks couldn't be made.
 
     Raises:
         UsageProblem: the corpus is unknown, has no words, or has to be checked but isn't English.

@@ -1,4 +1,4 @@
-"""The project as one zip archive, which Spark puts on the import path of its Python processes."""
+"""Write the project to a zip archive, which Spark's Python processes import it from."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ NAME = "plumbline.zip"
 def write_archive(path: Path) -> Path:
     """Write this package and its data files to a zip archive.
 
-    The same files give the same bytes. Missing parent directories are created. The archive is
-    written completely or not at all.
+    The archive's bytes depend only on the files' names and contents. Missing parent directories are
+    created. The archive is written completely or not at all.
 
     >>> import tempfile
     >>> archive = zipfile.ZipFile(write_archive(Path(tempfile.mkdtemp()) / "dist" / NAME))

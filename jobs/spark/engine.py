@@ -30,7 +30,7 @@ from plumbline.warehouse.text.progress import Update, progress
 _PAIRS = """
 SELECT word, target, CAST(sum(n_pair) AS BIGINT) AS n_pair FROM partials GROUP BY word, target
 """
-# Partial counts may have a pair in either order: sum both, and write the sum in both orders.
+# Partial counts may have a pair in either order. Sum both orders, and write the sum in each order.
 _ALL_PAIRS = """
 WITH sums AS (
     SELECT least(word, target) AS one, greatest(word, target) AS other,
@@ -42,7 +42,7 @@ UNION ALL
 SELECT other AS word, one AS target, n_pair FROM sums WHERE one <> other
 """
 
-#: Seconds without a running task after which a job ends.
+#: A job is stopped when no task has started for this many seconds.
 PATIENCE_S = 300.0
 _Result = TypeVar("_Result")
 
@@ -60,7 +60,7 @@ class SparkEngine:
     def count(self, shards: Sequence[str], job: ShardJob, update: Update) -> list[ShardLedger]:
         """Count the shards. Return their ledgers in any order.
 
-        Raises a ``UsageProblem`` that names the machines where the warehouse is missing.
+        Raises ``UsageProblem`` if the warehouse is missing on some machines. It names them.
         """
         tasks = self._spark.sparkContext.parallelize(shards, len(shards))
         ledgers = tasks.map(lambda shard: _count_on_executor(shard, job))
@@ -121,10 +121,10 @@ class SparkEngine:
             return self._run(written, update)
 
     def _run(self, work: Callable[[], _Result], update: Callable[[int, int], None]) -> _Result:
-        """Run Spark's jobs in a thread. Report the numbers of finished and all tasks to ``update``.
+        """Run ``work`` in a thread. Call ``update(finished tasks, all tasks)`` until it ends.
 
-        Raises ``Interrupted`` if no task starts for ``PATIENCE_S``, probably because no machine has
-        the resources that a task needs.
+        Raises ``Interrupted`` if no task starts for ``PATIENCE_S`` seconds, probably because no
+        machine has the resources that a task needs.
         """
         since, is_idle = time.monotonic(), False
 
@@ -147,7 +147,7 @@ class SparkEngine:
             raise Interrupted("Spark", f"started no task for {PATIENCE_S:.0f} s", fix) from e
 
     def _read(self, files: Sequence[Path]) -> DataFrame:
-        """Read the rows of files. A file listed twice is read twice, unlike in Spark itself."""
+        """Read the rows of files. A file that is listed twice is read twice, unlike by Spark."""
         times = Counter(files)
         layers = []
         for n in range(max(times.values())):

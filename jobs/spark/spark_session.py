@@ -1,4 +1,4 @@
-"""The Spark session, with the settings of ``spark_conf`` unless spark-submit overrides them."""
+"""Start the Spark session with the settings in ``spark_conf``, which spark-submit can override."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ from plumbline.warehouse.errors import Interrupted, MissingComponent, UsageProbl
 
 
 def running_tasks(session: SparkSession) -> tuple[int, int, int]:
-    """Return the numbers of finished tasks, of all tasks and of running tasks.
+    """Return the number of finished tasks, of all tasks and of running tasks, in running stages.
 
-    Only tasks of running stages count. It isn't known how many stages will follow, since Spark
-    plans each stage according to the size of the previous stage's output.
+    It isn't known how many stages will follow, since Spark plans each stage according to the size
+    of the previous stage's output.
     """
     tracker = session.sparkContext.statusTracker()
     stages = list(filter(None, map(tracker.getStageInfo, tracker.getActiveStageIds())))
@@ -90,16 +90,16 @@ def _interrupts() -> Iterator[threading.Event]:
 
 #: Environment variable that names the settings: ``local``, ``cluster`` or a file.
 _VARIABLE = "PLUMBLINE_SPARK_CONF"
-#: Name of the code's archive on executors; spark-submit may also have sent a ``plumbline.zip``.
+#: File name of this code on executors, where spark-submit may have sent a ``plumbline.zip``.
 CODE_ARCHIVE = "plumbline-code.zip"
-#: What Spark's reason contains if a process ended or ran out of memory, or its rows were lost.
+#: Matches the reason that Spark gives if a process ended, ran out of memory, or lost its rows.
 _LOST = re.compile(
     r"ExecutorLostFailure|OutOfMemoryError|Python worker exited unexpectedly"
     r"|FetchFailedException|SparkContext was shut down|Broken pipe|Connection reset"
 )
-#: Masters that Spark accepts. With any other, Java ends before it reports the error to Python.
+#: Matches masters that Spark accepts. With any other master, Java ends without a useful error.
 _MASTER = re.compile(r"yarn|local.*|(spark|k8s)://.+")
-#: Parts of Java's error if no master answers: a failed connection, or a stopped context.
+#: Matches Java's error if no master answers: the connection fails, or Spark stops its context.
 _AWAY = re.compile(
     r"java\.net\.\w*(Connect|Timeout|UnknownHost|NoRouteToHost)\w*Exception"
     r"|methods on a stopped SparkContext"
@@ -255,9 +255,9 @@ def stop_session() -> None:
 
 @contextmanager
 def one_line_losses() -> Iterator[None]:
-    """Context manager that raises ``Interrupted``, with a reason, if Spark loses a process.
+    """Raise ``Interrupted``, with a one-line reason, if Spark loses a process in a ``with`` block.
 
-    Other errors propagate.
+    Other errors are not changed.
     """
     try:
         yield
@@ -268,7 +268,7 @@ def one_line_losses() -> Iterator[None]:
         if isinstance(e, Py4JJavaError):
             thrown = e.java_exception
             message = f"{thrown.getClass().getName()}: {thrown.getMessage()}"
-            # The first line says why the last task failed; tracebacks follow on later lines.
+            # The first line says why the last task failed. The other lines are tracebacks.
             reason = message.split("most recent failure: ")[-1].splitlines()[0]
             if not _LOST.search(reason):
                 raise

@@ -1,6 +1,7 @@
-"""Compiled code that splits chunks (runs without whitespace) into words.
+"""Split chunks (pieces of text without whitespace) into words, in compiled code.
 
-Bit masks split most chunks, such as "nurse's"; ``splitting_rules`` splits others, such as "don't".
+Bit masks are enough to split most chunks, such as "nurse's". The module ``splitting_rules`` splits
+the others, such as "don't".
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ from plumbline.jobs.kernel.tokens.words import (
     prefetch_word,
 )
 
-#: Longest chunk in bytes; a longer run without whitespace is cut between two characters.
+#: Longest chunk, in bytes. A longer text without whitespace is cut between two characters.
 MAX_CHUNK = 1 << 16
 #: Longest chunk, in bytes, that is split by 64-bit masks.
 _MAX_PLAIN = 62
@@ -77,8 +78,8 @@ def split_words(
 ) -> int:
     """Append the ids of the chunk's kept words. Return its number of words, including stop words.
 
-    The chunk is at the addresses s..e. ``ids`` must have room. ``answer`` is the index of spaCy's
-    answer for the chunk, or -1 to use the rules of English.
+    The chunk is at the addresses s..e. ``ids`` must have room. ``answer`` is the chunk's index
+    among the chunks that spaCy has split, or -1 to use the rules of English.
     """
     if answer >= 0:
         _decode(s, e, split.cps)
@@ -101,11 +102,12 @@ def split_words(
 
 @compiled
 def _plain_words(split: SplitState, words: WordState, ids: IdState, s: int, e: int) -> int:
-    """Do the work of :func:`split_words` if all words are runs of ASCII letters; else return -1.
+    """Do the same as :func:`split_words` if all words are runs of ASCII letters. Else return -1.
 
     Most new chunks are one run, or runs with dashes between them, with or without punctuation
     before and after. How punctuation is split off doesn't matter, since words are stripped of it.
-    Only exceptions split a run. A run may contain single apostrophes, but not a final possessive.
+    A run may contain single apostrophes, but not a final possessive. Only a listed exception can
+    split a run.
     """
     n, one = e - s, np.uint64(1)
     if n > _MAX_PLAIN:
@@ -198,7 +200,7 @@ def prefetch_first_word(split: SplitState, words: WordState, s: int, e: int) -> 
 
 @compiled
 def _decode(s: int, e: int, cps: int) -> int:
-    """Write the code points of the UTF-8 at s..e to ``cps``. Return their number."""
+    """Write the code points of the UTF-8 text s..e to ``cps``. Return their number."""
     n = 0
     while s < e:
         c = get8(s, 0)
@@ -221,7 +223,7 @@ def _decode(s: int, e: int, cps: int) -> int:
 
 @compiled
 def _add_piece(split: SplitState, words: WordState, ids: IdState, a: int, b: int) -> int:
-    """Return 1 if piece a..b has a word, else 0. Append the word's id unless it is a stop word."""
+    """Append the id of the word in piece a..b, if it is kept. Return 1 if it has a word, else 0."""
     flags, cps, out = split.flags, split.cps, split.word
     s, z = a, b
     while s < z and not get32(flags, get32(cps, s)) & ALNUM:

@@ -1,9 +1,9 @@
-"""Compiled code that turns text into ids of kept words. It looks up many chunks at a time.
+"""Turn text into the ids of its kept words, in compiled code that looks up many chunks at a time.
 
-A chunk is a run without whitespace. Most chunks have occurred before, so a cache has the ids of
-their kept words. Four short loops handle a batch of text. The first finds the chunks. The second
-hashes them and prefetches their cache slots. The third reads the slots and prefetches the words of
-new chunks. The fourth appends the ids. A single loop would wait for memory at every chunk.
+A chunk is a piece of text without whitespace. Most chunks have occurred before, so a cache has the
+ids of their kept words. Four short loops handle a batch of text. The first finds the chunks. The
+second hashes them and prefetches their cache slots. The third reads the slots and prefetches the
+words of new chunks. The fourth appends the ids. A single loop would wait for memory at every chunk.
 """
 
 from __future__ import annotations
@@ -28,39 +28,40 @@ from plumbline.jobs.kernel.tokens.chunk_words import MAX_CHUNK, prefetch_first_w
 from plumbline.jobs.kernel.tokens.language_tables import SplitState
 from plumbline.jobs.kernel.tokens.words import IdState, WordState, add_word, find_word
 
-#: End of a document in a buffer of texts: a chunk of one byte that never occurs in UTF-8.
+#: Marks the end of a document in a buffer of texts. It is a chunk of one byte that isn't UTF-8.
 END = b"\n\xff\n"
 _END_BYTE = 0xFF
-#: Longest cached chunk, in bytes. The last byte of a key is the chunk's length; for a longer chunk
-#: it is 24 or more.
+#: Longest chunk, in bytes, that is cached. A cache key is the chunk and, in its 24th byte, the
+#: length. The 24th byte of a longer chunk's key is 24 or more, so the key is never found.
 _MAX_CACHED = 23
 #: Longest chunk, in bytes, that spaCy splits. Longer chunks are cut first, since spaCy's time grows
 #: with the square of the length.
 MAX_ASKED = 1 << 10
-#: Bytes of text in a batch, whose chunks are looked up together, and most chunks in a batch.
+#: The chunks of a batch are looked up together. A batch has at most this many bytes and chunks.
 _BATCH_BYTES = 2048
 MAX_BATCH_CHUNKS = _BATCH_BYTES // 2 + 128
 
 _ONES = np.uint64(0xFFFFFFFFFFFFFFFF)
-#: Value of a chunk that the cache lacks.
+#: Used as the value of a chunk that isn't in the cache.
 _NEW = _ONES
 
 
 class ChunkState:
     """The cache of chunks, and the current batch. Fields are addresses and numbers of items."""
 
-    # Address of a hash table. An entry is 24 bytes of chunk and length, then a value:
-    # number of words << 56 | number of kept words << 48 | id of the word.
+    # Address of a hash table. An entry is a key of 24 bytes (chunk and length), then a value:
+    # number of words << 56 | number of kept words << 48 | id of the kept word. If there are several
+    # kept words, the value has an index in ``kept`` instead of an id.
     cache: int
     mask: int
     n: int
     capacity: int
-    kept: int  # ids of chunks with several kept words; their cache entries have the first index
+    kept: int  # address of the ids of chunks with several kept words
     n_kept: int
     kept_capacity: int
     starts: int
     ends: int
-    keys: int  # for each chunk of the batch: 24 bytes as in the cache, and its slot's address
+    keys: int  # for each chunk of the batch: its key, and the address of its slot in the cache
     values: int  # for each chunk of the batch: its value in the cache, or _NEW
     missing: int  # 32-bit indices of the batch's chunks that aren't in the first slot searched
     n_batch: int
@@ -70,13 +71,13 @@ class ChunkState:
     need: int  # length in bytes of a batch whose words don't fit in the word table, or 0
     is_asking: int  # 1 if spaCy splits new chunks, for languages other than English
     unknown: int  # address of the first chunk that spaCy must be asked about, or 0
-    ids_before: int  # number of ids before those of this chunk
+    ids_before: int  # number of ids before those of the chunk ``unknown``
     tokens_before: int
 
 
 @compiled
 def _wide_blanks(at: int) -> tuple[int, int]:
-    """Return where two-byte and three-byte whitespace starts, as masks of the bytes at..at+63."""
+    """Return masks of the bytes at..at+63 where two-byte and three-byte whitespace starts."""
     second = at + 1
     two = range_bits(at, 0xC2, 1) & (range_bits(second, 0x85, 1) | range_bits(second, 0xA0, 1))
     third = at + 2
@@ -142,7 +143,7 @@ def _find_chunks(c: ChunkState, at: int, end: int) -> int:
         n_ends -= 1
     c.open = get_int(c.starts, n_ends) if n_starts > n_ends else 0
     while at == end and c.open and end - c.open > MAX_CHUNK:
-        # Cut parts of maximum length off a chunk even if it may continue.
+        # If a chunk is too long, cut pieces of the maximum length off it before its end is known.
         put64(c.starts, n_ends, c.open)
         c.open = _cut(c.open, end, MAX_CHUNK)
         put64(c.ends, n_ends, c.open)
@@ -187,7 +188,7 @@ def _hash_chunks(c: ChunkState) -> None:
 
 @compiled
 def _search(c: ChunkState, k: int) -> bool:
-    """Return whether chunk k of the batch is cached. Write the last slot searched to ``c.keys``."""
+    """Return whether chunk k of the batch is cached. Write its slot, or a free one, to ``keys``."""
     k0, k1, k2 = get64(c.keys, 4 * k), get64(c.keys, 4 * k + 1), get64(c.keys, 4 * k + 2)
     slot, cache_end = get_int(c.keys, 4 * k + 3), c.cache + 32 * (c.mask + 1)
     used = get64(slot, 2)
@@ -214,8 +215,8 @@ def _fetch_values(c: ChunkState, split: SplitState, words: WordState) -> None:
         differences |= get64(slot, 1) ^ get64(keys, 4 * k + 1)
         differences |= get64(slot, 2) ^ get64(keys, 4 * k + 2)
         put64(values, k, get64(slot, 3))
-        # Write k in any case, to avoid an unpredictable branch. The next k overwrites it unless
-        # n_missing advances.
+        # Write k even if the chunk was found, to avoid an unpredictable branch. The next k then
+        # overwrites it.
         put32(missing, n_missing, k)
         n_missing += np.int64(differences != np.uint64(0))
     for i in range(n_missing):
@@ -253,8 +254,8 @@ def _append_ids(
         n_kept = np.int64(value >> np.uint64(48)) & 0xFF
         first = np.int64(value) & 0xFFFFFFFF
         if n_kept <= 1:
-            # Write the id in any case, to avoid an unpredictable branch. The next id overwrites it
-            # unless n_ids advances.
+            # Write the id even if no word is kept, to avoid an unpredictable branch. The next id
+            # then overwrites it.
             put32(to, n_ids, first)
             n_ids += n_kept
         else:
@@ -267,7 +268,7 @@ def _append_ids(
 
 @compiled
 def _noted(asked: WordState, s: int, e: int) -> int:
-    """Return a chunk's id. Add it if it is new. Return a negative number if there is no room."""
+    """Return the id of a chunk. Add the chunk if it is new, or return < 0 if it doesn't fit."""
     chunk = find_word(asked, s, e)
     if chunk < 0 and asked.n + 1 < asked.capacity and asked.n_bytes + e - s <= asked.arena_capacity:
         return add_word(asked, -1 - chunk, s, e)
@@ -283,10 +284,10 @@ def _new_chunk(
     ids: IdState,
     k: int,
 ) -> int:
-    """Append the ids of chunk k of the batch and cache it in its slot. Return its word count.
+    """Append the ids of chunk k of the batch, and cache the chunk. Return its number of words.
 
-    Once spaCy must be asked about a chunk, :func:`scan` drops the ids from that chunk on. Later
-    chunks that spaCy hasn't split are noted, too, so that it is asked about many at once.
+    If spaCy must split the chunk first, note it, and later chunks like it, so that spaCy splits
+    many at once. The ids from the first such chunk on are dropped by :func:`scan`.
     """
     s, e = get_int(c.starts, k), get_int(c.ends, k)
     first, n = ids.n, 0
@@ -335,10 +336,10 @@ def scan(
 ) -> int:
     """Read the UTF-8 text at the addresses at..end, and append the ids of its kept words.
 
-    Return the address where scanning stopped: ``end``; the start of a chunk that may continue after
-    ``end``; the start of a batch of ``c.need`` bytes whose words don't fit in the table; or
-    ``c.unknown``, the first chunk that spaCy must be asked about. SLACK bytes after ``end`` must be
-    readable, and there must be room for one id per byte.
+    Return the address where scanning stopped. This is ``end`` if the whole text was read. Otherwise
+    it is the start of a last chunk that may continue after ``end``, or of a batch of ``c.need``
+    bytes whose words don't fit in the table, or of ``c.unknown``, the first chunk that spaCy must
+    split. SLACK bytes after ``end`` must be readable, and there must be room for one id per byte.
     """
     c.open = c.inside = c.carry = c.need = c.unknown = 0
     while at < end:

@@ -1,4 +1,4 @@
-"""Lookup tables of the tokenizer, built once per process from ``english.json`` and Unicode data.
+"""Build the tokenizer's lookup tables, once per process, from ``english.json`` and Unicode data.
 
 The rules of English (character classes, exceptions, stop words) are data in ``english.json``. What
 counts as a letter, and a letter's lowercase, come from Python's Unicode tables. Therefore the
@@ -30,18 +30,18 @@ TOKENIZER_VERSION = f"plumbline-en-2/unicode-{unicodedata.unidata_version}"
 _VERSION = 1
 
 N_CODES = 0x110000
-#: Longest exception, and longest unit of measurement, in characters.
+#: Maximum length, in characters, of an exception and of a unit of measurement.
 MAX_SPECIAL, MAX_UNIT = 16, 5
 
 # Each property of a code point is a bit in the table ``flags``.
 ALPHA, LOWER, UPPER, QUOTE, ICON, PREFIX, SUFFIX, CURRENCY = (1 << n for n in range(8))
 BEFORE_DOT, SPACE, ALNUM, MARK, DIGIT, CASED, IGNORABLE = (1 << n for n in range(8, 15))
-# OPENER marks characters that start an exception's first piece, JOINER the second piece.
+# OPENER: the character starts the first piece of an exception. JOINER: it starts the second piece.
 OPENER, JOINER = 1 << 15, 1 << 16
 
 #: ASCII letters, with single apostrophes between them.
 _RUN = re.compile("[A-Za-z]+(?:['\u2019][A-Za-z]+)*")
-#: The hash of a run is the upper RUN_BITS bits of RUN_HASH times its first 8 bytes in lowercase.
+#: To hash a run, multiply its first 8 bytes in lowercase by RUN_HASH and take RUN_BITS upper bits.
 RUN_BITS, RUN_HASH = 13, np.uint64(0x9E3779B97F4A7C15)
 _ONES = (1 << 64) - 1
 _LANGUAGE_FLAGS = {
@@ -63,15 +63,15 @@ class Tables(NamedTuple):
     Attributes:
         flags: properties of each code point, as bits ALPHA to JOINER.
         lower: simple lowercase of each code point. U+0130 maps to i; the kernel adds its dot.
-        listed: exceptions (chunks that are split in their own way), then units. The tables
-            ``cuts``, ``parts`` and ``is_unit`` have the entry of item k at index k + 1.
-        cuts: where exceptions are split. Bit k is set if a token ends after k characters. The
-            number is 0 for a unit.
-        parts: the same for the pieces into which the other rules split an exception. The number is
-            0 for an exception that is never reassembled.
+        listed: exceptions (chunks that have a rule of their own), then units. For item k, the
+            tables ``cuts``, ``parts`` and ``is_unit`` have a number at index k + 1.
+        cuts: where an exception is split. Bit k is set if a token ends after k characters. A unit
+            has the number 0.
+        parts: pieces into which the other rules would split an exception, encoded like ``cuts``.
+            An exception that is never reassembled from pieces has the number 0.
         is_unit: 1 for a unit of measurement or a long currency sign, else 0.
-        runs: a bit for each hash of a run (ASCII letters and apostrophes). The bit is set if a run
-            with that hash might not be exactly one word.
+        runs: one bit for each hash of a run (ASCII letters and apostrophes). The bit is set if a
+            run with this hash might not be exactly one word.
     """
 
     flags: NDArray[np.uint32]
@@ -157,7 +157,7 @@ def _cuts(pieces: list[str]) -> int:
 
 
 def _split_runs(specials: dict[str, list[str]], stops: Iterable[str]) -> NDArray[np.int32]:
-    """Make the table ``runs``: runs that an exception splits, and runs in a stop word."""
+    """Make the table ``runs`` from the runs that exceptions split and the runs in stop words."""
     split = specials | {word: [] for word in stops if not word.isalpha()}
     bits = np.zeros(1 << RUN_BITS, np.uint8)
     for word, pieces in split.items():

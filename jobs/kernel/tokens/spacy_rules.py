@@ -22,7 +22,7 @@ from plumbline.warehouse.plugins import install_line
 if TYPE_CHECKING:
     from spacy.language import Language
 
-#: Separator of the chunks that are given to spaCy as one text.
+#: Separates the chunks in the text that spaCy splits.
 _SEPARATOR = "\n"
 
 
@@ -80,8 +80,8 @@ def tokenizer_of(code: str) -> Any:
     import spacy
 
     tokenizer: Any = spacy.blank(code).tokenizer
-    # Turn off spaCy's cache, because callers tokenize each chunk only once. Turn off the attributes
-    # of words, because callers use only the ends of pieces.
+    # Turn off spaCy's cache, because each chunk is split only once. Turn off the attributes of
+    # words, because only the ends of pieces are used.
     tokenizer.max_cache_size = 0
     tokenizer.vocab.lex_attr_getters = {}
     return tokenizer

@@ -1,9 +1,9 @@
-"""Compiled rules that split an English chunk (a run without whitespace) into pieces.
+"""Split an English chunk (a piece of text without whitespace) into pieces, in compiled code.
 
-A chunk is cut into consecutive pieces, so a split is an ascending list of end positions. The rules
-are those of spaCy's English tokenizer. Exceptions come first. Then one prefix and one suffix at a
-time are split off, and exceptions are looked up again after each. Then come URLs, then infixes.
-Finally, exceptions are reassembled from neighbouring pieces.
+Each piece starts where the last piece ends, so only the ends of pieces are stored. The rules are
+those of spaCy's English tokenizer. Exceptions come first. Then one prefix and one suffix at a time
+are split off, and exceptions are looked up again after each. Then come URLs, then infixes. Finally,
+exceptions are reassembled from neighbouring pieces.
 
 Positions a, b, k are indices of code points in the chunk ``s.cps``.
 """
@@ -58,7 +58,7 @@ def _n_dots(s: SplitState, a: int, b: int) -> int:
 
 @compiled
 def find_special(s: SplitState, a: int, b: int) -> int:
-    """Return the exception that equals the code points a..b, or -1."""
+    """Return the number of the exception that equals the code points a..b, or -1."""
     if b - a > MAX_SPECIAL or b <= a:
         return -1
     word = find_word(s, s.cps + 4 * a, s.cps + 4 * b)
@@ -270,7 +270,7 @@ def _start(s: SplitState, piece: int) -> int:
 
 @compiled
 def _parts_of(s: SplitState, first: int, count: int) -> int:
-    """Return the exception that consists of the ``count`` pieces from ``first`` on, or -1."""
+    """Return the number of the exception that ``count`` pieces from ``first`` on form, or -1."""
     a, b = _start(s, first), get_int(s.ends, first + count - 1)
     if b - a > MAX_SPECIAL:
         return -1
@@ -313,8 +313,8 @@ def _reassemble(s: SplitState, n: int) -> int:
 @compiled
 def _rewrite(s: SplitState, n: int) -> int:
     """For each exception in ``s.tail``, replace its pieces' ends with its tokens' ends."""
-    # An exception never has more tokens than the pieces that it replaces here, so ``ends`` is never
-    # overwritten before it is read.
+    # An exception has at most as many tokens as the pieces that it replaces. So no item of ``ends``
+    # is overwritten before it is read.
     out, a, k = 0, 0, 0
     while k < n:
         special, last = get_int(s.tail, k), k + 1

@@ -1,9 +1,9 @@
-"""The tokenizer, which turns text into kept words, for counting and for other callers.
+"""Turn text into kept words. Counting and all other code use this tokenizer.
 
 spaCy's rules for a language cut a text into pieces. A word is a piece in lowercase, from its first
 letter or number to its last letter, mark or number. A piece without a letter or number isn't a
-word. Kept tokens are the targets and all words that are not stop words. The rules for English are
-compiled here; for other languages, spaCy itself splits new chunks.
+word. Kept tokens are the targets and all words that are not stop words. For English, compiled code
+applies the rules. For other languages, spaCy itself splits each new chunk.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ _ASKED_TOGETHER = 4096
 
 
 class ChunkCache:
-    """The cache of chunks (runs without whitespace) and the ids of their kept words.
+    """Stores the ids of the kept words of each chunk (a piece of text without whitespace).
 
     Args:
-        most: maximum number of slots. A full cache of this size is emptied, which loses no counts.
+        most: maximum number of slots. When they are full, the cache is emptied. No counts are lost.
     """
 
     def __init__(self, most: int = 1 << 20) -> None:
@@ -87,13 +87,13 @@ class ChunkCache:
 
 
 class Answers:
-    """spaCy's answers: where spaCy cuts the chunks it was asked about.
+    """Stores where spaCy splits each chunk of a language other than English.
 
     Args:
         rules: the language's token rules.
-        split: record in which the answers' addresses are stored, for compiled code to read.
-        most: maximum number of chunks. All chunks are forgotten when there are this many, or when
-            they have 64 times as many bytes.
+        split: record in which compiled code finds the addresses of the answers.
+        most: maximum number of chunks. All answers are dropped when there are this many chunks, or
+            when the chunks have 64 times as many bytes.
     """
 
     def __init__(self, rules: TokenRules, split: SplitState, most: int) -> None:
@@ -109,13 +109,13 @@ class Answers:
     def clear(self) -> None:
         self.chunks.clear(np.empty(0, np.int32))
         self._starts, self._ends = array("q", [0]), array("q")
-        # An empty answer for END_WORD, which is chunk number 0.
+        # END_WORD, which is chunk number 0, has no pieces.
         self._add(np.zeros(1, np.int64), np.zeros(0, np.int64))
 
     def ask(self) -> None:
-        """Ask spaCy about the chunks noted since the last call.
+        """Let spaCy split the chunks that were added since the last call.
 
-        If no chunk was noted, there was no room to note it. In this case, make room.
+        If there are none, a new chunk didn't fit. In this case, make room for it.
         """
         noted = [*map(self.chunks.text, range(self._split.n_answered, len(self.chunks)))]
         if not noted:
@@ -140,7 +140,7 @@ class Tokenizer:
     Args:
         targets: lowercase words that are kept even if they are stop words.
         keep_stops: keep all stop words.
-        n_bytes: maximum number of bytes of text that are scanned before their ids are used.
+        n_bytes: maximum number of bytes of text that are scanned before the ids are read.
         limits: limits on the memory for chunks.
         language: token rules, see ``warehouse.languages``; empty for English.
     """
@@ -178,7 +178,7 @@ class Tokenizer:
 
     @property
     def need(self) -> int:
-        """Length in bytes of text whose words didn't fit in the last scan, or 0 if all did."""
+        """Bytes of text whose words didn't fit in the word table in the last scan, or 0."""
         return int(self.cache.state.need)
 
     def scan(self, at: int, end: int) -> int:
@@ -191,7 +191,7 @@ class Tokenizer:
             self._answers.ask()
 
     def clear(self) -> None:
-        """Forget all chunks and words, except targets, stop words and words not counted yet."""
+        """Remove all chunks and words, except targets, stop words and words not counted yet."""
         self.words.clear(self._ids[: int(self.ids.n)])
         self.cache.clear()
 
@@ -262,7 +262,7 @@ def tokenize_all(
 
 @dataclass(frozen=True)
 class Targets:
-    """The target words, whose pairs are counted, and the token rules of their language."""
+    """The target words, and the token rules of their language. Pairs with targets are counted."""
 
     words: tuple[str, ...]
     language: str = ""

@@ -1,4 +1,4 @@
-"""The word table, with a count and an id for every distinct word.
+"""The word table, which has an id and a count for every distinct word.
 
 Ids start at 0. The targets have the lowest ids, and the stop words the next, so an id shows whether
 a word is a target or a stop word. All other words follow in order of first occurrence.
@@ -28,7 +28,7 @@ from plumbline.jobs.kernel.memory import (
     slot_of,
 )
 
-#: The word that stands for the end of a document; no token contains a line feed.
+#: Stands for the end of a document. No other word contains a line feed.
 END_WORD = b"\n"
 #: Top byte of the key of a word longer than seven bytes.
 _LONG_WORD = np.uint64(0xFF00000000000000)
@@ -52,7 +52,7 @@ class WordState:
 
 @compiled
 def _word_key(s: int, e: int) -> int:
-    """Return the nonempty word's key: its bytes and length, or a hash for more than 7 bytes."""
+    """Return the key of a nonempty word: its bytes and length, or a hash if it is > 7 bytes."""
     n = e - s
     if n <= 7:
         return (get64(s, 0) & low_bytes(n)) | (np.uint64(n) << np.uint64(56))
@@ -97,7 +97,7 @@ def prefetch_word(words: WordState, s: int, e: int) -> None:
 
 @compiled
 def add_word(words: WordState, slot: int, s: int, e: int) -> int:
-    """Add the word s..e, for which there must be room, at a free slot. Return its id."""
+    """Add the word s..e at a free slot. Return its id. There must be room for the word."""
     word, start = words.n, words.n_bytes
     put64(words.slots, 2 * slot, _word_key(s, e))
     put64(words.slots, 2 * slot + 1, word + 1)
@@ -149,11 +149,11 @@ class Words:
         return sum(array.nbytes for array in arrays)
 
     def growth(self, need: int) -> int:
-        """Return the least number of bytes that :meth:`grow` needs while it copies arrays."""
+        """Return how many bytes :meth:`grow` needs at least, while it copies the arrays."""
         return 2 * self.n_bytes + 32 * need
 
     def grow(self, need: int) -> None:
-        """Make room for ``need`` more words that have at most ``need`` bytes before lowercasing."""
+        """Make room for ``need`` more words, which have at most ``need`` bytes of text together."""
         state = self.state
         capacity = self._counts.size
         while capacity < state.n + need + 1:
@@ -169,9 +169,9 @@ class Words:
         self._publish()
 
     def clear(self, pending: NDArray[np.int32]) -> None:
-        """Forget all counts, and all words but targets, stop words and those in ``pending``.
+        """Remove all counts, and all words except targets, stop words and words in ``pending``.
 
-        The words' new ids replace the old ids in ``pending``.
+        This changes the ids of words, also in ``pending``.
         """
         ids, places = np.unique(pending, return_inverse=True)
         pending_words = [self._bytes(word) for word in ids.tolist()]
@@ -197,9 +197,9 @@ class Words:
         return large.cast(pa.string()) if arena.size < 1 << 31 else large
 
     def table(self, vocabulary: pa.Array, with_ids: bool) -> pa.Table:
-        """Return a table of the counted words and their n_word, in order of first occurrence.
+        """Return a table with the columns word and n_word, in the order of the ids.
 
-        If ``with_ids``, add the column word_id, which the tables of tokens refer to.
+        If ``with_ids``, add the column word_id, whose values are used in the tables of tokens.
         """
         counts = self._counts[: len(vocabulary)]
         seen = np.flatnonzero(counts)
@@ -210,7 +210,7 @@ class Words:
         return self._arena[self._offsets[word] : self._offsets[word + 1]].tobytes()
 
     def intern(self, words: list[bytes]) -> NDArray[np.int32]:
-        """Return the ids of words. Add new words, for which there must be room."""
+        """Return the ids of words. Add new words. There must be room for them."""
         data = np.frombuffer(b"".join(words) + bytes(SLACK), np.uint8)
         ends = np.cumsum([len(word) for word in words], dtype=np.int64)
         ids = np.empty(len(words), np.int32)
