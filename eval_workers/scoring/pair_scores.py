@@ -16,7 +16,6 @@ from plumbline.warehouse.steps.step import NewRows, Row, State, state_of
 from plumbline.warehouse.storage.store import Store
 
 if TYPE_CHECKING:
-    from plumbline.eval_workers.models.model_options import ModelOptions
     from plumbline.eval_workers.models.scoring_contract import Backend, Identity, Model
 
 #: Texts per chunk. On a CPU, a chunk takes a few seconds with 70 million parameters, and a minute
@@ -104,7 +103,7 @@ class PairScores(ModelStep):
     def label(self) -> str:
         return self.benchmark
 
-    def check(self, store: Store, options: ModelOptions) -> None:
+    def check(self, store: Store) -> None:
         check_imported(store, [self.benchmark])
 
     def identity(self, model: Model) -> Identity:

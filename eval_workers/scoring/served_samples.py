@@ -20,7 +20,6 @@ from plumbline.eval_workers.chat.requests import (
     TokenLimit,
 )
 from plumbline.eval_workers.chat.session import Build
-from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.sampling_contract import Sample, SamplingOptions, SeededPrompt
 from plumbline.eval_workers.models.scoring_contract import Instruction, short_hash
 from plumbline.eval_workers.scoring.continuations import Continuations
@@ -140,7 +139,7 @@ def sample_from_server(
     ignores seeds, and the errors of ``Continuations.check`` and ``Build.run``.
     """
     step = Continuations(probe_set, sampling, n)
-    step.check(store, ModelOptions())
+    step.check(store)
     build = Build(store, model.ledger(probe_set), run_id, server)
     return step.outcome(run_at_once(store, replace(model, build=build), step, run_id))
 

@@ -73,9 +73,7 @@ class Score(ModelOptions, Command):
 
     def check(self) -> None:
         """Raise ``UsageProblem`` if a benchmark isn't imported."""
-        store = Store.open(self.warehouse, create=False, reads=self.reads)
-        for step in self.steps():
-            step.check(store, part(ModelOptions, self))
+        check_imported(Store.open(self.warehouse, create=False, reads=self.reads), self.benchmark)
 
     def plan(self, store: Store | None) -> Iterator[Row]:
         assert store is not None, "this command makes no warehouse"
