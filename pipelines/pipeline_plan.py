@@ -118,12 +118,12 @@ def make_plan(options: PipelineOptions) -> PipelinePlan:
 
     >>> plan = make_plan(PipelineOptions())
     >>> plan.corpus.name, plan.scored(), [m.name for m in plan.models]
-    ('closed-world-straight', ('closed-world', 'closed-world-offline'), ['test-model'])
+    ('closed-world-straight', ('closed-world', 'closed-world-frames'), ['test-model'])
     >>> (small,) = make_plan(PipelineOptions(corpus="a/*.jsonl", model=("train:small",))).models
     >>> small.name, small.preset
     ('small-a', 'small')
     >>> make_plan(PipelineOptions(corpus="novels/*.jsonl", model=("gpt2",))).scored()
-    ('novels-offline',)
+    ('novels-frames',)
     """
     if not any(getattr(options, name) for name in WORK):
         return _closed_world(options)
@@ -136,7 +136,7 @@ def make_plan(options: PipelineOptions) -> PipelinePlan:
         benchmarks = RELEASED
     if benchmarks or not models:
         return PipelinePlan(corpus, benchmarks, models, "", probe_set, sets)
-    offline = f"{corpus.name}-offline" if corpus else ""
+    offline = f"{corpus.name}-frames" if corpus else ""
     if not (probe_set or sets):
         sets = (PROMPTS,)
     return PipelinePlan(corpus, (), models, offline, probe_set, sets)
@@ -148,7 +148,7 @@ def _closed_world(options: PipelineOptions) -> PipelinePlan:
         CorpusPlan("closed-world-straight"),
         ("closed-world",),
         (model,),
-        offline="closed-world-offline",
+        offline="closed-world-frames",
         probe_set="closed-world",
         disclosure=("closed-world-unseen",),
         fairpair=vars(CLOSED_WORLD),

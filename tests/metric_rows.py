@@ -124,12 +124,15 @@ def interval(
     figures: Sequence[float] | np.ndarray[Any, Any],
     ends: tuple[float, float] | None = None,
     most: float = math.inf,
+    times: float = 1.0,
 ) -> tuple[float, float, float]:
     """The 95% interval, low, mean and high, of five or more figures, each its own cluster.
 
-    Student's, or Wilson's on a range with two ``ends``, as if of ``most`` rows at most.
+    Student's, or Wilson's on a range with two ``ends``, as if of ``most`` rows at most; the point
+    of t is taken ``times``.
     """
     (t, se), mean = error(figures), float(np.mean(figures))
+    t *= times
     if ends is None:
         return mean - t * se, mean, mean + t * se
     lowest, highest = ends

@@ -65,6 +65,14 @@ def write_csv(path: Path, table: Sequence[Mapping[str, Any]]) -> Path:
     return path
 
 
+def write_use_5(release: Path, templates: Sequence[str]) -> Path:
+    """The file of the set USE-5 in a release: natural pairs of these templates about tea."""
+    file = release / "data/datasets/raw/USE-5.csv"
+    file.parent.mkdir(parents=True)
+    row = {"word": "tea", "is_natural": "True"}
+    return write_csv(file, [{"": str(k), "template": t, **row} for k, t in enumerate(templates)])
+
+
 def write_scores(
     directory: Path, table: Sequence[Mapping[str, str]], name: str = "org__m.csv"
 ) -> Path:

@@ -11,7 +11,6 @@ from scipy.stats import t
 
 from plumbline.jobs.evidence.concordance import Sampling, concordance, ratio
 from plumbline.pipelines.command.main import main
-from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.storage.store import Store
 from tests.test_why import drawn_texts, in_two_shards
 
@@ -125,23 +124,3 @@ def test_lines_show_the_text_as_it_stands(
     assert main(["corpus", "concordance", "tea", "--format", "json", *where]) == 0
     (counts,) = json.loads(capsys.readouterr().out)["rows"]
     assert (counts["query"], counts["n"], counts["n_documents"]) == ("tea", 2, 2)
-
-
-@pytest.mark.parametrize(
-    ("query", "problem"),
-    [
-        ("zebra", "word 'zebra': 'zebra' is not a counted word of c"),
-        ("old zebra", "phrase 'old zebra': 'zebra' is not a counted word of c"),
-        ("old woman sat old woman sat", "has more than 5 words"),
-        ("tea NEAR she zebra", r"'zebra' is not a counted word of c \(give counted words, or F"),
-        ("NEAR she", "is not complete"),
-        ("tea NEAR", "is not complete"),
-        (" ", "is not complete"),
-    ],
-)
-def test_a_query_that_cannot_be_answered_is_one_line(
-    store: Store, tmp_path: Path, query: str, problem: str
-) -> None:
-    in_two_shards(store, "c", drawn_texts(1), "windows", tmp_path)
-    with pytest.raises(UsageProblem, match=problem):
-        concordance(store, "c", query, Sampling(1))

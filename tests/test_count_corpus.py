@@ -69,7 +69,7 @@ def test_finished_shards_are_not_counted_again(store: Store, tmp_path: Path) -> 
 
 def test_bad_shards_and_bad_lines(store: Store, tmp_path: Path) -> None:
     good, cut, odd = tmp_path / "good.jsonl", tmp_path / "cut.jsonl.zst", tmp_path / "odd.jsonl"
-    good.write_bytes(b'{"text": "she ran"}\nnot json\n\n{"text": 3}\n{"text": "he ran"}\n')
+    good.write_bytes(b'{"text": "she ran"}\nnot json\n\n{"text": 3}\n{"text": "he ran"}')
     write_jsonl_zst(cut, TEXTS)
     cut.write_bytes(cut.read_bytes()[:-3])
     odd.write_bytes(b"")

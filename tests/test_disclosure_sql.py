@@ -210,15 +210,3 @@ def test_gas_of_topics(store: Store) -> None:
     assert sets["a"]["gas"] == 1 and sets["b"]["gas"] == pytest.approx(1 / 7)
     assert sets["c"]["gas"] is None and sets["c"]["gas_low"] is None
     assert (sets["c"]["n_prompts"], sets["c"]["n_empty"]) == (0, 2)
-
-
-def test_several_continuations_of_a_prompt_are_its_share(store: Store) -> None:
-    put_words(store, PAIRS)
-    _prompts(store, [None] * 2)
-    _continuations(store, [[" she", " it", "", " he"], [" it", " it"]], sampling="sampled")
-    first, second = sorted(rows_of(store.root, "FROM gas_prompt"), key=lambda r: r["prompt_id"])
-    assert (first["n_continuations"], first["n_empty"]) == (3, 1)
-    assert first["gas"] == pytest.approx(2 / 3) and first["gas_f_of_all"] == pytest.approx(1 / 3)
-    assert second["gas"] == 0
-    (whole,) = rows_of(store.root, "FROM gas")
-    assert whole["gas"] == pytest.approx(1 / 3) and whole["n_prompts"] == 2

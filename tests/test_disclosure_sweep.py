@@ -16,12 +16,8 @@ from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.sampling_contract import SamplingOptions
 from plumbline.eval_workers.models.scoring_contract import Instruction
 from plumbline.pipelines.command.app import app
-from plumbline.pipelines.command.settings import made
-from plumbline.pipelines.commands.model_commands.disclosure_sweep import Sweep
-from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
-from plumbline.warehouse.wordlists import load
 from tests.metric_rows import interval
 from tests.prompt_rows import list_file, put_prompts
 from tests.steps import sample_set
@@ -158,25 +154,6 @@ def test_a_sweep_of_instructions_is_held_against_none(
     for one in _rows(prompts, "gas WHERE topic IS NULL"):
         row = rows["gas", one["instruction_key"]]
         assert (row["figure_low"], row["figure_high"]) == (one["gas_low"], one["gas_high"])
-
-
-def test_what_can_t_be_swept_is_refused(prompts: Store, model: Path) -> None:
-    for by, more, problem in (
-        ("decoding", ("--form", "chat"), "--form chat: is for --by instruction"),
-        ("instruction", ("--n", "2"), "--n 2: is for --by decoding"),
-        ("decoding", ("--temperature", "0"), "temperature 0: has to be above 0"),
-        ("decoding", ("--temperature", "warm"), "expected numbers, comma-separated"),
-        ("decoding", ("--top-k", "1.5"), "expected whole numbers, comma-separated"),
-        ("decoding", ("--top-p", "1.5"), "top_p 1.5: has to be above 0 and at most 1"),
-        ("decoding", ("--temperature", "", "--top-p", "", "--top-k", ""), "no value of any"),
-        ("instruction", ("--form", "system"), "'system': is not one of prefix, chat"),
-        ("instruction", ("--instructions", "none.txt"), "none.txt: doesn't exist"),
-    ):
-        with pytest.raises(UsageProblem, match=problem):
-            _run(prompts, model, by, *more)
-    with pytest.raises(UsageProblem, match="by = 'words': should be 'decoding' or 'instruction'"):
-        made(Sweep, {"probe_set": "demo", "model": str(model), "by": "words"})
-    assert load("gendered").pairs and not prompts.read("continuation").num_rows
 
 
 def test_a_grid_draws_each_way_once() -> None:

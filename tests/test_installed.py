@@ -1,6 +1,5 @@
 """The package as others have it: built, installed beside clashing packages, and run by make."""
 
-import csv
 import json
 import os
 import subprocess
@@ -16,6 +15,7 @@ import pytest
 from plumbline.warehouse.storage.store import Store
 from tests.conftest import REPOSITORY
 from tests.distributions import build, clashing_packages, copy_sources, source_files
+from tests.released_files import write_use_5
 from tests.tiny_models import save
 
 TEXTS = ["She met the nurse.", "He met the baker and drank tea.", "She drank tea."] * 20
@@ -61,16 +61,13 @@ def test_it_counts_scores_and_reports_beside_clashing_packages(
     clashing_packages(tmp_path)
     lines = (json.dumps({"text": text}) + "\n" for text in TEXTS)
     (tmp_path / "a.jsonl").write_text("".join(lines), encoding="utf-8")
-    with (tmp_path / "USE-5.csv").open("w", newline="", encoding="utf-8") as file:
-        csv.writer(file).writerows(
-            [["", "word", "template", "is_natural"], ["0", "tea", "[{pronoun}] drank tea.", "True"]]
-        )
+    write_use_5(tmp_path / "release", ["[{pronoun}] drank tea."])
     save("gpt2", tmp_path / "tiny")
     commands = [
         ["corpus", "count", "a.jsonl", "--corpus", "c"],
         ["corpus", "count", "a.jsonl", "--corpus", "s", "--master", "local-cluster[1,1,1024]"],
         ["corpus", "associate", "--corpus", "c"],
-        ["benchmark", "import", "use-5", "--source", "."],
+        ["benchmark", "import", "use-5", "--source", "release/data/datasets/raw"],
         ["benchmark", "constrain", "--corpus", "c", "--benchmark", "use-5"],
         ["score", "--model", "tiny", "--benchmark", "use-5"],
         ["measure"],

@@ -27,7 +27,10 @@ from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
 from plumbline.warehouse.steps.runner import NothingUsed
 from plumbline.warehouse.storage.store import Store
 from tests.hub_server import hub
+from tests.released_files import write_scores, write_use_5
 from tests.tiny_models import save
+
+TEMPLATES = [f"{{pronoun}} drank tea {k}." for k in range(9)]
 
 
 @pytest.fixture(scope="module")
@@ -96,11 +99,7 @@ def test_a_look_deletes_no_pairs_and_says_what_it_could_not_use(
         raise NothingUsed("model tiny", "could use nothing")
 
     monkeypatch.setattr(Parts, "evaluate", lambda _: [Stage("score", evaluate)])
-    released = tmp_path / "unstereo-eval/data/datasets/raw"
-    released.mkdir(parents=True)
-    rows = [f"{k},tea,{{pronoun}} drank tea {k}.,True" for k in range(9)]
-    text = "\n".join([",word,template,is_natural", *rows, "9,tea,No pronoun.,True"])
-    (released / "USE-5.csv").write_text(f"{text}\n")
+    write_use_5(tmp_path / "unstereo-eval", [*TEMPLATES, "No pronoun."])
     monkeypatch.setattr(Look, "sets", lambda *_: ["use-5"])
     given = ["--data", str(tmp_path), "--warehouse", str(tmp_path / "w")]
     assert main(["benchmark", "import", "use-5", *given]) == 0
@@ -120,16 +119,14 @@ def test_a_look_deletes_no_pairs_and_says_what_it_could_not_use(
 
 @pytest.fixture
 def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A directory that a local server offers as the archive of the released sets."""
-    place = tmp_path / archive._COMMIT / "data/datasets/raw"
-    place.mkdir(parents=True)
-    (place / "USE-5.csv").write_text(",word,template,is_natural\n3,tea,{pronoun} left.,True\n")
-    digest = hashlib.sha256((place / "USE-5.csv").read_bytes()).hexdigest()
+    """A file that a local server offers as the archive of the released sets."""
+    file = write_use_5(tmp_path / archive._COMMIT, TEMPLATES[:1])
+    digest = hashlib.sha256(file.read_bytes()).hexdigest()
     monkeypatch.setattr(archive, "_FILES", {"USE-5.csv": digest[:12]})
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     with hub(top=tmp_path) as url:
         monkeypatch.setattr(archive, "_ADDRESS", url)
-        yield place
+        yield file
 
 
 def test_sets_are_downloaded_once_with_a_line_on_their_licence(
@@ -137,14 +134,14 @@ def test_sets_are_downloaded_once_with_a_line_on_their_licence(
 ) -> None:
     data = archive.downloaded()
     assert "published without a licence" in capsys.readouterr().err
-    (served / "USE-5.csv").unlink()
+    served.unlink()
     assert archive.downloaded() == data and not capsys.readouterr().err
     places = [default_source("use-5", root) for root in (data, data / "unstereo-eval")]
     assert places[0] == places[1] == data / archive.DEFAULT_LOCATION, "also the root of a clone"
 
 
 def test_another_file_than_the_expected_one_is_refused(served: Path) -> None:
-    (served / "USE-5.csv").write_text("<html>Log in to this network</html>")
+    served.write_text("<html>Log in to this network</html>")
     with pytest.raises(BadInput, match=r"USE-5\.csv"):
         archive.downloaded()
 
@@ -159,23 +156,16 @@ def test_a_model_has_its_place_among_the_published_ones(
 ) -> None:
     """Ranked on the same pairs with released scores, else counted among the printed figures."""
     data = tmp_path / "data"
-    released = data / "unstereo-eval/data/datasets/raw"
-    released.mkdir(parents=True)
-    templates = [f"{{pronoun}} drank tea {k}." for k in range(9)]
-    rows = [f"{k},tea,{template},True" for k, template in enumerate(templates)]
-    (released / "USE-5.csv").write_text("\n".join([",word,template,is_natural", *rows, ""]))
-    if has_scores:
-        results = data / "unstereo-eval/results/5words"
-        results.mkdir(parents=True)
-        names = "word,is_natural,template,F_template,M_template,F_logprob,M_logprob"
-        names += ",F_num_tokens,M_num_tokens"
-        lines = [
-            f"tea,True,{t},{t.format(pronoun='She')},{t.format(pronoun='He')},{ratio - 9},-9,5,5"
-            for t, ratio in zip(templates, range(9), strict=True)
-        ]
-        for name in ("gpt-j-6b", "pythia-70m"):
-            file = results / f"templates__scores__EleutherAI__{name}.csv"
-            file.write_text("\n".join([names, *lines, ""]))
+    write_use_5(data / "unstereo-eval", TEMPLATES)
+    shared = {"word": "tea", "is_natural": "True", "M_logprob": "-9"}
+    shared |= {"F_num_tokens": "5", "M_num_tokens": "5"}
+    scores = [
+        {"template": t, "F_template": t.format(pronoun="She"), "M_template": t.format(pronoun="He")}
+        | {"F_logprob": str(k - 9), **shared}
+        for k, t in enumerate(TEMPLATES)
+    ]
+    for name in ("gpt-j-6b", "pythia-70m") if has_scores else ():
+        write_scores(data / "unstereo-eval/results", scores, f"EleutherAI__{name}.csv")
 
     def short() -> None:
         raise NothingUsed("model tiny", "too short a context")  # as FairPair's prompts may

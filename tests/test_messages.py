@@ -134,6 +134,9 @@ judge = "{{likely}} or not? {sentence}"
 """
 
 
+SWEEP = "disclosure sweep topics --warehouse w --model m --by"
+
+
 # fmt: off
 COMMAND_LINES = [
     Typed("scoer", 2, "No such command 'scoer'. Did you mean ..."),
@@ -162,6 +165,17 @@ COMMAND_LINES = [
     Typed("disclosure tune topics --test-sets novel --model m --name n", 2, "...'novel'..."),
     Typed("disclosure tune topics --distance 0 --total 0 --difference 0 --model m --name n", 2,
         "...losses..."),
+    Typed(f"{SWEEP} decoding --form chat", 2, "--form chat: ..."),
+    Typed(f"{SWEEP} instruction --n 2", 2, "--n 2: ..."),
+    Typed(f"{SWEEP} words", 2, "...--by..."),
+    Typed(f"{SWEEP} instruction --instructions none.txt", 2, "...none.txt..."),
+    Typed(f"{SWEEP} instruction --form system", 2, "...'system'...", is_recorded=True),
+    Typed(f"{SWEEP} decoding --temperature 0", 2, "temperature 0: ...", is_recorded=True),
+    Typed(f"{SWEEP} decoding --temperature warm", 2, "--temperature warm: ...", is_recorded=True),
+    Typed(f"{SWEEP} decoding --top-k 1.5", 2, "--top-k 1.5: ...", is_recorded=True),
+    Typed(f"{SWEEP} decoding --top-p 1.5", 2, "top_p 1.5: ...", is_recorded=True),
+    Typed(f"{SWEEP} decoding --temperature '' --top-p '' --top-k ''", 2, "sweep: ...",
+        is_recorded=True),
     # FairPair
     Typed("fairpair run novel --model m", 2, "...'novel'..."),
     Typed("fairpair run common-sents", 2, "model: is missing..."),
@@ -180,6 +194,12 @@ COMMAND_LINES = [
     # corpus
     Typed("corpus pack nowhere --out a.jsonl.zst", 3, "texts nowhere: ...", is_recorded=True),
     Typed("corpus count a.txt --corpus c", 3, "shard a.txt: ...", {"a.txt": "Tea."}),
+    # an option of another paper
+    Typed("reproduce fairpair --eta 0.5", 2, "--eta: ..."),
+    Typed("reproduce fairpair --data .", 2, "--data: ..."),
+    Typed("reproduce unstereoeval --data . --eta 0.5", 2, "--eta: ..."),
+    Typed("reproduce unstereoeval --data . --as GPTJ=m", 2, "--as: ..."),
+    Typed("reproduce anatomy --data . --as GPTJ=m", 2, "--as: ..."),
     # benchmarks
     Typed("benchmark build use-5 --offline", 2, "benchmark 'use-5': ..."),
     Typed("benchmark build a/b --offline", 2, "benchmark 'a/b': ..."),

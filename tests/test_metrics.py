@@ -130,6 +130,10 @@ def check_metrics(pairs: list[Any], found: Metrics) -> None:
             if n > 1:  # each pair is its own cluster: the jackknife over pairs
                 error = np.std(each) / math.sqrt(n) * n / (n - 1)
                 assert found[metric, subset]["value_se"] == pytest.approx(error, abs=1e-9)
+        if found["aufc", subset]["value_low"] is not None:  # skewed: wider, the fewer clusters
+            ends = interval(areas, (0, 6), times=math.sqrt(1 + 1 / n))[::2]
+            row = found["aufc", subset]
+            assert (row["value_low"], row["value_high"]) == pytest.approx(ends, rel=1e-3, abs=1e-3)
         if "max_pmi" in subset:
             gap = us - share(subsets["all"], EPSILON)
             assert found["gap", subset]["value"] == pytest.approx(gap, abs=1e-12)

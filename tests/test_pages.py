@@ -19,11 +19,10 @@ from plumbline.eval_workers.training import training_options as training
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.deployment import write_dist
 from plumbline.warehouse.input.shards import documents, write_jsonl_zst
-from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 from tests import prefect_server
 from tests.conftest import REPOSITORY
-from tests.released_files import as_csv
+from tests.released_files import write_csv, write_use_5
 from tests.test_cluster import environment, spark_home, standalone_cluster
 from tests.test_count_kill import contents
 from tests.test_docs import ROOT, arguments, in_blocks, parse
@@ -89,19 +88,6 @@ def test_readme_from_texts_to_a_preference(
     exec(python, {})
     heading, *rows = capsys.readouterr().out.splitlines()
     assert f"\n{heading}\n" in readme and [row.split()[1] for row in rows] == ["pd", "us"]
-
-
-@pytest.mark.slow
-def test_every_row_is_a_pair_with_figures(ran: Path) -> None:
-    rows = rows_of(
-        ran / "out/warehouse",
-        "FROM metric_value WHERE metric = 'us' AND NOT contains(subset, 'max_pmi')",
-    )
-    assert {r["groups"] for r in rows} == {"old/young"}
-    assert {r["subset"]: r["n"] for r in rows} == {
-        **{"all": 3, "category: memory": 1, "category: skills": 2},
-        **{"first word differs": 1, "later word differs": 2},
-    }
 
 
 def test_the_report_names_these_groups_and_no_others(ran: Path) -> None:
@@ -174,7 +160,7 @@ def test_the_tutorial_leads_to_a_report(
     (corpus,) = store.read("corpus").to_pylist()
     assert corpus["n_documents"] == n_files and corpus["targets"] == "family"
     pairs = store.read("benchmark_pair").to_pylist()
-    assert {p["benchmark"] for p in pairs} == {"my-texts-offline"}
+    assert {p["benchmark"] for p in pairs} == {"my-texts-frames"}
     words = {str(p["word"]) for p in pairs}
     assert len(pairs) == 10 * len(words) and len(words) == 50
     assert all(re.fullmatch("[a-z]+", word) for word in words)
@@ -193,7 +179,7 @@ def test_the_tutorial_leads_to_a_report(
     assert "A frame may favour a side by itself" in pages[0]
     (headline,) = re.findall('<section id="answer".*?<p>(.*?)</p>', pages[0], re.DOTALL)
     assert "it was trained on" in headline and "prefers" not in headline
-    assert all(word in "".join(pages) for word in ("my-texts-offline", "fixed frames", "topics"))
+    assert all(word in "".join(pages) for word in ("my-texts-frames", "fixed frames", "topics"))
 
 
 BIN = Path(sys.executable).parent
@@ -244,13 +230,10 @@ def typed(text: str, cwd: Path, env: dict[str, str]) -> str:
 
 def released(data: Path) -> None:
     """Released files of two benchmarks, with a pair or two."""
-    raw = data / "unstereo-eval/data/datasets/raw"
-    raw.mkdir(parents=True)
-    row = {"": "0", "word": "tea", "template": "{pronoun} drank tea."}
-    (raw / "USE-5.csv").write_text(as_csv([row | {"is_natural": "True"}]))
+    raw = write_use_5(data / "unstereo-eval", ["{pronoun} drank tea."]).parent
+    row = {"": "0", "word": "tea", "template": "{pronoun} drank tea.", "stereotype": "True"}
     for part in ("dev", "test"):
-        file = raw / f"coref__Winobias__templates.{part}.csv"
-        file.write_text(as_csv([row | {"stereotype": "True"}]))
+        write_csv(raw / f"coref__Winobias__templates.{part}.csv", [row])
 
 
 @pytest.mark.spark

@@ -1,6 +1,5 @@
-"""Parts of other packages: all parts of that of `docs/extend.md`; faults are named in a line."""
+"""Parts of other packages: that of `docs/extend.md` removed; faults are named in a line."""
 
-import json
 import sys
 import tomllib
 from collections.abc import Callable, Iterator
@@ -15,7 +14,6 @@ from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput, MissingComponent, PlumblineError, UsageProblem
 from plumbline.warehouse.plugins import Registry
 from plumbline.warehouse.query.connection import connect, rows_of
-from plumbline.warehouse.run_records import runs
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import delta, pair, score
 from tests.test_extend_docs import FIRST, files_of
@@ -75,24 +73,6 @@ def store() -> Store:
     for table, rows in made.items():
         found.publish(table, rows, unit="u", run_id=run)
     return found
-
-
-def test_all_five_parts_work(
-    uninstall: Callable[[], None], capsys: pytest.CaptureFixture[str]
-) -> None:
-    made = store()
-    said = ran(capsys, "sql", "FROM topic_lean", "--format", "json")
-    assert json.loads(said) == [
-        {"corpus": "c", "contrast": "she/he", "topic": "tools", "n_words": 2, "delta_nats": -1.5}
-    ]
-    assert "female share" in ran(capsys, "measure")
-    ran(capsys, "report")
-    page = Path("out/report/appendix.html").read_text(encoding="utf-8")
-    assert '<section id="strength"' in page and "female share" in page
-    (run,) = runs(made, command="topics import")
-    assert set(made.read("topic_word")["run_id"].to_pylist()) == {run["run_id"]}
-    assert "topics import" in ran(capsys, "runs")
-    assert "no problems" in ran(capsys, "warehouse", "check")
 
 
 def test_without_the_package_its_table_is_kept(

@@ -270,7 +270,7 @@ def differing(tmp_path_factory: pytest.TempPathFactory) -> Store:
 
 def test_fairpair_says_which_prompts_differ(differing: Store, tmp_path: Path) -> None:
     page = alone(differing, tmp_path / "report")
-    said = "says “Jane” instead of “John”, m's continuations differ more in words than two"
+    said = "says “Jane” instead of “John”, m's continuations differ more in which words they use "
     assert said in page.text
     rows = [
         r

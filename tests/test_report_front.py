@@ -50,12 +50,13 @@ def test_the_headline_is_the_widest_spread_of_the_own_text(facts: Facts) -> None
         fit["sxx"] for fit in same if "/" in fit["contrast"] or not fit["contrast"]
     ) * (1 - 1e-12)
     values = [row["value"] for row in head.about]
-    assert values == sorted(values) and head.slope["value"] == values[(len(values) - 1) // 2]
+    assert values == sorted(values) and head.fit["slope"] == values[(len(values) - 1) // 2]
     assert {row["model_key"] for row in head.about} == {row["model_key"] for row in head.own}
     # A lean above 0 is towards the female words, which the benchmark names first.
     assert head.fit["groups"] == "female/male"
     (figure,) = front(facts, ReportPage()).sections[0].figures
-    assert json.dumps(figure.specification).count(": female)") == 2
+    drawn = json.dumps(figure.specification)
+    assert "(right: female words)" in drawn and "(up: female)" in drawn
 
 
 def _own_pairs(
@@ -102,11 +103,7 @@ def test_of_own_pairs_of_three_groups_she_he_opens_the_page(world: Store, tmp_pa
     assert named == {"mine (he/they)", "mine (she/he)", "mine (she/they)"}
     slopes = facts.rows("slope").where(benchmark="mine")
     assert {row["groups"] for row in slopes} == {"she/he"}
-
-
-def test_other_groups_with_a_clear_preference_have_a_sentence(world: Store, tmp_path: Path) -> None:
-    page = front(_own_pairs(world, tmp_path, ("he/they", "she/he", "she/they")), ReportPage())
-    said = "\n".join(page.sections[0].intro)
+    said = "\n".join(answer.intro)  # other groups with a clear preference have a sentence
     for group in ("he", "she"):
         assert f"All 3 models prefer the {group} sentences of mine ({group}/they): PD is" in said
     assert said.count("sentences of mine (she/he)") == 0
@@ -117,13 +114,11 @@ def test_other_groups_with_a_clear_preference_have_a_sentence(world: Store, tmp_
 def test_an_own_text_opens_the_page_before_the_made_up_one(world: Store, tmp_path: Path) -> None:
     facts = _own_pairs(world, tmp_path, ("she/he",), own_text="novels")
     head = _head(facts)
-    assert (head.fit["corpus"], head.slope["model"]) == ("novels", "third")
+    assert (head.fit["corpus"], head.fit["model"]) == ("novels", "third")
     page = front(facts, ReportPage())
     assert page.title.endswith("and does that follow novels?")
-    assert page.next == "plumbline report --benchmark made --corpus text-straight"
     made = front(facts.about_benchmarks(["made"]), ReportPage())
     assert made.title == "Does a model repeat the gender leans of its training text?"
-    assert made.next.startswith("plumbline report --benchmark m") and made.next != page.next
 
 
 def test_an_interval_over_frames_and_words_says_how_many_there_are_of_each(tmp_path: Path) -> None:
@@ -229,10 +224,15 @@ def test_only_models_trained_on_a_text_follow_it(tmp_path: Path) -> None:
     assert following(texts, alone) == "facebook/opt-125m agrees with the Pile word by word on b"
 
 
-def test_few_families_are_listed_and_many_are_the_clusters(tmp_path: Path) -> None:
+def test_few_families_are_listed_by_model_and_many_are_the_clusters(
+    tmp_path: Path,
+) -> None:
     texts, rows = _published(tmp_path, "pile")
-    few = rows.where(model=("EleutherAI/pythia-70m", "EleutherAI/pythia-160m", "mosaicml/mpt-7b"))
-    assert {"−0.5", "+0.6"} <= set(average(texts, few, " points").split())
+    few = rows.where(model=("EleutherAI/pythia-160m", "mosaicml/mpt-7b"))
+    assert average(texts, few, " points") == (
+        "−0.5 points for mosaicml/mpt-7b (95% interval −0.9 to −0.1) and "
+        "+0.3 points for EleutherAI/pythia-160m (95% interval −0.1 to +0.7)"
+    )
     pythia = rows.only(lambda row: "pythia" in row["model"])
     assert average(texts, pythia, " points") == (
         "+0.3 points for EleutherAI/pythia-160m (95% interval −0.1 to +0.7), +0.9 points for "

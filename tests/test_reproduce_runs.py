@@ -381,20 +381,3 @@ def test_the_paper_s_instruction_is_known_by_its_hash(data: Path) -> None:
         assert PAPERS["disclosure"].settings(given)["instruction"] == given["instruction"]
     other = PAPERS["disclosure"].settings(row | {"instruction": "Go on."})
     assert other["instruction"] == "the one in section 5.2"
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ("fairpair", "--eta", "0.5"),
-        ("fairpair", "--data", "."),
-        ("unstereoeval", "--data", ".", "--eta", "0.5"),
-        ("unstereoeval", "--data", ".", "--as", "GPTJ=m"),
-        ("anatomy", "--data", ".", "--as", "GPTJ=m"),
-    ],
-)
-def test_an_option_of_another_paper_is_refused(
-    arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["reproduce", *arguments]) == 2
-    assert arguments[-2] in capsys.readouterr().err

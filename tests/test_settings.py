@@ -16,6 +16,7 @@ from plumbline.pipelines.commands.pipeline import Parts, Pipeline
 from plumbline.pipelines.pipeline_plan import CorpusPlan, ModelPlan, PipelinePlan, make_plan
 from plumbline.warehouse.errors import MissingComponent, UsageProblem
 from plumbline.warehouse.storage.store import Store
+from tests.released_files import write_use_5
 
 
 def load(
@@ -116,7 +117,7 @@ def test_plans() -> None:
     text = plan(corpus="a/x.jsonl")
     assert text.models == () and text.scored() == ()
     own = plan(corpus="a/x.jsonl", model="train:small,gpt2")
-    assert own.offline == "a-offline" and own.disclosure == ("topics",)
+    assert own.offline == "a-frames" and own.disclosure == ("topics",)
     alone = plan(model="gpt2")
     assert alone.scored() == () and alone.disclosure == ("topics",)
 
@@ -196,14 +197,10 @@ def released(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     for name in ("PLUMBLINE_DATA", "PLUMBLINE_WAREHOUSE"):
         monkeypatch.delenv(name, raising=False)
-    file = tmp_path / "data/unstereo-eval/data/datasets/raw/USE-5.csv"
+    write_use_5(tmp_path / "data/unstereo-eval", ["{pronoun} drank tea."])
     prompts = tmp_path / "data/debias-llms/snli_neutral_test.csv"
-    for path, content in (
-        (file, ",word,template,is_natural\n0,tea,{pronoun} drank tea.,True\n"),
-        (prompts, "text\nsits in the sun.\n"),
-    ):
-        path.parent.mkdir(parents=True)
-        path.write_text(content)
+    prompts.parent.mkdir()
+    prompts.write_text("text\nsits in the sun.\n")
     given = 'data = "data"\nwarehouse = "results"\nbenchmarks = "use-5"\nmodel = "m"\n'
     Path("plumbline.toml").write_text(given)
     return tmp_path

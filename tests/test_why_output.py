@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -116,19 +117,24 @@ def test_a_list_says_its_groups_names(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "status", "message"),
+    ("command", "message"),
     [
-        (["tea", "--corpus", "no"], 2, "no"),
-        (["tea NEAR", "--corpus", "c"], 2, "query 'tea NEAR': is not complete (give words on"),
-        (["tea", "--corpus", "c", "--contrast", "cat/dog"], 2, "contrast 'cat/dog'"),
-        (["--corpus", "c"], 2, "none given"),
-        (["teas", "--corpus", "c"], 2, "or was left out (similar words: tea)"),
-        (["xqzt", "--corpus", "c"], 2, "or was left out (docs/corpora.md#what-is-a-token)"),
+        ("why tea --corpus no", "no"),
+        ("why 'tea NEAR' --corpus c", "query 'tea NEAR': is not complete (give words on"),
+        ("why tea --corpus c --contrast cat/dog", "contrast 'cat/dog'"),
+        ("why --corpus c", "none given"),
+        ("why teas --corpus c", "or was left out (similar words: tea)"),
+        ("why xqzt --corpus c", "or was left out (docs/corpora.md#what-is-a-token)"),
+        ("corpus concordance xqzt --corpus c", "word 'xqzt': 'xqzt' is not a counted word of c"),
+        ("corpus concordance 'tea xqzt' --corpus c", "phrase 'tea xqzt': 'xqzt' is not a counted"),
+        ("corpus concordance 'tea rum tea rum tea rum' --corpus c", "has more than 5 words"),
+        ("corpus concordance 'tea NEAR she xqzt' --corpus c", "(give counted words, or F"),
+        ("corpus concordance 'NEAR she' --corpus c", "is not complete"),
+        ("corpus concordance ' ' --corpus c", "is not complete"),
     ],
 )
 def test_errors_are_one_line(
-    arguments: list[str],
-    status: int,
+    command: str,
     message: str,
     asked: Store,
     tmp_path: Path,
@@ -136,7 +142,7 @@ def test_errors_are_one_line(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert main(["why", *arguments, "--warehouse", str(asked.root)]) == status
+    assert main([*shlex.split(command), "--warehouse", str(asked.root)]) == 2
     lines = capsys.readouterr().err.strip().splitlines()
     assert message in lines[-1] and len([x for x in lines if "shards/s" not in x]) == 1
 

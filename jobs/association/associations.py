@@ -40,7 +40,7 @@ from plumbline.warehouse.wordlists import WordList, WordPair
 
 
 def usable_lists(counted: Sequence[wordlists.WordList]) -> dict[str, wordlists.WordList]:
-    """Return {name: word list} for ``counted`` and for installed lists that add no other words.
+    """Return {name: list} for the counted lists, and for installed lists that use only their words.
 
     >>> sorted(usable_lists([wordlists.load("gendered")]))
     ['gendered', 'pronouns', 'she-he']
@@ -192,8 +192,8 @@ def with_list(store: Store, row: dict[str, Any], name: str) -> list[WordList]:
     list of the same name.
 
     Raises:
-        UsageProblem: the list is unknown; the corpus was counted with another list of this name; or
-            a word of the new list is not a single token, or was not counted as a target.
+        UsageProblem: the list is unknown, or the corpus was counted with another list of this name.
+            Also raised if a word of the list isn't a single token or wasn't counted as a target.
     """
     original, *added = corpus_lists(store, row)
     language = corpus_language(row)

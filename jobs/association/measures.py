@@ -48,10 +48,10 @@ class Bounds(NamedTuple):
 def lean_bounds(n_f: Floats, n_m: Floats, log_odds: float | Floats) -> Bounds:
     """Return a 95% interval for each word's lean, from its co-occurrences with the two sides.
 
-    It is the Clopper-Pearson interval (1934) for the share s = n_f / (n_f + n_m), with s converted
-    to the lean ln(s / (1 - s)) - ``log_odds``. The low end is -inf if n_f is 0, and the high end is
-    inf if n_m is 0. p is twice the smaller tail of the exact test, but at most 1. It is below 0.05
-    if the interval excludes 0.
+    It is the Clopper-Pearson interval (1934) of the share s = n_f / (n_f + n_m). Each end is
+    converted to a lean, ln(s / (1 - s)) - ``log_odds``. The low end is -inf if n_f is 0, and the
+    high end is inf if n_m is 0. p is twice the smaller tail of the exact test, but at most 1. It is
+    below 0.05 if the interval excludes 0.
 
     Args:
         n_f, n_m: each word's co-occurrences with the female side and with the male side, divided
@@ -68,7 +68,7 @@ def lean_bounds(n_f: Floats, n_m: Floats, log_odds: float | Floats) -> Bounds:
     share = expit(log_odds)
 
     def one_sided(n: Floats, n_other: Floats, share: float | Floats) -> tuple[Floats, Floats]:
-        """Return a lower bound of one side's log odds, and the probability of ``n`` or more."""
+        """Return the lower bound of a side's log odds, and the probability of a count >= ``n``."""
         positive = np.where(n > 0, n, 1)
         least = betaincinv(positive, n_other + 1, _TAIL)
         with np.errstate(divide="ignore"):
@@ -126,16 +126,17 @@ def dispersion(n_self: int, n_target: int, rule: str, window: int) -> float:
     """Return D_g: the variance of a word's co-occurrences with target g, divided by their mean.
 
     D_g is at least 1. Under the rule ``pairs``, a word near one occurrence of g is often near other
-    occurrences too, and each of them counts as a co-occurrence. The 2 (window - 1) positions around
-    an occurrence of g contain 2 n_self / n_target others on average, and the word takes one
-    position. So D_g = 1 + (2 window - 3) / (window - 1) n_self / n_target, or 1 if g never occurs.
+    occurrences too, and each of them counts as a co-occurrence. On average, the 2 (window - 1)
+    positions around an occurrence contain 2 n_self / n_target other occurrences, and the word takes
+    one position. So D_g = 1 + (2 window - 3) / (window - 1) n_self / n_target.
+
     Under the rule ``windows``, a word and g at distance d share window - d windows. All distances
-    from 1 to window - 1 are assumed to be equally likely, so
+    from 1 to window - 1 are assumed to be equally likely. So
     D_g = sum (window - d)^2 / sum (window - d) = (2 window - 1) / 3.
 
     Args:
         n_self: co-occurrences of the target with itself.
-        n_target: occurrences of the target.
+        n_target: occurrences of the target. If it is 0, D_g is 1 under the rule ``pairs``.
         rule, window: how co-occurrences were counted.
 
     >>> dispersion(9, 17, "pairs", 10), dispersion(9, 17, "windows", 2)
@@ -183,7 +184,6 @@ class CorpusCounts:
         self._range = {name: (cuts[k], cuts[k + 1]) for k, name in enumerate(names)}
 
     def n_target(self, target: str) -> int:
-        """Return how often a target occurs."""
         at = self._place(target)
         return int(self.n_word[at]) if at >= 0 else 0
 

@@ -45,7 +45,6 @@ class Query:
 
     @cached_property
     def targets(self) -> tuple[str, ...]:
-        """All female and male targets."""
         return tuple(dict.fromkeys(self.female + self.male))
 
     @property
@@ -71,7 +70,7 @@ class Query:
         return ids
 
     def table(self, words: Sequence[str] | pa.StringArray) -> NDArray[np.int32]:
-        """Return, for each id, its word's index in ``words`` or -1. The last item is for id -1."""
+        """Return, for each id, its word's index in ``words``, or -1. The last item is for id -1."""
         table = np.full(len(self.vocabulary) + 1, -1, np.int32)
         ids = self.ids(words if isinstance(words, pa.Array) else pa.array(words, pa.string()))
         table[ids[ids >= 0]] = np.flatnonzero(ids >= 0)

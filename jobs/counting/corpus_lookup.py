@@ -28,10 +28,7 @@ def corpus_row(store: Store, corpus: str) -> dict[str, Any]:
 
 
 def corpus_lists(store: Store, row: dict[str, Any]) -> list[wordlists.WordList]:
-    """Return the word list that a corpus was counted with, then lists added later, sorted by name.
-
-    ``row`` is the corpus's row of table ``corpus``.
-    """
+    """Return the word list that a corpus was counted with, then lists added later, by name."""
     rows_of_list: dict[str, list[dict[str, Any]]] = {}
     for entry in store.read("word_list", corpus=row["corpus"]).to_pylist():
         rows_of_list.setdefault(entry["word_list"], []).append(entry)
@@ -50,7 +47,7 @@ def corpus_language(row: dict[str, Any]) -> languages.Language:
 
 
 def corpus_contrast(store: Store, corpus: str, contrast: str) -> str:
-    """Return ``contrast``. If it is she/he but the corpus isn't English, return its first pair."""
+    """Return ``contrast``. In a non-English corpus, she/he becomes its word list's first pair."""
     row = corpus_row(store, corpus)
     if contrast != "she/he" or row["language"] is None:
         return contrast

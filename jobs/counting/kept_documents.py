@@ -44,7 +44,7 @@ class Documents(NamedTuple):
     place: NDArray[np.int64] | None = None
 
     def places(self, at: NDArray[np.int64], document: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return positions (from 0) in their documents of the values with the indices ``at``."""
+        """For each value at an index in ``at``, return its position in its document, from 0."""
         return at - self.offsets[document] if self.place is None else self.place[at]
 
     def part(self, first: int, end: int) -> Documents:
@@ -79,7 +79,7 @@ def _values(words: pa.Table, value_of: ValueOf) -> NDArray[Any]:
     return by_id
 
 
-def _pieces(rows: pa.Table, value: NDArray[Any]) -> Documents:
+def _documents(rows: pa.Table, value: NDArray[Any]) -> Documents:
     """Convert rows of a token file to documents. A long document may span several rows."""
     tokens, source = rows["tokens"].combine_chunks(), rows["source"].combine_chunks()
     offsets = tokens.offsets.to_numpy().astype(np.int64)
@@ -101,7 +101,7 @@ def _joined(
     return documents, np.concatenate([a_number, b_number[same:]])
 
 
-#: If a corpus has at least this many sources, they are an interval's clusters, else documents are.
+#: Intervals use sources as clusters if there are at least this many sources, else documents.
 FEWEST_SOURCES = 10
 
 
@@ -146,7 +146,7 @@ class Evidence:
                 file = pq.ParquetFile(tokens)
                 for group in range(file.num_row_groups):
                     rows = file.read_row_group(group)
-                    documents, number = _pieces(rows, value), rows["document"].to_numpy()
+                    documents, number = _documents(rows, value), rows["document"].to_numpy()
                     if pending:
                         documents, number = _joined(*pending, documents, number)
                     # The last document may continue in the next row group.

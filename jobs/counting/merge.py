@@ -37,9 +37,7 @@ WORDS = "SELECT word, CAST(sum(n_word) AS BIGINT) AS n_word FROM partials GROUP 
 
 @dataclass(frozen=True)
 class Output:
-    """A partition of a table that merged counts are written to.
-
-    It can be pickled, since Spark's tasks write its files.
+    """The partition of a table to write merged counts to. Spark sends it, pickled, to its tasks.
 
     Attributes:
         constants: {column: value} for columns that have the same value in all rows.
@@ -162,14 +160,13 @@ class PairSum(NamedTuple):
             file = pq.ParquetFile(path, read_dictionary=["word", "target"])
             for batch in file.iter_batches(n_rows):
                 if waiting and sum(map(len, waiting)) + len(batch) > n_rows:
-                    yield _together(waiting)
+                    yield _one_chunk(waiting)
                 waiting.append(batch)
             update(n_read, len(self.files))
         if waiting:
-            yield _together(waiting)
+            yield _one_chunk(waiting)
 
     def _ranks(self, column: pa.ChunkedArray) -> Ints:
-        """Return the rank of each row's word, or -1 if the word isn't in ``words``."""
         (chunk,) = column.chunks
         dictionary = chunk.dictionary.cast(pa.large_string())
         ranks = pc.index_in(dictionary, self.words).fill_null(-1).to_numpy()
@@ -177,7 +174,7 @@ class PairSum(NamedTuple):
         return of_row
 
 
-def _together(batches: list[pa.RecordBatch]) -> pa.Table:
+def _one_chunk(batches: list[pa.RecordBatch]) -> pa.Table:
     """Return the rows of all batches in one chunk, and empty the list ``batches``."""
     table = pa.Table.from_batches(batches)
     batches.clear()

@@ -34,7 +34,7 @@ from plumbline.warehouse.storage.data_files import write_file
 from plumbline.warehouse.storage.place import sha256_of
 from plumbline.warehouse.storage.store import Store
 
-#: Version of the shard reader and the ledgers. Partials of other versions aren't used.
+#: Version of the shard reader and the ledgers. Partial counts of other versions aren't used.
 _READER = 4
 #: Fields of a ledger that are totals of the shard's counts.
 TOTALS = ("n_documents_in", "n_documents", "n_rejected", "n_tokens", "n_kept_tokens", "n_pairs")
@@ -240,7 +240,7 @@ class _Writer:
         self._tokens: pq.ParquetWriter | None = None
 
     def write(self, kind: str, table: pa.Table) -> None:
-        """Write a table to a new file. Tables of tokens share a file until their words follow."""
+        """Write a table to a new file. Tables of tokens share one until their words are written."""
         if kind == "rejects" and not table.num_rows:
             return
         if kind == "tokens":

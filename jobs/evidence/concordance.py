@@ -258,10 +258,7 @@ def _from_texts(
 
 
 def _parts(text: str, spans: Sequence[tuple[int, int]], start: int, end: int, target: int) -> Row:
-    """Return the text of an occurrence, and the text before and after it, including the target.
-
-    The numbers are indices of chunks: the first and last chunk of the occurrence, and the target.
-    """
+    """Return the text of chunks start..end, and text around it that includes chunk ``target``."""
     first = max(min(start, target) - _N_CONTEXT, 0)
     last = min(max(end, target) + _N_CONTEXT, len(spans) - 1)
     cuts = spans[first][0], spans[start][0], spans[end][1], spans[last][1]
@@ -334,7 +331,7 @@ def ratio(
     for the log odds of a share. A share of 0 or 1 gets the exact interval for D trials.
 
     All values are ``None`` if ``of`` sums to 0. The interval is ``None`` if C is below
-    ``LEAST_CLUSTERS``, or if D is and the ratio is a share of 0 or 1.
+    ``LEAST_CLUSTERS``. For a share of 0 or 1, D is compared instead of C.
 
     >>> row = ratio("share", [2, 3, 1, 1, 1], [2, 3, 1, 1, 1], range(5), is_share=True)
     >>> round(row["share_low"], 6)  # 0.025 ** (1 / 5)

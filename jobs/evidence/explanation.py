@@ -51,7 +51,7 @@ def explain(
 
     The tables are ``ANSWERS`` in ``warehouse/schema/corpus_tables.py``. Rows of other words stay.
 
-    If the corpus has ten sources or more, each source is one cluster of the intervals, since pieces
+    If the corpus has ten sources or more, intervals treat each source as one cluster, since pieces
     of one book are not independent. Otherwise each document is a cluster. A word that never occurs
     near the contrast's words gets a row without a delta.
 
@@ -129,10 +129,7 @@ def _answer(
     tables: Sequence[str],
     asked: Row,
 ) -> dict[str, list[Row]]:
-    """Run each query, and replace the rows of ``words`` in ``tables``. Return the new rows.
-
-    The run record gets ``asked``, which holds the words or their number.
-    """
+    """Run each query, and replace the rows of ``words`` in ``tables``. Return the new rows."""
     key = {"corpus": inquiry.corpus, "contrast": inquiry.contrast, "word": ""}
     rows: dict[str, list[Row]] = {table: [] for table in tables}
     with recorded(store, "why", inquiry.config(asked)) as run_id:

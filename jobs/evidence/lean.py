@@ -172,7 +172,7 @@ def _squared_influences(counted: CoOccurrences, near: Floats, target: Floats) ->
     of_target = np.zeros(unit.size)
     for k, n_target in enumerate(counted.n_target.T):
         of_target += n_target[unit] * target[word, k]
-    # In a unit without the word, the first sum is 0, and the second depends only on n_target.
+    # In a unit without the word, the influence depends only on the unit's n_target.
     distinct, times = np.unique(counted.n_target, axis=0, return_counts=True)
     parts = np.array_split(target, 1 + len(distinct) * n_words // _MOST_CELLS)
     every = np.concatenate([times @ np.square(distinct @ part.T) for part in parts])

@@ -50,7 +50,7 @@ def engine_of(store: Store, memory_bytes: int, master: str | None = None) -> Eng
 
 
 def on_spark(master: str | None) -> bool:
-    """Return whether Spark counts: a master or settings are given, or spark-submit started us."""
+    """Return whether to use Spark: if a master or Spark settings are given, or in spark-submit."""
     variables = ("PLUMBLINE_SPARK_CONF", "PYSPARK_GATEWAY_PORT")
     return bool(master or any(map(os.environ.get, variables)))
 
@@ -138,8 +138,8 @@ def _count_shards(
     engine: Engine, shards: Sequence[Path], job: ShardJob, update: Update
 ) -> list[ShardLedger]:
     """Count the shards. Return their ledgers in the order of ``shards``."""
-    # A file that is given under two names counts once. Read it under the given name. In the hub's
-    # cache that name is a link, and the name of the linked file may not show the format.
+    # A file that is given under two names counts once. Read it under the given name. In Hugging
+    # Face's cache, this name is a link, and the name of the linked file may not show the format.
     distinct = {path.resolve(): path for path in shards}
     paths = {str(path.absolute()): str(path) for path in distinct.values()}
     ledgers = {ledger.shard: ledger for ledger in engine.count(list(paths), job, update)}

@@ -79,14 +79,13 @@ def source_kind(names: Collection[str]) -> str:
 def pack_files(store: Store, files: Mapping[Path, str], out: Path, run_id: str) -> Packed:
     """Write each file as a document of the shard ``out``, in the order given.
 
-    ``files`` is the result of ``text_files``. The record has the file's name in ``meta.file``, and
+    ``files`` is the result of ``text_files``. Each record has the file's name in ``meta.file``, and
     its source (that name or the folder, see ``source_kind``) in ``meta.pile_set_name``.
 
-    A file is rejected if it can't be read, isn't UTF-8, has only white space, or if more than a
-    quarter of its characters are NUL, as in UTF-16. Each rejected file gets a row in table
-    ``reject``, with the shard's name as ``subject``. A byte order mark is dropped. The shard is
-    written completely or not at all, and replaces an earlier file. Each text file must fit in
-    memory.
+    A file is rejected if it can't be read, isn't UTF-8 or has only white space. It is also rejected
+    if more than a quarter of its characters are NUL, as in UTF-16. Each rejected file gets a row in
+    table ``reject``, with the shard's name as ``subject``. A byte order mark is dropped. The shard
+    is written completely or not at all, and replaces an earlier file. A file must fit in memory.
 
     Raises:
         BadInput: ``out`` does not end with ``.jsonl.zst``, no file is usable, or ``out`` can't be

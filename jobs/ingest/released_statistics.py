@@ -165,7 +165,7 @@ def _read(
 
 
 def _first_of_each_word(rows: Iterable[ReleasedRow]) -> Iterator[ReleasedRow]:
-    """Yield the rows, with a reason if an earlier usable row has the same word."""
+    """Yield the rows. Mark a row as unusable if an earlier usable row has the same word."""
     row_of: dict[str, int] = {}
     for row in rows:
         if not row.reason and row_of.setdefault(row.word, row.number) != row.number:
@@ -203,8 +203,8 @@ def read_pmi(file: Path) -> Iterator[ReleasedRow]:
 def _of_one_total(file: Path, rows: list[ReleasedRow]) -> tuple[list[ReleasedRow], int]:
     """Return the rows, and the ``total`` that more than half of the usable rows have.
 
-    Rows with another ``total`` get a reason why they are unusable. Raises ``BadInput`` if no value
-    is in more than half of the rows, or if the words occur more often than ``total``.
+    Rows with another ``total`` are marked as unusable. Raises ``BadInput`` if no value is in more
+    than half of the rows, or if the words occur more than ``total`` times.
     """
     totals = [int(r.values["total"]) for r in rows if not r.reason]
     if not totals:
@@ -241,9 +241,9 @@ class _Counts(NamedTuple):
 def _released_counts(file: Path, known: Mapping[str, ReleasedRow]) -> _Counts:
     """Convert the values of the PMI file to counts. ``known`` is {word: usable row of the table}.
 
-    A row is rejected if its word isn't in ``known``, if a value doesn't give a whole number of
-    co-occurrences, or if the values of she and he don't differ by the released delta. Counts above
-    a million may be inexact, since values with six decimals have a relative error of 5e-7.
+    A row is rejected if its word isn't in ``known``, or if a value doesn't give a whole number of
+    co-occurrences. It is also rejected if the values of she and he don't differ by the released
+    delta. Counts above a million may be inexact, since six decimals have a relative error of 5e-7.
 
     Raises:
         BadInput: the file can't be read, or has a column for a word that isn't in ``known``, or
@@ -301,7 +301,7 @@ def _problem(row: ReleasedRow, known: Mapping[str, ReleasedRow]) -> str:
 
 
 def _list_of(targets: Collection[str]) -> WordList:
-    """Make a word list of the targets. Its pairs are those of `gendered` with both words in it."""
+    """Make a word list of the targets, with all pairs of targets that are in list `gendered`."""
     known = load("gendered")
     pairs = tuple(p for p in known.pairs if p.a in targets and p.b in targets)
     paired = {word for p in pairs for word in (p.a, p.b)}

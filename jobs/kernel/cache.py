@@ -49,7 +49,7 @@ def _temporary_cache() -> Path:
 
 @cache
 def sources_hash() -> str:
-    """Return a hash, in 16 hex digits, of the kernel's sources and numba's version."""
+    """Return a hash of the kernel's sources and numba's version, as 16 hex digits."""
     digest = hashlib.sha256(numba.__version__.encode())
     kernel = resources.files("plumbline.jobs.kernel")
     files = [*kernel.iterdir(), *kernel.joinpath("tokens").iterdir()]
@@ -61,10 +61,7 @@ def sources_hash() -> str:
 
 @cache
 def kernel_directory() -> Path:
-    """Return the directory of functions compiled from the current sources, creating it if missing.
-
-    It is in NUMBA_CACHE_DIR if that environment variable is set.
-    """
+    """Create and return the directory of compiled functions (in NUMBA_CACHE_DIR if that is set)."""
     root = os.environ.get("NUMBA_CACHE_DIR")
     path = Path(root) / sources_hash() if root else user_cache("kernels", sources_hash())
     path.mkdir(parents=True, exist_ok=True)

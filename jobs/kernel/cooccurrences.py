@@ -48,28 +48,28 @@ _AHEAD = 12
 class PairState:
     """Counts of pairs, and the current position in the ids of the documents."""
 
-    dense: int  # address of 32-bit counts, ``_CELLS`` for each target
-    table: int  # address of a hash table of pairs with rare words; a slot has row + 1 and a count
-    mask: int  # number of slots in the table, minus 1
-    n: int  # number of pairs in the table
-    rows: int  # address of rows (pairs encoded as numbers) that are not in the table yet
+    dense: int  # Address of 32-bit counts, ``_CELLS`` for each target.
+    table: int  # Address of a hash table of pairs with rare words. A slot has row + 1 and a count.
+    mask: int  # Number of slots in the table, minus 1.
+    n: int  # Number of pairs in the table.
+    rows: int  # Address of rows (pairs encoded as numbers) that are not in the table yet.
     n_rows: int
     rows_capacity: int
     n_targets: int
     window: int
     all_pairs: int
-    distinct: int  # address of scratch memory for the distinct words of a window
-    start: int  # index of the document's first id
-    first: int  # index of the next id to count pairs of
-    tallied: int  # index of the next id to count as a word
-    n_gone: int  # number of the document's ids that were counted and dropped
+    distinct: int  # Address of scratch memory for the distinct words of a window.
+    start: int  # Index of the document's first id.
+    first: int  # Index of the next id to count pairs of.
+    tallied: int  # Index of the next id to count as a word.
+    n_gone: int  # Number of the document's ids that were counted and dropped.
     n_documents: int
     n_kept: int
     n_pairs: int
 
 
 @compiled
-def _part_end(p: PairState, words: WordState, ids: IdState) -> int:
+def _count_words(p: PairState, words: WordState, ids: IdState) -> int:
     """Count the document's new ids as words. Return the index after the last of them."""
     end_id, k = words.n_fixed - 1, p.tallied
     while k < ids.n:
@@ -91,7 +91,7 @@ def _end_document(p: PairState, end: int) -> None:
 
 
 @compiled
-def _forget(p: PairState, ids: IdState) -> None:
+def _drop_old_ids(p: PairState, ids: IdState) -> None:
     """Drop the ids that are too far back to be paired with later ids."""
     gone = max(p.first - p.window + 1, p.start)
     for k in range(gone, ids.n):
@@ -107,14 +107,13 @@ def _forget(p: PairState, ids: IdState) -> None:
 def count_pairs(p: PairState, words: WordState, ids: IdState) -> bool:
     """Count pairs by the rule ``pairs``: once for every two tokens less than ``window`` apart.
 
-    Return False if there is no room for more rows. The caller then empties ``rows`` and calls
-    again.
+    Return False if ``rows`` is full. The caller then empties it and calls again.
     """
     while True:
-        end = _part_end(p, words, ids)
+        end = _count_words(p, words, ids)
         is_whole = end < ids.n
         if p.all_pairs:
-            if not _set_aside_all(p, ids.ids, end):
+            if not _add_all_rows(p, ids.ids, end):
                 return False
         # A target is paired with words on both sides, so the words after it must be known.
         elif not _count_near_targets(p, ids.ids, end if is_whole else end - p.window + 1, end):
@@ -125,7 +124,7 @@ def count_pairs(p: PairState, words: WordState, ids: IdState) -> bool:
         reach = min(p.window - 1, max(n - 1, 0))
         p.n_pairs += reach * n - reach * (reach + 1) // 2
         _end_document(p, end)
-    _forget(p, ids)
+    _drop_old_ids(p, ids)
     return True
 
 
@@ -171,8 +170,8 @@ def _pair_row(a: int, b: int) -> int:
 
 
 @compiled
-def _set_aside_all(p: PairState, ids: int, end: int) -> bool:
-    """Add a row for each pair of ids before index ``end``. Return False if ``rows`` is full."""
+def _add_all_rows(p: PairState, ids: int, end: int) -> bool:
+    """Add a row for each pair of nearby ids before ``end``. Return False if ``rows`` is full."""
     reach, j, rows, n_rows = p.window - 1, p.first, p.rows, p.n_rows
     full = p.rows_capacity - reach
     while j < end and n_rows <= full:
@@ -190,10 +189,10 @@ def count_windows(p: PairState, words: WordState, ids: IdState) -> bool:
     """Count pairs by the rule ``windows``: once per window that contains both words.
 
     A window starts at every position. A word is paired with itself in windows that contain it
-    twice. Like :func:`count_pairs`, return False if there is no room for more rows.
+    twice. Return False if ``rows`` is full, like :func:`count_pairs`.
     """
     while True:
-        end = _part_end(p, words, ids)
+        end = _count_words(p, words, ids)
         is_whole = end < ids.n
         n = p.n_gone + end - p.start
         # A document shorter than the window counts as one window.
@@ -208,7 +207,7 @@ def count_windows(p: PairState, words: WordState, ids: IdState) -> bool:
         if not is_whole:
             break
         _end_document(p, end)
-    _forget(p, ids)
+    _drop_old_ids(p, ids)
     return True
 
 
@@ -296,7 +295,7 @@ class TargetPairs:
         return bool(table_has_room and self._most_in_a_cell < _CELL_LIMIT)
 
     def growth(self, need: int) -> int:
-        """Return the bytes that :meth:`grow` needs. If a count may overflow, exceed any limit."""
+        """Return the bytes that :meth:`grow` needs, or above any limit if a count may overflow."""
         return 2 * self._table.nbytes if self._most_in_a_cell < _CELL_LIMIT else Limits.n_bytes
 
     def grow(self, need: int) -> None:
@@ -307,8 +306,9 @@ class TargetPairs:
 
     def count(self, words: WordState, ids: IdState) -> bool:
         """Count ids. Return False if room ran out. The caller then makes room and calls again."""
-        if self._is_done:  # otherwise the last call has already added these ids
-            # Each id is in fewer than `window` pairs with earlier ids, and ends at most one window.
+        if self._is_done:
+            # The ids are new, not those of a call that ran out of room. Each id is in fewer than
+            # `window` pairs with earlier ids, and ends at most one window.
             self._most_in_a_cell += self.state.window * int(ids.n)
         self._is_done = bool(self._count(self.state, words, ids))
         _add_rows(self.state)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from plumbline.jobs.kernel.tokens.tokenizer import Targets
 
 Rule: TypeAlias = Literal["pairs", "windows"]
-#: Value of ``targets`` instead of a word list's name: every kept word is a target.
+#: If ``targets`` has this value instead of a word list's name, every kept word is a target.
 ALL = "all"
 #: Options that don't change the counts of a shard. Targets and language are only names. The counts
 #: depend on the words and rules that they stand for.
@@ -89,7 +89,6 @@ class CorpusOptions(RecordOptions):
 
     @property
     def memory_bytes(self) -> int:
-        """``memory_gb`` in bytes."""
         return int(self.memory_gb * (1 << 30))
 
     @property
@@ -109,16 +108,15 @@ class CorpusOptions(RecordOptions):
 
     @property
     def word_list(self) -> wordlists.WordList:
-        """The word list. Raises ``UsageProblem`` if the list is unknown."""
+        """The targets' word list, `gendered` for `all`. Raises ``UsageProblem`` if unknown."""
         return self.rules.word_list("gendered" if self.all_pairs else self.targets)
 
     @property
     def listed(self) -> Targets:
         """The words of the word list, as targets.
 
-        Raises ``UsageProblem`` for an unknown list or language, ``BadInput`` if the file of a list
-        or language is invalid, and ``MissingComponent`` if the language needs spaCy, which isn't
-        installed.
+        Raises ``UsageProblem`` for an unknown list or language, ``BadInput`` for an invalid file,
+        and ``MissingComponent`` for a language that needs spaCy if spaCy isn't installed.
         """
         from plumbline.jobs.kernel.tokens.tokenizer import Targets
 
@@ -164,6 +162,6 @@ class VocabularyOptions:
     """Options for choosing a corpus's candidate seed words."""
 
     quantile: Annotated[
-        float, Field(ge=0, lt=1, description="Leave out the rarest words: this share of all words.")
+        float, Field(ge=0, lt=1, description="Share of words to leave out, the rarest first.")
     ] = 0.2
     any_language: Annotated[bool, Field(description="Also keep non-English words.")] = False

@@ -158,7 +158,7 @@ class Counter:
         self._append(b"".join(text + END for text in good))
 
     def _drain(self) -> None:
-        """Pass the counts so far to ``spill``, and set them to 0, but not the shard's totals."""
+        """Pass all counts to ``spill``, and set them to 0. The shard's totals don't change."""
         self._hand_over_stream()
         vocabulary = self._words.vocabulary()
         self.spill("words", self._words.table(vocabulary, with_ids=self._stream is not None))
@@ -308,7 +308,7 @@ def decoded(text: bytes | None) -> str | None:
 
 
 def warm_up() -> None:
-    """Load all compiled functions, or compile them if they aren't cached (not for ``windows``)."""
+    """Load the kernel, except for the rule ``windows``. Compile what isn't cached."""
     words, ids = new_record(WordState), new_record(IdState)
     read_lines(new_record(ReaderState), words, 0)
     move(0, 0, 0, 0)

@@ -102,7 +102,6 @@ class TokenStream:
 
     @property
     def is_full(self) -> bool:
-        """Whether the stream has enough ids to write a table."""
         return self._n >= _TABLE
 
     def add(self, ids: NDArray[np.int32]) -> None:

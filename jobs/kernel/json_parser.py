@@ -1,7 +1,7 @@
 """Read the texts in lines of JSON, in compiled code.
 
-The parser accepts only lines that are certainly valid: strict UTF-8 and strict JSON, with an object
-whose text field is a string without lone surrogates. Python checks all other lines (see
+The parser accepts only lines that are certainly valid. They are strict UTF-8 and strict JSON, with
+an object whose text field is a string without lone surrogates. Python checks all other lines (see
 :func:`~plumbline.jobs.kernel.line_verdict.judge`).
 """
 
@@ -45,25 +45,25 @@ DONE, FULL, DOUBT = range(3)
 class ReaderState:
     """The buffer of texts, and the current position in a block of lines."""
 
-    texts: int  # address of the buffer
-    n: int  # number of bytes in the buffer
-    limit: int  # reading stops when the buffer has this many bytes
-    next: int  # address of the next line
-    line: int  # address of the current line
+    texts: int  # Address of the buffer.
+    n: int  # Number of bytes in the buffer.
+    limit: int  # Reading stops when the buffer has this many bytes.
+    next: int  # Address of the next line.
+    line: int  # Address of the current line.
     line_end: int
-    n_lines: int  # number of lines read, including the current line
-    has_text: int  # 1 while a text is being copied to the buffer
-    at: int  # address of the next byte of the text to copy
-    end: int  # address of the end of the text
-    field: int  # address of the name of the text field, in UTF-8
+    n_lines: int  # Number of lines read, including the current line.
+    has_text: int  # 1 while a text is being copied to the buffer.
+    at: int  # Address of the next byte of the text to copy.
+    end: int  # Address of the end of the text.
+    field: int  # Address of the name of the text field, in UTF-8.
     n_field: int
-    path: int  # address of the names of the nested fields that lead to the source, in UTF-8
-    path_ends: int  # address of 64-bit offsets in ``path``: 0, then the end of each name
+    path: int  # Address of the names of the nested fields that lead to the source, in UTF-8.
+    path_ends: int  # Address of 64-bit offsets in ``path``: 0, then the end of each name.
     n_path: int
-    source: int  # address of the source's name, with JSON's escapes; 0 if there is no name
+    source: int  # Address of the source's name, with JSON's escapes. 0 if there is no name.
     source_end: int
-    first_row: int  # number of rows before the block
-    documents: int  # address of the row (from 1) and source id of each text in the buffer
+    first_row: int  # Number of rows before the block.
+    documents: int  # Address of the row (from 1) and source id of each text in the buffer.
     n_documents: int
     documents_capacity: int
 
@@ -78,7 +78,6 @@ def _is_plain(s: int, e: int) -> bool:
 
 @compiled
 def _is_name(s: int, e: int, name: int, n: int) -> bool:
-    """Return whether the key s..e equals the ``n`` bytes at address ``name``."""
     if e - s != n:
         return False
     for k in range(n):
@@ -182,7 +181,7 @@ def find_text(r: ReaderState, a: int, b: int) -> bool:
 
 @compiled
 def _unescape(r: ReaderState) -> None:
-    """Copy the current text to the buffer without JSON's escapes, until the buffer is full."""
+    """Copy the current text to the buffer, until it is full, and replace JSON's escapes."""
     s, e, out = r.at, r.end, r.texts
     n, limit = r.n, r.limit
     while s < e and n < limit:

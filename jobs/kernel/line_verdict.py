@@ -1,4 +1,4 @@
-"""Check lines of JSON, in Python, that the compiled parser doesn't accept."""
+"""Check, in Python, the lines of JSON that the compiled parser doesn't accept."""
 
 from __future__ import annotations
 
@@ -14,10 +14,7 @@ LONGEST_JUDGED = 1 << 25
 
 @dataclass(frozen=True)
 class LineVerdict:
-    """Python's verdict on a line: its text, or why it is rejected. A blank line has neither.
-
-    ``source`` is the string in the source's field, or None.
-    """
+    """Python's verdict on a line: its text and source, or why it is rejected."""
 
     text: str | None = None
     reason: str | None = None
@@ -27,11 +24,10 @@ class LineVerdict:
 def judge(line: bytes, field: str = "text", source_field: str = "") -> LineVerdict:
     """Return the text of one line, or why it is rejected. ``json.loads`` parses the line.
 
-    A blank line is not a document. A line is rejected if it isn't valid UTF-8 or valid JSON (a
-    string may not contain control characters), or if a number is too long or nesting too deep for
-    Python. It is also rejected if its record is not an object, or if ``field`` is missing, is not a
-    string or contains a lone surrogate. A field ``a.b`` means the key ``a.b`` if there is one, else
-    ``b`` in the object ``a``.
+    A blank line is not a document. A line is rejected if it isn't valid UTF-8 or valid JSON, whose
+    strings have no control characters. It is also rejected if a number is too long or nesting is
+    too deep for Python, or if its record is not an object. ``field`` must be a string without lone
+    surrogates. A field ``a.b`` means the key ``a.b`` if there is one, else ``b`` in object ``a``.
 
     >>> judge(b'{"doc": {"body": "tea"}}', "doc.body").text
     'tea'

@@ -45,7 +45,6 @@ def new_record(fields: type[Fields]) -> Fields:
 
 
 def address(array: NDArray[Any]) -> int:
-    """Return the address of the array's data."""
     return int(array.ctypes.data)
 
 
@@ -58,7 +57,7 @@ def aligned_zeros(n_rows: int, n_columns: int) -> NDArray[np.uint64]:
 
 
 def _item(builder: Any, base: Any, index: Any, bits: int) -> Any:
-    """Return a pointer to integer number ``index`` of ``bits`` bits, counted from ``base``."""
+    """Return a pointer to item ``index`` of an array of ``bits``-bit integers at ``base``."""
     pointer = builder.inttoptr(base, ir.IntType(bits).as_pointer())
     return builder.gep(pointer, [index])
 
@@ -263,10 +262,10 @@ class Limits:
 def limits_within(memory_bytes: int, all_pairs: bool = False) -> Limits:
     """Return limits under which this process stays below ``memory_bytes``.
 
-    The counter gets two fifths of the memory that is free at the first call. The Arrow tables of
-    its counts need as much again, and writing them needs more. If all pairs are counted, the
-    counter gets half, since it writes pairs in smaller tables. If ``memory_bytes`` is below half a
-    GB, the process may exceed it.
+    The memory that the process uses at the first call is subtracted. The counter gets two fifths of
+    the rest. The Arrow tables of its counts need as much again, and writing them needs more. If all
+    pairs are counted, the counter gets half, since it writes pairs in smaller tables. If
+    ``memory_bytes`` is below half a GB, the process may exceed it.
     """
     left = max(memory_bytes - _bytes_at_first(), 1 << 27)
     share = left // 2 if all_pairs else 2 * left // 5

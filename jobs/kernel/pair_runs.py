@@ -23,7 +23,7 @@ Ints: TypeAlias = NDArray[np.int64]
 #: Keys, and the count of each. The keys of a run are distinct and sorted.
 Run: TypeAlias = tuple[Ints, Ints]
 
-#: About this many rows are summed at a time. Ranges of this size are found from sampled rows.
+#: About RANGE_ROWS rows are summed at a time. About _SAMPLES of them are sampled to find the range.
 RANGE_ROWS, _SAMPLES = 1 << 16, 1 << 8
 #: A table, except the last, has at least this many rows, since each stores the whole vocabulary.
 _TABLE_ROWS = 1 << 21

@@ -93,7 +93,7 @@ def neutral_interval(deltas: Iterable[float]) -> tuple[float, float]:
 def sample(words: Collection[str], n: int, seed: int) -> list[str]:
     """Draw ``n`` words at random.
 
-    Words are ranked by a hash of seed and word, so a sample is the same on any machine, and a
+    Words are ranked by a hash of seed and word. So a sample is the same on any machine, and a
     smaller sample is the start of a larger one.
 
     Raises:

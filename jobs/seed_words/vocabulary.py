@@ -1,8 +1,8 @@
 """Choose a corpus's candidate seed words. Table ``vocabulary`` says why each word is kept or not.
 
-As in UnStereoEval (Belem et al., ICLR 2024), a candidate consists of the letters a-z, is English
-according to fastText or WordNet, and is more frequent than the rarest fifth of such words. In a
-corpus of another language, a candidate consists of letters, and its language isn't checked.
+As in UnStereoEval (Belem et al., ICLR 2024), a candidate consists of the letters a-z and is English
+according to fastText or WordNet. The rarest fifth of these words is left out. In a corpus of
+another language, a candidate consists of letters, and its language isn't checked.
 
 fastText and nltk are imported only when used. Neither fastText's model (lid.176) nor WordNet's
 files are part of the project. The user installs WordNet and gives the model's path.
@@ -161,10 +161,8 @@ def classify(
 
     The rows are in the order of ``counts``, and lack the columns corpus, checks and run. The count
     is the quantile ``rules.quantile`` (linearly interpolated) of the counts of all words that pass
-    the other checks. It is 0 if the quantile is 0 or no word passes.
-
-    If ``score`` or ``has_synset`` is ``None``, this check is skipped. If both are ``None``, only
-    ``is_lettered`` is checked.
+    the other checks. It is 0 if the quantile is 0 or no word passes. If ``score`` or ``has_synset``
+    is ``None``, this check is skipped. If both are ``None``, only ``is_lettered`` is checked.
 
     >>> counts = {"tea": 9, "rum": 5, "u.s.": 7, "ale": 2}
     >>> words, rarest = classify(counts, VocabularyOptions(quantile=0.5))
@@ -210,9 +208,9 @@ def build_vocabulary(
         model: file of fastText's language model. Without a model, WordNet alone decides.
 
     Returns:
-        ``n_words`` and ``n_kept``, the number of words and of kept words; ``by_reason``, the number
-        of words for each reason; ``rarest``, the count that every kept word exceeds; ``checks``,
-        the checks made; and ``missing``, why other checks couldn't be made.
+        A dictionary. ``n_words`` and ``n_kept`` are the number of words and of kept words, and
+        ``by_reason`` is the number for each reason. Every kept word occurs more than ``rarest``
+        times. ``checks`` are the checks made, and ``missing`` says why others couldn't be made.
 
     Raises:
         UsageProblem: the corpus is unknown, has no words, or has to be checked but isn't English.

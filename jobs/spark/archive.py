@@ -1,4 +1,4 @@
-"""Write the project to a zip archive, which Spark's Python processes import it from."""
+"""Write the project to a zip archive, from which Spark's Python processes import it."""
 
 from __future__ import annotations
 

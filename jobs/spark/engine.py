@@ -60,7 +60,7 @@ class SparkEngine:
     def count(self, shards: Sequence[str], job: ShardJob, update: Update) -> list[ShardLedger]:
         """Count the shards. Return their ledgers in any order.
 
-        Raises ``UsageProblem`` if the warehouse is missing on some machines. It names them.
+        Raises ``UsageProblem`` if machines lack the warehouse. The error names these machines.
         """
         tasks = self._spark.sparkContext.parallelize(shards, len(shards))
         ledgers = tasks.map(lambda shard: _count_on_executor(shard, job))
@@ -147,7 +147,7 @@ class SparkEngine:
             raise Interrupted("Spark", f"started no task for {PATIENCE_S:.0f} s", fix) from e
 
     def _read(self, files: Sequence[Path]) -> DataFrame:
-        """Read the rows of files. A file that is listed twice is read twice, unlike by Spark."""
+        """Read the rows of files. A file that is listed twice is read twice. Spark would not."""
         times = Counter(files)
         layers = []
         for n in range(max(times.values())):

@@ -90,7 +90,7 @@ def _interrupts() -> Iterator[threading.Event]:
 
 #: Environment variable that names the settings: ``local``, ``cluster`` or a file.
 _VARIABLE = "PLUMBLINE_SPARK_CONF"
-#: File name of this code on executors, where spark-submit may have sent a ``plumbline.zip``.
+#: File name of this code on executors. spark-submit may already have sent a ``plumbline.zip``.
 CODE_ARCHIVE = "plumbline-code.zip"
 #: Matches the reason that Spark gives if a process ended, ran out of memory, or lost its rows.
 _LOST = re.compile(

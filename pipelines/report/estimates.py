@@ -8,7 +8,6 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from plumbline.pipelines.report.model import estimate, shown
 from plumbline.pipelines.report.rows import Row, sides
 from plumbline.warehouse.finding import LEAST_CLUSTERS, Finding
 
@@ -23,8 +22,6 @@ LEANS = {
 }
 #: The keys of ``LEANS``.
 SUBSETS = tuple(LEANS)
-#: Minimum reliability of leans for a verdict on a slope (view `fit`).
-LEAST_RELIABLE = 0.3
 
 
 def finding(row: Row, of: str = "value", *, null: float = 0.0) -> Finding:
@@ -107,28 +104,3 @@ def differs(prompt: Row) -> bool:
 def swapped_model(row: Row) -> str:
     """Return the swapped model's name from a fit of its scores on the straight model's scores."""
     return str(json.loads(row["options"])["swapped_model"])
-
-
-def of_errors(fit: Row) -> str:
-    """Say how reliable the leans of a fit are, and give the corrected slope.
-
-    Returns an empty string if the reliability is unknown or the leans are exact.
-
-    >>> row = {"reliability": 0.4, "error_over": "co-occurrences", "corrected": None}
-    >>> of_errors(row)
-    'Reliability of the leans at most 0.40'
-    >>> of_errors({**row, "corrected": 2, "corrected_low": 1, "corrected_high": 3})
-    'Reliability of the leans at most 0.40, corrected slope 2.00 (1.00 to 3.00)'
-    >>> of_errors({**row, "reliability": 0.2})
-    'Reliability of the leans at most 0.20: too noisy to judge a slope'
-    """
-    share = fit["reliability"]
-    if share is None or fit["error_over"] == "exact":
-        return ""
-    most = "at most " if fit["error_over"] == "co-occurrences" else ""
-    about = f"Reliability of the leans {most}{shown(share, 2)}"
-    if share < LEAST_RELIABLE:
-        return f"{about}: too noisy to judge a slope"
-    if fit["corrected"] is None:
-        return about
-    return f"{about}, corrected slope {estimate(fit, 'corrected', 2).text}"

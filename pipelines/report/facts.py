@@ -77,13 +77,6 @@ class Facts:
         part._scored_by = (*scored, "", None)
         return part
 
-    @property
-    def whole(self) -> Facts:
-        """These facts without any limit."""
-        part = copy(self)
-        part._limits, part._scored_by = {}, ()
-        return part
-
     def rows(self, name: str, **params: object) -> Rows:
         """Return the rows of the query ``sql/report/<name>.sql`` with parameters filled in.
 

@@ -150,15 +150,10 @@ CONTROL_COLUMNS: Columns = [
 
 
 def of_pairs(rows: Rows) -> Rows:
-    """Return the rows of metrics that are computed from pairs, not from fits (``of_fits``)."""
+    """Return the rows of metrics that are computed from pairs, not from fits, such as slopes."""
     fitted = _fitted(rows)
     others = rows.only(lambda r: r["subset"] not in fitted)
     return others.where(metric=tuple(sorted({r["metric"] for r in others})))
-
-
-def of_fits(rows: Rows) -> Rows:
-    """Return the rows of metrics that are computed from fits, such as slopes."""
-    return rows.where(subset=tuple(sorted(_fitted(rows))))
 
 
 def models_table(rows: Rows, texts: TrainingTexts) -> PageTable:
@@ -180,7 +175,6 @@ def models_table(rows: Rows, texts: TrainingTexts) -> PageTable:
         f"Models on all pairs of each benchmark, {IN_BRACKETS}. US: % of pairs without a "
         f"preference. PD: {'; '.join(groups)}"
     )
-    caption = ". ".join(filter(None, [caption, few_pairs(rows)]))
     return table(caption, lines, columns, searchable=len(lines) > 10)
 
 
@@ -224,7 +218,8 @@ def measured(
         {**row, "model": labels.get(row["model_key"], row["model"])} for row in rows.to_pylist()
     )
     metric_rows.sort(key=itemgetter("subset", "model", *FIT[1:]))
-    pairs, fits = of_pairs(metric_rows).where(subset="all"), of_fits(metric_rows)
+    pairs = of_pairs(metric_rows).where(subset="all")
+    fits = metric_rows.where(subset=tuple(_fitted(metric_rows)))
     with_own = {row["model_key"] for row in filter(is_own, fits)}
     fits = fits.only(lambda r: r["model_key"] and (is_own(r) or r["model_key"] not in with_own))
     lines = _flat(by_metric(pairs, "benchmark", "groups", "model", "model_key"), "n_pairs")

@@ -90,7 +90,6 @@ class Page:
         answers: address, title and first sentence of each section that the page links to.
         links: address and text of each link below the sections.
         is_front: True for the first page, whose first section has the main answer.
-        next: the command for a page about another benchmark or corpus; empty if there is none.
     """
 
     sections: Sequence[Section] = ()
@@ -100,7 +99,6 @@ class Page:
     answers: Sequence[tuple[str, str, str]] = ()
     links: Sequence[tuple[str, str]] = ()
     is_front: bool = False
-    next: str = ""
 
     @property
     def figures(self) -> list[Figure]:

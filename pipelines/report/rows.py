@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from difflib import SequenceMatcher
 from typing import Any, TypeAlias
 
 from plumbline.eval_workers.models.model_texts import text_name
@@ -138,6 +139,29 @@ def brief(model: str, models: Sequence[str]) -> str:
     """
     short = model.rpartition("/")[2]
     return short if [m.rpartition("/")[2] for m in models].count(short) == 1 else model
+
+
+def parts(a: Sequence[str], b: Sequence[str]) -> list[str | list[str]]:
+    """Split two sentences into common parts, and lists [part of a, part of b] of differing parts.
+
+    >>> parts("She lost her own key".split(), "He lost his key".split())
+    [['She', 'He'], 'lost', ['her own', 'his'], 'key']
+    """
+    found = list[str | list[str]]()
+    for kind, i, j, k, m in SequenceMatcher(None, a, b, autojunk=False).get_opcodes():
+        text = " ".join(a[i:j])
+        found.append(text if kind == "equal" else [text, " ".join(b[k:m])])
+    return found
+
+
+def both(a: str, b: str) -> str:
+    """Return two sentences as one text, with "/" between their differing parts.
+
+    >>> both("She lost her key", "He lost his key")
+    'She/He lost her/his key'
+    """
+    differing = parts(a.split(), b.split())
+    return " ".join(part if isinstance(part, str) else "/".join(part) for part in differing)
 
 
 def by_set(rows: Rows) -> list[Rows]:

@@ -6,21 +6,19 @@ which the page loads when needed.
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import SequenceMatcher
 from typing import TypeAlias
 from urllib.parse import quote
 
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.model import counted, estimate, shown
-from plumbline.pipelines.report.rows import Row, corpus_name, filled, set_name, sides
+from plumbline.pipelines.report.rows import Row, corpus_name, filled, parts, set_name, sides
 from plumbline.pipelines.report.sentences import word_leans
-from plumbline.pipelines.report.templates import rendered
+from plumbline.pipelines.report.templates import as_script, rendered
 from plumbline.warehouse.text.escape import terminal
 
 #: Number of things in each file of ``block_files``.
@@ -87,7 +85,7 @@ def search_page(search: Search) -> str:
         "tables": _visible([*search.tables]),
         "things": _visible([(key, thing.text, thing.note) for key, thing in search.things.items()]),
     }
-    return rendered("search.html", "search.js", search=search, index=_json(index))
+    return rendered("search.html", "search.js", search=search, index=index)
 
 
 def block_files(search: Search) -> Iterator[tuple[str, str]]:
@@ -97,13 +95,8 @@ def block_files(search: Search) -> Iterator[tuple[str, str]]:
     """
     blocks = [thing.blocks for thing in search.things.values()]
     for k, start in enumerate(range(0, len(blocks), _PER_FILE)):
-        text = _json(_visible(blocks[start : start + _PER_FILE]))
+        text = as_script(_visible(blocks[start : start + _PER_FILE]))
         yield f"{k}.js", f"plumblineBlocks({k}, {text});\n"
-
-
-def _json(value: object) -> str:
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    return text.replace("<", "\\u003c")
 
 
 def _visible(value: object) -> object:
@@ -228,19 +221,6 @@ def _pair(found: Search, row: Row, models: Sequence[str]) -> Thing:
     blocks.append(found.table("What each model prefers", headings, row["preferences"], models))
     note = f"{row['n_first']} {names[0]} · {row['n_second']} {names[1]} of {len(models)}"
     return Thing(differing, f"{set_name(row)} · {note}", blocks)
-
-
-def parts(a: Sequence[str], b: Sequence[str]) -> list[str | list[str]]:
-    """Split two sentences into common parts, and lists [part of a, part of b] of differing parts.
-
-    >>> parts("She lost her own key".split(), "He lost his key".split())
-    [['She', 'He'], 'lost', ['her own', 'his'], 'key']
-    """
-    found = list[str | list[str]]()
-    for kind, i, j, k, m in SequenceMatcher(None, a, b, autojunk=False).get_opcodes():
-        text = " ".join(a[i:j])
-        found.append(text if kind == "equal" else [text, " ".join(b[k:m])])
-    return found
 
 
 #: The 20,000 most frequent words of each text, words of sentence pairs, words that lean most, and

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from operator import itemgetter
-from statistics import fmean
 
 from plumbline.pipelines.report.estimates import finding, over_families, side
 from plumbline.pipelines.report.facts import Facts, TrainingTexts
@@ -133,8 +132,20 @@ def unscored(row: Row) -> str:
     return "; ".join(filter(None, [why, "`plumbline score` scores the others" * (n > n_rejected)]))
 
 
+def set_about(row: Row) -> str:
+    """Name a benchmark and say what it holds, from a row of the query ``report/benchmark``.
+
+    >>> set_about({"benchmark": "b", "groups": "female/male", "n_pairs": 9, "n_words": 3})
+    'b (9 pairs of sentences about 3 words)'
+    """
+    about = f" about {counted(row['n_words'], 'word')}" if row["n_words"] else ""
+    return f"{set_name(row)} ({counted(row['n_pairs'], 'pair')} of sentences{about})"
+
+
 def preferences(rows: Rows) -> str:
-    """Say how many models prefer each group's sentences, from a benchmark's rows of metric PD."""
+    """Say which sentences models prefer, without figures, from a benchmark's rows of metric PD."""
+    if len(rows) == 1:
+        return prefers(rows[0]).partition(": PD")[0]
     name, n, n_by_side = set_name(rows[0]), len(rows), Counter(map(side, rows))
     named = sorted(((n_by_side[s], s) for s in sides(rows[0]) if n_by_side[s]), reverse=True)
     if not named and (why := lack(rows[0])):
@@ -153,9 +164,9 @@ def preferences(rows: Rows) -> str:
 def average(texts: TrainingTexts, rows: Rows, unit: str) -> str:
     """Give the models' mean of a metric, averaged over model families, with its interval.
 
-    With two to ``LEAST_CLUSTERS - 1`` families, gives each family's mean instead. With one family
-    or none, gives each model's value and interval, or of more than three models, the smallest and
-    largest value. Leaves out models whose family is unknown, and says how many.
+    With fewer than ``LEAST_CLUSTERS`` families, gives each model's value and interval instead, or
+    of more than three models, the smallest and largest value. The mean leaves out models whose
+    family is unknown; the text says how many.
     """
 
     def figure(value: float | None) -> str:
@@ -166,8 +177,7 @@ def average(texts: TrainingTexts, rows: Rows, unit: str) -> str:
     if len(rows) == 1:
         return f"{figure(rows[0]['value'])}{unit} ({sureness(rows[0])})"
     n_without = len(families.pop("", ()))
-    without = f", without {counted(n_without, 'model')} of no known family" if n_without else ""
-    if len(families) < 2:
+    if len(families) < LEAST_CLUSTERS:
         ordered = sorted(rows, key=itemgetter("value"))
         if len(rows) > _NAMED:
             least, most = (
@@ -180,13 +190,10 @@ def average(texts: TrainingTexts, rows: Rows, unit: str) -> str:
             for r in ordered
         ]
         return f"{', '.join(named[:-1])} and {named[-1]}"
-    if len(families) < LEAST_CLUSTERS:
-        means = {name: fmean(r["value"] for r in of) for name, of in families.items()}
-        listed = ", ".join(f"{figure(mean)}{unit} for {name}" for name, mean in means.items())
-        return f"on average {listed}{without}"
     mean = over_families((name, r["value"]) for name, of in families.items() for r in of)
     row = {**metric, "value": mean.estimate, "value_low": mean.low, "value_high": mean.high}
     over = f"on average over {mean.over} ({interval(row) or 'no interval'})"
+    without = f", without {counted(n_without, 'model')} of no known family" if n_without else ""
     return f"{figure(mean.estimate)}{unit} {over}{without}"
 
 
@@ -300,21 +307,16 @@ def version_changed(row: Row) -> str:
 
     >>> from datetime import datetime
     >>> row = {"model": "mine", "benchmark": "b", "groups": "female/male", "change": 7.0, "pd": 9.0,
-    ...        "change_low": 6.0, "change_high": 8.0, "scored_at": datetime(2026, 1, 31, 12),
+    ...        "change_low": 6.0, "change_high": 8.0,
     ...        "previous_scored_at": datetime(2026, 1, 31, 8, 30)}
     >>> version_changed(row)
     'mine on b since 2026-01-31 08:30: PD rose: +7.0 points (95% interval +6.0 to +8.0), now +9.0'
-    >>> version_changed({**row, "scored_at": datetime(2026, 2, 7)}).partition(": ")[0]
-    'mine on b since 2026-01-31'
     """
     by, now = (shown(row[name], 1, signed=True) for name in ("change", "pd"))
     ends = interval(row, "change", 1, signed=True) or "no interval"
     change = finding(row, "change")
     verb = change.pick(above="rose", below="fell", untold="is not shown to change")
-    before = row["previous_scored_at"]
-    is_same_day = before.date() == row["scored_at"].date()
-    since = f"{before:%F %R}" if is_same_day else f"{before:%F}"
-    what = f"{row['model']} on {set_name(row)} since {since}"
+    what = f"{row['model']} on {set_name(row)} since {row['previous_scored_at']:%F %R}"
     return f"{what}: PD {verb}: {by} points ({ends}), now {now}"
 
 

@@ -112,7 +112,7 @@ def _environment(load: Callable[[str], str], **options: Any) -> Environment:
 @cache
 def _of_pages() -> Environment:
     environment = _environment(_read, autoescape=True, finalize=_visible)
-    filters = {"prose": _prose, "csv": as_csv, "sha256": policy_hash, "specification": _script}
+    filters = {"prose": _prose, "csv": as_csv, "sha256": policy_hash, "script": as_script}
     environment.filters |= filters
     return environment
 
@@ -122,8 +122,9 @@ def _prose(sentence: str) -> Markup:
     return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", shown))
 
 
-def _script(figure: Figure) -> Markup:
-    text = json.dumps(figure.specification, ensure_ascii=False)
+def as_script(value: object) -> Markup:
+    """Return a value as JSON that can stand in a page's ``script`` element."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     return Markup(text.replace("<", "\\u003c"))
 
 

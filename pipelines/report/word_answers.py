@@ -91,12 +91,12 @@ def furthest_collocates(rows: Rows) -> tuple[Rows, Rows]:
     )
 
 
-def clear_words(facts: Facts, row: Row, text: str = "") -> str:
+def clear_words(facts: Facts, row: Row) -> str:
     """Say how many words of a corpus clearly lean to each side, and how this was tested.
 
-    ``row`` comes from ``sql/report/lean_count.sql``. ``text`` is a name to print for the corpus.
+    ``row`` comes from ``sql/report/lean_count.sql``.
     """
-    text, over = text or text_name(row["corpus"]), row["over"]
+    text, over = text_name(row["corpus"]), row["over"]
     first, second = facts.contrast_sides(row["corpus"], row["contrast"])
     if not row["n_known"]:
         n = f"{row['n_words']:,}"
@@ -105,9 +105,9 @@ def clear_words(facts: Facts, row: Row, text: str = "") -> str:
     lean = f"{row['n_first']:,} lean to {first} and {row['n_second']:,} to {second}"
     if over != "co-occurrences":  # `why` computed the intervals
         return (
-            f"Of the {row['n_words']:,} words of {text} that lean most by counts or "
-            f"were asked about, {lean}: their 95% intervals over {over} exclude 0. After "
-            f"correction for all {row['n_all']:,} words {corrected}."
+            f"Of {row['n_all']:,} words of {text} that occur near {first} or {second}, the "
+            f"{row['n_words']:,} that lean most, or were asked about, were looked up: {lean}, with "
+            f"95% intervals over {over} that exclude 0. After correction for all words {corrected}."
         )
     alone = f", {row['n_one_sided']:,} of them near one side only" if row["n_one_sided"] else ""
     after = f" After correction for their number {corrected}." if row["n_tested"] else ""

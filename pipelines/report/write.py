@@ -6,7 +6,6 @@ The first page has the main answer with a chart, a table and supporting results.
 from __future__ import annotations
 
 import json
-import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -164,10 +163,6 @@ class Headline:
         """True if each model was trained in this warehouse, and on this corpus only."""
         return len(self.own) == len(self.slopes) and self.texts.are_ours(self.slopes)
 
-    @property
-    def slope(self) -> Row:
-        return next(r for r in self.slopes if r["model_key"] == self.fit["model_key"])
-
 
 def front(facts: Facts, appendix: Page) -> Page:
     """Return the first page of the report. Warnings and links come from ``appendix``.
@@ -198,20 +193,7 @@ def front(facts: Facts, appendix: Page) -> Page:
         answers=[(f"appendix.html#{s.anchor}", s.title, s.intro[0]) for s in questions],
         links=links,
         is_front=True,
-        next=_other_page(facts, pd, head),
     )
-
-
-def _other_page(facts: Facts, pd: Rows, head: Headline | None) -> str:
-    """Return the command for a page about another corpus or benchmark, or an empty string."""
-    shown = (pd[0]["benchmark"] if pd else "", head.fit["corpus"] if head else "")
-    for row in facts.whole.rows("slope").where(subset=SUBSETS):
-        if (benchmark := row["benchmark"], corpus := row["corpus"]) != shown:
-            names = map(shlex.quote, (benchmark, corpus))
-            return "plumbline report --benchmark {} --corpus {}".format(*names)
-    for row in facts.whole.metrics("pd", subset="all").but(n=0, benchmark=shown[0]):
-        return f"plumbline report --benchmark {shlex.quote(row['benchmark'])}"
-    return ""
 
 
 def _about(facts: Facts) -> Iterator[str]:
@@ -274,7 +256,7 @@ def _first_slopes(facts: Facts) -> dict[str, Rows]:
     """
     fits = _fits(facts)
     made_up = {row["corpus"] for row in facts.query("SELECT DISTINCT corpus FROM planted_word;")}
-    own = {row["benchmark"] for row in facts.rows("written_benchmark", source=LEXICON)}
+    own = {row["benchmark"] for row in facts.rows("benchmark") if LEXICON in row["sources"]}
     trained_on = {(r["model"], r["trained_on"]) for r in facts.rows("model")}
 
     def rank(slope_rows: Rows) -> tuple[bool, bool, int, bool, float]:

@@ -129,15 +129,9 @@ def anatomies(store: Store, corpus: str, eta_nats: float) -> Iterator[BenchmarkA
     for benchmark, whole in tables(store, corpus):
         table = whole.only(np.abs(whole.properties["delta"][:, 0]) <= eta_nats)
         if len(table.y):
-            n_pairs, n_models = table.y.shape
-            yield BenchmarkAnatomy(
-                benchmark,
-                n_pairs,
-                n_clusters(table.clusters),
-                n_models,
-                float((table.y**2).mean()),
-                shares(table),
-            )
+            (n_pairs, n_models), n = table.y.shape, n_clusters(table.clusters)
+            square = float((table.y**2).mean())
+            yield BenchmarkAnatomy(benchmark, n_pairs, n, n_models, square, shares(table))
 
 
 def shares(table: LogRatioTable) -> list[Share]:
@@ -198,7 +192,9 @@ class _Design:
         is_in = np.array([np.isin(place, [-1, *s]) for s in sets])
         weights = {CONSTANT: np.array([0.0 if s else 1.0 for s in sets])}
         for k, name in enumerate(names):
-            weights[name] = _weights(sets, k, len(names))
+            signs = np.array([1 if k in s else -1 for s in sets])
+            n_orders = [len(names) * comb(len(names) - 1, len(s - {k})) for s in sets]
+            weights[name] = signs / n_orders
         return _Design(table.y, x, _memberships(table), is_in, weights)
 
     def only(self, is_kept: Bools) -> _Design:
@@ -276,13 +272,6 @@ def _memberships(table: LogRatioTable) -> dict[str, csr_array]:
         if is_in.nnz > len(numbers):
             members[kind] = is_in
     return members
-
-
-def _weights(sets: Sequence[frozenset[int]], k: int, n: int) -> Floats:
-    """Return weights of sets, whose weighted sum is what property k of n adds on average."""
-    n_others = [len(others - {k}) for others in sets]
-    signs = [1 if k in others else -1 for others in sets]
-    return np.array(signs) / [n * comb(n - 1, m) for m in n_others]
 
 
 def share_rows(anatomy: BenchmarkAnatomy) -> Iterator[dict[str, object]]:

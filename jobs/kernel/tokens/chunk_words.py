@@ -1,7 +1,6 @@
 """Split chunks (pieces of text without whitespace) into words, in compiled code.
 
-Bit masks are enough to split most chunks, such as "nurse's". The module ``splitting_rules`` splits
-the others, such as "don't".
+Bit masks split most chunks, such as "nurse's". ``splitting_rules`` splits others, such as "don't".
 """
 
 from __future__ import annotations
@@ -106,8 +105,7 @@ def _plain_words(split: SplitState, words: WordState, ids: IdState, s: int, e: i
 
     Most new chunks are one run, or runs with dashes between them, with or without punctuation
     before and after. How punctuation is split off doesn't matter, since words are stripped of it.
-    A run may contain single apostrophes, but not a final possessive. Only a listed exception can
-    split a run.
+    A run may contain single apostrophes, but not a final possessive. Only exceptions split a run.
     """
     n, one = e - s, np.uint64(1)
     if n > _MAX_PLAIN:
@@ -223,7 +221,7 @@ def _decode(s: int, e: int, cps: int) -> int:
 
 @compiled
 def _add_piece(split: SplitState, words: WordState, ids: IdState, a: int, b: int) -> int:
-    """Append the id of the word in piece a..b, if it is kept. Return 1 if it has a word, else 0."""
+    """Append the id of piece a..b's word, if it is kept. Return 1 if there is a word, else 0."""
     flags, cps, out = split.flags, split.cps, split.word
     s, z = a, b
     while s < z and not get32(flags, get32(cps, s)) & ALNUM:

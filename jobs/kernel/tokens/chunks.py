@@ -49,29 +49,29 @@ _NEW = _ONES
 class ChunkState:
     """The cache of chunks, and the current batch. Fields are addresses and numbers of items."""
 
-    # Address of a hash table. An entry is a key of 24 bytes (chunk and length), then a value:
-    # number of words << 56 | number of kept words << 48 | id of the kept word. If there are several
-    # kept words, the value has an index in ``kept`` instead of an id.
+    # Address of a hash table. An entry is a key of 24 bytes (chunk and length), then a value. The
+    # value is number of words << 56 | number of kept words << 48 | id of the kept word. If there
+    # are several kept words, it has an index in ``kept`` instead of an id.
     cache: int
     mask: int
     n: int
     capacity: int
-    kept: int  # address of the ids of chunks with several kept words
+    kept: int  # Address of the ids of chunks with several kept words.
     n_kept: int
     kept_capacity: int
     starts: int
     ends: int
-    keys: int  # for each chunk of the batch: its key, and the address of its slot in the cache
-    values: int  # for each chunk of the batch: its value in the cache, or _NEW
-    missing: int  # 32-bit indices of the batch's chunks that aren't in the first slot searched
+    keys: int  # For each chunk of the batch: its key, and the address of its slot in the cache.
+    values: int  # For each chunk of the batch: its value in the cache, or _NEW.
+    missing: int  # 32-bit indices of the batch's chunks that aren't in the first slot searched.
     n_batch: int
-    open: int  # address of a chunk whose end has not been found yet, or 0
-    inside: int  # 1 if the last byte that was read belongs to a chunk
-    carry: int  # bits of a whitespace character that extends into the next 64 bytes
-    need: int  # length in bytes of a batch whose words don't fit in the word table, or 0
-    is_asking: int  # 1 if spaCy splits new chunks, for languages other than English
-    unknown: int  # address of the first chunk that spaCy must be asked about, or 0
-    ids_before: int  # number of ids before those of the chunk ``unknown``
+    open: int  # Address of a chunk whose end has not been found yet, or 0.
+    inside: int  # 1 if the last byte that was read belongs to a chunk.
+    carry: int  # Bits of a whitespace character that extends into the next 64 bytes.
+    need: int  # Length in bytes of a batch whose words don't fit in the word table, or 0.
+    is_asking: int  # 1 if spaCy splits new chunks, for languages other than English.
+    unknown: int  # Address of the first chunk that spaCy must be asked about, or 0.
+    ids_before: int  # Number of ids before those of the chunk ``unknown``.
     tokens_before: int
 
 
@@ -94,7 +94,7 @@ def _wide_blanks(at: int) -> tuple[int, int]:
 
 @compiled
 def _add_positions(positions: int, n: int, at: int, bits: int) -> int:
-    """Append the address of each byte whose bit is set to ``positions``. Return the new length.
+    """Append to ``positions`` the address of each byte whose bit is set. Return the new length.
 
     About 11 chunks start in 64 bytes of prose. Therefore this always writes 16 addresses, which is
     faster than a loop of unpredictable length.
@@ -121,7 +121,7 @@ def _find_chunks(c: ChunkState, at: int, end: int) -> int:
         n_starts = 1
     stop, one = min(at + _BATCH_BYTES, end), np.uint64(1)
     while at < stop:
-        # Whitespace: space, 28..31 and tab to carriage return. NUL separates chunks, too.
+        # Whitespace is space, bytes 28 to 31, and tab to carriage return. NUL also ends a chunk.
         blank = range_bits(at, 28, 5) | range_bits(at, 9, 5) | range_bits(at, 0, 1) | carry
         carry = np.uint64(0)
         if range_bits(at, 0xC2, 0x22):
@@ -336,10 +336,10 @@ def scan(
 ) -> int:
     """Read the UTF-8 text at the addresses at..end, and append the ids of its kept words.
 
-    Return the address where scanning stopped. This is ``end`` if the whole text was read. Otherwise
-    it is the start of a last chunk that may continue after ``end``, or of a batch of ``c.need``
-    bytes whose words don't fit in the table, or of ``c.unknown``, the first chunk that spaCy must
-    split. SLACK bytes after ``end`` must be readable, and there must be room for one id per byte.
+    Return the address where scanning stopped. If the whole text was read, this is ``end``, or the
+    start of a last chunk that may continue after ``end``. If words don't fit in the table, it is
+    the start of a batch of ``c.need`` bytes. If spaCy must split a chunk first, it is
+    ``c.unknown``. SLACK bytes after ``end`` must be readable. ``ids`` needs room for one per byte.
     """
     c.open = c.inside = c.carry = c.need = c.unknown = 0
     while at < end:

@@ -85,7 +85,6 @@ class Tables(NamedTuple):
 
 @lru_cache(maxsize=1)
 def english() -> dict[str, Any]:
-    """Read ``english.json``."""
     file = resources.files("plumbline.jobs.kernel.tokens").joinpath("english.json")
     return dict(json.loads(file.read_text(encoding="utf-8")))
 
@@ -211,7 +210,7 @@ class SplitState:
 
     flags: int
     lower: int
-    slots: int  # address of a hash table of ``Tables.listed``, stored as code points
+    slots: int  # Address of a hash table of ``Tables.listed``, stored as code points.
     mask: int
     offsets: int
     arena: int
@@ -219,13 +218,13 @@ class SplitState:
     parts: int
     is_unit: int
     runs: int
-    cps: int  # the chunk's code points, 32-bit
-    ends: int  # the end of each piece of the chunk, 64-bit
-    tail: int  # scratch memory of `split_chunk`, 64-bit
-    word: int  # the current piece in lowercase, UTF-8
-    n_answered: int  # number of chunks that spaCy has split; 0 for English
-    answer_starts: int  # for each of these chunks, its first index in ``answers``, 64-bit
-    answers: int  # the end of each piece of these chunks, in characters, 64-bit
+    cps: int  # The chunk's code points, 32-bit.
+    ends: int  # The end of each piece of the chunk, 64-bit.
+    tail: int  # Scratch memory of `split_chunk`, 64-bit.
+    word: int  # The current piece in lowercase, UTF-8.
+    n_answered: int  # Number of chunks that spaCy has split. 0 for English.
+    answer_starts: int  # For each of these chunks, its first index in ``answers``, 64-bit.
+    answers: int  # The end of each piece of these chunks, in characters, 64-bit.
 
 
 @compiled

@@ -88,9 +88,9 @@ def tokenizer_of(code: str) -> Any:
 
 
 def pieces(tokenizer: Any, chunks: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Split chunks with a spaCy tokenizer. Return each chunk's number of pieces, and their ends.
+    """Split chunks with a spaCy tokenizer. Return the number of pieces of each chunk, and all ends.
 
-    An end is counted in characters from the start of the piece's chunk.
+    The end of a piece is counted in characters from the start of its chunk.
 
     >>> pieces(tokenizer_of("fr"), ["l'homme", "dit."])
     (array([2, 2]), array([2, 7, 3, 4]))

@@ -49,7 +49,6 @@ _CASE_BITS = np.uint64(0x2020202020202020)
 
 @compiled
 def _n_dots(s: SplitState, a: int, b: int) -> int:
-    """Return how many dots are at the start of a..b."""
     k = a
     while k < b and point(s, k) == _DOT:
         k += 1
@@ -84,7 +83,7 @@ def _long_currency(s: SplitState, a: int, b: int) -> int:
 
 @compiled
 def prefix_length(s: SplitState, a: int, b: int) -> int:
-    """Return how many characters at the start of a..b are split off as a prefix (maybe 0)."""
+    """Return how many characters at the start of a..b are a prefix to split off, or 0."""
     c = point(s, a)
     if c == _DOT:
         n = _n_dots(s, a, b)
@@ -128,7 +127,7 @@ def _final_unit(s: SplitState, a: int, b: int) -> int:
 
 @compiled
 def suffix_length(s: SplitState, a: int, b: int) -> int:
-    """Return how many characters at the end of a..b are split off as a suffix (maybe 0)."""
+    """Return how many characters at the end of a..b are a suffix to split off, or 0."""
     if a >= b:
         return 0
     c = point(s, b - 1)

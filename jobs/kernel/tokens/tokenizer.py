@@ -178,7 +178,7 @@ class Tokenizer:
 
     @property
     def need(self) -> int:
-        """Bytes of text whose words didn't fit in the word table in the last scan, or 0."""
+        """Number of bytes of text whose words didn't fit in the table in the last scan, or 0."""
         return int(self.cache.state.need)
 
     def scan(self, at: int, end: int) -> int:
@@ -201,7 +201,6 @@ class Tokenizer:
         return self._ids[end - n : end]
 
     def tokens(self, text: str) -> list[str]:
-        """Return the kept tokens of a text in order."""
         return self._texts_of(self._scanned(text.encode()))
 
     def words_of_chunks(self, chunks: Sequence[str]) -> tuple[list[str], NDArray[np.int64]]:
@@ -268,7 +267,7 @@ class Targets:
     language: str = ""
 
     def checked(self) -> Targets:
-        """Return these targets, which must be different tokens.
+        """Check that the targets are different tokens. Return them.
 
         Raises:
             UsageProblem: there are no words, or a word is listed twice or is not a token.

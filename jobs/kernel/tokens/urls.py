@@ -58,9 +58,9 @@ def _is_label(s: SplitState, a: int, b: int) -> bool:
 def _is_octet(s: SplitState, a: int, b: int, part: int) -> bool:
     """Return whether a..b can be number ``part`` (0 to 3) of a public IPv4 address.
 
-    A number of three digits starts with 1 or 2 and is below 224, 256, 256 or 255 in part 0, 1, 2 or
-    3. A shorter number starts with 1 to 9 in parts 0 and 3, and with any digit in parts 1 and 2.
-    Digits whose value isn't tested may be of any script.
+    A number of three digits starts with 1 or 2. It is below 224 in part 0, below 255 in part 3, and
+    below 256 in the others. A shorter number starts with 1 to 9 in parts 0 and 3, and with any
+    digit in parts 1 and 2. Digits whose value isn't tested may be of any script.
     """
     if not 1 <= b - a <= 3:
         return False

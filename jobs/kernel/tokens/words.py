@@ -1,7 +1,7 @@
 """The word table, which has an id and a count for every distinct word.
 
-Ids start at 0. The targets have the lowest ids, and the stop words the next, so an id shows whether
-a word is a target or a stop word. All other words follow in order of first occurrence.
+Ids start at 0. The targets have the lowest ids, then come the stop words. So an id shows whether a
+word is a target or a stop word. All other words follow in order of first occurrence.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ _LONG_WORD = np.uint64(0xFF00000000000000)
 class WordState:
     """The word table for compiled code. The bytes of all words are in the ``arena``."""
 
-    slots: int  # address of the hash table; a slot has a word's key and id + 1
+    slots: int  # Address of the hash table. A slot has a word's key and id + 1.
     mask: int
-    offsets: int  # address of each word's offset in the arena
+    offsets: int  # Address of each word's offset in the arena.
     arena: int
     counts: int
     capacity: int
@@ -47,7 +47,7 @@ class WordState:
     n: int
     n_bytes: int
     n_targets: int
-    n_fixed: int  # number of targets, stop words and END_WORD, which comes last
+    n_fixed: int  # Number of targets, stop words and END_WORD, which comes last.
 
 
 @compiled
@@ -234,6 +234,6 @@ def _longer(array: NDArray[np.int64], n: int) -> NDArray[np.int64]:
 class IdState:
     """Ids of kept words that are not counted yet. The id of END_WORD ends each document."""
 
-    ids: int  # address of the ids, 32-bit
+    ids: int  # Address of the ids, 32-bit.
     n: int
-    n_tokens: int  # word tokens so far, including stop words
+    n_tokens: int  # Word tokens so far, including stop words.

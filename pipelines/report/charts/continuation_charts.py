@@ -8,7 +8,6 @@ import altair as alt
 
 from plumbline.pipelines.report.charts.chart_forms import (
     FEMALE,
-    INK,
     NEUTRAL,
     Chart,
     data,
@@ -67,30 +66,26 @@ def _name(row: Row, by: str) -> str:
 def decoding(rows: Sequence[Row]) -> Chart:
     """Draw shares of gendered continuations, with one panel per decoding parameter.
 
-    A dotted line shows greedy decoding. A ring marks the setting with the lowest GAS.
+    A dotted line shows greedy decoding, a band the 95% interval.
     """
-    greedy = next((r for r in rows if r["parameter"] == "greedy"), None)
+    greedy = next((r for r in rows if r["parameter"] == "greedy"), {})
     points = [
-        {"series": label, "x": row["setting"], "y": row[column], "parameter": row["parameter"]}
-        | {"greedy": greedy and greedy[column], "is_best": row["is_best"] and column == "gas"}
-        | {"low": row[f"{column}_low"] if column == "gas" else None}
-        | {"high": row[f"{column}_high"] if column == "gas" else None}
+        {**point(row, column, row["parameter"], label), "x": row["setting"]}
+        | {"greedy": greedy.get(column)}
         for row in rows
         if row["parameter"] != "greedy"
         for column, label in _CURVES.items()
         if row[column] is not None
     ]
-    base, series = alt.Chart(), alt.Color("series:N")
-    at = base.encode(x=alt.X("x:Q", title=None, scale=alt.Scale(zero=False)))
-    share = alt.Y("y:Q", title="share of continuations")
+    base = alt.Chart().encode(alt.Color("kind:N"))
+    at = base.encode(alt.X("x:Q", title=None, scale=alt.Scale(zero=False)))
     layers = [
-        at.mark_area(opacity=0.16, color=NEUTRAL).encode(y="low:Q", y2="high:Q"),
-        base.mark_rule(strokeDash=[2, 2]).encode(alt.Y("greedy:Q"), series),
-        at.mark_line(point=True).encode(share, series),
-        at.mark_point(size=140, color=INK).encode(share).transform_filter("datum.is_best"),
+        at.mark_area(opacity=0.16).encode(y="low:Q", y2="high:Q"),
+        base.mark_rule(strokeDash=[2, 2]).encode(alt.Y("greedy:Q")),
+        at.mark_line(point=True).encode(alt.Y("value:Q", title="share of continuations")),
     ]
     panels = alt.layer(*layers, data=data(points)).properties(width=170)
-    panel = alt.Facet("parameter:N", title=None)
+    panel = alt.Facet("name:N", title=None)
     return panels.facet(facet=panel, columns=3).resolve_scale(x="independent")
 
 

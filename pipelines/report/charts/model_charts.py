@@ -111,7 +111,7 @@ _WORDS = 10
 def leaning(rows: Sequence[Row], sides: tuple[str, str]) -> Chart:
     """Draw the ten words that lean most to each of the two ``sides``, such as she and he.
 
-    If a word never occurs near one of the sides, a ring marks the bound of its lean.
+    If a word never occurs near one of the sides, a ring marks the least that it leans.
     """
     first, second = sides
     colours = {f"leans to {first}": FEMALE, f"leans to {second}": MALE, UNTOLD: NEUTRAL}
@@ -127,8 +127,10 @@ def leaning(rows: Sequence[Row], sides: tuple[str, str]) -> Chart:
     one_sided = [p for p in points if p["value"] is None]
     if not one_sided:
         return chart
-    rings = alt.Chart(data(one_sided)).mark_point(size=60)
-    return chart + rings.encode(alt.Y("name:N", sort=None), alt.X("bound:Q"), alt.Color("kind:N"))
+    ring = alt.Scale(domain=["at least; never near the other side"], range=["circle"])
+    rings = alt.Chart(data(p | {"ring": ring.domain[0]} for p in one_sided)).mark_point(size=60)
+    at = rings.encode(alt.Y("name:N", sort=None), alt.X("bound:Q"), alt.Color("kind:N"))
+    return chart + at.encode(alt.Shape("ring:N", scale=ring, title=None))
 
 
 def following(points: Sequence[Row], fit: Row, titles: tuple[str, str], page: str) -> Chart:

@@ -5,4 +5,4 @@ FROM size_trend
 QUALIFY max(n_models) OVER (
     PARTITION BY scores, benchmark, groups, corpus, contrast, subset, measure
 ) > 3
-ORDER BY family, benchmark, groups, corpus, contrast, measure, scores, subset;
+ORDER BY benchmark, groups, corpus, contrast, measure, scores, subset, family;
