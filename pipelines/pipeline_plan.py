@@ -16,7 +16,7 @@ from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.pipelines.command.base import Command
 from plumbline.pipelines.command.fields import ContrastOption, DataOption, OutOption
 from plumbline.warehouse.errors import UsageProblem
-from plumbline.warehouse.options import MOST, Seed, part
+from plumbline.warehouse.options import MOST, Seed, changed, part
 
 #: Options that name inputs. If none is set, the pipeline runs on the closed world (made-up text).
 WORK = ("corpus", "benchmarks", "model", "models")
@@ -174,7 +174,7 @@ def _models(options: PipelineOptions, corpus: CorpusPlan | None) -> tuple[ModelP
         raise UsageProblem("settings model and models", "exclude each other", "give one of them")
     entries = load(options.models) if options.models else map(ListedModel, options.model)
     shared = part(ModelOptions, options)
-    return tuple(_model(entry, corpus, entry.options(shared)) for entry in entries)
+    return tuple(_model(entry, corpus, changed(shared, entry.overrides)) for entry in entries)
 
 
 def _model(entry: ListedModel, corpus: CorpusPlan | None, options: ModelOptions) -> ModelPlan:

@@ -1,9 +1,9 @@
 """Plumbline: measure gender preferences of language models, and trace them to their training text.
 
-This package links to the repository's directories, such as ``jobs`` and ``warehouse``. They are
-imported as ``plumbline.jobs`` and so on, so that they can't clash with other packages.
+This package links to the repository's directories, such as ``jobs`` and ``warehouse``. Code imports
+them as ``plumbline.jobs``, for example, so that their names can't clash with other packages.
 
-How to use it from Python::
+How to use Plumbline from Python::
 
     import plumbline
 
@@ -31,7 +31,7 @@ __all__ = ["Warehouse", "continues", "lean", "open", "prefer"]
 def __getattr__(name: str) -> Any:
     """Import a public name when it is first used, so that commands that don't need it start faster.
 
-    ``__version__`` is the installed version, or ``unknown`` for a copy that isn't installed.
+    ``__version__`` is the installed version, or ``unknown`` if Plumbline isn't installed.
     """
     if name == "__version__":
         from importlib.metadata import PackageNotFoundError  # slow to import

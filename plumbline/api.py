@@ -1,11 +1,5 @@
 """Run Plumbline's commands as Python methods, which return data frames.
 
-::
-
-    wh = plumbline.open("out/warehouse")             # pandas; or frames="polars", "arrow"
-    wh.count("novels", "novels/*.jsonl.zst")
-    wh.words(["nurse", "captain"])
-
 Each method runs the command of the same name. If a method stopped early, call it again to resume.
 `docs/tables.md` and `docs/sql.md` describe the columns. Each error is a
 :class:`~plumbline.warehouse.errors.PlumblineError` with a one-line message.
@@ -44,10 +38,10 @@ warnings.filterwarnings("ignore", "IProgress not found")
 
 
 def open(path: str | Path, frames: Frames = "pandas", *, create: bool = False) -> Warehouse:
-    """Open the warehouse at a directory or s3:// address, as the option ``--warehouse`` does.
+    """Open the warehouse in a directory or at an s3:// address.
 
     Args:
-        frames: type of the results: ``pandas`` or ``polars`` data frames, or ``arrow`` tables.
+        frames: what methods return: ``pandas`` or ``polars`` data frames, or ``arrow`` tables.
         create: make the warehouse if it doesn't exist.
 
     Raises:
@@ -64,7 +58,7 @@ def open(path: str | Path, frames: Frames = "pandas", *, create: bool = False) -
 
 
 class Warehouse:
-    """An open warehouse, made by :func:`open`. Its methods return frames or paths."""
+    """An open warehouse, made by :func:`open`. Its methods return data frames or paths."""
 
     def __init__(self, store: Store, frame: Callable[[pa.Table], Frame]) -> None:
         self.store = store
@@ -74,7 +68,7 @@ class Warehouse:
         return f"<warehouse {self.store.root}>"
 
     def sql(self, query: str, params: Mapping[str, object] | None = None) -> Frame:
-        """Return the rows of a query on tables and views. ``params`` fill in its ``$params``.
+        """Return the rows of an SQL query. ``params`` has a value for each ``$name`` in the query.
 
         Raises ``UsageProblem`` if the query is invalid or would write anything.
         """
@@ -84,12 +78,11 @@ class Warehouse:
     def run(self, command: str, **options: Any) -> Frame:
         """Run a command, such as ``"fairpair run"``, with its options. Return its results.
 
-        ``wh.fairpair_run(...)`` does the same. If an option takes several values, give a list, or a
-        text with commas. Returns the rows of the table or view that the command fills. If the
-        command fills no table or view, returns the paths of the files that it wrote, or else the
-        lines that it printed. The command's warnings become Python warnings.
+        ``wh.fairpair_run(...)`` does the same. If an option takes several values, give a list or a
+        text with commas. Returns the rows of the table or view that the command fills, or else the
+        files that it wrote, or else the lines that it printed. Warnings become Python warnings.
 
-        Raises ``UsageProblem`` for an unknown command or option, and the command's errors.
+        Raises ``UsageProblem`` for an unknown command or option, and the errors of the command.
         """
         done = self._done(command, options)
         if done.query:
@@ -137,22 +130,21 @@ class Warehouse:
         return sorted({*super().__dir__(), *map(_method_name, registry.targets())})
 
     def count(self, corpus: str, shards: str | Sequence[str], **options: Any) -> Frame:
-        """Count a corpus and compute its words' leans (`corpus count`, `corpus associate`).
+        """Count a corpus and compute how its words lean (`corpus count`, `corpus associate`).
 
-        Shards that were counted before are not read again. Returns the corpus's row in `corpus`.
+        Shards that were counted before are not read again. Returns the row of table `corpus`.
 
         Args:
             shards: paths or patterns, such as ``"novels/*.jsonl.zst"``.
             options: options of `corpus count`, such as ``targets="names"``, ``window=10``.
 
-        Raises:
-            UsageProblem: an option is unknown, or ``shards`` is empty.
-            BadInput: a file doesn't exist, or a shard can't be read (the other shards are counted).
+        Raises ``UsageProblem`` if an option is unknown or ``shards`` is empty. Raises ``BadInput``
+        if a file doesn't exist, or if a shard can't be read (the other shards are counted).
         """
         given = {"corpus": corpus, "shards": listed(shards), **options}
         (row,) = self._done("corpus count", given).rows
         if row["changed"] or not self.store.units("word_delta", corpus=corpus):
-            # this also deletes rows that were made from older deltas
+            # `corpus associate` also deletes rows that were computed from older deltas.
             self._done("corpus associate", {"corpus": corpus})
         return self.sql("FROM corpus WHERE corpus = $corpus", {"corpus": corpus})
 
@@ -163,26 +155,27 @@ class Warehouse:
         corpus: str | Sequence[str] = (),
         contrast: str = "she/he",
     ) -> Frame:
-        """Return how far words lean in corpora, as rows of `word_lean`.
+        """Return how far words lean to *she* or *he* in corpora, as rows of view `word_lean`.
 
         ``delta_nats`` is PMI(word, she) - PMI(word, he). Its 95% interval is from
         ``delta_nats_low`` to ``delta_nats_high``. ``q`` is the p-value of the delta, corrected for
-        testing all words of the corpus. A word near only one side has no delta, and one end of its
-        interval is infinite. ``lean_bound_nats`` is the end nearer 0: the word leans at least that
-        far. Imported statistics have no interval.
+        testing all words of the corpus. A word that occurs near only *she* or only *he* has no
+        delta, and one end of its interval is infinite. ``lean_bound_nats`` is the end nearer to 0:
+        the word leans at least that far. Imported statistics have no interval.
 
-        ``over`` is the sampling unit of the interval. For words that ``why`` or the report
-        explained, it is documents or sources. For other words, it is co-occurrences, and most of
-        these intervals are too narrow.
+        ``over`` says what the interval treats as independent: documents or sources if ``why`` or a
+        report explained the word, otherwise co-occurrences. Intervals over co-occurrences are
+        mostly too narrow.
 
         Args:
-            words: words in any case. The result keeps their order. Like pandas' `reindex`, it has a
-                row of missing values for a word that is near neither side. By default, all words
-                near a side are returned, with the surest leans first.
+            words: words in any case. The result has the same order. A word that occurs near neither
+                *she* nor *he* has a row of missing values. By default, all words are returned that
+                occur near *she* or *he*, with the surest leans first.
             corpus: one or several names; by default all corpora. A word has one row for each corpus
                 that contains it.
+            contrast: words to use instead of *she* and *he*, such as ``they/he``.
 
-        Raises ``UsageProblem`` for an unknown corpus, or if these corpora lack the contrast.
+        Raises ``UsageProblem`` if a corpus is unknown, or if none of the corpora has the contrast.
         """
         corpora = self._with_contrast(listed(corpus), contrast)
         leans = "FROM word_lean WHERE contrast = $contrast AND list_contains($corpora, corpus)"
@@ -200,7 +193,7 @@ class Warehouse:
         )
 
     def _with_contrast(self, corpora: Sequence[str], contrast: str) -> list[str]:
-        """Return the given corpora, or all. Raise ``UsageProblem`` if none has the ``contrast``."""
+        """Return the given corpora, or all. Raise ``UsageProblem`` if none has the contrast."""
         with in_one_line():
             for name in corpora:
                 corpus_row(self.store, name)
@@ -226,11 +219,10 @@ class Warehouse:
 
         Args:
             name: a benchmark of `plumbline benchmark show`, or a name for your own pairs.
-            source: your own pairs: a file, or a data frame with the columns in `docs/pairs.md`,
+            source: your own pairs, as a file or a data frame. `docs/pairs.md` lists the columns,
                 such as ``sentence_a`` and ``sentence_b``.
 
-        Raises:
-            UsageProblem, BadInput: as from the command. If no pair is usable, nothing changes.
+        Raises ``UsageProblem`` or ``BadInput``. If no pair can be used, nothing changes.
         """
         how = {"groups": listed(groups), "recipe": recipe}
         with file_of(name, source) as path:
@@ -239,18 +231,18 @@ class Warehouse:
     def score(self, model: str, pairs: Any, **options: Any) -> Frame:
         """Score both sentences of each pair, like `plumbline score`.
 
-        Only missing scores are computed. Returns rows of `scored_pair`, where ``log_ratio_nats`` is
-        ``logprob_a_nats`` - ``logprob_b_nats``. Pairs that can't be scored are in the table
-        `reject`.
+        Only missing scores are computed. Returns rows of view `scored_pair`. Their
+        ``log_ratio_nats`` is ``logprob_a_nats`` - ``logprob_b_nats``. Pairs that can't be scored
+        are in the table `reject`.
 
         Args:
-            model: id on the Hugging Face hub, or a directory.
-            pairs: name of a benchmark, or a data frame, which is imported as ``pairs-HASH``.
+            model: name on the Hugging Face hub, or a directory.
+            pairs: name of a benchmark, or a data frame. A data frame is imported as a benchmark
+                named ``pairs-HASH``.
             options: options of `score`, such as ``dtype="bfloat16"``, ``adapter="..."``.
 
-        Raises:
-            UsageProblem: an option is unknown, or the benchmark is not in the warehouse.
-            BadInput: the model can't be downloaded or used.
+        Raises ``UsageProblem`` if an option or the benchmark is unknown, and ``BadInput`` if the
+        model can't be downloaded or used.
         """
         name = pairs
         if not isinstance(pairs, str):
@@ -273,7 +265,7 @@ def _method_name(command: str) -> str:
 
 
 def frame_maker(frames: Frames) -> Callable[[pa.Table], Frame]:
-    """Return a function that converts an Arrow table to ``frames``, such as a pandas data frame."""
+    """Return a function that converts an Arrow table to a data frame, or returns the table."""
     if frames == "arrow":
         return lambda table: table
     if frames not in ("pandas", "polars"):
@@ -289,7 +281,7 @@ def frame_maker(frames: Frames) -> Callable[[pa.Table], Frame]:
 
 
 def listed(given: str | Sequence[str]) -> list[str]:
-    """Return one text, or several texts, as a list.
+    """Return the given texts as a list. A single text becomes a list with one item.
 
     >>> listed("nurse"), listed(("nurse", "cook"))
     (['nurse'], ['nurse', 'cook'])
@@ -302,7 +294,7 @@ def listed(given: str | Sequence[str]) -> list[str]:
 
 
 def table_of(source: Any) -> pa.Table:
-    """Convert a data frame, without its index, or a list of dictionaries to an Arrow table.
+    """Convert a data frame or a list of dictionaries to an Arrow table, without an index.
 
     >>> table_of([{"sentence_a": "She ran."}]).column_names
     ['sentence_a']
@@ -322,7 +314,7 @@ def table_of(source: Any) -> pa.Table:
 
 @contextmanager
 def file_of(name: str, source: Any) -> Iterator[Path | None]:
-    """Yield the path of a source. Write a data frame to a temporary file called ``name`` first."""
+    """Yield the path of a file with the pairs. A data frame is written to a temporary file."""
     if source is None or isinstance(source, (str, Path)):
         yield None if source is None else Path(source)
         return

@@ -7,9 +7,9 @@ Call these checks in the package's tests::
     def test_it_scores() -> None:
         check_backend("unigram", "novel.txt", ["She ran.", "He ran."])
 
-A check finds the backend or function by name, as commands do, so your package must be installed. If
-something is wrong, a check raises ``AssertionError`` with the reason, or the one-line error that a
-command would show. Checks return the figures that they computed, so that you can test them too.
+A check finds the backend or function by name, so your package must be installed. If something is
+wrong, a check raises ``AssertionError`` with the reason, or the error that a command would show.
+Checks return the scores or distances that they computed, so that you can test these too.
 """
 
 from __future__ import annotations
@@ -31,11 +31,13 @@ _TEXTS = ("Jane is good.", "Jane is a bad nurse!", "")
 def check_backend(
     backend: str, model: str, texts: Sequence[str], tolerance_nats: float = 1e-4, **options: Any
 ) -> list[TextScore]:
-    """Check that scores are sums over tokens and don't depend on other texts. Return the scores.
+    """Check that a backend's scores are sums over tokens and don't depend on other texts.
+
+    Returns the scores.
 
     Args:
         texts: two or more different texts that the model can score.
-        tolerance_nats: how much a text's score may change when other texts are scored with it.
+        tolerance_nats: how much a text's score may change if other texts are in the same call.
         options: fields of ``ModelOptions``.
     """
     how = ModelOptions(backend=backend, **options)
@@ -73,7 +75,7 @@ def check_backend(
 
 
 def check_scoring_function(name: str, texts: Sequence[str] = _TEXTS) -> phi.Floats:
-    """Check that distances are symmetric, and 0 from each item to itself. Return the distances."""
+    """Check that a scoring function returns symmetric distances. Return the distances."""
     function = phi.find(name)
     assert function.DESCRIPTION and "\n" not in function.DESCRIPTION, "DESCRIPTION is one line"
     assert function.LANGUAGES is None or all(function.LANGUAGES), "LANGUAGES is None or codes"

@@ -1,6 +1,6 @@
-"""Measure texts or a model with one call, without making a warehouse; see :mod:`plumbline`.
+"""Measure texts or a model with one function call, without a warehouse of your own.
 
-Results are kept in a temporary warehouse until Python exits, so repeating a call is fast.
+Results are stored in a temporary warehouse until Python exits, so repeating a call is fast.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _MOST_WORDS = 20
 
 
 class Answer(pd.DataFrame):
-    """A data frame of estimates with 95% intervals, and a chart of them."""
+    """A data frame of estimates with 95% intervals. Its method `chart` draws them."""
 
     _metadata = ["_drawn"]  # noqa: RUF012  # pandas copies these attributes to results
     _drawn: tuple[str, str, str]
@@ -75,12 +75,15 @@ def _warehouse() -> Warehouse:
 
 
 def lean(texts: Iterable[str], words: Sequence[str] | None = None) -> Answer:
-    """Return how far words lean to *she* or *he* in the texts, as rows of ``word_lean``.
+    """Return how far words lean to *she* or *he* in the texts, as rows of view ``word_lean``.
 
-    ``delta_nats`` is above 0 for words that lean to *she*. By default all words have rows, with the
-    surest leans first. ``over`` is the sampling unit of the interval. It is texts for the words
-    that you name or, if you name none, for up to 200 clearly leaning words on each side. For other
-    words it is co-occurrences, and most of these intervals are too narrow.
+    ``delta_nats`` is above 0 for words that lean to *she*. By default, all words are returned, with
+    the surest leans first.
+
+    ``over`` says what the interval of a word treats as independent. For the words that you name, it
+    is texts. If you name no words, it is texts for the words that lean most, up to 200 to *she* and
+    200 to *he*, and co-occurrences for other words. Intervals over co-occurrences are mostly too
+    narrow.
     """
     from plumbline.jobs.evidence.explanation import explain_candidates
 
@@ -101,11 +104,11 @@ def lean(texts: Iterable[str], words: Sequence[str] | None = None) -> Answer:
 def prefer(model: Any, pairs: Any) -> Answer:
     """Measure which sentence of a pair a model prefers: US and PD, with 95% intervals.
 
-    US is the share of pairs in which the model prefers neither sentence. PD is above 0 if it
-    prefers sentence a.
+    US is the share of pairs in which the model prefers neither sentence. PD is above 0 if the model
+    prefers sentence a more often than sentence b.
 
     Args:
-        model: id on the Hugging Face hub, a directory, or a loaded model of transformers.
+        model: name on the Hugging Face hub, a directory, or a loaded model of transformers.
         pairs: a data frame with ``sentence_a`` and ``sentence_b``, a list of tuples (a, b), or a
             ``datasets.Dataset``.
     """
@@ -132,12 +135,13 @@ def prefer(model: Any, pairs: Any) -> Answer:
 
 
 def continues(model: Any, names: tuple[str, str] = ("John", "Jane"), n: int = 10) -> Answer:
-    """Measure whether a model continues a text the same way for two people (FairPair's F).
+    """Measure whether a model continues a text the same way for two different people.
 
-    F is 1 if texts about the two people differ no more than texts about the same person.
+    The result is FairPair's F. It is close to 1 if texts about the two people differ no more than
+    texts about the same person.
 
     Args:
-        model: id on the Hugging Face hub, a directory, or a loaded model of transformers.
+        model: name on the Hugging Face hub, a directory, or a loaded model of transformers.
         names: a man's name and a woman's name.
         n: number of continuations of each prompt.
     """
@@ -153,7 +157,7 @@ def continues(model: Any, names: tuple[str, str] = ("John", "Jane"), n: int = 10
 
 
 def _location(model: Any) -> str:
-    """Return a model's name or directory. A loaded model is first saved with its tokenizer."""
+    """Return a model's name or directory. Save a loaded model to a new directory first."""
     if isinstance(model, str | Path):
         return str(model)
     from transformers import AutoTokenizer

@@ -171,7 +171,7 @@ class BackendContract:
             tmp_path / "none": "does not exist",
             tmp_path / "file": "is a file",
             tmp_path / "empty": "no config.json",
-            "two words": "neither a directory nor a hub id",
+            "two words": "Repo id must use",
             "s3://bucket/m": "bucket/m: does not exist",
             "nobody/plumbline-test-model": "can't be loaded from the hub",
             broken: "can't be loaded",

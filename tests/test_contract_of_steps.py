@@ -128,7 +128,7 @@ def test_damaged_chunks_alone_are_computed_again(
     cut, emptied, other = files[:3]
     cut.write_bytes(cut.read_bytes()[:-20])
     emptied.write_bytes(b"")
-    write_results(other, [], case.step.result_type)
+    write_results(other, [])
     case.run(store, model)
     assert len(computed) == 3 and case.rows(store) == whole.rows and nothing_is_left(store)
 

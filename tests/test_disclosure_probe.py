@@ -240,9 +240,9 @@ def test_what_can_t_be_asked_is_refused(
         ("{{ raise_exception('no assistants here') }}", "refuses.*no assistants here"),
         ("{% for m in messages %}{{ m.role }}{% endfor %}", "leaves out the instruction"),
         (
-            "{% for m in messages %}{{ m.content }} {% if 'Plumbline' not in m.content %}"
-            "(she means he) {% endif %}{% endfor %}",
-            "changes the words of a message",
+            "{% for m in messages %}{{ m.content if m.role == 'assistant' else m.content | upper }}"
+            "{% endfor %}",
+            "changes or leaves out",
         ),
     ):
         backend.tokenizer.chat_template = template

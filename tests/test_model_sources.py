@@ -94,7 +94,7 @@ def test_an_adapter_that_does_not_fit_is_refused(saved: dict[str, Path], tmp_pat
         (saved["gpt2"], adapter, "does not fit"),
         (deep, adapter, "2 weights differ"),
         (base, base, "holds no adapter_config.json"),
-        (base, "two words", "neither a directory nor a hub id"),
+        (base, "two words", "Repo id must use"),
         (base, "nobody/plumbline-test-adapter", "can't be loaded from the hub"),
         (base, tmp_path / "prompts", "PROMPT_TUNING"),
         (base, other, "on revision 0000000000000000 of "),

@@ -184,10 +184,10 @@ FAULTS: dict[str, tuple[Fault, str]] = {
         _of_logprobs(tokens=lambda t: t[-1:], token_logprobs=lambda v: v[-1:]),
         "don't make up the text",
     ),
-    "one value": (_values(lambda v: [None, *(-2.5 for _ in v[1:])]), "every token of a text the s"),
+    "one value": (_values(lambda v: [None, *(-2.5 for _ in v[1:])]), "whatever comes before it"),
     "by position": (
         _values(lambda v: [None, *(-0.1 * k - 1 for k in range(len(v) - 1))]),
-        "different texts the same",
+        "every word in a place the same",
     ),
     "by the token": (_by_token, "whatever comes before it"),
     "positive": (_values(lambda v: [None, *(-value for value in v[1:])]), "log-prob"),

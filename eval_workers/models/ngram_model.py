@@ -296,9 +296,9 @@ def count_ngrams(words: Ints, n_words: int, order: int, database: Path) -> dict[
     starts = np.cumsum([0, *(len(level["word"]) for level in levels)])
     a = np.concatenate([level["a"] for level in levels])
     a[BOS] = 0  # BOS is never predicted
-    n_children = np.concatenate([level["n_children"] for level in levels[:-1]] or [[]])
+    n_children = np.concatenate([level["n_children"] for level in levels])[: starts[-2]]
     children = np.append(starts[1] + np.cumsum(n_children) - n_children, starts[-1])
-    totals = np.concatenate([level["total"] for level in levels[:-1]] or [[]])
+    totals = np.diff(np.append(0, np.cumsum(a))[children])  # of the children's counts
     counts = np.uint32 if len(words) < 1 << 32 else np.uint64
     return {
         "levels": starts,
@@ -332,36 +332,36 @@ def _grams_sql(names: Sequence[str], n: int) -> str:
     The SQL reads the tables of the longest n-grams and of the n-grams of ``n`` + 1 words. For the
     longest n-grams, and for n-grams that begin a sentence, ``a`` is the number of occurrences. For
     all others, it is the number of distinct words before the n-gram. ``n_children`` is the number
-    of n-grams that add one word at the end. ``total`` is the sum of ``a`` of those n-grams.
+    of n-grams that add one word at the end.
     """
     gram = ", ".join(names[:n])
     is_whole = " AND ".join(f"{name} <> {BOS}" for name in names[1:n]) or "true"
     counted = f"SELECT {gram}, sum(n) AS n FROM longest WHERE {is_whole} GROUP BY ALL"
     if n == len(names):
         return f"""CREATE TABLE grams_{n} AS
-            SELECT * EXCLUDE (n), n AS a, 0 AS n_children, 0 AS total FROM ({counted})"""
+            SELECT * EXCLUDE (n), n AS a, 0 AS n_children FROM ({counted})"""
     after_first = ", ".join(f"w{k + 1} AS w{k}" for k in range(n))
     return f"""CREATE TABLE grams_{n} AS
         SELECT {gram}, CASE WHEN w0 = {BOS} THEN n ELSE n_before END AS a,
-            coalesce(n_children, 0) AS n_children, coalesce(total, 0) AS total
+            coalesce(n_children, 0) AS n_children
         FROM ({counted})
         LEFT JOIN (
             SELECT {after_first}, count(*) AS n_before FROM grams_{n + 1} GROUP BY ALL
         ) USING ({gram})
         LEFT JOIN (
-            SELECT {gram}, count(*) AS n_children, sum(a) AS total FROM grams_{n + 1} GROUP BY ALL
+            SELECT {gram}, count(*) AS n_children FROM grams_{n + 1} GROUP BY ALL
         ) USING ({gram})"""
 
 
 def _level(db: duckdb.DuckDBPyConnection, gram: Sequence[str], n_words: int) -> dict[str, Any]:
-    """Return the last word, ``a``, ``n_children`` and ``total`` of each n-gram of one length."""
-    query = f"""SELECT {gram[-1]} AS word, a::BIGINT AS a, n_children::BIGINT AS n_children,
-        total::BIGINT AS total FROM grams_{len(gram)} ORDER BY {", ".join(gram)}"""
+    """Return the last word, ``a`` and ``n_children`` of each n-gram of one length."""
+    query = f"""SELECT {gram[-1]} AS word, a::BIGINT AS a, n_children::BIGINT AS n_children
+        FROM grams_{len(gram)} ORDER BY {", ".join(gram)}"""
     found = db.execute(query).fetchnumpy()
     if len(gram) > 1:
         return found
     level: dict[str, Any] = {"word": np.arange(n_words)}  # also has the words that don't occur
-    for column in ("a", "n_children", "total"):
+    for column in ("a", "n_children"):
         level[column] = np.zeros(n_words, np.int64)
         level[column][found["word"]] = found[column]
     return level

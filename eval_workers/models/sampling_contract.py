@@ -9,16 +9,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Any, Literal, Protocol
 
-import pyarrow as pa
-
-from plumbline.eval_workers.models.scoring_contract import (
-    NONE,
-    Instruction,
-    Model,
-    short_hash,
-)
+from plumbline.eval_workers.models.scoring_contract import NONE, Instruction, Model, short_hash
 from plumbline.warehouse.errors import UsageProblem
 
 Finish = Literal["stop", "length"]
@@ -141,10 +134,6 @@ class Sample:
     finish: Finish = "stop"
     n_tokens: int | None = None
     problem: str | None = None
-
-    SCHEMA: ClassVar[pa.Schema] = pa.schema(
-        {"text": pa.string(), "finish": pa.string(), "n_tokens": pa.int64(), "problem": pa.string()}
-    )
 
 
 class SamplingModel(Model, Protocol):

@@ -15,9 +15,7 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import ClassVar, Protocol
-
-import pyarrow as pa
+from typing import Protocol
 
 from plumbline.warehouse.errors import UsageProblem
 
@@ -86,15 +84,6 @@ class TextScore:
     token_ids: Tokens = ()
     token_logprobs_nats: tuple[float, ...] = ()
     problem: str | None = None
-
-    SCHEMA: ClassVar[pa.Schema] = pa.schema(
-        [
-            ("logprob_nats", pa.float64()),
-            ("token_ids", pa.list_(pa.int64())),
-            ("token_logprobs_nats", pa.list_(pa.float32())),
-            ("problem", pa.string()),
-        ]
-    )
 
     @property
     def n_tokens(self) -> int:

@@ -271,8 +271,8 @@ def delta_rows(
     A word has no row if no pair is defined for it, if the weights of its pairs sum to 0, or if its
     v is NaN.
 
-    If w co-occurs c_g times with target g, delta is sum_g a_g ln c_g plus a constant. So its
-    variance is sum_g a_g^2 D_g / c_g.
+    If w co-occurs c_g times with target g, delta is a constant plus sum_g a_g ln c_g, with a weight
+    a_g for each target. So the variance of delta is sum_g a_g^2 D_g / c_g.
 
     Args:
         v: weight v(w) of each word, in the order of the words in ``counts``.

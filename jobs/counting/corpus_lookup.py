@@ -47,7 +47,7 @@ def corpus_language(row: dict[str, Any]) -> languages.Language:
 
 
 def corpus_contrast(store: Store, corpus: str, contrast: str) -> str:
-    """Return ``contrast``. In a non-English corpus, she/he becomes its word list's first pair."""
+    """Return the contrast to use: in a non-English corpus, its first word pair replaces she/he."""
     row = corpus_row(store, corpus)
     if contrast != "she/he" or row["language"] is None:
         return contrast

@@ -37,7 +37,7 @@ WORDS = "SELECT word, CAST(sum(n_word) AS BIGINT) AS n_word FROM partials GROUP 
 
 @dataclass(frozen=True)
 class Output:
-    """The partition of a table to write merged counts to. Spark sends it, pickled, to its tasks.
+    """A partition of a table, for merged counts. It can be pickled, so Spark's tasks can use it.
 
     Attributes:
         constants: {column: value} for columns that have the same value in all rows.
@@ -153,7 +153,7 @@ class PairSum(NamedTuple):
                     yield (target << 32 | word)[is_mixed], counts[is_mixed]
 
     def _batches(self, n_rows: int, update: Update) -> Iterator[pa.Table]:
-        """Yield the rows of all files. Small files share a batch, so words are looked up once."""
+        """Yield the rows of all files. Small files share a batch, which saves looking up words."""
         waiting: list[pa.RecordBatch] = []
         update(0, len(self.files))
         for n_read, path in enumerate(self.files, 1):

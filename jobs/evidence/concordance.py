@@ -51,7 +51,7 @@ _FILE_FIELD = "meta.file"
 
 @dataclass(frozen=True)
 class Sampling:
-    """How to sample occurrences: ``n`` for each word and side of the contrast, with this seed."""
+    """How many occurrences to sample for each word and side of a contrast, and the random seed."""
 
     n: int = 5
     seed: int = 0

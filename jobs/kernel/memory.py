@@ -63,7 +63,7 @@ def _item(builder: Any, base: Any, index: Any, bits: int) -> Any:
 
 
 def _load(bits: int, result_type: Any) -> Any:
-    """Make a compiled function ``(base, index)`` that returns an unsigned integer in memory."""
+    """Make a compiled function ``(base, index)`` that reads a ``bits``-bit unsigned integer."""
 
     @intrinsic
     def load(typingctx: Any, base: Any, index: Any) -> Any:
@@ -262,7 +262,7 @@ class Limits:
 def limits_within(memory_bytes: int, all_pairs: bool = False) -> Limits:
     """Return limits under which this process stays below ``memory_bytes``.
 
-    The memory that the process uses at the first call is subtracted. The counter gets two fifths of
+    At the first call, the process already uses some of this memory. The counter gets two fifths of
     the rest. The Arrow tables of its counts need as much again, and writing them needs more. If all
     pairs are counted, the counter gets half, since it writes pairs in smaller tables. If
     ``memory_bytes`` is below half a GB, the process may exceed it.

@@ -74,7 +74,7 @@ class ChunkPlan:
                 name = hashlib.sha256(f"{self.directory.name}/{path.name}".encode()).hexdigest()
                 with claimed(self.directory.with_name(f"{name[:16]}.claim")) as is_claimed:
                     if is_claimed and self.directory.is_dir() and not path.exists():
-                        write_results(path, compute(self.chunks[path].items), self.result_type)
+                        write_results(path, compute(self.chunks[path].items))
                         n_done += 1
                 tell(self.n_left())
             if not n_done:
@@ -97,19 +97,15 @@ class ChunkPlan:
         return by_item if is_complete else None
 
 
-def write_results(path: Path, results: Sequence[object], result_type: type[Any]) -> None:
+def write_results(path: Path, results: Sequence[object]) -> None:
     """Write the results of a chunk to a file, which appears only when it is complete."""
-    schema = result_type.SCHEMA
-    columns = {name: [getattr(result, name) for result in results] for name in schema.names}
-    write_file(path, pa.table(columns, schema=schema))
+    write_file(path, pa.Table.from_pylist(list(map(vars, results))))
 
 
 def _read(path: Path, result_type: type[Any]) -> list[Any] | None:
     try:
         with opened(path) as file:
-            rows = pq.read_table(
-                file, schema=result_type.SCHEMA, page_checksum_verification=True
-            ).to_pylist()
+            rows = pq.read_table(file, page_checksum_verification=True).to_pylist()
     except (OSError, pa.ArrowException):
         return None
     return [result_type(**row) for row in rows]

@@ -96,7 +96,7 @@ class Step(ABC):
     #: A verb for the step and the unit that it counts, for the progress bar.
     verb: ClassVar[str]
     unit: ClassVar[str]
-    #: The class of the results in chunk files: a dataclass that has the files' ``SCHEMA``.
+    #: The class of the results in chunk files: a dataclass.
     result_type: ClassVar[type[Any]]
 
     @property

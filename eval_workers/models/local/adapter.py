@@ -17,7 +17,6 @@ from transformers.utils.hub import cached_file
 
 from plumbline.eval_workers.models.local.source import (
     ADAPTER_CONFIG,
-    HUB_ID,
     Source,
     check_reachable,
     files_hash,
@@ -73,14 +72,12 @@ def find_adapter(adapter: str) -> Adapter:
                 raise BadInput(what, f"holds no {file}", fix)
         content = files_hash(path, [path / ADAPTER_CONFIG, path / _WEIGHTS])
         name = f"{path.resolve().name}@{content}"
-    elif HUB_ID.fullmatch(adapter):
+    else:
         source = Source(adapter, adapter, None, False)
         check_reachable(source)
         source = pinned(source, ADAPTER_CONFIG, what)
         path = Path(load_part(source, cached_file, filename=_WEIGHTS)).parent
         name = f"{adapter}@{source.revision}"
-    else:
-        raise BadInput(f"adapter {adapter!r}", "is neither a directory nor a hub id")
     config = _checked(what, path / ADAPTER_CONFIG)
     base, revision = (config.get(key) for key in ("base_model_name_or_path", "revision"))
     return Adapter(name, path, str(base or "a model"), str(revision or ""))

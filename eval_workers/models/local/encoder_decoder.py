@@ -37,6 +37,7 @@ class EncoderDecoderModel(CausalModel):
     kind = "encoder-decoder"
     supports = frozenset[str]()
     measure = GIVEN_EMPTY
+    scored_as = "text_target"
 
     def _context(self) -> tuple[str, int]:
         """Return where the decoder's start token comes from, and the token's id.
@@ -61,7 +62,7 @@ class EncoderDecoderModel(CausalModel):
     @cached_property
     def _lead_tokens(self) -> Tokens:
         """Special tokens between the decoder's start token and a text."""
-        return self.special_around("text_target")[0]
+        return self.special_around(self.scored_as)[0]
 
     @property
     def n_context(self) -> int | None:
@@ -72,11 +73,6 @@ class EncoderDecoderModel(CausalModel):
     def _limit(self, name: str) -> int | None:
         names = (name, "max_position_embeddings")
         return next((int(n) for name in names if (n := getattr(self.config, name, None))), None)
-
-    def ids(self, texts: list[str]) -> list[list[int]]:
-        """Return each text's token ids for the decoder. The encoder may use other ids."""
-        encoded = self.tokenizer(text_target=texts, add_special_tokens=False, verbose=False)
-        return list(encoded["input_ids"])
 
     def _prompts(self, texts: Sequence[str], n_new: int) -> list[Tokens | str]:
         """Return each prompt's ids for the encoder (without special tokens), or a problem."""
@@ -90,7 +86,7 @@ class EncoderDecoderModel(CausalModel):
                 return f"{n_new} new tokens, more than the {self.n_context} that the decoder writes"
             return ids
 
-        encoded = self.known_ids(texts, super().ids)
+        encoded = self.known_ids(texts, read_as="text")
         return [ids if isinstance(ids, str) else checked(ids) for ids in encoded]
 
     def _text_after(self, prompt: Tokens, new: Tokens) -> str:

@@ -8,13 +8,12 @@ the model predicts the tokens of a word from left to right, as a causal model do
 The tokenizer defines words (``word_ids``). Special tokens around the text are read but never
 scored. For each scored token, the model reads a copy of the text in which the token and the later
 tokens of its word are masked. All copies in a forward pass have the same length, so no copy is
-padded. Two texts can have the same copy, such as a pair's sentences with the pronoun masked. The
-model then reads the copy once.
+padded.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 
 import torch
@@ -31,8 +30,8 @@ _COUNTED_FROM_PADDING = (
     *("roberta", "camembert", "xlm-roberta", "xlm-roberta-xl", "roberta-prelayernorm"),
     *("data2vec-text", "ibert", "xmod", "mpnet", "longformer", "luke", "esm"),
 )
-#: A text with masks, and the position of the token to predict.
-_Copy = tuple[Tokens, int]
+#: A text with masks, the position of the token to predict, and the token.
+_Copy = tuple[Tokens, int, int]
 
 
 class MaskedModel(TextReader):
@@ -80,52 +79,43 @@ class MaskedModel(TextReader):
 
     def score(self, texts: Sequence[str]) -> list[TextScore]:
         """Return the PLL of each text, in the order given."""
-        copies = list(map(self._copies, texts, self.known_ids(texts)))
-        tokens: dict[_Copy, list[int]] = {}
-        for found in copies:
-            for copy, token in () if isinstance(found, str) else found:
-                tokens.setdefault(copy, []).append(token)
-        logprobs = self._predicted(tokens)
+        encoded = self.known_ids(texts)
+        copies = list(map(self._copies, texts, encoded))
+        distinct = {copy for of_text in copies for copy in of_text}
+        passes = of_equal_length(distinct, self.weights.batch_tokens, lambda copy: len(copy[0]))
+        logprobs = self.weights.in_passes(passes, self._pass)
         return [
-            TextScore(problem=of_text)
-            if isinstance(of_text, str)
-            else summed(tuple(t for _, t in of_text), [logprobs[copy][t] for copy, t in of_text])
-            for of_text in copies
+            TextScore(problem=ids)
+            if isinstance(ids, str)
+            else summed(ids, [logprobs[copy] for copy in of_text])
+            for ids, of_text in zip(encoded, copies, strict=True)
         ]
 
-    def _copies(self, text: str, ids: Tokens | str) -> list[tuple[_Copy, int]] | str:
-        """Return (masked copy, token) for each token of the text, or the text's problem."""
+    def _copies(self, text: str, ids: Tokens | str) -> list[_Copy]:
+        """Return a masked copy of the text for each of its tokens; none for a text with a problem.
+
+        A copy masks its token and the later tokens of the same word.
+        """
         if isinstance(ids, str):
-            return ids
+            return []
         words = self.tokenizer(text, add_special_tokens=False).word_ids()
-        return [(self._copy(ids, words, place), ids[place]) for place in range(len(ids))]
-
-    def _copy(self, ids: Tokens, words: Sequence[int | None], place: int) -> _Copy:
-        """Copy the text, and mask the token at ``place`` and the later tokens of its word."""
         mask, (before, after) = self.tokenizer.mask_token_id, self._around
-        masked, word = list(ids), words[place]
-        masked[place] = mask
-        for later in range(place + 1, len(ids)):
-            if word is None or words[later] != word:
-                break
-            masked[later] = mask
-        return (*before, *masked, *after), len(before) + place
 
-    def _predicted(self, tokens: Mapping[_Copy, Sequence[int]]) -> dict[_Copy, dict[int, float]]:
-        """Return the log-probabilities (nats) of each copy's ``tokens`` at its masked position."""
+        def masked(place: int) -> Tokens:
+            end = place + 1
+            while end < len(ids) and words[end] == words[place] is not None:
+                end += 1
+            return (*before, *ids[:place], *[mask] * (end - place), *ids[end:], *after)
 
-        @torch.inference_mode()
-        def run(batch: list[_Copy]) -> list[dict[int, float]]:
-            model = self.weights.model
-            inputs = torch.tensor([ids for ids, _ in batch], device=model.device)
-            logits = model(input_ids=inputs, attention_mask=torch.ones_like(inputs)).logits
-            rows = [row for row, copy in enumerate(batch) for _ in tokens[copy]]
-            places = [copy[1] for copy in batch for _ in tokens[copy]]
-            targets = [token for copy in batch for token in tokens[copy]]
-            on_device = torch.tensor(targets, device=model.device)
-            values = iter(logprobs_of(logits[rows, places], on_device).tolist())
-            return [{token: next(values) for token in tokens[copy]} for copy in batch]
+        return [(masked(place), len(before) + place, ids[place]) for place in range(len(ids))]
 
-        n_tokens = self.weights.batch_tokens
-        copies = of_equal_length(tokens, n_tokens, lambda copy: len(copy[0]))
-        return self.weights.in_passes(copies, run)
+    @torch.inference_mode()
+    def _pass(self, copies: list[_Copy]) -> list[float]:
+        """Return log p (nats) of each copy's token. The copies have equal lengths."""
+        model = self.weights.model
+        inputs, places, tokens = (
+            torch.tensor(part, device=model.device) for part in zip(*copies, strict=True)
+        )
+        logits = model(input_ids=inputs, attention_mask=torch.ones_like(inputs)).logits
+        values: list[float] = logprobs_of(logits[range(len(copies)), places], tokens).tolist()
+        return values

@@ -44,18 +44,9 @@ _CLASSES: dict[Kind, tuple[str, str, tuple[str, ...]]] = {
         ("ForConditionalGeneration", "LMHeadModel", "MTModel"),
     ),
 }
-#: Patterns of configuration keys: for numbers of layers or experts, and for sizes. Each pattern has
-#: the largest number that is accepted.
-_LIMITS = (
-    (re.compile(r"(num|n)_(\w+_)?(layers?|experts|blocks)|(\w+_)?(layers|depth)"), 4096),
-    (
-        re.compile(
-            r"(\w+_)?heads?|n_(embd|inner|positions|ctx)|d_(model|ff|kv)"
-            r"|(hidden|intermediate|vocab)_size|ffn_dim|head_dim|dim|max_position_embeddings"
-        ),
-        1 << 27,
-    ),
-)
+#: Configuration keys for numbers of layers or experts, and the largest number that is accepted.
+_LAYERS = re.compile(r"(num|n)_(\w+_)?(layers?|experts|blocks)|(\w+_)?(layers|depth)")
+_MOST_LAYERS = 4096
 
 
 @dataclass(frozen=True)
@@ -74,8 +65,8 @@ def read_files(model: str, options: ModelOptions) -> Files:
     A hub revision is pinned to its commit, because a branch can move, even during a run.
 
     Raises ``BadInput`` if the model can't be loaded, isn't a language model or is an adapter. Also
-    raises ``BadInput`` if the given adapter is for another base, or if the configuration asks for
-    third-party code or claims an impossible size.
+    raises ``BadInput`` if the given adapter is for another base, or if the configuration claims an
+    impossible number of layers.
     """
     adapter = find_adapter(options.adapter) if options.adapter is not None else None
     silence()
@@ -89,21 +80,16 @@ def read_files(model: str, options: ModelOptions) -> Files:
         source = pinned(source, "config.json", name)
     _check_configuration(source)
     config = load_part(source, AutoConfig.from_pretrained)
-    for part in (config, config.get_text_config()):
-        for key in ("_attn_implementation", "_experts_implementation"):
-            chosen = getattr(part, key, None)
-            if isinstance(chosen, str) and "/" in chosen:  # names third-party code
-                problem = f"its configuration asks for third-party code: {key[1:]} {chosen}"
-                raise BadInput(name, problem, "remove the line from its config.json")
     if adapter is not None:
         adapter.check_base(source)
     return Files(source, config, adapter, _kind_of(name, config))
 
 
 def _check_configuration(source: Source) -> None:
-    """Raise ``BadInput`` if a configuration claims an impossible number of layers or size.
+    """Raise ``BadInput`` if a configuration claims an impossible number of layers.
 
-    Without this check, transformers would build all layers before it notices missing weights.
+    Without this check, transformers would build all layers before it notices missing weights. It
+    refuses impossible sizes of layers itself.
     """
     content, _ = load_part(source, PretrainedConfig.get_config_dict)
     parts = [content]
@@ -111,9 +97,9 @@ def _check_configuration(source: Source) -> None:
         for key, value in part.items():
             if isinstance(value, dict):
                 parts.append(value)
-            most = next((most for keys, most in _LIMITS if keys.fullmatch(key)), None)
-            if most is not None and isinstance(value, int) and value > most:
-                problem = f"its config.json claims {key} {f'{value:,}'[:40]}, more than {most:,}"
+            if _LAYERS.fullmatch(key) and isinstance(value, int) and value > _MOST_LAYERS:
+                shown = f"{value:,}"[:40]
+                problem = f"its config.json claims {key} {shown}, more than {_MOST_LAYERS:,}"
                 raise BadInput(f"model {source.name}", problem, "check where the model comes from")
 
 

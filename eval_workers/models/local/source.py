@@ -40,8 +40,6 @@ _DEFINING = (
     "merges.txt",
     "*.model",
 )
-#: A hub id: NAME or OWNER/NAME, of 96 characters at most.
-HUB_ID = re.compile(r"(?=.{1,96}$)[\w.-]+(/[\w.-]+)?", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -75,8 +73,8 @@ def looks_like_path(name: str) -> bool:
 def find_source(model: str, revision: str | None) -> Source:
     """Find a model's source from its directory or hub id, without contacting the hub.
 
-    Raises ``BadInput`` for a path that is missing or holds no saved model, and for a name that
-    can't be a hub id. Raises ``UsageProblem`` if a revision is given for a local directory.
+    Raises ``BadInput`` for a path that is missing or holds no saved model. Raises ``UsageProblem``
+    if a revision is given for a local directory.
 
     >>> find_source("EleutherAI/pythia-70m", None).is_local
     False
@@ -85,8 +83,6 @@ def find_source(model: str, revision: str | None) -> Source:
     """
     path = Path(model).expanduser()
     if not path.exists() and not looks_like_path(model):
-        if not HUB_ID.fullmatch(model):
-            raise BadInput(f"model {model!r}", "is neither a directory nor a hub id")
         step = _STEP.search(revision or "")
         return Source(model, model, revision, False, int(step[1]) if step else None)
     _check_saved_model(path)
@@ -142,14 +138,17 @@ def silence() -> None:
 def check_reachable(source: Source) -> None:
     """Raise ``Interrupted`` if a model or adapter is only on the hub and the hub can't be reached.
 
-    Without this check, the hub's client would try for half a minute to download each file.
+    Without this check, the hub's client would try for half a minute to download each file. Raises
+    ``BadInput`` for a name that can't be a hub id.
     """
-    cached = [
-        try_to_load_from_cache(source.location, file, revision=source.revision or "main")
-        for file in ("config.json", ADAPTER_CONFIG)
-    ]
-    if not any(isinstance(path, str) for path in cached):
-        load_part(source, lambda *_, **__: get_session().head(constants.ENDPOINT, timeout=5))
+
+    def ask(name: str, revision: str, **_: object) -> None:
+        files = ("config.json", ADAPTER_CONFIG)
+        cached = (try_to_load_from_cache(name, file, revision=revision) for file in files)
+        if not any(isinstance(path, str) for path in cached):
+            get_session().head(constants.ENDPOINT, timeout=5)
+
+    load_part(source, ask)
 
 
 def pinned(source: Source, filename: str, what: str) -> Source:

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from importlib import metadata
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar
 
 import tokenizers
 import torch
@@ -35,15 +35,12 @@ from plumbline.eval_workers.models.scoring_contract import (
 )
 from plumbline.warehouse.errors import BadInput, UsageProblem
 
-#: A function that returns the token ids of each text, without special tokens around the text.
-Encode: TypeAlias = Callable[[list[str]], list[list[int]]]
 #: Options that only some backends or kinds of models have.
 _NOT_EVERYWHERE = ("adapter", "quantisation", "tensor_parallel")
 #: The conventional BOS of a model type, for tokenizers that don't name a BOS.
 _BOS_CONVENTIONS = {"gpt_neox": "<|endoftext|>"}
-#: Placeholders for the assistant's words, and for an instruction, to check if a template changes
-#: instructions. They have only letters, so no template changes them.
-_WORDS, _MESSAGE = "Plumblinewords", "Plumblineuser"
+#: Placeholder for the assistant's words. It has only letters, so no template changes it.
+_WORDS = "Plumblinewords"
 #: Macro that replaces the templates' function for today's date. It always writes the date that is
 #: the default in Llama 3's templates: in their format, or in digits if the format has `%m`.
 _TODAY = (
@@ -63,6 +60,8 @@ class TextReader:
     kind: ClassVar[Kind] = "causal"
     #: The value of ``Identity.measure``.
     measure: ClassVar[str] = LOG_LIKELIHOOD
+    #: The tokenizer's argument for texts to score: `text`, or `text_target` for a decoder's output.
+    scored_as: ClassVar[str] = "text"
     #: Options in ``_NOT_EVERYWHERE`` that this class supports.
     supports: ClassVar[frozenset[str]] = frozenset()
     #: True if the vocabulary covers every word. Texts that decoding would change are then refused.
@@ -161,14 +160,11 @@ class TextReader:
         limit = getattr(self.config, "max_position_embeddings", None)
         return None if limit is None else int(limit)
 
-    def special_around(self, mode: str = "text") -> tuple[Tokens, Tokens]:
-        """Return the special tokens that the tokenizer puts before a text, and after a text.
-
-        ``mode`` is `text` for an input and `text_target` for an output.
-        """
+    def special_around(self, read_as: str = "text") -> tuple[Tokens, Tokens]:
+        """Return the special tokens that the tokenizer puts before a text, and after a text."""
         for text in ("a", "the", "1", "."):
-            bare = self.tokenizer(**{mode: text}, add_special_tokens=False)["input_ids"]
-            whole = self.tokenizer(**{mode: text})["input_ids"]
+            bare = self.tokenizer(**{read_as: text}, add_special_tokens=False)["input_ids"]
+            whole = self.tokenizer(**{read_as: text})["input_ids"]
             for start in range(len(whole) - len(bare) + 1):
                 end = start + len(bare)
                 if bare and whole[start:end] == bare:
@@ -188,9 +184,6 @@ class TextReader:
         if frame not in self._frames:
             ids = self._without_bos(self.ids([frame])[0])
             special = self._special_of(self.ids([instruction.text])[0])
-            unknown = self.tokenizer.unk_token_id
-            if not special and unknown in ids and self.tokenizer.unk_token not in frame:
-                special = (unknown,)  # the template itself has no unknown token
             if special:
                 problem = f"the tokenizer gives the special token {self._special[special[0]]}"
                 what = f"instruction {instruction.text!r}"
@@ -198,7 +191,7 @@ class TextReader:
             self._frames[frame] = self._special_of(ids)
         return frame
 
-    def known_ids(self, texts: Sequence[str], ids_of: Encode | None = None) -> list[Tokens | str]:
+    def known_ids(self, texts: Sequence[str], read_as: str = "") -> list[Tokens | str]:
         """Do the same as ``encoded``, but refuse texts with tokens that have no weights.
 
         Loads the weights. Raises ``BadInput`` if the model has no weights for BOS.
@@ -208,28 +201,27 @@ class TextReader:
             problem = f"BOS is token {self._bos}, but the model has only {n_embedded} tokens"
             fix = "choose another with bos (option or setting)"
             raise BadInput(f"model {self.source.name}", problem, fix)
-        return self.encoded(texts, ids_of, n_embedded)
+        return self.encoded(texts, read_as, n_embedded)
 
     def encoded(
-        self, texts: Sequence[str], ids_of: Encode | None = None, n_tokens: int | None = None
+        self, texts: Sequence[str], read_as: str = "", n_tokens: int | None = None
     ) -> list[Tokens | str]:
         """Return each text's token ids without BOS, or the text's problem.
 
-        ``ids_of`` encodes texts (default: ``ids``). A text has a problem if it can't be encoded, or
-        if a token's id isn't below ``n_tokens`` (default: the size that the configuration names).
+        ``read_as`` is as in ``ids``. A text has a problem if it can't be encoded, or if a token's
+        id isn't below ``n_tokens`` (default: the size that the configuration names).
         """
-        ids_of = ids_of or self.ids
         n_tokens = n_tokens or int(self.config.get_text_config().vocab_size)
 
         def alone(text: str) -> list[int] | str:
             try:
-                return ids_of([text])[0]
+                return self.ids([text], read_as)[0]
             except Exception as e:  # tokenizers raise many types of exceptions
                 return f"the tokenizer can't encode it: {first_line(e)}"
 
         asked = [text or " " for text in texts]
         try:  # encoding all texts at once is several times faster
-            found: list[list[int] | str] = [*ids_of(asked)] if texts else []
+            found: list[list[int] | str] = [*self.ids(asked, read_as)] if texts else []
         except Exception:  # at least one text can't be encoded
             found = list(map(alone, asked))
         return [
@@ -237,9 +229,13 @@ class TextReader:
             for text, ids in zip(texts, found, strict=True)
         ]
 
-    def ids(self, texts: list[str]) -> list[list[int]]:
-        """Return the token ids of each text, without the special tokens around a text."""
-        return list(self.tokenizer(texts, add_special_tokens=False, verbose=False)["input_ids"])
+    def ids(self, texts: list[str], read_as: str = "") -> list[list[int]]:
+        """Return the token ids of each text, without the special tokens around a text.
+
+        ``read_as`` is the tokenizer's argument for the texts (default: ``scored_as``).
+        """
+        given: dict[str, Any] = {read_as or self.scored_as: texts}
+        return list(self.tokenizer(**given, add_special_tokens=False, verbose=False)["input_ids"])
 
     def text_of(self, ids: Sequence[int]) -> str:
         """Return the text of token ids, without special tokens."""
@@ -293,28 +289,21 @@ def _letters(text: str) -> str:
 def _rendered(tokenizer: Any, instruction: str, model: str) -> str:
     """Return a chat's frame: the text that the template writes before the assistant's words.
 
-    Raises ``UsageProblem`` if the model has no chat template, or if the template refuses the
-    instruction, leaves it out, or changes more than its white space.
+    Raises ``UsageProblem`` if the model has no chat template, or if the template refuses, changes
+    or leaves out the instruction.
     """
     what, fix = f"model {model}", "use the form prefix"
     if not getattr(tokenizer, "chat_template", None):
         raise UsageProblem(what, "has no chat template to put an instruction in", fix)
+    chat = [{"role": "user", "content": instruction}, {"role": "assistant", "content": _WORDS}]
     try:
-        before, expected = _before(tokenizer, instruction), _before(tokenizer, _MESSAGE)
+        template = _TODAY + tokenizer.get_chat_template()
+        text = str(tokenizer.apply_chat_template(chat, chat_template=template, tokenize=False))
     except Exception as e:  # templates raise many types of exceptions
         problem = f"its chat template refuses an instruction before a prompt: {first_line(e)}"
         raise UsageProblem(what, problem, fix) from e
-    if instruction.strip() not in before:  # templates may trim messages
-        problem = "its chat template leaves out the instruction or the prompt"
+    frame = text.rpartition(_WORDS)[0]
+    if instruction.strip() not in frame:  # templates may trim messages
+        problem = "its chat template changes or leaves out the instruction or the prompt"
         raise UsageProblem(what, problem, fix)
-    if before.split() != expected.replace(_MESSAGE, instruction).split():
-        raise UsageProblem(what, "its chat template changes the words of a message", fix)
-    return before
-
-
-def _before(tokenizer: Any, instruction: str) -> str:
-    """Return what the template writes before the assistant's words, or "" if it drops them."""
-    chat = [{"role": "user", "content": instruction}, {"role": "assistant", "content": _WORDS}]
-    template = _TODAY + tokenizer.get_chat_template()
-    text = str(tokenizer.apply_chat_template(chat, chat_template=template, tokenize=False))
-    return text.rpartition(_WORDS)[0]
+    return frame

@@ -23,7 +23,6 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from plumbline.eval_workers.models.model_options import ModelOptions
-from plumbline.warehouse import options
 from plumbline.warehouse.options import STRICT
 from plumbline.warehouse.plugins import Registry
 from plumbline.warehouse.text.toml_file import Text, checked, parsed, read_text, toml_table
@@ -42,15 +41,6 @@ class ListedModel:
     name: str | None = None
     n_parameters: int | None = None
     overrides: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-
-    def options(self, defaults: ModelOptions) -> ModelOptions:
-        """Return the model's options: the fields that the entry sets, and ``defaults`` for others.
-
-        >>> one = ListedModel("m", overrides={"dtype": "bfloat16"})
-        >>> one.options(ModelOptions(device="cpu")).dtype
-        'bfloat16'
-        """
-        return options.changed(defaults, self.overrides)
 
 
 #: Suffix for the path of a TOML file that has a list and other content, such as the settings.

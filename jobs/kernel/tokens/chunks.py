@@ -77,7 +77,7 @@ class ChunkState:
 
 @compiled
 def _wide_blanks(at: int) -> tuple[int, int]:
-    """Return masks of the bytes at..at+63 where two-byte and three-byte whitespace starts."""
+    """Return two masks of the bytes at..at+63: where two-byte and where three-byte blanks start."""
     second = at + 1
     two = range_bits(at, 0xC2, 1) & (range_bits(second, 0x85, 1) | range_bits(second, 0xA0, 1))
     third = at + 2

@@ -311,7 +311,7 @@ def _reassemble(s: SplitState, n: int) -> int:
 
 @compiled
 def _rewrite(s: SplitState, n: int) -> int:
-    """For each exception in ``s.tail``, replace its pieces' ends with its tokens' ends."""
+    """For each exception in ``s.tail``, replace the ends of its pieces with those of its tokens."""
     # An exception has at most as many tokens as the pieces that it replaces. So no item of ``ends``
     # is overwritten before it is read.
     out, a, k = 0, 0, 0
