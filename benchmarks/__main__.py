@@ -1,4 +1,4 @@
-"""Run benchmarks and print Plumbline's speed beside that of other programs: ``make bench``."""
+"""Run benchmarks and compare Plumbline's speed with other programs: ``make bench``."""
 
 from __future__ import annotations
 

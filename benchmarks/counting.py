@@ -135,8 +135,9 @@ def run(shard: Path, rounds: int = 5) -> tuple[list[Timing], int]:
     with tempfile.TemporaryDirectory() as directory:
         lines = Path(directory) / "a.jsonl"
         lines.write_text("".join(json.dumps({"text": t}) + "\n" for t in texts))
-        settings = {"spark.sql.shuffle.partitions": "1", "spark.sql.adaptive.enabled": "false"}
-        session = spark_session("local[1]", settings)
+        session = spark_session("local[1]")
+        session.conf.set("spark.sql.shuffle.partitions", "1")
+        session.conf.set("spark.sql.adaptive.enabled", "false")
         with_spark(session, lines, targets.words, dropped)
         work: dict[str, tuple[Callable[[], object], float]] = {
             "plumbline: shard to counts": (counted, 1.0),

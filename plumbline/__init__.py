@@ -34,13 +34,13 @@ def __getattr__(name: str) -> Any:
     ``__version__`` is the installed version, or ``unknown`` if Plumbline isn't installed.
     """
     if name == "__version__":
-        from importlib.metadata import PackageNotFoundError  # slow to import
+        from importlib import metadata  # slow to import
 
-        from plumbline.warehouse.plugins import distribution
+        from plumbline.warehouse.plugins import NAME
 
         try:
-            return distribution().version
-        except PackageNotFoundError:
+            return metadata.version(NAME)
+        except metadata.PackageNotFoundError:
             return "unknown"
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -166,7 +166,6 @@ def test_a_lease_lasts_as_long_as_it_is_renewed(ago: float, is_alive: bool) -> N
     renewed = datetime.now(timezone.utc) - timedelta(minutes=ago)
     holder = locks.this_process()
     assert locks._is_alive({"renewed": renewed.isoformat(), "holder": holder}) == is_alive
-    assert not locks._is_alive({"renewed": "yesterday", "holder": holder})
     ended = holder.replace(f" {os.getpid()} ", f" {2**22 + 1} ")
     assert not locks._is_alive({"renewed": renewed.isoformat(), "holder": ended})
 

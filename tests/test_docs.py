@@ -3,6 +3,7 @@
 import re
 import shlex
 from collections.abc import Iterator
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import typer
 from plumbline.pipelines.command import app as reference
 from plumbline.pipelines.command.app import app
 from plumbline.pipelines.command.main import main
-from plumbline.warehouse.plugins import distribution
+from plumbline.warehouse.plugins import NAME
 from tests.conftest import REPOSITORY
 
 PAGES = sorted([*REPOSITORY.glob("*.md"), *(REPOSITORY / "docs").glob("*.md")])
@@ -125,4 +126,4 @@ def test_the_lists_of_commands_are_those_of_their_classes() -> None:
 
 def test_it_says_its_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--version"]) == 0
-    assert capsys.readouterr().out == f"plumbline {distribution().version}\n"
+    assert capsys.readouterr().out == f"plumbline {version(NAME)}\n"

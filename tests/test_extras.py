@@ -15,7 +15,7 @@ from packaging.utils import canonicalize_name
 
 from plumbline.eval_workers.models.vllm_backend import INSTALL
 from plumbline.pipelines.environment_errors import EXTRA_OF
-from plumbline.warehouse.plugins import distribution, install_line
+from plumbline.warehouse.plugins import NAME, install_line
 from tests.conftest import REPOSITORY
 from tests.distributions import ROOMS
 from tests.steps import python
@@ -124,7 +124,7 @@ def test_the_name_to_install_is_that_of_the_project() -> None:
     for path in (*pages, *sources):
         text = path.read_text(encoding="utf-8")
         assert not re.search(r"\binstall \W*plumbline(\[|\s|`)", text), path
-    assert distribution().metadata["Name"] == PROJECT["name"]
+    assert metadata.distribution(NAME).metadata["Name"] == NAME == PROJECT["name"]
 
 
 def test_what_is_imported_is_in_the_core_or_in_an_extra() -> None:

@@ -221,7 +221,7 @@ CALLS = [
     Called("list of targets", lambda: CorpusOptions(targets="nobody").listed,
         "word list 'nobody': ..."),
     Called("no target", lambda: Targets(()).checked(), "targets: ..."),
-    Called("hex number as master", lambda: settings_for("f8b44f", {}, {}), "Spark on f8b44f: ..."),
+    Called("hex number as master", lambda: settings_for("f8b44f", {}), "Spark on f8b44f: ..."),
     # seed words
     Called("delta that is no number", lambda: neutral_interval([0.5, math.nan]),
         "word_delta: ...", BadInput),

@@ -31,14 +31,13 @@ def unnamed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_what_spark_submit_was_given_stands_before_the_file() -> None:
     submitted = {"spark.master": "yarn", "spark.executor.memory": "9g", "spark.yarn.queue": "q"}
-    settings = settings_for(None, {}, submitted)
+    settings = settings_for(None, submitted)
     assert settings.items() >= submitted.items()
     assert settings["spark.executor.cores"] == read_conf("cluster")["spark.executor.cores"]
-    assert settings_for(None, {"spark.yarn.queue": "r"}, submitted)["spark.yarn.queue"] == "r"
-    alone = settings_for(None, {}, {})
+    alone = settings_for(None, {})
     assert alone["spark.driver.bindAddress"] == alone["spark.driver.host"] == "127.0.0.1"
     with pytest.raises(UsageProblem, match="master local: Spark already runs on yarn"):
-        settings_for("local", {}, submitted)
+        settings_for("local", submitted)
 
 
 _SPARK = "org.apache.spark.SparkException"

@@ -31,9 +31,9 @@ Sizes = dict[str, dict[str, list[int]]]
 
 
 def measured(root: Path = ROOT) -> Sizes:
-    """Measure the files that git tracks or would add, except budget.toml itself.
+    """Measure the files that git tracks or would add, except budget.toml and links.
 
-    Links aren't followed. Files outside the rooms count as `root`.
+    Files outside the rooms count as `root`.
     """
     listing = ("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
     output = subprocess.run(listing, cwd=root, check=True, capture_output=True).stdout.decode()
@@ -68,7 +68,7 @@ def _figures(kind: str, data: bytes) -> tuple[int, int, int, int]:
 
 
 def entries() -> list[tuple[str, Sizes]]:
-    """Read the states in budget.toml, oldest first."""
+    """Read the entries of budget.toml, oldest first."""
     listed = tomllib.loads(LIST.read_text(encoding="utf-8"))["state"]
     return [(state["at"], {k: v for k, v in state.items() if k != "at"}) for state in listed]
 
@@ -91,13 +91,13 @@ def over(sizes: Sizes, budget: Sizes) -> list[str]:
 
 
 def summed(sizes: Mapping[str, Mapping[str, list[int]]], rooms: tuple[str, ...]) -> list[int]:
-    """Add the figures of all kinds of files in these rooms."""
+    """Return the sums of the figures over these rooms and all kinds of files."""
     found = [figures for room in rooms for figures in sizes.get(room, {}).values()]
     return [sum(column) for column in zip([0] * len(FIGURES), *found, strict=True)]
 
 
 def _write(at: str, sizes: Sizes) -> None:
-    """Add a state to the end of budget.toml; remove an earlier state of the same name."""
+    """Add an entry to the end of budget.toml. Remove an earlier entry of the same name."""
     before = [state for state in entries() if state[0] != at] if LIST.exists() else []
     lines = [
         "# The size of each part of the project, by kind of file: lines, bytes, Python statements",

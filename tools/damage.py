@@ -1,11 +1,11 @@
 """Damage a warehouse's files and run commands on it: no wrong row may be read or published.
 
-A developer's tool, see docs/warehouse.md. Each trial damages one file in a copy of a warehouse:
-data, a commit, or an entry of the Delta Lake log, of the newest or an earlier version. The file's
-size and time may stay. Then a child process runs one command. The command may refuse in one line,
-before or after it has published its rows, or end as on the undamaged warehouse. Then the output is
-the same, and once the file is repaired, so are the rows. `plumbline warehouse check` must name the
-file. The status is 1 if anything else happens.
+A developer's tool, see docs/warehouse.md. Each trial damages one file in a copy of a warehouse: a
+data file, a commit, or an entry of the Delta Lake log, of the newest or an earlier version. The
+damage may keep the file's size and time. Then a child process runs one command. The command may
+end with a one-line error, before or after it has published its rows. Or it may print the same as on
+the undamaged warehouse, and write the same rows once the file is repaired. `plumbline warehouse
+check` must name the file. The status is 1 if anything else happens.
 
     python tools/damage.py --trials 300 --seed 1
 """
@@ -70,7 +70,7 @@ _ODD = re.compile(r"\d{8}T\d+-\w+|\d{4}-\d\d-\d\d[T ]\d\d:\d\d\S*|[0-9a-f]{8,}|\
 
 @dataclass(frozen=True)
 class Ended:
-    """How a command ended: its status, what it printed and wrote as CSV, and its errors."""
+    """The exit status of a command, what it printed and wrote as CSV, and its errors."""
 
     status: int
     out: str
@@ -100,7 +100,7 @@ def run(directory: Path, command: str) -> Ended:
 
 
 def victims(store: Store) -> dict[str, list[str]]:
-    """Return files that a trial may damage, by kind and whether the newest version needs them."""
+    """Return the files that a trial may damage, by kind of file and age of the version."""
     newest = store.snapshot()
     found: dict[str, list[str]] = {}
     needed: set[str] = set()
@@ -120,7 +120,7 @@ def victims(store: Store) -> dict[str, list[str]]:
 
 
 def damaged(path: Path, rng: random.Random) -> str:
-    """Damage a file, and keep its time or not; return what was done."""
+    """Damage a file at random, and perhaps keep its time. Return what was done."""
     about, whole = path.stat(), path.read_bytes()
     how = rng.choice(("bit", "bit", "cut", "empty", "noise", "mutated"))
     at = rng.randrange(len(whole))

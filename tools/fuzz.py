@@ -1,9 +1,9 @@
 """Read mutated files: no crash, no hang, and no wrong row without an error.
 
 A developer's tool, see docs/warehouse.md. Each input is a file with bytes flipped, removed,
-repeated or overwritten. A child process with limited memory and time reads it, so that a library's
-crash is seen too. A reader may refuse the input in one line, or read it. Rows that are read from a
-warehouse must be the original ones, since every file has a hash.
+repeated or overwritten. A child process with limited memory and time reads the input, so that
+crashes of libraries are noticed too. A reader may read the input, or refuse it with a one-line
+error. Rows that are read from a warehouse must be the original rows, since every file has a hash.
 
     python tools/fuzz.py --inputs 10000 --seed 1
 """
@@ -110,7 +110,7 @@ def mutated(whole: bytes, rng: random.Random) -> bytes:
 
 
 def read_in_child(path: Path, read: Callable[[Path], bool], said: Path) -> int:
-    """Return the exit status of a limited child that reads a file; negative for a signal."""
+    """Read a file in a child process with limits. Return its status; negative for a signal."""
     child = os.fork()
     if child:
         return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])

@@ -1,4 +1,4 @@
-"""Compare the rows of two warehouses, ignoring when and by which run each row was written."""
+"""Compare the rows of two warehouses, except for the time and the run of each row."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CIRCUMSTANCES = frozenset({"run_id", "seconds"})
 
 
 def differences(one: Store, other: Store) -> list[str]:
-    """Return a line for each table that differs; runs themselves are not compared."""
+    """Return a line for each table that differs. The table `run` is not compared."""
     found = []
     for name in TABLES:
         if name == "run":

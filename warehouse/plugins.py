@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from plumbline.warehouse.errors import BadInput, PlumblineError, UsageProblem, did_you_mean
 
 if TYPE_CHECKING:
-    from importlib.metadata import Distribution, EntryPoint
+    from importlib.metadata import EntryPoint
     from importlib.resources.abc import Traversable
 
 
@@ -147,13 +147,6 @@ def _all_entry_points(path: tuple[str, ...]) -> Any:
 
 def _package(entry: EntryPoint) -> str:
     return f"{entry.dist.name} {entry.dist.version}" if entry.dist else entry.value
-
-
-def distribution() -> Distribution:
-    """Return the metadata of the installed Plumbline, or raise ``PackageNotFoundError``."""
-    from importlib import metadata  # this import takes longer than many commands
-
-    return metadata.distribution(NAME)
 
 
 def install_line(extra: str) -> str:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem, disk_problems
-from plumbline.warehouse.plugins import NAME, distribution
+from plumbline.warehouse.plugins import NAME
 from plumbline.warehouse.storage.locks import lives, this_process
 from plumbline.warehouse.storage.store import Store
 
@@ -125,9 +125,7 @@ def publish(store: Store, row: Mapping[str, object]) -> None:
 def package_versions() -> dict[str, str]:
     """Return the versions of installed packages that can change results, by package name."""
     installed = {}
-    with suppress(metadata.PackageNotFoundError):
-        installed[NAME] = distribution().version
-    for name in _PACKAGES:
+    for name in (NAME, *_PACKAGES):
         with suppress(metadata.PackageNotFoundError):
             installed[name] = metadata.version(name)
     return installed
@@ -167,9 +165,8 @@ def _with_state(row: Row) -> Row:
 def find(store: Store, prefix: str) -> Row:
     """Return the only run whose id starts with ``prefix``, or raise ``UsageProblem``."""
     matches = [row for row in runs(store) if row["run_id"].startswith(prefix)]
-    exact = [row for row in matches if row["run_id"] == prefix]
-    if len(matches) == 1 or exact:
-        return (exact or matches)[0]
+    if len(matches) == 1:
+        return matches[0]
     problem = f"{len(matches)} runs match" if matches else "no run matches"
     raise UsageProblem(f"run {prefix!r}", problem, "`plumbline runs` lists them")
 

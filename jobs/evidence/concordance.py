@@ -160,7 +160,7 @@ def snippet_rows(
         gone = "their shards are gone or have changed"
         warn(f"{n_missing:,} of {len(sample):,} sentences are left out: {gone}", stacklevel=2)
     sampled = {(o.shard, o.row) for o in sample}
-    places = zip(index.shard.tolist(), index.row.tolist(), index.source.tolist(), strict=True)
+    places = zip(index.shard.tolist(), index.row.tolist(), index.pairs.source.tolist(), strict=True)
     source = {(shard, row): k for shard, row, k in places if (shard, row) in sampled}
     rows, number = [], dict.fromkeys(((o.word, o.side) for o in sample), 0)
     for o, n in zip(sample, copies.tolist(), strict=True):
@@ -306,7 +306,7 @@ def concordance(store: Store, corpus: str, query: str, sampling: Sampling) -> tu
     index, counted = read_index(evidence, question, count)
     n_word, n, n_pair = np.concatenate([np.empty((3, 0), np.int64), *counted], axis=1)
     clusters = evidence.clusters
-    cluster = index.source if clusters == "source" else np.arange(n.size)
+    cluster = index.pairs.source if clusters == "source" else np.arange(n.size)
     counts = {
         **{"corpus": corpus, "query": query, "n": int(n.sum()), "n_documents": int((n > 0).sum())},
         **{"clusters": clusters, "n_clusters": int(np.unique(cluster[n > 0]).size)},

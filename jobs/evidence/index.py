@@ -127,11 +127,6 @@ class Index:
     pairs: CoOccurrences
 
     @property
-    def source(self) -> Ints:
-        """Index of each document's source."""
-        return self.pairs.source
-
-    @property
     def n_copies(self) -> Ints:
         """Number of copies of each document, including itself."""
         _, inverse, n = np.unique(self.text_hash, return_inverse=True, return_counts=True)

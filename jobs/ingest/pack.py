@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from plumbline.warehouse.errors import BadInput
+from plumbline.warehouse.errors import BadInput, disk_problems
 from plumbline.warehouse.input.shards import write_jsonl_zst
 from plumbline.warehouse.paths import content
 from plumbline.warehouse.storage.store import Store
@@ -94,10 +94,8 @@ def pack_files(store: Store, files: Mapping[Path, str], out: Path, run_id: str) 
     if not out.name.endswith(_SUFFIX):
         raise BadInput(f"--out {out}", f"its name does not end with {_SUFFIX}")
     packed = Packed()
-    try:
+    with disk_problems(out):
         write_jsonl_zst(out, _records(files, packed))
-    except OSError as e:
-        raise BadInput(f"--out {out}", f"can't be written: {e.strerror or e}") from e
     key = {"stage": "pack", "subject": terminal(out.name)}
     rows = [{**key, **row, "run_id": run_id} for row in packed.rejects]
     store.replace("reject", rows, key, run_id)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from plumbline.warehouse.paths import replacing
-from plumbline.warehouse.plugins import distribution
+from plumbline.warehouse.plugins import NAME as PROJECT
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
@@ -29,7 +29,6 @@ def write_archive(path: Path) -> Path:
     >>> "plumbline/jobs/kernel/tokens/english.json" in archive.namelist()
     True
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
     with (
         replacing(path) as temporary,
         zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED) as archive,
@@ -44,7 +43,7 @@ def _files() -> Iterator[tuple[str, bytes]]:
     # Include the whole project, because a driver may run from the archive too.
     yield from _files_below(resources.files("plumbline"), "plumbline")
     try:
-        project = distribution()
+        project = metadata.distribution(PROJECT)
     except metadata.PackageNotFoundError:
         return
     # Code in the archive reads its version from METADATA. The .egg-info directory that a build

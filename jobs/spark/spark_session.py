@@ -130,13 +130,13 @@ def is_local(master: str) -> bool:
     return re.fullmatch(r"local(\[.*\])?", master) is not None
 
 
-def spark_session(master: str | None = None, conf: Mapping[str, str] | None = None) -> SparkSession:
+def spark_session(master: str | None = None) -> SparkSession:
     """Return this process's session. Start it on first use. A running session isn't changed.
 
-    ``master`` overrides the settings file's master, and ``conf`` overrides all other settings. The
-    environment variable PLUMBLINE_SPARK_CONF names the settings file; the default is ``local``, or
-    ``cluster`` for the master of a cluster. Settings of spark-submit, from its command line or the
-    site's defaults, override those in the file. Executors get this process's code and run it.
+    ``master`` overrides the settings file's master. The environment variable PLUMBLINE_SPARK_CONF
+    names the settings file; the default is ``local``, or ``cluster`` for the master of a cluster.
+    Settings of spark-submit, from its command line or the site's defaults, override those in the
+    file. Executors get this process's code and run it.
 
     Raises:
         UsageProblem: there is no master, Spark already runs on another master, or Spark can't
@@ -146,23 +146,21 @@ def spark_session(master: str | None = None, conf: Mapping[str, str] | None = No
     """
     if SparkContext._active_spark_context is None:
         # Without ``watched``, Ctrl-C during the start would leave a JVM behind.
-        watched(lambda: _start(master, conf or {}))
+        watched(lambda: _start(master))
     session = SparkSession.builder.getOrCreate()
     _check_master(master, str(session.sparkContext.master))
     return session
 
 
-def settings_for(
-    master: str | None, conf: Mapping[str, str], submitted: Mapping[str, str]
-) -> dict[str, str]:
-    """Merge settings: ``conf`` overrides spark-submit's ``submitted``, which overrides the file.
+def settings_for(master: str | None, submitted: Mapping[str, str]) -> dict[str, str]:
+    """Merge settings: those of spark-submit, ``submitted``, override those in the file.
 
     Raises:
         UsageProblem: there is no master, Spark does not accept the master, or spark-submit was
             started with another master.
     """
     _check_master(master, submitted.get("spark.master"))
-    overrides = {**submitted, **conf, **({"spark.master": master} if master else {})}
+    overrides = {**submitted, **({"spark.master": master} if master else {})}
     default = "local" if is_local(overrides.get("spark.master", "local")) else "cluster"
     name = os.environ.get(_VARIABLE, default)
     settings = {**read_conf(name), **overrides}
@@ -175,9 +173,9 @@ def settings_for(
     return settings
 
 
-def _start(master: str | None, conf: Mapping[str, str]) -> None:
+def _start(master: str | None) -> None:
     submitted = _submitted()
-    settings = settings_for(master, conf, submitted)
+    settings = settings_for(master, submitted)
     local = is_local(settings["spark.master"])
     _prepare_environment(local)
     if not submitted:

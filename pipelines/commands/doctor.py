@@ -20,7 +20,7 @@ from plumbline.pipelines.command.fields import DataOption
 from plumbline.pipelines.environment_errors import EXTRA_OF, one_line
 from plumbline.warehouse.errors import MissingComponent
 from plumbline.warehouse.paths import address
-from plumbline.warehouse.plugins import distribution, install_line
+from plumbline.warehouse.plugins import NAME, install_line
 from plumbline.warehouse.storage.opening import place_of
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.escape import terminal
@@ -85,7 +85,7 @@ def _wrong_versions() -> Iterator[str]:
 
     from packaging.requirements import Requirement
 
-    for needed in map(Requirement, distribution().requires or ()):
+    for needed in map(Requirement, metadata.distribution(NAME).requires or ()):
         extras, marker = ("", *EXTRA_OF.values()), needed.marker
         if marker and not any(marker.evaluate({"extra": extra}) for extra in extras):
             continue

@@ -17,7 +17,7 @@ from plumbline.pipelines.report.sentences import (
     version_changes,
 )
 from plumbline.warehouse.errors import ModelChanged
-from plumbline.warehouse.query.connection import connect, model_labels, query, rows_of, sql
+from plumbline.warehouse.query.connection import model_labels, query, rows_of, sql
 from plumbline.warehouse.storage.store import Store
 
 _EARLIER = "SELECT model_key FROM model_version WHERE NOT is_latest"
@@ -41,11 +41,10 @@ class Measure(MeasureOptions, Command):
         rows = measure(store, context.run_id, self)
         if not rows.num_rows:
             return Done(said=["Nothing to measure yet: run `plumbline score` first"])
-        connection = connect(store.root, "model_label " + sql("report/metric"))
-        metrics = query(connection, "report/metric")
+        facts = Facts(store)
+        metrics = query(facts.connection, "report/metric")
         of_all = Rows(metrics.to_pylist()).where(subset="all", metric="us")
         told = [f"{set_name(r)}: preferences can't be told{lack(r)}" for r in of_all if lack(r)]
-        facts = Facts(store)
         changes = version_changes(facts)
         warned, failed = list[str](), None
         if self.most_change is not None:
@@ -54,7 +53,7 @@ class Measure(MeasureOptions, Command):
             except ModelChanged as e:
                 failed = e
         return Done(
-            rows=measured(metrics, model_labels(connection), TrainingTexts(facts)),
+            rows=measured(metrics, model_labels(facts.connection), TrainingTexts(facts)),
             said=[
                 *_lines(store),
                 *controlled(facts.rows("control")),

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import re
-import resource
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -69,9 +68,6 @@ def connect(
     snapshot = store.snapshot()
     connection = duckdb.connect(config=_NO_EXTENSIONS)
     connection.execute("SET TimeZone = 'UTC'")
-    most = resource.getrlimit(resource.RLIMIT_AS)[0]
-    if most != resource.RLIM_INFINITY:  # DuckDB's default ignores RLIMIT_AS
-        connection.execute(f"SET memory_limit = '{most // 2} B'")
     views, tables = _needed(text)
     # Make the views on empty tables. Otherwise DuckDB would read a table's files for each view.
     for table in tables:

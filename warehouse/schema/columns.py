@@ -179,7 +179,11 @@ probe_set: text -- set of prompts
 prompt_id: text -- prompt
 run_id: text -- run that wrote the row
 sampling_key: text -- decoding settings, see `sampling`
+seconds: float [s] -- wall time
+source_file: text -- file that the row came from
+source_row: int -- row or position in that file, from 1
 target: text -- target word
+text_id: text -- hash of both sentences as the model got them
 word: text -- kept token; in tables that `why` writes also a phrase
 """.splitlines()
     for column in _columns(line)

@@ -31,9 +31,7 @@ key: probe_set / prompt_id
     descriptors: text? -- descriptors in the prompt, in their order, joined by `, `
     topic: text? -- topic of the prompt, if the set has topics
     language: text -- such as `en`
-    source_file: text -- file the prompt came from
-    source_row: int -- row or position in that file, from 1
-    run_id
+    source_file source_row run_id
 
 instruction: Instructions to models, written before the prompt or sent as a chat message.
 by: disclosure sweep --by instruction
@@ -197,8 +195,7 @@ key: tuning /
     distance_start_nats, distance_end_nats: float [nats] -- mean L_d over the first, last steps
     total_start, total_end: float [probability] -- mean L_g over the first, last steps
     difference_start, difference_end: float -- mean L_l over the first, last steps
-    seconds: float [s] -- wall time of the steps
-    run_id
+    seconds run_id
 
 tuning_step: The losses of each step of a tuning, as means over the step's prompts.
 by: disclosure tune

@@ -75,8 +75,7 @@ key: corpus / shard
     n_tokens: int [tokens] -- word tokens before stop words are dropped
     n_kept_tokens: int [tokens] -- tokens after stop words are dropped
     n_pairs: int [pairs] -- all co-occurrences under the rule
-    seconds: float [s] -- wall time of the shard's task
-    run_id
+    seconds run_id
 
 reject: Input that was not used, and why: documents, rows of files, pairs that weren't scored.
 by: any command that leaves out a part of its input

@@ -45,8 +45,7 @@ key: benchmark / pair_id
     extra: text? -- further columns of the source, as JSON
     is_natural: bool? -- verdict of its source or chat model on naturalness; NULL without one
     pronoun_first: bool -- the sentences differ in their first word, such as a pronoun
-    source_file: text -- file the pair came from
-    source_row: int -- row in that file, from 1
+    source_file source_row
 
 benchmark_fact: Facts on a benchmark for its card: source, licence, how its pairs were made.
 by: benchmark build, benchmark import --recipe FILE
@@ -79,9 +78,7 @@ key: benchmark rater / pair_id question
     answer: text -- `no` or `yes`
     answer_level: int -- rank of the answer from least to most, from 0
     is_yes: bool -- the answer counts as yes
-    source_file: text -- file the answer came in
-    source_row: int -- row in that file, from 1
-    run_id
+    source_file source_row run_id
 
 rating_agreement: Agreement of raters: Krippendorff's alpha per question.
 by: benchmark import-ratings
@@ -129,15 +126,13 @@ key: model /
     n_steps: int -- optimiser steps
     n_tokens: int [tokens] -- model tokens seen
     loss_start_nats, loss_end_nats: float [nats/token] -- mean loss over the first, last steps
-    seconds: float [s] -- wall time
-    run_id
+    seconds run_id
 
 pair_score: Log-probability of both sentences of a pair under a model, one row per model and pair.
 by: score
 from: benchmark_pair by benchmark pair_id of sentence_a sentence_b
 key: benchmark model_key / pair_id
-    model_key model benchmark pair_id
-    text_id: text -- hash of both sentences as scored
+    model_key model benchmark pair_id text_id
     logprob_a_nats, logprob_b_nats: float [nats] -- log p(sentence | BOS), or see `model.measure`
     n_tokens_a, n_tokens_b: int? [tokens] -- scored tokens: no BOS, no EOS; NULL where not known
     run_id
@@ -226,8 +221,7 @@ from: benchmark_pair by benchmark pair_id of sentence_a sentence_b
 key: benchmark model_key setting / pair_id shown_first ask
     model
     setting: text -- hash of wordings, temperature and the limit of the reply
-    pair_id
-    text_id: text -- hash of both sentences as sent, as in `pair_score`
+    pair_id text_id
     shown_first: text -- `a` or `b`, the sentence that was shown first
     ask: int -- number of the request with the pair in this order, from 0
     choice: text? -- `a` or `b`, the sentence that the reply names; NULL for neither

@@ -12,14 +12,14 @@ because a command claims a chunk before it computes the chunk.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from plumbline.warehouse.errors import BadInput, disk_problems
 from plumbline.warehouse.input.input_rows import reasons
 from plumbline.warehouse.steps.claimed_chunks import ChunkPlan
-from plumbline.warehouse.steps.step import ComputedStep, Row, Step, StepCounts
+from plumbline.warehouse.steps.step import ComputedStep, Row, State, Step, StepCounts
 from plumbline.warehouse.storage.locks import claimed
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.progress import progress
@@ -88,11 +88,8 @@ def run_at_once(store: Store, resource: Any, step: Step, run_id: str) -> Compute
     state = step.state(store, resource)
     items = [item for chunk in step.chunks(state.missing) for item in chunk.items]
     results = dict(zip(items, step.compute(resource, items), strict=True)) if items else {}
-    new = step.new_rows(resource, state, results)
-    done = ComputedStep(store, resource, state, results, new, run_id)
     with disk_problems(store.root):
-        publish(step, done)
-    return done
+        return publish(store, resource, step, state, results, run_id)
 
 
 def _plan(store: Store, resource: Any, step: Step) -> ChunkPlan:
@@ -117,20 +114,20 @@ def _run(
             state = step.state(store, resource)
             results = step.plan(store, resource, state).results()
             if results is not None:
-                new = step.new_rows(resource, state, results)
-                done = ComputedStep(store, resource, state, results, new, run_id)
-                publish(step, done)
+                done = publish(store, resource, step, state, results, run_id)
                 shutil.rmtree(plan.directory, ignore_errors=True)
                 return done
         # A file was damaged, or another command published rows: compute what is missing.
         plan = _plan(store, resource, step)
 
 
-def publish(step: Step, done: ComputedStep) -> None:
+def publish(
+    store: Store, resource: Any, step: Step, state: State, results: Mapping[Any, Any], run_id: str
+) -> ComputedStep:
     """Publish a step in one commit: new rows, valid old rows, rejects, and rows of other tables."""
-    store, state, new, run_id = done.store, done.state, done.new, done.run_id
-    partition = step.partition(done.resource)
-    where = step.reject_partition(done.resource)
+    new, partition = step.new_rows(resource, state, results), step.partition(resource)
+    done = ComputedStep(store, resource, state, results, new, run_id)
+    where = {"stage": step.stage, "subject": "/".join(partition.values())}
     with store.transaction(run_id, " ".join(where.values())):
         step.publish_before(done)
         if new.rows or len(state.kept) < len(state.found):
@@ -140,3 +137,4 @@ def publish(step: Step, done: ComputedStep) -> None:
             store.replace(step.table, rows, partition, run_id)
         rejects = [{**where, "run_id": run_id, **row} for row in new.rejects]
         store.replace("reject", rejects, where, run_id)
+    return done

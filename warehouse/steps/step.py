@@ -115,10 +115,6 @@ class Step(ABC):
     def partition(self, resource: Any) -> dict[str, str]:
         """Return the partition (column values) of ``table`` to which the step's rows belong."""
 
-    def reject_partition(self, resource: Any) -> dict[str, str]:
-        """Return the partition of ``reject`` to which the step's rejects belong."""
-        return {"stage": self.stage, "subject": "/".join(self.partition(resource).values())}
-
     @abstractmethod
     def state(self, store: Store, resource: Any) -> State:
         """Read the step's current rows from the warehouse, and find the items without a row."""
