@@ -47,6 +47,8 @@ def _gld(one: Mapping[str, float]) -> float:
 @pytest.mark.parametrize("e", [0.0, 1e-6, 0.5])
 def test_gld_and_add_are_those_of_numpy(store: Store, e: float) -> None:
     given = _random(30)
+    given[0] |= {"she": 0.0}
+    given[1] |= {"her": 0.0, "him": 0.0}
     put_words(store, PAIRS)
     _prompts(store, ["a"] * 12 + ["b"] * 10 + [None] * 8)
     put_probabilities(store, given)

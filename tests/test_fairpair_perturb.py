@@ -50,6 +50,7 @@ def test_every_reason_occurs_and_is_the_right_one() -> None:
     texts = {
         "John met Jane.": rules.COUNTERPART_NAMED,
         "John met Paul. He left.": rules.RIVAL,
+        "John met Paul. John's hat fell. He left.": rules.RIVAL,
         "John saw him.": rules.RIVAL,
         'John sat down. "No," said Hill, and he left.': rules.RIVAL,
         "John came late, and Hill laughed at his hat.": rules.RIVAL,

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from plumbline.jobs.association.associations import associate
+from plumbline.jobs.counting import partials as partial_counts
 from plumbline.jobs.counting.corpus_lookup import failed_checks
 from plumbline.jobs.counting.partials import partials_directory
 from plumbline.jobs.ingest.count_corpus import count_corpus
@@ -237,7 +238,10 @@ def test_the_tables_are_those_of_brute_force(both: Store) -> None:
     assert len(stay) < len(counts.words)
 
 
-def test_another_min_count_is_merged_not_counted(store: Store, shards: list[Path]) -> None:
+def test_another_min_count_is_merged_not_counted(
+    store: Store, shards: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another version of what reads and cuts texts counts again."""
     count_corpus(store, "c", shards)
     partials = partials_directory(store, CorpusOptions().listed, CorpusOptions())
     made = {p: p.stat().st_mtime_ns for p in partials.iterdir()}
@@ -245,3 +249,8 @@ def test_another_min_count_is_merged_not_counted(store: Store, shards: list[Path
     assert counted.changed and counted.row["n_words_kept"] < counted.row["n_words"]
     assert made == {p: p.stat().st_mtime_ns for p in partials.iterdir()}
     assert list(partials.parent.iterdir()) == [partials]
+    options, several = CorpusOptions(), {partials}
+    for name, other in (("_READER", 0), ("tokenizer_version", lambda _: "other")):
+        monkeypatch.setattr(partial_counts, name, other)
+        several.add(partials_directory(store, options.listed, options, create=False))
+    assert len(several) == 3

@@ -2,18 +2,22 @@
 
 import itertools
 import math
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy import stats
 
 from plumbline.eval_workers.scoring.measure import measure
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.report.facts import Facts
-from plumbline.pipelines.report.sentences import version_changes
+from plumbline.pipelines.report.sentences import check_changes, version_changes
 from plumbline.pipelines.report.write import write_report
+from plumbline.warehouse.errors import ModelChanged
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.run_records import recorded
 from plumbline.warehouse.storage.store import Store
@@ -210,6 +214,18 @@ def test_fail_if_fails_only_where_the_whole_interval_lies_beyond(
     assert said in "".join(capsys.readouterr())
     assert main(["runs", "--warehouse", str(versions.root)]) == 0
     assert "mine on b since" in capsys.readouterr().out
+
+
+@given(st.tuples(st.integers(-60, 60), st.integers(-60, 60)).map(sorted), st.integers(0, 40))
+def test_a_fall_fails_as_a_rise_does(ends: list[int], most: int) -> None:
+    (low, high), then = ends, datetime(2026, 1, 31)
+    row = {"model": "m", "benchmark": "b", "groups": "f/m", "pd": 1.0, "change": (low + high) / 2}
+    row |= {"change_low": low, "change_high": high, "scored_at": then, "previous_scored_at": then}
+    if low > most or high < -most:
+        with pytest.raises(ModelChanged, match="m on b"):
+            check_changes([row], most)
+    else:
+        assert bool(check_changes([row], most)) == (abs(row["change"]) > most)
 
 
 def test_clear_changes_come_first_and_a_day_s_versions_have_times(tmp_path: Path) -> None:

@@ -44,7 +44,6 @@ class NgramBackend(CausalModel):
         self.identity = replace(self.identity, dtype="float64")
 
     def versions(self) -> dict[str, str]:
-        """Return the version of each package that affects scores, as {name: version}."""
         return {"n-grams": str(VERSION), "tokenizers": tokenizers.__version__}
 
     @cached_property

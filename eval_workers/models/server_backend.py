@@ -56,7 +56,6 @@ class ServerBackend:
         )
 
     def lead(self, instruction: Instruction) -> str:
-        """Return the text to put before a prompt to give the model its instruction."""
         return instruction.prefix
 
     def score(self, texts: Sequence[str]) -> list[TextScore]:

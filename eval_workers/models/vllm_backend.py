@@ -185,7 +185,6 @@ class VllmBackend(CausalModel):
         super().__init__(model, replace(options, backend="vllm"))
 
     def versions(self) -> dict[str, str]:
-        """Return the versions of vLLM's packages and of tokenizers, as {name: version}."""
         return {**self._engine.versions, "tokenizers": tokenizers.__version__}
 
     @property
@@ -236,7 +235,6 @@ class VllmBackend(CausalModel):
 
     @cached_property
     def n_embedded(self) -> int:
-        """Number of token ids with an input and an output embedding."""
         return n_embedded(self._skeleton)
 
     @property
@@ -246,7 +244,6 @@ class VllmBackend(CausalModel):
         return limit if configured is None else min(limit, configured)
 
     def logprobs(self, sequences: Sequence[Tokens]) -> list[list[float]]:
-        """Return log p(token | BOS, earlier tokens) in nats for every token of each sequence."""
         _ = self._n_positions
         logprobs: list[list[float]] = self._engine.ask(
             "score", sequences=self._after_bos(sequences)
@@ -260,7 +257,6 @@ class VllmBackend(CausalModel):
         options: SamplingOptions,
         ends: Collection[int],
     ) -> list[Tokens]:
-        """Return the new tokens after each prompt. A sample stops after a token in ``ends``."""
         _ = self._n_positions
         settings = {
             "temperature": 0.0 if options.greedy else options.temperature,

@@ -107,7 +107,7 @@ def clear_words(facts: Facts, row: Row) -> str:
         return (
             f"Of {row['n_all']:,} words of {text} that occur near {first} or {second}, the "
             f"{row['n_words']:,} that lean most, or were asked about, were looked up: {lean}, with "
-            f"95% intervals over {over} that exclude 0. After correction for all words {corrected}."
+            f"95% intervals over {over} that exclude 0. Corrected for all words, {corrected}."
         )
     alone = f", {row['n_one_sided']:,} of them near one side only" if row["n_one_sided"] else ""
     after = f" After correction for their number {corrected}." if row["n_tested"] else ""

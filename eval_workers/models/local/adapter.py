@@ -84,11 +84,7 @@ def find_adapter(adapter: str) -> Adapter:
 
 
 def _checked(what: str, path: Path) -> dict[str, Any]:
-    """Read an adapter's configuration, check it and return it.
-
-    Raises ``BadInput`` if the configuration can't be read, or if it has Megatron settings. Also
-    raises ``BadInput`` if the adapter isn't similar to LoRA or doesn't predict the next token.
-    """
+    """Read an adapter's configuration, and refuse adapters that aren't LoRA for causal models."""
     from peft.mapping import PEFT_TYPE_TO_TUNER_MAPPING
 
     try:

@@ -56,7 +56,6 @@ class EncoderDecoderModel(CausalModel):
 
     @cached_property
     def weights(self) -> Weights:
-        """The weights, loaded when first needed."""
         return _Weights(self, (self._bos, *self._lead_tokens))
 
     @cached_property
@@ -119,7 +118,6 @@ class _Weights(Weights):
         return logits
 
     def with_special(self, prompt: Tokens) -> Tokens:
-        """Return the prompt with the special tokens around it."""
         before, after = self._around
         return (*before, *prompt, *after)
 

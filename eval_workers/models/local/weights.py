@@ -82,7 +82,6 @@ class Weights:
 
     @cached_property
     def n_embedded(self) -> int:
-        """Number of token ids with an input and an output embedding."""
         return n_embedded(self.model)
 
     @cached_property
