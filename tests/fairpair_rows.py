@@ -5,7 +5,7 @@ from dataclasses import asdict
 
 import numpy as np
 
-from plumbline.eval_workers.fairpair.fairpair_set import PerturbedSamples
+from plumbline.eval_workers.fairpair.perturbed_set import PerturbedSamples
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import fill
 

@@ -143,3 +143,5 @@ def test_what_is_known_of_changed_pairs_goes_with_them(
     ]
     assert store.read("pair_score", benchmark="yours").num_rows == 2
     assert store.read("metric_value", benchmark="mine").num_rows == 0
+    assert main(["warehouse", "check", "--warehouse", str(store.root)]) == 0
+    assert "\nan earlier command deleted 2 rows of `pair_score`" in capsys.readouterr().out

@@ -38,7 +38,7 @@ TEXT = "she she she he ran saw her her him"
 #: One command scores samples, which the page's backend can't draw.
 RUN = """
 import json, sys
-from plumbline.eval_workers.fairpair.fairpair_set import PerturbedSamples
+from plumbline.eval_workers.fairpair.perturbed_set import PerturbedSamples
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.storage.store import Store
 from tests.fairpair_rows import sampled_set

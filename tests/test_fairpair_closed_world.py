@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from plumbline.eval_workers.fairpair.fairpair_options import CLOSED_WORLD, FigureOptions
-from plumbline.eval_workers.fairpair.fairpair_set import PerturbedSamples, measure_set
-from plumbline.eval_workers.fairpair.perturbed_set import perturb_set
+from plumbline.eval_workers.fairpair.fairpair_set import measure_set
+from plumbline.eval_workers.fairpair.perturbed_set import PerturbedSamples, perturb_set
 from plumbline.eval_workers.fairpair.perturbers import RulePerturber
 from plumbline.eval_workers.fairpair.probe_prompts import CLOSED_WORLD_SET, closed_world_rows
 from plumbline.eval_workers.fairpair.significance import fairpair_f

@@ -159,6 +159,20 @@ def test_the_command_line_loads_no_command() -> None:
     run(code)
 
 
+def test_help_of_a_command_loads_no_data_library() -> None:
+    """Declaring options, and importing the steps that a command calls, must be fast."""
+    code = (
+        "import sys\n"
+        "from plumbline.pipelines.command.base import class_of\n"
+        "from plumbline.pipelines.command.registry import targets\n"
+        "known = {'pandas', 'pyarrow', 'numpy', 'duckdb', 'numba', 'jinja2', 'altair', 'scipy'}\n"
+        "for name in targets():\n"
+        "    class_of(name)\n"
+        "    assert not known & set(sys.modules), (name, known & set(sys.modules))\n"
+    )
+    run(code)
+
+
 def test_opening_a_warehouse_loads_no_large_library() -> None:
     code = (
         "import sys, tempfile\n"

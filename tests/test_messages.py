@@ -191,6 +191,8 @@ COMMAND_LINES = [
         {"own.toml": PROMPTS.replace('"en"', '"de"')}),
     Typed("fairpair run common-sents --model ./nowhere", 3, "...nowhere..."),
     Typed("fairpair run common-sents --model m --base-url h", 2, "--base-url..."),
+    Typed("fairpair run common-sents --model m --base-url https://api.openai.com/v1 "
+        "--max-requests 0", 3, "a request: has no stored reply; 0 of ...", is_recorded=True),
     # corpus
     Typed("corpus pack nowhere --out a.jsonl.zst", 3, "texts nowhere: ...", is_recorded=True),
     Typed("corpus count a.txt --corpus c", 3, "shard a.txt: ...", {"a.txt": "Tea."}),

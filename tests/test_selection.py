@@ -22,6 +22,7 @@ from plumbline.jobs.seed_words.vocabulary import (
     build_vocabulary,
     classify,
 )
+from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import MissingComponent, UsageProblem
 from plumbline.warehouse.storage.store import Store
 from tests.conftest import REPOSITORY
@@ -121,6 +122,16 @@ def test_excluded_and_rejected_words_are_left_out(store: Store) -> None:
     # the latest verdict counts
     assert vet(store, "c", ["ale"], [], "", "r") == {"accepted": 2}
     assert select_seed_words(store, "c", n=4)[0]["n_rejected"] == 0
+
+
+@pytest.mark.usefixtures("leaning")
+def test_a_refused_sample_decides_no_candidates(store: Store) -> None:
+    given = ["--corpus", "c", "--any-language", "--n", "1", "--warehouse", str(store.root)]
+    for wrong in (["--contrast", "queen/king"], ["--exclude", "nobody"]):
+        assert main(["corpus", "words", *given, *wrong]) == 2
+        assert store.read("vocabulary").num_rows == 0
+    assert main(["corpus", "words", *given]) == 0
+    assert store.read("vocabulary").num_rows
 
 
 @pytest.mark.usefixtures("leaning")

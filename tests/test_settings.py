@@ -64,7 +64,7 @@ def test_stages_name_their_input_and_print_nothing_to_standard_output(
     given = {"corpus": f"{tmp_path}/c/*.jsonl", "benchmarks": ("use-5",)}
     given |= {"model": ("gpt2", "5gram"), "prompt_sets": ("topics",), "warehouse": store.root}
     stages = Parts(made(Pipeline, given), store).all()
-    on = ["c: 2 shards", "use-5 (import)", "use-5", "topics", "use-5", "", ""]
+    on = ["c", "use-5", "use-5", "topics", "use-5", "", ""]
     assert [stage.on for stage in stages] == on
     shown = capsys.readouterr()
     assert not shown.out and "5gram counts n-grams" in shown.err

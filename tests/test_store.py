@@ -280,6 +280,17 @@ def test_errors_in_the_list_of_runs_are_short(
     assert "long " * 90 in json.loads(capsys.readouterr().out)["rows"][1]["error"] + " "
 
 
+def test_a_long_error_of_one_run_is_cut(store: Store, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(BadInput), run_records.recorded(store, "one", {}) as run_id:
+        raise BadInput("long " * 900)
+    one = ["runs", run_id, "--warehouse", str(store.root)]
+    assert main(one) == 0
+    shown = capsys.readouterr().out
+    assert "long ..." in shown and max(map(len, shown.splitlines())) < 500
+    assert main([*one, "--format", "json"]) == 0
+    assert "long " * 899 in capsys.readouterr().out
+
+
 def test_a_run_on_a_full_disk_is_one_line(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")

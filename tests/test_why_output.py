@@ -165,7 +165,7 @@ def test_without_documents_a_word_of_the_contrast_and_an_unknown_contrast_are_to
     for targets in ("gendered", None):  # counted, and imported
         store.replace("corpus", [{**row, "targets": targets}], {"corpus": "c"}, "r")
         assert main(["why", "tea", "--contrast", "foo/bar", *where]) == 2
-        assert "contrast 'foo/bar': is not a contrast of corpus c" in capsys.readouterr().err
+        assert "no word has a delta of 'foo/bar', only of she/he" in capsys.readouterr().err
         assert main(["why", "she", *where]) == 0
         assert "has no lean in c: it is a word of she/he, or doesn't" in capsys.readouterr().out
 

@@ -22,7 +22,7 @@ from typing import TypeAlias, TypeVar
 from plumbline.eval_workers.chat.client import ChatClient, Server, retried
 from plumbline.eval_workers.chat.ledger import Ledger, open_ledger
 from plumbline.eval_workers.chat.requests import Failure, Reply, Request, Spent
-from plumbline.warehouse.errors import Interrupted, PlumblineError, disk_problems
+from plumbline.warehouse.errors import BadInput, Interrupted, PlumblineError, disk_problems
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.progress import progress
 
@@ -48,8 +48,8 @@ class Build:
         Plans start in order. At most ``server.concurrency`` plans run at the same time. Errors and
         the progress bar call the plans ``kind``. After an error, earlier replies are kept. Raises
         ``Interrupted`` if the budget doesn't allow the next request or the server doesn't answer,
-        ``BadInput`` if the server refuses a request or the disk can't be written to, and
-        ``UsageProblem`` if another process is building this benchmark.
+        ``BadInput`` if the server refuses a request, a budget of 0 needs one or the disk can't be
+        written to, and ``UsageProblem`` if another process is building this benchmark.
         """
         results: dict[int, _Result] = {}
         waiting = iter(enumerate(plans))
@@ -133,13 +133,14 @@ class _Asker:
         """Make one attempt. Record it in the ledger before it starts and after it ends."""
         if self.stop is not None:  # an error came while this request waited
             raise _Stopped
+        if self._client is None:
+            raise BadInput("a request", "has no stored reply", "raise --max-requests to send it")
         at_most, actual = request.most, Spent()
         limits = self._server.max_requests, self._server.max_tokens
         if limit := sum(self._aside, self.spent + at_most).excess(*limits):
             problem = f"the next request could exceed {limit}"
             fix = "raise it and run the same command again to resume"
             raise Interrupted("the budget", problem, fix)
-        assert self._client is not None, "a budget of 0 requests allows none"
         self._aside.append(at_most)
         try:
             row = self._ledger.begin(request, at_most, self._run_id)

@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from plumbline.eval_workers.fairpair.fairpair_options import FigureOptions, texts_of
+from plumbline.eval_workers.fairpair.perturbed_set import PerturbedSamples
 from plumbline.eval_workers.fairpair.phi import Floats, Phi, find
 from plumbline.eval_workers.fairpair.prompt_figures import (
     PromptFigures,
@@ -34,16 +35,6 @@ _Key: TypeAlias = tuple[str, str]
 #: Side -> the other side, whose continuations are about the counterpart.
 _OTHER = {"original": "perturbed", "perturbed": "original"}
 _PROMPT = {"original": "prompt", "perturbed": "perturbed_prompt"}
-
-
-@dataclass(frozen=True)
-class PerturbedSamples:
-    """Identifies the perturbed samples of a set in the table ``perturbed_continuation``."""
-
-    probe_set: str
-    model_key: str
-    sampling_key: str
-    perturber: str
 
 
 @dataclass(frozen=True)

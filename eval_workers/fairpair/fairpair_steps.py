@@ -8,10 +8,10 @@ from typing import Any
 
 from plumbline.eval_workers.chat.requests import ChatModel
 from plumbline.eval_workers.chat.session import Build
-from plumbline.eval_workers.fairpair import phi, probe_prompts
+from plumbline.eval_workers.fairpair import probe_prompts
 from plumbline.eval_workers.fairpair.fairpair_options import RULES, FairPairSpec
-from plumbline.eval_workers.fairpair.fairpair_set import PerturbedSamples
 from plumbline.eval_workers.fairpair.perturbed_set import (
+    PerturbedSamples,
     check_counterparts,
     perturb_set,
     try_prompts,
@@ -78,6 +78,8 @@ def scoring_functions(spec: FairPairSpec, rows: Sequence[Row]) -> tuple[str, ...
     >>> scoring_functions(FairPairSpec(), [{"language": "de"}])
     ('jaccard',)
     """
+    from plumbline.eval_workers.fairpair import phi
+
     languages = {str(row["language"]) for row in rows}
     fitting = []
     for name in dict.fromkeys(spec.phi or _PAPER):

@@ -30,6 +30,16 @@ Unit = Literal["words", "characters"]
 
 
 @dataclass(frozen=True)
+class PerturbedSamples:
+    """Identifies the perturbed samples of a set in the table ``perturbed_continuation``."""
+
+    probe_set: str
+    model_key: str
+    sampling_key: str
+    perturber: str
+
+
+@dataclass(frozen=True)
 class TextFilter:
     """The limit on how much a perturbation may differ from its original.
 

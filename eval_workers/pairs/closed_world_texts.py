@@ -15,8 +15,8 @@ from functools import cache
 from itertools import zip_longest
 from pathlib import Path
 from random import Random
+from typing import TYPE_CHECKING
 
-import numpy as np
 from backports import zstd
 
 from plumbline.eval_workers.pairs.closed_world_words import (
@@ -29,6 +29,9 @@ from plumbline.eval_workers.pairs.closed_world_words import (
 from plumbline.eval_workers.pairs.pronouns.pronoun_templates import Gender, fill
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.paths import replacing
+
+if TYPE_CHECKING:
+    import numpy as np
 
 PILE_SET_NAME = "PlumblineClosedWorld"
 _SLOT = re.compile(r"\{(?!pronoun)\w+\}")
@@ -94,6 +97,8 @@ def documents(options: WorldOptions, shard: int) -> Iterator[tuple[str, int]]:
     >>> n == len(text.split())
     True
     """
+    import numpy as np
+
     rules = grammar()
     shapes = rules.openings + rules.followups
     starts = np.cumsum([0, *map(len, shapes)])
@@ -118,6 +123,8 @@ def documents(options: WorldOptions, shard: int) -> Iterator[tuple[str, int]]:
 
 def _compiled(options: WorldOptions, shard: int, frames: Sequence[str]) -> list[list[_Frame]]:
     """For each kind of person, return each frame as a %-format, with a stream of words per slot."""
+    import numpy as np
+
     genders: tuple[Gender, Gender] = ("m", "f") if options.world == "swapped" else ("f", "m")
     people = []
     for person, gender in enumerate(genders):
@@ -134,6 +141,8 @@ def _compiled(options: WorldOptions, shard: int, frames: Sequence[str]) -> list[
 
 
 def _stream(words: list[str], shares: list[float], rng: np.random.Generator) -> Iterator[str]:
+    import numpy as np
+
     cumulative = np.cumsum(shares)
     cumulative[-1] = 1.0  # rounding could make it less than 1
     while True:

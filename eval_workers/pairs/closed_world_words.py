@@ -48,12 +48,13 @@ from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
 from itertools import product
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.text.toml_file import read
+
+if TYPE_CHECKING:
+    import numpy as np
 
 #: Largest planted lean in nats: such a word is exp(2), or 7.4, times as likely with one pronoun.
 MAX_DELTA_NATS = 2.0
@@ -170,6 +171,8 @@ def planted_words(seed: int, world: str = "straight") -> tuple[PlantedWord, ...]
     >>> planted_words(0, "swapped")[7].p_he == words[7].p_she
     True
     """
+    import numpy as np
+
     if world not in WORLDS:
         raise UsageProblem(f"world {world!r}", f"expected one of {', '.join(WORLDS)}")
     rng = np.random.default_rng([seed, 0])
@@ -210,6 +213,8 @@ def planted_rows(corpus: str, seed: int, world: str) -> list[dict[str, object]]:
 
 
 def _plant(name: str, words: tuple[str, ...], rng: np.random.Generator) -> list[PlantedWord]:
+    import numpy as np
+
     order = [words[i] for i in rng.permutation(len(words))]
     n_pairs = len(order) // 2
     quantiles = (np.arange(n_pairs) + rng.random(n_pairs)) / n_pairs

@@ -8,8 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
-
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.input.input_rows import Record, delimiter_of, read_text, records_of
 from plumbline.warehouse.input.remote_files import find, open_file, reading
@@ -56,6 +54,8 @@ def rows_of_file(path: Path, at: str = "") -> Iterator[Record]:
     >>> [(row.number, dict(row.fields), row.problem) for row in rows_of_file(path)]
     [(1, {'a': 'Tea', 'n': 1}, None), (2, {}, 'the row is not a JSON object')]
     """
+    import pyarrow.parquet as pq
+
     kind = _kind(path)
     if kind in _DELIMITERS:
         content = read_text(path)

@@ -37,7 +37,6 @@ from dataclasses import field
 from pathlib import Path
 from typing import Annotated, TypeAlias
 
-import pyarrow.parquet as pq
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
 from plumbline.eval_workers.pairs.file_rows import files_of
@@ -137,6 +136,8 @@ def facts_in(source: Path) -> dict[str, str]:
 
     Raises ``BadInput`` if a fact would not be valid in a recipe.
     """
+    import pyarrow.parquet as pq
+
     path, *others = files_of(source)
     if others or path.suffix != ".parquet":
         return {}

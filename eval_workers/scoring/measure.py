@@ -5,10 +5,8 @@ from __future__ import annotations
 import math
 import re
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import pyarrow as pa
-import pyarrow.compute as pc
 from pydantic import AfterValidator, Field
 from pydantic.dataclasses import dataclass
 
@@ -19,6 +17,9 @@ from plumbline.warehouse.storage.data_files import cast
 from plumbline.warehouse.storage.opening import OpenWarehouse
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.progress import progress
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 #: Query that turns a metric's rows, one per pair, into a value with an interval.
 _OF_PAIRS = "FROM metric_of_pairs('pair')"
@@ -91,6 +92,8 @@ def compute(root: Path | OpenWarehouse, options: MeasureOptions, run_id: str) ->
 
     Write nothing. An empty warehouse gives no rows.
     """
+    import pyarrow as pa
+
     names = sql_names("metrics")
     connection = connect(root, "".join(map(sql, names)) + _OF_PAIRS)
     schema = TABLES["metric_value"]
@@ -110,6 +113,8 @@ def compute(root: Path | OpenWarehouse, options: MeasureOptions, run_id: str) ->
 
 def _with_p(rows: pa.Table) -> pa.Table:
     """Replace a column ``statistic``, if there is one, with its two-sided p-value (Student's t)."""
+    import pyarrow as pa
+
     if "statistic" not in rows.column_names:
         return rows
     from scipy.special import stdtr
@@ -128,6 +133,8 @@ def measure(store: Store, run_id: str, options: MeasureOptions | None = None) ->
     Also replaces the rows of `model_rank`, `benchmark_power` and, if an n-gram model has scores,
     `control`.
     """
+    import pyarrow.compute as pc
+
     from plumbline.eval_workers.scoring.controls import effects_of_all
     from plumbline.eval_workers.scoring.ranks_and_power import model_ranks, powers
     from plumbline.eval_workers.scoring.scored_pairs import scored

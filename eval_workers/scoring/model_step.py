@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import ClassVar
 
-import pyarrow.compute as pc
-
 from plumbline.eval_workers.models import memory_problems, open_backend
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.model_texts import described
@@ -100,6 +98,8 @@ def run_on_model(
 
 def give_name(store: Store, key: str, run_id: str, name: str) -> None:
     """Record the name that the user has given a scored model."""
+    import pyarrow.compute as pc
+
     for row in store.read("model", pc.field("model_key") == key).to_pylist():
         if row["name"] != name:
             store.publish("model", [{**row, "name": name}], unit=key, run_id=run_id)

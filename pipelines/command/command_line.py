@@ -74,15 +74,9 @@ def _keyword(
     return inspect.Parameter(name, of_kind, default=default, annotation=annotation)
 
 
-def _general_options(kind: type[Command]) -> list[str]:
-    """Return the general options that a command takes, except those it defines as fields."""
-    left_out = {p.name for p in parameters(kind)}
-    left_out |= set() if has_plan(kind) else {"dry_run"}
-    return [name for name in _GENERAL if name not in left_out]
-
-
 def function_of(kind: type[Command]) -> Callable[..., None]:
-    general = _general_options(kind)
+    left_out = {p.name for p in parameters(kind)} | (set() if has_plan(kind) else {"dry_run"})
+    general = [name for name in _GENERAL if name not in left_out]
 
     def run(ctx: typer.Context, **values: Any) -> None:
         if ctx.invoked_subcommand is not None:  # Typer runs the subcommand next

@@ -16,7 +16,6 @@ from typing import Any, NamedTuple, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from plumbline.eval_workers.models.model_lists import AMONG_OTHERS
 from plumbline.pipelines.command.base import Command, all_fields, class_of, parameters
 from plumbline.pipelines.command.registry import name_of, targets
 from plumbline.warehouse import options
@@ -129,6 +128,8 @@ def _table(kind: type[Command], content: Mapping[str, Any], file: str) -> dict[s
         table = {key: value for key, value in content.items() if not isinstance(value, Mapping)}
         table |= content.get("pipeline", {})
         if isinstance(table.get("model"), list) and dict in map(type, table["model"]):
+            from plumbline.eval_workers.models.model_lists import AMONG_OTHERS
+
             table["models"] = f"{file}{AMONG_OTHERS}"
             del table["model"]
         return table

@@ -14,8 +14,6 @@ from plumbline.eval_workers.chat.client import find_key
 from plumbline.eval_workers.chat.ledger import read_ledger
 from plumbline.eval_workers.chat.session import Build
 from plumbline.eval_workers.pairs import benchmarks, recipe
-from plumbline.eval_workers.pairs.export import Constraint, export
-from plumbline.eval_workers.pairs.human_ratings import import_answers, people_say
 from plumbline.eval_workers.writing import build
 from plumbline.eval_workers.writing.build_spec import BuildSpec
 from plumbline.jobs.kernel.corpus_options import LEAST_COUNT
@@ -71,15 +69,13 @@ class BenchmarkImport(DataOption, Command):
         Field(description="Groups whose words fill templates, for example: she,he,they."),
     ] = ()
 
-    def chosen(self) -> tuple[tuple[str, ...], Path | None]:
-        """Return the names without repeats, and the path of the source or ``None``."""
-        return tuple(dict.fromkeys(self.names)), located(self.source) if self.source else None
+    def place(self) -> Path | None:
+        return located(self.source) if self.source else None
 
     def plan(self, store: Store | None) -> Iterator[Row]:
         """Yield each benchmark's numbers of pairs and rejected rows; print its problems."""
-        names, source = self.chosen()
-        how = self.data or "", self.groups, self.recipe
-        for name in names:
+        source, how = self.place(), (self.data or "", self.groups, self.recipe)
+        for name in dict.fromkeys(self.names):
             parsed, path = benchmarks.read_pairs_of(name, source, *how)
             benchmarks.check_has_pairs(name, parsed, path)
             for line in benchmarks.caveats(parsed):
@@ -92,10 +88,9 @@ class BenchmarkImport(DataOption, Command):
 
     def run(self, context: Context) -> Done:
         """Import the benchmarks in order; if one fails, the earlier ones stay imported."""
-        names, source = self.chosen()
-        how = self.data or "", self.groups, self.recipe
+        source, how = self.place(), (self.data or "", self.groups, self.recipe)
         done = list[benchmarks.Imported]()
-        for name in names:
+        for name in dict.fromkeys(self.names):
             work = (benchmarks.import_benchmark, context.store, name, source, context.run_id)
             done.append(context.stage(f"import {name}", *work, *how))
         return Done(
@@ -104,9 +99,9 @@ class BenchmarkImport(DataOption, Command):
                 for one in done
             ],
             said=[line for one in done for line in one.said],
-            next=_score_line(names[0]),
+            next=_score_line(self.names[0]),
             query=_PAIRS,
-            params={"names": list(names)},
+            params={"names": list(self.names)},
         )
 
 
@@ -333,6 +328,8 @@ class BenchmarkExport(ContrastOption, Command):
             raise UsageProblem("--eta", problem, "give --corpus NAME")
 
     def run(self, context: Context) -> Done:
+        from plumbline.eval_workers.pairs.export import Constraint, export
+
         out = self.out or Path("out/benchmarks") / segment(self.name)
         within = Constraint(self.corpus, self.contrast, self.eta) if self.corpus else None
         done = export(context.store, self.name, out, self.license, constraint=within)
@@ -367,6 +364,8 @@ class ImportRatings(Command):
     ]
 
     def run(self, context: Context) -> Done:
+        from plumbline.eval_workers.pairs.human_ratings import import_answers, people_say
+
         store = context.store
         imported = import_answers(store, [Path(file) for file in self.files], context.run_id)
         said = list(map(str, imported))

@@ -78,7 +78,7 @@ class CorpusWords(CorpusName, ContrastOption, VocabularyOptions, Command):
     Example: plumbline corpus words --corpus pile --n 500 --seed 0 --exclude gendered
     """
 
-    n: Annotated[int, Field(ge=0, le=10**9, description="Number of words to sample; 0: all.")] = 500
+    n: Annotated[int | None, Field(ge=1, le=10**9, description="Number of words to sample.")] = 500
     seed: Annotated[Seed, Field(description="Random seed of the sample.")] = 0
     exclude: Annotated[
         Several,
@@ -100,7 +100,7 @@ class CorpusWords(CorpusName, ContrastOption, VocabularyOptions, Command):
     def run(self, context: Context) -> Done:
         if self.accept or self.reject:
             return self._vetted(context)
-        return self._sampled(context.store, self._decided(context.store))
+        return self._sampled(context.store)
 
     def _decided(self, store: Store) -> list[str]:
         """Decide which words are candidates, unless an earlier run did. Return lines to print."""
@@ -120,14 +120,16 @@ class CorpusWords(CorpusName, ContrastOption, VocabularyOptions, Command):
             "{rarest:,.0f} times ({})".format(reasons, **done),
         ]
 
-    def _sampled(self, store: Store, decided: list[str]) -> Done:
-        from plumbline.jobs.counting.corpus_lookup import corpus_contrast
+    def _sampled(self, store: Store) -> Done:
+        from plumbline.jobs.counting.corpus_lookup import corpus_contrast, corpus_deltas
         from plumbline.jobs.seed_words.sample import select_seed_words
 
         contrast = corpus_contrast(store, self.corpus, self.contrast)
         exclude = [word for name in self.exclude for word in wordlists.load(name).targets]
+        corpus_deltas(store, self.corpus, contrast)  # before candidates are decided
+        decided = self._decided(store)
         drawn_from, words = select_seed_words(
-            store, self.corpus, self.n or None, self.seed, contrast, exclude
+            store, self.corpus, self.n, self.seed, contrast, exclude
         )
         return Done(
             rows=[{name: row[name] for name in _SHOWN} for row in words],

@@ -220,16 +220,10 @@ class Parts:
                 options |= {"world": "straight"}  # the corpus's name says so
                 stages.append(Stage(doing, partial(self._do, "corpus demo", name, **options)))
             doing = "Counting which words stand near she and near he"
-            n_shards = len(expand_shards(corpus.patterns)) if corpus.patterns else 0
-            on = f"{name}: {n_shards:,} shard{'s' * (n_shards != 1)}" if n_shards else name
-            stages.append(Stage(doing, partial(self._count, corpus), on))
+            stages.append(Stage(doing, partial(self._count, corpus), name))
         if self.plan.scored():
             doing = "Collecting sentence pairs that differ in gender alone"
-            has_built = self.options.has_built
-            ons = [f"{b} ({'built' if has_built(b) else 'import'})" for b in self.plan.benchmarks]
-            if corpus and self.plan.offline:
-                ons.append(f"{self.plan.offline} (write, words of {corpus.name})")
-            stages.append(Stage(doing, self._make_pairs, ", ".join(ons)))
+            stages.append(Stage(doing, self._make_pairs, ", ".join(self.plan.scored())))
         return stages
 
     def evaluate(self) -> list[Stage]:
@@ -334,7 +328,7 @@ class Parts:
 
         checks = set(self.store.read("vocabulary", corpus=corpus.name)["checks"].to_pylist())
         any_language = bool(corpus.patterns) and checks <= {UNCHECKED}
-        fields = {"corpus": corpus.name, "seed": self.options.seed, "n": 0}
+        fields = {"corpus": corpus.name, "seed": self.options.seed, "n": None}
         fields |= {"contrast": self.options.contrast, "any_language": any_language}
         return len(self._do("corpus words", corpus.name, **fields).rows)
 

@@ -11,9 +11,8 @@ from contextlib import suppress
 from io import TextIOWrapper
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated, Any, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
-import duckdb
 from pydantic import Field
 from rich.console import Console
 from rich.text import Text
@@ -34,6 +33,9 @@ from plumbline.warehouse.query.connection import (
 )
 from plumbline.warehouse.storage.opening import OpenWarehouse
 from plumbline.warehouse.text.escape import say
+
+if TYPE_CHECKING:
+    import duckdb
 
 _HELP = (
     "`SHOW TABLES;` lists tables and views, `DESCRIBE name;` lists the columns of one.\n"

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from textwrap import shorten
 from typing import Annotated
 
-import pyarrow.compute as pc
 from pydantic import Field
 
 from plumbline.pipelines.command.base import Command, Context, Done, On, Row
@@ -19,6 +17,7 @@ from plumbline.pipelines.report.sentences import version_changed, version_change
 from plumbline.warehouse import run_records
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.options import MOST
+from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage import check, compaction, log
 from plumbline.warehouse.storage.out_of_date import to_make_again
 from plumbline.warehouse.storage.store import Store
@@ -26,8 +25,12 @@ from plumbline.warehouse.storage.store import Store
 _CHECK = "plumbline warehouse check"
 #: Maximum number of versions to print in a terminal.
 _MOST = 50
-#: Most characters of an error to print in the list of runs.
-_LONGEST = 80
+#: Most characters of an error to print in the list of runs, and of a value to print of one run.
+_LONGEST, _LONGEST_VALUE = 80, 400
+_REASONS = """
+SELECT reason, count(*) AS n FROM reject WHERE run_id = $run_id
+GROUP BY reason ORDER BY n DESC, reason
+"""
 
 
 class Check(Command):
@@ -46,7 +49,8 @@ class Check(Command):
     def run(self, context: Context) -> Done:
         rows: list[Row] = [*check.check(context.store), *_ledger_problems(context.store)]
         state = context.store.snapshot()
-        noted = [*state.kept, *to_make_again(state.out_of_date)]
+        deleted = [f"an earlier command {line}" for line in to_make_again(state.out_of_date)]
+        noted = [*state.kept, *deleted]
         if not rows:
             return Done(said=[f"{self.warehouse}: no problems", *noted])
         n = f"{len(rows)} problem{'' if len(rows) == 1 else 's'}"
@@ -62,8 +66,8 @@ def _ledger_problems(store: Store) -> Iterator[Row]:
     from plumbline.jobs.counting.corpus_lookup import failed_checks
 
     with suppress(BadInput):
-        corpora = store.read("corpus", pc.field("source") == "counted")["corpus"].to_pylist()
-        for corpus in corpora:
+        counted = (row for row in store.read("corpus").to_pylist() if row["source"] == "counted")
+        for corpus in (row["corpus"] for row in counted):
             with suppress(BadInput):
                 for check_name, rows in failed_checks(store, corpus).items():
                     first = rows.slice(0, 1).to_pylist()[0]
@@ -171,16 +175,16 @@ class Runs(Command):
         if not rows:
             return Done(said=["No run matches."])
         next_line = f"plumbline runs {shlex.quote(str(rows[0]['run_id']))}"
-        cut = [row | {"error": shorten(row["error"], _LONGEST, placeholder=" ...")} for row in rows]
+        cut = [row | {"error": _cut(row["error"], _LONGEST)} for row in rows]
         return Done(rows=cut, table=rows, said=_changes(store), next=next_line)
 
     def _one(self, store: Store) -> Done:
         run = run_records.find(store, self.run_id)
-        reasons = store.read("reject", pc.field("run_id") == run["run_id"])["reason"].to_pylist()
+        reasons = rows_of(store, _REASONS, {"run_id": run["run_id"]})
         parts = {
             "option": run_records.flat(json.loads(run.pop("config"))),
             "version": json.loads(run.pop("packages")),
-            "rejected rows by reason": dict(Counter(reasons).most_common()),
+            "rejected rows by reason": {str(row["reason"]): row["n"] for row in reasons},
         }
         rows = [
             {"of": of, "name": name, "value": "" if value is None else str(value)}
@@ -188,7 +192,12 @@ class Runs(Command):
             for name, value in part.items()
             if of != "run" or value is not None
         ]
-        return Done(rows=rows, said=_changes(store, str(run["run_id"])))
+        cut = [row | {"value": _cut(row["value"], _LONGEST_VALUE)} for row in rows]
+        return Done(rows=cut, table=rows, said=_changes(store, str(run["run_id"])))
+
+
+def _cut(text: str, longest: int) -> str:
+    return shorten(text, longest, placeholder=" ...")
 
 
 def _changes(store: Store, run_id: str = "") -> list[str]:

@@ -156,18 +156,14 @@ def _leans_by_counts(
 ) -> Iterator[str]:
     """Yield a line about each word's lean, from the view `word_lean`.
 
-    Raises ``UsageProblem`` if the corpus has no such contrast (pair or list of target words).
+    Raises ``UsageProblem`` if the corpus has no delta for this contrast (pair or list of words).
     """
-    from plumbline.jobs.association.associations import contrasts_of, sides_of
-    from plumbline.jobs.counting.corpus_lookup import corpus_contrast, corpus_row
+    from plumbline.jobs.association.associations import sides_of
+    from plumbline.jobs.counting.corpus_lookup import corpus_contrast, corpus_deltas, corpus_row
 
-    row, contrast = corpus_row(store, corpus), corpus_contrast(store, corpus, contrast)
-    has_delta = set(store.read("word_delta", corpus=corpus)["contrast"].to_pylist())
-    known = sorted(has_delta.union(contrasts_of(store, row) if row["targets"] else ()))
-    if contrast not in known:
-        problem = f"is not a contrast of corpus {corpus}"
-        raise UsageProblem(f"contrast {contrast!r}", problem, f"one of {', '.join(known)}")
-    side_a, side_b = sides_of(store, row, contrast)
+    contrast = corpus_contrast(store, corpus, contrast)
+    corpus_deltas(store, corpus, contrast)
+    side_a, side_b = sides_of(store, corpus_row(store, corpus), contrast)
     fixed = {"n_clusters": None, "clusters": None, "side_a": side_a, "side_b": side_b}
     found = rows_of(store, _LEANS, {"corpus": corpus, "contrast": contrast, "words": words})
     leans = {lean["word"]: lean | fixed for lean in found}
@@ -176,5 +172,4 @@ def _leans_by_counts(
             yield f"{headline(lean)} It occurs {counted(lean['n_word'], 'time')}."
         else:
             why = f"it is a word of {contrast}, or doesn't occur near one"
-            fix = f"plumbline corpus associate --corpus {corpus}"
-            yield f"“{word}” has no lean in {corpus}: {why}, or you have yet to run {fix}."
+            yield f"“{word}” has no lean in {corpus}: {why}."

@@ -6,8 +6,6 @@ import json
 import math
 from collections.abc import Iterable
 
-import numpy as np
-
 from plumbline.pipelines.report.rows import Row, sides
 from plumbline.warehouse.finding import LEAST_CLUSTERS, Finding
 
@@ -71,6 +69,7 @@ def over_families(figures: Iterable[tuple[str, float]]) -> Finding:
     >>> found.over, found.verdict, round(found.estimate, 2)
     ('6 families', 'above', 1.42)
     """
+    import numpy as np
     from scipy.special import stdtrit
 
     by_family: dict[str, list[float]] = {}

@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import pyarrow as pa
 from backports import zstd
 
 from plumbline.warehouse.errors import (
@@ -39,8 +38,6 @@ _BLOCK = 1 << 22
 _BUCKETS = ("s3", "s3a", "gs", "az", "abfs", "abfss")
 _WEB = ("https", "http")
 _HUB = "hf"
-#: Errors that reading a file on a disk may raise.
-_OF_FILES = (OSError, pa.ArrowInvalid, EOFError, zlib.error, zstd.ZstdError)
 _CHECK = "check the address and the credentials in the environment"
 #: Options of each client of a bucket or web server: plain HTTP is allowed.
 CLIENT: Any = {"client_options": {"allow_http": True}}
@@ -212,7 +209,10 @@ def reading(path: Path) -> Iterator[None]:
     except (PlumblineError, MemoryError):
         raise
     except Exception as e:
-        if not isinstance(path, Address) and not isinstance(e, _OF_FILES):
+        from pyarrow import ArrowInvalid
+
+        of_files = (OSError, ArrowInvalid, EOFError, zlib.error, zstd.ZstdError)
+        if not isinstance(path, Address) and not isinstance(e, of_files):
             raise
         line = (hidden(str(e)).strip() or type(e).__name__).splitlines()[0]
         line = re.sub(r"\?\S+", "", line)[:300]  # a query may contain a secret key

@@ -11,10 +11,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
+from typing import TYPE_CHECKING
 
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.input.remote_files import (
@@ -27,6 +24,9 @@ from plumbline.warehouse.input.remote_files import (
 )
 from plumbline.warehouse.paths import Address, replacing
 from plumbline.warehouse.text.escape import is_unicode
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _PACK = "make a shard of text files with plumbline corpus pack"
 #: Advice for a path or pattern that matches no file.
@@ -98,6 +98,10 @@ def column_values(path: Path, field: str) -> Iterator[pa.Array]:
     Texts become large strings, however the file stores them. Raises ``BadInput`` if the file is
     damaged or lacks the column.
     """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
+
     with reading(path), open_file(path) as raw, pq.ParquetFile(raw) as file:
         schema = file.schema_arrow
         members = [field] if field in schema.names else field.split(".")
@@ -125,6 +129,8 @@ def text_column(path: Path, text_field: str) -> Iterator[pa.LargeStringArray]:
 
     Raises the errors of ``column_values``, and ``BadInput`` for a column that is not text.
     """
+    import pyarrow as pa
+
     for values in column_values(path, text_field):
         if not pa.types.is_large_string(values.type):
             problem = f"column `{text_field}` is {values.type}, not text"
@@ -139,6 +145,8 @@ def documents(path: Path, text_field: str = "text") -> Iterator[str]:
     simple, not fast. Raises ``BadInput`` if the shard is truncated, damaged or unreadable, and for
     a line longer than ``LONGEST_LINE`` bytes.
     """
+    import pyarrow as pa
+
     if is_parquet(path):
         for batch in text_column(path, text_field):
             for value in batch.cast(pa.large_binary()).drop_null():
@@ -186,6 +194,8 @@ def write_jsonl_zst(path: Path, texts: Iterable[str | Mapping[str, object]]) -> 
 
     A document is a text, or a record with the field ``text``.
     """
+    import pyarrow as pa
+
     with (
         replacing(path) as temporary,
         pa.OSFile(str(temporary), "wb") as raw,

@@ -15,8 +15,6 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import duckdb
-
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.plugins import Registry
 from plumbline.warehouse.schema.catalog import TABLES
@@ -27,6 +25,7 @@ from plumbline.warehouse.storage.place import File
 from plumbline.warehouse.text.escape import is_unicode, sql_text
 
 if TYPE_CHECKING:
+    import duckdb
     import pyarrow as pa
 
 #: Settings that allow queries no files except those that ``connect`` allowed. They can't be
@@ -64,6 +63,8 @@ def connect(
     which takes 0.7 s. DuckDB neither loads nor downloads extensions. Raises ``BadInput`` if
     ``source`` isn't a warehouse of this version, or if a table's file is unreadable or damaged.
     """
+    import duckdb
+
     store = opened(source)
     snapshot = store.snapshot()
     connection = duckdb.connect(config=_NO_EXTENSIONS)
@@ -254,6 +255,8 @@ def query(
 @contextmanager
 def one_line() -> Iterator[None]:
     """Turn DuckDB's errors in the block into ``UsageProblem``, except for lack of memory."""
+    import duckdb
+
     try:
         yield
     except duckdb.OutOfMemoryException:

@@ -13,9 +13,6 @@ from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from plumbline.warehouse.paths import opened
 from plumbline.warehouse.storage.data_files import write_file
 from plumbline.warehouse.storage.locks import claimed
@@ -99,10 +96,15 @@ class ChunkPlan:
 
 def write_results(path: Path, results: Sequence[object]) -> None:
     """Write the results of a chunk to a file, which appears only when it is complete."""
+    import pyarrow as pa
+
     write_file(path, pa.Table.from_pylist(list(map(vars, results))))
 
 
 def _read(path: Path, result_type: type[Any]) -> list[Any] | None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
     try:
         with opened(path) as file:
             rows = pq.read_table(file, page_checksum_verification=True).to_pylist()

@@ -8,8 +8,6 @@ from operator import itemgetter
 from pathlib import Path
 from typing import TypeAlias
 
-import duckdb
-
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.schema.columns import Table
@@ -84,6 +82,8 @@ def _logged(store: Store, newest: Snapshot, files: _Files) -> Iterator[dict[str,
 
 
 def _repeated_keys(store: Store, table: Table, paths: list[Path]) -> Iterator[dict[str, str]]:
+    import duckdb
+
     if not paths:
         return
     key = ", ".join(f'"{name}"' for name in table.key)

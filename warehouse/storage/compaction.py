@@ -8,8 +8,6 @@ from collections import defaultdict
 from contextlib import suppress
 from datetime import datetime, timedelta, timezone
 
-import pyarrow as pa
-
 from plumbline.warehouse.errors import BadInput, UsageProblem, disk_problems
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage import delta, log
@@ -76,6 +74,8 @@ def _small_files(store: Store, run_id: str) -> dict[tuple[str, tuple[str, ...]],
 def _merge(
     store: Store, table: str, values: tuple[str, ...], files: list[File], run_id: str
 ) -> None:
+    import pyarrow as pa
+
     rows = pa.concat_tables([store.rows_of(table, file) for file in files])
     partition = dict(zip(TABLES[table].partitions, values, strict=True))
     merged = store.write(table, partition, rows, [unit for file in files for unit in file.units])

@@ -14,9 +14,6 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.paths import replacing, segment
 from plumbline.warehouse.schema.catalog import TABLES
@@ -25,6 +22,7 @@ from plumbline.warehouse.storage.opening import OpenWarehouse, reading
 from plumbline.warehouse.storage.place import File, Unit, sha256_of, staging
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     import pyarrow.dataset as ds
 
 #: Types of rows that can be written.
@@ -37,6 +35,8 @@ def cast(table: Table, rows: Rows) -> pa.Table:
     A missing column is filled with NULL if it may be NULL. Raises ``BadInput``, naming table and
     column, for an unknown or missing column, a value of another type, or a NULL that isn't allowed.
     """
+    import pyarrow as pa
+
     if isinstance(rows, pa.RecordBatch):
         rows = pa.Table.from_batches([rows])
     values: dict[str, object]
@@ -56,6 +56,8 @@ def cast(table: Table, rows: Rows) -> pa.Table:
 
 
 def _column(table: Table, field: pa.Field, values: object) -> pa.ChunkedArray:
+    import pyarrow as pa
+
     try:
         if isinstance(values, pa.ChunkedArray):
             column = values.cast(field.type)
@@ -76,6 +78,9 @@ def write_file(path: Path, data: pa.Table, *, temporary: bool = False) -> None:
     A ``temporary`` file will be read only once, as a whole. So it is written to be fast rather than
     small, without checksums and statistics.
     """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
     # Dictionary encoding makes text columns smaller, but hardly changes columns of numbers.
     text_columns = [f.name for f in data.schema if not pa.types.is_primitive(f.type)]
     settings = (
@@ -103,6 +108,8 @@ class DataFiles(OpenWarehouse):
         ``where`` selects rows. By default all rows are read. Raises ``BadInput``, with the path,
         for a file that can't be read or isn't as published.
         """
+        import pyarrow as pa
+
         files = self.snapshot().files(table, partition)
         rows = [self.rows_of(table, file, where) for file in files]
         none = pa.Table.from_batches([], TABLES[table].arrow)  # this doesn't import pandas
@@ -110,6 +117,8 @@ class DataFiles(OpenWarehouse):
 
     def rows_of(self, table: str, file: File, where: ds.Expression | None = None) -> pa.Table:
         """Read the rows of one data file. Raises the errors of ``read``."""
+        import pyarrow.parquet as pq
+
         path, schema = self.path(file), TABLES[table].arrow
         with reading(self.place, self.root / file.path):
             if where is None or file.columns != TABLES[table].columns_id:
@@ -166,6 +175,8 @@ class DataFiles(OpenWarehouse):
 
     def keep_rows(self, table: str, file: File, rows: pa.Table, is_kept: Sequence[bool]) -> File:
         """Write a new file with those ``rows`` of ``file`` for which ``is_kept`` is true."""
+        import pyarrow as pa
+
         units, start = [], 0
         for unit in file.units:
             n_rows = sum(is_kept[start : start + unit.n_rows])

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.schema.columns import Origin, Table
 from plumbline.warehouse.storage.data_files import DataFiles
 from plumbline.warehouse.storage.log import Draft
 from plumbline.warehouse.storage.place import File
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 #: Columns that say where a row came from. A row that differs only in these has not changed.
 _PROVENANCE = {"run_id", "source_file", "source_row", "extra"}
@@ -91,6 +92,7 @@ def _changed(
 ) -> set[Values]:
     """Return the keys whose rows in ``origin`` differ between the files ``gone`` and ``added``."""
     import duckdb
+    import pyarrow as pa
     import pyarrow.dataset as ds
 
     table = TABLES[origin.table]

@@ -9,9 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-
-import pyarrow as pa
-import pyarrow.parquet as pq
+from typing import TYPE_CHECKING
 
 from plumbline.warehouse.errors import UsageProblem, naming
 from plumbline.warehouse.paths import replacing
@@ -22,6 +20,9 @@ from plumbline.warehouse.storage.log import Draft, Snapshot
 from plumbline.warehouse.storage.opening import reading
 from plumbline.warehouse.storage.out_of_date import delete_out_of_date
 from plumbline.warehouse.storage.place import File, Place, Unit, staging
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,8 @@ class Staged:
         A part with the same name, such as that of a failed task, is replaced. If there are no rows,
         no file is written.
         """
+        import pyarrow.parquet as pq
+
         table = TABLES[self.table]
         parts = (cast(table, batch) for batch in batches if batch.num_rows)
         first = next(parts, None)
@@ -132,6 +135,8 @@ class Store(DataFiles):
 
     def commit(self, staged: Staged) -> None:
         """Publish a staged partition, which replaces the partition's old rows."""
+        import pyarrow.parquet as pq
+
         partition, files = dict(staged.partition), []
         for part in staged.parts():
             units = (Unit(part.stem, pq.read_metadata(part).num_rows, staged.run_id),)

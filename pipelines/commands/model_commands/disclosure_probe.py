@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, TypeAlias
 
 from pydantic import Field
 
@@ -17,7 +18,7 @@ from plumbline.eval_workers.disclosure.set_probing import (
 from plumbline.eval_workers.disclosure.word_probabilities import load_words
 from plumbline.eval_workers.models import open_backend
 from plumbline.eval_workers.models.model_options import ModelOptions
-from plumbline.pipelines.command.base import Command, Context, Done, On, Row
+from plumbline.pipelines.command.base import Command, Context, Done, On
 from plumbline.pipelines.command.fields import DataOption
 from plumbline.warehouse.options import part
 from plumbline.warehouse.query.connection import rows_of, sql
@@ -37,19 +38,14 @@ def import_missing(
 
     Prompts with gendered words are left out, except in the sets named in ``whole``.
     """
-    missing = prompt_sets.missing_sets(context.store, list(dict.fromkeys(names)), data or "")
-
-    def import_sets() -> None:
-        for name in missing:
-            options: dict[str, Any] = {"allow_gendered": name in whole, "data": data or ""}
-            prompt_sets.import_probe(context.store, name, None, context.run_id, **options)
-
-    if missing:
-        context.stage(f"prompts {', '.join(missing)}", import_sets)
+    store, folder = context.store, data or ""
+    for name in prompt_sets.missing_sets(store, list(dict.fromkeys(names)), folder):
+        work = partial(prompt_sets.import_probe, allow_gendered=name in whole, data=folder)
+        context.stage(f"prompts {name}", work, store, name, None, context.run_id)
 
 
-#: GAS, GLD and ADD of the measured sets, as in the report; ``figures`` shows fewer columns.
-FIGURES = f"""SELECT f.*, m.adapter
+#: GAS, GLD and ADD of the measured sets, as in the report; ``_SHOWN`` has the printed columns.
+_FIGURES = f"""SELECT f.*, m.adapter
 FROM (
 {sql("report/disclosure").rstrip().rstrip(";")}
 ) AS f
@@ -64,22 +60,6 @@ _SHOWN = (
     *("probe_set", "model", "adapter", "topic", "n_prompts"),
     *(f"{name}{end}" for name in _MEASURED for end in ("", "_low", "_high")),
 )
-
-
-def figure_params(probing: ProbeOptions, done: Sequence[Disclosed]) -> dict[str, object]:
-    probed = [one.probed.partition for one in done]
-    return {
-        "sets": list(dict.fromkeys(of["probe_set"] for of in probed)),
-        "keys": list(dict.fromkeys(of["model_key"] for of in probed)),
-        "word_list": probed[0]["word_list"],
-        "sampling_key": done[0].sampled.partition["sampling_key"],
-        "smoothing": probing.smoothing,
-    }
-
-
-def figures(store: Store, params: Mapping[str, object]) -> list[Row]:
-    """Return GAS, GLD and ADD by set and topic, with 95% intervals."""
-    return [{n: row[n] for n in _SHOWN} for row in rows_of(store.root, FIGURES, params)]
 
 
 def _counts(one: Disclosed) -> str:
@@ -113,26 +93,25 @@ class Probe(ProbeOptions, ModelOptions, DataOption, Command):
         _ = open_backend(self.model, part(ModelOptions, self)).identity
 
     def run(self, context: Context) -> Done:
-        import_missing(context, self.sets, self.data)
+        """Return GAS, GLD and ADD by set and topic, with 95% intervals."""
+        store, sets = context.store, list(dict.fromkeys(self.sets))
+        import_missing(context, sets, self.data)
         adapter = f" with {self.adapter}" if self.adapter else ""
-        name = f"measure {', '.join(self.sets)} by {self.model}{adapter}"
-        done = context.stage(name, self._measured, context)
-        params = figure_params(self, done)
+        work = partial(measure_sets, word_list=self.word_list, max_new_tokens=self.max_new_tokens)
+        given = (store, sets, self.model, part(ModelOptions, self), context.run_id)
+        done = context.stage(f"measure {', '.join(sets)} by {self.model}{adapter}", work, *given)
+        probed = done[0].probed.partition
+        params = {
+            "sets": sets,
+            "keys": [probed["model_key"]],
+            "word_list": probed["word_list"],
+            "sampling_key": done[0].sampled.partition["sampling_key"],
+            "smoothing": self.smoothing,
+        }
         return Done(
-            rows=figures(context.store, params),
+            rows=[{n: row[n] for n in _SHOWN} for row in rows_of(store.root, _FIGURES, params)],
             said=[_counts(one) for one in done],
             next="plumbline report",
-            query=FIGURES,
+            query=_FIGURES,
             params=params,
-        )
-
-    def _measured(self, context: Context) -> list[Disclosed]:
-        return measure_sets(
-            context.store,
-            list(dict.fromkeys(self.sets)),
-            self.model,
-            part(ModelOptions, self),
-            context.run_id,
-            word_list=self.word_list,
-            max_new_tokens=self.max_new_tokens,
         )

@@ -85,7 +85,7 @@ class Prompts(DataOption, Command):
                 prompt_sets.released_file(name, self.source, self.data or "")
 
     def ready(self) -> None:
-        if self.write:
+        if self.write and self.max_requests != 0:
             find_key(self.base_url or DEFAULT_URL)
 
     def spec(self) -> written.PromptSpec:

@@ -18,7 +18,7 @@ from plumbline.eval_workers.fairpair.fairpair_options import (
     FigureOptions,
     texts_of,
 )
-from plumbline.eval_workers.fairpair.fairpair_set import PerturbedSamples, measure_set
+from plumbline.eval_workers.fairpair.perturbed_set import PerturbedSamples
 from plumbline.eval_workers.models import open_backend
 from plumbline.eval_workers.models.scoring_contract import Backend
 from plumbline.eval_workers.scoring.continuations import Continuations
@@ -85,6 +85,8 @@ class FairpairRun(FairPairSpec, Command):
         return target if isinstance(target, ServedModel) else open_backend(self.model, target)
 
     def ready(self) -> None:
+        if self.max_requests == 0:  # all replies are stored
+            return
         if self.base_url:
             find_key(self.base_url)
         if self.perturber != RULES:
@@ -198,6 +200,8 @@ def measured(
     chosen: Sequence[str],
 ) -> PerturbedSamples:
     """Perturb a model's stored samples, and measure them with the ``chosen`` scoring functions."""
+    from plumbline.eval_workers.fairpair.fairpair_set import measure_set
+
     store, run_id = context.store, context.run_id
     sampled = context.stage("perturb", steps.perturb, store, probe_set, *keys, options, run_id)
     for phi in chosen:

@@ -14,7 +14,6 @@ from plumbline.eval_workers.models import open_backend
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.scoring_contract import GIVEN_EMPTY, LOG_LIKELIHOOD
 from plumbline.eval_workers.pairs import benchmarks
-from plumbline.eval_workers.pairs.benchmarks.released_sets import downloaded
 from plumbline.eval_workers.pairs.released_scores import import_scores
 from plumbline.eval_workers.scoring.pair_scores import drawn
 from plumbline.pipelines.command.base import WARNING, Command, Context, Done, On
@@ -81,6 +80,8 @@ class Look(DataOption, OutOption, Command):
 
         If there are none, return ``None``, the name of Plumbline's own benchmark, and the reason.
         """
+        from plumbline.eval_workers.pairs.benchmarks.released_sets import downloaded
+
         if names := self.sets(self.data):
             return self.data, names, []
         try:
