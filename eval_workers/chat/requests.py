@@ -14,18 +14,18 @@ Purpose = Literal["generate", "revise", "convert", "judge", "perturb", "continue
 Endpoint = Literal["chat", "completions"]
 Pronoun = Literal["she", "he"]
 TokenLimit = Literal["max_tokens", "max_completion_tokens"]
-#: Assumed size of what a server adds to a message: roles, turns, a short system prompt.
+#: How many tokens a server is assumed to add to a message, for roles and a system prompt.
 FRAME_TOKENS = 64
 
 
 def expected_tokens(prompt: str) -> int:
-    """Estimate the number of tokens in an English prompt, including those that a server adds."""
+    """Estimate the tokens of an English prompt, including the tokens that a server adds."""
     return 8 + math.ceil(len(prompt) / 4)
 
 
 @dataclass(frozen=True)
 class Budget:
-    """The limits for a build and its earlier runs together. ``None`` means no limit."""
+    """The most that all runs of a build may spend together. ``None`` means no limit."""
 
     max_requests: int | None = None
     max_tokens: int | None = None
@@ -36,7 +36,7 @@ UNLIMITED = Budget()
 
 @dataclass(frozen=True)
 class Spent:
-    """How many attempts were made, and how many tokens their prompts and replies had.
+    """What attempts cost: their number, and the number of tokens in prompts and replies.
 
     >>> str(Spent(3, 1200))
     '3 requests, 1,200 tokens'
@@ -52,7 +52,7 @@ class Spent:
         return f"{self.n_requests:,} requests, {self.n_tokens:,} tokens"
 
     def excess(self, budget: Budget) -> str | None:
-        """Say which limit this spending exceeds. Return ``None`` if it exceeds no limit."""
+        """Return the limit that is exceeded, such as `9 requests`, or ``None`` if none is."""
         if budget.max_requests is not None and self.n_requests > budget.max_requests:
             return f"{budget.max_requests} requests"
         if budget.max_tokens is not None and self.n_tokens > budget.max_tokens:
@@ -109,7 +109,7 @@ class ChatModel:
     ) -> Request:
         """Return a request to this model. The reply has at most ``max_tokens`` tokens.
 
-        ``as_json`` asks for a reply in the purpose's JSON form. The purposes ``perturb``,
+        With ``as_json``, the request asks for JSON in the purpose's form. The purposes ``perturb``,
         ``continue`` and ``choose`` have no JSON form, so ``as_json`` raises ``KeyError``.
         """
         parameters: dict[str, Any] = {"temperature": temperature, self.token_limit: max_tokens}
