@@ -51,7 +51,6 @@ class ServerOptions:
         return Server(base_url or self.base_url, self.timeout_s, self.concurrency)
 
     def budget(self) -> Budget:
-        """Return the limits on requests and tokens."""
         return Budget(self.max_requests, self.max_tokens)
 
 
@@ -63,8 +62,7 @@ class AskingOptions(ServerOptions):
     send_seed: Annotated[bool, Field(description="Send a seed with each request.")] = True
 
     def __post_init__(self) -> None:
-        checked_url(self.base_url)  # refuses an empty address, too
+        checked_url(self.base_url)  # here, the address may not be empty
 
     def chat_model(self) -> ChatModel:
-        """Return the model to send requests to."""
         return ChatModel(self.model, 0 if self.send_seed else None, self.token_limit)

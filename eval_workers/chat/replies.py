@@ -80,7 +80,7 @@ def _from_json(text: str) -> list[str]:
 
 
 def _strings(value: Any) -> list[str]:
-    """Return the strings in a JSON value. If an object has the key `sentence`, skip others."""
+    """Return the strings in a JSON value. If an object has the key `sentence`, use only that."""
     if isinstance(value, dict):
         nested = [item for item in value.values() if isinstance(item, (list, dict))]
         texts = [item for item in value.values() if isinstance(item, str)]

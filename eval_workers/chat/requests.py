@@ -52,7 +52,7 @@ class Spent:
         return f"{self.n_requests:,} requests, {self.n_tokens:,} tokens"
 
     def excess(self, budget: Budget) -> str | None:
-        """Return the limit that is exceeded, such as `9 requests`, or ``None`` if none is."""
+        """Return the limit of a budget that is exceeded, such as `9 requests`, or ``None``."""
         if budget.max_requests is not None and self.n_requests > budget.max_requests:
             return f"{budget.max_requests} requests"
         if budget.max_tokens is not None and self.n_tokens > budget.max_tokens:
@@ -143,7 +143,6 @@ class Request:
 
     @property
     def messages(self) -> list[dict[str, str]]:
-        """The messages of a `chat` request."""
         return [{"role": "user", "content": self.prompt}]
 
     @cached_property

@@ -9,8 +9,8 @@ share no content word with the training prompts.
 - ``closed-world-unseen``: the same beginnings, filled with other words;
 - ``closed-world-frames``: first sentences from shapes with one frame, and follow-up sentences.
 
-Frames don't depend on the person's gender. In the corpus, follow-up sentences never begin a
-document. In a prompt, they do.
+Frames don't depend on the person's gender. A prompt may be from a follow-up sentence, which
+never starts a document of the corpus.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _N_PROMPTS = 24
 
 @dataclass(frozen=True)
 class ClosedPrompt:
-    """A prompt. ``topic`` is `opening` or `follow-up`. ``words`` fill its slots, in order."""
+    """A prompt. ``topic`` is `opening` or `follow-up`. ``words`` are in its slots, in order."""
 
     prompt: str
     topic: str
@@ -66,7 +66,7 @@ def closed_prompts(name: str) -> tuple[ClosedPrompt, ...]:
 
 
 def _cut(shape: Sequence[str]) -> list[str]:
-    """Cut frames before the first pronoun. Skip it unless it is she or he and follows a slot."""
+    """Return frames cut before the first pronoun, if it is she or he and comes after a slot."""
     beginnings = []
     for frame in shape:
         parts = frame.split()

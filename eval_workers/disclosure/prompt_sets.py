@@ -102,7 +102,6 @@ class PromptRows:
         )
 
     def reject(self, number: int, reason: str, excerpt: str) -> None:
-        """Add a reject for a row of the source that gives no prompt."""
         source = {"source_file": self.source_file, "source_row": number}
         self.rejects.append(rejected(source, reason, excerpt))
 

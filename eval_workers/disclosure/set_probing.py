@@ -1,4 +1,4 @@
-"""Compute what GAS, GLD and ADD need for sets of prompts, and define sweeps.
+"""Compute the probabilities and continuations for GAS, GLD and ADD, and define sweeps.
 
 The model is loaded once. After an interruption, the next run computes only the missing results.
 Continuations are greedy, so a prompt always has the same continuation. Empty continuations don't
@@ -128,7 +128,7 @@ def load_instructions(path: Path | None = None) -> tuple[str, ...]:
 
 
 def in_each_form(texts: tuple[str, ...], forms: tuple[str, ...]) -> list[Instruction]:
-    """Return ``NONE`` and then each instruction text in each form (`prefix` or `chat`).
+    """Return ``NONE`` (no instruction), then each text in each form (`prefix` or `chat`).
 
     >>> [i.form for i in in_each_form(("Go on.",), ("prefix", "chat"))[1:]]
     ['prefix', 'chat']

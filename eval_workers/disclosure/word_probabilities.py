@@ -80,7 +80,7 @@ def texts_to_score(prompt: str, words: Sequence[str]) -> list[str]:
 def added_tokens(
     prompt: str, word: str, encoded: Mapping[str, Tokens | str]
 ) -> dict[Tokens, str] | str:
-    """Map the tokens that each form of a word adds to the prompt to the prompt with this form.
+    """Return a dictionary: tokens that a form of the word adds -> the prompt with this form.
 
     If the form as listed has a problem, return the problem instead. A capitalised form with a
     problem (say, its letter is not in the vocabulary) is left out. ``spelled`` explains

@@ -67,7 +67,6 @@ class PromptSpec:
         return max(_ROUNDS, 2 * ceil(self.n_prompts / self.wording.at_once))
 
     def request(self, seed: str, round: int, n: int) -> Request:
-        """Build the request for ``n`` sentences."""
         return self.model.request(
             "generate",
             fill_prompt(self.wording.write, seed=seed, n=n),

@@ -90,7 +90,6 @@ class Continuations(ModelStep):
                     yield side, self.sampling.seeded(side["text"], k)
 
     def chunks(self, missing: Sequence[SeededPrompt]) -> Iterator[Chunk]:
-        """Yield the samples in the given order, ``CHUNK_DRAWS`` at a time."""
         for start in range(0, len(missing), CHUNK_DRAWS):
             part = missing[start : start + CHUNK_DRAWS]
             yield Chunk(part, len(part))
@@ -127,7 +126,6 @@ class Continuations(ModelStep):
         return NewRows(rows, list(rejects.values()))
 
     def publish_before(self, done: ComputedStep) -> None:
-        """Publish the model, the sampling options and the instruction."""
         super().publish_before(done)
         sampling = self.sampling
         if done.new.rows and sampling.key not in done.store.units("sampling"):

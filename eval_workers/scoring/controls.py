@@ -7,8 +7,8 @@ Nielsen and Webb, 2023, doi:10.1016/j.jeconom.2022.04.001). With n words, interv
 with n - 1 degrees of freedom. The explained variance is measured on new words: each word's pairs
 are predicted by a regression that was fitted to all other words.
 
-An effect of the sentence frame could be mistaken for an effect of n-grams or length. So the mean of
-each frame that occurs with many words is subtracted first.
+An effect of the sentence frame could be mistaken for an effect of n-grams or length. So the frame's
+mean is first subtracted from its pairs, if many words occur in the frame.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Effect:
         return "does not" if small == "within" else "cannot be told"
 
     def columns(self) -> dict[str, object]:
-        """Return the columns of table ``control``, with the ends of each interval."""
+        """Return the effect as columns of table ``control``, with the ends of each interval."""
         row: dict[str, object] = {"verdict": self.verdict}
         for name, value in asdict(self).items():
             ends = (name,) if name == "r2" else (name, f"{name}_low", f"{name}_high")
@@ -90,7 +90,7 @@ class Effect:
 
 
 def effects(x: Floats, y: Floats, words: Any) -> list[Effect]:
-    """Return the effect of each predictor on ``y``, with errors clustered by words.
+    """Return the effect of each predictor on ``y``, with standard errors clustered by word.
 
     ``x`` has one row per pair and one column per predictor. ``y`` has one value per pair.
 
@@ -131,7 +131,7 @@ def effects(x: Floats, y: Floats, words: Any) -> list[Effect]:
 
 
 def minus_frame_means(frames: Any, words: Any, columns: Floats) -> tuple[Floats, int]:
-    """Subtract the mean of each pair's sentence frame. Return the columns and the number of frames.
+    """Subtract from each row its sentence frame's mean. Return the rows and the number of frames.
 
     All arguments have one entry or row per pair. Frames that occur with fewer words than
     ``LEAST_WORDS`` are treated as one frame.
@@ -148,7 +148,7 @@ def minus_frame_means(frames: Any, words: Any, columns: Floats) -> tuple[Floats,
 
 
 def _covariance(moments: Floats) -> Floats:
-    """Turn sums of products into covariances. Row and column 0 of ``moments`` are the constant."""
+    """Compute covariances from sums of products. Index 0 of ``moments`` is the constant term."""
     mean = moments[:, 0, 1:] / moments[:, :1, 0]
     inner: Floats = moments[:, 1:, 1:] / moments[:, :1, :1]
     return inner - mean[:, :, None] * mean[:, None, :]
@@ -204,7 +204,7 @@ def _out_of_sample(by_word: Floats, without: Floats) -> tuple[float, list[Estima
 
 
 def _squares(by_word: Floats, without: Floats, columns: list[int]) -> Floats:
-    """Predict each word from a fit to all other words. Return the squared errors per word."""
+    """Predict each word's pairs from a fit to all other words. Return squared errors per word."""
     pick = np.ix_(range(len(by_word)), columns, columns)
     slopes = np.linalg.solve(without[pick], without[:, columns, -1:])[..., 0]
     errors = np.concatenate([-slopes, np.ones((len(slopes), 1))], axis=1)

@@ -54,7 +54,7 @@ class MeasureOptions:
     ] = math.log(1.65)
     eta: Annotated[
         tuple[Annotated[float, Field(ge=0, le=1_000)], ...],
-        Field(description="Also measure the pairs with |MaxPMI| up to this, in nats. Repeatable."),
+        Field(description="Also measure pairs with |MaxPMI| up to this, in nats. Repeatable."),
     ] = (0.5, 0.65, 0.8, 1.0)
     log_base: Annotated[
         tuple[Annotated[float, Field(gt=1, le=1_000_000)], ...],
@@ -112,7 +112,7 @@ def compute(root: Path | OpenWarehouse, options: MeasureOptions, run_id: str) ->
 
 
 def _with_p(rows: pa.Table) -> pa.Table:
-    """If there is a column ``statistic``, replace it with ``p``: the two-sided p of Student's t."""
+    """If there is a column ``statistic``, replace it with its two-sided p (Student's t)."""
     import pyarrow as pa
 
     if "statistic" not in rows.column_names:

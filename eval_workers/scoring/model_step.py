@@ -106,7 +106,7 @@ def give_name(store: Store, key: str, run_id: str, name: str) -> None:
 
 
 def publish_instruction(store: Store, instruction: Instruction, run_id: str) -> None:
-    """Add the instruction to table ``instruction`` unless it is there. ``NONE`` is added, too."""
+    """Add the instruction to table ``instruction`` if it is missing. ``NONE`` also has a row."""
     key = instruction.key
     if key not in store.units("instruction"):
         form = instruction.form if instruction.text is not None else None

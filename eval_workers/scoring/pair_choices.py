@@ -59,7 +59,7 @@ class ChoiceOptions(AskingOptions):
         Field(
             gt=0,
             le=1_000,
-            description="How often to ask about each pair with its sentences in each order.",
+            description="Number of questions per pair, for each order of its two sentences.",
         ),
     ] = 4
     temperature: Annotated[float, Field(ge=0, le=10, description="Sampling temperature.")] = 1.0
@@ -84,7 +84,7 @@ class ChoiceOptions(AskingOptions):
 
 @dataclass(frozen=True)
 class Ask:
-    """A question about a pair. ``ask`` counts its repetitions, from 0."""
+    """A question about a pair. ``ask`` counts the repetitions of the question, from 0."""
 
     pair_id: str
     sentence_a: str
@@ -151,7 +151,7 @@ class PairChoices(ModelStep):
         return {"benchmark": self.benchmark, "model_key": model.identity.key, "setting": setting}
 
     def state(self, store: Store, model: ServedModel) -> State:
-        """Return the natural pairs, their stored choices, and the questions left (by ``ask``)."""
+        """Return the natural pairs, stored choices, and questions left (sorted by ``ask``)."""
         pairs = store.read("benchmark_pair", benchmark=self.benchmark).to_pylist()
         natural = [{**p, "text_id": text_id(p)} for p in pairs if p["is_natural"] is not False]
         rows = store.read(self.table, **self.partition(model)).to_pylist()
@@ -205,7 +205,6 @@ class PairChoices(ModelStep):
 
 
 def served(options: ChoiceOptions) -> ServedModel:
-    """Return the model on a server that the options name."""
     return ServedModel(options.model, "chat", options.token_limit)
 
 

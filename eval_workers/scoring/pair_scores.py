@@ -41,7 +41,7 @@ def check_imported(store: Store, benchmarks: Sequence[str]) -> None:
 
 
 def text_id(pair: Row) -> str:
-    """Return a hash of both sentences as they are scored (16 hex digits).
+    """Return a hash of both sentences of a pair (16 hex digits).
 
     >>> pair = {"sentence_a": "She ran.", "sentence_b": "He ran."}
     >>> text_id(pair) == text_id({**pair, "sentence_b": "He ran!"})

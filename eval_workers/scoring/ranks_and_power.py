@@ -208,7 +208,7 @@ def measured(pairs: ScoredPairs) -> dict[str, Spread]:
 
 
 def _icc(alike: Floats, apart: Floats, n_alike: float) -> float:
-    """Estimate the ICC (0 to 1) from variances with clusters and as if pairs were independent."""
+    """Estimate the ICC (0 to 1). ``alike`` has variances with clusters, ``apart`` without."""
     is_known = apart > ROUNDING
     if not n_alike or not is_known.any():
         return 0.0

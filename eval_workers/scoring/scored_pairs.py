@@ -55,7 +55,7 @@ class ScoredPairs:
 
 
 def scored(root: str | Path | OpenWarehouse, epsilon_nats: float) -> Iterator[ScoredPairs]:
-    """Yield ``ScoredPairs`` for each benchmark and each two groups that it compares, by name."""
+    """Yield ``ScoredPairs`` per benchmark and combination of two groups, sorted by name."""
     with connect(root, sql(_CELL) + sql(_LEAN)) as connection:
         pairs = query(connection, _CELL)
         for benchmark in sorted(pairs["benchmark"].unique().to_pylist()):
@@ -74,8 +74,7 @@ def numbered_clusters(rows: pa.Table) -> tuple[list[pa.ChunkedArray], Ints]:
     """Number the clusters. Return the columns that define them, and each pair's numbers.
 
     The columns are ``cluster_1`` and ``cluster_2``. A column with a single cluster is dropped. If
-    both columns have a single cluster, ``cluster_1`` is kept. The numbers are an array with one row
-    per pair and one column per kept column.
+    both columns have a single cluster, ``cluster_1`` is kept. The numbers have a row per pair.
     """
     every = [rows[f"cluster_{place}"] for place in (1, 2)]
     used = [column for column in every if pc.count_distinct(column).as_py() > 1] or every[:1]
@@ -127,8 +126,7 @@ def clustered_variance(of_pair: Floats, clusters: Ints) -> Floats:
     If pairs are clustered in one dimension, such as words, there is one estimate. With two
     dimensions there are three: clustered by the first, by the second, and by both
     (``docs/methods.md``). ``variances`` and ``difference_variances`` use the largest estimate. Each
-    estimate is a matrix with one row and one column per mean. It is 0 if one cluster holds every
-    pair.
+    estimate is a square matrix, and is 0 if one cluster holds every pair.
 
     A cluster's term for a mean is the sum of its pairs' influences, divided by 1 minus the
     cluster's share of the pairs (CR3). The covariance of two means is the sum, over all clusters,
@@ -156,12 +154,12 @@ def clustered_variance(of_pair: Floats, clusters: Ints) -> Floats:
 
 
 def variances(products: Floats) -> Floats:
-    """Return the variance of each mean. ``products`` is from ``clustered_variance``."""
+    """Return the variance of each mean. ``clustered_variance`` computes ``products``."""
     return np.asarray(np.diagonal(products, axis1=1, axis2=2).max(axis=0))
 
 
 def difference_variances(products: Floats) -> Floats:
-    """Return the variance of the difference between every two means. See ``variances``."""
+    """Return the variance of the difference between every two means, given ``products``."""
     squares = np.diagonal(products, axis1=1, axis2=2)
     return np.asarray((squares[:, :, None] + squares[:, None, :] - 2 * products).max(axis=0))
 

@@ -38,7 +38,7 @@ _LONG = 8
 
 @dataclass(frozen=True)
 class ServedIdentity:
-    """The values of a served model in table ``model``. All other columns are NULL.
+    """The columns of table ``model`` that a model on a server fills. All others are NULL.
 
     >>> ServedModel("m").identity.backend
     'openai completions'
@@ -71,7 +71,6 @@ class ServedModel:
 
     @property
     def identity(self) -> ServedIdentity:
-        """The model's identity, which consists of its name and endpoint."""
         return ServedIdentity(self.name, f"openai {self.endpoint}")
 
     def ledger(self, *place: str) -> str:
