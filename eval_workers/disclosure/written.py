@@ -106,8 +106,8 @@ def ledger_name(probe_set: str) -> str:
 def write_probe(build: Build, name: str, seeds: Sequence[str], spec: PromptSpec) -> ImportedProbe:
     """Let the chat model write a set, and import it. Rejected sentences become rows of ``reject``.
 
-    ``build.benchmark`` has to be ``ledger_name(name)``. The budget of ``build`` is for the whole
-    set. The seed sentences are used one after another. Each gets ``n_prompts`` prompts, or fewer if
+    ``build.benchmark`` has to be ``ledger_name(name)``. Its server's limits are for the whole set.
+    The seed sentences are used one after another. Each gets ``n_prompts`` prompts, or fewer if
     ``most_rounds`` requests don't give enough. With several seeds, ``topic`` is the seed sentence.
     Raises ``UsageProblem`` for the name of an imported set, for a seed that doesn't start with
     ``FRIEND``, and if there are no seeds. Raises ``BadInput`` if no prompt is kept, and the errors
