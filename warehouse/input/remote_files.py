@@ -39,7 +39,7 @@ _BUCKETS = ("s3", "s3a", "gs", "az", "abfs", "abfss")
 _WEB = ("https", "http")
 _HUB = "hf"
 _CHECK = "check the address and the credentials in the environment"
-#: Options of each client of a bucket or web server: plain HTTP is allowed.
+#: Options for clients of buckets and web servers: allow plain HTTP.
 CLIENT: Any = {"client_options": {"allow_http": True}}
 #: Environment variables that name a server other than the cloud's own.
 _ENDPOINTS = (

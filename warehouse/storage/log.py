@@ -206,7 +206,7 @@ class Draft:
 
 #: Tokens of this process's leases, by place and name. A commit checks the leases at its place.
 HELD: dict[tuple[str, str], str] = {}
-#: A function that changes a draft. If another writer was faster, it is called on the newer state.
+#: A function that changes a draft. It is called again if another writer commits first.
 Change: TypeAlias = Callable[[Draft], None]
 
 
