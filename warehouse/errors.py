@@ -147,7 +147,7 @@ def naming(path: Path) -> Iterator[None]:
 def _is_of_disk(error: OSError) -> bool:
     """Return whether an ``OSError`` is about a file, not a connection.
 
-    An error of a library's own class isn't: `urllib` stores an address as the file name.
+    Return false for a library's own class, since `urllib` stores an address as the file name.
     """
     if error.filename is not None and type(error).__module__ == "builtins":
         return True

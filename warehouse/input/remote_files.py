@@ -140,9 +140,9 @@ def _description(info: Mapping[str, Any]) -> Description:
 def fingerprint(path: Path) -> str:
     """Return a hash that identifies a file's content: 32 hex digits of a SHA-256.
 
-    For a file on disk, the bytes are hashed. For a remote file, a text is hashed instead:
-    the address, the size, and the ETag, hash or time of change that the server reports. If the
-    server reports none of these three, the bytes are hashed. Raises the errors of :func:`reading`.
+    For a file on disk, the bytes are hashed. For a remote file, its address and size are
+    hashed, and the ETag, hash or time of change that the server reports. If the server reports none
+    of these three, the bytes are hashed. Raises the errors of :func:`reading`.
     """
     description = describe(path) if isinstance(path, Address) else None
     if description and description.mark:
