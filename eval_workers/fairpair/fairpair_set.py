@@ -1,7 +1,10 @@
 """Measures the continuations of a prompt set with a scoring function, and writes three tables.
 
-- ``fairpair_prompt`` and ``fairpair_set`` have B, V and F for each prompt, and for subsets.
-- ``fairpair_convergence`` has B, V and F of the set with fewer samples and with folds.
+The tables hold the figures B, V and F, which ``prompt_figures`` defines:
+
+- ``fairpair_prompt`` for each prompt.
+- ``fairpair_set`` for the whole set, and for subsets of its prompts.
+- ``fairpair_convergence`` for the whole set, with fewer samples and with folds.
 """
 
 from __future__ import annotations
@@ -41,8 +44,9 @@ _PROMPT = {"original": "prompt", "perturbed": "perturbed_prompt"}
 class Group:
     """The two groups of texts to compare for a prompt, in sample order, without their prompts.
 
-    ``pg`` has perturbed continuations that are valid; ``gp`` has continuations of the other prompt.
-    If ``side`` is `original`, the groups are p(g(x)) and g(p(x)). If it is `perturbed`, they are
+    A prompt has two versions, which are about two people; ``side`` names one version. ``pg`` has
+    the valid perturbations of its continuations. ``gp`` has the other version's continuations.
+    For side `original`, the groups are p(g(x)) and g(p(x)). For side `perturbed`, they are
     p(g(p(x))) and g(x).
     """
 
@@ -57,19 +61,16 @@ class Group:
 
     @property
     def cluster(self) -> str:
-        """The cluster that the prompt belongs to: its occupation, or else its topic.
-
-        A prompt without occupation and topic is a cluster by itself.
-        """
+        """The name of the prompt's cluster: its occupation, its topic, or else its identifier."""
         return str(self.prompt["occupation"] or self.prompt["topic"] or self.prompt_id)
 
 
 def read_groups(store: Store, sampled: PerturbedSamples, as_published: bool = False) -> list[Group]:
     """Return the groups of every prompt that has perturbed samples, sorted by side, then prompt.
 
-    g(p(x)) is also limited to texts that have a valid perturbation, since whether a text can be
-    perturbed depends on its content. ``as_published`` keeps all of g(p(x)), like section 3.3 of the
-    paper. A prompt without a valid sample has an empty ``pg``.
+    Whether a text can be perturbed depends on its content. So by default, ``gp`` is filtered like
+    ``pg``: it only has texts whose perturbation is valid. With ``as_published``, ``gp`` has all
+    texts, as in section 3.3 of the paper. ``pg`` is empty if no perturbation is valid.
     """
     keys = asdict(sampled)
     rows = store.read("perturbed_continuation", **keys)
@@ -77,7 +78,7 @@ def read_groups(store: Store, sampled: PerturbedSamples, as_published: bool = Fa
     prompts = {str(row["prompt_id"]): row for row in read}
     pg, gp = defaultdict[_Key, list[str]](list), defaultdict[_Key, list[str]](list)
     failed = set()
-    # If a run was resumed, the rows aren't in the order of samples.
+    # A resumed run may have stored the rows out of order.
     for row in rows.sort_by("sample").to_pylist():
         side, prompt_id = row["side"], row["prompt_id"]
         texts = pg[side, prompt_id]
@@ -119,10 +120,10 @@ _N_DRAWS, _N_FOLD_DRAWS = 50, 4
 def measure_set(
     store: Store, sampled: PerturbedSamples, phi_name: str, options: FigureOptions, run_id: str
 ) -> None:
-    """Measure every prompt and side of a set, and write the three tables of this module.
+    """Measure a set's prompts on both sides, and write the three tables of this module.
 
-    Rows that have the same scoring function, ``texts`` and number of folds are replaced. The same
-    samples, options and seed give the same figures. Raises what ``find`` raises.
+    Replaces rows with the same scoring function, ``texts`` and number of folds. The same samples
+    and options always give the same figures. Raises what ``find`` raises.
     """
     phi, texts, seed = find(phi_name), texts_of(options.as_published), options.seed
     groups = read_groups(store, sampled, options.as_published)
@@ -151,7 +152,7 @@ def measure_set(
 
 
 def prompt_rng(seed: int, group: Group) -> np.random.Generator:
-    """Return a random generator for one prompt and side, independent of other prompts."""
+    """Return a random generator that depends only on the seed, the prompt and its side."""
     name = f"{group.side} {group.prompt_id}".encode()
     return np.random.default_rng([seed, zlib.crc32(name)])
 
@@ -172,7 +173,7 @@ def _prompt_rows(measured: _Measured) -> Iterator[Row]:
 
 
 def _set_rows(measured: _Measured, options: FigureOptions) -> Iterator[Row]:
-    """Yield the figures of all prompts of one side, then of each subset (see ``_SUBSETS``)."""
+    """Yield a row for all prompts of a side, then a row for each subset (see ``_SUBSETS``)."""
     subsets = {"all": measured}
     for column in _SUBSETS:
         values = {str(v) for group, _ in measured if (v := group.prompt[column]) is not None}
@@ -188,15 +189,15 @@ def _set_rows(measured: _Measured, options: FigureOptions) -> Iterator[Row]:
 def convergence_rows(phi: Phi, prompts: Sequence[Prompt], seed: int) -> Iterator[Row]:
     """Yield rows of ``fairpair_convergence`` for a side's prompts.
 
-    Each random draw takes the same number of samples from both groups of every prompt that has
-    enough samples. F is computed from the mean B and the mean V of these prompts. If a draw takes
-    all samples, every draw gives the same F.
+    For each prompt, the same number of samples is drawn at random from both groups. Prompts with
+    too few samples are left out. F is computed from the prompts' mean B and mean V. Draws that
+    take all samples of every prompt give the same F.
     """
     prompts = [prompt for prompt in prompts if _n_each(prompt[1]) >= 2]
     counts = {_n_each(items) for _, items in prompts} or {0}
     sizes = sorted({s for s in (*_SIZES, min(counts), max(counts)) if 2 <= s <= max(counts)})
     drawn: dict[tuple[int, int], list[Floats]] = {(0, size): [] for size in sizes}
-    for group, items in prompts:  # the outer loop, so only one distance matrix is in memory
+    for group, items in prompts:  # so only one distance matrix is in memory
         rng = prompt_rng(seed, group)
         distances = phi.distances([*items[0], *items[1]])
         for size in sizes:
@@ -228,14 +229,14 @@ def _n_each(items: Items) -> int:
 
 
 def _subsets(distances: Floats, items: Items, size: int, rng: np.random.Generator) -> Floats:
-    """Return an array with the rows B, V_pg and V_gp, and a column for each random subset."""
+    """Draw random subsets. Return the rows B, V_pg and V_gp; each column is one subset."""
     firsts = (np.tile(np.arange(len(group)) < size, (_N_DRAWS, 1)) for group in items)
     left, right = (rng.permuted(first, axis=1).astype(np.float64) for first in firsts)
     return weighted(distances, left, right)
 
 
 def _divided(phi: Phi, group: Group, items: Items, k: int, seed: int) -> Floats:
-    """Return an array with the rows B, V_pg and V_gp, and a column for each division into folds."""
+    """Divide into folds several times. Return rows B, V_pg and V_gp; a column is one division."""
     rng = prompt_rng(seed, group)
     draws = []
     for _ in range(_N_FOLD_DRAWS):
