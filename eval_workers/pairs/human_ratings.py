@@ -1,4 +1,4 @@
-"""Human ratings of pairs: raters' answers from CSV files, their agreement, and facts for a card.
+"""Imports people's answers about pairs from CSV files, and computes how far the people agree.
 
 Each answer is used, or rejected with a reason. Agreement is Krippendorff's alpha, with an interval
 from resampled pairs.
@@ -52,7 +52,7 @@ ORDER BY s.question
 
 @dataclass
 class Answered:
-    """A rater's answers: ``rows`` of `rating`, and ``rejects`` for empty or unusable answers."""
+    """One rater's answers: ``rows`` of table `rating`, and ``rejects`` for unusable answers."""
 
     path: Path
     benchmark: str
@@ -62,7 +62,7 @@ class Answered:
 
     @property
     def subject(self) -> dict[str, str]:
-        """The stage and the subject of the rejects."""
+        """The values of `stage` and `subject` in the rejects."""
         return {"stage": STAGE, "subject": f"{self.benchmark}/{self.rater}"}
 
     def __str__(self) -> str:
@@ -74,7 +74,7 @@ class Answered:
 def import_answers(store: Store, paths: Sequence[Path], run_id: str) -> list[Answered]:
     """Read raters' files into `rating` and `reject`, replacing earlier answers of these raters.
 
-    Also updates `rating_agreement` for the benchmarks of the answers. All files are read before
+    Also updates `rating_agreement` for these benchmarks. All files are read before
     anything is written. Raises ``UsageProblem`` if a file is missing or two files are from the same
     rater. Raises ``BadInput`` if a file has no questions or no usable answer, or if its benchmark
     isn't in the warehouse.
@@ -236,7 +236,7 @@ def _interval(counts: npt.NDArray[np.int64]) -> tuple[float | None, float | None
 
 
 def people_say(root: Path, benchmark: str) -> dict[str, str]:
-    """Describe the answers to each question for a card: the raters, share of yes and agreement."""
+    """Return a text about each question for the card: who answered, the share of yes, agreement."""
     facts = {}
     for row in rows_of(root, _FIGURES, {"benchmark": benchmark}):
         alpha = "undefined" if row["alpha"] is None else f"{row['alpha']:.2f}"

@@ -4,8 +4,8 @@ The placeholders are those of UnStereoEval (Belem et al., ICLR 2024): ``{pronoun
 ``{pronoun1}`` his/her, ``{pronoun2}`` him/her and ``{pronoun2}self`` himself/herself.
 
 Templates are written for *she* and *he*, so their verbs are singular. If a pronoun takes a plural
-verb (*they*), the first verb after it is changed. A sentence in which another verb may have to
-change is refused with the reason; ``forms.toml`` has the word classes.
+verb (*they*), the first verb after it is changed. A sentence is refused if another verb may have to
+change. The word classes are in ``forms.toml``.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ GENDERS["hers"] = "f"
 
 _FIX = "write {pronoun} for he or she, {pronoun1} for his or her, {pronoun2} for him or her"
 _OPENING = r"[\"'“‘«(\[]*"
-# Closing quotes may follow a full stop. After `?"` and `!"` a speech tag usually follows ("Why?"
-# she asked), so after a question or exclamation mark only closing brackets may come.
+# Closing quotes may follow a full stop. But `?"` and `!"` don't end a sentence, since a speech tag
+# usually follows: "Why?" she asked.
 _SENTENCE_END = r"(?:\.[\"'”’»)\]]*|[!?]+[)\]]*)\s+"
 _AT_SENTENCE_START = re.compile(rf"(?:^\s*|\n\s*|{_SENTENCE_END}){_OPENING}\Z")
 #: A placeholder, or a word or mark of a template.
@@ -91,10 +91,9 @@ def template_problem(template: str) -> str | None:
 def fill(template: str, gender: Gender) -> str:
     """Fill a template's placeholders with female (``f``) or male (``m``) pronouns.
 
-    A pronoun is capitalised at a sentence start: at the start of the text or of a line, and after
-    a full stop, question or exclamation mark; opening quotes and brackets may come between. An
-    abbreviation's full stop counts as the end of a sentence. Only the placeholders change. Raises
-    ``BadInput`` with the reason that ``template_problem`` gives.
+    A pronoun is capitalised if it starts the text, a line or a sentence; opening quotes and
+    brackets may come before it. Every full stop ends a sentence, also that of an abbreviation.
+    Raises ``BadInput`` with the reason that ``template_problem`` gives.
 
     >>> fill("{pronoun} hurt {pronoun2}self. '{pronoun1} arm!', {pronoun} said.", "f")
     "She hurt herself. 'Her arm!', she said."
@@ -185,7 +184,7 @@ def _lower_at(words: Sequence[str], k: int) -> str:
 
 
 def _agreeing(words: Sequence[str], k: int) -> dict[int, str]:
-    """Find the verb of the subject at index ``k``; map the verb's index to its plural form.
+    """Find the verb of the subject at index ``k``; return its index and plural form as a map.
 
     Only the first verb after the subject is changed. Raises ``Undecided`` if an auxiliary comes
     before the subject, if "is" or "has" is contracted, or if a later verb may have to change, too.
@@ -207,7 +206,7 @@ def _agreeing(words: Sequence[str], k: int) -> dict[int, str]:
 
 
 def _next_verb(words: Sequence[str], place: int) -> int:
-    """Skip adverbs and reflexive pronouns from index ``place`` on; return the next index."""
+    """Return the first index from ``place`` on that isn't an adverb or a reflexive pronoun."""
     while word := _lower_at(words, place):
         is_adverb = word.endswith("ly") and len(word) > 4
         is_adverb = is_adverb and word not in ("reply", "apply", "supply", "rely")
