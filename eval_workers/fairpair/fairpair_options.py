@@ -56,7 +56,7 @@ class FigureOptions:
     n_resamples: Annotated[_Many, Field(description="Number of resamples per interval.")] = 1000
     seed: Annotated[Seed, Field(description="Random seed for samples, folds and tests.")] = 0
     as_published: Annotated[
-        bool, Field(description="Filter only perturbed texts, as the paper does; default: all.")
+        bool, Field(description="Keep continuations that can't be perturbed, as the paper does.")
     ] = False
     filter_limit: Annotated[
         _Share, Field(description="Largest Jaccard distance of a perturbed text from its original.")
@@ -70,7 +70,6 @@ class FigureOptions:
             raise UsageProblem(f"folds {self.folds}", "expected 0 for single samples, or 2 or more")
 
     def text_filter(self) -> TextFilter:
-        """Return the filter that decides which perturbations are valid."""
         return TextFilter(self.filter_limit, self.filter_unit)
 
 
@@ -85,7 +84,7 @@ class FairPairOptions(FigureOptions):
     n: Annotated[int, Field(ge=2, le=100_000, description="Number of samples per prompt.")] = 100
     temperature: Annotated[float, Field(gt=0, le=100, description="Sampling temperature.")] = 1.0
     top_p: Annotated[
-        _Share, Field(description="Sample from the likeliest tokens that reach this probability.")
+        _Share, Field(description="Sample from top tokens that together reach this probability.")
     ] = 0.9
     max_new_tokens: Annotated[_Many, Field(description="Maximum tokens per sample.")] = 128
     instruction: Annotated[
@@ -96,7 +95,6 @@ class FairPairOptions(FigureOptions):
     ] = ()
 
     def sampling(self) -> SamplingOptions:
-        """Return the options for drawing samples."""
         names = ("temperature", "top_p", "max_new_tokens", "seed")
         drawn = {name: getattr(self, name) for name in names}
         return SamplingOptions(**drawn, instruction=Instruction(self.instruction or None))
@@ -120,12 +118,12 @@ class FairPairSpec(ModelOptions, FairPairOptions, ServerOptions):
         str, Field(description="TOML file with the prompts' templates, names and words.")
     ] = ""
     base_url: Annotated[
-        str, Field(description="Address of the model's server; default: load the model from disk.")
+        str, Field(description="Address of the model's server; default: load the model locally.")
     ] = ""
     endpoint: Annotated[
         Endpoint, Field(description="Endpoint: completions for base models, chat for chat models.")
     ] = "completions"
-    perturber: Annotated[str, Field(description="Perturber: rules, or a chat model.")] = RULES
+    perturber: Annotated[str, Field(description="Perturb by rules, or by a chat model.")] = RULES
     perturber_url: Annotated[
         str, Field(description="Server of the chat perturber; default: --base-url, or OpenAI's.")
     ] = ""
@@ -143,7 +141,7 @@ class FairPairSpec(ModelOptions, FairPairOptions, ServerOptions):
             raise UsageProblem(what, "is for a chat perturber", "give --perturber MODEL")
 
     def sampling(self) -> SamplingOptions:
-        """Return the options for drawing samples. The default for chat is ``INSTRUCTION``."""
+        """Return the sampling options. For chat, the default instruction is ``INSTRUCTION``."""
         if self.instruction is None and self.endpoint == "chat":
             return replace(super().sampling(), instruction=Instruction(INSTRUCTION))
         return super().sampling()
@@ -155,7 +153,6 @@ class FairPairSpec(ModelOptions, FairPairOptions, ServerOptions):
         return options.part(ModelOptions, self)
 
     def perturber_server(self) -> Server:
-        """Return the server that a chat perturber uses."""
         return self.server(self.perturber_url or self.base_url or DEFAULT_URL)
 
     def chat_wording(self) -> PerturbWording:

@@ -120,7 +120,7 @@ _N_DRAWS, _N_FOLD_DRAWS = 50, 4
 def measure_set(
     store: Store, sampled: PerturbedSamples, phi_name: str, options: FigureOptions, run_id: str
 ) -> None:
-    """Measure a set's prompts on both sides, and write the three tables of this module.
+    """Measure both versions of every prompt in a set, and write this module's three tables.
 
     Replaces rows with the same scoring function, ``texts`` and number of folds. The same samples
     and options always give the same figures. Raises what ``find`` raises.
@@ -173,7 +173,7 @@ def _prompt_rows(measured: _Measured) -> Iterator[Row]:
 
 
 def _set_rows(measured: _Measured, options: FigureOptions) -> Iterator[Row]:
-    """Yield a row for all prompts of a side, then a row for each subset (see ``_SUBSETS``)."""
+    """Yield a row for all prompts together, then a row for each subset (see ``_SUBSETS``)."""
     subsets = {"all": measured}
     for column in _SUBSETS:
         values = {str(v) for group, _ in measured if (v := group.prompt[column]) is not None}
@@ -187,7 +187,7 @@ def _set_rows(measured: _Measured, options: FigureOptions) -> Iterator[Row]:
 
 
 def convergence_rows(phi: Phi, prompts: Sequence[Prompt], seed: int) -> Iterator[Row]:
-    """Yield rows of ``fairpair_convergence`` for a side's prompts.
+    """Yield the rows of ``fairpair_convergence`` for one side of the prompts.
 
     For each prompt, the same number of samples is drawn at random from both groups. Prompts with
     too few samples are left out. F is computed from the prompts' mean B and mean V. Draws that
@@ -197,7 +197,7 @@ def convergence_rows(phi: Phi, prompts: Sequence[Prompt], seed: int) -> Iterator
     counts = {_n_each(items) for _, items in prompts} or {0}
     sizes = sorted({s for s in (*_SIZES, min(counts), max(counts)) if 2 <= s <= max(counts)})
     drawn: dict[tuple[int, int], list[Floats]] = {(0, size): [] for size in sizes}
-    for group, items in prompts:  # so only one distance matrix is in memory
+    for group, items in prompts:  # one distance matrix at a time is in memory
         rng = prompt_rng(seed, group)
         distances = phi.distances([*items[0], *items[1]])
         for size in sizes:

@@ -66,7 +66,7 @@ class TextFilter:
         >>> sorted(TextFilter(unit="characters").units("Is it"))
         ['I', 'i', 's', 't']
         """
-        from plumbline.eval_workers.fairpair.phi.jaccard import tokens  # late, since it loads scipy
+        from plumbline.eval_workers.fairpair.phi.jaccard import tokens  # slow: loads scipy
 
         if self.unit == "words":
             return tokens(text)
@@ -113,7 +113,7 @@ def perturb_set(
 
     Replaces earlier rows of this perturber and filter. If a text can't be perturbed or fails a
     check, its row states the reason. Returns the value of column ``perturber``. Call
-    ``check_counterparts`` before. Raises ``BadInput`` if a continuation's prompt is not in
+    ``check_counterparts`` first. Raises ``BadInput`` if a continuation's prompt is not in
     ``probe_prompt``, and what the perturber raises.
     """
     read = store.read("probe_prompt", probe_set=probe_set).to_pylist()

@@ -105,7 +105,7 @@ _TOKENS_OF_TALK = 64
 
 @toml_table
 class PerturbWording:
-    """A request's template. ``groups`` maps a group to its word in the request, if not its name."""
+    """A request's template. ``groups`` has the words for groups; the default is a group's name."""
 
     perturb: Annotated[Stripped, AfterValidator(_PLACES)]
     groups: Mapping[str, Text] = field(default_factory=dict)

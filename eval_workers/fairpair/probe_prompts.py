@@ -84,7 +84,7 @@ class PromptFile:
             raise ValueError("templates.described is missing: descriptors need it")
 
     def with_article(self, word: str) -> str:
-        """Put an article before a word, if the file has one for words that begin with its letters.
+        """Put an article before a word, if the file lists one for the word's first letters.
 
         >>> file = load()
         >>> [file.with_article(w) for w in ("clerk", "editor", "unit manager", "Uninvited one")]

@@ -261,7 +261,6 @@ class _TextReader:
         return self._words.at(i + 1) in speech or self._words.at(i - 1) in speech
 
     def _title_name(self, i: int) -> int | None:
-        """Return the position of the name after a title, or ``None``."""
         after = i + 2 if self._words.at(i + 1) == "." else i + 1
         return after if self._words.written(after)[:1].isupper() else None
 

@@ -42,7 +42,6 @@ class TextParts:
 
     @cached_property
     def lower(self) -> Sequence[str]:
-        """The parts in lowercase."""
         return [part.lower() for part in self.parts]
 
     @cached_property
