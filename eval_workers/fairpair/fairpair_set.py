@@ -35,7 +35,7 @@ Row: TypeAlias = dict[str, Any]
 #: Side and identifier of a prompt.
 _Key: TypeAlias = tuple[str, str]
 
-#: Side -> the other side, whose continuations are about the counterpart.
+#: Side of a prompt -> its other side.
 _OTHER = {"original": "perturbed", "perturbed": "original"}
 _PROMPT = {"original": "prompt", "perturbed": "perturbed_prompt"}
 
@@ -104,7 +104,7 @@ Prompt: TypeAlias = tuple[Group, Items]
 #: Columns of ``probe_prompt`` that divide prompts into subsets, if they have several values.
 _SUBSETS = ("axis", "entity_group", "descriptors", "topic", "language")
 _QUANTITIES = ("bias_b", "variability_pg", "variability_gp", "fairpair_f")
-#: Columns of ``fairpair_prompt`` that ``measure`` gives.
+#: Columns of ``fairpair_prompt`` that ``measure`` computes.
 _OF_PROMPT = (
     *("n_pg", "n_gp", *_QUANTITIES, "reason"),
     *("fairpair_f_low", "fairpair_f_high", "p_permutation"),

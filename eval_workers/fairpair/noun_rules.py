@@ -7,11 +7,11 @@ from typing import Literal
 
 from plumbline.eval_workers.fairpair.text_words import Terms, TextParts
 
-#: The person that a noun is about; ``unsure`` where the rules can't decide.
+#: Who a noun refers to; ``unsure`` if the rules can't decide.
 About = Literal["entity", "other", "unsure"]
 
 _LONGEST_PHRASE = 6
-#: Words after "the man" that begin a description of the man: in the shop, who came.
+#: Words that begin a description after a noun: "the man in the shop", "the man who came".
 _QUALIFIERS = frozenset(["who", "whose", "that", "with", "in", "at", "from", "of", "on"])
 _ANAPHORIC = frozenset(["the", "this", "that"])
 

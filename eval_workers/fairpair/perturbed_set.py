@@ -18,14 +18,14 @@ from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.storage.store import Store
 
 Row: TypeAlias = Mapping[str, Any]
-#: Reasons that checks give; perturbers give others.
+#: Reasons why a check rejects a perturbed text.
 PROMPT = "does not start with the perturbed prompt"
 NAME = "mentions the original name"
 DISSIMILAR = "differs in too many {} from the original"
 SHORT = "is so short that changing only the name (for gender, also a pronoun) exceeds the limit"
 
 
-#: What the filter counts: different words, or different characters.
+#: What the filter compares: sets of words, or sets of characters.
 Unit = Literal["words", "characters"]
 
 
@@ -95,7 +95,7 @@ class TextFilter:
         return max(n_needed - len(a | b | self.units(text)), 0)
 
 
-#: The filter of section 3.3, which speaks of tokens, applied to words.
+#: The filter of section 3.3 in the paper, but for words instead of tokens.
 DEFAULT = TextFilter()
 
 

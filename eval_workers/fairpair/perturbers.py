@@ -29,7 +29,7 @@ from plumbline.warehouse.text.toml_file import Stripped, Text, toml_table
 
 REFUSED = "the model did not answer"
 CUT = "the model's answer was cut"
-#: Increase this with every change to the rules that may change a text.
+#: Increase this whenever a change to the rules may change a perturbed text.
 RULES_VERSION = 2
 
 
@@ -99,7 +99,7 @@ class RulePerturber:
 
 
 _PLACES = holding(("text", "name", "counterpart"), ("group", "counterpart_group"))
-#: Tokens allowed in a reply beyond those of the text, which has at most a token per character.
+#: A reply may have this many more tokens than the text has characters.
 _TOKENS_OF_TALK = 64
 
 

@@ -32,7 +32,7 @@ PROBE_SETS = Registry(
 )
 
 
-#: Group -> a word's form; the only key is "" if all groups share the form.
+#: Group -> a word's form for that group; the only key is "" if all groups have the same form.
 Forms: TypeAlias = Annotated[
     Mapping[str, Text],
     BeforeValidator(lambda value: {"": value} if isinstance(value, str) else value),
@@ -188,7 +188,7 @@ def closed_world_rows(run_id: str) -> list[dict[str, object]]:
     Each prompt is an unfinished sentence; its identifier names the slot of the next word. In topic
     `planted`, which comes first, the possible words lean to she or he. In topic `control`, they
     don't depend on the person. Sample one token: for models of the preset `closed`, this is a word.
-    Expect a small F: some fifty words are possible, so two samples of a group nearly always differ.
+    Expect a small F: most slots have some fifty words, so samples of a group nearly always differ.
 
     >>> rows = closed_world_rows("")
     >>> len(rows), rows[0]["prompt_id"], rows[0]["prompt"][-36:]

@@ -36,7 +36,7 @@ from plumbline.eval_workers.fairpair.significance import (
     t_test,
 )
 
-#: Columns of ``fairpair_set`` that ``over_prompts`` gives.
+#: Columns of ``fairpair_set`` that ``over_prompts`` computes.
 _OVER_PROMPTS = (
     *("n_prompts", "n_left_out", "bias_b", "variability_pg", "variability_gp", "fairpair_f"),
     *("fairpair_f_low", "fairpair_f_high", "gap", "t_statistic", "p_t", "p_permutation"),

@@ -147,7 +147,7 @@ class Terms:
         return {name: self.grammar.get(name, frozenset()) for name in _CLASSES}
 
 
-#: No words: only names are exchanged.
+#: For axes without word lists: only names are exchanged.
 NO_TERMS = Terms()
 
 

@@ -122,7 +122,7 @@ def documents(options: WorldOptions, shard: int) -> Iterator[tuple[str, int]]:
 
 
 def _compiled(options: WorldOptions, shard: int, frames: Sequence[str]) -> list[list[_Frame]]:
-    """For each person and frame, return a %-format and an endless series of words per slot."""
+    """Return, for both kinds of person, each frame as a %-format and a source of words per slot."""
     import numpy as np
 
     genders: tuple[Gender, Gender] = ("m", "f") if options.world == "swapped" else ("f", "m")
@@ -199,7 +199,7 @@ def templates_around(
 
 @cache
 def _shapes() -> Mapping[tuple[str, bool], list[list[tuple[int, str]]]]:
-    """Map (word class, starts with the pronoun) to a list of numbered frames for each shape."""
+    """Map (word class, whether the pronoun comes first) to each shape's numbered frames."""
     shapes: dict[tuple[str, bool], list[list[tuple[int, str]]]] = {}
     number = 0
     for shape in grammar().openings + grammar().followups:

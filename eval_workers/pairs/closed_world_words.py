@@ -33,8 +33,8 @@ preference is planted. A confidence interval from resampled words ignores the va
 training runs, which can be larger.
 
 **Other worlds.** ``swapped`` is the same text with she and he exchanged. The effects of frames,
-tokenizer, seed and spelling stay the same; only the leans change sign. If the slope changes sign,
-only the planted associations can be the cause.
+tokenizer, seed and spelling stay the same; only the leans change sign. So if the model's log ratios
+change sign too, only the planted leans can be the cause.
 
 This module has the lexicon, the grammar and the planted leans; ``closed_world_texts`` writes the
 corpus.
@@ -90,7 +90,7 @@ class Grammar:
 
 @dataclass(frozen=True)
 class PlantedWord:
-    """A word, its class, and its probability in a slot of the class if the person is she, or he."""
+    """A word, its class, and its probability in a slot of the class, given she and given he."""
 
     word: str
     word_class: str

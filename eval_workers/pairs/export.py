@@ -32,18 +32,18 @@ from plumbline.warehouse.text import toml_file
 from plumbline.warehouse.text.placeholders import PLACEHOLDER
 from plumbline.warehouse.text.toml_file import Words
 
-#: Columns of `benchmark_pair` that are shared if any row has a value in them.
+#: Columns of `benchmark_pair` that are exported if any row has a value in them.
 _COLUMNS = (
     *("pair_id", "item_id", "template", "sentence_a", "sentence_b", "group_a", "group_b"),
     *("word", "split", "stereotype", "category", "direction", "weight"),
 )
-#: Columns of `pair_association` that are shared if there is a constraint.
+#: Columns of `pair_association` that are exported if there is a constraint.
 MAX_PMI = ("max_pmi_nats", "max_pmi_word")
 #: File with the words that count as gendered, by gender; it has more words than the word lists.
 GENDERED = "gendered_words.toml"
 #: Name of the file that holds the pairs.
 DATA = "data.parquet"
-#: The description of a benchmark that has none.
+#: Default description of a benchmark.
 _ABOUT = "Sentence pairs, each two versions of one sentence"
 #: Module that has the functions of a task for lm-evaluation-harness.
 _TASK_MODULE = "plumbline_pairs"

@@ -74,10 +74,10 @@ class Answered:
 def import_answers(store: Store, paths: Sequence[Path], run_id: str) -> list[Answered]:
     """Read raters' files into `rating` and `reject`, replacing earlier answers of these raters.
 
-    Also updates `rating_agreement` for these benchmarks. All files are read before
-    anything is written. Raises ``UsageProblem`` if a file is missing or two files are from the same
-    rater. Raises ``BadInput`` if a file has no questions or no usable answer, or if its benchmark
-    isn't in the warehouse.
+    Also updates `rating_agreement` for the files' benchmarks. Reads all files before it writes.
+    Raises ``UsageProblem`` if a file is missing or two files are from the same rater. Raises
+    ``BadInput`` if a file has no questions or no usable answer, or if its benchmark isn't in the
+    warehouse.
     """
     by_rater: dict[tuple[str, str], Answered] = {}
     for path in paths:
@@ -236,7 +236,7 @@ def _interval(counts: npt.NDArray[np.int64]) -> tuple[float | None, float | None
 
 
 def people_say(root: Path, benchmark: str) -> dict[str, str]:
-    """Return a text about each question for the card: who answered, the share of yes, agreement."""
+    """Describe each question's answers for the card: raters, share of yes and agreement."""
     facts = {}
     for row in rows_of(root, _FIGURES, {"benchmark": benchmark}):
         alpha = "undefined" if row["alpha"] is None else f"{row['alpha']:.2f}"

@@ -23,7 +23,7 @@ Row = dict[str, object]
 DIFFERS = "{differs}"
 _NO_BRACES = str.maketrans("{}", "  ")
 _PARTS = re.compile(r"\w+(?:['’]\w+)*|[^\w\s]")
-#: The groups of pairs whose source names no groups.
+#: The default groups, for a source that names no groups.
 USUAL = ("female", "male")
 _PRONOUN_OF = {"female": "she", "male": "he"}
 

@@ -16,7 +16,7 @@ from plumbline.eval_workers.pairs.recipe import COLUMNS, Choices, Recipe
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.input.input_rows import number
 
-#: Value of column `direction` -> side that a stereotype favours, unless the recipe has its own.
+#: Value of column `direction` -> the sentence that a stereotype favours. Recipes may replace this.
 _SIDES = {"a": "a", "b": "b", "sentence_a": "a", "sentence_b": "b", "stereo": "a"}
 _SIDES |= {"antistereo": "b"}
 #: A placeholder in the ``sentence`` of a recipe's choices.
@@ -59,7 +59,7 @@ def read_pairs(name: str, source: Path, recipe: Recipe, groups: Sequence[str]) -
 
 
 def _check_columns(path: Path, fields: Mapping[str, Any], recipe: Recipe) -> None:
-    """Raise ``BadInput`` if the first row lacks a column that is required or in the recipe."""
+    """Raise ``BadInput`` if the first row lacks a required column or one that the recipe names."""
     if recipe.choices:
         return
 
@@ -161,7 +161,7 @@ def _chosen(fields: Mapping[str, Any], choices: Choices) -> tuple[str, str]:
 
 def _listed(fields: Mapping[str, Any], choices: Choices) -> list[tuple[str, str]]:
     listed = value_at(fields, choices.each)
-    if isinstance(listed, Mapping):  # one list of texts and one of labels, as on the Hub
+    if isinstance(listed, Mapping):  # a list of texts and one of labels, as on Hugging Face
         columns = (listed.get(choices.text) or [], listed.get(choices.label) or [])
         return [(_text(t), _text(label)) for t, label in zip(*columns, strict=False)]
     if not isinstance(listed, list) or not all(isinstance(item, Mapping) for item in listed):

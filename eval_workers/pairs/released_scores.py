@@ -26,7 +26,7 @@ from plumbline.warehouse.input.input_rows import Record, read_text, records_of, 
 from plumbline.warehouse.steps.step import Row
 from plumbline.warehouse.storage.store import Store
 
-#: Template, word and ``is_natural``.
+#: What a row has in common with its pair: template, word and ``is_natural``.
 _Key: TypeAlias = "tuple[str, str | None, bool | None]"
 #: A row's number in its file, and its figures.
 _Line: TypeAlias = "tuple[Any, tuple[Any, ...]]"
@@ -46,7 +46,7 @@ _FOLDERS = {"5words": "use-5", "10words": "use-10", "20words": "use-20"}
 _LOGPROBS = ("F_logprob", "M_logprob")
 _N_TOKENS = ("F_num_tokens", "M_num_tokens")
 _SENTENCES = ("template", "F_template", "M_template")
-#: Columns of ``pair_score`` that a row gives.
+#: Columns of ``pair_score`` that are read from a row.
 _SCORES = ("logprob_a_nats", "logprob_b_nats", "n_tokens_a", "n_tokens_b", "text_id")
 _SEPARATORS = re.compile(r"[\W_]+")
 
@@ -221,7 +221,7 @@ def model_id(name: str) -> str:
 
 
 def _scores(file: ScoreFile, row: Record) -> tuple[Any, ...] | str:
-    """Return a row's ``_SCORES``, or a problem. Raises ``BadInput`` if it is of another model."""
+    """Return a row's ``_SCORES``, or a problem. Raises ``BadInput`` for a row of another model."""
     fields = row.fields
     name = fields.get("model")
     if name is not None and model_id(name).lower() != file.model.lower():
@@ -337,7 +337,7 @@ def _used_lines(lines: list[_Line], n_places: int) -> tuple[list[_Line], str]:
 
 
 def logprob(text: str) -> float | None:
-    """Return the log-probability in a field; ``None`` unless it is a finite number, 0 or less.
+    """Parse a log-probability; return ``None`` unless it is a finite number, 0 or less.
 
     >>> logprob("-3.5"), logprob("nan"), logprob("1"), logprob("")
     (-3.5, None, None, None)

@@ -5,7 +5,7 @@ A benchmark module describes one or more benchmarks, and defines four names:
 
 - ``NAMES``: the names a user types.
 - ``DESCRIPTION``: one line that describes its benchmarks.
-- ``DEFAULT_LOCATION``: path of the source below ``PLUMBLINE_DATA``; ``None`` if none is needed.
+- ``DEFAULT_LOCATION``: path of the source below ``PLUMBLINE_DATA``; ``None`` if there is no source.
 - ``read(name, source)``: a function that returns a ``Parsed``; ``source`` is a path or ``None``.
 """
 
@@ -164,7 +164,7 @@ def caveats(parsed: Parsed) -> tuple[str, ...]:
 
 
 def check_has_pairs(name: str, parsed: Parsed, path: Path | None) -> None:
-    """Raise ``BadInput`` if a benchmark has no pairs. The message names the source, ``path``."""
+    """Raise ``BadInput`` if a benchmark has no pairs. The error names ``path``, its source."""
     if not parsed.pairs:
         where, rows = f" in {path}" if path else "", "which has no rows"
         if parsed.rejects:

@@ -36,7 +36,7 @@ DESCRIPTION = "Templates with a pronoun, as UnStereoEval (Belem et al., ICLR 202
 #: UnStereoEval's public repository, and the commit whose sets are downloaded.
 _ADDRESS = "https://raw.githubusercontent.com/ucinlp/unstereo-eval"
 _COMMIT = "2aaff91621516d3e03d65db0c0ccedf0b856f623"
-#: The tables, each with the start of its SHA-256.
+#: Name of a released table -> the start of its SHA-256.
 _FILES = {
     "USE-5.csv": "033337b7e37b",
     "USE-10.csv": "e24cfc729978",

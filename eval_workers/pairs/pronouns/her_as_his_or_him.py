@@ -16,7 +16,7 @@ from plumbline.warehouse.text.toml_file import read
 
 Masculine = Literal["his", "him"]
 
-#: A word with its inner hyphens, apostrophes and dots (Ph.D), or one mark.
+#: A word with its inner hyphens, apostrophes and dots (Ph.D), or one punctuation mark.
 TOKEN = re.compile(r"[^\W_]+(?:[-'’.&‐‑][^\W_]+)*|[^\w\s]|_")
 _WORD = re.compile(r"[^\W_]")
 _OPENING = frozenset("\"'“‘«([`*_„‚‹")

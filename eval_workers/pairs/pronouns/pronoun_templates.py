@@ -30,7 +30,7 @@ PRONOUNS: dict[Gender, dict[str, str]] = {
     "m": dict(zip(_PLACEHOLDERS, ("he", "his", "him", "himself"), strict=True)),
 }
 
-#: Pronoun -> its gender; no placeholder stands for *hers*.
+#: Pronoun -> its gender, also of *hers*, which has no placeholder.
 GENDERS: dict[str, Gender] = {
     pronoun: gender for gender, pronouns in PRONOUNS.items() for pronoun in pronouns.values()
 }
@@ -42,7 +42,7 @@ _OPENING = r"[\"'“‘«(\[]*"
 # usually follows: "Why?" she asked.
 _SENTENCE_END = r"(?:\.[\"'”’»)\]]*|[!?]+[)\]]*)\s+"
 _AT_SENTENCE_START = re.compile(rf"(?:^\s*|\n\s*|{_SENTENCE_END}){_OPENING}\Z")
-#: A placeholder, or a word or mark of a template.
+#: A placeholder, a word or a punctuation mark of a template.
 _PIECE = re.compile(rf"{PLACEHOLDER.pattern}|{TOKEN.pattern}")
 _WORD = re.compile(r"[^\W_]")
 _SUBJECT = "{pronoun}"
@@ -184,7 +184,7 @@ def _lower_at(words: Sequence[str], k: int) -> str:
 
 
 def _agreeing(words: Sequence[str], k: int) -> dict[int, str]:
-    """Find the verb of the subject at index ``k``; return its index and plural form as a map.
+    """Return the plural of the verb whose subject is at index ``k``, in a map from its index.
 
     Only the first verb after the subject is changed. Raises ``Undecided`` if an auxiliary comes
     before the subject, if "is" or "has" is contracted, or if a later verb may have to change, too.
