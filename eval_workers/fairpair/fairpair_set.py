@@ -41,7 +41,7 @@ _PROMPT = {"original": "prompt", "perturbed": "perturbed_prompt"}
 
 
 @dataclass(frozen=True)
-class Group:
+class Groups:
     """The two groups of texts to compare for a prompt, in sample order, without their prompts.
 
     A prompt has two versions, which are about two people; ``side`` names one version. ``pg`` has
@@ -65,7 +65,9 @@ class Group:
         return str(self.prompt["occupation"] or self.prompt["topic"] or self.prompt_id)
 
 
-def read_groups(store: Store, sampled: PerturbedSamples, as_published: bool = False) -> list[Group]:
+def read_groups(
+    store: Store, sampled: PerturbedSamples, as_published: bool = False
+) -> list[Groups]:
     """Return the groups of every prompt that has perturbed samples, sorted by side, then prompt.
 
     Whether a text can be perturbed depends on its content. So by default, ``gp`` is filtered like
@@ -92,14 +94,14 @@ def read_groups(store: Store, sampled: PerturbedSamples, as_published: bool = Fa
         if (row["side"], row["prompt_id"], row["sample"]) not in failed:
             gp[_OTHER[row["side"]], row["prompt_id"]].append(row["continuation"])
     return [
-        Group(side, prompts[prompt_id], texts, gp[side, prompt_id])
+        Groups(side, prompts[prompt_id], texts, gp[side, prompt_id])
         for (side, prompt_id), texts in sorted(pg.items())
     ]
 
 
 #: The items of both groups of a prompt.
 Items: TypeAlias = tuple[Sequence[object], Sequence[object]]
-Prompt: TypeAlias = tuple[Group, Items]
+Prompt: TypeAlias = tuple[Groups, Items]
 
 #: Columns of ``probe_prompt`` that divide prompts into subsets, if they have several values.
 _SUBSETS = ("axis", "entity_group", "descriptors", "topic", "language")
@@ -151,14 +153,14 @@ def measure_set(
             store.publish(table, rows, unit=unit, run_id=run_id)
 
 
-def prompt_rng(seed: int, group: Group) -> np.random.Generator:
+def prompt_rng(seed: int, group: Groups) -> np.random.Generator:
     """Return a random generator that depends only on the seed, the prompt and its side."""
     name = f"{group.side} {group.prompt_id}".encode()
     return np.random.default_rng([seed, zlib.crc32(name)])
 
 
 #: The two groups of texts of each prompt, and its figures.
-_Measured: TypeAlias = list[tuple[Group, PromptFigures]]
+_Measured: TypeAlias = list[tuple[Groups, PromptFigures]]
 
 
 def _prompt_rows(measured: _Measured) -> Iterator[Row]:
@@ -235,7 +237,7 @@ def _subsets(distances: Floats, items: Items, size: int, rng: np.random.Generato
     return weighted(distances, left, right)
 
 
-def _divided(phi: Phi, group: Group, items: Items, k: int, seed: int) -> Floats:
+def _divided(phi: Phi, group: Groups, items: Items, k: int, seed: int) -> Floats:
     """Divide into folds several times. Return rows B, V_pg and V_gp; a column is one division."""
     rng = prompt_rng(seed, group)
     draws = []

@@ -47,7 +47,7 @@ class NounRules:
             return self._predicate(before)
         if head in self._classes["as"] and has_determiner:
             return self._as(before, i)
-        if self._names(i):
+        if self._precedes_name(i):
             return self._of_name(i)
         if before + 1 == i and not head[:1].isalnum() and not words.at(i + 1)[:1].isalnum():
             return "unsure"  # a form of address: "Sir, please"
@@ -70,7 +70,7 @@ class NounRules:
         """Return True if the "'s" at position ``i`` is short for "is" or "has"."""
         return self._in(i + 1, "determiners") or self._in(i + 1, "adverbs")
 
-    def _names(self, i: int) -> bool:
+    def _precedes_name(self, i: int) -> bool:
         """Return True if the entity's name follows the noun, as in "actor John"."""
         after = i + 2 if self._words.at(i + 1) == "," else i + 1
         return self._is_entity(after) and self._words.at(after)[:1].isalpha()

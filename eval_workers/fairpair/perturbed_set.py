@@ -163,7 +163,6 @@ def try_prompts(rows: Sequence[Row], perturber: Perturber) -> None:
 
 
 def _original(row: Row, prompts: Mapping[str, Row]) -> Original:
-    """Return the text to perturb, made from a row of ``continuation`` and its prompt."""
     prompt = prompts.get(row["prompt_id"])
     if prompt is None:
         problem = f"prompt {row['prompt_id']} of a continuation is not in probe_prompt"

@@ -193,7 +193,7 @@ class _TextReader:
         word = self._words.at(i)
         if self._is_either(i):
             return i + 3
-        if self._is_part(i):
+        if self._ends_longer_word(i):
             return i + 1
         if _PRONOUNS[word] != self._entity.group:
             if not self._someone_else:
@@ -227,7 +227,7 @@ class _TextReader:
             return False
         return second != _PRONOUNS[self._words.at(i)]
 
-    def _is_part(self, i: int) -> bool:
+    def _ends_longer_word(self, i: int) -> bool:
         """Return True if a pronoun is only the end of a word: "s/he", "(s)he" or "x-he"."""
         start = self._words.spans[i][0]
         return self._words.text[max(start - 1, 0) : start] in ("-", "‐", "‑", "_", "/", ")")

@@ -73,7 +73,7 @@ class Constraint:
 
 
 @dataclass(frozen=True)
-class Shared:
+class Export:
     """The exported pairs, sorted by identifier, and how many pairs are left out.
 
     ``n_unnatural`` pairs are left out as unnatural, and ``n_beyond`` because of the constraint.
@@ -104,20 +104,20 @@ def export(
     out: Path,
     licence: str | None = None,
     constraint: Constraint | None = None,
-) -> Shared:
+) -> Export:
     """Write the card `README.md`, the pairs and a harness task for every two groups to a folder.
 
-    ``shared_pairs`` chooses the pairs. `data.parquet` holds the pairs and the facts on the card, so
-    that `benchmark import` can store both. A task scores each sentence with only BOS before it, so
-    its log-likelihoods are equal to those of ``plumbline score``.
+    ``pairs_to_export`` chooses the pairs. `data.parquet` holds the pairs and the facts on the card,
+    so that `benchmark import` can store both. A task scores each sentence with only BOS before it,
+    so its log-likelihoods are equal to those of ``plumbline score``.
 
     Args:
         licence: the licence's identifier; the default is the stored licence, or else `unknown`.
         constraint: the default is the constraint that the benchmark was built with, if any.
 
-    Raises what ``shared_pairs`` raises, and ``BadInput`` if the folder can't be written.
+    Raises what ``pairs_to_export`` raises, and ``BadInput`` if the folder can't be written.
     """
-    shared = shared_pairs(store, benchmark, constraint)
+    shared = pairs_to_export(store, benchmark, constraint)
     text, known = card(store, shared, licence)
     name = PREFIX + _NOT_IN_NAMES.sub("_", benchmark)
     parts = shared.by_groups()
@@ -164,7 +164,7 @@ def _yaml(task: str, tag: str, pairs: pa.Table, metadata: dict[str, object]) -> 
     return "\n".join([*lines, f"metadata: {json.dumps(metadata, ensure_ascii=False)}"]) + "\n"
 
 
-def shared_pairs(store: Store, benchmark: str, constraint: Constraint | None = None) -> Shared:
+def pairs_to_export(store: Store, benchmark: str, constraint: Constraint | None = None) -> Export:
     """Return the pairs to export: the natural pairs that meet a constraint, sorted by identifier.
 
     The default constraint is the one that the benchmark was built with, if any. Raises
@@ -196,7 +196,7 @@ def shared_pairs(store: Store, benchmark: str, constraint: Constraint | None = N
     filled = [c for c in _COLUMNS if natural[c].null_count < natural.num_rows]
     columns = kept.select([*filled, "pronoun_first", *(MAX_PMI if constraint else ())])
     left_out = pairs.num_rows - natural.num_rows, natural.num_rows - kept.num_rows
-    return Shared(benchmark, columns, *left_out, constraint, run_id, run)
+    return Export(benchmark, columns, *left_out, constraint, run_id, run)
 
 
 def _no_pairs(benchmark: str) -> UsageProblem:
@@ -209,9 +209,8 @@ def statistics(
 ) -> dict[str, object]:
     """Return the figures for a card: the row of `benchmarks/statistics.sql`, with `seed_delta`.
 
-    `seed_delta` holds the rows of `benchmarks/seed_delta.sql`. The figures describe the pairs with
-    the identifiers ``pair_ids``, by default all natural pairs. Raises ``UsageProblem`` if there are
-    no such pairs.
+    `seed_delta` holds the rows of `benchmarks/seed_delta.sql`. The figures describe the pairs whose
+    ids are given, by default all natural pairs. Raises ``UsageProblem`` if there is none.
     """
     names = ("benchmarks/statistics", "benchmarks/seed_delta")
     listed = toml_file.load(dict[str, Words], resources.files(__package__) / GENDERED, GENDERED)
@@ -229,7 +228,7 @@ def statistics(
     return {**figures[0], "seed_delta": deltas}
 
 
-def card(store: Store, shared: Shared, licence: str | None = None) -> tuple[str, dict[str, str]]:
+def card(store: Store, shared: Export, licence: str | None = None) -> tuple[str, dict[str, str]]:
     """Return the card's text in Markdown, and the facts to store in the exported Parquet file.
 
     Args:
@@ -273,7 +272,7 @@ def card(store: Store, shared: Shared, licence: str | None = None) -> tuple[str,
     return f"{text}\n", {**stored, **{fact: text for fact, text in stated.items() if text}}
 
 
-def _meaning(column: str, shared: Shared) -> str:
+def _meaning(column: str, shared: Export) -> str:
     """Return a column's description. For MaxPMI, add the corpus and the words compared."""
     table, corpus = "benchmark_pair", ""
     if shared.constraint and column in MAX_PMI:

@@ -49,13 +49,13 @@ def import_samples(store: Store, directory: Path, run_id: str) -> list[ImportedS
     are of the same task and model. Raises ``UsageProblem`` if there is no such directory. Also
     raises what ``check_imported`` raises.
     """
-    logs = sorted(_logs(directory), key=_of_import)
+    logs = sorted(_logs(directory), key=_benchmark_and_model)
     check_imported(store, [log.benchmark for log in logs])
-    groups = groupby(logs, _of_import)
+    groups = groupby(logs, _benchmark_and_model)
     return [_import(store, list(group), directory, run_id) for _, group in groups]
 
 
-def _of_import(log: _Log) -> tuple[str, str]:
+def _benchmark_and_model(log: _Log) -> tuple[str, str]:
     """Return a log's benchmark and model key. Logs that share both are imported together."""
     return log.benchmark, str(log.identity["model_key"])
 

@@ -51,7 +51,7 @@ ORDER BY s.question
 
 
 @dataclass
-class Answered:
+class RaterAnswers:
     """One rater's answers: ``rows`` of table `rating`, and ``rejects`` for unusable answers."""
 
     path: Path
@@ -71,7 +71,7 @@ class Answered:
         return f"{self.rater} ({self.benchmark}): {counts}"
 
 
-def import_answers(store: Store, paths: Sequence[Path], run_id: str) -> list[Answered]:
+def import_answers(store: Store, paths: Sequence[Path], run_id: str) -> list[RaterAnswers]:
     """Read raters' files into `rating` and `reject`, replacing earlier answers of these raters.
 
     Also updates `rating_agreement` for the files' benchmarks. Reads all files before it writes.
@@ -79,7 +79,7 @@ def import_answers(store: Store, paths: Sequence[Path], run_id: str) -> list[Ans
     ``BadInput`` if a file has no questions or no usable answer, or if its benchmark isn't in the
     warehouse.
     """
-    by_rater: dict[tuple[str, str], Answered] = {}
+    by_rater: dict[tuple[str, str], RaterAnswers] = {}
     for path in paths:
         file = _read(store, path, run_id)
         if (earlier := by_rater.setdefault((file.benchmark, file.rater), file)) is not file:
@@ -101,7 +101,7 @@ def import_answers(store: Store, paths: Sequence[Path], run_id: str) -> list[Ans
     return list(by_rater.values())
 
 
-def _read(store: Store, path: Path, run_id: str) -> Answered:
+def _read(store: Store, path: Path, run_id: str) -> RaterAnswers:
     if not path.exists():
         raise UsageProblem(str(path), "no such file", "check the path")
     rows = list(records(path, NEEDED))
@@ -122,7 +122,7 @@ def _read(store: Store, path: Path, run_id: str) -> Answered:
     if not _RATER.fullmatch(rater):
         raise BadInput(str(path), f"'{printable(rater)}' can't name a rater", "such as ana")
     by_id = {pair["pair_id"]: pair for pair in pairs}
-    answered, seen = Answered(path, benchmark, rater), dict[str, int]()
+    answered, seen = RaterAnswers(path, benchmark, rater), dict[str, int]()
     for record in rows:
         fields = {name: value.strip() for name, value in record.fields.items()}
         pair_id = fields.get("pair_id", "")
@@ -149,7 +149,7 @@ def _read(store: Store, path: Path, run_id: str) -> Answered:
 
 
 def _row_problem(
-    file: Answered, fields: Mapping[str, str], pair: Row | None, seen: Mapping[str, int]
+    file: RaterAnswers, fields: Mapping[str, str], pair: Row | None, seen: Mapping[str, int]
 ) -> str | None:
     """Return why a row is rejected, or ``None``. ``seen`` maps pair ids to earlier row numbers."""
     if fields["benchmark"] != file.benchmark:

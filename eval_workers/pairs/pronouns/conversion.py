@@ -4,8 +4,7 @@ Only she, her, herself and he, him, his, himself are replaced, as whole words or
 contraction (he's, she'd've). Nouns such as ``woman`` stay, and so does ``she-wolf``.
 The rules of ``her_as_his_or_him`` decide whether a "her" would be "his" or "him" for a man, or
 leave it undecided. A sentence is rejected with a reason if it mixes genders or says "s/he". It is
-also rejected if a pronoun has no placeholder: "hers", or a "his" without a noun ("a friend of
-his").
+also rejected if a pronoun has no placeholder: "hers", or "his" in "a friend of his".
 """
 
 from __future__ import annotations

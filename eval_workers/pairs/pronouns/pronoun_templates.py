@@ -179,7 +179,6 @@ def _form(pronouns: Forms, words: Sequence[str], k: int) -> str:
 
 
 def _lower_at(words: Sequence[str], k: int) -> str:
-    """Return the word at index ``k`` in lower case, or an empty string if ``k`` is out of range."""
     return words[k].lower() if 0 <= k < len(words) else ""
 
 
