@@ -255,7 +255,7 @@ def numbered(texts: Any) -> tuple[list[str], Ints]:
     """
     tokenizer = tokenizer_of([])
     every = trainers.WordLevelTrainer(vocab_size=1 << 62, show_progress=False)
-    tokenizer.train_from_iterator(_sentences(texts()), every)  # a sentence's end also ends a word
+    tokenizer.train_from_iterator(_sentences(texts()), every)  # no word extends beyond a sentence
     counted = tokenizer.get_vocab()
     parts = [np.empty(0, np.uint32)]
     left = _sentences(texts())
