@@ -161,7 +161,7 @@ def save(arrays: Mapping[str, Any], path: Path) -> None:
 
 
 def laid_out(sentences: Sequence[Sentence]) -> tuple[Ints, Ints]:
-    """Put BOS before each sentence and join them. Return all words, and their places in sentences.
+    """Join sentences, with BOS before each. Return the words and their positions in the sentences.
 
     >>> [part.tolist() for part in laid_out([[7, 8], [9]])]
     [[0, 7, 8, 0, 9], [0, 1, 2, 0, 1]]
