@@ -119,7 +119,7 @@ BEGIN, END = "<!-- commands: written -->", "<!-- commands: end -->"
 
 
 def lists() -> Iterator[str]:
-    """Yield the lines of docs/commands.md: a Markdown table of commands for each group.
+    """Yield lines for docs/commands.md: a Markdown table of the commands of each group.
 
     >>> next(line for line in lists() if line.startswith("| `corpus count`"))
     '| `corpus count` | Count words and their co-occurrences with target words. | plan |'

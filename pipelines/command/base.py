@@ -51,9 +51,9 @@ class On:
     Attributes:
         positional: True for an argument, False for an option.
         repeated: True if users repeat the option for each value, False if commas separate values.
-        variable: environment variable that sets the field; default: such as PLUMBLINE_SCORE_MODEL.
+        variable: environment variable for the field; default: a name like PLUMBLINE_SCORE_MODEL.
         metavar: placeholder for the value in the help.
-        name: name of the option, if the field has another name (`as` is a Python keyword).
+        name: name of the option, if the field's name differs (Python fields can't be called `as`).
     """
 
     positional: bool = False
@@ -275,7 +275,7 @@ def plan_of(command: Command) -> Iterator[Row]:
 
     store = Store.existing(command.warehouse) if command.opens_warehouse else None
     if store is None and command.opens_warehouse and not command.makes_warehouse:
-        Store.open(command.warehouse, create=False, reads=command.reads)  # raises
+        Store.open(command.warehouse, create=False, reads=command.reads)  # always raises
     yield from command.plan(store)
 
 
@@ -341,7 +341,7 @@ def _rejected(store: Store, run_id: str) -> Iterator[str]:
 
 
 def values_of(command: Command) -> dict[str, object]:
-    """Return the options to record for a run: all but ``warehouse`` and hidden ones left unset."""
+    """Return the options to record for a run. Leaves out ``warehouse`` and unset hidden options."""
     values = {f.name: getattr(command, f.name) for f in fields(command) if f.name != "warehouse"}
     hidden = {name for name in command.without if values[name] == getattr(type(command), name, ...)}
     return {name: value for name, value in values.items() if name not in hidden}

@@ -1,4 +1,4 @@
-"""Run the ``plumbline`` command. Print errors in one line, with an exit status for each kind.
+"""Run the ``plumbline`` command. Print errors in one line; each kind has its own exit status.
 
 Slow imports are inside functions, so that ``stop_signals.listen`` runs early. If the user presses
 Ctrl-C before that, the process ends without a message.

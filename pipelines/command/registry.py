@@ -69,7 +69,7 @@ _GROUPS = {
 
 @cache
 def targets() -> dict[str, str]:
-    """Return the ``module:Class`` of each command by name, in the order of the help."""
+    """Return a dict from each command's name to its ``module:Class``, in the order of the help."""
     found = {name: f"plumbline.pipelines.commands.{target}" for name, target in _OURS.items()}
     others = Registry("command", group="plumbline.commands", made=tuple(found))
     for name in others.added:
@@ -80,7 +80,7 @@ def targets() -> dict[str, str]:
 
 
 def name_of(kind: type) -> str:
-    """Return the name of a command from its class.
+    """Return the name of the command that a class defines.
 
     >>> from plumbline.pipelines.commands.corpus import Count
     >>> name_of(Count)

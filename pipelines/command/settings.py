@@ -86,7 +86,7 @@ def here(
 
 
 def over(weaker: Values, stronger: Values) -> dict[str, Value]:
-    """Merge option values: ``stronger`` wins. A stronger `models` also replaces a weaker `model`.
+    """Merge option values: ``stronger`` wins. A stronger `model` or `models` replaces both.
 
     >>> over({"model": Value("gpt2"), "seed": Value(1)}, {"models": Value("unstereoeval")}).keys()
     dict_keys(['seed', 'models'])
@@ -143,7 +143,7 @@ def _table(kind: type[Command], content: Mapping[str, Any], file: str) -> dict[s
 
 
 def _check(content: Mapping[str, Any], file: str) -> None:
-    """Raise ``UsageProblem`` for unknown keys at the top of a settings file or in a group."""
+    """Raise ``UsageProblem`` for unknown keys at the top of a settings file or in group tables."""
     groups = dict.fromkeys(name.split()[0] for name in targets())
     of_pipeline = [p.name for p in all_fields(class_of("pipeline"))]
     _refuse_unknown(content, [*groups, *of_pipeline], f"{file}: ")

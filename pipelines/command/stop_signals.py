@@ -54,7 +54,7 @@ def _stop(_number: int, _frame: object) -> None:
 
 
 def _without_stops(unraisable: Any) -> None:
-    """Print an exception that Python can't raise, such as in a destructor; not after Ctrl-C."""
+    """Print an exception from a destructor or callback, unless the process got a stop signal."""
     if not received():
         sys.__unraisablehook__(unraisable)
 

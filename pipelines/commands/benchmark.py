@@ -130,7 +130,7 @@ class BenchmarkShow(Command):
 
     name: Annotated[
         str,
-        Field(description="Imported benchmark to show; default: list all benchmarks."),
+        Field(description="Benchmark whose pairs to show; default: list all benchmarks."),
         On(positional=True),
     ] = ""
     n: Annotated[int, Field(ge=1, le=1_000_000, description="Number of pairs to show.")] = 5
@@ -243,15 +243,15 @@ class BenchmarkBuild(BuildSpec, Command):
 class Constrain(Command):
     """Compute each pair's MaxPMI: the lean of its word that leans most, in either direction.
 
-    The lean of a word that is rare near she or near he isn't used (see --least-count). The MaxPMI
-    of a pair with such a word is undecided, so the pair never counts as within a limit.
+    The lean of a word that is rare near she or near he isn't used (see --least-count). A pair with
+    such a word is undecided: subsets of pairs within a limit on |MaxPMI| leave the pair out.
 
     Example: plumbline benchmark constrain --corpus novels --benchmark winobias
     """
 
     reads = "benchmark_pair"
 
-    corpus: Annotated[str, Field(min_length=1, description="Corpus from which leans are taken.")]
+    corpus: Annotated[str, Field(min_length=1, description="Corpus whose leans to use.")]
     benchmark: BenchmarkNames
     contrast: Annotated[
         str | None,

@@ -64,7 +64,7 @@ class Count(CorpusName, CorpusOptions, Command):
 
     Reads JSON lines and Parquet from disk, s3://, gs://, az://, https:// and hf://datasets/
     (docs/corpora.md). After an interruption, run the same command again to resume: finished
-    shards are not counted again. Shards that you don't name leave the corpus.
+    shards are not counted again. Shards that you no longer name are removed from the corpus.
 
     Example: plumbline corpus count 'novels/*.jsonl.zst' --corpus novels --rule pairs
     """
@@ -143,7 +143,7 @@ class Associate(CorpusName, Command):
     targets: Annotated[str, Field(description="Word list to add: its name, or a TOML file.")] = ""
     word_weights: Annotated[
         InputFile | None,
-        Field(description="CSV file (columns word,weight) for additional, weighted sums."),
+        Field(description="CSV file (columns word,weight): also compute weighted sums."),
     ] = None
 
     def run(self, context: Context) -> Done:
@@ -160,7 +160,7 @@ class Associate(CorpusName, Command):
 class CorpusList(Command):
     """List the corpora and their totals, or the shards of one corpus.
 
-    With a corpus, the exit status is 3 if a shard failed and is not in the counts. To see which
+    With NAME, the exit status is 3 if a shard failed and isn't in the counts. To see which
     shards have changed since they were counted, run `corpus count SHARDS... --dry-run`.
 
     Example: plumbline corpus list novels
@@ -204,8 +204,8 @@ class CorpusList(Command):
 class Pack(Command):
     """Pack text files into one compressed file (a shard). Each text file becomes a document.
 
-    The source of a document is its folder. If all files are in one folder, and at most 100, the
-    source is the file itself. To always use the file: `corpus count --source-field meta.file`.
+    The source of a document is its folder. If all files (at most 100) are in one folder, the source
+    is the file itself. To always use the file: `corpus count --source-field meta.file`.
 
     Files must be UTF-8. Unusable files are left out; table `reject` says why.
 

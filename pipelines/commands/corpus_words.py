@@ -21,7 +21,7 @@ from plumbline.warehouse.storage.store import Store
 class Concordance(CorpusName, Command):
     """Show lines that contain a word or phrase, and count its occurrences.
 
-    'nurse NEAR she her' finds nurse only if she or her is less than a window away. FEMALE stands
+    'nurse NEAR she her' finds nurse only if she or her is within the corpus's window. FEMALE stands
     for all words in the group female of the corpus's word lists. Searches all documents that
     `corpus count --evidence` kept. Intervals assume independent sources, or independent documents
     if there are fewer than ten sources.
@@ -55,7 +55,7 @@ class Concordance(CorpusName, Command):
                 caption = f"{len(lines)} drawn, with equal chances for each occurrence"
                 shown = table(caption, Rows(lines), columns)
                 said += [*plain(Section("", query, tables=[shown])), ""]
-        names = dict.fromkeys(name for row in rows for name in row)  # columns vary with NEAR
+        names = dict.fromkeys(name for row in rows for name in row)  # NEAR adds columns
         rows = [{name: row.get(name) for name in names} for row in rows]
         return Done(rows=rows, said=said, next=self.line("why WORD"))
 
@@ -82,7 +82,7 @@ class CorpusWords(CorpusName, ContrastOption, VocabularyOptions, Command):
     seed: Annotated[Seed, Field(description="Random seed of the sample.")] = 0
     exclude: Annotated[
         Several,
-        Field(description="Leave out this list's words: name or TOML file. Can be repeated."),
+        Field(description="Word list to leave out: name or TOML file. Can be repeated."),
     ] = ()
     language_model: Annotated[
         InputFile | None,
@@ -126,7 +126,7 @@ class CorpusWords(CorpusName, ContrastOption, VocabularyOptions, Command):
 
         contrast = corpus_contrast(store, self.corpus, self.contrast)
         exclude = [word for name in self.exclude for word in wordlists.load(name).targets]
-        corpus_deltas(store, self.corpus, contrast)  # may raise, so check this first
+        corpus_deltas(store, self.corpus, contrast)  # raise before anything is written
         decided = self._decided(store)
         drawn_from, words = select_seed_words(
             store, self.corpus, self.n, self.seed, contrast, exclude

@@ -122,7 +122,7 @@ class Pipeline(PipelineOptions, Command):
             raise errors[0]
 
     def run(self, context: Context) -> Done:
-        """Run all stages in order. Return the first error that didn't stop the other stages."""
+        """Run all stages in order. ``Done.failed`` is the first error that didn't stop the run."""
         with self.sole() as store:
             parts = Parts(self, store)
             parts.do(parts.all())
@@ -201,7 +201,7 @@ class Parts:
                 if not (may_fail or isinstance(e, NothingUsed | ModelChanged)):
                     raise
                 say(f"failed: {e}", err=True)
-                self.errors.append(e.with_traceback(None))  # a traceback would keep the model
+                self.errors.append(e.with_traceback(None))  # a traceback keeps the model in memory
 
     def all(self) -> list[Stage]:
         return [*self.corpus(), *self.evaluate(), *self.report()]
@@ -277,7 +277,7 @@ class Parts:
         return done
 
     def _count(self, corpus: CorpusPlan) -> None:
-        """Run `corpus count` and `corpus associate`. If only some shards fail, go on."""
+        """Run `corpus count` and `corpus associate`. If only some shards fail, store the error."""
         from plumbline.jobs.ingest.count_corpus import ShardsFailed
 
         name = corpus.name

@@ -88,7 +88,7 @@ def _ask_first(store: Store, facts: Facts) -> Iterator[str]:
 class ReportFigure(Command):
     """Write a plot of the report to a file for a paper, in any width.
 
-    The text in the plot has 8 points, and PDF files embed their fonts.
+    Text in the plot is 8-point, and PDF files embed their fonts.
 
     Example: plumbline report figure pd-use-5 --width 3.3 --out pd.svg
     """

@@ -197,8 +197,8 @@ class Lists(Command):
     """Compare the word pairs of a list, such as she/he and her/his, on your corpus.
 
     For each pair, shows how many words have a delta. For every two pairs, shows whether they rank
-    words in the same order. The last columns have the Pile's figures (UnStereoEval, App. A: Table
-    4, Figures 4 and 5).
+    words in the same order. To compare, the Pile's figures are shown, too (UnStereoEval, App. A:
+    Table 4, Figures 4 and 5).
 
     Example: plumbline reproduce lists --corpus novels --list gendered
     """

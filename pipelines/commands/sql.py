@@ -72,7 +72,7 @@ class Sql(Command):
     ] = None
 
     def form(self) -> str:
-        """Return the result's format: ``format``, or the extension of ``out``, or ``table``."""
+        """Return the format: the option, or else the extension of ``out``, or else ``table``."""
         return self.format or (self.out.suffix.removeprefix(".").lower() if self.out else "table")
 
     def __post_init__(self) -> None:

@@ -90,7 +90,7 @@ class Compact(Command):
 
     keep_days: Annotated[
         float,
-        Field(ge=0, le=1e6, allow_inf_nan=False, description="Keep versions of this many days."),
+        Field(ge=0, le=1e6, allow_inf_nan=False, description="Number of days to keep versions."),
     ] = 7.0
 
     def run(self, context: Context) -> Done:

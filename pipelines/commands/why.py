@@ -24,7 +24,7 @@ from plumbline.warehouse.storage.store import Store
 if TYPE_CHECKING:
     from plumbline.jobs.evidence.concordance import Sampling
 
-# Leaves out q, which is corrected for all words of the corpus: the user asked about only a few.
+# Leaves out the q-value: it is corrected for all words, but the user asked about a few.
 _LEANS = """
 SELECT * EXCLUDE (q) FROM word_lean
 WHERE corpus = $corpus AND contrast = $contrast AND list_contains($words, word)
@@ -38,8 +38,8 @@ class Why(ContrastOption, Command):
     the shards. The answers are also stored in the tables word_evidence, word_source, word_copies,
     word_collocate and word_snippet.
 
-    A phrase in quotes counts as one word. 'nurse NEAR doctor' counts only those occurrences of
-    nurse that are less than a window away from doctor.
+    A phrase in quotes counts as one word. 'nurse NEAR doctor' counts nurse only if doctor is within
+    the corpus's window.
 
     `--top 20000` prints no answers, but stores them for the 20,000 most frequent words. The
     report's page words.html shows them. `--n 0` leaves out the sentences.
@@ -56,7 +56,7 @@ class Why(ContrastOption, Command):
     ] = ()
     top: Annotated[
         int | None,
-        Field(ge=1, le=10**9, description="Explain this many of the most frequent words instead."),
+        Field(ge=1, le=10**9, description="Explain the N most frequent words instead of WORDS."),
     ] = None
     corpus: Annotated[Several, Field(description="Corpus; default: all. Can be repeated.")] = ()
     n: Annotated[

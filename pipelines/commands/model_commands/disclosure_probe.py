@@ -74,7 +74,7 @@ def _counts(one: Disclosed) -> str:
 class Probe(ProbeOptions, ModelOptions, DataOption, Command):
     """Measure which gender a model assumes after prompts that give none (GAS, GLD and ADD).
 
-    For each prompt, computes how likely each gendered word comes next, and the greedy
+    For each prompt, computes the probability that each gendered word comes next, and the greedy
     continuation. After an interruption, run the same command again to resume.
 
     Example: plumbline disclosure probe topics --model EleutherAI/pythia-70m

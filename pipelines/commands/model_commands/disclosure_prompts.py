@@ -37,22 +37,22 @@ class Prompts(DataOption, Command):
         On(positional=True, metavar="SET"),
     ]
     source: Annotated[
-        InputPath | None, Field(description="Released set to read; default: look in --data.")
+        InputPath | None, Field(description="Path of a released set; default: look in --data.")
     ] = None
     derive: Annotated[
         InputFile | None,
         Field(description="File of sentences. Those that start with someone or a person are used."),
     ] = None
-    column: Annotated[str | None, Field(description="For --derive: the sentences' column.")] = None
+    column: Annotated[str | None, Field(description="For --derive: column with sentences.")] = None
     write: Annotated[
         tuple[str, ...],
-        Field(description="Have a chat model write prompts like this one. Can be repeated."),
+        Field(description="Have a chat model write prompts like this sentence. Can be repeated."),
         On(repeated=True),
     ] = ()
     n: Annotated[int, Field(ge=1, le=100_000, description="Number of prompts per --write.")] = 200
     model: Annotated[str, Field(description="For --write: name of a model on the server.")] = ""
-    base_url: Annotated[str, Field(description="For --write: chat server; default: OpenAI.")] = ""
-    wording: Annotated[InputFile | None, Field(description="TOML file of chat requests.")] = None
+    base_url: Annotated[str, Field(description="For --write: server URL; default: OpenAI.")] = ""
+    wording: Annotated[InputFile | None, Field(description="TOML file with request texts.")] = None
     max_requests: Annotated[
         int | None, Field(ge=0, le=MOST, description="For --write: maximum number of requests.")
     ] = None

@@ -49,7 +49,7 @@ class Tune(TuneOptions, ModelOptions, DataOption, Command):
     out: Annotated[OutputDirectory, Field(description="Directory for adapters.")] = Path("adapters")
     test_sets: Annotated[
         tuple[str, ...],
-        Field(description="Sets whose prompts are left out, comma-separated; default: all others."),
+        Field(description="Test sets, comma-separated: never tuned on. Default: all other sets."),
     ] = ()
     dev_sets: Annotated[
         tuple[str, ...], Field(description="Keep the adapter with the smallest loss on these sets.")

@@ -251,7 +251,7 @@ def figures(
     phi: Sequence[str],
     options: FigureOptions,
 ) -> list[Row]:
-    """Return rows that count valid and invalid perturbations, then rows with B, V and F."""
+    """Return rows that count valid and invalid perturbations, then rows with bias B, V and F."""
     by = {"n_folds": options.folds, "texts": texts_of(options.as_published), "phi": list(phi)}
     success = [row for one in sampled for row in rows_of(store, _SUCCESS, asdict(one))]
     found = [row for one in sampled for row in rows_of(store, _FIGURES, asdict(one) | by)]

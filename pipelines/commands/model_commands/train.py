@@ -23,7 +23,7 @@ class Train(RecordOptions, Command):
     """Train a small GPT-NeoX model on a corpus. Training takes minutes on a CPU.
 
     With --preset 5gram, counts n-grams of up to five words instead. Compare a neural model with
-    this n-gram model to see what it learns beyond n-grams.
+    this n-gram model to see what the neural model learns beyond n-grams.
 
     After an interruption, training starts from the beginning. Finished training isn't repeated.
 
