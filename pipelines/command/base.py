@@ -131,14 +131,13 @@ class Command:
     makes_warehouse: ClassVar[bool] = False
     #: True to open the warehouse before the run; it must exist unless ``makes_warehouse``.
     opens_warehouse: ClassVar[bool] = True
-    #: The table that the command reads: the error for a missing warehouse says what fills it.
+    #: Table that the command reads. The error for a missing warehouse says how to fill this table.
     reads: ClassVar[str] = ""
     #: True to record the command's runs; False if it writes no table.
     records: ClassVar[bool] = True
-    #: True if the top of a settings file, and variables ``PLUMBLINE_OPTION``, set its options.
+    #: True if options are set at the top of a settings file and by ``PLUMBLINE_OPTION`` variables.
     at_top: ClassVar[bool] = False
-    #: Inherited fields that few or no users of this command need. Settings files may set them, but
-    #: they are not command-line options.
+    #: Inherited options that the command line hides. Settings files can still set them.
     without: ClassVar[tuple[str, ...]] = ()
 
     warehouse: Annotated[

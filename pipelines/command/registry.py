@@ -15,7 +15,7 @@ from inspect import cleandoc
 
 from plumbline.warehouse.plugins import Registry
 
-#: Each command's module in ``pipelines.commands`` and class, in the order of the help.
+#: Module (in ``pipelines.commands``) and class of each command, in the order of the help.
 _OURS = {
     "look": "model_commands.look:Look",
     "pipeline": "pipeline:Pipeline",

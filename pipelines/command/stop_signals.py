@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 LINE = "interrupted; run the same command again to resume"
 STATUS = 5
-#: Seconds after which a stopped process ends even if a library is busy or its clean-up hangs.
+#: A stopped process ends after this many seconds, even if a library is busy or clean-up hangs.
 _GRACE_S = 4.0
 _STOPS = (signal.SIGINT, signal.SIGTERM)
 _received = threading.Event()

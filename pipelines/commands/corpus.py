@@ -39,7 +39,7 @@ _OF_SHARD = ("shard", "status", "n_documents", "n_rejected", "error")
 REPAIR = "repair them, or leave them out, and count the corpus again"
 #: Maximum number of shards to print in a terminal.
 _MOST = 100
-#: How a plan describes a shard without partial counts.
+#: State of a shard that isn't counted yet, in a plan.
 _TO_COUNT = "to count"
 
 

@@ -26,7 +26,7 @@ from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.escape import terminal
 
 _GIB = 2**30
-#: Memory and disk that `plumbline pipeline` needs at most, with a margin.
+#: Memory and disk space that `plumbline pipeline` needs, with a margin.
 _MEMORY_GIB, _DISK_GIB = 4, 2
 _RELEASED = ("unstereo-eval", "crows-pairs", "debias-llms")
 

@@ -25,7 +25,7 @@ _MOST = 30
 _RELEASED, _RELEASE_WAREHOUSE = ("unstereoeval", "anatomy"), Path("out/released")
 #: Name of the corpus with the released word statistics.
 _CORPUS = "pile"
-#: Progress goes to standard error, where it doesn't mix with results.
+#: Prints progress to standard error, so that it doesn't mix with results.
 _announce = partial(say, err=True)
 
 

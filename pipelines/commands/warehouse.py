@@ -25,7 +25,7 @@ from plumbline.warehouse.storage.store import Store
 _CHECK = "plumbline warehouse check"
 #: Maximum number of versions to print in a terminal.
 _MOST = 50
-#: Most characters of an error to print in the list of runs, and of a value to print of one run.
+#: Maximum length of an error in the list of runs, and of a value when one run is shown.
 _LONGEST, _LONGEST_VALUE = 80, 400
 _REASONS = """
 SELECT reason, count(*) AS n FROM reject WHERE run_id = $run_id

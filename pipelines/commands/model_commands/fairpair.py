@@ -30,7 +30,7 @@ from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.steps.step import StepCounts
 from plumbline.warehouse.storage.store import Store
 
-#: New words per token; one in ten texts of 24 to 60 tokens has more (novels, news, reviews).
+#: New words per token. One text in ten has more (novels, news, reviews; 24 to 60 tokens).
 _NEW_UNITS_A_TOKEN = 0.7
 _PromptSet: TypeAlias = Annotated[
     str,
@@ -157,7 +157,7 @@ class FairpairRun(FairPairSpec, Command):
         )
 
 
-#: Options of `run` that `score` takes too, since they aren't about sampling.
+#: Options of `fairpair run` that `fairpair score` has too, since they don't affect sampling.
 _MEASURING = (
     *("perturber", "perturber_url", "wording", "phi", "folds", "seed"),
     *("as_published", "filter_limit", "filter_unit"),
@@ -238,7 +238,7 @@ WHERE {_SAMPLED} AND list_contains($phi, phi) AND n_folds = $n_folds AND texts =
     AND s.subset = 'all'
 ORDER BY phi, side
 """
-#: For each side, how many perturbations are valid, and how many are invalid for which reason.
+#: Number of valid perturbations for each side, and of invalid ones for each reason.
 _SUCCESS = f"""
 SELECT model_key, side, reason, n, n_side, share FROM perturbation_success WHERE {_SAMPLED}
 ORDER BY side, reason != 'valid', n DESC, reason

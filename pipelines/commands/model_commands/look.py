@@ -27,18 +27,18 @@ from plumbline.warehouse.storage.store import Store
 
 #: Plumbline's own pairs, for users without the released sets.
 _OWN_PAIRS = "closed-world"
-#: The paper's table that prints US over all pairs, and the name of that metric.
+#: Number of the paper's table with US of all pairs, and the metric's name there.
 _US = (8, "US")
 #: Names of the models that `look` has scored.
 _LABELS = "SELECT label FROM model_label JOIN model USING (model_key) WHERE backend <> 'released'"
-#: A model's US on the samples, and its rank if other models scored them.
+#: A model's US on each sample of pairs, and its rank among the models that scored the sample.
 _PLACE = """
 SELECT m.benchmark, m.value, r.rank, r.rank_low, r.rank_high, r.n_models
 FROM metric_value AS m
 LEFT JOIN model_rank AS r USING (benchmark, groups, metric, model_key)
 WHERE metric = 'us' AND subset = 'all' AND model_key = $key AND list_contains($samples, benchmark)
 ORDER BY list_position($samples, benchmark);"""
-#: A short FairPair: few samples, but so long that replacing a name changes little of a text.
+#: Options of a short FairPair: few samples, but long ones, in which names are a small part.
 _FAIRPAIR = {"n": 8, "max_new_tokens": 64, "n_permutations": 199, "n_resamples": 300}
 
 
