@@ -8,7 +8,7 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from plumbline.eval_workers.chat.client import DEFAULT_URL, Server, checked_url
-from plumbline.eval_workers.chat.requests import Budget, ChatModel, TokenLimit
+from plumbline.eval_workers.chat.requests import ChatModel, TokenLimit
 from plumbline.warehouse.options import MOST, STRICT
 
 
@@ -48,11 +48,13 @@ class ServerOptions:
 
     def server(self, base_url: str = "") -> Server:
         """Return the server at ``base_url``. The default is the address in the options."""
-        return Server(base_url or self.base_url, self.timeout_s, self.concurrency)
-
-    def budget(self) -> Budget:
-        """Return the limits on requests and tokens."""
-        return Budget(self.max_requests, self.max_tokens)
+        return Server(
+            base_url or self.base_url,
+            self.timeout_s,
+            self.concurrency,
+            max_requests=self.max_requests,
+            max_tokens=self.max_tokens,
+        )
 
 
 @dataclass(frozen=True, config=STRICT)

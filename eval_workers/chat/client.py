@@ -53,8 +53,10 @@ Call = Callable[["openai.AsyncOpenAI"], Awaitable[str]]
 class Server:
     """A server's address and limits.
 
-    ``concurrency`` is the maximum number of requests at the same time. The key isn't stored here,
-    but read from the environment when needed. ``retried`` explains the waits between attempts.
+    ``concurrency`` is the maximum number of requests at the same time. ``max_requests`` and
+    ``max_tokens`` limit a build and its earlier runs together; ``None`` means no limit. The key
+    isn't stored here, but read from the environment when needed. ``retried`` explains the waits
+    between attempts.
     """
 
     base_url: str = DEFAULT_URL
@@ -63,6 +65,8 @@ class Server:
     max_attempts: int = 6
     first_wait_s: float = 1.0
     longest_wait_s: float = 60.0
+    max_requests: int | None = None
+    max_tokens: int | None = None
 
 
 class ChatClient:

@@ -21,7 +21,7 @@ from typing import TypeAlias, TypeVar
 
 from plumbline.eval_workers.chat.client import ChatClient, Server, retried
 from plumbline.eval_workers.chat.ledger import Ledger, open_ledger
-from plumbline.eval_workers.chat.requests import UNLIMITED, Budget, Failure, Reply, Request, Spent
+from plumbline.eval_workers.chat.requests import Failure, Reply, Request, Spent
 from plumbline.warehouse.errors import BadInput, Interrupted, PlumblineError, disk_problems
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.progress import progress
@@ -35,16 +35,12 @@ Plan: TypeAlias = Callable[[Ask], Awaitable[_Result]]
 
 @dataclass(frozen=True)
 class Build:
-    """A benchmark that is being written.
-
-    ``budget`` limits the whole benchmark, including the spending of earlier runs.
-    """
+    """A benchmark that is being written, and the server that is asked."""
 
     store: Store
     benchmark: str
     run_id: str
     server: Server
-    budget: Budget = UNLIMITED
 
     def run(self, plans: Sequence[Plan[_Result]], kind: str) -> list[_Result]:
         """Run plans, publish the ledger as ``generation_request``, and return the plans' results.
@@ -108,14 +104,14 @@ class _Asker:
         self._run_id, self._ledger, self._server = build.run_id, ledger, build.server
         self._slots = asyncio.Semaphore(self._server.concurrency)
         self._stopped = asyncio.Event()
-        self._budget, self._aside = build.budget, list[Spent]()
+        self._aside = list[Spent]()
         self.spent = ledger.spent
         self.stop: PlumblineError | None = None
 
     async def run(self, work: Callable[[], Awaitable[None]]) -> None:
         """Run ``concurrency`` copies of ``work`` at the same time. Return when all have ended."""
         n = self._server.concurrency
-        client = nullcontext() if self._budget.max_requests == 0 else ChatClient(self._server)
+        client = nullcontext() if self._server.max_requests == 0 else ChatClient(self._server)
         async with client as self._client:
             await asyncio.gather(*(work() for _ in range(n)))
             for _ in range(n):  # wait for requests in flight, which a stopped plan doesn't do
@@ -140,7 +136,8 @@ class _Asker:
         if self._client is None:
             raise BadInput("a request", "has no stored reply", "raise --max-requests to send it")
         at_most, actual = request.most, Spent()
-        if limit := sum(self._aside, self.spent + at_most).excess(self._budget):
+        limits = self._server.max_requests, self._server.max_tokens
+        if limit := sum(self._aside, self.spent + at_most).excess(*limits):
             problem = f"the next request could exceed {limit}"
             fix = "raise it and run the same command again to resume"
             raise Interrupted("the budget", problem, fix)

@@ -33,7 +33,6 @@ from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.wordlists import GENDERS, LISTS, WordList, WordPair, load
 
 if TYPE_CHECKING:
-    from plumbline.eval_workers.models.model_options import ModelOptions
     from plumbline.eval_workers.models.scoring_contract import Backend, Tokens
 
 #: Prompts per chunk. With the list `disclosure`, each prompt has 17 texts.
@@ -209,7 +208,7 @@ class ProbeStep(ModelStep):
     def label(self) -> str:
         return self.probe_set
 
-    def check(self, store: Store, options: ModelOptions) -> None:
+    def check(self, store: Store) -> None:
         check_prompts(store, self.probe_set)
 
     def partition(self, model: Backend) -> dict[str, str]:

@@ -107,7 +107,7 @@ def ledger_name(probe_set: str) -> str:
 def write_probe(build: Build, name: str, seeds: Sequence[str], spec: PromptSpec) -> ImportedProbe:
     """Let the chat model write a set, and import it. Rejected sentences become rows of ``reject``.
 
-    ``build.benchmark`` has to be ``ledger_name(name)``; the budget of ``build`` is for the whole
+    ``build.benchmark`` has to be ``ledger_name(name)``; its server's limits are for the whole
     set. The seeds are used one after another. Each gets ``n_prompts`` prompts, or fewer if
     ``most_rounds`` requests don't give enough. With several seeds, ``topic`` is the seed sentence.
     Raises ``UsageProblem`` for the name of an imported set, for a seed that doesn't start with

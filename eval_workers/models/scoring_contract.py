@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Protocol
 
@@ -165,6 +165,3 @@ class Backend(Model, Protocol):
 
     def score(self, texts: Sequence[str]) -> list[TextScore]:
         """Return a score for each text, in the order given (loads the weights)."""
-
-    def pieces(self, token_ids: Collection[int]) -> dict[int, str]:
-        """Return the text of each token, with its leading space."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import NoReturn
 
 from plumbline.eval_workers.chat.client import Server, checked_url
@@ -45,7 +45,6 @@ class ServerBackend:
         software = EchoServer(model, at).software() or "version unknown"
         self._server, self._bos, tokenisation = probe(EchoServer(model, at), options.bos)
         whose = "option" if self._server.sent else "the server's"
-        self._pieces: dict[int, str] = {}
         self.identity = Identity(
             model=model,
             revision=options.revision or _AS_SERVED,
@@ -67,10 +66,6 @@ class ServerBackend:
         sent = [text for text in dict.fromkeys(texts) if text not in scores]
         scores |= zip(sent, map(self._scored, self._server.echoes(sent)), strict=True)
         return [scores[text] for text in texts]
-
-    def pieces(self, token_ids: Collection[int]) -> dict[int, str]:
-        """Return the text of each token that this object has scored, as the server spells it."""
-        return {number: self._pieces[number] for number in token_ids}
 
     def continue_(self, *_: object) -> NoReturn:
         """Raise ``UsageProblem``, because only ``served_samples`` requests samples from servers."""
@@ -94,9 +89,7 @@ class ServerBackend:
             problem = f"the server puts {''.join(echo.context)!r} before it, not {self._bos!r}"
             return TextScore(problem=problem)
         logprobs = tuple(min(0.0, value or 0.0) for value in echo.logprobs_nats)
-        ids = tuple(map(_number, echo.pieces))
-        self._pieces.update(zip(ids, echo.pieces, strict=True))
-        return TextScore(math.fsum(logprobs), ids, logprobs)
+        return TextScore(math.fsum(logprobs), tuple(map(_number, echo.pieces)), logprobs)
 
 
 def _number(piece: str) -> int:

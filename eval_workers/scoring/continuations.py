@@ -24,7 +24,6 @@ from plumbline.warehouse.steps.claimed_chunks import Chunk
 from plumbline.warehouse.steps.step import ComputedStep, NewRows, Row, State, state_of
 
 if TYPE_CHECKING:
-    from plumbline.eval_workers.models.model_options import ModelOptions
     from plumbline.warehouse.storage.store import Store
 
 #: Samples per chunk. A chunk takes a few forward passes on a CPU, and one pass on a GPU.
@@ -58,7 +57,7 @@ class Continuations(ModelStep):
     def label(self) -> str:
         return f"{self.probe_set}, {self.sampling.label}"
 
-    def check(self, store: Store, options: ModelOptions) -> None:
+    def check(self, store: Store) -> None:
         check_prompts(store, self.probe_set)
 
     def partition(self, model: Any) -> dict[str, str]:

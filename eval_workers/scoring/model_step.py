@@ -29,7 +29,7 @@ class ModelStep(Step):
     #: need log p of next tokens.
     measures: ClassVar[tuple[str, ...]] = (LOG_LIKELIHOOD,)
 
-    def check(self, store: Store, options: ModelOptions) -> None:
+    def check(self, store: Store) -> None:
         """Raise ``UsageProblem`` for invalid input. This is called before a model is opened."""
 
     def check_resource(self, model: Model) -> None:
@@ -91,7 +91,7 @@ def run_on_model(
     and of ``run_steps``.
     """
     for step in steps:
-        step.check(store, options)
+        step.check(store)
     with disk_problems(store.root), memory_problems(model):
         return run_steps(store, open_backend(model, options), steps, run_id)
 

@@ -216,7 +216,7 @@ def choose(store: Store, benchmark: str, options: ChoiceOptions, run_id: str) ->
     """
     model = served(options)
     ledger = model.ledger("choose", benchmark)
-    build = Build(store, ledger, run_id, options.server(), options.budget())
+    build = Build(store, ledger, run_id, options.server())
     run_at_once(store, replace(model, build=build), PairChoices(benchmark, options), run_id)
 
 

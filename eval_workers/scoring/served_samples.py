@@ -13,15 +13,13 @@ from itertools import groupby, islice
 
 from plumbline.eval_workers.chat.client import Server
 from plumbline.eval_workers.chat.requests import (
-    UNLIMITED,
-    Budget,
+    ChatModel,
     Endpoint,
     Reply,
     Request,
     TokenLimit,
 )
 from plumbline.eval_workers.chat.session import Build
-from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.sampling_contract import Sample, SamplingOptions, SeededPrompt
 from plumbline.eval_workers.models.scoring_contract import Instruction, short_hash
 from plumbline.eval_workers.scoring.continuations import Continuations
@@ -59,7 +57,7 @@ class ServedModel:
 
     The endpoint ``completions`` continues the prompt itself, which suits base models. ``chat``
     sends the prompt as a user's message, so ``SamplingOptions.instruction`` should give the task.
-    ``ChatModel`` defines ``token_limit``. ``build`` has the ledger, budget and server. Set
+    ``ChatModel`` defines ``token_limit``. ``build`` has the ledger and the server. Set
     ``build`` before sending requests.
     """
 
@@ -96,21 +94,15 @@ class ServedModel:
         """
         cuts = {name: options.row()[name] for name in ("temperature", "top_p", "top_k")}
         settings = {name: value for name, value in cuts.items() if value is not None}
-        parameters = {
-            **(settings or {"temperature": 0.0}),
-            "seed": draw.seed,
-            self.token_limit: options.max_new_tokens,
-        }
-        return Request(
-            model=self.name,
-            prompt=draw.text,
-            parameters=tuple(sorted(parameters.items())),
-            purpose="continue",
+        return ChatModel(self.name, None, self.token_limit, self.endpoint).request(
+            "continue",
+            draw.text,
             word=draw.text_id,
             pronoun="",
             round=draw.sample + 1,
             max_tokens=options.max_new_tokens,
-            endpoint=self.endpoint,
+            seed=draw.seed,
+            **(settings or {"temperature": 0.0}),
         )
 
     def continue_(self, draws: Sequence[SeededPrompt], options: SamplingOptions) -> list[Sample]:
@@ -135,7 +127,6 @@ def sample_from_server(
     sampling: SamplingOptions,
     n: int,
     run_id: str,
-    budget: Budget = UNLIMITED,
 ) -> StepCounts:
     """Run the step ``Continuations`` on a server: request the samples that have no row yet.
 
@@ -148,8 +139,8 @@ def sample_from_server(
     ignores seeds, and the errors of ``Continuations.check`` and ``Build.run``.
     """
     step = Continuations(probe_set, sampling, n)
-    step.check(store, ModelOptions())
-    build = Build(store, model.ledger(probe_set), run_id, server, budget)
+    step.check(store)
+    build = Build(store, model.ledger(probe_set), run_id, server)
     return step.outcome(run_at_once(store, replace(model, build=build), step, run_id))
 
 

@@ -140,46 +140,36 @@ class _Writer:
         return fate == "revise"
 
     def _checked(self, sentence: WrittenSentence) -> tuple[Fate, str]:
-        return check(
-            sentence.text,
-            word=self.written.word,
-            pronoun=sentence.pronoun,
-            max_words=self.spec.max_words if self.spec.reject_longer else None,
-            others=[kept.text for kept in self.written.kept],
-        )
+        max_words = self.spec.max_words if self.spec.reject_longer else None
+        return check(sentence, max_words, [kept.text for kept in self.written.kept])
 
 
 def check(
-    sentence: str, *, word: str, pronoun: str, max_words: int | None, others: Sequence[str] = ()
+    sentence: WrittenSentence, max_words: int | None, others: Sequence[str] = ()
 ) -> tuple[Fate, str]:
     """Decide whether a sentence is kept, revised or rejected. Return the decision and the reason.
 
-    The sentence was requested with ``word`` and ``pronoun``. ``others`` are the kept sentences of
-    the same seed word. First, a text that isn't a sentence is rejected. Next, a sentence that lacks
-    the word or the pronoun is to be revised. Last, a sentence is rejected if it has more than
-    ``max_words`` words (``None`` allows any length), has a pronoun of the other gender, or is like
-    one of ``others``.
+    ``others`` are the kept sentences of the same seed word. First, a text that isn't a sentence is
+    rejected. Next, a sentence that lacks the word or the pronoun is to be revised. Last, a sentence
+    is rejected if it has more than ``max_words`` words (``None`` allows any length), has a pronoun
+    of the other gender, or is like one of ``others``.
 
-    >>> request = {"word": "clock", "pronoun": "she", "max_words": 8}
-    >>> check("She wound the clock.", **request)
-    ('keep', '')
-    >>> check("He wound the clock.", **request, others=["She wound the clock."])
+    >>> check(WrittenSentence("He wound the clock.", "clock", "she", "r", 1), 8)
     ('revise', 'lacks the pronoun')
-    >>> check("His clock amused her.", **request)
-    ('reject', 'holds a pronoun of the other gender')
     """
-    if problem := malformed(sentence):
+    text = sentence.text
+    if problem := malformed(text):
         return "reject", problem
-    if not has_word(sentence, word):
+    if not has_word(text, sentence.word):
         return "revise", "lacks the word"
-    genders = {GENDERS[word] for word in _words(sentence) if word in GENDERS}
-    if GENDERS[pronoun] not in genders:
+    genders = {GENDERS[word] for word in _words(text) if word in GENDERS}
+    if GENDERS[sentence.pronoun] not in genders:
         return "revise", "lacks the pronoun"
-    if max_words is not None and n_words(sentence) > max_words:
+    if max_words is not None and n_words(text) > max_words:
         return "reject", f"has more than {max_words} words"
     if len(genders) > 1:
         return "reject", "holds a pronoun of the other gender"
-    problem = repeats(sentence, others)
+    problem = repeats(text, others)
     return ("reject", problem) if problem else ("keep", "")
 
 

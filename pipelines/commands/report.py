@@ -66,7 +66,7 @@ class Report(Command):
         page, first = write_report(store, self.out, about=about)
         questions = [f"{question} {sentence}" for _, question, sentence in first.answers]
         said = [first.title, *first.sections[0].intro, *questions, *by_counts]
-        return Done(said=said, files=[str(page)])
+        return Done(said=said, files=[str(page)], next="plumbline report figure")
 
 
 def _ask_first(store: Store, facts: Facts) -> Iterator[str]:

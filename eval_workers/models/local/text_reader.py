@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from importlib import metadata
 from typing import Any, ClassVar
@@ -190,21 +190,6 @@ class TextReader:
                 raise UsageProblem(what, f"{problem} for part of it", "rewrite it")
             self._frames[frame] = self._special_of(ids)
         return frame
-
-    def pieces(self, token_ids: Collection[int]) -> dict[int, str]:
-        """Return the text of each token, with its leading space.
-
-        A token that is only part of a character has the text U+FFFD. Decoding drops the space
-        before a text's first word, so each token is decoded twice in a row, and the text of the
-        second copy is returned.
-        """
-        pieces = {}
-        for i in token_ids:
-            once, twice = (
-                self.tokenizer.decode([i] * n, clean_up_tokenization_spaces=False) for n in (1, 2)
-            )
-            pieces[i] = twice[len(once) :]
-        return pieces
 
     def known_ids(self, texts: Sequence[str], read_as: str = "") -> list[Tokens | str]:
         """Do the same as ``encoded``, but refuse texts with tokens that have no weights.

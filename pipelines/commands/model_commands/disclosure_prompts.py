@@ -9,7 +9,7 @@ from pydantic import Field
 
 from plumbline.eval_workers.chat.client import DEFAULT_URL, Server, checked_url, find_key
 from plumbline.eval_workers.chat.ledger import read_ledger
-from plumbline.eval_workers.chat.requests import Budget, ChatModel
+from plumbline.eval_workers.chat.requests import ChatModel
 from plumbline.eval_workers.chat.session import Build
 from plumbline.eval_workers.disclosure import prompt_sets, written
 from plumbline.pipelines.command.base import Command, Context, Done, On, Row, planned
@@ -126,6 +126,6 @@ class Prompts(DataOption, Command):
         if not self.write:
             options["data"] = self.data or ""
             return prompt_sets.import_probe(store, self.probe_set, self.source, run_id, **options)
-        ledger, server = written.ledger_name(self.probe_set), Server(self.base_url or DEFAULT_URL)
-        build = Build(store, ledger, run_id, server, Budget(self.max_requests))
+        server = Server(self.base_url or DEFAULT_URL, max_requests=self.max_requests)
+        build = Build(store, written.ledger_name(self.probe_set), run_id, server)
         return written.write_probe(build, self.probe_set, self.write, self.spec())

@@ -66,19 +66,14 @@ class Score(ModelOptions, Command):
         TextForm,
         Field(description="`released` removes quotes and most capitals, as UnStereoEval did."),
     ] = "written"
-    per_token: Annotated[bool, Field(description="Also store each token's log-probability.")] = (
-        False
-    )
 
     def steps(self) -> list[PairScores]:
-        how = self.text_form, self.per_token, self.limit
-        return [PairScores(name, *how) for name in dict.fromkeys(self.benchmark)]
+        names = dict.fromkeys(self.benchmark)
+        return [PairScores(name, self.text_form, self.limit) for name in names]
 
     def check(self) -> None:
-        """Raise an error if a benchmark isn't imported, or the model can't do --per-token."""
-        store = Store.open(self.warehouse, create=False, reads=self.reads)
-        for step in self.steps():
-            step.check(store, part(ModelOptions, self))
+        """Raise ``UsageProblem`` if a benchmark isn't imported."""
+        check_imported(Store.open(self.warehouse, create=False, reads=self.reads), self.benchmark)
 
     def plan(self, store: Store | None) -> Iterator[Row]:
         assert store is not None, "this command makes no warehouse"
