@@ -27,7 +27,7 @@ from plumbline.pipelines.command.base import (
     plan_of,
 )
 from plumbline.pipelines.command.registry import name_of
-from plumbline.pipelines.command.settings import here, made
+from plumbline.pipelines.command.settings import configured, made
 from plumbline.warehouse.errors import PlumblineError, UsageProblem
 from plumbline.warehouse.paths import address
 from plumbline.warehouse.text.escape import say
@@ -85,7 +85,7 @@ def function_of(kind: type[Command]) -> Callable[..., None]:
         _refuse_repeated(kind, ctx.find_root().obj or ())
         typed = {n: v for n, v in values.items() if v is not None and _is_typed(ctx, n)}
         config = given.get("config") or typed.get("config")
-        command = made(kind, typed, here(kind, config))
+        command = made(kind, typed, configured(kind, config))
         form = given.get("format", "table")
         if given.get("dry_run"):
             command.check()

@@ -48,7 +48,7 @@ def made(
     Raises ``UsageProblem`` for an invalid value. The error names the file or variable.
     """
     known = {p.name: p for p in all_fields(kind)}
-    values = over(weaker or {}, {name: Value(value) for name, value in given.items()})
+    values = merged(weaker or {}, {name: Value(value) for name, value in given.items()})
     fields, source = dict[str, Any](), ""
     try:
         for name, one in values.items():
@@ -68,7 +68,7 @@ def made(
         raise UsageProblem(f"{source}: {what}" if source else what, problem, fix) from None
 
 
-def here(
+def configured(
     kind: type[Command],
     config: str | Path | None = None,
     environment: Mapping[str, str] | None = None,
@@ -80,15 +80,15 @@ def here(
     """
     values = dict(_of_file(kind, DEFAULT_FILE)) if Path(DEFAULT_FILE).is_file() else {}
     environment = os.environ if environment is None else environment
-    values = over(values, dict(_of_environment(kind, environment)))
+    values = merged(values, dict(_of_environment(kind, environment)))
     config = config or values.get("config", Value(None)).value
-    return over(values, dict(_of_file(kind, str(config)))) if config else values
+    return merged(values, dict(_of_file(kind, str(config)))) if config else values
 
 
-def over(weaker: Values, stronger: Values) -> dict[str, Value]:
+def merged(weaker: Values, stronger: Values) -> dict[str, Value]:
     """Merge option values: ``stronger`` wins. A stronger `model` or `models` replaces both.
 
-    >>> over({"model": Value("gpt2"), "seed": Value(1)}, {"models": Value("unstereoeval")}).keys()
+    >>> merged({"model": Value("gpt2"), "seed": Value(1)}, {"models": Value("unstereoeval")}).keys()
     dict_keys(['seed', 'models'])
     """
     models = {"model", "models"}

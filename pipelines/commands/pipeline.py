@@ -21,7 +21,7 @@ from plumbline.pipelines.command.base import (
     execute_on,
     planned,
 )
-from plumbline.pipelines.command.settings import here, made
+from plumbline.pipelines.command.settings import configured, made
 from plumbline.pipelines.pipeline_plan import CorpusPlan, ModelPlan, PipelineOptions, make_plan
 from plumbline.warehouse.errors import (
     BadInput,
@@ -264,7 +264,7 @@ class Parts:
         return self._done(f"{name} {about}".rstrip(), self._made(class_of(name), **given))
 
     def _made(self, kind: type[Command], **given: object) -> Command:
-        values = here(kind, self.options.config)
+        values = configured(kind, self.options.config)
         return made(kind, {**given, "warehouse": self.options.warehouse}, values)
 
     def _done(self, name: str, command: Command) -> Done:
