@@ -22,7 +22,7 @@ from plumbline.warehouse.text.escape import say
 
 
 class CommandGroup(TyperGroup):
-    """A group of commands: all those whose names begin with ``prefix``, such as "corpus ".
+    """The group of all commands whose names begin with ``prefix``, such as "corpus ".
 
     >>> CommandGroup().get_command(None, "measure").name
     'measure'

@@ -294,7 +294,7 @@ def execute(command: Command, store: Store | None = None) -> Done:
 
 
 def execute_on(store: Store | None, command: Command) -> Done:
-    """Run a checked command. ``store`` is ``None`` if the command opens no warehouse."""
+    """Run and record a checked command. ``store`` is ``None`` if the command opens no warehouse."""
     if store is None or not command.records:
         return command.run(Context(store, ""))
     from plumbline.warehouse.run_records import is_open, recorded

@@ -105,7 +105,7 @@ class Pipeline(PipelineOptions, Command):
         return bool(store and store.read("benchmark_pair", benchmark=name).num_rows)
 
     def plan(self, store: Store | None) -> Iterator[Row]:
-        """Yield a row for each model and each stage. Then raise an error if a model can't load."""
+        """Yield a row for each model and each stage. Then raise if a model can't be loaded."""
         errors = []
         for model in make_plan(self).models:
             if model.preset:
@@ -169,7 +169,7 @@ class Parts:
     aren't set here come from the command's table in the settings file.
 
     Attributes:
-        results: result of each command, by command and model or corpus, such as `score gpt2`.
+        results: results of the commands. The key is a command and its model or corpus.
         errors: errors that didn't stop the other stages. Examples are an unreadable shard, a
             failure of one of several models, or a model that changed too much (`--fail-if`).
     """

@@ -155,7 +155,7 @@ class Runs(Command):
     records = False
 
     run_id: Annotated[
-        str, Field(description="Id of a run, or its start; default: list all."), On(positional=True)
+        str, Field(description="Run id or its beginning; default: list all."), On(positional=True)
     ] = ""
     command: Annotated[str, Field(description="List only runs of this command or group.")] = ""
 

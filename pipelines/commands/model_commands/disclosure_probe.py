@@ -1,4 +1,4 @@
-"""`plumbline disclosure probe`: measure GAS, GLD and ADD of a model on sets of prompts."""
+"""`plumbline disclosure probe`: measure which gender a model assumes (GAS, GLD and ADD)."""
 
 from __future__ import annotations
 

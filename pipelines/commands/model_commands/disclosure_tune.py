@@ -103,7 +103,7 @@ class Tune(TuneOptions, ModelOptions, DataOption, Command):
 
 
 def _tune(context: Context, command: Tune) -> tuple[dict[str, Any], bool]:
-    """Tune the adapter, unless it exists already. Return its row, and whether it existed."""
+    """Tune the adapter, unless it exists already. Return its table row, and whether it existed."""
     from plumbline.eval_workers.models.devices import release
     from plumbline.eval_workers.training.adapter_tuning import tune
 

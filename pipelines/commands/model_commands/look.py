@@ -129,7 +129,7 @@ class Look(DataOption, OutOption, Command):
         )
 
     def _possible(self, plan: PipelinePlan) -> tuple[PipelinePlan, list[str]]:
-        """Remove FairPair or disclosure from the plan if the model can't run it; say why."""
+        """Remove FairPair and disclosure from the plan if the model can't run them. Say why."""
         model = open_backend(self.model, ModelOptions())
         name, measure = model.identity.model, model.identity.measure
         if measure == GIVEN_EMPTY:
