@@ -14,9 +14,9 @@ from plumbline.warehouse.options import MOST, STRICT
 
 @dataclass(frozen=True, config=STRICT)
 class ServerOptions:
-    """Options of a server, and a budget for requests. ``ChatModel`` explains ``token_limit``.
+    """Options for requests to a server. ``ChatModel`` explains ``token_limit``.
 
-    Raises ``UsageProblem`` for an address that ``checked_url`` refuses.
+    Raises ``UsageProblem`` if ``checked_url`` refuses the address.
     """
 
     base_url: Annotated[str, Field(description="Base URL of the server.")] = DEFAULT_URL
@@ -33,13 +33,13 @@ class ServerOptions:
         int, Field(gt=0, le=1_024, description="Number of requests to send at the same time.")
     ] = 8
     token_limit: Annotated[
-        TokenLimit, Field(description="Request parameter that limits the length of a reply.")
+        TokenLimit, Field(description="Name of the request parameter that limits a reply's length.")
     ] = "max_tokens"
     max_requests: Annotated[
-        int | None, Field(ge=0, le=MOST, description="Maximum requests, including earlier runs.")
+        int | None, Field(ge=0, le=MOST, description="Most requests to send in all runs together.")
     ] = None
     max_tokens: Annotated[
-        int | None, Field(ge=0, le=MOST, description="Maximum tokens, including earlier runs.")
+        int | None, Field(ge=0, le=MOST, description="Most tokens to use in all runs together.")
     ] = None
 
     def __post_init__(self) -> None:
@@ -47,7 +47,7 @@ class ServerOptions:
             checked_url(self.base_url)  # refuses secrets, because options are stored with the run
 
     def server(self, base_url: str = "") -> Server:
-        """Return the server at ``base_url``. The default is the address in the options."""
+        """Return the server. ``base_url``, if given, replaces the address in the options."""
         return Server(
             base_url or self.base_url,
             self.timeout_s,
@@ -61,12 +61,11 @@ class ServerOptions:
 class AskingOptions(ServerOptions):
     """Options for requests to one model. ``ChatModel.seed`` explains ``send_seed``."""
 
-    model: Annotated[str, Field(description="The server's name for the model.")] = ""
+    model: Annotated[str, Field(description="Name of the model on the server.")] = ""
     send_seed: Annotated[bool, Field(description="Send a seed with each request.")] = True
 
     def __post_init__(self) -> None:
-        checked_url(self.base_url)  # refuses an empty address, too
+        checked_url(self.base_url)  # here, the address may not be empty
 
     def chat_model(self) -> ChatModel:
-        """Return the model to send requests to."""
         return ChatModel(self.model, 0 if self.send_seed else None, self.token_limit)

@@ -1,8 +1,8 @@
 """Request completions from any server that speaks OpenAI's protocol, and retry failed requests.
 
-An attempt is one HTTP request. The ledger has to record each attempt. So the package openai
-doesn't retry here. ``retried`` does. The package's exceptions never leave this module,
-because they contain the request and its key.
+An attempt is one HTTP request, and the ledger has to record every attempt. So ``retried`` repeats
+failed requests, and the package openai is told not to. The package's exceptions never leave this
+module, because they contain the request and its key.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ KEYS = ("PLUMBLINE_API_KEY", "OPENAI_API_KEY")
 DEFAULT_URL = "https://api.openai.com/v1"
 _HIDDEN = "[key]"
 _ERROR_CHARACTERS = 300
-#: Loggers that log headers and bodies at DEBUG. A server may repeat the key in headers or bodies.
+#: At level DEBUG, these loggers log headers and bodies, in which a server may repeat the key.
 _LOGGERS = ("openai", "httpx2", "httpcore2")
 _FILTERED = ("content_filter", "content_policy_violation")
 _CHECK = "check the model's name, the key and the options; earlier replies are kept"
@@ -96,7 +96,7 @@ class ChatClient:
         return Reply(request.request_id, "", body.error, refused=True) if body.refused else body
 
     async def body(self, call: Call) -> str | Failure:
-        """Make a call and return the raw body of the answer, or a ``Failure`` if there is none."""
+        """Make a call and return the raw body of the answer, or a ``Failure`` if the call fails."""
         import openai
 
         try:
@@ -169,7 +169,7 @@ async def _call(request: Request, client: openai.AsyncOpenAI) -> str:
 async def completion(
     client: openai.AsyncOpenAI, model: str, prompt: str, parameters: Mapping[str, object]
 ) -> str:
-    """Request a completion of a bare prompt, without a message around it. Return the raw body."""
+    """Request a completion of a prompt that isn't a chat message. Return the answer's raw body."""
     completions: Any = client.completions.with_raw_response
     response = await completions.create(model=model, prompt=prompt, extra_body=parameters)
     return str(response.http_response.text)
@@ -239,7 +239,7 @@ def find_key(base_url: str, environment: Mapping[str, str] = os.environ) -> str:
 
 
 def _message(error: openai.APIStatusError) -> str:
-    """Return the server's error message. If it sent none, return the body or the status name."""
+    """Return the server's error message. Without a message, return the body or status name."""
     body: Any = error.body
     if isinstance(body, dict):
         inner = body.get("error", body)

@@ -14,18 +14,18 @@ Purpose = Literal["generate", "revise", "convert", "judge", "perturb", "continue
 Endpoint = Literal["chat", "completions"]
 Pronoun = Literal["she", "he"]
 TokenLimit = Literal["max_tokens", "max_completion_tokens"]
-#: Assumed size of what a server adds to a message: roles, turns, a short system prompt.
+#: How many tokens a server is assumed to add to a message, for roles and a system prompt.
 FRAME_TOKENS = 64
 
 
 def expected_tokens(prompt: str) -> int:
-    """Estimate the number of tokens in an English prompt, including those that a server adds."""
+    """Estimate the tokens of an English prompt, including the tokens that a server adds."""
     return 8 + math.ceil(len(prompt) / 4)
 
 
 @dataclass(frozen=True)
 class Spent:
-    """How many attempts were made, and how many tokens their prompts and replies had.
+    """What attempts cost: their number, and the number of tokens in prompts and replies.
 
     >>> str(Spent(3, 1200))
     '3 requests, 1,200 tokens'
@@ -41,7 +41,7 @@ class Spent:
         return f"{self.n_requests:,} requests, {self.n_tokens:,} tokens"
 
     def excess(self, max_requests: int | None, max_tokens: int | None) -> str | None:
-        """Say which limit this spending exceeds. Return ``None`` if it exceeds no limit."""
+        """Return the limit that is exceeded, such as `9 requests`. ``None`` means no limit."""
         if max_requests is not None and self.n_requests > max_requests:
             return f"{max_requests} requests"
         if max_tokens is not None and self.n_tokens > max_tokens:
@@ -100,9 +100,9 @@ class ChatModel:
     ) -> Request:
         """Return a request to this model. The reply has at most ``max_tokens`` tokens.
 
-        The server gets ``parameters``, such as a temperature, as they are. ``as_json`` asks for a
-        reply in the purpose's JSON form. The purposes ``perturb``, ``continue`` and ``choose`` have
-        no JSON form, so ``as_json`` raises ``KeyError``.
+        ``parameters``, such as a temperature, are sent unchanged. ``as_json`` asks for a reply in
+        the purpose's JSON form. The purposes ``perturb``, ``continue`` and ``choose`` have no JSON
+        form, so ``as_json`` raises ``KeyError``.
         """
         parameters[self.token_limit] = max_tokens
         if self.seed is not None:
@@ -136,7 +136,6 @@ class Request:
 
     @property
     def messages(self) -> list[dict[str, str]]:
-        """The messages of a `chat` request."""
         return [{"role": "user", "content": self.prompt}]
 
     @cached_property

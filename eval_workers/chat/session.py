@@ -29,13 +29,13 @@ from plumbline.warehouse.text.progress import progress
 _Result = TypeVar("_Result")
 #: A function that returns the reply to a request. It raises ``_Stopped`` after an error.
 Ask: TypeAlias = Callable[[Request], Awaitable[Reply]]
-#: A function that makes one part of a build. It sends requests in order and returns its result.
+#: A function that makes one part of a build. It sends one request after another with ``Ask``.
 Plan: TypeAlias = Callable[[Ask], Awaitable[_Result]]
 
 
 @dataclass(frozen=True)
 class Build:
-    """A benchmark that is being written, and the server that is asked."""
+    """A benchmark to be made from the replies of a server."""
 
     store: Store
     benchmark: str
@@ -46,10 +46,11 @@ class Build:
         """Run plans, publish the ledger as ``generation_request``, and return the plans' results.
 
         Plans start in order. At most ``server.concurrency`` plans run at the same time. Errors and
-        the progress bar call the plans ``kind``. After an error, earlier replies are kept. Raises
-        ``Interrupted`` if the budget doesn't allow the next request or the server doesn't answer,
-        ``BadInput`` if the server refuses a request, a budget of 0 needs one or the disk can't be
-        written to, and ``UsageProblem`` if another process is building this benchmark.
+        the progress bar call the plans ``kind``, such as `asks`. After an error, earlier replies
+        are kept. Raises ``Interrupted`` if the budget doesn't allow the next request, or if the
+        server doesn't answer. Raises ``BadInput`` if the server refuses a request, if the budget is
+        0 and a reply isn't stored, or if the disk can't be written to. Raises ``UsageProblem`` if
+        another process is building this benchmark.
         """
         results: dict[int, _Result] = {}
         waiting = iter(enumerate(plans))
@@ -65,7 +66,7 @@ class Build:
                     try:
                         results[position] = await plan(asker.ask)
                     except _Stopped:
-                        continue  # later plans may find all replies in the ledger
+                        continue  # the ledger may have all replies for other plans
                     tell(len(results), len(plans), note=str(asker.spent))
 
             try:
@@ -98,7 +99,7 @@ class _Stopped(Exception):
 
 
 class _Asker:
-    """Sends a build's requests. After an error, which is kept in ``stop``, it sends no more."""
+    """Sends a build's requests. The first error is stored in ``stop``, and nothing more is sent."""
 
     def __init__(self, build: Build, ledger: Ledger) -> None:
         self._run_id, self._ledger, self._server = build.run_id, ledger, build.server
@@ -114,7 +115,7 @@ class _Asker:
         client = nullcontext() if self._server.max_requests == 0 else ChatClient(self._server)
         async with client as self._client:
             await asyncio.gather(*(work() for _ in range(n)))
-            for _ in range(n):  # wait for requests in flight, which a stopped plan doesn't do
+            for _ in range(n):  # wait for requests in flight: a stopped plan doesn't
                 await self._slots.acquire()
 
     async def ask(self, request: Request) -> Reply:

@@ -1,8 +1,8 @@
 """Score with a model behind a server that echoes texts with their log-probabilities.
 
-No model is loaded here, so tokens are strings, as the server spells them. The server has to show a
-BOS before a text: either its own, or the BOS from ``--bos``. The server is checked before anything
-is scored, because some servers return numbers that are not log-probabilities of the text.
+No model is loaded here, so tokens are strings, as the server spells them. The server's answer must
+show a BOS before a text: either the server's own, or the BOS from ``--bos``. The server is checked
+before anything is scored, because some servers return wrong log-probabilities.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ _OF_LOADED_MODELS = ("dtype", "adapter", "quantisation", "tensor_parallel")
 
 
 class ServerBackend:
-    """A model on a server. Requests call it ``model``.
+    """A model on a server. ``model`` is its name in requests.
 
-    Opening the model sends the server a few short texts. The server's revision isn't checked.
+    Opening the model checks the server's scores of a few texts. The model's revision isn't checked.
 
     Raises ``UsageProblem`` if no address is given, for options that a server can't apply, and if
     ``--bos`` is missing or wrong. Raises ``BadInput`` for a server that doesn't return correct
@@ -59,7 +59,7 @@ class ServerBackend:
         return instruction.prefix
 
     def score(self, texts: Sequence[str]) -> list[TextScore]:
-        """Return a score for each text, in the order given. Send equal texts once."""
+        """Return a score for each text, in the order given. Send repeated texts only once."""
         scores = {
             text: TextScore(problem=problem) for text in texts if (problem := self._problem(text))
         }
@@ -93,7 +93,7 @@ class ServerBackend:
 
 
 def _number(piece: str) -> int:
-    """Return a hash of a token's text (56 bits). It replaces the id, which servers don't return.
+    """Return a hash of a token's text (56 bits) to use as its id, which servers don't return.
 
     >>> _number("she") == _number("she"), _number("she") == _number(" she")
     (True, False)

@@ -18,8 +18,8 @@ from plumbline.warehouse.storage.store import Store
 if TYPE_CHECKING:
     from plumbline.eval_workers.models.scoring_contract import Backend, Identity, Model
 
-#: Texts per chunk. On a CPU, a chunk takes a few seconds with 70 million parameters, and a minute
-#: or two with a billion. Its overhead (claim, file, last pass not full) is milliseconds.
+#: Texts per chunk. On a CPU, a chunk takes a few seconds for a model with 70 million parameters,
+#: and a minute or two for a model with a billion. Starting and storing a chunk takes milliseconds.
 CHUNK_TEXTS = 512
 SIDES = ("sentence_a", "sentence_b")
 TextForm = Literal["written", "released"]
@@ -27,7 +27,7 @@ _Pair = TypeVar("_Pair", bound=Mapping[str, Any])
 
 
 def check_imported(store: Store, benchmarks: Sequence[str]) -> None:
-    """Raise ``UsageProblem`` if the warehouse has no pairs of one of the benchmarks."""
+    """Raise ``UsageProblem`` if a benchmark isn't in the warehouse."""
     for name in benchmarks:
         if not store.units("benchmark_pair", benchmark=name):
             fix = f"run `plumbline benchmark import {name}` first, or your own: docs/pairs.md"
@@ -37,7 +37,7 @@ def check_imported(store: Store, benchmarks: Sequence[str]) -> None:
 
 
 def text_id(pair: Row) -> str:
-    """Return a hash of both sentences as they are scored (16 hex digits).
+    """Return a hash of both sentences of a pair (16 hex digits).
 
     >>> pair = {"sentence_a": "She ran.", "sentence_b": "He ran."}
     >>> text_id(pair) == text_id({**pair, "sentence_b": "He ran!"})
@@ -47,12 +47,11 @@ def text_id(pair: Row) -> str:
 
 
 def texts_of(pair: Row) -> list[str]:
-    """Return both sentences of a pair."""
     return [pair[side] for side in SIDES]
 
 
 def drawn(pairs: Iterable[_Pair], n: int | None) -> list[_Pair]:
-    """Choose ``n`` pairs of a benchmark as if at random. Every machine chooses the same pairs.
+    """Choose ``n`` pairs (``None``: all) as if at random. Every machine chooses the same pairs.
 
     >>> [pair["pair_id"] for pair in drawn([{"pair_id": str(k)} for k in range(9)], 3)]
     ['8', '4', '3']
@@ -63,9 +62,8 @@ def drawn(pairs: Iterable[_Pair], n: int | None) -> list[_Pair]:
 def in_form(text: str, form: TextForm) -> str:
     """Return a sentence in a text form: `written` (unchanged) or `released`.
 
-    UnStereoEval's released scores (Belem et al., ICLR 2024) are for sentences in the form
-    `released`. It has no straight double quotes, and everything except the first letter is in lower
-    case.
+    In the form `released`, only the first letter is in upper case, and straight double quotes are
+    removed. UnStereoEval's released scores (Belem et al., ICLR 2024) are for this form.
 
     >>> in_form('"She met the CEO of BBC," Ann said.', "released")
     'She met the ceo of bbc, ann said.'
@@ -78,13 +76,13 @@ def in_form(text: str, form: TextForm) -> str:
 
 @dataclass(frozen=True)
 class PairScores(ModelStep):
-    """The step that scores a benchmark's pairs, unless the model has scored them before.
+    """Scores the pairs of a benchmark that the model hasn't scored yet.
 
     The sentences are scored in the form ``text_form`` (see ``in_form``), which is part of the
     model's identity. If a pair's sentences have changed, the pair is scored again and its old row
     is removed. If a sentence can't be scored, its pair gets a row in ``reject`` instead of
-    ``pair_score``, and the next run tries the pair again. If ``limit`` is set, ``drawn`` chooses
-    this many pairs to score, and older scores are kept.
+    ``pair_score``, and the next run tries the pair again. If ``limit`` is set, only that many pairs
+    are scored, chosen by ``drawn``. Earlier scores are kept.
     """
 
     benchmark: str
@@ -113,7 +111,7 @@ class PairScores(ModelStep):
         return {"model_key": self.identity(model).key, "benchmark": self.benchmark}
 
     def state(self, store: Store, model: Any) -> State:
-        """Return the pairs in the step's text form, and their rows, without loading weights."""
+        """Return the pairs in the step's text form, and the stored rows. Loads no weights."""
         wanted = store.read("benchmark_pair", benchmark=self.benchmark).to_pylist()
         for pair in wanted:
             pair.update({side: in_form(pair[side], self.text_form) for side in SIDES})
@@ -142,7 +140,7 @@ class PairScores(ModelStep):
         return model.score(items)
 
     def new_rows(self, model: Backend, state: State, results: Mapping[str, TextScore]) -> NewRows:
-        """Return rows of ``pair_score``, or of ``reject`` if a sentence of a pair has no score."""
+        """Return a row of ``pair_score`` per pair, or of ``reject`` if a sentence has no score."""
         rows, rejects = [], []
         for pair in state.missing:
             a, b = (results[text] for text in texts_of(pair))
@@ -166,7 +164,7 @@ class PairScores(ModelStep):
         return NewRows(rows, rejects)
 
     def _problem(self, model: Backend, a: TextScore, b: TextScore) -> tuple[str, str] | None:
-        """Return the first problem's side (`a` or `b`) and the problem, or ``None`` without one."""
+        """Return the sentence with a problem (`a` or `b`) and the problem, or ``None``."""
         for side, score in (("a", a), ("b", b)):
             if score.problem:
                 return side, score.problem

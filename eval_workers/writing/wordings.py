@@ -65,7 +65,7 @@ class Wordings:
 
 
 def load(path: Path | None = None) -> Wordings:
-    """Read wordings from a TOML file or a folder of the release. By default, read Plumbline's own.
+    """Read wordings from a TOML file or a folder of the release. The default is Plumbline's file.
 
     Raises ``UsageProblem`` if there is no such file. If a placeholder is unknown or missing, raises
     a ``BadInput`` that names the purpose and number of the wording, counted from 1.
@@ -93,7 +93,7 @@ def fill_prompt(wording: str, **values: object) -> str:
     return wording.format_map({**forms, **{n: str(value) for n, value in values.items()}})
 
 
-#: Placeholder in the release -> Plumbline's. ``{target_word}`` is the pronoun, or all its forms.
+#: Placeholder in the release -> placeholder in Plumbline. ``_prompts`` replaces `target_word`.
 _OURS = {"attr_word": "word", "num_templates": "n", "num_words": "max_words"}
 _OURS |= {"from_target": "from", "to_target": "forms", "template": "sentence"}
 
