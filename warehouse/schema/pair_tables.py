@@ -1,4 +1,4 @@
-"""Declare the tables of sentence pairs, and of models' scores, metrics and forced choices."""
+"""Declare the tables of sentence pairs, and of models' scores, choices and metrics for them."""
 
 from __future__ import annotations
 
