@@ -13,7 +13,7 @@ import json
 import zlib
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import groupby
 from typing import Any, TypeAlias
 
@@ -41,19 +41,22 @@ _PROMPT = {"original": "prompt", "perturbed": "perturbed_prompt"}
 
 
 @dataclass(frozen=True)
-class Groups:
+class Group:
     """The two groups of texts to compare for a prompt, in sample order, without their prompts.
 
     A prompt has two versions, which are about two people; ``side`` names one version. ``pg`` has
     the valid perturbations of its continuations. ``gp`` has the other version's continuations.
     For side `original`, the groups are p(g(x)) and g(p(x)). For side `perturbed`, they are
-    p(g(p(x))) and g(x).
+    p(g(p(x))) and g(x). ``scored_by`` replaces the texts by a scoring function's items.
     """
 
     side: str
     prompt: Row
-    pg: list[str]
-    gp: list[str]
+    pg: list[Any]
+    gp: list[Any]
+
+    def scored_by(self, phi: Phi) -> Group:
+        return replace(self, pg=phi.items(self.pg), gp=phi.items(self.gp))
 
     @property
     def prompt_id(self) -> str:
@@ -64,10 +67,13 @@ class Groups:
         """The name of the prompt's cluster: its occupation, its topic, or else its identifier."""
         return str(self.prompt["occupation"] or self.prompt["topic"] or self.prompt_id)
 
+    @property
+    def n_each(self) -> int:
+        """The number of samples in the smaller group."""
+        return min(len(self.pg), len(self.gp))
 
-def read_groups(
-    store: Store, sampled: PerturbedSamples, as_published: bool = False
-) -> list[Groups]:
+
+def read_groups(store: Store, sampled: PerturbedSamples, as_published: bool = False) -> list[Group]:
     """Return the groups of every prompt that has perturbed samples, sorted by side, then prompt.
 
     Whether a text can be perturbed depends on its content. So by default, ``gp`` is filtered like
@@ -94,14 +100,10 @@ def read_groups(
         if (row["side"], row["prompt_id"], row["sample"]) not in failed:
             gp[_OTHER[row["side"]], row["prompt_id"]].append(row["continuation"])
     return [
-        Groups(side, prompts[prompt_id], texts, gp[side, prompt_id])
+        Group(side, prompts[prompt_id], texts, gp[side, prompt_id])
         for (side, prompt_id), texts in sorted(pg.items())
     ]
 
-
-#: The items of both groups of a prompt.
-Items: TypeAlias = tuple[Sequence[object], Sequence[object]]
-Prompt: TypeAlias = tuple[Groups, Items]
 
 #: Columns of ``probe_prompt`` that divide prompts into subsets, if they have several values.
 _SUBSETS = ("axis", "entity_group", "descriptors", "topic", "language")
@@ -131,10 +133,10 @@ def measure_set(
     groups = read_groups(store, sampled, options.as_published)
     prompts, sets, converged = list[Row](), list[Row](), list[Row]()
     for _, of_one in groupby(groups, lambda group: group.side):  # one side at a time saves memory
-        of_side = [(group, (phi.items(group.pg), phi.items(group.gp))) for group in of_one]
+        of_side = [group.scored_by(phi) for group in of_one]
         measured = [
-            (group, measure(phi, *items, options, prompt_rng(seed, group)))
-            for group, items in of_side
+            (group, measure(phi, group.pg, group.gp, options, prompt_rng(seed, group)))
+            for group in of_side
         ]
         prompts += _prompt_rows(measured)
         sets += _set_rows(measured, options)
@@ -153,14 +155,14 @@ def measure_set(
             store.publish(table, rows, unit=unit, run_id=run_id)
 
 
-def prompt_rng(seed: int, group: Groups) -> np.random.Generator:
+def prompt_rng(seed: int, group: Group) -> np.random.Generator:
     """Return a random generator that depends only on the seed, the prompt and its side."""
     name = f"{group.side} {group.prompt_id}".encode()
     return np.random.default_rng([seed, zlib.crc32(name)])
 
 
 #: The two groups of texts of each prompt, and its figures.
-_Measured: TypeAlias = list[tuple[Groups, PromptFigures]]
+_Measured: TypeAlias = list[tuple[Group, PromptFigures]]
 
 
 def _prompt_rows(measured: _Measured) -> Iterator[Row]:
@@ -188,34 +190,33 @@ def _set_rows(measured: _Measured, options: FigureOptions) -> Iterator[Row]:
         yield {"side": members[0][0].side, "subset": name, **figures}
 
 
-def convergence_rows(phi: Phi, prompts: Sequence[Prompt], seed: int) -> Iterator[Row]:
-    """Yield the rows of ``fairpair_convergence`` for one side of the prompts.
+def convergence_rows(phi: Phi, groups: Sequence[Group], seed: int) -> Iterator[Row]:
+    """Yield the rows of ``fairpair_convergence`` for one side. ``groups`` has the items of ``phi``.
 
     For each prompt, the same number of samples is drawn at random from both groups. Prompts with
     too few samples are left out. F is computed from the prompts' mean B and mean V. Draws that
     take all samples of every prompt give the same F.
     """
-    prompts = [prompt for prompt in prompts if _n_each(prompt[1]) >= 2]
-    counts = {_n_each(items) for _, items in prompts} or {0}
+    groups = [group for group in groups if group.n_each >= 2]
+    counts = {group.n_each for group in groups} or {0}
     sizes = sorted({s for s in (*_SIZES, min(counts), max(counts)) if 2 <= s <= max(counts)})
     drawn: dict[tuple[int, int], list[Floats]] = {(0, size): [] for size in sizes}
-    for group, items in prompts:  # one distance matrix at a time is in memory
+    for group in groups:  # one distance matrix at a time is in memory
         rng = prompt_rng(seed, group)
-        distances = phi.distances([*items[0], *items[1]])
+        distances = phi.distances([*group.pg, *group.gp])
         for size in sizes:
-            if size <= _n_each(items):
-                drawn[0, size].append(_subsets(distances, items, size, rng))
+            if size <= group.n_each:
+                drawn[0, size].append(_subsets(distances, group, size, rng))
     for k in _FOLDS:
-        large_enough = [(group, items) for group, items in prompts if 2 <= k <= _n_each(items)]
-        if large_enough:
-            n_samples = max(_n_each(items) for _, items in large_enough)
-            drawn[k, n_samples] = [_divided(phi, *prompt, k, seed) for prompt in large_enough]
+        if large_enough := [group for group in groups if k <= group.n_each]:
+            n_samples = max(group.n_each for group in large_enough)
+            drawn[k, n_samples] = [_divided(phi, group, k, seed) for group in large_enough]
     for (k, n_samples), figures in drawn.items():
         means = np.mean(figures, axis=0)
         for quantity, values in zip(_QUANTITIES, (*means, fairpair_f(*means)), strict=True):
             defined = values[~np.isnan(values)]
             yield {
-                "side": prompts[0][0].side,
+                "side": groups[0].side,
                 "n_folds": k,
                 "n_samples": n_samples,
                 "quantity": quantity,
@@ -226,22 +227,18 @@ def convergence_rows(phi: Phi, prompts: Sequence[Prompt], seed: int) -> Iterator
             }
 
 
-def _n_each(items: Items) -> int:
-    return min(len(items[0]), len(items[1]))
-
-
-def _subsets(distances: Floats, items: Items, size: int, rng: np.random.Generator) -> Floats:
+def _subsets(distances: Floats, group: Group, size: int, rng: np.random.Generator) -> Floats:
     """Draw random subsets. Return the rows B, V_pg and V_gp; each column is one subset."""
-    firsts = (np.tile(np.arange(len(group)) < size, (_N_DRAWS, 1)) for group in items)
+    firsts = (np.tile(np.arange(len(i)) < size, (_N_DRAWS, 1)) for i in (group.pg, group.gp))
     left, right = (rng.permuted(first, axis=1).astype(np.float64) for first in firsts)
     return weighted(distances, left, right)
 
 
-def _divided(phi: Phi, group: Groups, items: Items, k: int, seed: int) -> Floats:
+def _divided(phi: Phi, group: Group, k: int, seed: int) -> Floats:
     """Divide into folds several times. Return rows B, V_pg and V_gp; a column is one division."""
     rng = prompt_rng(seed, group)
     draws = []
     for _ in range(_N_FOLD_DRAWS):
-        left, right = (folds(phi, group_items, k, _n_each(items), rng)[0] for group_items in items)
+        left, right = (folds(phi, i, k, group.n_each, rng)[0] for i in (group.pg, group.gp))
         draws.append(group_means(phi.distances([*left, *right]), len(left)))
     return np.array(draws).T

@@ -113,8 +113,8 @@ def draw(store: Store, probe_set: str, model: str, spec: FairPairSpec, run_id: s
     """
     sampling, target = spec.sampling(), spec.target(model)
     if isinstance(target, ServedModel):
-        drawn = sampling, spec.n, run_id, spec.budget()
-        done = sample_from_server(store, probe_set, target, spec.server(), *drawn)
+        drawn = spec.server(), sampling, spec.n, run_id
+        done = sample_from_server(store, probe_set, target, *drawn)
     else:
         step = Continuations(probe_set, sampling, spec.n)
         (done,) = run_on_model(store, model, target, [step], run_id)
@@ -153,8 +153,7 @@ def perturb(
     """
     perturber: Perturber = RulePerturber()
     if spec.perturber != RULES:
-        ledger, server = ledger_name(probe_set), spec.perturber_server()
-        build = Build(store, ledger, run_id, server, spec.budget())
+        build = Build(store, ledger_name(probe_set), run_id, spec.perturber_server())
         model = ChatModel(spec.perturber, token_limit=spec.token_limit)
         perturber = ChatPerturber(build, model, spec.chat_wording())
     keys = probe_set, model_key, sampling_key

@@ -17,7 +17,7 @@ from plumbline.eval_workers.models.scoring_contract import LOG_LIKELIHOOD
 from plumbline.eval_workers.pairs.file_rows import rows_of_file, value_at
 from plumbline.eval_workers.pairs.released_scores import ImportedScores, logprob
 from plumbline.eval_workers.scoring.pair_scores import check_imported, text_id
-from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.input.input_rows import Record, rejected
 from plumbline.warehouse.paths import json_object
 from plumbline.warehouse.steps.step import Row
@@ -46,8 +46,7 @@ def import_samples(store: Store, directory: Path, run_id: str) -> list[ImportedS
     ``pair_score``, without token counts since logs have none, and ``reject`` (stage `import`).
 
     Raises ``BadInput`` if there are no logs, if a log's results file is missing, or if two logs
-    are of the same task and model. Raises ``UsageProblem`` if there is no such directory. Also
-    raises what ``check_imported`` raises.
+    are of the same task and model. Also raises what ``check_imported`` raises.
     """
     logs = sorted(_logs(directory), key=_benchmark_and_model)
     check_imported(store, [log.benchmark for log in logs])
@@ -61,9 +60,6 @@ def _benchmark_and_model(log: _Log) -> tuple[str, str]:
 
 
 def _logs(directory: Path) -> list[_Log]:
-    kind = f"sample logs samples_{PREFIX}*.jsonl"
-    if not directory.is_dir():
-        raise UsageProblem(f"{directory}", "is not a directory", f"give one that holds {kind}")
     logs: dict[tuple[str, str], _Log] = {}
     for path in sorted(directory.rglob(f"samples_{PREFIX}*.jsonl")):
         if match := _SAMPLES.fullmatch(path.name):
@@ -76,7 +72,7 @@ def _logs(directory: Path) -> list[_Log]:
             logs[key] = _Log(path, benchmark, model_row)
     if not logs:
         fix = "run an exported task with --log_samples"
-        raise BadInput(f"{directory}", f"holds no {kind}", fix)
+        raise BadInput(f"{directory}", f"holds no sample logs samples_{PREFIX}*.jsonl", fix)
     return list(logs.values())
 
 

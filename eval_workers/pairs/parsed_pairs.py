@@ -80,7 +80,8 @@ def filled(
     for a, b in combinations(groups, 2):
         pair_id = identifier if len(groups) == 2 else f"{identifier} {a}/{b}"
         sentences = sentence_of[a], sentence_of[b]
-        pairs.append(pair_row(pair_id, template, sentences, (a, b), item_id=identifier, **columns))
+        columns = {"item_id": identifier, **columns}
+        pairs.append(pair_row(pair_id, template, sentences, (a, b), **columns))
     return pairs
 
 
@@ -89,7 +90,8 @@ class Parsed:
     """The pairs from a source, and a reject for each row of the source that gives no pair.
 
     ``pairs`` are rows of ``benchmark_pair`` without the column ``benchmark``. ``rejects`` are rows
-    of ``reject`` without ``run_id``. ``facts`` maps a fact's name to its text (``Recipe.facts``).
+    of ``reject`` without ``stage``, ``subject`` and ``run_id``. ``facts`` maps a fact's name to its
+    text (``Recipe.facts``).
     """
 
     name: str
@@ -99,11 +101,11 @@ class Parsed:
     _seen: set[str] = field(default_factory=set)
 
     def add(
-        self, *, pair_id: str, template: str, source_file: str, source_row: int, **columns: object
+        self, *, pair_id: str, template: str, groups: Sequence[str] = USUAL, **columns: object
     ) -> None:
-        """Add the pair from one source row, or a reject if the template or the id can't be used.
+        """Add the pairs from one template, or a reject if the template or the id can't be used.
 
-        ``columns`` are the optional columns of ``benchmark_pair``.
+        ``columns`` are ``source_file``, ``source_row`` and optional columns of ``benchmark_pair``.
 
         >>> parsed = Parsed("demo")
         >>> parsed.add(pair_id="1", template="{pronoun} ran.", source_file="f", source_row=1)
@@ -111,12 +113,10 @@ class Parsed:
         >>> [p["sentence_a"] for p in parsed.pairs], len(parsed.rejects)
         (['She ran.'], 1)
         """
-        columns |= {"source_file": source_file, "source_row": source_row}
-        if problem := template_problem(template):
-            self.reject(columns, problem, template)
-        else:
-            sentences = fill(template, "f"), fill(template, "m")
-            self.take([pair_row(pair_id, template, sentences, USUAL, **columns)])
+        try:
+            self.take(filled(template, pair_id, groups, **columns))
+        except ValueError as e:
+            self.reject(columns, str(e), template)
 
     def take(self, pairs: Sequence[Row]) -> None:
         """Add the pairs from one source row, or one reject if any of these pairs can't be used.
@@ -160,8 +160,7 @@ class Parsed:
 
     def reject(self, source: Mapping[str, object], reason: str, excerpt: str) -> None:
         """Add a reject for a row that can't be used; ``source`` holds its file and row number."""
-        subject = {"stage": "benchmark", "subject": self.name}
-        self.rejects.append(subject | rejected(source, reason, excerpt))
+        self.rejects.append(rejected(source, reason, excerpt))
 
 
 def shared_template(a: str, b: str) -> str:

@@ -21,7 +21,7 @@ from plumbline.eval_workers.models.model_lists import load
 from plumbline.eval_workers.models.model_texts import described
 from plumbline.eval_workers.pairs.pronouns.pronoun_templates import Gender, fill, template_problem
 from plumbline.eval_workers.scoring.pair_scores import check_imported, text_id
-from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.input.input_rows import Record, read_text, records_of, rejected, truth
 from plumbline.warehouse.steps.step import Row
 from plumbline.warehouse.storage.store import Store
@@ -148,13 +148,9 @@ def _import_model(
 def score_files(directory: Path) -> list[ScoreFile]:
     """Find the score files in a directory and its folders, sorted by benchmark, model and part.
 
-    Raises ``UsageProblem`` if there is no such directory. Raises ``BadInput`` if there are no
-    files, if a path doesn't show the model or the benchmark, or if two files are for the same model
-    and part.
+    Raises ``BadInput`` if there are no files, if a path doesn't show the model or the benchmark, or
+    if two files are for the same model and part.
     """
-    kind = f"files {_PATTERN}[.gz]"
-    if not directory.is_dir():
-        raise UsageProblem(f"{directory}", "is not a directory", f"give one that holds {kind}")
     files = []
     for path in sorted({*directory.rglob(_PATTERN), *directory.rglob(f"{_PATTERN}.gz")}):
         if (match := _NAME.fullmatch(path.name)) is None:
@@ -163,7 +159,7 @@ def score_files(directory: Path) -> list[ScoreFile]:
         of_file = *_benchmark(path, match["stem"]), model_id(match["model"])
         files.append(ScoreFile(path, name, *of_file))
     if not files:
-        raise BadInput(f"{directory}", f"holds no {kind}")
+        raise BadInput(f"{directory}", f"holds no files {_PATTERN}[.gz]")
 
     def place(file: ScoreFile) -> tuple[str, str, str]:
         return file.benchmark, file.model.lower(), file.split or ""

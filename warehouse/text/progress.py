@@ -27,7 +27,7 @@ class Update(Protocol):
     """A function to call with the number done, the total, and a short note, such as a loss."""
 
     def __call__(self, n_done: int, n_all: int, /, note: str = "") -> None:
-        """Show that ``n_done`` of ``n_all`` are done."""
+        """Show that ``n_done`` of ``n_all`` items are done."""
 
 
 @contextmanager

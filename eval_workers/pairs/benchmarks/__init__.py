@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from plumbline.eval_workers.pairs.parsed_pairs import USUAL, checked_groups, filled
+from plumbline.eval_workers.pairs.parsed_pairs import USUAL, checked_groups
 from plumbline.eval_workers.pairs.parsed_pairs import Parsed as Parsed
 from plumbline.eval_workers.pairs.parsed_pairs import Row as Row
 from plumbline.eval_workers.pairs.reader import read_pairs
@@ -147,12 +147,13 @@ def replace_benchmark(
     """
     check_has_pairs(name, parsed, path)
     pairs = [{"benchmark": name, **pair} for pair in parsed.pairs]
-    rejects = [{**row, "subject": name, "run_id": run_id} for row in parsed.rejects]
+    partition = {"stage": "benchmark", "subject": name}
+    rejects = [{**row, **partition, "run_id": run_id} for row in parsed.rejects]
     with store.transaction(run_id, f"benchmark {name}"):
         replace_pairs(store, name, pairs, run_id)
         if parsed.facts or store.read("benchmark_fact", benchmark=name).num_rows:
             replace_facts(store, name, parsed.facts, run_id)
-        store.replace("reject", rejects, {"stage": "benchmark", "subject": name}, run_id)
+        store.replace("reject", rejects, partition, run_id)
     return Imported(name, len(pairs), len(rejects), caveats(parsed))
 
 
@@ -226,11 +227,8 @@ def for_groups(parsed: Parsed, groups: tuple[str, ...]) -> Parsed:
     chosen = replace(parsed, pairs=[], _seen=set())
     for pair in parsed.pairs:
         columns = {k: v for k, v in pair.items() if k not in _FILLED}
-        template = str(pair["template"])
-        try:
-            chosen.take(filled(template, str(pair["pair_id"]), groups, **columns))
-        except ValueError as e:
-            chosen.reject(pair, str(e), template)
+        pair_id, template = str(pair["pair_id"]), str(pair["template"])
+        chosen.add(pair_id=pair_id, template=template, groups=groups, **columns)
     return chosen
 
 
