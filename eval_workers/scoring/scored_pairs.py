@@ -166,7 +166,7 @@ def difference_variances(products: Floats) -> Floats:
 def degrees_of_freedom(clusters: Ints) -> float:
     """Return the degrees of freedom of Student's t for a mean of clustered pairs.
 
-    They are Satterthwaite's approximation, computed from the sizes of the clusters (Bell and
+    They are approximated from the sizes of the clusters by Satterthwaite's method (Bell and
     McCaffrey 2002). If all clusters have the same size, the result is the number of clusters minus
     one. Otherwise it is smaller. With two dimensions, the smaller result is used. It is halved if
     a cluster occurs in both dimensions, because two clusters can then share pairs. Dimensions with
@@ -192,7 +192,7 @@ def n_clusters(clusters: Ints) -> int:
 
 
 def _used(clusters: Ints) -> list[Ints]:
-    """For each dimension with several clusters, return the numbers, without ``NO_CLUSTER``."""
+    """Return the cluster numbers (no ``NO_CLUSTER``) per dimension with several clusters."""
     of_dimensions = (ids[ids != NO_CLUSTER] for ids in clusters.T)
     return [ids for ids in of_dimensions if ids.size and ids.min() < ids.max()]
 
