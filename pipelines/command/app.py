@@ -40,7 +40,7 @@ class CommandGroup(TyperGroup):
         return _command(self.prefix + name) if name in self.commands else None
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Find a command by its name. The error for `count` suggests `corpus count`."""
+        """Find a command by its name. If `count` isn't found, the error suggests `corpus count`."""
         try:
             return super().resolve_command(ctx, args)
         except TyperException as e:

@@ -86,7 +86,7 @@ def configured(
 
 
 def merged(weaker: Values, stronger: Values) -> dict[str, Value]:
-    """Merge option values: ``stronger`` wins. A stronger `model` or `models` replaces both.
+    """Merge option values: ``stronger`` wins. Its `model` or `models` replaces both in ``weaker``.
 
     >>> merged({"model": Value("gpt2"), "seed": Value(1)}, {"models": Value("unstereoeval")}).keys()
     dict_keys(['seed', 'models'])

@@ -315,7 +315,7 @@ class BenchmarkExport(ContrastOption, Command):
         Field(ge=0, le=1_000, description="Leave out pairs with |MaxPMI| above this, in nats."),
     ] = None
     out: Annotated[
-        OutputDirectory | None, Field(description="Folder to write; default: out/benchmarks/NAME.")
+        OutputDirectory | None, Field(description="Output folder; default: out/benchmarks/NAME.")
     ] = None
     license: Annotated[
         str | None, Field(description="Licence to name in the data card, such as cc-by-4.0.")

@@ -34,8 +34,8 @@ _RELEASED = ("unstereo-eval", "crows-pairs", "debias-llms")
 class Doctor(DataOption, Command):
     """Check Java, memory, disk, GPU, models, data and keys; say how to get what is missing.
 
-    Installs, downloads and writes nothing, and never prints an API key. The pipeline can run
-    without things whose status is `absent`. If anything is `missing`, it can't run, and the exit
+    Installs, downloads and writes nothing, and never prints an API key. If the status of a check is
+    `absent`, the pipeline can still run. If it is `missing`, the pipeline can't run, and the exit
     status is 4.
 
     Example: plumbline doctor

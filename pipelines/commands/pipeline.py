@@ -105,7 +105,7 @@ class Pipeline(PipelineOptions, Command):
         return bool(store and store.read("benchmark_pair", benchmark=name).num_rows)
 
     def plan(self, store: Store | None) -> Iterator[Row]:
-        """Yield a row for each model and each stage. Then raise if a model can't be loaded."""
+        """Yield a row for each model and each stage. Raise an error if a model can't be loaded."""
         errors = []
         for model in make_plan(self).models:
             if model.preset:
@@ -169,7 +169,7 @@ class Parts:
     aren't set here come from the command's table in the settings file.
 
     Attributes:
-        results: results of the commands. The key is a command and its model or corpus.
+        results: results of the commands. A key is a command and a model or corpus: `score gpt2`.
         errors: errors that didn't stop the other stages. Examples are an unreadable shard, a
             failure of one of several models, or a model that changed too much (`--fail-if`).
     """
@@ -216,7 +216,7 @@ class Parts:
                 doing = f"Writing a made-up text of {size} with known gender leans"
                 options: dict[str, object] = {"tokens": self.options.demo_tokens}
                 options |= {"seed": self.options.seed, "out": self.options.out / "corpora"}
-                options |= {"world": "straight"}  # as in the corpus's name
+                options |= {"world": "straight"}  # the corpus's name says straight
                 stages.append(Stage(doing, partial(self._do, "corpus demo", name, **options)))
             doing = "Counting which words stand near she and near he"
             stages.append(Stage(doing, partial(self._count, corpus), name))
@@ -313,7 +313,7 @@ class Parts:
         fields = {"contrast": options.contrast, "seed": options.seed, "max_words": 12}
         fields |= {"warehouse": options.warehouse, "name": name, "corpus": corpus.name}
         fields |= {"n_words": n_words, "offline": True}
-        write = made(class_of("benchmark build"), fields)  # [benchmark.build] is for chat models
+        write = made(class_of("benchmark build"), fields)  # its settings are for chat models
         write.check()
         self._done(f"benchmark build {name}", write)
 

@@ -34,7 +34,7 @@ class Reproduce(Command):
 
     `unstereoeval` recomputes Tables 1-3 and 8-22 from the released scores in --data, and counts the
     figures that agree. The exit status is 1 if a figure differs by more than 0.011 or if scores are
-    missing. `anatomy` shows which properties of a pair, such as sentence length or the word's lean
+    missing. `anatomy` shows which properties of a pair, such as sentence length or leans of words
     in the training text, explain the preferences of the paper's 28 models.
 
     `fairpair` and `disclosure` compare the printed tables with the runs in your warehouse. They
@@ -197,7 +197,7 @@ class Lists(Command):
     """Compare the word pairs of a list, such as she/he and her/his, on your corpus.
 
     For each pair, shows how many words have a delta. For every two pairs, shows whether they rank
-    words in the same order. To compare, the Pile's figures are shown, too (UnStereoEval, App. A:
+    words in the same order. The Pile's figures are shown for comparison (UnStereoEval, App. A:
     Table 4, Figures 4 and 5).
 
     Example: plumbline reproduce lists --corpus novels --list gendered

@@ -177,7 +177,7 @@ def run_query(connection: duckdb.DuckDBPyConnection, text: str) -> tuple[list[st
 
 
 def answer(connection: duckdb.DuckDBPyConnection, console: Console, text: str) -> None:
-    """Print a query's rows. If there are none, print which commands fill the empty tables."""
+    """Print a query's rows. If there are none, print which commands fill its empty tables."""
     names, rows = run_query(connection, text)
     show(console, names, rows)
     if names and not rows:

@@ -44,7 +44,7 @@ class FairpairRun(FairPairSpec, Command):
 
     Samples continuations of each prompt, about John and about Jane. Then exchanges the name and the
     gendered words in each text, so that a text about John becomes one about Jane (perturbation).
-    Tests whether perturbed texts differ from sampled ones by more than sampling noise.
+    Tests whether perturbed texts differ from texts sampled about Jane by more than sampling noise.
 
     Samples and replies are stored: after an interruption, run the same command again to resume. A
     larger --n samples only the additional texts. API keys come from PLUMBLINE_API_KEY or

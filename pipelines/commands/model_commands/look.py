@@ -46,9 +46,9 @@ class Look(DataOption, OutOption, Command):
     """Report which sentences a model prefers, which gender it assumes, and how it continues texts.
 
     Scores 300 sentence pairs of each released benchmark, always the same pairs, and compares the
-    model with the paper's 28 models. Measures which gender the model assumes after prompts that
-    give none, and runs a short FairPair test. A model of 100 M parameters takes a few minutes on a
-    laptop. If you run the command on another model, that model is added to the same page.
+    model with 28 models of the UnStereoEval paper. Measures which gender the model assumes after
+    prompts that give none, and runs a short FairPair test. A model of 100 M parameters takes a few
+    minutes on a laptop. If you run the command on another model, the page shows both models.
 
     The benchmarks are read from --data (a clone of UnStereoEval or its parent directory), or
     downloaded. If neither works, Plumbline's own pairs are used.
@@ -129,7 +129,7 @@ class Look(DataOption, OutOption, Command):
         )
 
     def _possible(self, plan: PipelinePlan) -> tuple[PipelinePlan, list[str]]:
-        """Remove FairPair and disclosure from the plan if the model can't run them. Say why."""
+        """Drop FairPair and disclosure from the plan if the model can't run them. Return why."""
         model = open_backend(self.model, ModelOptions())
         name, measure = model.identity.model, model.identity.measure
         if measure == GIVEN_EMPTY:
