@@ -36,10 +36,10 @@ class ServerOptions:
         TokenLimit, Field(description="Name of the request parameter that limits a reply's length.")
     ] = "max_tokens"
     max_requests: Annotated[
-        int | None, Field(ge=0, le=MOST, description="Most requests to send in all runs together.")
+        int | None, Field(ge=0, le=MOST, description="Maximum number of requests in all runs.")
     ] = None
     max_tokens: Annotated[
-        int | None, Field(ge=0, le=MOST, description="Most tokens to use in all runs together.")
+        int | None, Field(ge=0, le=MOST, description="Maximum number of tokens in all runs.")
     ] = None
 
     def __post_init__(self) -> None:

@@ -32,11 +32,7 @@ _NEW = {"n_attempts": 0, "n_tokens_most": 0, "seconds": 0.0, "status": "failed"}
 
 
 class Ledger:
-    """A benchmark's requests and replies.
-
-    ``rows`` maps each request's id to its row. ``replies`` maps each answered request's id to the
-    reply.
-    """
+    """The requests of a benchmark (``rows``) and the replies to them. The keys are request ids."""
 
     def __init__(self, path: Path, rows: Iterable[Row], file: IO[bytes]) -> None:
         self.path = path

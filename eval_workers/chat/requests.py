@@ -41,7 +41,7 @@ class Spent:
         return f"{self.n_requests:,} requests, {self.n_tokens:,} tokens"
 
     def excess(self, max_requests: int | None, max_tokens: int | None) -> str | None:
-        """Return the limit that is exceeded, such as `9 requests`. ``None`` means no limit."""
+        """Return the limit that this cost exceeds, such as `9 requests`, or ``None``."""
         if max_requests is not None and self.n_requests > max_requests:
             return f"{max_requests} requests"
         if max_tokens is not None and self.n_tokens > max_tokens:

@@ -37,10 +37,10 @@ if TYPE_CHECKING:
 
 #: Prompts per chunk. With the list `disclosure`, each prompt has 17 texts.
 CHUNK_PROMPTS = 32
-#: Default word list for probabilities, GAS, GLD, ADD and tuning (the paper's section 3). The list
-#: `pronouns` pairs the same words differently, which changes ADD and L_d; its pairs are our reading
-#: of the single list in the authors' code. The list `gendered` has nouns such as *mother*; with it,
-#: a text discloses the gender of anyone it mentions.
+#: Default word list for probabilities, GAS, GLD, ADD and tuning (section 3 of the paper). The list
+#: `pronouns` has the same words in other pairs, as we read the authors' code. With it, ADD and L_d
+#: differ. The list `gendered` also has nouns such as *mother*. With it, a text discloses a gender
+#: whenever it mentions a mother.
 WORD_LIST = "disclosure"
 _OWN_LISTS = (WORD_LIST, "her-him", "her-his")
 _OTHER_TOKENS = "together with the prompt it changes the prompt's own tokens"

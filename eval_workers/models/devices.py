@@ -39,20 +39,20 @@ def batch_tokens(options: ModelOptions, device: str) -> int:
 
 
 def n_threads() -> int:
-    """Return how many threads compute matrix products: torch's setting, at most one per core."""
+    """Return the number of threads for matrix products: torch's setting, at most one per core."""
     return min(torch.get_num_threads(), n_cores())
 
 
 class Stopped(Exception):
-    """Raised in a lane to stop it after another lane has failed or the user has pressed Ctrl-C."""
+    """Raised to stop a lane after another lane has failed or the user has pressed Ctrl-C."""
 
 
 def in_lanes(work: Callable[[Part], object], items: Sequence[Part], n_threads: int) -> None:
     """Call ``work`` on each item, in up to ``n_threads`` lanes at the same time.
 
-    Items are started in the given order. A single lane runs in the calling thread. After the first
-    error, or Ctrl-C, no other item is started. The error is raised when all running calls of
-    ``work`` have ended. To end early, ``work`` can call ``raise_if_stopped`` from time to time.
+    Calls start in the order of the items. A single lane runs in the calling thread. After the first
+    error, or Ctrl-C, no more calls start. The error is raised when all running calls have ended. To
+    end early, ``work`` can call ``raise_if_stopped`` from time to time.
     """
     n_lanes = max(1, min(n_threads, len(items)))
     if n_lanes == 1:

@@ -161,7 +161,7 @@ def save(arrays: Mapping[str, Any], path: Path) -> None:
 
 
 def laid_out(sentences: Sequence[Sentence]) -> tuple[Ints, Ints]:
-    """Put BOS before each sentence and join them. Return all words, and their places in sentences.
+    """Join sentences, with BOS before each. Return the words and their positions in the sentences.
 
     >>> [part.tolist() for part in laid_out([[7, 8], [9]])]
     [[0, 7, 8, 0, 9], [0, 1, 2, 0, 1]]
@@ -255,7 +255,7 @@ def numbered(texts: Any) -> tuple[list[str], Ints]:
     """
     tokenizer = tokenizer_of([])
     every = trainers.WordLevelTrainer(vocab_size=1 << 62, show_progress=False)
-    tokenizer.train_from_iterator(_sentences(texts()), every)  # a sentence's end also ends a word
+    tokenizer.train_from_iterator(_sentences(texts()), every)  # no word extends beyond a sentence
     counted = tokenizer.get_vocab()
     parts = [np.empty(0, np.uint32)]
     left = _sentences(texts())

@@ -157,7 +157,7 @@ def _check_sum(server: EchoServer) -> None:
 
 
 def _check_change(server: EchoServer, echoes: Sequence[Echo], changed: Sequence[Echo]) -> None:
-    """Refuse a server if log-probabilities depend on later tokens, or not on the token itself."""
+    """Refuse a server if log-probabilities depend on later tokens or ignore the token itself."""
     own = [0.0]
     for echo, other in zip(echoes, changed, strict=True):
         differences = _differences(echo, other)

@@ -1,6 +1,6 @@
 """Score texts and continue prompts with vLLM, which runs as a process in its own environment.
 
-Texts are encoded here, as in every backend. The process (``vllm_engine``) gets token ids and
+Texts are encoded in Plumbline's own process. The vLLM process (``vllm_engine``) gets token ids and
 returns log-probabilities or new token ids. It ends when Plumbline ends or is killed.
 """
 
@@ -230,7 +230,7 @@ class VllmBackend(CausalModel):
     @property
     def n_parameters(self) -> int:
         """Number of parameters. Tied weights count once."""
-        _ = self._n_positions  # loads the weights, as in every backend
+        _ = self._n_positions  # loads the weights, as other local backends do
         return sum(p.numel() for p in self._skeleton.parameters())
 
     @cached_property

@@ -221,10 +221,7 @@ def choose(store: Store, benchmark: str, options: ChoiceOptions, run_id: str) ->
 
 
 def left_to_ask(store: Store, benchmark: str, options: ChoiceOptions) -> tuple[int, Spent, Spent]:
-    """Return how many questions are left, the most that they can cost, and the cost so far.
-
-    Retries aren't included.
-    """
+    """Return how many questions are left, their largest cost without retries, and the past cost."""
     model = served(options)
     ledger = read_ledger(store, model.ledger("choose", benchmark))
     missing = PairChoices(benchmark, options).state(store, model).missing

@@ -78,7 +78,7 @@ def board(figures: Floats, clusters: Ints, strata: Ints | None = None) -> dict[s
     ``figures`` has one row per pair and one column per model. Missing figures are NaN. Every two
     models are compared with Student's t test, and the p-values are corrected with Holm's method.
     The intervals follow from the tests at ``LEVEL`` (Mogstad, Romano, Shaikh and Wilhelm 2024).
-    With a probability of 95%, all of them contain the true rank. Two models count as equal if their
+    With 95% probability, all intervals contain the true rank. Two models count as equal if their
     difference is the same in all pairs, or if there are fewer clusters than ``LEAST_CLUSTERS``.
     ``clustered_variance`` explains ``clusters``, and ``influences`` explains ``strata``.
 

@@ -132,9 +132,8 @@ def clustered_variance(of_pair: Floats, clusters: Ints) -> Floats:
     cluster's share of the pairs (CR3). The covariance of two means is the sum, over all clusters,
     of the product of both terms.
 
-    ``of_pair`` is the result of ``influences``: one row per pair, one column per mean. ``clusters``
-    has one row per pair and one column per dimension. It has cluster numbers from 0, or
-    ``NO_CLUSTER``.
+    ``of_pair`` is the result of ``influences``. ``clusters`` has a row per pair and a column per
+    dimension. It has cluster numbers from 0, or ``NO_CLUSTER``.
 
     >>> of_pair = influences(np.array([[1.0], [1.0], [0.0], [0.0]]))
     >>> float(clustered_variance(of_pair, np.array([[0], [0], [1], [1]]))[0, 0, 0])
@@ -167,7 +166,7 @@ def difference_variances(products: Floats) -> Floats:
 def degrees_of_freedom(clusters: Ints) -> float:
     """Return the degrees of freedom of Student's t for a mean of clustered pairs.
 
-    They are Satterthwaite's approximation, computed from the sizes of the clusters (Bell and
+    They are approximated from the sizes of the clusters by Satterthwaite's method (Bell and
     McCaffrey 2002). If all clusters have the same size, the result is the number of clusters minus
     one. Otherwise it is smaller. With two dimensions, the smaller result is used. It is halved if
     a cluster occurs in both dimensions, because two clusters can then share pairs. Dimensions with
@@ -193,10 +192,7 @@ def n_clusters(clusters: Ints) -> int:
 
 
 def _used(clusters: Ints) -> list[Ints]:
-    """Return the cluster numbers in each dimension that has several clusters.
-
-    Pairs without a cluster are left out.
-    """
+    """Return the cluster numbers (no ``NO_CLUSTER``) per dimension with several clusters."""
     of_dimensions = (ids[ids != NO_CLUSTER] for ids in clusters.T)
     return [ids for ids in of_dimensions if ids.size and ids.min() < ids.max()]
 

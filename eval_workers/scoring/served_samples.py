@@ -36,7 +36,7 @@ _LONG = 8
 
 @dataclass(frozen=True)
 class ServedIdentity:
-    """The columns of table ``model`` that a model on a server fills. All others are NULL.
+    """The columns of table ``model`` that are set for a model on a server. Others are NULL.
 
     >>> ServedModel("m").identity.backend
     'openai completions'
@@ -129,7 +129,7 @@ def sample_from_server(
 ) -> StepCounts:
     """Run the step ``Continuations`` on a server: request the samples that have no row yet.
 
-    Requests are recorded in ``generation_request``, with ``ServedModel.ledger`` as the benchmark. A
+    Requests are recorded in ``generation_request``, with the ledger's name as ``benchmark``. A
     reply is complete if the model ended it or it reached the token limit. All other replies, such
     as filtered replies, are rejected and not requested again.
 

@@ -30,14 +30,14 @@ class BuildSpec(AskingOptions):
     """Options of a build. Paths are relative to the working directory.
 
     If ``words`` is set, no seed words are sampled from a corpus, and ``corpus`` may be empty.
-    ``eta`` limits the MaxPMI of ``contrast``. If ``judge`` is false, ``is_natural`` is NULL.
+    MaxPMI is computed for ``contrast``. If ``judge`` is false, ``is_natural`` is NULL.
     """
 
     corpus: Annotated[str, Field(description="Corpus from which the seed words come.")] = ""
     contrast: Annotated[str, Field(description="Two target words to compare, such as she/he.")] = (
         "she/he"
     )
-    seed: Annotated[Seed, Field(description="Random seed of the sample of seed words.")] = 0
+    seed: Annotated[Seed, Field(description="Random seed for sampling the seed words.")] = 0
     n_words: Annotated[
         int | None,
         Field(gt=0, le=MOST, description="Number of seed words to take from the sample."),
@@ -47,7 +47,7 @@ class BuildSpec(AskingOptions):
         Field(description="Seed words to use instead of a sample, separated by commas."),
     ] = ()
     n_sentences: Annotated[
-        _Few, Field(description="Number of sentences for each word and pronoun.")
+        _Few, Field(description="Number of sentences to write for each word and pronoun.")
     ] = 5
     max_words: Annotated[_Few, Field(description="Maximum number of words in a sentence.")] = 10
     reject_longer: Annotated[

@@ -46,7 +46,7 @@ async def template_of(sentence: WrittenSentence, spec: BuildSpec, ask: Ask) -> T
 async def _decided(
     found: Conversion, word: str, spec: BuildSpec, ask: Ask
 ) -> tuple[Conversion, str]:
-    """Ask the model to convert a sentence. Return the conversion, and a problem or ``""``.
+    """Ask the model for the sentence with *he*. Return the conversion, and a problem or ``""``.
 
     If an answer changes words other than pronouns, or has no sentence, the request is sent again.
     """

@@ -38,8 +38,8 @@ _JUDGE = AfterValidator(holding(["sentence"]))
 class Wordings:
     """The wordings for each purpose. The wordings of ``revise`` and ``judge`` are used in turn.
 
-    If ``as_json`` is true, requests ask for replies in JSON. ``generate_he``, if set, asks for the
-    sentences with *he*.
+    If ``as_json`` is true, requests ask for replies in JSON. If ``generate_he`` is set, it is used
+    instead of ``generate`` for sentences with *he*.
     """
 
     generate: Annotated[Stripped, _GENERATE]
@@ -65,7 +65,7 @@ class Wordings:
 
 
 def load(path: Path | None = None) -> Wordings:
-    """Read wordings from a TOML file or a folder of the release. The default is Plumbline's file.
+    """Read wordings from a TOML file or a folder of UnStereoEval's release (default: ours).
 
     Raises ``UsageProblem`` if there is no such file. If a placeholder is unknown or missing, raises
     a ``BadInput`` that names the purpose and number of the wording, counted from 1.
@@ -99,7 +99,7 @@ _OURS |= {"from_target": "from", "to_target": "forms", "template": "sentence"}
 
 
 def load_released(folder: Path) -> Wordings:
-    """Read the wordings from a folder of the release.
+    """Read the wordings from a folder of UnStereoEval's release.
 
     Raises ``UsageProblem`` if a file is missing, and ``BadInput`` if a file isn't from the release.
     Also raises the errors of ``load`` about a wording.
@@ -123,7 +123,7 @@ def load_released(folder: Path) -> Wordings:
 def _prompts(file: Path, target: str, key: str) -> list[str]:
     """Return the wordings under a key of a released file, with Plumbline's placeholders.
 
-    ``target`` is our placeholder for the released ``target_word``.
+    ``target`` is the placeholder that replaces `target_word`.
     """
     import yaml
 

@@ -1,4 +1,4 @@
-"""Load models with transformers in this process: files, weights and forward passes."""
+"""Load models with transformers and run them in this process."""
 
 import os
 

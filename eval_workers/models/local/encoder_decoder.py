@@ -8,8 +8,8 @@ of an empty input, and the decoder reads the text. The models saw few empty inpu
 compare only the two sentences of a pair, or models of one family.
 
 **Continuations.** The encoder reads the prompt, and the decoder writes a separate text, which
-follows the prompt after a space. Only the start and end tokens of the model's generation settings
-are used.
+follows the prompt after a space. The model's generation settings are ignored, except for the start
+and end tokens.
 """
 
 from __future__ import annotations

@@ -100,7 +100,7 @@ class Weights:
 
     @cached_property
     def n_lanes(self) -> int:
-        """Largest number of passes that may run at the same time.
+        """Maximum number of forward passes that may run at the same time.
 
         It is 1 on a GPU, because a single pass keeps a GPU busy. It is also 1 for quantised models
         and for models that can't read trees. Some of these models change their rotary frequencies

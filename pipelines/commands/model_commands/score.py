@@ -39,10 +39,10 @@ WHERE old.model_key = $key AND NOT old.is_latest AND latest.is_latest
 
 
 class Score(ModelOptions, Command):
-    """Compute the log-probabilities of both sentences of each pair. Skips pairs with a score.
+    """Compute the log-probability of both sentences of each pair. Skips pairs already scored.
 
-    After an interruption, run the same command again to resume. If you start the command several
-    times on one warehouse, even on several machines, the processes share the work.
+    After an interruption, run the same command again to resume. To share the work, run the same
+    command several times at once, even on several machines with one warehouse.
 
     Example: plumbline score --model EleutherAI/pythia-70m --benchmark winobias --benchmark use-5
     """
@@ -50,12 +50,12 @@ class Score(ModelOptions, Command):
     reads = "benchmark_pair"
 
     benchmark: BenchmarkNames
-    model: Annotated[str, Field(min_length=1, description="Hub id, or directory of a saved model.")]
+    model: Annotated[str, Field(min_length=1, description="Model: Hugging Face id, or directory.")]
     name: Annotated[
         str | None,
         Field(
             min_length=1,
-            description="Name to show; models with the same name are versions of one model.",
+            description="Name to show. Models with the same name are versions of one model.",
         ),
     ] = None
     limit: Annotated[
@@ -64,7 +64,7 @@ class Score(ModelOptions, Command):
     ] = None
     text_form: Annotated[
         TextForm,
-        Field(description="As `written`, or as `released`: no double quotes, one capital letter."),
+        Field(description="`released` removes quotes and most capitals, as UnStereoEval did."),
     ] = "written"
 
     def steps(self) -> list[PairScores]:
@@ -107,7 +107,7 @@ class Score(ModelOptions, Command):
         try:
             return run_on_model(*work), None
         except NothingUsed as e:
-            return e.outcomes, e.with_traceback(None)  # a traceback keeps the model in memory
+            return e.outcomes, e.with_traceback(None)  # a traceback would keep the model in memory
 
 
 def _row(done: StepCounts) -> Row:
