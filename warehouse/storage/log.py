@@ -41,8 +41,8 @@ class Snapshot:
     """A warehouse as of one commit: the files of its tables, and the leases.
 
     ``tables`` has every table that ever had rows. ``oldest`` is the first version that is still
-    kept. ``out_of_date`` counts the out-of-date rows that were deleted, by directory of their
-    partition. When new rows are written to a partition, its count is removed.
+    kept. ``out_of_date`` maps a partition's directory to the number of rows that were deleted there
+    because they were out of date. When new rows are written there, the entry is removed.
     """
 
     place: Place

@@ -1,6 +1,6 @@
 """Where a warehouse is stored: in a directory (``Disk``) or an object store (``Bucket``).
 
-Both classes have the same methods. For commits, ``create`` returns false if a file's name is taken.
+Both classes have the same methods. Commits depend on ``create``, which never replaces a file.
 Names of files are relative paths with ``/``, percent-encoded (see ``paths.segment``). DuckDB and
 Arrow don't notice a flipped bit, so a data file's hash is checked before the file is used.
 
