@@ -22,7 +22,7 @@ from plumbline.warehouse.storage.locks import lives, this_process
 from plumbline.warehouse.storage.store import Store
 
 Row: TypeAlias = dict[str, Any]
-#: Key in `config` for the options of joined steps. No option has this name: it isn't an identifier.
+#: Key in `config` for the options of steps. It isn't an identifier, so no option has this name.
 STEPS = "joined-steps"
 _NO_READER = "the process that started this command has ended: run the command again"
 _PACKAGES = ("duckdb", "numba", "numpy", "peft", "pyarrow", "pyspark", "torch", "transformers")

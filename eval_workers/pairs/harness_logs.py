@@ -31,7 +31,7 @@ _SAMPLES = re.compile(rf"samples_(?P<task>{PREFIX}.+)_(?P<date>[^_]+)\.jsonl")
 
 @dataclass(frozen=True)
 class _Log:
-    """A log of one task's samples; ``identity`` is the row of table ``model`` for its model."""
+    """A log of one task's samples. ``identity`` is the model's row of the table ``model``."""
 
     path: Path
     benchmark: str
@@ -42,19 +42,19 @@ def import_samples(store: Store, directory: Path, run_id: str) -> list[ImportedS
     """Read every ``samples_plumbline_*.jsonl`` under a directory, replacing earlier imports.
 
     The ``results_*.json`` next to a log names the model. The row of ``model`` has the backend
-    `lm-eval`; its key is a hash of name, revision, dtype, model arguments and versions. Writes the
-    tables ``model``, ``pair_score`` (logs have no token counts) and ``reject`` (stage `import`).
+    `lm-eval`; its key is a hash of name, revision, dtype, model arguments and versions. Also writes
+    ``pair_score``, without token counts since logs have none, and ``reject`` (stage `import`).
 
     Raises ``BadInput`` if there are no logs, if a log's results file is missing, or if two logs
     are of the same task and model. Also raises what ``check_imported`` raises.
     """
-    logs = sorted(_logs(directory), key=_of_import)
+    logs = sorted(_logs(directory), key=_benchmark_and_model)
     check_imported(store, [log.benchmark for log in logs])
-    groups = groupby(logs, _of_import)
+    groups = groupby(logs, _benchmark_and_model)
     return [_import(store, list(group), directory, run_id) for _, group in groups]
 
 
-def _of_import(log: _Log) -> tuple[str, str]:
+def _benchmark_and_model(log: _Log) -> tuple[str, str]:
     """Return a log's benchmark and model key. Logs that share both are imported together."""
     return log.benchmark, str(log.identity["model_key"])
 
@@ -77,7 +77,7 @@ def _logs(directory: Path) -> list[_Log]:
 
 
 def _results(path: Path, task: str) -> tuple[str, Row]:
-    """Read the harness's results file; return a task's benchmark and the ``model`` row."""
+    """Read the harness's results file; return the task's benchmark and its row of ``model``."""
     fix = "the harness writes it next to its sample logs, keep both"
     try:
         results = json_object(path)
@@ -95,7 +95,7 @@ def _results(path: Path, task: str) -> tuple[str, Row]:
 
 
 def _identity(model: str, results: Mapping[str, Any]) -> Row:
-    """Return a run's row of ``model``. A local model is named by its folder, not its whole path."""
+    """Return a row of ``model``. A local model gets the name of its folder, not the whole path."""
     versions = [("lm_eval", "lm_eval_version"), ("transformers", "transformers_version")]
     version = ", ".join(f"{name} {results.get(key)}" for name, key in versions)
     config = results.get("config") or {}
@@ -114,7 +114,7 @@ def _identity(model: str, results: Mapping[str, Any]) -> Row:
 
 
 def _import(store: Store, logs: Sequence[_Log], directory: Path, run_id: str) -> ImportedScores:
-    """Import the logs of one benchmark and model. If a pair has several rows, reject them all."""
+    """Import one model's logs for one benchmark. If a pair has several rows, reject them all."""
     benchmark, model_row = logs[0].benchmark, {**logs[0].identity, "run_id": run_id}
     model, key = model_row["model"], model_row["model_key"]
     pairs = {p["pair_id"]: p for p in store.read("benchmark_pair", benchmark=benchmark).to_pylist()}

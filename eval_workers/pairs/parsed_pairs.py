@@ -1,4 +1,4 @@
-"""Collects the pairs of a benchmark, and a reject for each row that can't be used."""
+"""Collects the pairs from a benchmark's rows, and a reject for each row that gives no pair."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Row = dict[str, object]
 DIFFERS = "{differs}"
 _NO_BRACES = str.maketrans("{}", "  ")
 _PARTS = re.compile(r"\w+(?:['’]\w+)*|[^\w\s]")
-#: The groups of pairs whose source names no groups.
+#: The default groups, for a source that names no groups.
 USUAL = ("female", "male")
 _PRONOUN_OF = {"female": "she", "male": "he"}
 
@@ -61,9 +61,10 @@ def checked_groups(groups: Sequence[str]) -> tuple[str, ...]:
 def filled(
     template: str, identifier: str, groups: Sequence[str] = USUAL, **columns: object
 ) -> list[Row]:
-    """Fill a template for each group; return a pair for every two groups, all with one ``item_id``.
+    """Fill a template for each group, and return a pair for every two groups.
 
-    Raises ``ValueError`` with the reason if the template can't be filled for one of the groups.
+    The pairs have the same ``item_id``. Raises ``ValueError`` with the reason if the template can't
+    be filled for one of the groups.
 
     >>> pairs = filled("Ann said {pronoun} was late.", "1", ("she", "he", "they"))
     >>> [(pair["pair_id"], pair["sentence_b"]) for pair in pairs[:2]]
@@ -88,8 +89,8 @@ def filled(
 class Parsed:
     """The pairs from a source, and a reject for each row of the source that gives no pair.
 
-    ``pairs`` are rows of ``benchmark_pair`` without the column ``benchmark``; ``rejects`` are rows
-    of ``reject`` without ``stage``, ``subject`` and ``run_id``; ``facts`` maps a fact's name to its
+    ``pairs`` are rows of ``benchmark_pair`` without the column ``benchmark``. ``rejects`` are rows
+    of ``reject`` without ``stage``, ``subject`` and ``run_id``. ``facts`` maps a fact's name to its
     text (``Recipe.facts``).
     """
 
@@ -165,8 +166,8 @@ class Parsed:
 def shared_template(a: str, b: str) -> str:
     """Return the words and punctuation that two sentences share, with ``{differs}`` for the rest.
 
-    Shared words must be in the same order in both sentences. They keep the case of ``a``, although
-    the comparison ignores case. Braces are dropped.
+    Shared words must be in the same order in both sentences. The comparison ignores case; the
+    result has the case of ``a``. Braces are dropped.
 
     >>> shared_template("Old men can't code.", "Young women can't code.")
     "{differs} can't code."

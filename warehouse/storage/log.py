@@ -168,7 +168,7 @@ class Draft:
         self._files: dict[str, tuple[File, ...]] = {}
 
     def files(self, table: str, partition: Mapping[str, str] | None = None) -> list[File]:
-        """Return a table's files with this draft's changes (see ``Snapshot.files``)."""
+        """Return a table's files after this draft's changes (see ``Snapshot.files``)."""
         if table not in self._files:
             return self.base.files(table, partition)
         return _of_partition(self._files[table], table, partition)
@@ -206,7 +206,7 @@ class Draft:
 
 #: Tokens of this process's leases, by place and name. A commit checks the leases at its place.
 HELD: dict[tuple[str, str], str] = {}
-#: A function that changes a draft. If another writer was faster, it is called on the newer state.
+#: A function that changes a draft. It is called again if another writer commits first.
 Change: TypeAlias = Callable[[Draft], None]
 
 

@@ -38,7 +38,7 @@ class Damaged(ValueError):
 
 @dataclass(frozen=True)
 class Unit:
-    """A group of rows that is published and replaced as a whole. ``run_id`` is its run's id."""
+    """Rows that are published and replaced as a whole. ``run_id`` is the run that wrote them."""
 
     name: str
     n_rows: int
