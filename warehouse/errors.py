@@ -39,8 +39,8 @@ _OF_CLIENTS = {
     "requests": frozenset(("ConnectionError", "Timeout", "ChunkedEncodingError")),
 }
 _OF_CLIENTS["httpx2"] = _OF_CLIENTS["httpx"]
-#: Start of the object-store client's messages. Some of its errors are plain ``OSError``, and only
-#: the message tells them apart. Without an HTTP status, it means wrong input if ``_WRONG`` matches.
+#: Start of the object-store client's messages. Some of its errors are plain ``OSError``s and
+#: differ only in the message. Without an HTTP status, ``_WRONG`` matches wrong input.
 _OF_STORES = re.compile(r"Generic \S+ error: ")
 _STATUS = re.compile(r"status code: (\d{3})")
 _WRONG = re.compile(r"[Cc]onfiguration|incorrectly configured|InvalidPath|[Uu]nsupported|Range req")
@@ -147,7 +147,7 @@ def naming(path: Path) -> Iterator[None]:
 def _is_of_disk(error: OSError) -> bool:
     """Return whether an ``OSError`` is about a file, not a connection.
 
-    An error of a library's own class isn't: `urllib` stores an address as the file name.
+    Return false for a library's own class, since `urllib` stores an address as the file name.
     """
     if error.filename is not None and type(error).__module__ == "builtins":
         return True

@@ -14,7 +14,7 @@ ALPHA = 0.05
 #: With fewer clusters (words, documents, prompts, families), there is no interval and no verdict.
 #: The SQL macro ``t_over`` has the same number.
 LEAST_CLUSTERS = 5
-#: Output has a warning for sets with fewer pairs than this.
+#: Reports warn about benchmarks with fewer pairs than this.
 LEAST_PAIRS = 10
 
 

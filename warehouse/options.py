@@ -12,7 +12,7 @@ from pydantic import ConfigDict, Field, ValidationError
 
 from plumbline.warehouse.errors import UsageProblem
 
-#: Configuration of these dataclasses: the text "3" isn't a number, and unknown keys are errors.
+#: Configuration of options classes: the text "3" isn't a number, and unknown keys are errors.
 STRICT = ConfigDict(strict=True, extra="forbid")
 #: Upper bound of quantities that have no natural bound; every file format can store it.
 MOST = 10**12

@@ -22,7 +22,7 @@ from plumbline.warehouse.storage.locks import lives, this_process
 from plumbline.warehouse.storage.store import Store
 
 Row: TypeAlias = dict[str, Any]
-#: Key in `config` for the options of joined steps. No option has this name: it isn't an identifier.
+#: Key in `config` for the options of steps. It isn't an identifier, so no option has this name.
 STEPS = "joined-steps"
 _NO_READER = "the process that started this command has ended: run the command again"
 _PACKAGES = ("duckdb", "numba", "numpy", "peft", "pyarrow", "pyspark", "torch", "transformers")
@@ -64,8 +64,8 @@ def recorded(store: Store, command: str, config: Mapping[str, object]) -> Iterat
 
     If the block raises an exception, the row gets the first line of the message, and the exception
     is raised again. The row's status becomes ``interrupted`` for ``Interrupted``, a broken pipe,
-    and exceptions such as ``KeyboardInterrupt``. Others make the row ``failed``. If the process
-    is killed, it stays ``running``. Raises ``BadInput`` if the disk can't be written to.
+    and exceptions such as ``KeyboardInterrupt``. Other exceptions make it ``failed``. If the
+    process is killed, it stays ``running``. Raises ``BadInput`` if the disk can't be written to.
     """
     outer = _JOINED.get()
     if outer is not None and outer[0] == str(store.root):

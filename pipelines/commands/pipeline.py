@@ -54,8 +54,8 @@ class Stage(NamedTuple):
 class Pipeline(PipelineOptions, Command):
     """Run all steps from a text to a report. Without options, Plumbline makes up the text.
 
-    Without options, the pipeline needs no data and no network. It writes a text in which the lean
-    of each word is known, trains a model on this text, and shows if the model learned the leans.
+    Without options, the pipeline needs no data and no network. It makes a text in which each word
+    has a known lean, trains a model on this text, and shows whether the model learned the leans.
 
     If you give --corpus and --model but neither benchmarks nor --data, the pipeline builds a
     benchmark from fixed sentence frames and words of the corpus. To set options of the commands

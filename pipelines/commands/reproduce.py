@@ -34,8 +34,8 @@ class Reproduce(Command):
 
     `unstereoeval` recomputes Tables 1-3 and 8-22 from the released scores in --data, and counts the
     figures that agree. The exit status is 1 if a figure differs by more than 0.011 or if scores are
-    missing. `anatomy` shows which properties of a pair, such as sentence length or leans of words
-    in the training text, explain the preferences of the paper's 28 models.
+    missing. `anatomy` shows which properties of pairs explain the preferences of the paper's 28
+    models. Examples are sentence length and the leans of words in the training text.
 
     `fairpair` and `disclosure` compare the printed tables with the runs in your warehouse. They
     show each run's intervals, how its settings differ from the paper's, and which of the paper's

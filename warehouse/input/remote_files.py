@@ -39,7 +39,7 @@ _BUCKETS = ("s3", "s3a", "gs", "az", "abfs", "abfss")
 _WEB = ("https", "http")
 _HUB = "hf"
 _CHECK = "check the address and the credentials in the environment"
-#: Options of each client of a bucket or web server: plain HTTP is allowed.
+#: Options for clients of buckets and web servers: allow plain HTTP.
 CLIENT: Any = {"client_options": {"allow_http": True}}
 #: Environment variables that name a server other than the cloud's own.
 _ENDPOINTS = (
@@ -140,9 +140,9 @@ def _description(info: Mapping[str, Any]) -> Description:
 def fingerprint(path: Path) -> str:
     """Return a hash that identifies a file's content: 32 hex digits of a SHA-256.
 
-    For a file on disk, the bytes are hashed. For a remote file, a text is hashed instead:
-    the address, the size, and the ETag, hash or time of change that the server reports. If the
-    server reports none of these three, the bytes are hashed. Raises the errors of :func:`reading`.
+    For a file on disk, the bytes are hashed. For a remote file, its address and size are
+    hashed, and the ETag, hash or time of change that the server reports. If the server reports none
+    of these three, the bytes are hashed. Raises the errors of :func:`reading`.
     """
     description = describe(path) if isinstance(path, Address) else None
     if description and description.mark:

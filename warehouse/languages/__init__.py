@@ -22,7 +22,7 @@ from plumbline.warehouse.wordlists import WordList
 ENGLISH = "en"
 
 
-#: The words of one text, sorted, each once.
+#: Words, which the file has as one text. They are sorted, and repeats are removed.
 _SortedWords: TypeAlias = Annotated[WordsInOrder, AfterValidator(lambda x: tuple(sorted(set(x))))]
 
 

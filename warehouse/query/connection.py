@@ -28,12 +28,12 @@ if TYPE_CHECKING:
     import duckdb
     import pyarrow as pa
 
-#: Settings that allow queries no files except those that ``connect`` allowed. They can't be
-#: changed afterwards, but ``SET VARIABLE`` still works.
+#: Settings that stop queries from using files, except the files that ``connect`` allows. Later,
+#: queries can't change any settings, but ``SET VARIABLE`` still works.
 READ_ONLY = """SET allow_persistent_secrets = false;
 SET enable_external_access = false;
 SET lock_configuration = true;"""
-#: DuckDB's error for an unknown table, without its suggestion, which knows only this query's views.
+#: Matches DuckDB's error for an unknown table, up to its suggestion, which would miss many tables.
 _UNKNOWN = re.compile(r"(Catalog Error: Table (?:Function )?with name (\w+) does not exist)!.*")
 _CREATED = re.compile(r"CREATE OR REPLACE (?:VIEW|MACRO) (\w+)")
 #: Words in queries that list tables, views or columns; such queries need all views.

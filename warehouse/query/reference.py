@@ -22,7 +22,7 @@ _CREATE = re.compile(
     r"^CREATE OR REPLACE (VIEW|MACRO) (\w+)(\(.*?\))? AS( TABLE\b)?", re.MULTILINE | re.DOTALL
 )
 
-#: Matches a marked part of a page: its first mark, its kind, and its last mark.
+#: Matches a generated part of a page. The groups are the first comment, the kind, the last comment.
 _MARKED = re.compile(
     r"(<!-- (graph|tables|reference|questions): begin -->).*?(<!-- \2: end -->)", re.DOTALL
 )

@@ -67,7 +67,7 @@ class Table:
 
     Attributes:
         filled_by: the command that writes the first rows, without ``plumbline``. After a comma, it
-            may say what the command needs. Or ``any command ...``, if there are many.
+            may say what the command needs. ``any command ...`` stands for several commands.
         made_from: the rows that a row is made from. If they change, the row is deleted.
         key: columns that identify a row, in all files of the table.
         partitions: columns whose values name the directories of a file. The file stores these
@@ -84,7 +84,7 @@ class Table:
 
     @property
     def how_filled(self) -> str:
-        """``filled_by`` for use in a sentence: with ``plumbline``, and in backquotes."""
+        """``filled_by`` worded for messages, with the complete command in backquotes."""
         command, comma, need = self.filled_by.partition(",")
         return command if command.startswith("any ") else f"`plumbline {command}`{comma}{need}"
 
@@ -98,7 +98,7 @@ class Table:
         return sha256(" ".join(self.names).encode()).hexdigest()[:8]
 
     def partition_values(self, partition: Mapping[str, str]) -> tuple[str, ...]:
-        """Return a partition's values in column order. The last columns may be missing."""
+        """Return a partition's values in column order. The partition may lack the last columns."""
         columns = self.partitions[: len(partition)]
         if len(columns) < len(partition):
             raise KeyError(f"{self.name} has no partitions by {', '.join(partition)}")

@@ -38,7 +38,7 @@ class State:
 
 
 def state_of(wanted: Sequence[Row], found: Sequence[Row], *key: str) -> State:
-    """Make the state of a step whose items are its inputs. The columns ``key`` identify them."""
+    """Make the state of a step that has one item per input. ``key`` are an input's key columns."""
 
     def name(row: Row) -> tuple[str, ...]:
         return tuple(row[column] for column in key)

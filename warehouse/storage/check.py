@@ -19,7 +19,7 @@ from plumbline.warehouse.storage.place import File, command
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.progress import progress
 
-#: For the path of a data file: its table, its entry, and the newest version that has the file.
+#: Maps the path of a data file to its table, its ``File``, and the newest version that has it.
 _Files: TypeAlias = dict[str, tuple[str, File, int]]
 
 

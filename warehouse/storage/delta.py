@@ -131,7 +131,7 @@ def _add(table: str, file: File) -> dict[str, Any]:
 
 
 def quoted(table: str, path: str) -> str:
-    """Return a file's path relative to its table's directory, percent-encoded."""
+    """Return a file's percent-encoded path, relative to the table's directory."""
     return quote(path.removeprefix(f"{table}/"), safe="/=")
 
 

@@ -108,7 +108,7 @@ def sole(path: Path, what: str, fix: str = "wait until it ends") -> Iterator[Non
 
 
 def holder(path: Path) -> str:
-    """Return the name of the process that holds a lock, or text that says that it has ended."""
+    """Return which process holds a lock, as text for a message."""
     try:
         return content(path).decode(errors="replace") or "a process that has just begun"
     except OSError:

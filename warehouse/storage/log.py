@@ -41,8 +41,8 @@ class Snapshot:
     """A warehouse as of one commit: the files of its tables, and the leases.
 
     ``tables`` has every table that ever had rows. ``oldest`` is the first version that is still
-    kept. ``out_of_date`` counts the out-of-date rows that were deleted, by directory of their
-    partition. When new rows are written to a partition, its count is removed.
+    kept. ``out_of_date`` maps a partition's directory to the number of rows that were deleted there
+    because they were out of date. When new rows are written there, the entry is removed.
     """
 
     place: Place
@@ -168,7 +168,7 @@ class Draft:
         self._files: dict[str, tuple[File, ...]] = {}
 
     def files(self, table: str, partition: Mapping[str, str] | None = None) -> list[File]:
-        """Return a table's files with this draft's changes (see ``Snapshot.files``)."""
+        """Return a table's files after this draft's changes (see ``Snapshot.files``)."""
         if table not in self._files:
             return self.base.files(table, partition)
         return _of_partition(self._files[table], table, partition)
@@ -206,7 +206,7 @@ class Draft:
 
 #: Tokens of this process's leases, by place and name. A commit checks the leases at its place.
 HELD: dict[tuple[str, str], str] = {}
-#: A function that changes a draft. If another writer was faster, it is called on the newer state.
+#: A function that changes a draft. It is called again if another writer commits first.
 Change: TypeAlias = Callable[[Draft], None]
 
 

@@ -1,6 +1,6 @@
 """Where a warehouse is stored: in a directory (``Disk``) or an object store (``Bucket``).
 
-Both classes have the same methods. For commits, ``create`` returns false if a file's name is taken.
+Both classes have the same methods. Commits depend on ``create``, which never replaces a file.
 Names of files are relative paths with ``/``, percent-encoded (see ``paths.segment``). DuckDB and
 Arrow don't notice a flipped bit, so a data file's hash is checked before the file is used.
 
@@ -38,7 +38,7 @@ class Damaged(ValueError):
 
 @dataclass(frozen=True)
 class Unit:
-    """A group of rows that is published and replaced as a whole. ``run_id`` is its run's id."""
+    """Rows that are published and replaced as a whole. ``run_id`` is the run that wrote them."""
 
     name: str
     n_rows: int

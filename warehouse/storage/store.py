@@ -159,7 +159,7 @@ class Store(DataFiles):
             for table in {*draft.base.declared, *state.declared} - {"run"}:
                 draft.swap(table, draft.files(table), [], state.files(table))
             draft.out_of_date = dict(state.out_of_date)
-            log.snapshot(self.place, version)  # an error if `compact` has just dropped it
+            log.snapshot(self.place, version)  # an error if `compact` has dropped the version
 
         state = self.pinned(version).snapshot()
         for table in state.declared.keys() - {"run"}:

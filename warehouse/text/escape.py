@@ -18,8 +18,8 @@ from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from urllib.parse import quote
 
-#: Matches a text that spreadsheets read as a formula: it starts with a tab, a line break, or a sign
-#: (perhaps after blanks); some signs also in full width.
+#: Matches a text that spreadsheets read as a formula. It starts with a tab, a line break, or a
+#: sign such as ``=``. Blanks may precede the sign, and some signs may be in full width.
 _is_formula = re.compile(r"[\t\r\n]|\s*[=+\-@|%＝＋－＠]").match
 _is_number = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?").fullmatch
 HIDDEN = "***"
@@ -29,7 +29,7 @@ _SHORTEST = 8
 _SECRET = re.compile(
     r"(?:^|_)(?:(?:API)?KEYS?|TOKENS?|SECRETS?|PASSPHRASE|SAS|CONNECTION_STRING)(?:_|$)|PASSWORD"
 )
-#: Exceptions: variables that match both patterns contain a path or an address.
+#: Variables that match this pattern, too, contain a path or an address instead of a secret.
 _PLACE = re.compile(r"_(?:FILE|PATH|URI|URL|ENDPOINT|DIR)$")
 _SECRET_PARAMETERS = (
     r"x-(?:amz|goog)-(?:signature|credential|security-token)|sig|signature|(?:access[_-]?)?token|"

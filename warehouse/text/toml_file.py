@@ -55,7 +55,7 @@ Text: TypeAlias = Annotated[str, Field(min_length=1)]
 Stripped: TypeAlias = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 #: A list of texts.
 Texts: TypeAlias = tuple[str, ...]
-#: The words of one text, separated by blanks.
+#: Words. The file has them as one text, separated by blanks.
 Words: TypeAlias = Annotated[frozenset[str], BeforeValidator(_split_set)]
 WordsInOrder: TypeAlias = Annotated[tuple[str, ...], BeforeValidator(_split)]
 #: For a field that is a tuple: the file may give one value or a list of values.
