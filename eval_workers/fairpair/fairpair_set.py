@@ -64,7 +64,6 @@ class Group:
 
     @property
     def cluster(self) -> str:
-        """The name of the prompt's cluster: its occupation, its topic, or else its identifier."""
         return str(self.prompt["occupation"] or self.prompt["topic"] or self.prompt_id)
 
     @property
@@ -126,8 +125,8 @@ def measure_set(
 ) -> None:
     """Measure both versions of every prompt in a set, and write this module's three tables.
 
-    Replaces rows with the same scoring function, ``texts`` and number of folds. The same samples
-    and options always give the same figures. Raises what ``find`` raises.
+    Replaces rows with the same scoring function, filter (``texts``) and number of folds. The same
+    samples and options always give the same figures. Raises what ``find`` raises.
     """
     phi, texts, seed = find(phi_name), texts_of(options.as_published), options.seed
     groups = read_groups(store, sampled, options.as_published)

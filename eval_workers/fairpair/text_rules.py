@@ -1,8 +1,8 @@
 """The rule-based perturber: turns a text about one person into the same text about another.
 
 The first person is the entity, named at the start of the text; the other is the counterpart. The
-rules read the text once, from left to right. A text that they can't decide isn't perturbed, since
-a wrong perturbation would look like a bias of the model.
+text is read once, from left to right. A text is called undecided if the rules can't perturb it with
+certainty. It is then left out, since a wrong perturbation would look like a bias of the model.
 
 - The entity's name, as written or in capitals, becomes the counterpart's. A text that already names
   the counterpart is undecided: afterwards nobody could tell the two people apart.

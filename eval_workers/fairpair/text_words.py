@@ -143,7 +143,6 @@ class Terms:
 
     @cached_property
     def classes(self) -> dict[str, frozenset[str]]:
-        """Map each word class to its words."""
         return {name: self.grammar.get(name, frozenset()) for name in _CLASSES}
 
 

@@ -317,10 +317,10 @@ def _gather(
 
 
 def _used_lines(lines: list[_Line], n_places: int) -> tuple[list[_Line], str]:
-    """Return the lines to use for ``n_places`` equal pairs, and why the other lines aren't used.
+    """Return the rows to use for ``n_places`` equal pairs, and why the other rows aren't used.
 
-    If there are more lines than pairs and all have the same scores, the surplus lines aren't used.
-    If there are more lines than pairs and the scores differ, no line is used.
+    If there are more rows than pairs, the surplus rows aren't used. If the rows then have different
+    scores, none of the rows is used.
 
     >>> _used_lines([(1, (-1,)), (2, (-1,))], 1)
     ([(1, (-1,))], 'repeats row 1, and the benchmark holds such a pair 1 time(s)')

@@ -56,7 +56,7 @@ _LETTERS = re.compile(r"[a-z]+")
 
 
 class _Tables(NamedTuple):
-    """The CSV files of a set. ``prefixes`` maps a file's stem to the prefix of its pair ids.
+    """The CSV files of a set. ``prefixes`` maps a file's stem to a prefix for its pairs' ids.
 
     ``key`` names the column with ids. ``verdict`` names the column with True or False, if any.
     """

@@ -183,7 +183,7 @@ def _lower_at(words: Sequence[str], k: int) -> str:
 
 
 def _agreeing(words: Sequence[str], k: int) -> dict[int, str]:
-    """Return the plural of the verb whose subject is at index ``k``, in a map from its index.
+    """Return the plural of the verb whose subject is at index ``k``, keyed by the verb's index.
 
     Only the first verb after the subject is changed. Raises ``Undecided`` if an auxiliary comes
     before the subject, if "is" or "has" is contracted, or if a later verb may have to change, too.
