@@ -23,7 +23,7 @@ from prefect.states import Completed, Failed
 
 from plumbline.pipelines.command.base import WARNING, Command, Done, execute_on
 from plumbline.pipelines.command.registry import name_of
-from plumbline.pipelines.command.settings import here, made
+from plumbline.pipelines.command.settings import configured, made
 from plumbline.pipelines.commands.benchmark import BenchmarkBuild
 from plumbline.pipelines.commands.corpus import REPAIR
 from plumbline.pipelines.commands.pipeline import Parts, Pipeline
@@ -218,13 +218,13 @@ def _given(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def _pipeline(config: str, **options: Any) -> Pipeline:
     given = _given({**options, "config": config})
-    pipeline = made(Pipeline, given, here(Pipeline, config))
+    pipeline = made(Pipeline, given, configured(Pipeline, config))
     pipeline.check_inputs()
     return pipeline
 
 
 def _run(kind: type[Command], config: str, **options: Any) -> Done:
-    command = made(kind, _given(options), here(kind, config))
+    command = made(kind, _given(options), configured(kind, config))
     command.ready()
     command.check()
     with in_one_line():

@@ -71,8 +71,6 @@ def check_backend(
     assert empty.problem and math.isnan(empty.logprob_nats), (
         "an empty text has the score NaN and a problem"
     )
-    ids = {token for score in scores for token in score.token_ids}
-    assert set(opened.pieces(ids)) == ids, "pieces() has the text of every token"
     return scores
 
 

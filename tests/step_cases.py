@@ -18,7 +18,7 @@ from types import ModuleType
 from typing import Any
 
 from plumbline.eval_workers.chat.client import Server
-from plumbline.eval_workers.chat.requests import Budget, ChatModel
+from plumbline.eval_workers.chat.requests import ChatModel
 from plumbline.eval_workers.chat.session import Build
 from plumbline.eval_workers.disclosure import word_probabilities
 from plumbline.eval_workers.disclosure.word_probabilities import ProbeStep, load_words
@@ -44,7 +44,7 @@ Row = Mapping[str, Any]
 _OF_A_RUN = {"run_id", "n_attempts", "n_tokens_most", "seconds", "error"}
 
 #: What steps publish beside their own table.
-_BESIDE = ("token_logprob", "sampling", "instruction", "attribute_pair", "model", "reject")
+_BESIDE = ("sampling", "instruction", "attribute_pair", "model", "reject")
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ _SAMPLING = SamplingOptions(6.0, None, max_new_tokens=12, instruction=Instructio
 #: Steps by name whose chunks have files of their own until they are published.
 COMPUTED: dict[str, Computed] = {
     "score": Computed(
-        PairScores("demo", per_token=True),
+        PairScores("demo"),
         lambda store: test_score._pairs(store, test_score.TEMPLATES[-22:]),
         *(pair_scores, "CHUNK_TEXTS", 8),
     ),
@@ -103,13 +103,13 @@ class Asked:
 
     Attributes:
         answer: the whole answer of a server to the body of a request.
-        run: with the address of a server, or with a budget of 0 requests from the ledger.
+        run: with the address of a server, or with at most 0 requests from the ledger.
         unit: what a budget that is used up counts.
     """
 
     fill: Callable[[Store], None]
     answer: Sampler
-    run: Callable[[Store, str, Budget], object]
+    run: Callable[[Store, str, int | None], object]
     tables: tuple[str, ...]
     unit: str
 
@@ -122,15 +122,14 @@ def _by(script: Script) -> Sampler:
     return lambda body: script(body["messages"][-1]["content"], 1)
 
 
-def _choose(store: Store, url: str, budget: Budget) -> None:
-    most = budget.max_requests
+def _choose(store: Store, url: str, most: int | None) -> None:
     options = ChoiceOptions(model="m", n=2, concurrency=1, base_url=url, max_requests=most)
     pair_choices.choose(store, "demo", options, "run")
 
 
-def _perturbed(store: Store, url: str, budget: Budget) -> None:
-    server = Server(url, 60.0, concurrency=1, max_attempts=2)
-    build = Build(store, perturbers.ledger_name("cs"), "run", server, budget)
+def _perturbed(store: Store, url: str, most: int | None) -> None:
+    server = Server(url, 60.0, concurrency=1, max_attempts=2, max_requests=most)
+    build = Build(store, perturbers.ledger_name("cs"), "run", server)
     wording = perturbers.load_wording()
     perturber = perturbers.ChatPerturber(build, ChatModel("scripted"), wording)
     perturb_set(store, "cs", "m", "s", perturber, "run")
@@ -208,7 +207,7 @@ def _run(
     store = Store.open(root)
     try:
         if isinstance(case, Asked):
-            case.run(store, where, Budget())
+            case.run(store, where, None)
         else:
             setattr(case.module, case.chunk, case.size)
             case.run(store, where)

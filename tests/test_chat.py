@@ -11,7 +11,7 @@ from urllib.parse import quote
 import pytest
 
 from plumbline.eval_workers.chat.ledger import open_ledger, read_ledger
-from plumbline.eval_workers.chat.requests import Budget, Reply, Request, Spent
+from plumbline.eval_workers.chat.requests import Reply, Request, Spent
 from plumbline.eval_workers.writing.build import write_sentences
 from plumbline.warehouse.errors import BadInput, Interrupted, PlumblineError
 from plumbline.warehouse.run_records import recorded
@@ -106,14 +106,13 @@ def _request(round: int = 1) -> Request:
 
 
 def test_a_budget_is_exceeded_only_beyond_its_limits() -> None:
-    budget = Budget(max_requests=2, max_tokens=10)
-    found = [Spent(*one).excess(budget) for one in ((2, 10), (3, 10), (2, 11))]
+    found = [Spent(*one).excess(2, 10) for one in ((2, 10), (3, 10), (2, 11))]
     assert found == [None, "2 requests", "10 tokens"]
 
 
 def test_the_budget_of_tokens_holds_at_the_most_a_request_can_cost(store: Store) -> None:
     with serving(good_script) as server, pytest.raises(Interrupted, match="exceed 1200 tokens"):
-        write_sentences(build(store, server, budget=Budget(None, 1200)), WORDS, SPEC)
+        write_sentences(build(store, server, max_tokens=1200), WORDS, SPEC)
     spent = sum(r["n_tokens_most"] for r in requests(store))
     assert 0 < spent <= 1200
 

@@ -2,14 +2,13 @@
 
 import signal
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from plumbline.eval_workers.chat.ledger import open_ledger
-from plumbline.eval_workers.chat.requests import Budget
 from plumbline.eval_workers.scoring.pair_choices import PairChoices
 from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem
 from plumbline.warehouse.steps import runner
@@ -190,7 +189,7 @@ def paid(asked_name: str, tmp_path_factory: pytest.TempPathFactory) -> Paid:
     case, store = ASKED[asked_name], Store.open(tmp_path_factory.mktemp("whole") / "w")
     case.fill(store)
     with serving(sampler=case.answer) as server:
-        case.run(store, server.url, Budget())
+        case.run(store, server.url, None)
     assert server.n_asked >= 5 and set(server.asked.values()) == {1}
     return Paid(case.rows(store), server.n_asked, ledger_of(store).stat().st_size)
 
@@ -224,13 +223,13 @@ def test_killed_midway_nothing_that_was_answered_is_asked_again(
     server.sampler = asking.answer
     with ledger_of(store).open("ab") as file:
         file.write(b'{"event": "replied", "request_id": "torn')
-    asking.run(store, server.url, Budget())
+    asking.run(store, server.url, None)
     assert server.n_asked == paid.n_asked + 1, "the one that was on its way"
     assert asking.rows(store) == paid.rows
     requests = store.read("generation_request").to_pylist()
     (again,) = [row for row in requests if row["n_attempts"] > 1]
     assert "the run ended before a reply" in again["error"]
-    asking.run(store, "http://127.0.0.1:9", Budget(0))
+    asking.run(store, "http://127.0.0.1:9", 0)
     assert asking.rows(store) == paid.rows, "from the ledger alone"
 
 
@@ -244,20 +243,20 @@ def test_a_damaged_or_open_ledger_is_refused_and_nothing_is_paid_for_twice(store
     case = ASKED["choose"]
     case.fill(store)
     with serving(sampler=case.answer) as server:
-        case.run(store, server.url, Budget())
+        case.run(store, server.url, None)
         n_asked, rows = server.n_asked, case.rows(store)
         path = ledger_of(store)
         lines = path.read_bytes().splitlines(keepends=True)
         path.write_bytes(b"".join([lines[0], b"garbage\n", *lines[1:]]))
         drop(store, case)
         with pytest.raises(BadInput, match=r"ledger\.jsonl, line 2: is damaged \(remove that line"):
-            case.run(store, server.url, Budget())
+            case.run(store, server.url, None)
         path.write_bytes(b"".join(lines))
         (ledger,) = set(store.read("generation_request")["benchmark"].to_pylist())
         refused = pytest.raises(UsageProblem, match="another command writes to it: process")
         with open_ledger(store, ledger), refused:
-            case.run(store, server.url, Budget())
-        case.run(store, server.url, Budget())
+            case.run(store, server.url, None)
+        case.run(store, server.url, None)
     assert server.n_asked == n_asked and case.rows(store) == rows
 
 
@@ -272,7 +271,7 @@ def test_a_full_disk_is_one_line_and_nothing_is_paid_for_twice(
     assert results(asking, store) == before and not list(store.root.rglob("*.tmp"))
     n_asked = server.n_asked
     assert 0 < n_asked < paid.n_asked
-    asking.run(store, server.url, Budget())
+    asking.run(store, server.url, None)
     assert server.n_asked in (paid.n_asked, paid.n_asked + 1), "the one that had no room"
     assert asking.rows(store) == paid.rows
 
@@ -280,11 +279,11 @@ def test_a_full_disk_is_one_line_and_nothing_is_paid_for_twice(
 def test_a_budget_stops_it_and_a_larger_one_goes_on(
     asking: Asked, store: Store, server: ChatServer, paid: Paid
 ) -> None:
-    before, few = results(asking, store), Budget(max_requests=paid.n_asked // 2)
-    done = rf"could exceed {few.max_requests} requests; \d+ of \d+ {asking.unit} are done"
+    before, few = results(asking, store), paid.n_asked // 2
+    done = rf"could exceed {few} requests; \d+ of \d+ {asking.unit} are done"
     with pytest.raises(Interrupted, match=done):
         asking.run(store, server.url, few)
-    assert server.n_asked == few.max_requests and results(asking, store) == before
-    asking.run(store, server.url, replace(few, max_requests=paid.n_asked))
+    assert server.n_asked == few and results(asking, store) == before
+    asking.run(store, server.url, paid.n_asked)
     assert server.n_asked == paid.n_asked and set(server.asked.values()) == {1}
     assert asking.rows(store) == paid.rows

@@ -27,7 +27,6 @@ class Model:
         if not text:
             return TextScore(problem="the text is empty")
         return TextScore(-1.0 * len(text), (1,) * len(text), (-1.0,) * len(text))
-    def pieces(self, ids): return {i: "x" for i in ids}
 def open_model(model, options): return Model()
 """
 GROUPS = {
@@ -77,7 +76,6 @@ def test_a_part_of_another_package_passes(
         ),
         ("backends", "if not text", "if text is None", "an empty text has the score NaN"),
         ("backends", '"mine"', '"other"', "names the backend other"),
-        ("backends", "for i in ids", "for i in ()", "the text of every token"),
     ],
 )
 def test_a_fault_is_found(

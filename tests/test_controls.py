@@ -11,7 +11,7 @@ from plumbline.eval_workers.scoring.controls import (
     Effect,
     effects,
     effects_of_all,
-    within,
+    minus_frame_means,
 )
 from plumbline.eval_workers.scoring.measure import measure
 from plumbline.warehouse.query.connection import rows_of
@@ -110,7 +110,7 @@ def test_pairs_of_one_frame_are_compared_with_each_other() -> None:
     names = [f"frame {f}" for f in frames]
     names[0] = "a frame of its own"
     assert (effects(x, y, w)[2].coefficient or (0,))[0] < -1
-    both, n_frames = within(names, w, np.column_stack([x, y]))
+    both, n_frames = minus_frame_means(names, w, np.column_stack([x, y]))
     assert n_frames == 4 and both[0] == pytest.approx(0)
     effect = effects(both[:, :-1], both[:, -1], w)[2].coefficient
     assert effect is not None and effect[0] == pytest.approx(1, abs=0.15)
@@ -158,7 +158,7 @@ def test_measure_writes_the_controls(warehouse: Store) -> None:
     points = rows_of(warehouse.root, "FROM control_point ORDER BY pair_id")
     assert {p["length_words"] for p in points} == {4, 4.5}
     assert points[0]["frame"] == "she saw _ 0."
-    by_hand = within(
+    by_hand = minus_frame_means(
         [p["frame"] for p in points],
         [p["word"] for p in points],
         np.array([[p["delta_nats"], p["log_frequency"], p["ngram_log_ratio_nats"],

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from plumbline.eval_workers.chat.client import Server
 from plumbline.eval_workers.chat.replies import sentences
-from plumbline.eval_workers.chat.requests import Budget, Reply, Request
+from plumbline.eval_workers.chat.requests import Reply, Request
 from plumbline.eval_workers.chat.session import Build
 from plumbline.eval_workers.writing.build import judge_pairs, pair_sentences, write_sentences
 from plumbline.eval_workers.writing.build_spec import BuildSpec
@@ -29,10 +29,9 @@ def build(
     store: Store, server: ChatServer | None, run_id: str = "run-1", ledger: str = "demo", **how: Any
 ) -> Build:
     """A build that asks a server, or has its replies from the ledger alone."""
-    waits = {"max_attempts": 4, "first_wait_s": 0.01, "longest_wait_s": 5.0}
     if server is None:
-        return Build(store, ledger, run_id, Server(), Budget(0))
-    return Build(store, ledger, run_id, Server(server.url, 60.0, N_AT_ONCE, **waits), **how)
+        return Build(store, ledger, run_id, Server(max_requests=0))
+    return Build(store, ledger, run_id, Server(server.url, 60.0, N_AT_ONCE, 4, 0.01, 5.0, **how))
 
 
 def requests(store: Store) -> list[dict[str, Any]]:

@@ -1,14 +1,13 @@
 """Replies are read as a person reads them; sentences are judged by what they hold."""
 
 import tomllib
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from plumbline.eval_workers.chat.replies import sentences, verdict
-from plumbline.eval_workers.writing.written_sentences import check, repeats
+from plumbline.eval_workers.writing.written_sentences import WrittenSentence, check, repeats
 from tests.conftest import REPOSITORY
 
 EXAMPLES = tomllib.loads((REPOSITORY / "tests" / "chat_replies.toml").read_text("utf-8"))
@@ -45,9 +44,6 @@ def test_lists_come_back_whatever_their_marks(items: list[list[str]], mark: str)
     assert sentences(f"Sure, here you are:\n\n{text}\n\nEnjoy!") == wanted
 
 
-WANTED: dict[str, Any] = {"word": "clock", "pronoun": "she", "max_words": 8}
-
-
 @pytest.mark.parametrize(
     ("sentence", "fate", "reason"),
     [
@@ -75,7 +71,8 @@ WANTED: dict[str, Any] = {"word": "clock", "pronoun": "she", "max_words": 8}
     ],
 )
 def test_the_fate_of_a_sentence(sentence: str, fate: str, reason: str) -> None:
-    assert check(sentence, **WANTED) == (fate, reason)
+    written = WrittenSentence(sentence, "clock", "she", "r", 1)
+    assert check(written, 8) == (fate, reason)
 
 
 def test_repeats_of_the_same_word_are_found() -> None:

@@ -35,7 +35,7 @@ from plumbline.jobs.seed_words import vocabulary
 from plumbline.jobs.seed_words.sample import neutral_interval
 from plumbline.jobs.spark.spark_session import settings_for
 from plumbline.pipelines.command.main import main
-from plumbline.pipelines.command.settings import here, made
+from plumbline.pipelines.command.settings import configured, made
 from plumbline.pipelines.commands.model_commands.score import Score
 from plumbline.pipelines.commands.pipeline import Pipeline
 from plumbline.pipelines.pipeline_plan import make_plan
@@ -89,7 +89,7 @@ def store() -> Store:
 
 
 def settings(path: Path) -> Score:
-    return made(Score, {"model": "m", "benchmark": "b"}, here(Score, path, {}))
+    return made(Score, {"model": "m", "benchmark": "b"}, configured(Score, path, {}))
 
 
 def word_list(path: Path) -> object:

@@ -13,7 +13,7 @@ from plumbline.eval_workers.models.local import model_files as _weights
 from plumbline.eval_workers.models.local.causal_model import CausalModel
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.pairs.released_scores import N_PARAMETERS
-from plumbline.pipelines.command.settings import here, made
+from plumbline.pipelines.command.settings import configured, made
 from plumbline.pipelines.commands.pipeline import Parts, Pipeline, Stage
 from plumbline.pipelines.pipeline_plan import make_plan
 from plumbline.warehouse.errors import BadInput, Interrupted, PlumblineError, UsageProblem
@@ -49,7 +49,7 @@ def test_a_settings_file_holds_a_list_too(tmp_path: Path) -> None:
         'dtype = "bfloat16"\nbenchmarks = "winobias"\n'
         '[[model]]\nid = "a/b"\nbackend = "vllm"\n[[model]]\nid = "c/d"\n'
     )
-    values = here(Pipeline, path, {})
+    values = configured(Pipeline, path, {})
     chosen = made(Pipeline, {}, values)
     one, two = make_plan(chosen).models
     assert (one.location, two.location) == ("a/b", "c/d")

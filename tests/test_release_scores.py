@@ -118,7 +118,7 @@ def test_a_model_twice_is_refused(store: Store, results: Path, one: str, other: 
 
 def test_what_can_not_be_told_is_asked_for(store: Store, tmp_path: Path) -> None:
     results = tmp_path / "results"
-    with pytest.raises(UsageProblem, match="is not a directory"):
+    with pytest.raises(BadInput, match="holds no files"):
         import_scores(store, results, "r")
     path = write_scores(results, score_rows())
     with pytest.raises(UsageProblem, match="plumbline benchmark import use-5"):

@@ -1,9 +1,8 @@
-"""Scoring benchmarks into the warehouse: resumable, tokens on request, also as released."""
+"""Scoring benchmarks into the warehouse: resumable, also as released."""
 
 import csv
 import gzip
 import json
-from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 from shutil import copytree
@@ -12,12 +11,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from plumbline.eval_workers.models import open_backend
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.pairs.benchmarks import Parsed
 from plumbline.eval_workers.pairs.pronouns.pronoun_templates import fill
 from plumbline.eval_workers.pairs.released_scores import import_scores
-from plumbline.eval_workers.scoring.pair_scores import PairScores, TextForm, in_form
-from plumbline.warehouse.errors import UsageProblem
+from plumbline.eval_workers.scoring.pair_scores import TextForm, in_form
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.run_records import new_run_id
 from plumbline.warehouse.steps.runner import NothingUsed
@@ -119,39 +118,21 @@ def _pair_scores(store: Store) -> dict[tuple[str, str], float]:
     return {(r["pair_id"], side): r[f"logprob_{side}_nats"] for r in rows for side in "ab"}
 
 
-def test_tokens_that_are_asked_for_later_come(store: Store, model: Path) -> None:
-    _pairs(store, OTHERS)
-    assert _score(store, model).n_new == 3
-    assert not store.read("token_logprob").num_rows
-    before = _pair_scores(store)
-    assert _score(store, model, per_token=True).n_new == 3
-    assert _pair_scores(store) == pytest.approx(before, abs=1e-4)
-    first = store.read("token_logprob")
-    assert first.num_rows > 30
-    assert _score(store, model, per_token=True).n_new == _score(store, model).n_new == 0
-    assert store.read("token_logprob").equals(first)
-    with pytest.raises(UsageProblem, match="--per-token"):
-        PairScores("demo", per_token=True).check(store, ModelOptions(backend="server"))
-
-
 @pytest.mark.parametrize("kind", ["neox", "llama-adds-bos", "gpt2-wordpiece"])
 def test_tokens_are_those_of_an_independent_pass(store: Store, tmp_path: Path, kind: str) -> None:
     path = save(kind, tmp_path / kind)
     _pairs(store, OTHERS)
     # WordPiece refuses what it has no tokens for.
-    assert _score(store, path, per_token=True).n_new >= 1
-    plain = Plain(path, KINDS[kind].bos)
-    found = defaultdict[tuple[str, str], list[tuple[int, float]]](list)
-    for row in sorted(store.read("token_logprob").to_pylist(), key=lambda row: row["position"]):
-        found[row["pair_id"], row["side"]].append((row["token_id"], row["logprob_nats"]))
-    scores = _pair_scores(store)
-    assert set(found) == set(scores)
+    assert _score(store, path).n_new >= 1
+    plain, scores = Plain(path, KINDS[kind].bos), _pair_scores(store)
     pairs = {p["pair_id"]: p for p in store.read("benchmark_pair").to_pylist()}
-    for (pair_id, side), tokens in found.items():
-        text = pairs[pair_id][f"sentence_{side}"]
-        assert [token_id for token_id, _ in tokens] == plain.ids(text)
-        assert [x for _, x in tokens] == pytest.approx(plain.logprobs(text), rel=1e-5, abs=1e-4)
-        assert sum(x for _, x in tokens) == pytest.approx(scores[pair_id, side], abs=1e-9)
+    texts = {place: pairs[place[0]][f"sentence_{place[1]}"] for place in scores}
+    found = open_backend(str(path), ModelOptions()).score([*texts.values()])
+    for (place, text), score in zip(texts.items(), found, strict=True):
+        tokens = score.token_logprobs_nats
+        assert list(score.token_ids) == plain.ids(text)
+        assert tokens == pytest.approx(plain.logprobs(text), rel=1e-5, abs=1e-4)
+        assert sum(tokens) == pytest.approx(scores[place], abs=1e-4)
 
 
 #: The form of the release has no capitals within a sentence, and no quotes.

@@ -8,7 +8,7 @@ import pytest
 from plumbline.pipelines.command.base import Command, Done, class_of, parameters
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.command.registry import targets
-from plumbline.pipelines.command.settings import here, made
+from plumbline.pipelines.command.settings import configured, made
 from plumbline.pipelines.commands import pipeline
 from plumbline.pipelines.commands.corpus import Count
 from plumbline.pipelines.commands.model_commands.look import Look
@@ -25,7 +25,7 @@ def load(
     environment: Mapping[str, str] | None = None,
 ) -> tuple[Pipeline, dict[str, str]]:
     """The pipeline's options, and the sources of those that were not typed and are no defaults."""
-    values = here(Pipeline, config, environment)
+    values = configured(Pipeline, config, environment)
     return made(Pipeline, given or {}, values), {n: v.source for n, v in values.items()}
 
 
@@ -77,7 +77,7 @@ def test_a_given_out_goes_before_that_of_a_settings_file(tmp_path: Path) -> None
     assert str(load(None, {"warehouse": "a/ages"}, {})[0].warehouse) == "a/ages"
     chosen, _ = load(file, {"out": "b"}, {})
     assert (str(chosen.out), str(chosen.warehouse)) == ("b", "b/warehouse")
-    look = made(Look, {"model": "m", "out": "b"}, here(Look, file, {}))
+    look = made(Look, {"model": "m", "out": "b"}, configured(Look, file, {}))
     assert (str(look.out), str(look.warehouse)) == ("b", "b/warehouse")
     file.write_text('out = "a"\nwarehouse = "w"\n')
     assert str(load(file, {"out": "b"}, {})[0].warehouse) == "w"
@@ -87,11 +87,11 @@ def test_commands_take_their_own_tables(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.chdir(tmp_path)
     Path("plumbline.toml").write_text("[score]\nlimit = 3\n[warehouse.compact]\nkeep_days = 3\n")
     monkeypatch.setenv("PLUMBLINE_SCORE_DTYPE", "float16")
-    values = here(class_of("score"))
+    values = configured(class_of("score"))
     assert values["limit"] == (3, "plumbline.toml")
     assert values["dtype"] == ("float16", "PLUMBLINE_SCORE_DTYPE")
-    assert here(class_of("warehouse compact"))["keep_days"].value == 3
-    assert "warehouse" not in here(Count)
+    assert configured(class_of("warehouse compact"))["keep_days"].value == 3
+    assert "warehouse" not in configured(Count)
 
 
 @pytest.mark.parametrize("name", targets())
@@ -106,7 +106,7 @@ def test_an_empty_setting_counts_as_missing(name: str, tmp_path: Path) -> None:
         usual = made(kind, given)
     except UsageProblem:  # an option that isn't required, but one of several has to be given
         return
-    assert made(kind, given, here(kind, file, {})) == usual
+    assert made(kind, given, configured(kind, file, {})) == usual
 
 
 def test_plans() -> None:

@@ -74,7 +74,7 @@ def _documents(path: Path) -> bool:
 
 
 def _settings(path: Path) -> bool:
-    settings.made(Pipeline, {}, settings.here(Pipeline, path, {}))
+    settings.made(Pipeline, {}, settings.configured(Pipeline, path, {}))
     return True
 
 

@@ -1,1 +1,1 @@
-"""The warehouse: schemas of its tables, their Parquet files, DuckDB views and SQL metrics."""
+"""Store all results in tables of Parquet files, and query them with DuckDB."""

@@ -1,4 +1,4 @@
-"""Count the CPU cores that this process may use, given its affinity and container's quota."""
+"""Count the CPU cores that this process may use, given CPU affinity and container quota."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ def n_cores() -> int:
 
 @cache
 def _n_threads_of_duckdb() -> int:
-    """Return the number of threads that DuckDB uses by default. It knows a container's quota."""
     import duckdb
 
     with duckdb.connect() as connection:

@@ -39,8 +39,8 @@ _OF_CLIENTS = {
     "requests": frozenset(("ConnectionError", "Timeout", "ChunkedEncodingError")),
 }
 _OF_CLIENTS["httpx2"] = _OF_CLIENTS["httpx"]
-#: Start of the object-store client's messages. Some of its errors are plain ``OSError``, and only
-#: the message tells them apart. Without an HTTP status, it means wrong input if ``_WRONG`` matches.
+#: Start of the object-store client's messages. Some of its errors are plain ``OSError``s and
+#: differ only in the message. Without an HTTP status, ``_WRONG`` matches wrong input.
 _OF_STORES = re.compile(r"Generic \S+ error: ")
 _STATUS = re.compile(r"status code: (\d{3})")
 _WRONG = re.compile(r"[Cc]onfiguration|incorrectly configured|InvalidPath|[Uu]nsupported|Range req")
@@ -49,8 +49,8 @@ _WRONG = re.compile(r"[Cc]onfiguration|incorrectly configured|InvalidPath|[Uu]ns
 class PlumblineError(Exception):
     """Base class of errors that show users a one-line message. Subclasses set the exit status.
 
-    The message may quote text from a file or server. So ``str`` returns a single line that can't
-    control a terminal. Secrets in it are hidden.
+    The message may quote text from a file or server. So secrets are hidden, and ``str``
+    returns a single line that can't control a terminal.
 
     >>> print(BadInput("word \\x1b[2J", "not\\nfound", "type it again"))
     word \\x1b[2J: not found (type it again)
@@ -73,25 +73,25 @@ class PlumblineError(Exception):
 
 
 class UsageProblem(PlumblineError):
-    """The user's request contradicts itself or names something that doesn't exist (status 2)."""
+    """The user's request contradicts itself or names something that doesn't exist."""
 
     exit_code = 2
 
 
 class BadInput(PlumblineError):
-    """A file, row or model does not have the expected form (status 3)."""
+    """A file, row or model does not have the expected form."""
 
     exit_code = 3
 
 
 class MissingComponent(PlumblineError):
-    """A program or package is missing. The message says how to install it (status 4)."""
+    """A program or package is missing. The message says how to install it."""
 
     exit_code = 4
 
 
 class Interrupted(PlumblineError):
-    """A command stopped early. Running it again may resume it or succeed (status 5).
+    """A command stopped early. Running it again may resume it or succeed.
 
     The user stopped it, one of its processes was killed, or a network or server was unreachable. If
     the user must change something first, the error is ``BadInput`` instead.
@@ -101,7 +101,7 @@ class Interrupted(PlumblineError):
 
 
 class ModelChanged(PlumblineError):
-    """A model's figures changed by more than `--fail-if` allows (status 6)."""
+    """A model's figures changed by more than `--fail-if` allows."""
 
     exit_code = 6
 
@@ -135,7 +135,7 @@ def disk_problems(path: Path) -> Iterator[None]:
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """If the block raises an error for a full disk that names no file, add ``path`` to it."""
+    """Name ``path`` in an error about a full disk, if the error names no other file."""
     try:
         yield
     except OSError as e:
@@ -147,8 +147,7 @@ def naming(path: Path) -> Iterator[None]:
 def _is_of_disk(error: OSError) -> bool:
     """Return whether an ``OSError`` is about a file, not a connection.
 
-    A library's subclass counts as a connection error even if it has a file name, because `urllib`
-    stores an address as the file name.
+    Return false for a library's own class, since `urllib` stores an address as the file name.
     """
     if error.filename is not None and type(error).__module__ == "builtins":
         return True
@@ -175,7 +174,7 @@ def failure(cause: BaseException, what: str, problem: str, fix: str) -> BadInput
 
 
 def _means_outage(error: BaseException) -> bool:
-    if type(error).__name__ == _OFFLINE_MODE:  # a ConnectionError, but no outage
+    if type(error).__name__ == _OFFLINE_MODE:  # offline mode isn't an outage
         return False
     status = getattr(getattr(error, "response", None), "status_code", None)
     if status is not None:

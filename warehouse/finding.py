@@ -1,4 +1,4 @@
-"""Findings: figures with intervals, and the rule that decides whether a figure is clear."""
+"""Figures with intervals, and the rule that decides whether a figure clearly shows an effect."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ALPHA = 0.05
 #: With fewer clusters (words, documents, prompts, families), there is no interval and no verdict.
 #: The SQL macro ``t_over`` has the same number.
 LEAST_CLUSTERS = 5
-#: Output has a warning for sets with fewer pairs than this.
+#: Reports warn about benchmarks with fewer pairs than this.
 LEAST_PAIRS = 10
 
 
@@ -31,11 +31,13 @@ def verdict(
 ) -> Verdict:
     """Decide whether a figure is clearly above or below ``null``, or clearly close to it.
 
-    Return ``above`` or ``below`` if the whole interval is on that side of ``null`` and ``q``, if
-    given, is at most ``ALPHA``. Return ``within`` if the whole interval is closer to ``null`` than
-    ``small``, a negligible distance. Otherwise return ``cannot be told``. Also return this for
-    fewer than ``LEAST_CLUSTERS`` clusters, for NaN, and if the estimate or one end is missing.
-    Without an interval, the test (``q``, or else ``p``) decides, and the estimate gives the side.
+    Return ``above`` or ``below`` if the whole interval is above or below ``null``. If ``q`` is
+    given, it must also be at most ``ALPHA``. Return ``within`` if the whole interval is closer to
+    ``null`` than ``small``, a negligible distance. Otherwise return ``cannot be told``.
+
+    Also return ``cannot be told`` for fewer than ``LEAST_CLUSTERS`` clusters, for NaN, and if the
+    estimate or one end is missing. If there is no interval, ``q`` (or else ``p``) must be at most
+    ``ALPHA``, and the estimate is compared with ``null``.
     """
     if estimate is None or (n_clusters is not None and n_clusters < LEAST_CLUSTERS):
         return "cannot be told"
@@ -43,7 +45,7 @@ def verdict(
     if low is None and high is None:
         test = p if q is None else q
         low = high = None if test is None else estimate
-        small = None  # without an interval, nothing shows that the figure is close
+        small = None  # only an interval can show that the figure is close to null
     if low is None or high is None or any(map(math.isnan, (estimate, low, high))):
         return "cannot be told"
     if test is None or test <= ALPHA:
@@ -58,16 +60,16 @@ def verdict(
 
 @dataclass(frozen=True)
 class Finding:
-    """A figure with its 95% interval. If a figure or an end is undefined, it is ``None``.
+    """A figure with its 95% interval. An undefined figure or end of the interval is ``None``.
 
     Attributes:
-        null: the figure's value if there is no effect.
-        p: p-value of the figure's test, or None without a test.
+        null: value that the figure has if there is no effect.
+        p: p-value of a test of the figure, or None if there is no test.
         q: ``p`` corrected for the number of tests, or None if it isn't corrected.
         n_clusters: number of clusters that the interval was computed from, or None if unknown.
-        clusters: kind of the clusters. If it names two kinds (``frame, word``), ``n_clusters`` is
-            the smaller number.
-        n_by_kind: number of clusters of each kind that ``clusters`` names; empty if unknown.
+        clusters: kind of the clusters, such as ``word``. For two kinds (``frame, word``),
+            ``n_clusters`` is the smaller of the two numbers.
+        n_by_kind: number of clusters of each kind, in the order of ``clusters``. Empty if unknown.
     """
 
     estimate: float | None
@@ -86,7 +88,7 @@ class Finding:
         return verdict(*ends, null=self.null, n_clusters=self.n_clusters, **tests)
 
     def pick(self, *, above: T, below: T, untold: T) -> T:
-        """Return the argument that the verdict names, or ``untold`` for any other verdict.
+        """Return the argument ``above`` or ``below`` if that is the verdict, otherwise ``untold``.
 
         >>> Finding(0.3, 0.1, 0.5).pick(above="follows", below="turns", untold="?")
         'follows'
@@ -95,7 +97,7 @@ class Finding:
 
     @property
     def over(self) -> str:
-        """The number and kind of the interval's clusters, or an empty string if unknown.
+        """Text with the number and kind of the interval's clusters. Empty if unknown.
 
         >>> Finding(2.0, n_clusters=40, clusters="word").over
         '40 words'
@@ -119,7 +121,7 @@ class Finding:
 
     @property
     def lack(self) -> str:
-        """Why there is no verdict, if there are too few clusters. Otherwise an empty string.
+        """Text that says there are too few clusters for a verdict. Empty if there are enough.
 
         >>> Finding(2.0, n_clusters=4, clusters="frame, word").lack
         'too few sentence frames or words: 4'

@@ -1,4 +1,4 @@
-"""Make and check the options of commands, which are fields of frozen pydantic dataclasses."""
+"""Make and check the options of a command, which are the fields of a pydantic dataclass."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pydantic import ConfigDict, Field, ValidationError
 
 from plumbline.warehouse.errors import UsageProblem
 
-#: Configuration of these dataclasses: the text "3" isn't a number, and unknown keys are errors.
+#: Configuration of options classes: the text "3" isn't a number, and unknown keys are errors.
 STRICT = ConfigDict(strict=True, extra="forbid")
 #: Upper bound of quantities that have no natural bound; every file format can store it.
 MOST = 10**12
@@ -25,8 +25,7 @@ Options = TypeVar("Options", bound=Any)
 def make(kind: type[Options], values: Mapping[str, object]) -> Options:
     """Make an options object of the class ``kind`` from ``values``.
 
-    Raises ``UsageProblem`` for invalid values, such as ``batch_tokens = 0: should be greater than
-    0``.
+    Raises ``UsageProblem`` for an invalid value, with the option, its value and the reason.
     """
     try:
         options: Options = kind(**values)
@@ -37,12 +36,12 @@ def make(kind: type[Options], values: Mapping[str, object]) -> Options:
 
 
 def fault(errors: ValidationError, known: Sequence[str]) -> tuple[str, str, str]:
-    """Describe pydantic's first error for a one-line message: subject, problem and fix.
+    """Return a subject, a problem and a fix that describe pydantic's first error in one line.
 
-    ``known`` are the valid keys. The subject names the key and its value; the key ``("pairs", 0,
-    "b")`` is shown as ``pairs 1, b``. For an error about several keys, the subject is empty.
+    ``known`` are the valid keys. The subject names the wrong key and its value. It shows the key
+    ``("pairs", 0, "b")`` as ``pairs 1, b``. For an error about several keys, the subject is empty.
     """
-    # Prefer unknown keys: for a misspelt key, pydantic also reports that the right one is missing.
+    # Report an unknown key first: if a key is misspelt, pydantic also calls the right key missing.
     error = min(errors.errors(), key=lambda x: x["type"] != "unexpected_keyword_argument")
     parts = (f" {x + 1}, " if isinstance(x, int) else f"{x}." for x in error["loc"])
     key = "".join(parts).replace(". ", " ").replace(",  ", ", ").rstrip("., ")
@@ -51,7 +50,7 @@ def fault(errors: ValidationError, known: Sequence[str]) -> tuple[str, str, str]
     if error["type"] == "unexpected_keyword_argument":
         fix = f"known: {', '.join(known)}" if len(error["loc"]) == 1 else ""
         return f"key {key!r}", "is unknown", fix
-    if key.endswith(".[key]"):  # the table doesn't allow this key
+    if key.endswith(".[key]"):  # a key that the table doesn't allow
         fix = f"known: {message.removeprefix('should be ')}"
         return f"key {key.removesuffix('.[key]')!r}", "is unknown", fix
     if error["type"] in ("missing", "missing_keyword_only_argument"):
@@ -64,7 +63,7 @@ def fault(errors: ValidationError, known: Sequence[str]) -> tuple[str, str, str]
 
 
 def check_name(what: str, name: str) -> None:
-    """Raise ``UsageProblem`` about ``what`` unless ``name`` is valid for rows and files.
+    """Raise ``UsageProblem`` about ``what`` if ``name`` can't be used in rows and file names.
 
     >>> check_name("benchmark 'mine-2'", "mine-2")
     """
@@ -79,5 +78,5 @@ def changed(options: Options, values: Mapping[str, object]) -> Options:
 
 
 def part(kind: type[Options], larger: object) -> Options:
-    """Make options of the class ``kind`` from the fields of ``larger`` that have the same names."""
+    """Make options of the class ``kind`` from the fields of ``larger`` with the same names."""
     return make(kind, {field.name: getattr(larger, field.name) for field in fields(kind)})

@@ -1,6 +1,6 @@
 """Check paths that users give, read whole files, and replace files in one step.
 
-Names may come from files and servers, so neither a name nor a link may lead out of its directory.
+Names may come from files and servers, so a name that would lead to another directory is an error.
 An input that is a pipe or device is an error, because reading it could wait forever.
 """
 
@@ -32,7 +32,7 @@ _ANY_SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]+:(/+|$)")
 
 
 class Address(type(Path())):  # type: ignore[misc]
-    """An address used like a path. It can be shown and extended, but not opened."""
+    """An address in the form of a ``Path``. It can be printed and joined, but not opened."""
 
     def __str__(self) -> str:
         return str(super().__str__()).replace(":/", "://", 1)
@@ -44,12 +44,12 @@ class Address(type(Path())):  # type: ignore[misc]
 
 
 def address(text: str | Path) -> Path | None:
-    """Convert a text or path to an object-store address. Return ``None`` if it isn't one."""
+    """Return a text or path as an ``Address`` if it is in an object store, or else ``None``."""
     return Address(str(text)) if _SCHEMES.match(str(text)) else None
 
 
 def segment(name: str, before: str = "", after: str = "") -> str:
-    """Make one component of a path from ``before``, the quoted ``name`` and ``after``.
+    """Make one component of a path: ``before``, the percent-encoded ``name``, and ``after``.
 
     Different names give different components. Raises ``BadInput`` if the component is empty, is too
     long for a file name, leads to another directory, or isn't Unicode.
@@ -81,7 +81,7 @@ def check_input(path: Path, *, file: bool = True, directory: bool = False) -> No
 
 
 def check_output(path: Path, *, directory: bool = False, what: str = "output") -> None:
-    """Raise ``UsageProblem`` if ``path`` can't be an output file, or an output ``directory``."""
+    """Raise ``UsageProblem`` if ``path`` can't be the path of an output file or directory."""
     fix, kind = "give another path", "directory" if directory else "regular file"
     if _ANY_SCHEME.match(str(path)):
         fix = "give a local path; of outputs, only a warehouse can be at s3://, gs:// or az://"
@@ -109,7 +109,7 @@ def opened(path: Path) -> io.BufferedReader:
 
 
 def content(path: Path) -> bytes:
-    """Read a whole file. Raises ``OSError`` if it isn't regular or is larger than ``LARGEST``."""
+    """Read a whole regular file. Raises ``OSError`` for more than ``LARGEST`` bytes."""
     with opened(path) as file:
         if os.fstat(file.fileno()).st_size > LARGEST:
             raise OSError(errno.EFBIG, f"more than {LARGEST:,} bytes", str(path))
@@ -117,7 +117,7 @@ def content(path: Path) -> bytes:
 
 
 def json_object(source: Path | str | bytes) -> dict[str, Any]:
-    """Read a JSON object from a file or text. Raises ``OSError``, or ``ValueError`` if invalid."""
+    """Read a JSON object from a path or text. Raises ``OSError``, and ``ValueError`` if invalid."""
     try:
         value = json.loads(content(source) if isinstance(source, Path) else source)
     except RecursionError as e:
@@ -129,15 +129,15 @@ def json_object(source: Path | str | bytes) -> dict[str, Any]:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Yield a temporary path to write to. At the end of the block, its file replaces ``path``.
+    """Yield a temporary path to write to. At the end, the file written there replaces ``path``.
 
     Readers of ``path`` always find a complete file, old or new. A missing directory is created.
     After an error, the old file is unchanged and the temporary file is removed. If the disk is
     full, the error names ``path``.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    # The temporary name doesn't contain ``path.name``, which may be empty. The path is absolute,
-    # because libraries take a relative `a:b/c` for an address.
+    # Don't use ``path.name`` in the temporary name, because it may be empty. Make the path
+    # absolute, because libraries read a relative path such as `a:b/c` as an address.
     temporary = path.parent.absolute() / f"_{uuid.uuid4().hex}.tmp"
     try:
         with naming(path):

@@ -32,13 +32,13 @@ class Registry:
 
     Args:
         noun: what messages call one part, such as ``benchmark``.
-        package: Plumbline's package with one file per part, except files named ``_...``. If empty,
-            Plumbline has only the parts in ``made``.
+        package: the package of Plumbline that has a file for each part. Files named ``_...`` are
+            ignored. If empty, Plumbline has only the parts in ``made``.
         suffix: suffix of these files, such as ``.py`` or ``.sql``.
-        group: group of entry points for other packages' parts. If empty, they can't add parts.
-        contract: a protocol. Parts of other packages must have all its public members.
+        group: entry-point group in which other packages register parts. If empty, they can't.
+        contract: a protocol. Parts of other packages must have all public members of the protocol.
         made: names of Plumbline's parts that have no file of their own.
-        instead: advice that follows the known names in the message about an unknown name.
+        instead: advice for an unknown name. The message shows it after the known names.
     """
 
     noun: str
@@ -59,7 +59,7 @@ class Registry:
         return sorted({entry.name for entry in self._other_entries()})
 
     def source(self, name: str) -> str:
-        """Return the name and version of the package that adds a part, or "" if Plumbline does."""
+        """Return the package that adds a part, with its version, or "" for Plumbline's own part."""
         return next((_package(e) for e in self._other_entries() if e.name == name), "")
 
     def find(self, name: str) -> EntryPoint | None:
@@ -95,7 +95,7 @@ class Registry:
         return part
 
     def text(self, name: str) -> str:
-        """Read a part's file. Raises the errors of ``find``, and ``BadInput`` if it's missing."""
+        """Read a part's file. Raises ``BadInput`` if it's missing, and the errors of ``find``."""
         file = f"{name}{self.suffix}"
         if (entry := self.find(name)) is None:
             return (self._folder() / file).read_text("utf-8")
@@ -139,7 +139,7 @@ def _entry_points(group: str, path: tuple[str, ...]) -> tuple[EntryPoint, ...]:
 
 @cache
 def _all_entry_points(path: tuple[str, ...]) -> Any:
-    # This import takes longer than everything else here.
+    # Import this only when it's needed, because the import is slow.
     from importlib.metadata import entry_points
 
     return entry_points()
@@ -150,5 +150,4 @@ def _package(entry: EntryPoint) -> str:
 
 
 def install_line(extra: str) -> str:
-    """Return the command that installs an optional extra, or several separated by commas."""
     return f"pip install '{NAME}[{extra}]'"

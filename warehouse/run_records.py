@@ -1,4 +1,4 @@
-"""Record in the table ``run`` each command that writes to the warehouse, and how it ended."""
+"""Record each command that writes to a warehouse, and how it ended, in the table ``run``."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from plumbline.warehouse.storage.locks import lives, this_process
 from plumbline.warehouse.storage.store import Store
 
 Row: TypeAlias = dict[str, Any]
-#: Key in `config` for the options of joined steps. No option has this name: it isn't an identifier.
+#: Key in `config` for the options of steps. It isn't an identifier, so no option has this name.
 STEPS = "joined-steps"
 _NO_READER = "the process that started this command has ended: run the command again"
 _PACKAGES = ("duckdb", "numba", "numpy", "peft", "pyarrow", "pyspark", "torch", "transformers")
@@ -49,7 +49,7 @@ _JOINED: ContextVar[tuple[str, str, list[dict[str, object]]] | None] = ContextVa
 
 
 def is_open(store: Store) -> bool:
-    """Return whether a run is open on this warehouse. A command then becomes a step of that run."""
+    """Return whether a run is open on this warehouse. If so, commands become steps of that run."""
     outer = _JOINED.get()
     return outer is not None and outer[0] == str(store.root)
 
@@ -59,13 +59,13 @@ def recorded(store: Store, command: str, config: Mapping[str, object]) -> Iterat
     """Record the block as a run of ``command``: add a row to ``run``, and update it at the end.
 
     Yields the run's id. If a run is already open on the same warehouse, the block becomes a step of
-    it: it adds no row, and the id is that of the open run. When the run ends, those options of its
-    steps that differ from its own are stored under ``STEPS`` in ``config``.
+    that run: no row is added, and the id of the open run is yielded. The open run stores the step's
+    options under ``STEPS`` in ``config``, except options that have the same value in the run.
 
-    If the block raises an exception, the first line of the message is stored, and the exception is
-    raised again. The status is then ``interrupted`` for ``Interrupted``, a broken pipe, and
-    exceptions such as ``KeyboardInterrupt``, otherwise ``failed``. If the process is killed, the
-    row stays ``running``. Raises ``BadInput`` if the disk can't be written to.
+    If the block raises an exception, the row gets the first line of the message, and the exception
+    is raised again. The row's status becomes ``interrupted`` for ``Interrupted``, a broken pipe,
+    and exceptions such as ``KeyboardInterrupt``. Other exceptions make it ``failed``. If the
+    process is killed, it stays ``running``. Raises ``BadInput`` if the disk can't be written to.
     """
     outer = _JOINED.get()
     if outer is not None and outer[0] == str(store.root):
@@ -144,7 +144,7 @@ def _git_commit() -> str | None:
 def runs(store: Store, command: str = "") -> list[Row]:
     """Return the rows of ``run`` whose command starts with ``command``, newest first.
 
-    If a run has no end although its process has ended, its status becomes ``interrupted``.
+    If a run's status is ``running`` but its process has ended, return it as ``interrupted``.
     """
     rows = map(_with_state, store.read("run").to_pylist())
     selected = [row for row in rows if row["command"].startswith(command)]

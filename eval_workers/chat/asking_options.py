@@ -8,15 +8,15 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from plumbline.eval_workers.chat.client import DEFAULT_URL, Server, checked_url
-from plumbline.eval_workers.chat.requests import Budget, ChatModel, TokenLimit
+from plumbline.eval_workers.chat.requests import ChatModel, TokenLimit
 from plumbline.warehouse.options import MOST, STRICT
 
 
 @dataclass(frozen=True, config=STRICT)
 class ServerOptions:
-    """Options of a server, and a budget for requests. ``ChatModel`` explains ``token_limit``.
+    """Options for requests to a server. ``ChatModel`` explains ``token_limit``.
 
-    Raises ``UsageProblem`` for an address that ``checked_url`` refuses.
+    Raises ``UsageProblem`` if ``checked_url`` refuses the address.
     """
 
     base_url: Annotated[str, Field(description="Base URL of the server.")] = DEFAULT_URL
@@ -33,13 +33,13 @@ class ServerOptions:
         int, Field(gt=0, le=1_024, description="Number of requests to send at the same time.")
     ] = 8
     token_limit: Annotated[
-        TokenLimit, Field(description="Request parameter that limits the length of a reply.")
+        TokenLimit, Field(description="Name of the request parameter that limits a reply's length.")
     ] = "max_tokens"
     max_requests: Annotated[
-        int | None, Field(ge=0, le=MOST, description="Maximum requests, including earlier runs.")
+        int | None, Field(ge=0, le=MOST, description="Maximum number of requests in all runs.")
     ] = None
     max_tokens: Annotated[
-        int | None, Field(ge=0, le=MOST, description="Maximum tokens, including earlier runs.")
+        int | None, Field(ge=0, le=MOST, description="Maximum number of tokens in all runs.")
     ] = None
 
     def __post_init__(self) -> None:
@@ -47,24 +47,25 @@ class ServerOptions:
             checked_url(self.base_url)  # refuses secrets, because options are stored with the run
 
     def server(self, base_url: str = "") -> Server:
-        """Return the server at ``base_url``. The default is the address in the options."""
-        return Server(base_url or self.base_url, self.timeout_s, self.concurrency)
-
-    def budget(self) -> Budget:
-        """Return the limits on requests and tokens."""
-        return Budget(self.max_requests, self.max_tokens)
+        """Return the server. ``base_url``, if given, replaces the address in the options."""
+        return Server(
+            base_url or self.base_url,
+            self.timeout_s,
+            self.concurrency,
+            max_requests=self.max_requests,
+            max_tokens=self.max_tokens,
+        )
 
 
 @dataclass(frozen=True, config=STRICT)
 class AskingOptions(ServerOptions):
     """Options for requests to one model. ``ChatModel.seed`` explains ``send_seed``."""
 
-    model: Annotated[str, Field(description="The server's name for the model.")] = ""
+    model: Annotated[str, Field(description="Name of the model on the server.")] = ""
     send_seed: Annotated[bool, Field(description="Send a seed with each request.")] = True
 
     def __post_init__(self) -> None:
-        checked_url(self.base_url)  # refuses an empty address, too
+        checked_url(self.base_url)  # here, the address may not be empty
 
     def chat_model(self) -> ChatModel:
-        """Return the model to send requests to."""
         return ChatModel(self.model, 0 if self.send_seed else None, self.token_limit)

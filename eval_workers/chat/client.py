@@ -1,8 +1,8 @@
 """Request completions from any server that speaks OpenAI's protocol, and retry failed requests.
 
-An attempt is one HTTP request. The ledger has to record each attempt. So the package openai
-doesn't retry here. ``retried`` does. The package's exceptions never leave this module,
-because they contain the request and its key.
+An attempt is one HTTP request, and the ledger has to record every attempt. So ``retried`` repeats
+failed requests, and the package openai is told not to. The package's exceptions never leave this
+module, because they contain the request and its key.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ KEYS = ("PLUMBLINE_API_KEY", "OPENAI_API_KEY")
 DEFAULT_URL = "https://api.openai.com/v1"
 _HIDDEN = "[key]"
 _ERROR_CHARACTERS = 300
-#: Loggers that log headers and bodies at DEBUG. A server may repeat the key in headers or bodies.
+#: At level DEBUG, these loggers log headers and bodies, in which a server may repeat the key.
 _LOGGERS = ("openai", "httpx2", "httpcore2")
 _FILTERED = ("content_filter", "content_policy_violation")
 _CHECK = "check the model's name, the key and the options; earlier replies are kept"
@@ -53,8 +53,10 @@ Call = Callable[["openai.AsyncOpenAI"], Awaitable[str]]
 class Server:
     """A server's address and limits.
 
-    ``concurrency`` is the maximum number of requests at the same time. The key isn't stored here,
-    but read from the environment when needed. ``retried`` explains the waits between attempts.
+    ``concurrency`` is the maximum number of requests at the same time. ``max_requests`` and
+    ``max_tokens`` limit a build and its earlier runs together; ``None`` means no limit. The key
+    isn't stored here, but read from the environment when needed. ``retried`` explains the waits
+    between attempts.
     """
 
     base_url: str = DEFAULT_URL
@@ -63,6 +65,8 @@ class Server:
     max_attempts: int = 6
     first_wait_s: float = 1.0
     longest_wait_s: float = 60.0
+    max_requests: int | None = None
+    max_tokens: int | None = None
 
 
 class ChatClient:
@@ -92,7 +96,7 @@ class ChatClient:
         return Reply(request.request_id, "", body.error, refused=True) if body.refused else body
 
     async def body(self, call: Call) -> str | Failure:
-        """Make a call and return the raw body of the answer, or a ``Failure`` if there is none."""
+        """Make a call and return the raw body of the answer, or a ``Failure`` if the call fails."""
         import openai
 
         try:
@@ -165,7 +169,7 @@ async def _call(request: Request, client: openai.AsyncOpenAI) -> str:
 async def completion(
     client: openai.AsyncOpenAI, model: str, prompt: str, parameters: Mapping[str, object]
 ) -> str:
-    """Request a completion of a bare prompt, without a message around it. Return the raw body."""
+    """Request a completion of a prompt that isn't a chat message. Return the answer's raw body."""
     completions: Any = client.completions.with_raw_response
     response = await completions.create(model=model, prompt=prompt, extra_body=parameters)
     return str(response.http_response.text)
@@ -235,7 +239,7 @@ def find_key(base_url: str, environment: Mapping[str, str] = os.environ) -> str:
 
 
 def _message(error: openai.APIStatusError) -> str:
-    """Return the server's error message. If it sent none, return the body or the status name."""
+    """Return the server's error message. Without a message, return the body or status name."""
     body: Any = error.body
     if isinstance(body, dict):
         inner = body.get("error", body)

@@ -32,10 +32,7 @@ _NEW = {"n_attempts": 0, "n_tokens_most": 0, "seconds": 0.0, "status": "failed"}
 
 
 class Ledger:
-    """A benchmark's requests and replies, in dictionaries with the request id as key.
-
-    ``rows`` has every request, and ``replies`` has the replies to answered requests.
-    """
+    """The requests of a benchmark (``rows``) and the replies to them. The keys are request ids."""
 
     def __init__(self, path: Path, rows: Iterable[Row], file: IO[bytes]) -> None:
         self.path = path
@@ -52,7 +49,7 @@ class Ledger:
         return sum(costs, Spent())
 
     def begin(self, request: Request, most: Spent, run_id: str) -> Row:
-        """Record an attempt before it is made, with its largest possible cost. Return the row."""
+        """Record an attempt, with its largest possible cost, before it starts. Return the row."""
         row: Row = dict.fromkeys(TABLES[_TABLE].arrow.names) | _NEW
         row |= {name: value for name, value in vars(request).items() if name in row}
         row["request_id"] = request.request_id
@@ -91,7 +88,7 @@ class Ledger:
 
 
 def _after(row: Row, cost: Spent, seconds: float, error: str = "") -> Row:
-    """Return a request's row, updated by one more attempt."""
+    """Return a request's row, updated after one more attempt."""
     row = row | {"n_attempts": row["n_attempts"] + 1, "seconds": row["seconds"] + seconds}
     row["n_tokens_most"] += cost.n_tokens
     errors = [row["error"], error and f"attempt {row['n_attempts']}: {error}"]

@@ -70,7 +70,7 @@ def sentences(reply: str) -> list[str]:
 
 
 def _from_json(text: str) -> list[str]:
-    """Return the strings of the JSON value in a text."""
+    """Return the strings of the JSON in a text. The list is empty if there is no JSON."""
     start = re.search(r"[\[{]", text)
     try:
         value, _ = json.JSONDecoder().raw_decode(text, start.start() if start else 0)
@@ -80,7 +80,7 @@ def _from_json(text: str) -> list[str]:
 
 
 def _strings(value: Any) -> list[str]:
-    """Return the strings in a JSON value. An object with a ``sentence`` gives only the sentence."""
+    """Return the strings in a JSON value. If an object has the key `sentence`, use only that."""
     if isinstance(value, dict):
         nested = [item for item in value.values() if isinstance(item, (list, dict))]
         texts = [item for item in value.values() if isinstance(item, str)]
@@ -112,7 +112,7 @@ def _items(text: str) -> list[str]:
 
 
 def _marked(lines: list[str], mark: re.Pattern[str]) -> list[str]:
-    """Return a list's items. Lines after a bullet or number may continue its item."""
+    """Return the items of a list. An item starts with ``mark`` and may go on in later lines."""
     items: list[str] = []
     open_item = False
     for line in lines:

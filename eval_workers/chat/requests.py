@@ -14,29 +14,18 @@ Purpose = Literal["generate", "revise", "convert", "judge", "perturb", "continue
 Endpoint = Literal["chat", "completions"]
 Pronoun = Literal["she", "he"]
 TokenLimit = Literal["max_tokens", "max_completion_tokens"]
-#: Assumed size of what a server adds to a message: roles, turns, a short system prompt.
+#: How many tokens a server is assumed to add to a message, for roles and a system prompt.
 FRAME_TOKENS = 64
 
 
 def expected_tokens(prompt: str) -> int:
-    """Estimate the number of tokens in an English prompt, including those that a server adds."""
+    """Estimate the tokens of an English prompt, including the tokens that a server adds."""
     return 8 + math.ceil(len(prompt) / 4)
 
 
 @dataclass(frozen=True)
-class Budget:
-    """The limits for a build and its earlier runs together. ``None`` means no limit."""
-
-    max_requests: int | None = None
-    max_tokens: int | None = None
-
-
-UNLIMITED = Budget()
-
-
-@dataclass(frozen=True)
 class Spent:
-    """How many attempts were made, and how many tokens their prompts and replies had.
+    """What attempts cost: their number, and the number of tokens in prompts and replies.
 
     >>> str(Spent(3, 1200))
     '3 requests, 1,200 tokens'
@@ -51,12 +40,12 @@ class Spent:
     def __str__(self) -> str:
         return f"{self.n_requests:,} requests, {self.n_tokens:,} tokens"
 
-    def excess(self, budget: Budget) -> str | None:
-        """Say which limit this spending exceeds. Return ``None`` if it exceeds no limit."""
-        if budget.max_requests is not None and self.n_requests > budget.max_requests:
-            return f"{budget.max_requests} requests"
-        if budget.max_tokens is not None and self.n_tokens > budget.max_tokens:
-            return f"{budget.max_tokens} tokens"
+    def excess(self, max_requests: int | None, max_tokens: int | None) -> str | None:
+        """Return the limit that this cost exceeds, such as `9 requests`, or ``None``."""
+        if max_requests is not None and self.n_requests > max_requests:
+            return f"{max_requests} requests"
+        if max_tokens is not None and self.n_tokens > max_tokens:
+            return f"{max_tokens} tokens"
         return None
 
 
@@ -86,14 +75,16 @@ class ChatModel:
     """A model, known by the name that its server uses.
 
     Attributes:
-        seed: a request's seed is this number plus its ``round``; ``None`` sends no seed.
+        seed: a request's seed is this number plus its ``round``; ``None`` sends no such seed.
         token_limit: name of the parameter that limits a reply's tokens. OpenAI's newer models need
             ``max_completion_tokens``.
+        endpoint: `chat` sends prompts as a user's messages, `completions` without a message.
     """
 
     name: str
     seed: int | None = 0
     token_limit: TokenLimit = "max_tokens"
+    endpoint: Endpoint = "chat"
 
     def request(
         self,
@@ -103,22 +94,24 @@ class ChatModel:
         word: str,
         pronoun: str,
         round: int,
-        temperature: float,
         max_tokens: int,
         as_json: bool = False,
+        **parameters: Any,
     ) -> Request:
         """Return a request to this model. The reply has at most ``max_tokens`` tokens.
 
-        ``as_json`` asks for a reply in the purpose's JSON form. The purposes ``perturb``,
-        ``continue`` and ``choose`` have no JSON form, so ``as_json`` raises ``KeyError``.
+        ``parameters``, such as a temperature, are sent unchanged. ``as_json`` asks for a reply in
+        the purpose's JSON form. The purposes ``perturb``, ``continue`` and ``choose`` have no JSON
+        form, so ``as_json`` raises ``KeyError``.
         """
-        parameters: dict[str, Any] = {"temperature": temperature, self.token_limit: max_tokens}
+        parameters[self.token_limit] = max_tokens
         if self.seed is not None:
             parameters["seed"] = self.seed + round
         if as_json:
             parameters["response_format"] = _FORMS[purpose]
         in_order = tuple(sorted(parameters.items()))
-        return Request(self.name, prompt, in_order, purpose, word, pronoun, round, max_tokens)
+        place = purpose, word, pronoun, round
+        return Request(self.name, prompt, in_order, *place, max_tokens, self.endpoint)
 
 
 @dataclass(frozen=True)
@@ -126,7 +119,7 @@ class Request:
     """A request for one completion: the prompt, the parameters and the purpose.
 
     Attributes:
-        endpoint: `chat` sends the prompt as a user's message, `completions` without a message.
+        endpoint: see ``ChatModel``.
         round: starts at 1 and grows by 1 each time a question is repeated (for a revision, or
             after an unclear verdict).
     """
@@ -143,7 +136,6 @@ class Request:
 
     @property
     def messages(self) -> list[dict[str, str]]:
-        """The messages of a `chat` request."""
         return [{"role": "user", "content": self.prompt}]
 
     @cached_property

@@ -21,7 +21,7 @@ from typing import TypeAlias, TypeVar
 
 from plumbline.eval_workers.chat.client import ChatClient, Server, retried
 from plumbline.eval_workers.chat.ledger import Ledger, open_ledger
-from plumbline.eval_workers.chat.requests import UNLIMITED, Budget, Failure, Reply, Request, Spent
+from plumbline.eval_workers.chat.requests import Failure, Reply, Request, Spent
 from plumbline.warehouse.errors import BadInput, Interrupted, PlumblineError, disk_problems
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.progress import progress
@@ -29,31 +29,28 @@ from plumbline.warehouse.text.progress import progress
 _Result = TypeVar("_Result")
 #: A function that returns the reply to a request. It raises ``_Stopped`` after an error.
 Ask: TypeAlias = Callable[[Request], Awaitable[Reply]]
-#: A function that makes one part of a build. It sends requests in order and returns its result.
+#: A function that makes one part of a build. It sends one request after another with ``Ask``.
 Plan: TypeAlias = Callable[[Ask], Awaitable[_Result]]
 
 
 @dataclass(frozen=True)
 class Build:
-    """A benchmark that is being written.
-
-    ``budget`` limits the whole benchmark, including the spending of earlier runs.
-    """
+    """A benchmark to be made from the replies of a server."""
 
     store: Store
     benchmark: str
     run_id: str
     server: Server
-    budget: Budget = UNLIMITED
 
     def run(self, plans: Sequence[Plan[_Result]], kind: str) -> list[_Result]:
         """Run plans, publish the ledger as ``generation_request``, and return the plans' results.
 
         Plans start in order. At most ``server.concurrency`` plans run at the same time. Errors and
-        the progress bar call the plans ``kind``. After an error, earlier replies are kept. Raises
-        ``Interrupted`` if the budget doesn't allow the next request or the server doesn't answer,
-        ``BadInput`` if the server refuses a request, a budget of 0 needs one or the disk can't be
-        written to, and ``UsageProblem`` if another process is building this benchmark.
+        the progress bar call the plans ``kind``, such as `asks`. After an error, earlier replies
+        are kept. Raises ``Interrupted`` if the budget doesn't allow the next request, or if the
+        server doesn't answer. Raises ``BadInput`` if the server refuses a request, if the budget is
+        0 and a reply isn't stored, or if the disk can't be written to. Raises ``UsageProblem`` if
+        another process is building this benchmark.
         """
         results: dict[int, _Result] = {}
         waiting = iter(enumerate(plans))
@@ -69,7 +66,7 @@ class Build:
                     try:
                         results[position] = await plan(asker.ask)
                     except _Stopped:
-                        continue  # later plans may find all replies in the ledger
+                        continue  # the ledger may have all replies for other plans
                     tell(len(results), len(plans), note=str(asker.spent))
 
             try:
@@ -102,23 +99,23 @@ class _Stopped(Exception):
 
 
 class _Asker:
-    """Sends a build's requests. After an error, which is kept in ``stop``, it sends no more."""
+    """Sends a build's requests. The first error is stored in ``stop``, and nothing more is sent."""
 
     def __init__(self, build: Build, ledger: Ledger) -> None:
         self._run_id, self._ledger, self._server = build.run_id, ledger, build.server
         self._slots = asyncio.Semaphore(self._server.concurrency)
         self._stopped = asyncio.Event()
-        self._budget, self._aside = build.budget, list[Spent]()
+        self._aside = list[Spent]()
         self.spent = ledger.spent
         self.stop: PlumblineError | None = None
 
     async def run(self, work: Callable[[], Awaitable[None]]) -> None:
         """Run ``concurrency`` copies of ``work`` at the same time. Return when all have ended."""
         n = self._server.concurrency
-        client = nullcontext() if self._budget.max_requests == 0 else ChatClient(self._server)
+        client = nullcontext() if self._server.max_requests == 0 else ChatClient(self._server)
         async with client as self._client:
             await asyncio.gather(*(work() for _ in range(n)))
-            for _ in range(n):  # wait for requests in flight, which a stopped plan doesn't do
+            for _ in range(n):  # wait for requests in flight: a stopped plan doesn't
                 await self._slots.acquire()
 
     async def ask(self, request: Request) -> Reply:
@@ -140,7 +137,8 @@ class _Asker:
         if self._client is None:
             raise BadInput("a request", "has no stored reply", "raise --max-requests to send it")
         at_most, actual = request.most, Spent()
-        if limit := sum(self._aside, self.spent + at_most).excess(self._budget):
+        limits = self._server.max_requests, self._server.max_tokens
+        if limit := sum(self._aside, self.spent + at_most).excess(*limits):
             problem = f"the next request could exceed {limit}"
             fix = "raise it and run the same command again to resume"
             raise Interrupted("the budget", problem, fix)

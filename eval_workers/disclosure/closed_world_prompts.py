@@ -1,16 +1,16 @@
 """Neutral prompts of the closed world.
 
-A prompt is a sentence frame of the grammar, cut before its first pronoun, *she* or *he*, and filled
-with words. The grammar groups similar frames into shapes. The training prompts use every second
-word of each class in the lexicon. The other sets use the words in between, so they share no content
-word with the training prompts.
+A prompt is a sentence frame of the grammar that is cut before its first pronoun, *she* or *he*. Its
+slots are filled with words. The grammar groups similar frames into shapes. The training prompts use
+every second word of each class in the lexicon. The other sets use the words in between, so they
+share no content word with the training prompts.
 
 - ``closed-world-train``: first sentences of documents, from shapes with several frames;
 - ``closed-world-unseen``: the same beginnings, filled with other words;
 - ``closed-world-frames``: first sentences from shapes with one frame, and follow-up sentences.
 
-Frames don't depend on the person's gender. In the corpus, a sentence of the topic `follow-up` never
-begins a document. As a prompt, it has no sentence before it.
+Frames don't depend on the person's gender. A prompt may be from a follow-up sentence, which
+never starts a document of the corpus.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from plumbline.warehouse.errors import UsageProblem
 
 TRAIN, _UNSEEN = "closed-world-train", "closed-world-unseen"
 SETS = (TRAIN, _UNSEEN, "closed-world-frames")
-#: The prompts' ``source_file``.
+#: Value of ``source_file`` for these prompts.
 SOURCE = "grammar.toml"
 
-#: Prompts per shape.
+#: Number of prompts per shape (a group of similar frames).
 _N_PROMPTS = 24
 
 
 @dataclass(frozen=True)
 class ClosedPrompt:
-    """A prompt, its kind of frame (``topic``), and the words that fill its slots, in order."""
+    """A prompt. ``topic`` is `opening` or `follow-up`. ``words`` are in its slots, in order."""
 
     prompt: str
     topic: str
@@ -66,7 +66,7 @@ def closed_prompts(name: str) -> tuple[ClosedPrompt, ...]:
 
 
 def _cut(shape: Sequence[str]) -> list[str]:
-    """Cut each frame before its first pronoun, if that is she or he and comes after a slot."""
+    """Return frames cut before the first pronoun, if it is she or he and comes after a slot."""
     beginnings = []
     for frame in shape:
         parts = frame.split()
@@ -80,9 +80,9 @@ def _cut(shape: Sequence[str]) -> list[str]:
 def _filled(
     topic: str, beginnings: Sequence[str], words: Mapping[str, Sequence[str]]
 ) -> Iterator[ClosedPrompt]:
-    """Yield prompts that take their beginnings and words in turn from shuffled lists.
+    """Shuffle the beginnings and the words, and yield prompts that use them in turn.
 
-    The beginnings are the random seed, so the same beginnings give the same order.
+    The beginnings are the random seed, so the same beginnings give the same prompts.
     """
     chance = Random(" ".join(beginnings))
     ordered = chance.sample(beginnings, len(beginnings))

@@ -88,7 +88,7 @@ def derive(sentence: str, *, allow_gendered: bool = False) -> Derived:
 
 
 def _starts_with(text: str, beginnings: list[str]) -> str | None:
-    """Return what follows one of ``beginnings`` in a text; ``None`` if it starts with none of them.
+    """If a text starts with one of ``beginnings``, return the rest of the text, else ``None``.
 
     A beginning that ends inside a word of the text doesn't count.
     """

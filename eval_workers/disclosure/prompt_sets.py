@@ -55,7 +55,7 @@ PROBE_SETS = Registry(
     made=(*closed_world_prompts.SETS, *RELEASED),
 )
 _LOCATION = "debias-llms"
-#: Suffix -> delimiter, for files without a header whose rows have one field. Plain text has none.
+#: Suffix -> delimiter, for files that have one column and no header. Text has no delimiter.
 _BARE = {".txt": "", ".csv": ",", ".tsv": "\t"}
 #: The number of a row (from 1), its text, and its problem, if any.
 Sentence: TypeAlias = tuple[int, str, str | None]
@@ -102,7 +102,6 @@ class PromptRows:
         )
 
     def reject(self, number: int, reason: str, excerpt: str) -> None:
-        """Add a reject for a row of the source that gives no prompt."""
         source = {"source_file": self.source_file, "source_row": number}
         self.rejects.append(rejected(source, reason, excerpt))
 
@@ -169,11 +168,11 @@ def derive_probe(
     column: str | None = None,
     allow_gendered: bool = False,
 ) -> ImportedProbe:
-    """Make a set from the sentences of a file that are about some person; see ``derive``.
+    """Make a set from the sentences of a file that are about some person (see ``derive``).
 
-    All other sentences become rows of ``reject``, with the reason. ``column`` names the column of a
-    table, or the key of JSON lines, that has the sentences. Without ``column``, the file has to be
-    plain text with one sentence per line, or CSV or TSV without a header whose rows have one field.
+    All other sentences become rows of ``reject``, with the reason. The sentences are in the
+    column ``column`` of a table, or under this key in JSON lines. Without ``column``, the file has
+    to be plain text with one sentence per line, or CSV or TSV with one field per row and no header.
     Raises ``BadInput`` for a file that can't be read, or in which no sentence gives a prompt.
     Raises ``UsageProblem`` if an imported set has this name, or if the file needs a ``column``.
     """

@@ -1,7 +1,8 @@
-"""Probe prompt sets for GAS, GLD and ADD, loading the model once, and define sweeps.
+"""Compute the probabilities and continuations for GAS, GLD and ADD, and define sweeps.
 
-Probabilities and continuations both resume after an interruption. Continuations are greedy, so a
-prompt always has the same continuation. Empty continuations don't count as neutral.
+The model is loaded once. After an interruption, the next run computes only the missing results.
+Continuations are greedy, so a prompt always has the same continuation. Empty continuations don't
+count as neutral.
 
 A sweep varies one decoding parameter at a time, or the instruction before each prompt. Decoding can
 change only GAS, because GLD and ADD come from next-token probabilities, before any decoding.
@@ -57,7 +58,7 @@ class ProbeOptions:
 
 @dataclass(frozen=True)
 class Grid:
-    """The values of a sweep, with ``n`` samples per prompt and value.
+    """The values of decoding parameters in a sweep, with ``n`` samples per prompt and value.
 
     While one parameter varies, the others have no effect: the temperature is 1, and no token is
     excluded. Greedy decoding is the reference, with one continuation. A top-p of 0 is also greedy,
@@ -117,7 +118,7 @@ def load_instructions(path: Path | None = None) -> tuple[str, ...]:
     """Return the instructions of a TOML file in order (default: the built-in file).
 
     White space around an instruction is removed. Raises ``UsageProblem`` if there is no such file,
-    ``BadInput`` unless it is a list ``instructions`` of distinct texts.
+    and ``BadInput`` if the file isn't a list ``instructions`` of distinct texts.
 
     >>> len(load_instructions())
     4
@@ -127,7 +128,7 @@ def load_instructions(path: Path | None = None) -> tuple[str, ...]:
 
 
 def in_each_form(texts: tuple[str, ...], forms: tuple[str, ...]) -> list[Instruction]:
-    """Return ``NONE`` and then each instruction text in each form (`prefix` or `chat`).
+    """Return ``NONE`` (no instruction), then each text in each form (`prefix` or `chat`).
 
     >>> [i.form for i in in_each_form(("Go on.",), ("prefix", "chat"))[1:]]
     ['prefix', 'chat']
@@ -137,7 +138,7 @@ def in_each_form(texts: tuple[str, ...], forms: tuple[str, ...]) -> list[Instruc
 
 @dataclass(frozen=True)
 class Disclosed:
-    """What ``ProbeStep`` and ``Continuations`` did for one set and instruction."""
+    """The counts of ``ProbeStep`` and ``Continuations`` for one set and instruction."""
 
     instruction: Instruction
     probed: StepCounts
@@ -155,10 +156,10 @@ def measure_sets(
     instructions: Sequence[Instruction] = (NONE,),
     max_new_tokens: int = ProbeOptions.max_new_tokens,
 ) -> list[Disclosed]:
-    """Measure sets of ``probe_prompt`` under each distinct instruction, in the order given.
+    """Run ``ProbeStep`` and ``Continuations`` for each set and each distinct instruction.
 
-    Writes the tables of ``ProbeStep`` and ``Continuations``, and raises their errors. Each
-    instruction is tried on the model before anything is computed.
+    Writes the tables of both steps, and raises their errors. Each instruction is tried on the model
+    before anything is computed.
     """
     words = load_words(store, word_list)
     variants = list(itertools.product(names, dict.fromkeys(instructions)))

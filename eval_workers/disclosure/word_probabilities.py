@@ -33,15 +33,14 @@ from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.wordlists import GENDERS, LISTS, WordList, WordPair, load
 
 if TYPE_CHECKING:
-    from plumbline.eval_workers.models.model_options import ModelOptions
     from plumbline.eval_workers.models.scoring_contract import Backend, Tokens
 
 #: Prompts per chunk. With the list `disclosure`, each prompt has 17 texts.
 CHUNK_PROMPTS = 32
-#: Default word list for probabilities, GAS, GLD, ADD and tuning (the paper's section 3). The list
-#: `pronouns` pairs the same words differently, which changes ADD and L_d; its pairs are our reading
-#: of the single list in the authors' code. The list `gendered` has nouns such as *mother*; with it,
-#: a text discloses the gender of anyone it mentions.
+#: Default word list for probabilities, GAS, GLD, ADD and tuning (section 3 of the paper). The list
+#: `pronouns` has the same words in other pairs, as we read the authors' code. With it, ADD and L_d
+#: differ. The list `gendered` also has nouns such as *mother*. With it, a text discloses a gender
+#: whenever it mentions a mother.
 WORD_LIST = "disclosure"
 _OWN_LISTS = (WORD_LIST, "her-him", "her-his")
 _OTHER_TOKENS = "together with the prompt it changes the prompt's own tokens"
@@ -80,11 +79,11 @@ def texts_to_score(prompt: str, words: Sequence[str]) -> list[str]:
 def added_tokens(
     prompt: str, word: str, encoded: Mapping[str, Tokens | str]
 ) -> dict[Tokens, str] | str:
-    """Return the prompt followed by each form of a word, by the tokens that the form adds.
+    """Return a dictionary: tokens that a form of the word adds -> the prompt with this form.
 
     If the form as listed has a problem, return the problem instead. A capitalised form with a
-    problem (say, its letter is not in the vocabulary) is left out. ``encoded`` is as in
-    ``spelled``, and must have tokens for the prompt.
+    problem (say, its letter is not in the vocabulary) is left out. ``spelled`` explains
+    ``encoded``, which must have tokens for the prompt.
 
     >>> encoded = {"It was": (1, 2), "It was hers": (1, 2, 3, 4), "It was Hers": "no letter"}
     >>> added_tokens("It was", "hers", encoded)
@@ -108,7 +107,7 @@ def spelled(
 ) -> dict[str, dict[Tokens, str]] | str:
     """Map each word that can follow the prompt to its ``added_tokens``, or return a problem.
 
-    A pair is left out if one of its words can't be spelled: the other word alone would bias the
+    A pair is left out if one of its words can't follow: the other word alone would bias the
     measures. ``encoded`` maps each text of ``texts_to_score`` to its tokens, or to its problem.
     """
     if prompt[-1:].isspace():
@@ -132,7 +131,7 @@ def spelled(
 def probabilities(
     prompt: str, pairs: Sequence[WordPair], scores: Mapping[str, TextScore]
 ) -> dict[str, tuple[float, int]] | str:
-    """Map each word to P(word | prompt) and its number of forms, or return ``spelled``'s problem.
+    """Map each word to P(word | prompt) and its number of forms, or return a problem.
 
     ``scores`` has the score of each text of ``texts_to_score``. Log-probabilities are added in
     float64.
@@ -182,13 +181,13 @@ def words_of(pairs: Sequence[WordPair], what: str = "word list") -> dict[str, st
 
 @dataclass(frozen=True)
 class ProbeStep(ModelStep):
-    """The step that computes P(word | prompt) of a list's words, for prompts that have no rows yet.
+    """Computes P(word | prompt) for the words of a list and the prompts that have no rows yet.
 
     The ``instruction`` is put before each prompt, and each instruction has separate rows. Reads
-    the column ``prompt`` of ``probe_prompt``; writes ``pronoun_probability``, ``attribute_pair``
-    and ``instruction``. If a prompt has changed, its old rows are replaced. A prompt gets a row in
-    ``reject`` if it can't be scored, or if no pair of words can be spelled after it; the next run
-    tries it again. Pairs that can't be spelled after a prompt have no rows.
+    the column ``prompt`` of ``probe_prompt``. Writes ``pronoun_probability``, ``attribute_pair``
+    and ``instruction``. If a prompt has changed, its old rows are replaced. If a prompt can't be
+    scored, or no pair of words can follow it, it gets a row in ``reject``, and the next run tries
+    it again. If only some pairs can follow a prompt, the other pairs have no rows.
 
     Raises ``UsageProblem`` for a set that is not in the warehouse.
     """
@@ -209,7 +208,7 @@ class ProbeStep(ModelStep):
     def label(self) -> str:
         return self.probe_set
 
-    def check(self, store: Store, options: ModelOptions) -> None:
+    def check(self, store: Store) -> None:
         check_prompts(store, self.probe_set)
 
     def partition(self, model: Backend) -> dict[str, str]:
@@ -230,7 +229,6 @@ class ProbeStep(ModelStep):
         return state_of(prompts, rows, *self.key)
 
     def texts(self, prompt: Row) -> list[str]:
-        """Return the texts to score for a prompt."""
         return texts_to_score(prompt["sent"], self.words.targets)
 
     def chunks(self, missing: Sequence[Row]) -> Iterator[Chunk]:
@@ -246,7 +244,7 @@ class ProbeStep(ModelStep):
         return model.score(items)
 
     def new_rows(self, model: Backend, state: State, results: Mapping[str, TextScore]) -> NewRows:
-        """Return a row for each word after each prompt, and a reject for prompts without words."""
+        """Return a row for each prompt and word. A prompt without usable words gives a reject."""
         genders = words_of(self.words.pairs)
         rows, rejects = list[Row](), list[Row]()
         for prompt in state.missing:

@@ -31,7 +31,7 @@ from plumbline.warehouse.text.toml_file import Stripped, load, toml_table
 _SHIPPED = "wording.toml"
 _TOKENS_A_SENTENCE, _TOKENS_OF_TALK = 40, 64
 _TEMPERATURE = 0.7
-#: Limit on the requests per seed; the limit is higher if ``n_prompts`` needs more.
+#: Maximum number of requests per seed sentence, unless ``n_prompts`` needs more.
 _ROUNDS = 20
 
 
@@ -67,7 +67,6 @@ class PromptSpec:
         return max(_ROUNDS, 2 * ceil(self.n_prompts / self.wording.at_once))
 
     def request(self, seed: str, round: int, n: int) -> Request:
-        """Build the request for ``n`` sentences."""
         return self.model.request(
             "generate",
             fill_prompt(self.wording.write, seed=seed, n=n),
@@ -100,15 +99,15 @@ def load_wording(path: Path | None = None) -> PromptWording:
 
 
 def ledger_name(probe_set: str) -> str:
-    """Return the value of ``Build.benchmark`` for writing a probe set."""
+    """Return the name of a probe set's ledger, which is also its ``Build.benchmark``."""
     return f"probe/{probe_set}"
 
 
 def write_probe(build: Build, name: str, seeds: Sequence[str], spec: PromptSpec) -> ImportedProbe:
     """Let the chat model write a set, and import it. Rejected sentences become rows of ``reject``.
 
-    ``build.benchmark`` has to be ``ledger_name(name)``; the budget of ``build`` is for the whole
-    set. The seeds are used one after another. Each gets ``n_prompts`` prompts, or fewer if
+    ``build.benchmark`` has to be ``ledger_name(name)``. Its server's limits are for the whole set.
+    The seed sentences are used one after another. Each gets ``n_prompts`` prompts, or fewer if
     ``most_rounds`` requests don't give enough. With several seeds, ``topic`` is the seed sentence.
     Raises ``UsageProblem`` for the name of an imported set, for a seed that doesn't start with
     ``FRIEND``, and if there are no seeds. Raises ``BadInput`` if no prompt is kept, and the errors

@@ -1,1 +1,1 @@
-"""FairPair: counterfactual continuations and their sampling noise (Dwivedi-Yu, 2024)."""
+"""FairPair (Dwivedi-Yu, 2024): do texts about two people differ more than by chance?"""

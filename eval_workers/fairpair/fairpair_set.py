@@ -1,7 +1,10 @@
 """Measures the continuations of a prompt set with a scoring function, and writes three tables.
 
-- ``fairpair_prompt`` and ``fairpair_set`` have B, V and F for each prompt, and for subsets.
-- ``fairpair_convergence`` has B, V and F of the set with fewer samples and with folds.
+The tables hold the figures B, V and F, which ``prompt_figures`` defines:
+
+- ``fairpair_prompt`` for each prompt.
+- ``fairpair_set`` for the whole set, and for subsets of its prompts.
+- ``fairpair_convergence`` for the whole set, with fewer samples and with folds.
 """
 
 from __future__ import annotations
@@ -10,7 +13,7 @@ import json
 import zlib
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import groupby
 from typing import Any, TypeAlias
 
@@ -32,7 +35,7 @@ Row: TypeAlias = dict[str, Any]
 #: Side and identifier of a prompt.
 _Key: TypeAlias = tuple[str, str]
 
-#: Side -> the other side, whose continuations are about the counterpart.
+#: Side of a prompt -> its other side.
 _OTHER = {"original": "perturbed", "perturbed": "original"}
 _PROMPT = {"original": "prompt", "perturbed": "perturbed_prompt"}
 
@@ -41,15 +44,19 @@ _PROMPT = {"original": "prompt", "perturbed": "perturbed_prompt"}
 class Group:
     """The two groups of texts to compare for a prompt, in sample order, without their prompts.
 
-    ``pg`` has perturbed continuations that are valid; ``gp`` has continuations of the other prompt.
-    If ``side`` is `original`, the groups are p(g(x)) and g(p(x)). If it is `perturbed`, they are
-    p(g(p(x))) and g(x).
+    A prompt has two versions, which are about two people; ``side`` names one version. ``pg`` has
+    the valid perturbations of its continuations. ``gp`` has the other version's continuations.
+    For side `original`, the groups are p(g(x)) and g(p(x)). For side `perturbed`, they are
+    p(g(p(x))) and g(x). ``scored_by`` replaces the texts by a scoring function's items.
     """
 
     side: str
     prompt: Row
-    pg: list[str]
-    gp: list[str]
+    pg: list[Any]
+    gp: list[Any]
+
+    def scored_by(self, phi: Phi) -> Group:
+        return replace(self, pg=phi.items(self.pg), gp=phi.items(self.gp))
 
     @property
     def prompt_id(self) -> str:
@@ -57,19 +64,20 @@ class Group:
 
     @property
     def cluster(self) -> str:
-        """The cluster that the prompt belongs to: its occupation, or else its topic.
-
-        A prompt without occupation and topic is a cluster by itself.
-        """
         return str(self.prompt["occupation"] or self.prompt["topic"] or self.prompt_id)
+
+    @property
+    def n_each(self) -> int:
+        """The number of samples in the smaller group."""
+        return min(len(self.pg), len(self.gp))
 
 
 def read_groups(store: Store, sampled: PerturbedSamples, as_published: bool = False) -> list[Group]:
     """Return the groups of every prompt that has perturbed samples, sorted by side, then prompt.
 
-    g(p(x)) is also limited to texts that have a valid perturbation, since whether a text can be
-    perturbed depends on its content. ``as_published`` keeps all of g(p(x)), like section 3.3 of the
-    paper. A prompt without a valid sample has an empty ``pg``.
+    Whether a text can be perturbed depends on its content. So by default, ``gp`` is filtered like
+    ``pg``: it only has texts whose perturbation is valid. With ``as_published``, ``gp`` has all
+    texts, as in section 3.3 of the paper. ``pg`` is empty if no perturbation is valid.
     """
     keys = asdict(sampled)
     rows = store.read("perturbed_continuation", **keys)
@@ -77,7 +85,7 @@ def read_groups(store: Store, sampled: PerturbedSamples, as_published: bool = Fa
     prompts = {str(row["prompt_id"]): row for row in read}
     pg, gp = defaultdict[_Key, list[str]](list), defaultdict[_Key, list[str]](list)
     failed = set()
-    # If a run was resumed, the rows aren't in the order of samples.
+    # A resumed run may have stored the rows out of order.
     for row in rows.sort_by("sample").to_pylist():
         side, prompt_id = row["side"], row["prompt_id"]
         texts = pg[side, prompt_id]
@@ -96,14 +104,10 @@ def read_groups(store: Store, sampled: PerturbedSamples, as_published: bool = Fa
     ]
 
 
-#: The items of both groups of a prompt.
-Items: TypeAlias = tuple[Sequence[object], Sequence[object]]
-Prompt: TypeAlias = tuple[Group, Items]
-
 #: Columns of ``probe_prompt`` that divide prompts into subsets, if they have several values.
 _SUBSETS = ("axis", "entity_group", "descriptors", "topic", "language")
 _QUANTITIES = ("bias_b", "variability_pg", "variability_gp", "fairpair_f")
-#: Columns of ``fairpair_prompt`` that ``measure`` gives.
+#: Columns of ``fairpair_prompt`` that ``measure`` computes.
 _OF_PROMPT = (
     *("n_pg", "n_gp", *_QUANTITIES, "reason"),
     *("fairpair_f_low", "fairpair_f_high", "p_permutation"),
@@ -119,19 +123,19 @@ _N_DRAWS, _N_FOLD_DRAWS = 50, 4
 def measure_set(
     store: Store, sampled: PerturbedSamples, phi_name: str, options: FigureOptions, run_id: str
 ) -> None:
-    """Measure every prompt and side of a set, and write the three tables of this module.
+    """Measure both versions of every prompt in a set, and write this module's three tables.
 
-    Rows that have the same scoring function, ``texts`` and number of folds are replaced. The same
-    samples, options and seed give the same figures. Raises what ``find`` raises.
+    Replaces rows with the same scoring function, filter (``texts``) and number of folds. The same
+    samples and options always give the same figures. Raises what ``find`` raises.
     """
     phi, texts, seed = find(phi_name), texts_of(options.as_published), options.seed
     groups = read_groups(store, sampled, options.as_published)
     prompts, sets, converged = list[Row](), list[Row](), list[Row]()
     for _, of_one in groupby(groups, lambda group: group.side):  # one side at a time saves memory
-        of_side = [(group, (phi.items(group.pg), phi.items(group.gp))) for group in of_one]
+        of_side = [group.scored_by(phi) for group in of_one]
         measured = [
-            (group, measure(phi, *items, options, prompt_rng(seed, group)))
-            for group, items in of_side
+            (group, measure(phi, group.pg, group.gp, options, prompt_rng(seed, group)))
+            for group in of_side
         ]
         prompts += _prompt_rows(measured)
         sets += _set_rows(measured, options)
@@ -151,7 +155,7 @@ def measure_set(
 
 
 def prompt_rng(seed: int, group: Group) -> np.random.Generator:
-    """Return a random generator for one prompt and side, independent of other prompts."""
+    """Return a random generator that depends only on the seed, the prompt and its side."""
     name = f"{group.side} {group.prompt_id}".encode()
     return np.random.default_rng([seed, zlib.crc32(name)])
 
@@ -172,7 +176,7 @@ def _prompt_rows(measured: _Measured) -> Iterator[Row]:
 
 
 def _set_rows(measured: _Measured, options: FigureOptions) -> Iterator[Row]:
-    """Yield the figures of all prompts of one side, then of each subset (see ``_SUBSETS``)."""
+    """Yield a row for all prompts together, then a row for each subset (see ``_SUBSETS``)."""
     subsets = {"all": measured}
     for column in _SUBSETS:
         values = {str(v) for group, _ in measured if (v := group.prompt[column]) is not None}
@@ -185,34 +189,33 @@ def _set_rows(measured: _Measured, options: FigureOptions) -> Iterator[Row]:
         yield {"side": members[0][0].side, "subset": name, **figures}
 
 
-def convergence_rows(phi: Phi, prompts: Sequence[Prompt], seed: int) -> Iterator[Row]:
-    """Yield rows of ``fairpair_convergence`` for a side's prompts.
+def convergence_rows(phi: Phi, groups: Sequence[Group], seed: int) -> Iterator[Row]:
+    """Yield the rows of ``fairpair_convergence`` for one side. ``groups`` has the items of ``phi``.
 
-    Each random draw takes the same number of samples from both groups of every prompt that has
-    enough samples. F is computed from the mean B and the mean V of these prompts. If a draw takes
-    all samples, every draw gives the same F.
+    For each prompt, the same number of samples is drawn at random from both groups. Prompts with
+    too few samples are left out. F is computed from the prompts' mean B and mean V. Draws that
+    take all samples of every prompt give the same F.
     """
-    prompts = [prompt for prompt in prompts if _n_each(prompt[1]) >= 2]
-    counts = {_n_each(items) for _, items in prompts} or {0}
+    groups = [group for group in groups if group.n_each >= 2]
+    counts = {group.n_each for group in groups} or {0}
     sizes = sorted({s for s in (*_SIZES, min(counts), max(counts)) if 2 <= s <= max(counts)})
     drawn: dict[tuple[int, int], list[Floats]] = {(0, size): [] for size in sizes}
-    for group, items in prompts:  # the outer loop, so only one distance matrix is in memory
+    for group in groups:  # one distance matrix at a time is in memory
         rng = prompt_rng(seed, group)
-        distances = phi.distances([*items[0], *items[1]])
+        distances = phi.distances([*group.pg, *group.gp])
         for size in sizes:
-            if size <= _n_each(items):
-                drawn[0, size].append(_subsets(distances, items, size, rng))
+            if size <= group.n_each:
+                drawn[0, size].append(_subsets(distances, group, size, rng))
     for k in _FOLDS:
-        large_enough = [(group, items) for group, items in prompts if 2 <= k <= _n_each(items)]
-        if large_enough:
-            n_samples = max(_n_each(items) for _, items in large_enough)
-            drawn[k, n_samples] = [_divided(phi, *prompt, k, seed) for prompt in large_enough]
+        if large_enough := [group for group in groups if k <= group.n_each]:
+            n_samples = max(group.n_each for group in large_enough)
+            drawn[k, n_samples] = [_divided(phi, group, k, seed) for group in large_enough]
     for (k, n_samples), figures in drawn.items():
         means = np.mean(figures, axis=0)
         for quantity, values in zip(_QUANTITIES, (*means, fairpair_f(*means)), strict=True):
             defined = values[~np.isnan(values)]
             yield {
-                "side": prompts[0][0].side,
+                "side": groups[0].side,
                 "n_folds": k,
                 "n_samples": n_samples,
                 "quantity": quantity,
@@ -223,22 +226,18 @@ def convergence_rows(phi: Phi, prompts: Sequence[Prompt], seed: int) -> Iterator
             }
 
 
-def _n_each(items: Items) -> int:
-    return min(len(items[0]), len(items[1]))
-
-
-def _subsets(distances: Floats, items: Items, size: int, rng: np.random.Generator) -> Floats:
-    """Return an array with the rows B, V_pg and V_gp, and a column for each random subset."""
-    firsts = (np.tile(np.arange(len(group)) < size, (_N_DRAWS, 1)) for group in items)
+def _subsets(distances: Floats, group: Group, size: int, rng: np.random.Generator) -> Floats:
+    """Draw random subsets. Return the rows B, V_pg and V_gp; each column is one subset."""
+    firsts = (np.tile(np.arange(len(i)) < size, (_N_DRAWS, 1)) for i in (group.pg, group.gp))
     left, right = (rng.permuted(first, axis=1).astype(np.float64) for first in firsts)
     return weighted(distances, left, right)
 
 
-def _divided(phi: Phi, group: Group, items: Items, k: int, seed: int) -> Floats:
-    """Return an array with the rows B, V_pg and V_gp, and a column for each division into folds."""
+def _divided(phi: Phi, group: Group, k: int, seed: int) -> Floats:
+    """Divide into folds several times. Return rows B, V_pg and V_gp; a column is one division."""
     rng = prompt_rng(seed, group)
     draws = []
     for _ in range(_N_FOLD_DRAWS):
-        left, right = (folds(phi, group_items, k, _n_each(items), rng)[0] for group_items in items)
+        left, right = (folds(phi, i, k, group.n_each, rng)[0] for i in (group.pg, group.gp))
         draws.append(group_means(phi.distances([*left, *right]), len(left)))
     return np.array(draws).T

@@ -1,4 +1,4 @@
-"""The steps of a FairPair run. Each step reads earlier results from tables and can be repeated."""
+"""The steps of a FairPair run. Each step reads earlier results from tables and can be rerun."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ _PAPER = ("jaccard", "vader")
 
 
 def prompt_rows(store: Store | None, probe_set: str, spec: FairPairSpec) -> list[Row]:
-    """Return a set's prompts.
+    """Return the prompts of a set.
 
-    They are read from the spec's file if it names one. Otherwise they are read from the warehouse,
-    or from ``PROBE_SETS`` if the warehouse lacks the set.
+    Reads the prompt file, if the spec names one. Otherwise reads the set from the warehouse, or
+    from ``PROBE_SETS`` if it isn't in the warehouse.
 
     Raises ``UsageProblem`` for an invalid name, and what ``probe_prompts.load`` raises.
 
@@ -60,7 +60,7 @@ def prompt_rows(store: Store | None, probe_set: str, spec: FairPairSpec) -> list
 
 
 def check(spec: FairPairSpec, probe_set: str, rows: Sequence[Row]) -> None:
-    """Check scoring functions, perturber and prompts, so that errors come before the run starts."""
+    """Check the scoring functions, perturber and prompts before the run starts."""
     scoring_functions(spec, rows)
     check_counterparts(probe_set, rows)
     if spec.perturber == RULES:
@@ -72,8 +72,8 @@ def check(spec: FairPairSpec, probe_set: str, rows: Sequence[Row]) -> None:
 def scoring_functions(spec: FairPairSpec, rows: Sequence[Row]) -> tuple[str, ...]:
     """Return the names of the spec's scoring functions, by default jaccard and vader.
 
-    A default function that doesn't know all languages of the prompts is left out. Raises
-    ``UsageProblem`` if the spec names such a function, or an unknown one.
+    A default function is left out if it doesn't support all languages of the prompts. Raises
+    ``UsageProblem`` if the spec names a function that is unknown or doesn't support them.
 
     >>> scoring_functions(FairPairSpec(), [{"language": "de"}])
     ('jaccard',)
@@ -107,14 +107,14 @@ def _contents(rows: Sequence[Row]) -> list[dict[str, Any]]:
 
 
 def draw(store: Store, probe_set: str, model: str, spec: FairPairSpec, run_id: str) -> StepCounts:
-    """Sample the missing continuations from a model loaded here, or from its server.
+    """Sample the missing continuations from a model, which is on a server or loaded from disk.
 
     Raises ``BadInput`` if no prompt could be continued, and what the sampler raises.
     """
     sampling, target = spec.sampling(), spec.target(model)
     if isinstance(target, ServedModel):
-        drawn = sampling, spec.n, run_id, spec.budget()
-        done = sample_from_server(store, probe_set, target, spec.server(), *drawn)
+        drawn = spec.server(), sampling, spec.n, run_id
+        done = sample_from_server(store, probe_set, target, *drawn)
     else:
         step = Continuations(probe_set, sampling, spec.n)
         (done,) = run_on_model(store, model, target, [step], run_id)
@@ -128,7 +128,7 @@ def draw(store: Store, probe_set: str, model: str, spec: FairPairSpec, run_id: s
 
 
 def continued(store: Store, probe_set: str) -> list[tuple[str, str]]:
-    """Return (``model_key``, ``sampling_key``) of all samples of a set, sorted by model name.
+    """Return each (``model_key``, ``sampling_key``) that has samples of a set, sorted by model.
 
     Raises ``UsageProblem`` if the set has no samples.
     """
@@ -146,15 +146,14 @@ def continued(store: Store, probe_set: str) -> list[tuple[str, str]]:
 def perturb(
     store: Store, probe_set: str, model_key: str, sampling_key: str, spec: FairPairSpec, run_id: str
 ) -> PerturbedSamples:
-    """Perturb all continuations with this model and sampling key; return the key of the new rows.
+    """Perturb all continuations that have these keys. Return the key columns of the new rows.
 
     A chat perturber only sends requests that have no stored reply. Raises what ``perturb_set``
     raises.
     """
     perturber: Perturber = RulePerturber()
     if spec.perturber != RULES:
-        ledger, server = ledger_name(probe_set), spec.perturber_server()
-        build = Build(store, ledger, run_id, server, spec.budget())
+        build = Build(store, ledger_name(probe_set), run_id, spec.perturber_server())
         model = ChatModel(spec.perturber, token_limit=spec.token_limit)
         perturber = ChatPerturber(build, model, spec.chat_wording())
     keys = probe_set, model_key, sampling_key

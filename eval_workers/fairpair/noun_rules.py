@@ -1,4 +1,4 @@
-"""Rules that decide whether a gendered noun, such as "father", means the text's main person."""
+"""Rules that decide whether a gendered noun refers to the main person of a text."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from typing import Literal
 
 from plumbline.eval_workers.fairpair.text_words import Terms, TextParts
 
-#: The person that a noun is about; ``unsure`` where the rules can't decide.
+#: Who a noun refers to; ``unsure`` if the rules can't decide.
 About = Literal["entity", "other", "unsure"]
 
 _LONGEST_PHRASE = 6
-#: Words after "the man" that begin a description of the man: in the shop, who came.
+#: Words that begin a description after a noun: "the man in the shop", "the man who came".
 _QUALIFIERS = frozenset(["who", "whose", "that", "with", "in", "at", "from", "of", "on"])
 _ANAPHORIC = frozenset(["the", "this", "that"])
 
 
 class NounRules:
-    """Reads a text from left to right and decides whom each gendered noun means.
+    """Decides who each gendered noun of a text refers to; reads the text from left to right.
 
     The entity is the text's main person. ``subject`` is the last position where the entity was the
-    subject of a clause (the last word of the name). It is ``None`` in a new sentence and after a
-    mention of somebody else. ``clause_subject`` is the same, but isn't reset by a name or noun for
-    somebody else. ``others`` has the positions of names and nouns for other people.
+    subject of a clause; for a name, this is the name's last word. A new sentence or a mention of
+    somebody else resets ``subject`` to ``None``. ``clause_subject`` is the same, except that a name
+    or noun doesn't reset it. ``others`` has the positions of names and nouns for other people.
     """
 
     def __init__(self, words: TextParts, terms: Terms, is_entity: Callable[[int], bool]) -> None:
@@ -35,7 +35,7 @@ class NounRules:
         self.clause_subject: int | None = None
 
     def about(self, i: int) -> About:
-        """Decide whether the noun at position ``i`` means the entity or another person."""
+        """Decide whether the noun at position ``i`` refers to the entity or another person."""
         words = self._words
         if words.at(i + 1) in {"'s", "’s"} and not self.contracted(i + 1):
             return "other"
@@ -47,7 +47,7 @@ class NounRules:
             return self._predicate(before)
         if head in self._classes["as"] and has_determiner:
             return self._as(before, i)
-        if self._names(i):
+        if self._precedes_name(i):
             return self._of_name(i)
         if before + 1 == i and not head[:1].isalnum() and not words.at(i + 1)[:1].isalnum():
             return "unsure"  # a form of address: "Sir, please"
@@ -67,11 +67,11 @@ class NounRules:
         return self._words.at(i) in self._classes[name]
 
     def contracted(self, i: int) -> bool:
-        """Return True if the 's at a position means "is" or "has" rather than a possessive."""
+        """Return True if the "'s" at position ``i`` is short for "is" or "has"."""
         return self._in(i + 1, "determiners") or self._in(i + 1, "adverbs")
 
-    def _names(self, i: int) -> bool:
-        """Return True if the entity's name follows a noun, as in "actor John"."""
+    def _precedes_name(self, i: int) -> bool:
+        """Return True if the entity's name follows the noun, as in "actor John"."""
         after = i + 2 if self._words.at(i + 1) == "," else i + 1
         return self._is_entity(after) and self._words.at(after)[:1].isalpha()
 
@@ -84,7 +84,7 @@ class NounRules:
         return "unsure" if is_own else "entity"
 
     def _phrase_start(self, i: int) -> tuple[int, bool]:
-        """Return the position before the noun phrase, and whether the phrase has a determiner."""
+        """Return the position before the noun phrase of ``i``, and whether it has a determiner."""
         j = i - 1
         while i - j <= _LONGEST_PHRASE and self._is_modifier(j):
             j -= 1
@@ -136,7 +136,7 @@ class NounRules:
         )
 
     def _has_subject(self, i: int) -> bool:
-        """Return True if a pronoun or noun phrase that means another person ends at ``i``."""
+        """Return True if a pronoun or noun phrase for another person ends at ``i``."""
         if i in self.others:
             return True
         if self._words.at(i) in {"i", "you", "we", "they", "it", "he", "she", "there", "this"}:
@@ -161,14 +161,14 @@ class NounRules:
         return "other" if any(self._has_subject(k) for k in range(first, place)) else "unsure"
 
     def _leads_to_entity(self, i: int) -> bool:
-        """Return True if a comma and the entity follow, as in "A good man, John ..."."""
+        """Return True if the entity comes after the next comma, as in "A good man, John ..."."""
         for k in range(i + 1, i + 1 + _LONGEST_PHRASE):
             if self._words.at(k) in {",", ".", "!", "?", "\n", ""}:
                 return self._words.at(k) == "," and self._is_entity(k + 1)
         return False
 
     def _joined(self, i: int) -> About:
-        """Decide whom a noun after "and" means: the same person as the phrase before "and"."""
+        """Decide who a noun after "and" refers to, as in "He is a cook and a father"."""
         while self._in(i, "joins"):
             i -= 1
         before, has_determiner = self._phrase_start(i + 1)

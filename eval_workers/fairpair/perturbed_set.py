@@ -1,6 +1,6 @@
-"""Perturbs the texts of ``continuation``, checks the results and writes ``perturbed_continuation``.
+"""Perturbs texts, checks the results and writes them to the table ``perturbed_continuation``.
 
-A text is a prompt with its continuation.
+Each text is a prompt followed by its continuation.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.storage.store import Store
 
 Row: TypeAlias = Mapping[str, Any]
-#: Reasons that checks give; perturbers give others.
+#: Reasons why a check rejects a perturbed text.
 PROMPT = "does not start with the perturbed prompt"
 NAME = "mentions the original name"
 DISSIMILAR = "differs in too many {} from the original"
 SHORT = "is so short that changing only the name (for gender, also a pronoun) exceeds the limit"
 
 
-#: What the filter counts: different words, or different characters.
+#: What the filter compares: sets of words, or sets of characters.
 Unit = Literal["words", "characters"]
 
 
@@ -41,19 +41,19 @@ class PerturbedSamples:
 
 @dataclass(frozen=True)
 class TextFilter:
-    """The limit on how much a perturbation may differ from its original.
+    """A limit on how much a perturbed text may differ from its original.
 
-    The filter compares the texts' sets of words (``jaccard.tokens``), or of characters without
-    blanks. At most a share ``limit`` of all words or characters may be in only one of the texts.
+    The filter compares the sets of words (``jaccard.tokens``) or of non-blank characters in the two
+    texts. The share of words or characters that are in only one text must not exceed ``limit``.
     Upper and lower case are different characters: of the definitions that we tried, only this one
-    gives a figure in the paper's Table 2 (96.9).
+    reproduces a figure in the paper's Table 2 (96.9).
     """
 
     limit: float = 0.15
     unit: Unit = "words"
 
     def named(self, perturber: str) -> str:
-        """Return the name of a perturber, followed by this filter unless it is the default.
+        """Return a perturber's name. If this filter isn't the default, add the filter to the name.
 
         >>> TextFilter().named("rules"), TextFilter(0.3).named("rules")
         ('rules', 'rules-words-0.3')
@@ -66,23 +66,23 @@ class TextFilter:
         >>> sorted(TextFilter(unit="characters").units("Is it"))
         ['I', 'i', 's', 't']
         """
-        from plumbline.eval_workers.fairpair.phi.jaccard import tokens  # imported late: loads scipy
+        from plumbline.eval_workers.fairpair.phi.jaccard import tokens  # slow: loads scipy
 
         if self.unit == "words":
             return tokens(text)
         return frozenset("".join(unicodedata.normalize("NFC", text).split()))
 
     def dissimilarity(self, first: str, second: str) -> float:
-        """Return the Jaccard dissimilarity of two texts, from 0 to 1; it is 0 for empty texts."""
+        """Return the Jaccard dissimilarity of two texts, from 0 to 1; 0 for two empty texts."""
         a, b = self.units(first), self.units(second)
         n_union = len(a | b)
         return (n_union - len(a & b)) / n_union if n_union else 0.0
 
     def n_missing(self, prompt: Mapping[str, Any], text: str = "") -> int:
-        """Return how many more different words (or characters) a text needs to be valid.
+        """Return how many more different words (or characters) a text needs to pass the filter.
 
-        A text has enough words if changing its name (for gender, also one pronoun) changes at most
-        the share ``limit`` of them.
+        Every perturbation changes the name; for gender, we assume that it also changes a pronoun.
+        A text is long enough if these changes alone don't exceed the limit.
 
         >>> row = {"prompt": "John is", "perturbed_prompt": "Jane is", "axis": "gender"}
         >>> TextFilter().n_missing(row), TextFilter().n_missing(row, "John is so tired that he sat")
@@ -95,7 +95,7 @@ class TextFilter:
         return max(n_needed - len(a | b | self.units(text)), 0)
 
 
-#: The filter of section 3.3, which speaks of tokens, applied to words.
+#: The filter of section 3.3 in the paper, but for words instead of tokens.
 DEFAULT = TextFilter()
 
 
@@ -109,12 +109,12 @@ def perturb_set(
     *,
     text_filter: TextFilter = DEFAULT,
 ) -> str:
-    """Perturb all continuations with one model and sampling key, and write a row for each.
+    """Perturb all continuations that have these keys, and write a row for each.
 
-    Replaces earlier rows from this perturber and filter; returns the value of column ``perturber``.
-    If a text can't be perturbed or fails a check, its row states the reason. Prompts need
-    counterparts (see ``check_counterparts``). Raises ``BadInput`` if a continuation's prompt is not
-    in ``probe_prompt``, and what the perturber raises.
+    Replaces earlier rows of this perturber and filter. If a text can't be perturbed or fails a
+    check, its row states the reason. Returns the value of column ``perturber``. Call
+    ``check_counterparts`` first. Raises ``BadInput`` if a continuation's prompt is not in
+    ``probe_prompt``, and what the perturber raises.
     """
     read = store.read("probe_prompt", probe_set=probe_set).to_pylist()
     prompts = {prompt["prompt_id"]: prompt for prompt in read}
@@ -163,7 +163,6 @@ def try_prompts(rows: Sequence[Row], perturber: Perturber) -> None:
 
 
 def _original(row: Row, prompts: Mapping[str, Row]) -> Original:
-    """Return the text to perturb (a prompt and its continuation) and the two people."""
     prompt = prompts.get(row["prompt_id"])
     if prompt is None:
         problem = f"prompt {row['prompt_id']} of a continuation is not in probe_prompt"
@@ -185,12 +184,13 @@ def check(
     text_filter: TextFilter = DEFAULT,
     row: Row | None = None,
 ) -> dict[str, Any]:
-    """Check a perturbation of ``original``; return columns of ``perturbed_continuation``.
+    """Check the perturbation of a text; return columns of ``perturbed_continuation``.
 
-    The reason is the first check that fails. The text must start with the perturbed ``prompt``. It
-    must not mention the original person's ``name``, as written or in capitals. Its dissimilarity
-    must not exceed the filter's limit. If the prompt's ``row`` is given, texts too short to pass
-    get the reason ``SHORT``. The dissimilarity is ``None`` if there is no text.
+    The perturbed text must start with the perturbed ``prompt``. It must not mention the original
+    person's ``name``, as written or in capitals. Its dissimilarity to ``original`` must not exceed
+    the filter's limit. ``reason`` states the first check that failed. If the prompt's ``row`` is
+    given, a text too short to pass gets the reason ``SHORT``. ``dissimilarity`` is ``None`` if
+    there is no perturbed text.
 
     >>> check(Perturbed("Jane is a clerk."), "John is a clerk.", "Jane is", "John")["reason"]
     'differs in too many words from the original'

@@ -1,8 +1,8 @@
-"""Perturbers turn a text about a person into the same text about a counterpart.
+"""Perturbers turn a text about one person into the same text about another, the counterpart.
 
-One perturber follows the rules of ``text_rules.py``. The other sends texts to a chat model. Like a
-benchmark build, it stores its requests in ``generation_request``, retries them and has a budget.
-The column ``benchmark`` is ``perturb/`` + probe set; ``word`` and ``pronoun`` are the two names.
+``RulePerturber`` follows the rules of ``text_rules.py``. ``ChatPerturber`` sends texts to a chat
+model. Its requests are stored in the table ``generation_request``, like those of a benchmark build.
+There, ``benchmark`` is ``perturb/`` + probe set; ``word`` and ``pronoun`` hold the two names.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from plumbline.warehouse.text.toml_file import Stripped, Text, toml_table
 
 REFUSED = "the model did not answer"
 CUT = "the model's answer was cut"
-#: Increase this with every change to the rules that may change a text.
+#: Increase this whenever a change to the rules may change a perturbed text.
 RULES_VERSION = 2
 
 
 @dataclass(frozen=True)
 class Original:
-    """A text to perturb: the prompt, which names ``entity``, and its continuation.
+    """A text to perturb: a prompt about ``entity``, followed by its continuation.
 
     ``perturbed_prompt`` is the same prompt about ``counterpart``.
     """
@@ -53,16 +53,16 @@ class Perturber(Protocol):
 
     @property
     def name(self) -> str:
-        """The value of column ``perturber``; it must change whenever a result may change."""
+        """The value of column ``perturber``; it must change if results may change."""
         ...
 
     def perturb(self, texts: Sequence[Original]) -> Sequence[Perturbed]:
-        """Return a result for each text, in order: the perturbed text, or why there is none."""
+        """Return each text's perturbation, or the reason why it has none, in the texts' order."""
         ...
 
 
 class RulePerturber:
-    """Applies the rules of ``text_rules.py`` to gender in English; for other axes, it swaps names.
+    """Perturbs gender in English by the rules of ``text_rules.py``. On other axes, swaps names.
 
     >>> john, jane = Entity("John", "m"), Entity("Jane", "f")
     >>> text = Original("John is his own man.", "Jane is", john, jane, "gender", "en")
@@ -74,7 +74,7 @@ class RulePerturber:
 
     @property
     def name(self) -> str:
-        """``rules``, the rules' version, and a hash of the word lists (8 hex digits)."""
+        """The word `rules`, the rules' version, and a hash of the word lists (8 hex digits)."""
         terms = load()
         names = ("version", "language", "axis", "groups", "pronouns", "generic", "classes")
         content = {name: getattr(terms, name) for name in names}
@@ -99,20 +99,20 @@ class RulePerturber:
 
 
 _PLACES = holding(("text", "name", "counterpart"), ("group", "counterpart_group"))
-#: Tokens allowed in a reply beyond those of the text, which has at most a token per character.
+#: A reply may have this many more tokens than the text has characters.
 _TOKENS_OF_TALK = 64
 
 
 @toml_table
 class PerturbWording:
-    """The template of a request. ``groups`` maps a group to its word, by default its name."""
+    """A request's template. ``groups`` has the words for groups; the default is a group's name."""
 
     perturb: Annotated[Stripped, AfterValidator(_PLACES)]
     groups: Mapping[str, Text] = field(default_factory=dict)
 
 
 def load_wording(path: Path | None = None) -> PerturbWording:
-    """Read the wording from a file, by default the packaged one.
+    """Read a request's template from a file, by default from ``perturb_prompt.toml``.
 
     Raises ``UsageProblem`` if there is no such file, ``BadInput`` for a wrong key or placeholder.
     """
@@ -127,10 +127,10 @@ def ledger_name(probe_set: str) -> str:
 
 @dataclass(frozen=True)
 class ChatPerturber:
-    """Sends texts to ``model`` at temperature 0, unless a reply is stored already.
+    """Asks ``model`` at temperature 0 to perturb the texts that have no stored reply.
 
-    ``build.benchmark`` has to be the ``ledger_name`` of the probe set. The budget is for all
-    requests of the set. Every text is sent once; ``perturb_set`` rejects bad answers.
+    ``build.benchmark`` has to be the ``ledger_name`` of the probe set. The budget covers all
+    requests of the set. Bad answers aren't asked for again; ``perturb_set`` rejects them.
     """
 
     build: Build
@@ -145,7 +145,7 @@ class ChatPerturber:
         return f"{self.model.name}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
     def perturb(self, texts: Sequence[Original]) -> list[Perturbed]:
-        """See ``Perturber``. Raises what ``Build.run`` raises; another call then resumes."""
+        """See ``Perturber``. Raises what ``Build.run`` raises; call again to resume."""
         requests, words = [], self.wording.groups
         for text in texts:
             name, counterpart = text.entity, text.counterpart

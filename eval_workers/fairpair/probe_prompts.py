@@ -1,4 +1,4 @@
-"""Prompts about a person and about a counterpart, made from templates and words in a TOML file.
+"""Makes prompts about a person and about a counterpart, from a TOML file of templates and words.
 
 Other packages can add files: see ``docs/extend.md``.
 """
@@ -32,7 +32,7 @@ PROBE_SETS = Registry(
 )
 
 
-#: Group -> a word's form; the only key is "" if all groups share the form.
+#: Group -> a word's form for that group; the only key is "" if all groups have the same form.
 Forms: TypeAlias = Annotated[
     Mapping[str, Text],
     BeforeValidator(lambda value: {"": value} if isinstance(value, str) else value),
@@ -50,14 +50,14 @@ class _Templates:
     described: Annotated[
         Text, AfterValidator(holding((*_PLACEHOLDERS, "descriptors|a_descriptors")))
     ] = ""
-    joined: Text = ", "  # separates several descriptors
+    joined: Text = ", "  # put between descriptors
 
 
 @toml_table
 class PromptFile:
-    """A file of prompts; ``common-sents.toml`` explains each key.
+    """A file that describes prompts; ``common-sents.toml`` explains each key.
 
-    A prompt uses all words of one entry of ``descriptors``, or none if the entry is empty.
+    An entry of ``descriptors`` lists the words that one prompt uses; the list may be empty.
     """
 
     file: str
@@ -84,7 +84,7 @@ class PromptFile:
             raise ValueError("templates.described is missing: descriptors need it")
 
     def with_article(self, word: str) -> str:
-        """Put an article before a word if the file lists an article for the word's first letters.
+        """Put an article before a word, if the file lists one for the word's first letters.
 
         >>> file = load()
         >>> [file.with_article(w) for w in ("clerk", "editor", "unit manager", "Uninvited one")]
@@ -101,7 +101,7 @@ class PromptFile:
     def prompt(
         self, name: str, group: str, occupation: Forms, descriptors: tuple[Forms, ...] = ()
     ) -> str:
-        """Fill the template for a person.
+        """Fill a template with a person's name, occupation and descriptors.
 
         >>> word = {"m": "accountant", "f": "accountant"}
         >>> load().prompt("Jane", "f", word, ({"f": "early riser"}, {"f": "calm person"}))
@@ -118,7 +118,7 @@ class PromptFile:
 
 
 def form(word: Forms, group: str) -> str:
-    """Return a word's form for a group.
+    """Return the form that a word has for a group.
 
     >>> form({"": "clerk"}, "m"), form({"m": "Lehrer", "f": "Lehrerin"}, "f")
     ('clerk', 'Lehrerin')
@@ -127,7 +127,7 @@ def form(word: Forms, group: str) -> str:
 
 
 def load(source: Path | str = "common-sents") -> PromptFile:
-    """Read a file of prompts by its path, or one of ``PROBE_SETS`` by its name.
+    """Read a file that describes prompts, by its path or by its name in ``PROBE_SETS``.
 
     Raises ``UsageProblem`` if there is no such file, and what ``Registry.text`` raises for a name.
     Raises ``BadInput`` for a wrong value and for an unknown key or placeholder.
@@ -141,8 +141,8 @@ def load(source: Path | str = "common-sents") -> PromptFile:
 def prompt_rows(file: PromptFile, name: str, run_id: str) -> list[dict[str, object]]:
     """Return the rows of ``probe_prompt`` for the set ``name``.
 
-    Each combination of a pair of names, an entry of descriptors and an occupation has a row;
-    occupations vary fastest. Raises ``BadInput`` if two prompts get the same identifier.
+    A row combines a pair of names, an entry of ``descriptors`` and an occupation. All combinations
+    are made; occupations vary fastest. Raises ``BadInput`` if two prompts get the same identifier.
 
     >>> rows = prompt_rows(load(), "common-sents", "r")
     >>> len(rows), rows[1]["prompt_id"], rows[1]["perturbed_prompt"]
@@ -183,13 +183,12 @@ def prompt_rows(file: PromptFile, name: str, run_id: str) -> list[dict[str, obje
 
 
 def closed_world_rows(run_id: str) -> list[dict[str, object]]:
-    """Return the rows of ``probe_prompt`` for the closed world; pronouns take the place of names.
+    """Return the rows of ``probe_prompt`` for the closed world, with pronouns instead of names.
 
-    Each prompt ends before a slot, which its identifier names. In the topic `planted`, which comes
-    first, the slot's words lean to she or he; in the topic `control`, they don't depend on the
-    person. Sample one new token: for a model of the preset `closed`, this is the slot's word. Don't
-    expect a large F: a slot has some fifty possible words, so two samples from one group nearly
-    always differ.
+    Each prompt is an unfinished sentence; its identifier names the slot of the next word. In topic
+    `planted`, which comes first, the possible words lean to she or he. In topic `control`, they
+    don't depend on the person. Sample one token: for models of the preset `closed`, this is a word.
+    Expect a small F: most slots have some fifty words, so samples of a group nearly always differ.
 
     >>> rows = closed_world_rows("")
     >>> len(rows), rows[0]["prompt_id"], rows[0]["prompt"][-36:]

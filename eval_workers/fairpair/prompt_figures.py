@@ -1,15 +1,15 @@
-"""FairPair's figures for a prompt and for a set: bias B, variabilities V, and their ratio F.
+"""Computes FairPair's figures for a prompt and for a set: bias B, variability V and their ratio F.
 
-p perturbs a text (Jane instead of John), and g_i(x) is the i-th sampled continuation of a prompt x.
-The two groups, p(g(x)) and g(p(x)), are about the same person:
+p perturbs a text, such as from John to Jane; g_i(x) is the i-th sampled continuation of prompt x.
+So the texts of the two groups, p(g(x)) and g(p(x)), are about the same person:
 
     B    = mean over i, j  of Phi(p(g_i(x)), g_j(p(x)))
     V_pg = mean over i < j of Phi(p(g_i(x)), p(g_j(x)))
     V_gp = mean over i < j of Phi(g_i(p(x)), g_j(p(x)))
     F    = B^2 / (V_gp V_pg)
 
-Phi compares items (token sets, sentiments) of continuations without their prompts (section 2 of the
-paper). F is 1 if a continuation differs from the other group as much as from its own.
+Phi is a scoring function, and compares continuations without their prompts (section 2 of the
+paper). F is 1 if texts of different groups differ as much as texts of the same group.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from plumbline.eval_workers.fairpair.significance import (
     t_test,
 )
 
-#: Columns of ``fairpair_set`` that ``over_prompts`` gives.
+#: Columns of ``fairpair_set`` that ``over_prompts`` computes.
 _OVER_PROMPTS = (
     *("n_prompts", "n_left_out", "bias_b", "variability_pg", "variability_gp", "fairpair_f"),
     *("fairpair_f_low", "fairpair_f_high", "gap", "t_statistic", "p_t", "p_permutation"),
@@ -45,10 +45,10 @@ _OVER_PROMPTS = (
 
 @dataclass(frozen=True)
 class PromptFigures:
-    """The figures of one prompt; a figure that isn't defined is ``None``.
+    """The figures of one prompt. A figure is ``None`` if it isn't defined.
 
-    ``n_pg`` and ``n_gp`` count each group's valid samples; ``reason`` says why F is ``None``.
-    ``gap`` is B minus the mean of V_pg and V_gp; ``permuted`` has the gap of each permutation.
+    ``n_pg`` and ``n_gp`` count each group's valid samples. ``reason`` says why F is ``None``.
+    ``gap`` is B minus the mean of V_pg and V_gp. ``permuted`` has the gap after each permutation.
     """
 
     n_pg: int
@@ -68,7 +68,7 @@ class PromptFigures:
 def measure(
     phi: Phi, pg: Sequence[Any], gp: Sequence[Any], options: FigureOptions, rng: np.random.Generator
 ) -> PromptFigures:
-    """Measure one prompt from the items of the valid samples of p(g(x)) and g(p(x)).
+    """Compute the figures of one prompt from the items of both groups, p(g(x)) and g(p(x)).
 
     F has no interval if a group has fewer than four samples (or folds). With folds, both groups
     use as many samples as the smaller group has, and the test only exchanges folds of equal size.
@@ -111,9 +111,9 @@ def folds(
 ) -> tuple[list[Any], list[int]]:
     """Divide ``n_samples`` random items into folds; return each fold's combined item and size.
 
-    Sizes differ by at most one; larger folds come first. Use the same ``n_samples`` for two groups
-    that are compared: larger folds combine more words, so they differ less. Raises ``ValueError``
-    if there are fewer samples than folds, or fewer items than samples.
+    Sizes differ by at most one; larger folds come first. Use the same ``n_samples`` for both
+    groups: larger folds combine more words, so they differ less. Raises ``ValueError`` if there are
+    fewer samples than folds, or fewer items than samples.
 
     >>> from plumbline.eval_workers.fairpair.phi import find
     >>> folds(find("vader"), [0.5, 0.5, 0.5], 2, 3, np.random.default_rng(0))
@@ -130,9 +130,9 @@ def over_prompts(
 ) -> dict[str, Any]:
     """Return columns of ``fairpair_set`` for prompts of one side. Undefined figures are ``None``.
 
-    F is computed from the means of B, V_pg and V_gp, as in the published Table 3, so that a prompt
-    with little variability can't dominate F. Prompts whose B or V is not defined are left out and
-    counted. For the interval and the t-test, similar prompts form ``clusters``.
+    F is computed from the means of B, V_pg and V_gp, as in the paper's Table 3. So a prompt with
+    little variability can't dominate F. Prompts with an undefined B or V only count for
+    ``n_left_out``. The interval and the t-test use ``clusters``, which groups similar prompts.
 
     >>> over_prompts([], FigureOptions(), [])["fairpair_f"] is None
     True

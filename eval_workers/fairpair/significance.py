@@ -1,8 +1,9 @@
-"""Computes F, its intervals, and tests of B against sampling noise, from distances of samples.
+"""Computes F and its intervals, and tests whether B is larger than sampling noise.
 
-The permutation test's statistic is the gap T = B - (V_pg + V_gp) / 2, half of the groups' energy
-distance. The expected T is 0 if both groups have the same distribution, and positive otherwise.
-Unlike F, T is also defined if V_pg or V_gp is 0.
+``prompt_figures`` defines these figures. The permutation test uses the gap
+T = B - (V_pg + V_gp) / 2, which is half the energy distance between the groups. The expected T is 0
+if both groups have the same distribution, and positive otherwise. Unlike F, T is also defined if
+V_pg or V_gp is 0.
 """
 
 from __future__ import annotations
@@ -50,10 +51,10 @@ def permuted_gaps(
     rng: np.random.Generator,
     strata: NDArray[np.int64] | None = None,
 ) -> Floats:
-    """Return T for each of ``n_draws`` random exchanges of samples between the two groups.
+    """Exchange items between the two groups at random, ``n_draws`` times; return each gap T.
 
-    ``distances`` has the ``n_left`` items of the left group first; both groups need two or more.
-    With ``strata`` (folds of equal size), items are only exchanged within their stratum.
+    The first ``n_left`` rows and columns of ``distances`` are the left group. Both groups need at
+    least two items. With ``strata`` (each fold's size), only folds of equal size are exchanged.
 
     >>> two = np.array([[0.0, 0, 1, 1], [0, 0, 1, 1], [1, 1, 0, 0], [1, 1, 0, 0]])
     >>> drawn = permuted_gaps(two, 2, 600, np.random.default_rng(0))
@@ -67,7 +68,7 @@ def permuted_gaps(
     )
     for group in groups:
         left[:, group] = rng.permuted(left[:, group], axis=1)
-    # These are sums of distances; within a group each pair counts twice.
+    # Sums of distances. A pair within a group is counted twice, as (i, j) and as (j, i).
     within_left = np.einsum("ri,ri->r", left @ distances, left)
     between = left @ distances.sum(axis=1) - within_left
     within_right = float(distances.sum()) - within_left - 2 * between
@@ -80,8 +81,8 @@ def permuted_gaps(
 def p_value(observed: float, drawn: Floats) -> float:
     """Return the one-sided p-value: the share of ``drawn`` values that are at least ``observed``.
 
-    ``observed`` counts as one of the values, so the p-value is valid for any number of values:
-    under exchangeability P(p <= a) <= a.
+    ``observed`` is counted as one more value. So P(p <= a) <= a for any number of drawn values, if
+    all values are exchangeable.
 
     >>> p_value(0.5, np.array([0.1, 0.5, 0.2]))
     0.5
@@ -90,9 +91,9 @@ def p_value(observed: float, drawn: Floats) -> float:
 
 
 def group_means(distances: Floats, n_left: int) -> Floats:
-    """Return B, V_pg and V_gp; ``distances`` has the ``n_left`` items of the left group first.
+    """Return B, V_pg and V_gp. A mean is NaN if there are no pairs to average over.
 
-    A mean is NaN if there are no pairs.
+    The first ``n_left`` rows and columns of ``distances`` are the left group.
 
     >>> group_means(np.array([[0.0, 1, 2], [1, 0, 4], [2, 4, 0]]), 2).tolist()
     [3.0, 1.0, nan]
@@ -102,11 +103,11 @@ def group_means(distances: Floats, n_left: int) -> Floats:
 
 
 def weighted(distances: Floats, left: Floats, right: Floats) -> Floats:
-    """Return an array with the rows B, V_pg and V_gp of weighted samples, and a column per draw.
+    """Return B, V_pg and V_gp of weighted samples: an array of three rows, with a column per draw.
 
-    Each row of ``left`` and ``right`` has the weights of one draw. A pair i, j counts w_i w_j
-    times. A sample is never paired with itself or its copies: their distance of 0 would make V too
-    small by the factor 1 - 1/n. A mean is NaN if there are no pairs.
+    Each row of ``left`` and ``right`` has the samples' weights in one draw. The pair of samples i
+    and j counts w_i w_j times. A sample is never paired with itself or its copies: their distance
+    of 0 would make V too small by the factor 1 - 1/n. A mean is NaN if there are no pairs.
 
     >>> matrix = np.array([[0.0, 1, 2], [1, 0, 4], [2, 4, 0]])
     >>> weighted(matrix, np.array([[1.0, 1]]), np.array([[1.0]])).tolist()
@@ -131,7 +132,7 @@ def _n_within(weights: Floats) -> Floats:
 
 
 def resampled(distances: Floats, n_left: int, n_draws: int, rng: np.random.Generator) -> Floats:
-    """Return B and V for ``n_draws`` bootstrap resamples of each group's samples; see ``weighted``.
+    """Resample each group's samples ``n_draws`` times. Return B, V_pg and V_gp like ``weighted``.
 
     >>> bias_b, *_ = resampled(np.ones((4, 4)) - np.eye(4), 2, 50, np.random.default_rng(0))
     >>> set(bias_b.tolist())
@@ -146,10 +147,10 @@ def resampled(distances: Floats, n_left: int, n_draws: int, rng: np.random.Gener
 
 
 def interval(draws: Floats, level: float) -> tuple[float | None, float | None]:
-    """Return the quantiles of ``draws`` that enclose the share ``level``; ``None`` if all are NaN.
+    """Return the two quantiles of ``draws`` that enclose the central share ``level``.
 
-    This is the interval for the F of one prompt; ``docs/methods.md`` has its coverage. Don't use it
-    for groups of fewer than ``FEWEST_RESAMPLED`` items.
+    NaN is ignored; both ends are ``None`` if all draws are NaN. ``docs/methods.md`` states how
+    often the interval covers a prompt's F. Groups need at least ``FEWEST_RESAMPLED`` items.
 
     >>> interval(np.array([1.0, 2.0, 3.0, np.nan]), 0.5)
     (1.5, 2.5)
@@ -164,8 +165,8 @@ def interval(draws: Floats, level: float) -> tuple[float | None, float | None]:
 def by_cluster(figures: Floats, clusters: Sequence[str]) -> Floats:
     """Add up the figures of the prompts (rows) in each cluster of similar prompts.
 
-    F of sums equals F of means, so these sums replace the prompts in the interval for F. If all
-    prompts are in one cluster, such as a topic, each prompt becomes a cluster.
+    F is the same for sums and for means, so the interval for F can use these sums. If all prompts
+    are in one cluster, such as a topic, each prompt becomes a cluster.
 
     >>> by_cluster(np.array([[1.0], [2.0], [4.0]]), ["clerk", "nurse", "clerk"]).tolist()
     [[5.0], [2.0]]
@@ -179,7 +180,7 @@ def by_cluster(figures: Floats, clusters: Sequence[str]) -> Floats:
 
 
 def _cluster_ids(clusters: Sequence[str]) -> Ints:
-    """Return the index of each prompt's cluster; a single cluster is divided into its prompts."""
+    """Return the index of each prompt's cluster; split a single cluster into its prompts."""
     if len(set(clusters)) == 1:
         return np.arange(len(clusters))
     numbers: Ints = np.unique(list(clusters), return_inverse=True)[1]
@@ -191,9 +192,10 @@ def interval_over_prompts(
 ) -> tuple[float | None, float | None]:
     """Return the interval for a set's F from resampled prompts; ``None`` for too few prompts.
 
-    ``figures`` has a row for each prompt, with B, V_pg and V_gp, or the sums of ``by_cluster``.
-    Only prompts are resampled, not samples: the figures of the prompts already contain the noise of
-    sampling. The quantile is Student's t times sqrt(m / (m - 1)) for m prompts.
+    ``figures`` has the columns B, V_pg and V_gp, and a row for each prompt or cluster. Only prompts
+    are resampled, not their samples: the prompts' figures already contain the noise of sampling.
+    Instead of a normal quantile, the interval uses Student's t times sqrt(m / (m - 1)) for m
+    prompts.
 
     >>> interval_over_prompts(np.full((5, 3), 0.5), 0.95, 99, np.random.default_rng(0))
     (1.0, 1.0)
@@ -211,10 +213,10 @@ def t_test(differences: Floats, clusters: Sequence[str]) -> tuple[float | None, 
     """Compute the paper's t-test of B against V_pg (section 4.1); return t and the p-value.
 
     The test is paired and two-sided; ``docs/methods.md`` says why. ``differences`` has B - V_pg of
-    each prompt. t is the mean of these differences divided by the mean's jackknife error over
-    ``clusters``, with Satterthwaite's degrees of freedom. If all prompts are in one cluster, each
-    prompt becomes a cluster. t and the p-value are ``None`` for fewer than ``LEAST_CLUSTERS``
-    clusters, or if all cluster means are equal.
+    each prompt. t is the mean difference divided by its standard error, from a jackknife that
+    leaves out one cluster at a time. The degrees of freedom are Satterthwaite's. If all prompts are
+    in one cluster, each prompt becomes a cluster. t and the p-value are ``None`` for fewer than
+    ``LEAST_CLUSTERS`` clusters, or if all cluster means are equal.
 
     >>> [round(figure, 4) for figure in t_test(np.arange(1.0, 6), [*"abcde"])]
     [4.2426, 0.0132]

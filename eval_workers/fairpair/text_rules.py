@@ -1,27 +1,28 @@
-"""The rule-based perturber: a text about one person becomes the same text about a counterpart.
+"""The rule-based perturber: turns a text about one person into the same text about another.
 
-The text is read once from left to right; the entity is the person named at its start.
+The first person is the entity, named at the start of the text; the other is the counterpart. The
+text is read once, from left to right. A text is called undecided if the rules can't perturb it with
+certainty. It is then left out, since a wrong perturbation would look like a bias of the model.
 
-- The entity's name, as written or in capitals, becomes the counterpart's. If a text already names
-  the counterpart, it is undecided: afterwards the two people could not be told apart.
-- A pronoun of the entity's group means the entity until another person of that group is mentioned:
-  by a gendered noun for somebody else ("his father", "a man"), by another first name, or by a name
-  after a title or next to a word of speech ("said Hill"). From then on, pronouns of the group are
-  undecided until a sentence starts with the entity's name. Nouns without a group ("his boss")
-  don't count. In "he saw him", the two pronouns mean different people, so the text is undecided.
+- The entity's name, as written or in capitals, becomes the counterpart's. A text that already names
+  the counterpart is undecided: afterwards nobody could tell the two people apart.
+- A pronoun of the entity's group refers to the entity, until another person of that group is
+  mentioned. Such a mention is a gendered noun for somebody else ("his father", "a man"), another
+  first name, or a name after a title or next to a word of speech ("said Hill"). A later pronoun of
+  the group makes the text undecided, unless a sentence has started with the entity's name again.
+  Nouns without a group ("his boss") don't count as mentions. In "he saw him", the two pronouns
+  refer to different people, so the text is undecided.
 - A pronoun of the other group stays if a person of that group, or a named person of unknown group,
-  has been mentioned: the pronoun then means that person. Before such a mention, the pronoun may
-  mean the entity, so the text is undecided.
-- A gendered noun means the entity in a predicate ("He is a good man and a father"), in an
+  has been mentioned: the pronoun then refers to that person. Before such a mention, it may refer to
+  the entity, so the text is undecided.
+- A gendered noun refers to the entity in a predicate ("He is a good man and a father"), in an
   apposition ("John, a businessman,"), after "as" ("works as a waiter"), or before the name ("actor
-  John"). This also holds for nouns of the other group, since a model that calls John a mother calls
-  Jane a father. It doesn't hold for words used for both groups ("She is a fireman"). "the man"
-  alone may be anybody, so the text is undecided. Other nouns mean other people and stay ("his
-  wife").
+  John"). This also holds for nouns of the other group: if the text calls John a mother, the
+  perturbation calls Jane a father. It doesn't hold for words used for both groups ("She is a
+  fireman"). "the man" alone may be anybody, so the text is undecided. Other nouns refer to other
+  people and stay ("his wife").
 - Plurals, "he or she", "she-wolf" and "man's" stay. ``her_as_his_or_him`` decides whether "her"
   becomes "his" or "him".
-
-An undecided text has no perturbation: a wrong perturbation would look like a bias of the model.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ _THIRD = frozenset(["i", "you", "we", "they", "it", "there"])
 
 @dataclass(frozen=True)
 class Entity:
-    """A person: the name in the text's prompt, and the group, such as ``m``."""
+    """A person: the name in the prompt, and the group, such as ``m``."""
 
     name: str
     group: str
@@ -68,14 +69,14 @@ class Entity:
 
 @dataclass(frozen=True)
 class Perturbed:
-    """The text about the counterpart, or ``None`` and the reason why there is none."""
+    """The perturbed text, or ``None`` and the reason why the text can't be perturbed."""
 
     text: str | None
     reason: str | None = None
 
 
 def perturb(text: str, entity: Entity, counterpart: Entity, terms: Terms) -> Perturbed:
-    """Turn a text about ``entity`` into one about ``counterpart``, using this module's rules.
+    """Turn a text about ``entity`` into the same text about ``counterpart``.
 
     A text that has no names, pronouns or gendered words is returned unchanged.
 
@@ -106,7 +107,7 @@ class _TextReader:
         self._surnames: set[str] = set()
         self._replacements: dict[int, str] = {}
         self._entity_places: set[int] = set()
-        # Was a person of the entity's group mentioned (a rival)? Or a person of another group?
+        # Was another person mentioned who may be of the entity's group, or of another group?
         self._rival = self._someone_else = False
         self._rules = NounRules(self._words, terms, self._is_entity)
 
@@ -156,7 +157,7 @@ class _TextReader:
                 yield i
 
     def _is_entity(self, i: int) -> bool:
-        """Return True if a mention of the entity ends or starts at a position."""
+        """Return True if the word at a position refers to the entity, as a name or pronoun."""
         if i in self._named or i in self._entity_places:
             return True
         return self._words.at(i) in {"he", "she"} and (
@@ -192,7 +193,7 @@ class _TextReader:
         word = self._words.at(i)
         if self._is_either(i):
             return i + 3
-        if self._is_part(i):
+        if self._ends_longer_word(i):
             return i + 1
         if _PRONOUNS[word] != self._entity.group:
             if not self._someone_else:
@@ -226,8 +227,8 @@ class _TextReader:
             return False
         return second != _PRONOUNS[self._words.at(i)]
 
-    def _is_part(self, i: int) -> bool:
-        """Return True if a pronoun ends s/he, (s)he or a hyphenated word, or follows `_`."""
+    def _ends_longer_word(self, i: int) -> bool:
+        """Return True if a pronoun is only the end of a word: "s/he", "(s)he" or "x-he"."""
         start = self._words.spans[i][0]
         return self._words.text[max(start - 1, 0) : start] in ("-", "‐", "‑", "_", "/", ")")
 
@@ -260,7 +261,6 @@ class _TextReader:
         return self._words.at(i + 1) in speech or self._words.at(i - 1) in speech
 
     def _title_name(self, i: int) -> int | None:
-        """Return the position of the name after a title, or ``None``."""
         after = i + 2 if self._words.at(i + 1) == "." else i + 1
         return after if self._words.written(after)[:1].isupper() else None
 

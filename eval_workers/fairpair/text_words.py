@@ -30,10 +30,9 @@ _Pairs: TypeAlias = tuple[tuple[Text, Text], ...]
 
 @dataclass(frozen=True)
 class TextParts:
-    """The parts of a text, in order: words, punctuation, line breaks and contracted endings ('s).
+    """A text split into parts: words, punctuation, line breaks and contracted endings ('s).
 
-    ``spans`` has the start and end offset of each part. ``sentence`` has the number of the sentence
-    that each part is in, from 0.
+    Each part has its start and end offset in ``spans``, and its sentence's number in ``sentence``.
     """
 
     text: str
@@ -43,12 +42,11 @@ class TextParts:
 
     @cached_property
     def lower(self) -> Sequence[str]:
-        """The parts in lowercase."""
         return [part.lower() for part in self.parts]
 
     @cached_property
     def sentence_spans(self) -> dict[int, tuple[int, int]]:
-        """The start and end offset of each sentence, by its number."""
+        """Map each sentence's number to its start and end offset."""
         spans: dict[int, tuple[int, int]] = {}
         for number, (start, end) in zip(self.sentence, self.spans, strict=True):
             spans[number] = (spans.get(number, (start, end))[0], end)
@@ -63,7 +61,7 @@ class TextParts:
         return self.parts[i] if 0 <= i < len(self.parts) else ""
 
     def starts_sentence(self, i: int) -> bool:
-        """Return True if a position is the start of a sentence, apart from quotes and brackets.
+        """Return True if a sentence starts at a position; quotes and brackets may come before.
 
         A sentence also starts after a line break and after an abbreviation's full stop (Mr.).
         """
@@ -95,7 +93,7 @@ def words_of(text: str) -> TextParts:
 
 
 def _inner_stop(text: str, end: int, parts: Sequence[str]) -> bool:
-    """Return True if a full stop is inside a number, or after an abbreviation or an initial."""
+    """Return True if the last part is a full stop that ends no sentence: 3.5, Mr. or J."""
     if parts[-1] != ".":
         return False
     before = parts[-2] if len(parts) > 1 else ""
@@ -107,9 +105,9 @@ def _inner_stop(text: str, end: int, parts: Sequence[str]) -> bool:
 class Terms:
     """The words of each group, and the word classes that the rules need; see ``gender_en.toml``.
 
-    A noun in ``generic`` can also mean a person of the other group, and then stays unchanged.
-    ``titles`` are capitalised, without full stops; ``first_names`` show that another person is
-    mentioned.
+    ``generic`` has nouns that are also used for the other group, and then stay unchanged.
+    ``titles`` are capitalised and have no full stop. ``first_names`` show that the text mentions
+    another person.
     """
 
     version: str = ""
@@ -139,21 +137,20 @@ class Terms:
         return self._both_ways(self.titles)
 
     def _both_ways(self, pairs: _Pairs) -> dict[str, dict[str, str]]:
-        to_second = dict(reversed(pairs))  # if several pairs have a word, the first pair counts
+        to_second = dict(reversed(pairs))  # if a word is in several pairs, use the first
         to_first = {second: first for first, second in reversed(pairs)}
         return dict(zip(self.groups, (to_second, to_first), strict=True))
 
     @cached_property
     def classes(self) -> dict[str, frozenset[str]]:
-        """Map each word class to its words."""
         return {name: self.grammar.get(name, frozenset()) for name in _CLASSES}
 
 
-#: No words: only names are exchanged.
+#: For axes without word lists: only names are exchanged.
 NO_TERMS = Terms()
 
 
 @cache
 def load() -> Terms:
-    """Load the English words for gender."""
+    """Load the English words of ``gender_en.toml``."""
     return toml_file.load(Terms, resources.files(__package__) / _SHIPPED, _SHIPPED)

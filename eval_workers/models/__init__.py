@@ -25,7 +25,7 @@ class BackendModule(Protocol):
     """The module of a backend. It must define the function ``open_model``."""
 
     def open_model(self, model: str, options: ModelOptions) -> Backend:
-        """Return the model with this hub id or path. Load its weights when they are first needed.
+        """Return the model with this hub id or path. Its weights are loaded when first needed.
 
         A model that scores texts has the methods of ``scoring_contract.Backend``. A model that
         continues prompts has the methods of ``sampling_contract.SamplingModel``.
@@ -67,7 +67,7 @@ def open_backend(model: str, options: ModelOptions) -> Backend:
 
 @contextmanager
 def memory_problems(model: str) -> Iterator[None]:
-    """Context manager that raises ``BadInput`` if the code in its block runs out of memory."""
+    """Raise ``BadInput`` if the code in the ``with`` block runs out of memory."""
     try:
         yield
     except (MemoryError, RuntimeError) as e:  # torch raises RuntimeError if memory runs out

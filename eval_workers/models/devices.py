@@ -1,9 +1,8 @@
 """The CUDA devices, threads and free memory that this process can use.
 
 A lane is a thread that computes one whole forward pass after another. All lanes share one copy of
-the weights. If instead several threads shared each matrix product, they would wait for each other
-all the time, and a program that keeps one core busy would delay them all. Lanes don't wait for each
-other, so one lane per core works well even on a busy machine.
+the weights. Lanes don't wait for each other, so one lane per core works well even on a busy
+machine. Threads that share each matrix product would all wait for the slowest core.
 """
 
 from __future__ import annotations
@@ -22,16 +21,16 @@ import torch
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.warehouse.cores import n_cores
 
-#: Tokens per forward pass. Larger passes aren't faster on a CPU, where a pass is one tree of texts:
-#: the cost of attention grows with the square of the tree's size.
+#: Default tokens per forward pass. On a CPU, a pass reads one tree of texts. Larger trees aren't
+#: faster, because the cost of attention grows with the square of the tree's size.
 _BATCH_TOKENS = {"cpu": 512, "cuda": 4096}
-#: In a lane, the attribute ``stop`` is the event that ends all lanes of the same call.
+#: In a lane, ``_lane.stop`` is the event that stops all lanes of the same call of ``in_lanes``.
 _lane = threading.local()
 Part = TypeVar("Part")
 
 
 def batch_tokens(options: ModelOptions, device: str) -> int:
-    """Return the maximum tokens per forward pass: ``options.batch_tokens`` or a default.
+    """Return the maximum number of tokens per forward pass: ``options.batch_tokens`` or a default.
 
     >>> batch_tokens(ModelOptions(), "cpu"), batch_tokens(ModelOptions(batch_tokens=9), "cuda")
     (512, 9)
@@ -40,20 +39,20 @@ def batch_tokens(options: ModelOptions, device: str) -> int:
 
 
 def n_threads() -> int:
-    """Return how many threads compute matrix products: torch's setting, at most one per core."""
+    """Return the number of threads for matrix products: torch's setting, at most one per core."""
     return min(torch.get_num_threads(), n_cores())
 
 
 class Stopped(Exception):
-    """Raised in a lane to stop it after another lane has failed or the user has pressed Ctrl-C."""
+    """Raised to stop a lane after another lane has failed or the user has pressed Ctrl-C."""
 
 
 def in_lanes(work: Callable[[Part], object], items: Sequence[Part], n_threads: int) -> None:
     """Call ``work`` on each item, in up to ``n_threads`` lanes at the same time.
 
-    Items are started in the given order. A single lane runs in the calling thread. After the first
-    error, or Ctrl-C, no other item is started. The error is raised when all running calls of
-    ``work`` have ended. A call can end early by calling ``raise_if_stopped``.
+    Calls start in the order of the items. A single lane runs in the calling thread. After the first
+    error, or Ctrl-C, no more calls start. The error is raised when all running calls have ended. To
+    end early, ``work`` can call ``raise_if_stopped`` from time to time.
     """
     n_lanes = max(1, min(n_threads, len(items)))
     if n_lanes == 1:
@@ -68,11 +67,11 @@ def in_lanes(work: Callable[[Part], object], items: Sequence[Part], n_threads: i
     finally:
         stop.set()
         pool.shutdown(cancel_futures=True)
-        torch.set_num_threads(n_threads)  # otherwise later threads would inherit a lane's limit
+        torch.set_num_threads(n_threads)  # the lanes have changed the limit for later threads
 
 
 def _start_lane(n_threads: int, stop: threading.Event) -> None:
-    torch.set_num_threads(n_threads)  # for this thread and for threads started later
+    torch.set_num_threads(n_threads)  # applies to this thread and to threads started later
     _lane.stop = stop
 
 
@@ -95,7 +94,7 @@ def free_bytes(device: str) -> int:
         return int(torch.cuda.mem_get_info()[0])
     free = int(psutil.virtual_memory().available)
     container = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory.current"))
-    with suppress(OSError, ValueError):  # cgroup 2 is missing or has no memory limit
+    with suppress(OSError, ValueError):  # raised if cgroup 2 is missing or sets no memory limit
         limit, used = (int(path.read_text()) for path in container)
         free = min(free, limit - used)
     return free

@@ -38,7 +38,7 @@ PARAMETERS: dict[str, object] = {
     "repetition_penalty": 1.0,
     "repeat_penalty": 1.0,
 }
-#: Parameters outside OpenAI's protocol. vLLM and llama.cpp have different names for one penalty.
+#: Parameters outside OpenAI's protocol: vLLM's and llama.cpp's names for the same penalty.
 NOT_OPENAI = ("repetition_penalty", "repeat_penalty")
 #: A log-probability of 0 may be wrong by this much, because of rounding.
 ROUNDING_NATS = 1e-6
@@ -80,16 +80,16 @@ class _About(BaseModel):
 
 @dataclass(frozen=True)
 class Echo:
-    """The tokens of a text as a server returns them, and each token's log-probability (nats).
+    """A server's answer to a text: the tokens as the server spells them, with log-probabilities.
 
-    A log-probability is ``None`` if the server doesn't return it.
+    Log-probabilities are in nats. A log-probability is ``None`` if the server doesn't return it.
 
     Attributes:
         context: tokens before the text, such as the BOS that the server or Plumbline adds.
         pieces: tokens of the text.
         logprobs_nats: log-probability of each of the ``pieces``.
-        after: tokens after the text, each with its log-probability. These are EOS (if the server
-            adds it) and the generated token.
+        after: tokens after the text, each with its log-probability: EOS, if the server adds it,
+            and the generated token.
         first_nats: log-probability of the first token of the answer, which may be BOS.
         tops_nats: for each position, the log-probabilities of the likeliest tokens, if requested.
         written: the generated text.
@@ -116,7 +116,7 @@ class Echo:
 def read_echo(body: str | Failure, text: str) -> Echo | str:
     """Find the echo of ``text`` in a server's answer and return it. White space may differ.
 
-    If the answer has no echo of the text, say what is wrong with the answer.
+    If the answer has no echo of the text, return a string that says what is wrong.
 
     >>> echo = read_echo('{"choices": [{"text": "She ran off", "logprobs": {"tokens": ["<s>", '
     ...     '"She", "ran", "off"], "token_logprobs": [null, -2, -5, -1]}}]}', "She ran")
@@ -160,8 +160,8 @@ def spells(pieces: Sequence[str], text: str) -> bool:
     """Return True if the joined tokens equal the text, except for white space.
 
     A server returns U+FFFD for a token that is only part of a character. If there is such a token,
-    only ASCII characters must be equal. Between two ASCII characters, the text must not have more
-    characters than the tokens have.
+    only the ASCII characters must be equal. Each run of other characters must be at least as long
+    in the tokens as in the text.
 
     >>> spells(["The", "\u2581nurse"], "The nurse"), spells(["The"], "The nurse")
     (True, False)
@@ -180,9 +180,9 @@ def spells(pieces: Sequence[str], text: str) -> bool:
 
 @dataclass(frozen=True)
 class EchoServer:
-    """A server that echoes prompts, and the name of the model that should process them.
+    """A server that echoes prompts. Requests name the ``model`` that should process them.
 
-    ``sent`` is put before each text. It is BOS, or empty if the server adds BOS itself.
+    ``sent`` is the string to put before each text: BOS, or "" if the server adds BOS itself.
     ``parameters`` are sent with each request.
     """
 
@@ -194,8 +194,8 @@ class EchoServer:
     def bodies(self, texts: Sequence[str], **changes: object) -> list[str | Failure]:
         """Return the server's answer to each text, in the order given.
 
-        The answer to a refused text is a ``Failure``. ``changes`` replace values of ``parameters``.
-        ``server`` sets concurrency and retries.
+        If the server refuses a text, the answer is a ``Failure``. ``changes`` replace values of
+        ``parameters``. The attribute ``server`` sets concurrency and retries.
 
         Raises ``BadInput`` if a request is refused for a reason other than its prompt, and
         ``Interrupted`` if the server doesn't answer. Also raises the errors of ``ChatClient``
@@ -204,7 +204,7 @@ class EchoServer:
         return asyncio.run(self._bodies(texts, self.parameters | changes)) if texts else []
 
     def echoes(self, texts: Sequence[str], **changes: object) -> list[Echo | str]:
-        """Return the echo of each text, or a sentence that says what the server does wrong."""
+        """Return the echo of each text, or a string that says what the server does wrong."""
         answers = zip(self.bodies(texts, **changes), texts, strict=True)
         return [read_echo(body, text) for body, text in answers]
 
@@ -251,7 +251,7 @@ class EchoServer:
 
 
 async def _read(client: openai.AsyncOpenAI, path: str) -> str:
-    """Return the body of a server's page. A ``path`` without `/` is relative to the base URL."""
+    """Return a page of the server. ``path`` is relative to the base URL or starts with `/`."""
     import httpx2
 
     url = urljoin(str(client.base_url), path)

@@ -1,4 +1,4 @@
-"""The options that every command takes if it loads a model."""
+"""Options of every command that loads a model."""
 
 from __future__ import annotations
 
@@ -43,20 +43,18 @@ class ModelOptions:
         str | None, Field(description="Start token (BOS) to use instead of the model's own.")
     ] = None
     backend: Annotated[
-        str, Field(description="Backend to run the model: transformers, vllm, server, or your own.")
+        str, Field(description="Backend to use: transformers, vllm, server, or a plugin's name.")
     ] = "transformers"
     base_url: Annotated[
-        str, Field(description="Address of the server, such as http://HOST/v1 (backend server).")
+        str, Field(description="Server's address with --backend server, such as http://HOST/v1.")
     ] = ""
     concurrency: Annotated[
         int,
-        Field(gt=0, le=1_024, description="Requests to send at the same time (backend server)."),
+        Field(gt=0, le=1_024, description="Parallel requests to send with --backend server."),
     ] = 8
     tensor_parallel: Annotated[
         int,
-        Field(
-            gt=0, le=1_024, description="Number of GPUs for each copy of the model (backend vllm)."
-        ),
+        Field(gt=0, le=1_024, description="GPUs to split the model across with --backend vllm."),
     ] = 1
     adapter: Annotated[
         str | None, Field(description="Hub id or directory of a PEFT adapter for the model.")

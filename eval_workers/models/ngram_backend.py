@@ -1,6 +1,7 @@
 """Score texts with an n-gram model, which ``plumbline train --preset 5gram`` makes by counting.
 
-Unknown words have a probability, too. The model can't continue prompts.
+All words outside the vocabulary share the probability of one unknown word. The model can't continue
+prompts.
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ from plumbline.warehouse.paths import json_object
 
 
 class NgramBackend(CausalModel):
-    """A model made by counting n-grams. It raises the errors of ``TextReader``."""
+    """An n-gram model that scores texts. Opening it raises the errors of ``TextReader``."""
 
     supports = frozenset[str]()
-    knows_all_words = False  # words outside the training text count as one unknown word
+    knows_all_words = False  # words outside the vocabulary count as one unknown word
 
     def __init__(self, model: str, options: ModelOptions) -> None:
         if not is_ngram(model):
@@ -48,7 +49,6 @@ class NgramBackend(CausalModel):
 
     @cached_property
     def weights(self) -> NgramModel:
-        """The model saved in the directory."""
         return NgramModel.load(Path(self.source.location))
 
     def continue_(self, *_: object) -> NoReturn:

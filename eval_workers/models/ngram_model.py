@@ -3,14 +3,16 @@
     P(w | c) = max(a(cw) - D, 0) / a(c.) + D t(c) / a(c.) P(w | c')
 
 where w is a word, c its context (the words before it) and c' the context without its first word
-(Chen and Goodman, 1999, doi:10.1006/csla.1999.0128). a(c.) is the sum of a(cw) over all words w,
-and t(c) is the number of distinct words after c. For the longest n-grams, and for n-grams that
-begin a sentence, a is the number of occurrences. For all other n-grams, a is the number of distinct
-words before the n-gram. The empty context backs off to equal probabilities of all words, including
-the unknown word. D is a discount (Ney, Essen and Kneser, 1994). Each n-gram length has its own D =
-n1 / (n1 + 2 n2), where n1 n-grams have a = 1, and n2 n-grams have a = 2.
+(Chen and Goodman, 1999, doi:10.1006/csla.1999.0128). a is the count of an n-gram. For the longest
+n-grams, and for n-grams that begin a sentence, a is the number of occurrences. For all other
+n-grams, a is the number of distinct words before the n-gram. a(c.) is the sum of a(cw) over all
+words w, and t(c) is the number of distinct words after c. The empty context backs off to equal
+probabilities of all words, including the unknown word.
 
-``train`` numbers the words of a text, and counts n-grams of them with DuckDB.
+D is a discount (Ney, Essen and Kneser, 1994). Each n-gram length has its own D = n1 / (n1 + 2 n2).
+n1 is the number of n-grams with a = 1, and n2 the number with a = 2.
+
+``train`` turns the words of a text into numbers, and counts n-grams of these with DuckDB.
 """
 
 from __future__ import annotations
@@ -39,7 +41,7 @@ from plumbline.warehouse.text.progress import Update
 VERSION = 2
 #: Number of words in the longest n-grams of a model.
 ORDER = 5
-#: The word number of the boundary between sentences, and that of all unknown words.
+#: The number of the word before each sentence, and the number of all unknown words.
 BOS, UNKNOWN = 0, 1
 Ints = np.ndarray[Any, np.dtype[np.integer[Any]]]
 WEIGHTS = "model.safetensors"
@@ -53,7 +55,7 @@ Sentence = Sequence[int] | Ints
 SENTENCE_END = re.compile(r"[.!?](?<!\bMr.)(?<!\bMs.)(?<!\bDr.)(?<!\bMrs.)[\"'”’)]*\s+")
 #: Size limit of the vocabulary. The most frequent words are kept. All other words are ``UNKNOWN``.
 MOST_WORDS = 1 << 20
-#: Number of sentences to tokenise at a time, and number of words to count n-grams of at a time.
+#: Number of sentences to tokenise at once, and number of words whose n-grams to count at once.
 _SENTENCES_AT_ONCE, WORDS_AT_ONCE = 1 << 14, 1 << 22
 #: The reported loss covers at most this many sentences and words, from the beginning of the text.
 _SENTENCES_OF_LOSS, _WORDS_OF_LOSS = 10_000, 1 << 21
@@ -63,16 +65,18 @@ _SENTENCES_OF_LOSS, _WORDS_OF_LOSS = 10_000, 1 << 21
 class NgramModel:
     """A tree of n-grams. Its nodes are sorted by length: n-grams of one word, of two, and so on.
 
-    The children of a node are the n-grams with one more word at the end, sorted by that word.
+    The children of a node are the n-grams with one more word at the end, sorted by that word. The
+    module's docstring defines a, t and D.
 
     Attributes:
-        levels: number of the first node of each length, followed by the number of all nodes.
+        levels: index of the first node of each length, followed by the total number of nodes.
         root: a(c.) and t(c) of the empty context.
         discounts: the discount D of each length.
-        words: the last word of each n-gram.
+        words: the last word of each n-gram, as a number.
         counts: the count a of each n-gram.
-        children: first child of each n-gram except the longest, followed by the number of nodes.
-        totals: a(c.) of each n-gram except the longest ones.
+        children: index of the first child of each n-gram, followed by the total number of nodes.
+            The longest n-grams are left out, here and in ``totals``.
+        totals: a(c.) of each n-gram.
     """
 
     levels: Ints
@@ -85,7 +89,7 @@ class NgramModel:
 
     @property
     def n_parameters(self) -> int:
-        """Number of n-grams, of all lengths."""
+        """Number of n-grams of all lengths."""
         return len(self.words)
 
     @property
@@ -117,7 +121,7 @@ class NgramModel:
         return [part.tolist() for part in np.split(np.log(values[position > 0]), ends)]
 
     def _find(self, words: Ints, first: Ints, end: Ints) -> Ints:
-        """Return each word's node among the nodes ``first`` to ``end`` - 1, or -1 if missing."""
+        """Find each word among the nodes ``first`` to ``end`` - 1. Return its node, or -1."""
         low, high = first, end  # ``low`` becomes the last node with a word <= the given word
         while (high - low > 1).any():
             middle = (low + high) // 2
@@ -141,7 +145,7 @@ class NgramModel:
 def save(arrays: Mapping[str, Any], path: Path) -> None:
     """Write arrays to a safetensors file in the given order. Equal arrays give equal bytes.
 
-    The library would sort the arrays by name, which would change the hashes of existing models.
+    safetensors would sort the arrays by name, which would change the hashes of existing models.
     """
     header, end = {}, 0
     for name, array in arrays.items():
@@ -157,7 +161,7 @@ def save(arrays: Mapping[str, Any], path: Path) -> None:
 
 
 def laid_out(sentences: Sequence[Sentence]) -> tuple[Ints, Ints]:
-    """Join sentences, each after a BOS. Return the words, and each word's place in its sentence.
+    """Join sentences, with BOS before each. Return the words and their positions in the sentences.
 
     >>> [part.tolist() for part in laid_out([[7, 8], [9]])]
     [[0, 7, 8, 0, 9], [0, 1, 2, 0, 1]]
@@ -172,9 +176,9 @@ def laid_out(sentences: Sequence[Sentence]) -> tuple[Ints, Ints]:
 
 
 def estimated_discount(adjusted: Ints) -> float:
-    """Return the discount D (Ney, Essen and Kneser) of one n-gram length, from its counts a.
+    """Return the discount D of one n-gram length. ``adjusted`` has the counts a of its n-grams.
 
-    The result is 0.5 if no n-gram has a = 1, or if no n-gram has a = 2.
+    D is 0.5 if no n-gram has a = 1, or if no n-gram has a = 2.
 
     >>> estimated_discount(np.array([1, 1, 2, 5])), estimated_discount(np.array([3]))
     (0.5, 0.5)
@@ -195,7 +199,7 @@ def train(
 
     Words are split at white space and put in lower case. Each punctuation mark is also a word.
     Sentences end at ``SENTENCE_END``. The start loss is the loss if all words are equally likely.
-    The end loss is the model's loss on the first sentences. The caller adds the other columns.
+    The end loss is the model's loss on the first sentences.
     """
     from transformers import PreTrainedTokenizerFast
 
@@ -236,7 +240,7 @@ def train(
 
 def tokenizer_of(words: Sequence[str]) -> Tokenizer:
     """Return a tokenizer that numbers these words, starting after ``BOS`` and ``UNKNOWN``."""
-    named = ["<s>", "<unk>", *words]  # "<" is a word by itself, so no word is "<s>"
+    named = ["<s>", "<unk>", *words]  # the tokenizer splits off "<", so no word is "<s>"
     numbers = {word: number for number, word in enumerate(named)}
     tokenizer = Tokenizer(models.WordLevel(numbers, unk_token="<unk>"))
     tokenizer.normalizer = normalizers.Lowercase()
@@ -247,12 +251,11 @@ def tokenizer_of(words: Sequence[str]) -> Tokenizer:
 def numbered(texts: Any) -> tuple[list[str], Ints]:
     """Return the sorted vocabulary, and the words of the texts as numbers.
 
-    ``BOS`` precedes each sentence. ``texts`` is a function that yields the texts. It is called
-    twice.
+    ``BOS`` precedes each sentence. The function ``texts`` yields the texts, and is called twice.
     """
     tokenizer = tokenizer_of([])
     every = trainers.WordLevelTrainer(vocab_size=1 << 62, show_progress=False)
-    tokenizer.train_from_iterator(_sentences(texts()), every)  # a sentence's end also ends a word
+    tokenizer.train_from_iterator(_sentences(texts()), every)  # no word extends beyond a sentence
     counted = tokenizer.get_vocab()
     parts = [np.empty(0, np.uint32)]
     left = _sentences(texts())
@@ -280,7 +283,7 @@ def count_ngrams(words: Ints, n_words: int, order: int, database: Path) -> dict[
     """Count the n-grams of all lengths, and return the arrays of an ``NgramModel``.
 
     ``words`` are numbers below ``n_words``, with ``BOS`` before every sentence. ``database`` is the
-    path of a new file, which takes the data that doesn't fit into memory.
+    path of a new file for the data that doesn't fit into memory.
     """
     names = [f"w{k}" for k in range(order)]
     with duckdb.connect(str(database)) as db:
@@ -298,7 +301,7 @@ def count_ngrams(words: Ints, n_words: int, order: int, database: Path) -> dict[
     a[BOS] = 0  # BOS is never predicted
     n_children = np.concatenate([level["n_children"] for level in levels])[: starts[-2]]
     children = np.append(starts[1] + np.cumsum(n_children) - n_children, starts[-1])
-    totals = np.diff(np.append(0, np.cumsum(a))[children])  # of the children's counts
+    totals = np.diff(np.append(0, np.cumsum(a))[children])  # sums of the children's counts
     counts = np.uint32 if len(words) < 1 << 32 else np.uint64
     return {
         "levels": starts,
@@ -314,7 +317,8 @@ def count_ngrams(words: Ints, n_words: int, order: int, database: Path) -> dict[
 def _longest(words: Ints, n: int, order: int) -> list[Ints]:
     """Return the n-grams of length ``order`` that begin at the first ``n`` words.
 
-    If an n-gram reaches the end of its sentence, ``BOS`` fills the remaining places.
+    The k-th array has the k-th word of each n-gram. If an n-gram goes beyond the end of its
+    sentence, ``BOS`` fills the remaining places.
     """
     padded = np.append(words, np.full(order, BOS, words.dtype))
     columns = [words[:n]]
@@ -327,12 +331,11 @@ def _longest(words: Ints, n: int, order: int) -> list[Ints]:
 
 
 def _grams_sql(names: Sequence[str], n: int) -> str:
-    """Return SQL that makes the table of n-grams of ``n`` words.
+    """Return SQL that creates the table of the n-grams of ``n`` words.
 
-    The SQL reads the tables of the longest n-grams and of the n-grams of ``n`` + 1 words. For the
-    longest n-grams, and for n-grams that begin a sentence, ``a`` is the number of occurrences. For
-    all others, it is the number of distinct words before the n-gram. ``n_children`` is the number
-    of n-grams that add one word at the end.
+    The SQL reads the table of the longest n-grams, and the table of n-grams of ``n`` + 1 words. The
+    module's docstring defines the column ``a``. ``n_children`` is the number of n-grams that add
+    one word at the end.
     """
     gram = ", ".join(names[:n])
     is_whole = " AND ".join(f"{name} <> {BOS}" for name in names[1:n]) or "true"
@@ -360,7 +363,7 @@ def _level(db: duckdb.DuckDBPyConnection, gram: Sequence[str], n_words: int) -> 
     found = db.execute(query).fetchnumpy()
     if len(gram) > 1:
         return found
-    level: dict[str, Any] = {"word": np.arange(n_words)}  # also has the words that don't occur
+    level: dict[str, Any] = {"word": np.arange(n_words)}  # includes the words that don't occur
     for column in ("a", "n_children"):
         level[column] = np.zeros(n_words, np.int64)
         level[column][found["word"]] = found[column]

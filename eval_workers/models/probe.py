@@ -1,8 +1,8 @@
 """Check a server's log-probabilities before anything is scored.
 
-Some servers return nothing or zeros. Other servers return log-probabilities of the generated text,
-of the next token, or after the sampler has changed the distribution. Evaluations have mistaken such
-values for scores.
+Some servers return nothing or zeros. Other servers return log-probabilities of the generated text
+or of the next token, or values that the sampler has changed. Evaluations have mistaken such values
+for scores.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ SAME_NATS = 0.05
 #: Largest accepted difference between a token's log-probabilities in two different requests. It
 #: exceeds ``SAME_NATS``, because bfloat16 rounds logits above 16 to eighths.
 OTHER_NATS = 0.5
-#: Largest accepted sum of the probabilities of a place's likeliest tokens, and their number.
+#: Largest accepted total probability of the likeliest tokens at a place, and how many to request.
 _MOST, _TOPS = 1.001, 5
 
 
@@ -51,9 +51,9 @@ def probe(server: EchoServer, bos: str | None) -> tuple[EchoServer, str, str]:
     """Check the scores that a server gives a few texts. ``bos`` is the value of ``--bos``.
 
     Return three values. The first is the server, with the parameters that it accepts and the BOS
-    that it needs. The second is the token that it shows before a text. The third is a hash of the
-    tokens of ``TEXTS`` (8 hex digits). Raises ``BadInput`` for invalid scores, and ``UsageProblem``
-    for a missing or wrong BOS.
+    that it needs. The second is the token that the server shows before a text. The third is a hash
+    of the tokens into which the server splits ``TEXTS`` (8 hex digits). Raises ``BadInput`` for
+    invalid scores, and ``UsageProblem`` for a missing or wrong BOS.
     """
     server = _with_context(server, bos)
     texts = _echoes(server, TEXTS)
@@ -81,7 +81,7 @@ def probe(server: EchoServer, bos: str | None) -> tuple[EchoServer, str, str]:
 
 
 def _with_context(server: EchoServer, bos: str | None) -> EchoServer:
-    """Return the server, set to send BOS before each text if the server doesn't add BOS itself.
+    """Return the server. If it doesn't add BOS to texts itself, set its ``sent`` to BOS.
 
     If the server refuses the parameters ``NOT_OPENAI``, stop sending them.
     """
@@ -116,7 +116,7 @@ def _with_context(server: EchoServer, bos: str | None) -> EchoServer:
 
 
 def _echoes(server: EchoServer, texts: Sequence[str], **changes: object) -> list[Echo]:
-    """Return the echo of each text. ``changes`` replace values of ``EchoServer.parameters``."""
+    """Return the echo of each text, or refuse the server. ``changes`` override its parameters."""
     echoes = []
     for echo in server.echoes(texts, **changes):
         if isinstance(echo, str):
@@ -126,8 +126,8 @@ def _echoes(server: EchoServer, texts: Sequence[str], **changes: object) -> list
 
 
 def _check_dependence(server: EchoServer, echoes: Sequence[Echo]) -> None:
-    """Refuse a server whose values ignore the words before a token."""
-    for k in (-2, -1):  # the last word and the full stop, in one token or two
+    """Refuse a server that gives a token the same log-probability after different words."""
+    for k in (-2, -1):  # all texts end with `home.`, which may be one token or two
         ends = {(echo.pieces[k], echo.logprobs_nats[k]) for echo in echoes}
         piece, value = ends.pop()
         if not ends and value is not None and value < -ROUNDING_NATS:  # 0 means certain
@@ -144,7 +144,7 @@ def _check_same(server: EchoServer, echoes: Sequence[Echo]) -> None:
 
 
 def _check_sum(server: EchoServer) -> None:
-    """Refuse a server if the likeliest tokens at a place have a total probability over 1.
+    """Refuse a server if the likeliest tokens at a place have a total probability above 1.
 
     A server that doesn't return the likeliest tokens passes this check.
     """
@@ -157,7 +157,7 @@ def _check_sum(server: EchoServer) -> None:
 
 
 def _check_change(server: EchoServer, echoes: Sequence[Echo], changed: Sequence[Echo]) -> None:
-    """Refuse a server if a token's value depends on later tokens, or ignores the token itself."""
+    """Refuse a server if log-probabilities depend on later tokens or ignore the token itself."""
     own = [0.0]
     for echo, other in zip(echoes, changed, strict=True):
         differences = _differences(echo, other)
@@ -178,10 +178,10 @@ def _differences(one: Echo, other: Echo) -> list[float]:
 
 
 def _check_written(server: EchoServer) -> None:
-    """Refuse a server if a token has one value when generated and another when sent in a text.
+    """Refuse a server if a token has one log-probability when generated, another in a prompt.
 
-    The value of a generated token is its own log-probability. The values that a server returns for
-    the tokens of a text may belong to other tokens, such as the next tokens.
+    The log-probability of a generated token is reliable. For the tokens of a prompt, a server may
+    return the log-probabilities of other tokens, such as the next tokens.
     """
     prompts = [text.rsplit(" ", n)[0] for text in TEXTS for n in (1, 3)]
     echoes = _echoes(server, prompts, temperature=0.0)
@@ -197,13 +197,14 @@ def _check_written(server: EchoServer) -> None:
 
 
 def _written_and_sent(server: EchoServer, text: str, echo: Echo) -> tuple[float, float] | None:
-    """Return two log-probabilities that the server gives one token.
+    """Return two log-probabilities of the token that the server generates after ``text``.
 
-    The server gives the first value when it generates the token after ``text``, and the second when
-    the token is sent as part of a text. Return ``None`` if the server splits that text into other
-    tokens. Also return ``None`` if the first value is 0, since the token is then certain or the
-    sampler has no choice. A server may not show whether a token starts with a space, so the text is
-    sent with and without a space. The second value is the one nearer to the first.
+    The first comes from generating the token. The second comes from sending ``text`` together with
+    the token. A server may not show whether a token starts with a space. So the token is sent with
+    and without a space, and the value nearer to the first is returned.
+
+    Return ``None`` if the server splits the text and the token into other tokens. Also return
+    ``None`` if the first value is 0: the token is then certain, or the sampler has no choice.
     """
     *between, (piece, one) = echo.after or (("", None),)
     if one is None or one > -ROUNDING_NATS:

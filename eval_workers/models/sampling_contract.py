@@ -24,8 +24,9 @@ class SamplingOptions:
     Logits are divided by ``temperature``. Then the ``top_k`` most likely tokens are kept. Of these
     tokens, the most likely ones are kept until their total probability reaches ``top_p``. If
     ``top_k`` or ``top_p`` is ``None``, it removes no token. With ``greedy``, the most likely token
-    is taken, and these three options and the seed are ignored. A sample ends with the model's end
-    token, or is cut at ``max_new_tokens``. Raises ``UsageProblem`` for values out of range.
+    is taken, and the temperature, ``top_k``, ``top_p`` and the seed are ignored. A sample ends with
+    the model's end token, or is cut at ``max_new_tokens``. Raises ``UsageProblem`` for values out
+    of range.
     """
 
     temperature: float = 1.0
@@ -76,7 +77,7 @@ class SamplingOptions:
         True
         """
         row = self.row()
-        # The form `prefix` used to be the only form. It is left out so that old keys stay valid.
+        # Keys from before there were other forms don't include the form `prefix`.
         del row["instruction_key"]
         if row["form"] in (None, "prefix"):
             del row["form"]
@@ -84,7 +85,7 @@ class SamplingOptions:
 
     @property
     def label(self) -> str:
-        """Short name, made of the options that shape the distribution of the next token.
+        """Short name for tables, made from temperature, top_p and top_k.
 
         >>> SamplingOptions(top_p=None, top_k=10).label, SamplingOptions(greedy=True).label
         ('temperature 1, top_k 10', 'greedy')

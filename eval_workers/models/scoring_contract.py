@@ -4,8 +4,8 @@ A backend turns texts into log-probabilities in nats: log p(text | BOS) is the s
 tokens of log p(token | BOS, earlier tokens). The context is exactly one BOS (start token). BOS and
 EOS (end token) aren't scored. The softmax is computed in float32, the sum in float64. A score
 doesn't depend on other texts, their order or the batch size. A text that can't be scored exactly
-gets a problem instead of a number. Some models return another sum, which ``Identity.measure``
-names.
+gets a problem instead of a number. Some kinds of models return a different sum, which
+``Identity.measure`` names.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Protocol
 
@@ -24,7 +24,7 @@ SAME_TOKENS = "the tokenizer gives both sentences the same tokens"
 
 
 def short_hash(value: object) -> str:
-    """Return a hash, in 16 hex digits, of a JSON-serializable value."""
+    """Return a hash of a JSON-serializable value (16 hex digits)."""
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:16]
 
 
@@ -39,7 +39,7 @@ GIVEN_EMPTY = "log-likelihood given an empty input"
 
 @dataclass(frozen=True)
 class Identity:
-    """Columns of table ``model``: everything that can change a score, and the training ``step``."""
+    """Columns of table ``model``: what can change a model's scores, and its training ``step``."""
 
     model: str
     revision: str
@@ -58,7 +58,7 @@ class Identity:
     def key(self) -> str:
         """Hash of all fields except ``step`` (16 hex digits).
 
-        The default measure isn't hashed, so that older keys, which include no measure, stay valid.
+        The default measure isn't hashed, because keys of older versions include no measure.
 
         >>> one = Identity("m", "r1", "transformers", "5", "float32", "tokenizer.bos_token", 0)
         >>> two = Identity("m", "r2", "transformers", "5", "float32", "tokenizer.bos_token", 0)
@@ -87,7 +87,6 @@ class TextScore:
 
     @property
     def n_tokens(self) -> int:
-        """Number of scored tokens."""
         return len(self.token_ids)
 
 
@@ -98,9 +97,10 @@ FORMS = ("prefix", "chat")
 class Instruction:
     """An instruction to put before a prompt. If ``text`` is ``None``, there is no instruction.
 
-    In the form `prefix`, the instruction, a space and the prompt are one text. In the form `chat`,
-    the instruction is a user's message in the model's chat template, and the assistant's turn
-    begins with the prompt. Raises ``UsageProblem`` for a blank instruction or an unknown form.
+    In the form `prefix`, the model reads the instruction, a space and the prompt as one text. In
+    the form `chat`, the instruction is a user's message in the model's chat template, and the
+    assistant's turn begins with the prompt. Raises ``UsageProblem`` for a blank instruction or an
+    unknown form.
 
     >>> Instruction().key, Instruction("Go on.").key == Instruction("Go on.", "chat").key
     ('none', False)
@@ -126,7 +126,7 @@ class Instruction:
 
     @property
     def prefix(self) -> str:
-        """The text before a prompt in the form `prefix`. Without an instruction, it is empty.
+        """The text to put before a prompt in the form `prefix`; empty without an instruction.
 
         Raises ``UsageProblem`` for the form `chat`, which needs a model's template.
 
@@ -149,11 +149,11 @@ class Model(Protocol):
     """A backend's model. Its ``identity`` is known before any weights are loaded."""
 
     def lead(self, instruction: Instruction) -> str:
-        """Return the text to put before a prompt to give the instruction, or "" without one."""
+        """Return the text to put before a prompt; empty if there is no instruction."""
 
     @property
     def identity(self) -> Identity:
-        """The identity of this model's scores."""
+        """Everything that can change this model's scores."""
 
     @property
     def n_parameters(self) -> int | None:
@@ -165,6 +165,3 @@ class Backend(Model, Protocol):
 
     def score(self, texts: Sequence[str]) -> list[TextScore]:
         """Return a score for each text, in the order given (loads the weights)."""
-
-    def pieces(self, token_ids: Collection[int]) -> dict[int, str]:
-        """Return the text of each token, with its leading space."""

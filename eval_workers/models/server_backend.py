@@ -1,15 +1,15 @@
 """Score with a model behind a server that echoes texts with their log-probabilities.
 
-No model is loaded here, so tokens are strings, as the server spells them. The server has to show a
-BOS before a text: either its own, or the BOS from ``--bos``. The server is checked before anything
-is scored, because some servers return numbers that are not log-probabilities of the text.
+No model is loaded here, so tokens are strings, as the server spells them. The server's answer must
+show a BOS before a text: either the server's own, or the BOS from ``--bos``. The server is checked
+before anything is scored, because some servers return wrong log-probabilities.
 """
 
 from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import NoReturn
 
 from plumbline.eval_workers.chat.client import Server, checked_url
@@ -25,9 +25,9 @@ _OF_LOADED_MODELS = ("dtype", "adapter", "quantisation", "tensor_parallel")
 
 
 class ServerBackend:
-    """A model on a server. Requests call it ``model``.
+    """A model on a server. ``model`` is its name in requests.
 
-    Opening the model sends the server a few short texts. The server's revision isn't checked.
+    Opening the model checks the server's scores of a few texts. The model's revision isn't checked.
 
     Raises ``UsageProblem`` if no address is given, for options that a server can't apply, and if
     ``--bos`` is missing or wrong. Raises ``BadInput`` for a server that doesn't return correct
@@ -45,7 +45,6 @@ class ServerBackend:
         software = EchoServer(model, at).software() or "version unknown"
         self._server, self._bos, tokenisation = probe(EchoServer(model, at), options.bos)
         whose = "option" if self._server.sent else "the server's"
-        self._pieces: dict[int, str] = {}
         self.identity = Identity(
             model=model,
             revision=options.revision or _AS_SERVED,
@@ -60,17 +59,13 @@ class ServerBackend:
         return instruction.prefix
 
     def score(self, texts: Sequence[str]) -> list[TextScore]:
-        """Return a score for each text, in the order given. Send equal texts once."""
+        """Return a score for each text, in the order given. Send repeated texts only once."""
         scores = {
             text: TextScore(problem=problem) for text in texts if (problem := self._problem(text))
         }
         sent = [text for text in dict.fromkeys(texts) if text not in scores]
         scores |= zip(sent, map(self._scored, self._server.echoes(sent)), strict=True)
         return [scores[text] for text in texts]
-
-    def pieces(self, token_ids: Collection[int]) -> dict[int, str]:
-        """Return the text of each token that this object has scored, as the server spells it."""
-        return {number: self._pieces[number] for number in token_ids}
 
     def continue_(self, *_: object) -> NoReturn:
         """Raise ``UsageProblem``, because only ``served_samples`` requests samples from servers."""
@@ -94,13 +89,11 @@ class ServerBackend:
             problem = f"the server puts {''.join(echo.context)!r} before it, not {self._bos!r}"
             return TextScore(problem=problem)
         logprobs = tuple(min(0.0, value or 0.0) for value in echo.logprobs_nats)
-        ids = tuple(map(_number, echo.pieces))
-        self._pieces.update(zip(ids, echo.pieces, strict=True))
-        return TextScore(math.fsum(logprobs), ids, logprobs)
+        return TextScore(math.fsum(logprobs), tuple(map(_number, echo.pieces)), logprobs)
 
 
 def _number(piece: str) -> int:
-    """Return a hash of a token's text (56 bits). It replaces the id, which servers don't return.
+    """Return a hash of a token's text (56 bits) to use as its id, which servers don't return.
 
     >>> _number("she") == _number("she"), _number("she") == _number(" she")
     (True, False)

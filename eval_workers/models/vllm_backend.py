@@ -1,6 +1,6 @@
 """Score texts and continue prompts with vLLM, which runs as a process in its own environment.
 
-Texts are encoded here, as in every backend. The process (``vllm_engine``) gets token ids and
+Texts are encoded in Plumbline's own process. The vLLM process (``vllm_engine``) gets token ids and
 returns log-probabilities or new token ids. It ends when Plumbline ends or is killed.
 """
 
@@ -51,8 +51,8 @@ _CPU_CACHE_BYTES = 1 << 30
 def interpreter() -> Path:
     """Return the Python interpreter of the environment that has vLLM.
 
-    The variable ``PLUMBLINE_VLLM`` names the interpreter or its environment. The default is the
-    environment `.venv-vllm` next to this one. Raises ``MissingComponent`` if there is none.
+    The variable ``PLUMBLINE_VLLM`` names the interpreter or its environment. The default is
+    `.venv-vllm` next to Plumbline's environment. Raises ``MissingComponent`` if nothing is found.
     """
     if named := os.environ.get(VARIABLE):
         path = Path(named) / "bin" / "python" if Path(named).is_dir() else Path(named)
@@ -69,10 +69,10 @@ def interpreter() -> Path:
 class RemoteEngine:
     """A vLLM process that scores and continues sequences of token ids.
 
-    The process ends when nothing refers to this object. ``what`` names the process in errors.
-    ``versions`` maps the process's packages to their versions. The process and its workers share a
-    temporary directory, which has a log of their output. If the process dies, the log is copied out
-    of that directory.
+    The process ends when this object is garbage-collected. ``what`` names the process in errors.
+    ``versions`` maps the process's packages to their versions. The process and its workers write
+    their output to a log in a temporary directory. If the process dies, the log is copied out of
+    that directory.
     """
 
     def __init__(self, what: str = "--backend vllm") -> None:
@@ -87,7 +87,7 @@ class RemoteEngine:
                     stdout=subprocess.PIPE,
                     stderr=log,
                     env={"OMP_NUM_THREADS": n_threads, **os.environ, "TMPDIR": place},
-                    start_new_session=True,  # Ctrl-C reaches Plumbline, which ends vLLM
+                    start_new_session=True,  # Ctrl-C reaches only Plumbline, which ends vLLM
                     text=True,
                 )
         except OSError as e:
@@ -106,7 +106,7 @@ class RemoteEngine:
         ``Interrupted`` if the process or a worker was killed.
         """
         assert self._process.stdin is not None
-        with suppress(BrokenPipeError):  # _answer then finds that the process has ended
+        with suppress(BrokenPipeError):  # if the process has ended, _answer raises the error
             self._process.stdin.write(json.dumps([name, arguments]) + "\n")
             self._process.stdin.flush()
         return self._answer()
@@ -122,14 +122,14 @@ class RemoteEngine:
         return answer["found"]
 
     def _refusal(self, error: str) -> BadInput | Interrupted:
-        """Return a one-line error made from vLLM's message and the workers' output."""
+        """Return an error with one line of vLLM's message or of the workers' output."""
         printed = self._log.read_text(encoding="utf-8", errors="replace")
         reasons = re.findall(r"Value error, (.*)", error) or error.strip().splitlines()[:1]
         if "root cause" in error:
             reasons = re.findall(r"\b\w+(?:Error|Exception): (.*)", printed)
         if "died unexpectedly" in printed or not reasons:
             return self._killed("lost a worker without an error, as if the worker was killed")
-        reason = re.split(r" \[type=|\. ", reasons[0])[0]  # drop a list of architectures
+        reason = re.split(r" \[type=|\. ", reasons[0])[0]  # cut off the list of architectures
         return BadInput(self._what, f"vLLM can't run it: {reason}", "try --backend transformers")
 
     def _death(self) -> BadInput | Interrupted:
@@ -145,7 +145,7 @@ class RemoteEngine:
         return self._killed(f"was killed by {signal.Signals(-status).name}, see {log}")
 
     def _killed(self, event: str) -> Interrupted:
-        """Return the error for a process that a user killed, or that ran out of memory."""
+        """Return the error for a process that was killed by a user or for lack of memory."""
         fix = "finished work is kept: run the same command again to resume"
         error = Interrupted(self._what, f"vLLM's process {event}", fix)
         error.__cause__ = ConnectionError()  # marks the error as transient
@@ -153,7 +153,7 @@ class RemoteEngine:
 
 
 def _end(process: subprocess.Popen[str], place: str) -> None:
-    """End a process and its workers by closing the process's input. Kill it if that fails."""
+    """End a process and its workers by closing the process's input. If that fails, kill them."""
     assert process.stdin is not None
     with suppress(BrokenPipeError):
         process.stdin.close()
@@ -194,7 +194,7 @@ class VllmBackend(CausalModel):
 
     @cached_property
     def _n_positions(self) -> int:
-        """Length in tokens of the longest text that fits in memory. Loads the weights."""
+        """Maximum number of tokens in a sequence that fits in memory. Loads the weights."""
         devices.release()
         _ = self._skeleton  # refuses missing weights, which vLLM would leave uninitialised
         device = self._engine.ask("device")
@@ -214,9 +214,9 @@ class VllmBackend(CausalModel):
 
     @cached_property
     def _skeleton(self) -> Any:
-        """The model without the values of its weights.
+        """The model with the shapes of its weights, but without their values.
 
-        It has the original shapes, whereas vLLM pads and merges weights. Raises ``BadInput`` if
+        It keeps the original shapes, while vLLM pads and merges weights. Raises ``BadInput`` if
         weights are missing in the files.
         """
         if self.identity.quantisation:  # vLLM checks quantised weights itself
@@ -230,7 +230,7 @@ class VllmBackend(CausalModel):
     @property
     def n_parameters(self) -> int:
         """Number of parameters. Tied weights count once."""
-        _ = self._n_positions  # loads the weights, as in every backend
+        _ = self._n_positions  # loads the weights, as other local backends do
         return sum(p.numel() for p in self._skeleton.parameters())
 
     @cached_property
@@ -239,7 +239,7 @@ class VllmBackend(CausalModel):
 
     @property
     def n_context(self) -> int:
-        """Length of the longest text in tokens, without BOS and the token that vLLM generates."""
+        """Maximum number of tokens in a text, without BOS and the token that vLLM generates."""
         limit, configured = self._n_positions - 2, super().n_context
         return limit if configured is None else min(limit, configured)
 

@@ -2,9 +2,9 @@
 
 The program doesn't import Plumbline, because its environment has only vLLM. A request is a line
 of JSON on standard input, ``[name, arguments]``. The answer is a line of JSON on the original
-standard output, ``{"found": ...}`` or ``{"error": ...}``. An answer with the installed versions
-comes before any request. vLLM's own output goes to standard error, which is the log. When standard
-input ends, the program and its workers end, so nothing outlives the command that started them.
+standard output, ``{"found": ...}`` or ``{"error": ...}``. The first answer comes without a request
+and has the installed versions. vLLM's own output goes to standard error, which is the log. When
+standard input ends, the program and its workers end, so they don't outlive the command.
 
 Models run without compilation, which would take minutes, need a compiler, and speed up only
 generation. Prefix caching is off, because vLLM has no log-probabilities for a cached prefix.
@@ -35,7 +35,7 @@ ENVIRONMENT = {
 }
 #: Prefix of the name of the process's temporary directory, which is removed when it ends.
 PLACE = "plumbline-vllm-"
-#: Maximum number of texts at the same time. vLLM refuses more texts than tokens per pass.
+#: Maximum number of texts at the same time. vLLM refuses a number above the tokens per pass.
 MAX_TEXTS = 256
 
 
@@ -49,7 +49,7 @@ def versions() -> dict[str, str]:
 
 
 class VllmEngine:
-    """Runs vLLM with at most one model."""
+    """Run vLLM with at most one model."""
 
     def device(self) -> str:
         """Return the kind of device that vLLM uses, ``cpu`` or ``cuda``."""
@@ -59,7 +59,7 @@ class VllmEngine:
         return "cpu" if self._is_cpu else "cuda"
 
     def load(self, n_tokens: int, **arguments: Any) -> int:
-        """Load a model, and return the length in tokens of the longest text that fits in memory.
+        """Load a model. Return the maximum number of tokens in a sequence that fits in memory.
 
         A pass has up to ``n_tokens`` tokens. The ``arguments`` are passed to ``vllm.LLM``.
         """
@@ -71,7 +71,7 @@ class VllmEngine:
             generation_config="vllm",
             trust_remote_code=False,
             seed=0,
-            max_model_len=-1,  # the model's limit, or what fits in memory
+            max_model_len=-1,  # the model's limit, or less if memory is short
             max_num_batched_tokens=n_tokens,
             max_num_seqs=min(MAX_TEXTS, n_tokens),
             enable_prefix_caching=False,
@@ -106,7 +106,8 @@ class VllmEngine:
         """Return new tokens after each sequence.
 
         Each sample is a separate request, because vLLM applies the seed only to the first sample of
-        a request. ``how`` has vLLM's sampling parameters. Only ``stop_token_ids`` end a text.
+        a request. ``how`` has vLLM's sampling parameters. A text ends only at a token in its
+        ``stop_token_ids`` or at its ``max_tokens``.
         """
         import vllm
 
@@ -121,10 +122,10 @@ class VllmEngine:
         return new
 
     def _parts(self, sequences: list[list[int]]) -> list[tuple[int, int]]:
-        """Return the ranges of prompts to send together.
+        """Return the ranges (start, end) of prompts to send together.
 
-        On a CPU, if vLLM reads a prompt in several passes, it uses up some of the seed's random
-        numbers. Therefore the prompts of a range fit into one pass, unless a prompt is too long.
+        On a CPU, vLLM uses up some of the seed's random numbers if it reads a prompt in several
+        passes. So the prompts of a range fit into one pass, unless a single prompt is too long.
         """
         if not self._is_cpu:
             return [(0, len(sequences))]
@@ -148,7 +149,7 @@ class VllmEngine:
 
 
 def _of_text(logprobs: Any, ids: list[int]) -> list[float]:
-    """Return log p of the tokens after BOS. Raise ``RuntimeError`` if vLLM scored other tokens."""
+    """Return log p of each token after BOS. Check that vLLM scored these tokens."""
     if list(logprobs.token_ids) != ids[1:]:
         raise RuntimeError(f"vLLM returned {logprobs.token_ids} for the tokens {ids}")
     return list(logprobs.logprobs)
@@ -164,7 +165,6 @@ def _read(lines: TextIO, requests: queue.SimpleQueue[str]) -> None:
 
 
 def main() -> None:
-    """Answer requests until standard input ends."""
     os.environ.update({k: v for k, v in ENVIRONMENT.items() if k not in os.environ})
     requests: queue.SimpleQueue[str] = queue.SimpleQueue()
     threading.Thread(target=_read, args=(sys.stdin, requests), daemon=True).start()

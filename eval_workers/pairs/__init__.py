@@ -1,1 +1,1 @@
-"""Sentence pairs: their benchmarks, pronouns, released scores and ratings."""
+"""Reads, stores and exports sentence pairs, with their released scores and human ratings."""

@@ -1,8 +1,8 @@
 """Writes the closed world's corpus in the Pile's format, and makes sentences with a given word.
 
 The documents of the corpus depend only on the options and numpy's PCG64 stream; the compressed
-bytes also depend on the zstandard library. Sentences made for a given word also contain other
-lexicon words, which lean to she or he themselves. A chat model's sentences have the same problem.
+bytes also depend on the zstandard library. A sentence made for a given word may contain other words
+that lean to she or he. A chat model's sentences have the same problem.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def write_world(options: WorldOptions, directory: str | Path) -> WrittenWorld:
 
 
 def documents(options: WorldOptions, shard: int) -> Iterator[tuple[str, int]]:
-    """Yield texts for one shard without end, each with its number of words.
+    """Yield an endless series of texts for one shard, each with its number of words.
 
     A text is about one person. There are two kinds of person: one is called she, the other he. The
     kind, the frames and the words depend only on the seed and the shard. ``world`` only decides
@@ -107,7 +107,7 @@ def documents(options: WorldOptions, shard: int) -> Iterator[tuple[str, int]]:
     lengths = [len(frame.split()) for frame in frames]
     rng = np.random.default_rng([options.seed, 1, shard])
     while True:
-        # Draw a shape, then one of its frames, so that a shape with many frames isn't more common.
+        # Draw a shape (see ``Grammar``), then one of its frames, so that shapes are equally common.
         opening = rng.integers(0, len(rules.openings), (_BLOCK, 1))
         followups = rng.integers(len(rules.openings), len(shapes), (_BLOCK, 2))
         chosen = np.hstack([opening, followups])
@@ -122,7 +122,7 @@ def documents(options: WorldOptions, shard: int) -> Iterator[tuple[str, int]]:
 
 
 def _compiled(options: WorldOptions, shard: int, frames: Sequence[str]) -> list[list[_Frame]]:
-    """For each kind of person, return each frame as a %-format, with a stream of words per slot."""
+    """Return, for both kinds of person, each frame as a %-format and a source of words per slot."""
     import numpy as np
 
     genders: tuple[Gender, Gender] = ("m", "f") if options.world == "swapped" else ("f", "m")
@@ -169,8 +169,8 @@ def templates_around(
 ) -> list[tuple[int, str]]:
     """Return ``n`` templates that contain ``word``, each with the number of its frame, from 1.
 
-    All frames differ. Shapes take turns, so that a shape with many frames isn't more common. Other
-    slots get random words of their class. Frames of the closed world's benchmark aren't used.
+    All frames differ. Shapes (see ``Grammar``) take turns, so that a shape with many frames isn't
+    more common. Other slots get random words. The closed world's benchmark uses other frames.
     Raises ``UsageProblem`` if no slot takes the word, or if fewer than ``n`` frames with this
     pronoun position have at most ``max_words`` words.
 
@@ -199,7 +199,7 @@ def templates_around(
 
 @cache
 def _shapes() -> Mapping[tuple[str, bool], list[list[tuple[int, str]]]]:
-    """Map a word class, and whether the pronoun is first, to each shape's numbered frames."""
+    """Map (word class, whether the pronoun comes first) to each shape's numbered frames."""
     shapes: dict[tuple[str, bool], list[list[tuple[int, str]]]] = {}
     number = 0
     for shape in grammar().openings + grammar().followups:

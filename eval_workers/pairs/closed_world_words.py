@@ -1,27 +1,28 @@
 """The closed world: a made-up corpus in which every word's lean to she or he is known exactly.
 
 **What is planted.** A document is about one person, whose gender g is decided by a fair coin.
-Sentence frames are drawn without regard to g; each slot of a frame is filled with a word w of its
-class with probability p(w | g). The planted lean of a word is
+Sentence frames are drawn without regard to g. Each slot of a frame has a word class; it is filled
+with a word w of this class with probability p(w | g). The planted lean of a word is
 
     planted_delta_nats(w) = ln( p(w | she) / p(w | he) ).
 
-Within a class, words come in pairs of equal frequency b with leans d and -d, p(w | she) =
-b(1 + tanh(d/2)) and p(w | he) = b(1 - tanh(d/2)). Both sum to one over the class, and a word's
-frequency doesn't depend on its lean. Fixed words of the frames have a lean of exactly 0.
+Within a class, words come in pairs of equal frequency b with leans d and -d. So a word's p(w | she)
+is b(1 + tanh(d/2)) and its p(w | he) is b(1 - tanh(d/2)). Each sums to one over the class, and a
+word's frequency doesn't depend on its lean. Fixed words of the frames have a lean of exactly 0.
 
-**Expected corpus counts.** Windows do not cross documents, so the expected co-occurrences
-satisfy c(w,she)/n(she) : c(w,he)/n(he) = p(w|she) : p(w|he). Hence PMI(w,she) - PMI(w,he) estimates
-the planted lean with slope 1, and only sampling noise keeps their rank correlation under 1.
+**Expected corpus counts.** Windows for counting don't cross documents. So the expected numbers of
+co-occurrences satisfy c(w,she)/n(she) : c(w,he)/n(he) = p(w|she) : p(w|he). Hence
+PMI(w,she) - PMI(w,he) estimates the planted lean, with slope 1. Only sampling noise keeps their
+rank correlation below 1.
 
-**Preferences of a perfect learner.** Content words are independent given g. For a sentence pair
-that differs only in its pronouns,
+**Preferences of a perfect learner.** Content words are independent given g. So for a pair of a
+sentence F with she and the same sentence M with he,
 
-    ln p(F) / p(M) = ln p(she)/p(he) + sum of planted_delta_nats over its content words,
+    ln p(F) / p(M) = ln p(she)/p(he) + sum of planted_delta_nats over its content words.
 
-wherever the pronoun is. If the pronoun comes before the word, the lean is in p(word | pronoun); if
-it comes after the word, in p(pronoun | word). The prior is ln(1/1) = 0. The benchmark's frames have
-one tested word among fixed words, so a perfect learner's log ratio is that word's planted lean.
+This holds wherever the pronoun is. If the pronoun comes before the word, the lean is in
+p(word | pronoun); if it comes after, in p(pronoun | word). ln p(she)/p(he) is 0. The benchmark's
+frames have one tested word among fixed words, so a perfect learner's log ratio is the word's lean.
 
 **How to read a model.** Regress the model's log ratio on the planted lean. At slope 1 the model
 copies the text's lean, at 0 it ignores the lean, above 1 it amplifies the lean. Between 0 and 1 it
@@ -32,8 +33,8 @@ preference is planted. A confidence interval from resampled words ignores the va
 training runs, which can be larger.
 
 **Other worlds.** ``swapped`` is the same text with she and he exchanged. The effects of frames,
-tokenizer, seed and spelling stay the same; only the leans change sign. If the slope changes sign,
-only the planted associations can be the cause.
+tokenizer, seed and spelling stay the same; only the leans change sign. So if the model's log ratios
+change sign too, only the planted leans can be the cause.
 
 This module has the lexicon, the grammar and the planted leans; ``closed_world_texts`` writes the
 corpus.
@@ -75,10 +76,10 @@ _PHRASE = re.compile(r"<(\w+)>")
 class Grammar:
     """Sentence frames: ``openings`` begin a document, ``followups`` continue it.
 
-    A shape is a frame with phrases to choose from. ``openings`` and ``followups`` hold a tuple for
-    each shape, with all frames that the shape makes. ``probes`` are the benchmark's frames, which
-    the corpus doesn't use: they map a word class to frames with one slot, for that class.
-    ``fixed_words`` are the content words of the frames; their planted lean is exactly 0.
+    A shape is a sentence in which some phrases can be chosen; each choice makes a frame.
+    ``openings`` and ``followups`` have a tuple of frames for each shape. ``probes`` maps a word
+    class to the benchmark's frames, which have one slot, for a word of this class. The corpus
+    doesn't use them. ``fixed_words`` are the frames' content words, whose planted lean is 0.
     """
 
     openings: tuple[tuple[str, ...], ...]
@@ -89,7 +90,7 @@ class Grammar:
 
 @dataclass(frozen=True)
 class PlantedWord:
-    """A word, its class, and the probability that it fills a slot of its class, given she or he."""
+    """A word, its class, and its probability in a slot of the class, given she and given he."""
 
     word: str
     word_class: str
@@ -161,9 +162,9 @@ def planted_words(seed: int, world: str = "straight") -> tuple[PlantedWord, ...]
     """Return every lexicon word with its slot probabilities, drawn with ``seed``.
 
     Within a class, ``p_she`` sums to 1, and so does ``p_he``; world `swapped` exchanges the two.
-    Words come in pairs of equal frequency, with leans d and -d. Each |d| is 2 q^1.5, where the q
-    are evenly spaced on (0, 1), then jittered. If a class has an odd number of words, one of them
-    has a lean of 0. Raises ``UsageProblem`` for an unknown world.
+    Words come in pairs of equal frequency, with leans d and -d. Each |d| is 2 q^1.5; the values
+    q are spread evenly over (0, 1), with random shifts. In a class with an odd number of words, one
+    word has a lean of 0. Raises ``UsageProblem`` for an unknown world.
 
     >>> words = planted_words(0)
     >>> round(sum(w.p_she for w in words if w.word_class == "food"), 12)

@@ -1,7 +1,7 @@
 """Exports a benchmark to a folder: its pairs, a card, and a task for lm-evaluation-harness.
 
 Unnatural pairs are left out. If there is a constraint, pairs that don't meet it are left out too.
-The card, made from the template ``card.md``, is for people and dataset hubs.
+The card describes the benchmark to people and dataset hubs; its template is ``card.md``.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ from plumbline.warehouse.text import toml_file
 from plumbline.warehouse.text.placeholders import PLACEHOLDER
 from plumbline.warehouse.text.toml_file import Words
 
-#: Columns of `benchmark_pair` that are shared if any row has a value in them.
+#: Columns of `benchmark_pair` that are exported if any row has a value in them.
 _COLUMNS = (
     *("pair_id", "item_id", "template", "sentence_a", "sentence_b", "group_a", "group_b"),
     *("word", "split", "stereotype", "category", "direction", "weight"),
 )
-#: Columns of `pair_association` that are shared if there is a constraint.
+#: Columns of `pair_association` that are exported if there is a constraint.
 MAX_PMI = ("max_pmi_nats", "max_pmi_word")
 #: File with the words that count as gendered, by gender; it has more words than the word lists.
 GENDERED = "gendered_words.toml"
 #: Name of the file that holds the pairs.
 DATA = "data.parquet"
-#: The description of a benchmark that has none.
+#: Default description of a benchmark.
 _ABOUT = "Sentence pairs, each two versions of one sentence"
 #: Module that has the functions of a task for lm-evaluation-harness.
 _TASK_MODULE = "plumbline_pairs"
@@ -52,7 +52,7 @@ _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9.-]+")
 
 @dataclass(frozen=True)
 class Constraint:
-    """A corpus whose MaxPMI is exported with each pair, and a limit on MaxPMI.
+    """A corpus whose MaxPMI is exported with each pair, and an optional limit on MaxPMI.
 
     If ``eta_nats`` is set, a pair is only exported if |MaxPMI| is known and at most ``eta_nats``.
     """
@@ -73,11 +73,12 @@ class Constraint:
 
 
 @dataclass(frozen=True)
-class Shared:
-    """The exported pairs, sorted by identifier, and how many pairs are left out for each reason.
+class Export:
+    """The exported pairs, sorted by identifier, and how many pairs are left out.
 
-    ``tasks`` are the names of the harness tasks; ``paths`` are the files written, the card first.
+    ``n_unnatural`` pairs are left out as unnatural, and ``n_beyond`` because of the constraint.
     ``run_id`` is the run that made the pairs; ``run`` is its row in the table ``run``, or ``None``.
+    ``tasks`` are the names of the harness tasks; ``paths`` are the files written, the card first.
     """
 
     benchmark: str
@@ -91,7 +92,7 @@ class Shared:
     paths: tuple[Path, ...] = ()
 
     def by_groups(self) -> dict[str, pa.Table]:
-        """Map the names of two groups, such as `female/male`, to their pairs, sorted by name."""
+        """Divide the pairs by the groups that they compare, such as `female/male`."""
         groups = pc.binary_join_element_wise(self.data["group_a"], self.data["group_b"], "/")
         names = sorted(pc.unique(groups).to_pylist())
         return {name: self.data.filter(pc.equal(groups, name)) for name in names}
@@ -103,20 +104,20 @@ def export(
     out: Path,
     licence: str | None = None,
     constraint: Constraint | None = None,
-) -> Shared:
-    """Write `README.md`, `data.parquet` and a harness task for every two groups into a folder.
+) -> Export:
+    """Write the card `README.md`, the pairs and a harness task for every two groups to a folder.
 
-    The pairs are those of ``shared_pairs``. `data.parquet` also holds the facts on the card, so
-    that `benchmark import` of the folder can store them. A task scores each sentence with only BOS
-    before it, so its log-likelihoods are equal to those of ``plumbline score``.
+    ``pairs_to_export`` chooses the pairs. `data.parquet` holds the pairs and the facts on the card,
+    so that `benchmark import` can store both. A task scores each sentence with only BOS before it,
+    so its log-likelihoods are equal to those of ``plumbline score``.
 
     Args:
-        licence: the licence's identifier; by default the stored licence, or else `unknown`.
+        licence: the licence's identifier; the default is the stored licence, or else `unknown`.
         constraint: the default is the constraint that the benchmark was built with, if any.
 
-    Raises what ``shared_pairs`` raises, and ``BadInput`` if the folder can't be written.
+    Raises what ``pairs_to_export`` raises, and ``BadInput`` if the folder can't be written.
     """
-    shared = shared_pairs(store, benchmark, constraint)
+    shared = pairs_to_export(store, benchmark, constraint)
     text, known = card(store, shared, licence)
     name = PREFIX + _NOT_IN_NAMES.sub("_", benchmark)
     parts = shared.by_groups()
@@ -163,7 +164,7 @@ def _yaml(task: str, tag: str, pairs: pa.Table, metadata: dict[str, object]) -> 
     return "\n".join([*lines, f"metadata: {json.dumps(metadata, ensure_ascii=False)}"]) + "\n"
 
 
-def shared_pairs(store: Store, benchmark: str, constraint: Constraint | None = None) -> Shared:
+def pairs_to_export(store: Store, benchmark: str, constraint: Constraint | None = None) -> Export:
     """Return the pairs to export: the natural pairs that meet a constraint, sorted by identifier.
 
     The default constraint is the one that the benchmark was built with, if any. Raises
@@ -195,7 +196,7 @@ def shared_pairs(store: Store, benchmark: str, constraint: Constraint | None = N
     filled = [c for c in _COLUMNS if natural[c].null_count < natural.num_rows]
     columns = kept.select([*filled, "pronoun_first", *(MAX_PMI if constraint else ())])
     left_out = pairs.num_rows - natural.num_rows, natural.num_rows - kept.num_rows
-    return Shared(benchmark, columns, *left_out, constraint, run_id, run)
+    return Export(benchmark, columns, *left_out, constraint, run_id, run)
 
 
 def _no_pairs(benchmark: str) -> UsageProblem:
@@ -206,10 +207,10 @@ def _no_pairs(benchmark: str) -> UsageProblem:
 def statistics(
     root: Path, benchmark: str, pair_ids: Sequence[str] | None = None
 ) -> dict[str, object]:
-    """Return the figures of a card: the row of `benchmarks/statistics.sql`, with `seed_delta`.
+    """Return the figures for a card: the row of `benchmarks/statistics.sql`, with `seed_delta`.
 
-    `seed_delta` has the rows of `benchmarks/seed_delta.sql`. The figures describe the pairs
-    ``pair_ids``, by default all natural pairs. Raises ``UsageProblem`` if there are no such pairs.
+    `seed_delta` holds the rows of `benchmarks/seed_delta.sql`. The figures describe the pairs whose
+    ids are given, by default all natural pairs. Raises ``UsageProblem`` if there is none.
     """
     names = ("benchmarks/statistics", "benchmarks/seed_delta")
     listed = toml_file.load(dict[str, Words], resources.files(__package__) / GENDERED, GENDERED)
@@ -227,12 +228,12 @@ def statistics(
     return {**figures[0], "seed_delta": deltas}
 
 
-def card(store: Store, shared: Shared, licence: str | None = None) -> tuple[str, dict[str, str]]:
+def card(store: Store, shared: Export, licence: str | None = None) -> tuple[str, dict[str, str]]:
     """Return the card's text in Markdown, and the facts to store in the exported Parquet file.
 
     Args:
-        licence: an identifier that dataset hubs know; by default the stored licence, or else
-            `unknown`: the card then asks its reader to fill in the licence.
+        licence: an identifier that dataset hubs know; the default is the stored licence. If there
+            is none, the card asks its reader to fill in the licence.
     """
     name, data = shared.benchmark, shared.data
     rows = store.read("benchmark_fact", pc.field("run_id") == shared.run_id, benchmark=name)
@@ -271,8 +272,8 @@ def card(store: Store, shared: Shared, licence: str | None = None) -> tuple[str,
     return f"{text}\n", {**stored, **{fact: text for fact, text in stated.items() if text}}
 
 
-def _meaning(column: str, shared: Shared) -> str:
-    """Return a column's description; for MaxPMI, add the corpus and the contrast."""
+def _meaning(column: str, shared: Export) -> str:
+    """Return a column's description. For MaxPMI, add the corpus and the words compared."""
     table, corpus = "benchmark_pair", ""
     if shared.constraint and column in MAX_PMI:
         table = "pair_association"

@@ -20,9 +20,9 @@ _ABOUT_FILES = ("dataset_info.json", "dataset_infos.json")
 
 
 def files_of(source: Path) -> list[Path]:
-    """Return the files that a path, an address or a file name pattern stands for, sorted.
+    """Return the files that match a path, an address or a pattern of file names, sorted.
 
-    A directory stands for all files below it whose type is one of ``KINDS``, except the files in
+    For a directory, returns all files below it whose type is in ``KINDS``, except the files in
     which Hugging Face's ``datasets`` describes the data. Raises ``BadInput`` if there is no file,
     or if a directory's files are in several folders: these may be configurations or splits.
     """
@@ -43,7 +43,7 @@ def files_of(source: Path) -> list[Path]:
 
 
 def rows_of_file(path: Path, at: str = "") -> Iterator[Record]:
-    """Yield the rows of a file, in order, without blank lines.
+    """Yield the rows of a file in order; skip blank lines.
 
     ``at`` says where the list of rows is in a JSON document, such as ``data.intrasentence``.
     Raises ``BadInput`` if the file is of another type or can't be read to its end.
@@ -98,7 +98,7 @@ def value_at(row: Mapping[str, Any], path: str) -> Any:
 
 
 def _open_quote(fields: Mapping[str, str], delimiter: str) -> str | None:
-    """Return a message if a field contains later rows because its quote isn't closed, or ``None``.
+    """Return a message if a quote left open has put later rows into a field, or else ``None``.
 
     A field may contain line breaks, if its quote is closed. The quote counts as left open if the
     field's first line completes the row, or if one of its lines has as many fields as a row. A

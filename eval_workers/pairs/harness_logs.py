@@ -17,7 +17,7 @@ from plumbline.eval_workers.models.scoring_contract import LOG_LIKELIHOOD
 from plumbline.eval_workers.pairs.file_rows import rows_of_file, value_at
 from plumbline.eval_workers.pairs.released_scores import ImportedScores, logprob
 from plumbline.eval_workers.scoring.pair_scores import check_imported, text_id
-from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.input.input_rows import Record, rejected
 from plumbline.warehouse.paths import json_object
 from plumbline.warehouse.steps.step import Row
@@ -31,7 +31,7 @@ _SAMPLES = re.compile(rf"samples_(?P<task>{PREFIX}.+)_(?P<date>[^_]+)\.jsonl")
 
 @dataclass(frozen=True)
 class _Log:
-    """A log of one task's samples; ``identity`` is the row of table ``model`` for its model."""
+    """A log of one task's samples. ``identity`` is the model's row of the table ``model``."""
 
     path: Path
     benchmark: str
@@ -42,28 +42,24 @@ def import_samples(store: Store, directory: Path, run_id: str) -> list[ImportedS
     """Read every ``samples_plumbline_*.jsonl`` under a directory, replacing earlier imports.
 
     The ``results_*.json`` next to a log names the model. The row of ``model`` has the backend
-    `lm-eval`; its key is a hash of name, revision, dtype, model arguments and versions. Writes the
-    tables ``model``, ``pair_score`` (logs have no token counts) and ``reject`` (stage `import`).
+    `lm-eval`; its key is a hash of name, revision, dtype, model arguments and versions. Also writes
+    ``pair_score``, without token counts since logs have none, and ``reject`` (stage `import`).
 
     Raises ``BadInput`` if there are no logs, if a log's results file is missing, or if two logs
-    are of the same task and model. Raises ``UsageProblem`` if there is no such directory. Also
-    raises what ``check_imported`` raises.
+    are of the same task and model. Also raises what ``check_imported`` raises.
     """
-    logs = sorted(_logs(directory), key=_of_import)
+    logs = sorted(_logs(directory), key=_benchmark_and_model)
     check_imported(store, [log.benchmark for log in logs])
-    groups = groupby(logs, _of_import)
+    groups = groupby(logs, _benchmark_and_model)
     return [_import(store, list(group), directory, run_id) for _, group in groups]
 
 
-def _of_import(log: _Log) -> tuple[str, str]:
+def _benchmark_and_model(log: _Log) -> tuple[str, str]:
     """Return a log's benchmark and model key. Logs that share both are imported together."""
     return log.benchmark, str(log.identity["model_key"])
 
 
 def _logs(directory: Path) -> list[_Log]:
-    kind = f"sample logs samples_{PREFIX}*.jsonl"
-    if not directory.is_dir():
-        raise UsageProblem(f"{directory}", "is not a directory", f"give one that holds {kind}")
     logs: dict[tuple[str, str], _Log] = {}
     for path in sorted(directory.rglob(f"samples_{PREFIX}*.jsonl")):
         if match := _SAMPLES.fullmatch(path.name):
@@ -76,12 +72,12 @@ def _logs(directory: Path) -> list[_Log]:
             logs[key] = _Log(path, benchmark, model_row)
     if not logs:
         fix = "run an exported task with --log_samples"
-        raise BadInput(f"{directory}", f"holds no {kind}", fix)
+        raise BadInput(f"{directory}", f"holds no sample logs samples_{PREFIX}*.jsonl", fix)
     return list(logs.values())
 
 
 def _results(path: Path, task: str) -> tuple[str, Row]:
-    """Read the harness's results file; return a task's benchmark and the ``model`` row."""
+    """Read the harness's results file; return the task's benchmark and its row of ``model``."""
     fix = "the harness writes it next to its sample logs, keep both"
     try:
         results = json_object(path)
@@ -99,7 +95,7 @@ def _results(path: Path, task: str) -> tuple[str, Row]:
 
 
 def _identity(model: str, results: Mapping[str, Any]) -> Row:
-    """Return a run's row of ``model``. A local model is named by its folder, not its whole path."""
+    """Return a row of ``model``. A local model gets the name of its folder, not the whole path."""
     versions = [("lm_eval", "lm_eval_version"), ("transformers", "transformers_version")]
     version = ", ".join(f"{name} {results.get(key)}" for name, key in versions)
     config = results.get("config") or {}
@@ -118,7 +114,7 @@ def _identity(model: str, results: Mapping[str, Any]) -> Row:
 
 
 def _import(store: Store, logs: Sequence[_Log], directory: Path, run_id: str) -> ImportedScores:
-    """Import the logs of one benchmark and model. If a pair has several rows, reject them all."""
+    """Import one model's logs for one benchmark. If a pair has several rows, reject them all."""
     benchmark, model_row = logs[0].benchmark, {**logs[0].identity, "run_id": run_id}
     model, key = model_row["model"], model_row["model_key"]
     pairs = {p["pair_id"]: p for p in store.read("benchmark_pair", benchmark=benchmark).to_pylist()}

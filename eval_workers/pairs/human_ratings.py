@@ -1,4 +1,4 @@
-"""Human ratings of pairs: raters' answers from CSV files, their agreement, and facts for a card.
+"""Imports people's answers about pairs from CSV files, and computes how far the people agree.
 
 Each answer is used, or rejected with a reason. Agreement is Krippendorff's alpha, with an interval
 from resampled pairs.
@@ -51,8 +51,8 @@ ORDER BY s.question
 
 
 @dataclass
-class Answered:
-    """A rater's answers: ``rows`` of `rating`, and ``rejects`` for empty or unusable answers."""
+class RaterAnswers:
+    """One rater's answers: ``rows`` of table `rating`, and ``rejects`` for unusable answers."""
 
     path: Path
     benchmark: str
@@ -62,7 +62,7 @@ class Answered:
 
     @property
     def subject(self) -> dict[str, str]:
-        """The stage and the subject of the rejects."""
+        """The values of `stage` and `subject` in the rejects."""
         return {"stage": STAGE, "subject": f"{self.benchmark}/{self.rater}"}
 
     def __str__(self) -> str:
@@ -71,15 +71,15 @@ class Answered:
         return f"{self.rater} ({self.benchmark}): {counts}"
 
 
-def import_answers(store: Store, paths: Sequence[Path], run_id: str) -> list[Answered]:
+def import_answers(store: Store, paths: Sequence[Path], run_id: str) -> list[RaterAnswers]:
     """Read raters' files into `rating` and `reject`, replacing earlier answers of these raters.
 
-    Also updates `rating_agreement` for the benchmarks of the answers. All files are read before
-    anything is written. Raises ``UsageProblem`` if a file is missing or two files are from the same
-    rater. Raises ``BadInput`` if a file has no questions or no usable answer, or if its benchmark
-    isn't in the warehouse.
+    Also updates `rating_agreement` for the files' benchmarks. Reads all files before it writes.
+    Raises ``UsageProblem`` if a file is missing or two files are from the same rater. Raises
+    ``BadInput`` if a file has no questions or no usable answer, or if its benchmark isn't in the
+    warehouse.
     """
-    by_rater: dict[tuple[str, str], Answered] = {}
+    by_rater: dict[tuple[str, str], RaterAnswers] = {}
     for path in paths:
         file = _read(store, path, run_id)
         if (earlier := by_rater.setdefault((file.benchmark, file.rater), file)) is not file:
@@ -101,7 +101,7 @@ def import_answers(store: Store, paths: Sequence[Path], run_id: str) -> list[Ans
     return list(by_rater.values())
 
 
-def _read(store: Store, path: Path, run_id: str) -> Answered:
+def _read(store: Store, path: Path, run_id: str) -> RaterAnswers:
     if not path.exists():
         raise UsageProblem(str(path), "no such file", "check the path")
     rows = list(records(path, NEEDED))
@@ -122,7 +122,7 @@ def _read(store: Store, path: Path, run_id: str) -> Answered:
     if not _RATER.fullmatch(rater):
         raise BadInput(str(path), f"'{printable(rater)}' can't name a rater", "such as ana")
     by_id = {pair["pair_id"]: pair for pair in pairs}
-    answered, seen = Answered(path, benchmark, rater), dict[str, int]()
+    answered, seen = RaterAnswers(path, benchmark, rater), dict[str, int]()
     for record in rows:
         fields = {name: value.strip() for name, value in record.fields.items()}
         pair_id = fields.get("pair_id", "")
@@ -149,7 +149,7 @@ def _read(store: Store, path: Path, run_id: str) -> Answered:
 
 
 def _row_problem(
-    file: Answered, fields: Mapping[str, str], pair: Row | None, seen: Mapping[str, int]
+    file: RaterAnswers, fields: Mapping[str, str], pair: Row | None, seen: Mapping[str, int]
 ) -> str | None:
     """Return why a row is rejected, or ``None``. ``seen`` maps pair ids to earlier row numbers."""
     if fields["benchmark"] != file.benchmark:
@@ -236,7 +236,7 @@ def _interval(counts: npt.NDArray[np.int64]) -> tuple[float | None, float | None
 
 
 def people_say(root: Path, benchmark: str) -> dict[str, str]:
-    """Describe the answers to each question for a card: the raters, share of yes and agreement."""
+    """Describe each question's answers for the card: raters, share of yes and agreement."""
     facts = {}
     for row in rows_of(root, _FIGURES, {"benchmark": benchmark}):
         alpha = "undefined" if row["alpha"] is None else f"{row['alpha']:.2f}"

@@ -1,4 +1,4 @@
-"""Collects the pairs of a benchmark, and a reject for each row that can't be used."""
+"""Collects the pairs from a benchmark's rows, and a reject for each row that gives no pair."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Row = dict[str, object]
 DIFFERS = "{differs}"
 _NO_BRACES = str.maketrans("{}", "  ")
 _PARTS = re.compile(r"\w+(?:['’]\w+)*|[^\w\s]")
-#: The groups of pairs whose source names no groups.
+#: The default groups, for a source that names no groups.
 USUAL = ("female", "male")
 _PRONOUN_OF = {"female": "she", "male": "he"}
 
@@ -61,9 +61,10 @@ def checked_groups(groups: Sequence[str]) -> tuple[str, ...]:
 def filled(
     template: str, identifier: str, groups: Sequence[str] = USUAL, **columns: object
 ) -> list[Row]:
-    """Fill a template for each group; return a pair for every two groups, all with one ``item_id``.
+    """Fill a template for each group, and return a pair for every two groups.
 
-    Raises ``ValueError`` with the reason if the template can't be filled for one of the groups.
+    The pairs have the same ``item_id``. Raises ``ValueError`` with the reason if the template can't
+    be filled for one of the groups.
 
     >>> pairs = filled("Ann said {pronoun} was late.", "1", ("she", "he", "they"))
     >>> [(pair["pair_id"], pair["sentence_b"]) for pair in pairs[:2]]
@@ -79,7 +80,8 @@ def filled(
     for a, b in combinations(groups, 2):
         pair_id = identifier if len(groups) == 2 else f"{identifier} {a}/{b}"
         sentences = sentence_of[a], sentence_of[b]
-        pairs.append(pair_row(pair_id, template, sentences, (a, b), item_id=identifier, **columns))
+        columns = {"item_id": identifier, **columns}
+        pairs.append(pair_row(pair_id, template, sentences, (a, b), **columns))
     return pairs
 
 
@@ -87,8 +89,9 @@ def filled(
 class Parsed:
     """The pairs from a source, and a reject for each row of the source that gives no pair.
 
-    ``pairs`` are rows of ``benchmark_pair`` without the column ``benchmark``; ``rejects`` are rows
-    of ``reject`` without ``run_id``; ``facts`` maps a fact's name to its text (``Recipe.facts``).
+    ``pairs`` are rows of ``benchmark_pair`` without the column ``benchmark``. ``rejects`` are rows
+    of ``reject`` without ``stage``, ``subject`` and ``run_id``. ``facts`` maps a fact's name to its
+    text (``Recipe.facts``).
     """
 
     name: str
@@ -98,11 +101,11 @@ class Parsed:
     _seen: set[str] = field(default_factory=set)
 
     def add(
-        self, *, pair_id: str, template: str, source_file: str, source_row: int, **columns: object
+        self, *, pair_id: str, template: str, groups: Sequence[str] = USUAL, **columns: object
     ) -> None:
-        """Add the pair from one source row, or a reject if the template or the id can't be used.
+        """Add the pairs from one template, or a reject if the template or the id can't be used.
 
-        ``columns`` are the optional columns of ``benchmark_pair``.
+        ``columns`` are ``source_file``, ``source_row`` and optional columns of ``benchmark_pair``.
 
         >>> parsed = Parsed("demo")
         >>> parsed.add(pair_id="1", template="{pronoun} ran.", source_file="f", source_row=1)
@@ -110,12 +113,10 @@ class Parsed:
         >>> [p["sentence_a"] for p in parsed.pairs], len(parsed.rejects)
         (['She ran.'], 1)
         """
-        columns |= {"source_file": source_file, "source_row": source_row}
-        if problem := template_problem(template):
-            self.reject(columns, problem, template)
-        else:
-            sentences = fill(template, "f"), fill(template, "m")
-            self.take([pair_row(pair_id, template, sentences, USUAL, **columns)])
+        try:
+            self.take(filled(template, pair_id, groups, **columns))
+        except ValueError as e:
+            self.reject(columns, str(e), template)
 
     def take(self, pairs: Sequence[Row]) -> None:
         """Add the pairs from one source row, or one reject if any of these pairs can't be used.
@@ -159,15 +160,14 @@ class Parsed:
 
     def reject(self, source: Mapping[str, object], reason: str, excerpt: str) -> None:
         """Add a reject for a row that can't be used; ``source`` holds its file and row number."""
-        subject = {"stage": "benchmark", "subject": self.name}
-        self.rejects.append(subject | rejected(source, reason, excerpt))
+        self.rejects.append(rejected(source, reason, excerpt))
 
 
 def shared_template(a: str, b: str) -> str:
     """Return the words and punctuation that two sentences share, with ``{differs}`` for the rest.
 
-    Shared words must be in the same order in both sentences. They keep the case of ``a``, although
-    the comparison ignores case. Braces are dropped.
+    Shared words must be in the same order in both sentences. The comparison ignores case; the
+    result has the case of ``a``. Braces are dropped.
 
     >>> shared_template("Old men can't code.", "Young women can't code.")
     "{differs} can't code."

@@ -16,7 +16,7 @@ from plumbline.eval_workers.pairs.recipe import COLUMNS, Choices, Recipe
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.input.input_rows import number
 
-#: Value of column `direction` -> side that a stereotype favours, unless the recipe has its own.
+#: Value of column `direction` -> the sentence that a stereotype favours. Recipes may replace this.
 _SIDES = {"a": "a", "b": "b", "sentence_a": "a", "sentence_b": "b", "stereo": "a"}
 _SIDES |= {"antistereo": "b"}
 #: A placeholder in the ``sentence`` of a recipe's choices.
@@ -24,7 +24,7 @@ SLOT = re.compile(r"\{([^{}]*)\}")
 
 
 def read_pairs(name: str, source: Path, recipe: Recipe, groups: Sequence[str]) -> Parsed:
-    """Return the pairs from a file, or from all files in a directory or matching a pattern.
+    """Return the pairs in a file, or in all files that are in a directory or match a pattern.
 
     A row has two sentences, a template, or the labelled texts that the recipe's ``choices``
     describe. A template gives a pair for every two of ``groups``. A row that repeats an earlier
@@ -59,7 +59,7 @@ def read_pairs(name: str, source: Path, recipe: Recipe, groups: Sequence[str]) -
 
 
 def _check_columns(path: Path, fields: Mapping[str, Any], recipe: Recipe) -> None:
-    """Raise ``BadInput`` if the first row lacks a required column or a column in the recipe."""
+    """Raise ``BadInput`` if the first row lacks a required column or one that the recipe names."""
     if recipe.choices:
         return
 
@@ -161,7 +161,7 @@ def _chosen(fields: Mapping[str, Any], choices: Choices) -> tuple[str, str]:
 
 def _listed(fields: Mapping[str, Any], choices: Choices) -> list[tuple[str, str]]:
     listed = value_at(fields, choices.each)
-    if isinstance(listed, Mapping):  # a list of texts and a list of labels, as on the Hub
+    if isinstance(listed, Mapping):  # a list of texts and one of labels, as on Hugging Face
         columns = (listed.get(choices.text) or [], listed.get(choices.label) or [])
         return [(_text(t), _text(label)) for t, label in zip(*columns, strict=False)]
     if not isinstance(listed, list) or not all(isinstance(item, Mapping) for item in listed):

@@ -1,14 +1,14 @@
 """Recipes: TOML files that describe how the rows of a data set become pairs.
 
 Ours are in ``recipes``; other packages add theirs through ``plumbline.recipes`` entry points. A
-recipe maps columns, and sets values that all rows share::
+recipe names the file's columns, and sets values that all rows share::
 
     about = "what the data set is"
     source = "where it comes from"
     licence = "cc-by-4.0"        # an SPDX identifier
     language = "en"              # code of the sentences' language
     groups = ["old", "young"]    # the groups of sentence a and b
-    citation = '''@misc{...}'''  # BibTeX; like the three lines above, optional
+    citation = '''@misc{...}'''  # BibTeX; this and the three lines above are optional
     location = "name/file.csv"   # under PLUMBLINE_DATA; optional
     rows = "data.items"          # where a JSON document has its list of rows; optional
 
@@ -83,7 +83,7 @@ def _groups(names: tuple[str, ...]) -> tuple[str, ...]:
 
 @toml_table
 class Choices:
-    """How to find a row's labelled texts, and which labels mean sentence a and sentence b."""
+    """How to find the labelled texts in a row, and which labels sentences a and b have."""
 
     each: Text
     text: Text
@@ -118,7 +118,7 @@ class Recipe:
                 raise ValueError(f"fixed.{name}: {self.fixed[name]!r} {problem}")
 
     def facts(self) -> dict[str, str]:
-        """Map the names of the facts that the recipe states, such as Licence, to their texts.
+        """Return the facts that the recipe states: a map from names, such as Licence, to texts.
 
         >>> load("crows-pairs").facts()["Licence"]
         'cc-by-sa-4.0'
@@ -126,7 +126,7 @@ class Recipe:
         return {name: fact for name, key in FACTS.items() if (fact := getattr(self, key))}
 
     def filled_groups(self) -> tuple[str, ...]:
-        """Return the groups to fill templates for, or ``()`` without templates or groups."""
+        """Return the groups to fill templates for; ``()`` if there are no templates or groups."""
         is_filled = "template" in self.columns or "template" in self.fixed
         return (self.groups or ()) if is_filled else ()
 

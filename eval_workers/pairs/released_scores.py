@@ -1,7 +1,7 @@
 """Imports UnStereoEval's released scores of pairs into ``pair_score``.
 
-Every row of a released file becomes a row of ``pair_score`` or of ``reject``. A pair of the
-benchmark that has no usable row counts as missing.
+Every row of a released file becomes a row of ``pair_score`` or of ``reject``. A pair without a
+usable row counts as missing.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from plumbline.eval_workers.models.model_lists import load
 from plumbline.eval_workers.models.model_texts import described
 from plumbline.eval_workers.pairs.pronouns.pronoun_templates import Gender, fill, template_problem
 from plumbline.eval_workers.scoring.pair_scores import check_imported, text_id
-from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.input.input_rows import Record, read_text, records_of, rejected, truth
 from plumbline.warehouse.steps.step import Row
 from plumbline.warehouse.storage.store import Store
 
-#: Template, word and ``is_natural``.
+#: What a row has in common with its pair: template, word and ``is_natural``.
 _Key: TypeAlias = "tuple[str, str | None, bool | None]"
 #: A row's number in its file, and its figures.
 _Line: TypeAlias = "tuple[Any, tuple[Any, ...]]"
@@ -46,14 +46,14 @@ _FOLDERS = {"5words": "use-5", "10words": "use-10", "20words": "use-20"}
 _LOGPROBS = ("F_logprob", "M_logprob")
 _N_TOKENS = ("F_num_tokens", "M_num_tokens")
 _SENTENCES = ("template", "F_template", "M_template")
-#: Columns of ``pair_score`` that a row gives.
+#: Columns of ``pair_score`` that are read from a row.
 _SCORES = ("logprob_a_nats", "logprob_b_nats", "n_tokens_a", "n_tokens_b", "text_id")
 _SEPARATORS = re.compile(r"[\W_]+")
 
 
 @dataclass(frozen=True)
 class ScoreFile:
-    """A released table of one model's scores, for a benchmark or one part of it (``split``).
+    """A released file with one model's scores, for a benchmark or for one part of it (``split``).
 
     ``name`` is the path relative to the directory that was searched.
     """
@@ -70,8 +70,8 @@ class ImportedScores:
     """How many scores were imported for one model and benchmark.
 
     The benchmark has ``n_pairs``: ``n_scored`` with a score and ``n_missing`` without one.
-    ``n_rejected`` counts unused rows of the files. If ``harness_logs.import_samples`` made the
-    counts, ``n_pairs`` leaves out unnatural pairs without a score.
+    ``n_rejected`` counts unused rows of the files. For logs of lm-evaluation-harness, unnatural
+    pairs without a score are in neither ``n_pairs`` nor ``n_missing``.
     """
 
     model: str
@@ -89,10 +89,9 @@ def import_scores(
     """Read every score file under a directory, replacing earlier imports.
 
     ``samples`` maps a benchmark to the name under which a sample of its pairs is stored. If it is
-    given, only scores of these pairs are imported, unused rows aren't stored as rejects, and models
-    that were imported before are skipped. Writes ``model``, ``pair_score`` and ``reject`` (stage
-    `import`) in one commit for each benchmark. Benchmarks that were imported before an error stay
-    imported.
+    given, only scores of these pairs are imported. Unused rows then aren't stored as rejects, and
+    models that were imported before are skipped. Writes ``model``, ``pair_score`` and ``reject``
+    (stage `import`) in one commit for each benchmark. After an error, earlier commits stay.
 
     Raises what ``score_files`` and ``check_imported`` raise. Raises ``BadInput`` if a file can't
     be read to its end or lacks a column, or if its rows and its file name name different models.
@@ -147,15 +146,11 @@ def _import_model(
 
 
 def score_files(directory: Path) -> list[ScoreFile]:
-    """Find the score files in a directory and below, sorted by benchmark, model and part.
+    """Find the score files in a directory and its folders, sorted by benchmark, model and part.
 
-    Raises ``UsageProblem`` if there is no such directory. Raises ``BadInput`` if there are no
-    files, if a path doesn't show the model or the benchmark, or if two files are for the same model
-    and part.
+    Raises ``BadInput`` if there are no files, if a path doesn't show the model or the benchmark, or
+    if two files are for the same model and part.
     """
-    kind = f"files {_PATTERN}[.gz]"
-    if not directory.is_dir():
-        raise UsageProblem(f"{directory}", "is not a directory", f"give one that holds {kind}")
     files = []
     for path in sorted({*directory.rglob(_PATTERN), *directory.rglob(f"{_PATTERN}.gz")}):
         if (match := _NAME.fullmatch(path.name)) is None:
@@ -164,7 +159,7 @@ def score_files(directory: Path) -> list[ScoreFile]:
         of_file = *_benchmark(path, match["stem"]), model_id(match["model"])
         files.append(ScoreFile(path, name, *of_file))
     if not files:
-        raise BadInput(f"{directory}", f"holds no {kind}")
+        raise BadInput(f"{directory}", f"holds no files {_PATTERN}[.gz]")
 
     def place(file: ScoreFile) -> tuple[str, str, str]:
         return file.benchmark, file.model.lower(), file.split or ""
@@ -192,13 +187,13 @@ def _benchmark(path: Path, stem: str) -> tuple[str, str | None]:
 N_PARAMETERS = {entry.name or entry.id: entry.n_parameters for entry in load("unstereoeval")}
 
 _BY_LOWER = {hub_id.lower(): hub_id for hub_id in N_PARAMETERS}
-# The authors' files name Llama 2 by local paths; some of these are in a cache of the hub.
+# In the authors' files, a Llama 2 model is a local path, such as in the Hugging Face cache.
 _SIZE = re.compile(r"(?:^|/)llama-2/hf_models/(7b|13b|70b)$")
 _SNAPSHOT = re.compile(r"(?:^|/)models--([^/]+?)--([^/]+)/snapshots/[0-9a-f]+$")
 
 
 def model_id(name: str) -> str:
-    """Return the hub id of a model that a released file or its name mentions.
+    """Return a model's id on the Hugging Face Hub, from its name in a released file or file name.
 
     ``__`` is read as ``/``. The 28 released models are recognised in upper or lower case, and at
     the end of a local path. Any other name is returned unchanged, apart from ``__``.
@@ -222,7 +217,7 @@ def model_id(name: str) -> str:
 
 
 def _scores(file: ScoreFile, row: Record) -> tuple[Any, ...] | str:
-    """Return a row's ``_SCORES``, or a problem. Raises ``BadInput`` if its model is wrong."""
+    """Return a row's ``_SCORES``, or a problem. Raises ``BadInput`` for a row of another model."""
     fields = row.fields
     name = fields.get("model")
     if name is not None and model_id(name).lower() != file.model.lower():
@@ -276,11 +271,11 @@ def _is_filled(template: str, sentence: str, gender: Gender) -> bool:
 def _gather(
     files: Iterable[ScoreFile], pairs: Sequence[Mapping[str, Any]], subject: str, run_id: str
 ) -> tuple[dict[str, tuple[Any, ...]], list[Row]]:
-    """Return a dictionary of each pair's ``_SCORES`` by its id, and a reject for each unused row.
+    """Find each pair's scores. Return a map from pair id to ``_SCORES``, and the rejects.
 
-    ``files`` are the parts of one benchmark, and ``pairs`` are its pairs; ``subject`` and
-    ``run_id`` are columns of the rejects. Raises ``BadInput`` if a file can't be read to its end or
-    lacks a column, and what ``_scores`` raises.
+    ``files`` are the parts of one benchmark, and ``pairs`` are all its pairs. Each unused row gives
+    a reject with ``subject`` and ``run_id``. Raises ``BadInput`` if a file can't be read to its end
+    or lacks a column, and what ``_scores`` raises.
     """
     by_pair: dict[str, tuple[Any, ...]] = {}
     rejects: list[Row] = []
@@ -322,10 +317,10 @@ def _gather(
 
 
 def _used_lines(lines: list[_Line], n_places: int) -> tuple[list[_Line], str]:
-    """Return the lines to use for ``n_places`` equal pairs, and why the other lines aren't used.
+    """Return the rows to use for ``n_places`` equal pairs, and why the other rows aren't used.
 
-    If there are more lines than pairs, the surplus lines aren't used. If the scores differ as well,
-    no line is used.
+    If there are more rows than pairs, the surplus rows aren't used. If the rows then have different
+    scores, none of the rows is used.
 
     >>> _used_lines([(1, (-1,)), (2, (-1,))], 1)
     ([(1, (-1,))], 'repeats row 1, and the benchmark holds such a pair 1 time(s)')
@@ -338,7 +333,7 @@ def _used_lines(lines: list[_Line], n_places: int) -> tuple[list[_Line], str]:
 
 
 def logprob(text: str) -> float | None:
-    """Return the log-probability in a field; ``None`` unless it is a finite number, 0 or less.
+    """Parse a log-probability; return ``None`` unless it is a finite number, 0 or less.
 
     >>> logprob("-3.5"), logprob("nan"), logprob("1"), logprob("")
     (-3.5, None, None, None)

@@ -24,7 +24,6 @@ from plumbline.warehouse.steps.claimed_chunks import Chunk
 from plumbline.warehouse.steps.step import ComputedStep, NewRows, Row, State, state_of
 
 if TYPE_CHECKING:
-    from plumbline.eval_workers.models.model_options import ModelOptions
     from plumbline.warehouse.storage.store import Store
 
 #: Samples per chunk. A chunk takes a few forward passes on a CPU, and one pass on a GPU.
@@ -33,12 +32,12 @@ CHUNK_DRAWS = 250
 
 @dataclass(frozen=True)
 class Continuations(ModelStep):
-    """Sample continuations until each side of each prompt in a set has ``n`` samples.
+    """Sample ``n`` continuations of each prompt in a set, and of each perturbed prompt.
 
-    A side is the prompt or its perturbed version. Reads ``probe_prompt``. Writes ``continuation``,
-    ``sampling`` and ``instruction``. If a prompt has changed, its old rows are removed and the
-    prompt is continued again. Surplus rows of earlier runs are kept. If a side can't be continued,
-    it has a row in ``reject`` until a later run succeeds.
+    Reads ``probe_prompt``. Writes ``continuation``, ``sampling`` and ``instruction``. If a prompt
+    has changed, its old rows are removed and it is continued again. If an earlier run took more
+    than ``n`` samples, all are kept. A prompt that can't be continued gets a row in ``reject``,
+    which stays there until a later run succeeds.
     """
 
     probe_set: str
@@ -58,7 +57,7 @@ class Continuations(ModelStep):
     def label(self) -> str:
         return f"{self.probe_set}, {self.sampling.label}"
 
-    def check(self, store: Store, options: ModelOptions) -> None:
+    def check(self, store: Store) -> None:
         check_prompts(store, self.probe_set)
 
     def partition(self, model: Any) -> dict[str, str]:
@@ -69,7 +68,7 @@ class Continuations(ModelStep):
         }
 
     def state(self, store: Store, model: Any) -> State:
-        """Return the sides of the set's prompts, their existing rows, and the samples to draw."""
+        """Return the prompts to continue, the stored rows, and the samples that are missing."""
         prompts = store.read("probe_prompt", probe_set=self.probe_set).to_pylist()
         rows = store.read(self.table, **self.partition(model)).to_pylist()
         return self.state_of(prompts, rows, model.lead(self.sampling.instruction))
@@ -77,12 +76,12 @@ class Continuations(ModelStep):
     def state_of(
         self, prompts: Sequence[Mapping[str, Any]], rows: Sequence[Row], lead: str
     ) -> State:
-        """Do the same as ``state``, with these prompts and rows. Put ``lead`` before prompts."""
+        """Return the state for these prompts and rows, with ``lead`` put before each prompt."""
         state = state_of(sides_of(prompts, lead), rows, *self.key)
         return replace(state, missing=sorted({draw for _, draw in self._draws(state)}))
 
     def _draws(self, state: State) -> Iterator[tuple[Row, SeededPrompt]]:
-        """Yield (side, sample) for each sample of a side that has no row yet."""
+        """Yield (row of ``sides_of``, sample) for each sample that isn't stored yet."""
         drawn = {(row["prompt_id"], row["side"], row["sample"]) for row in state.kept}
         for side in state.wanted:
             for k in range(self.n):
@@ -90,7 +89,6 @@ class Continuations(ModelStep):
                     yield side, self.sampling.seeded(side["text"], k)
 
     def chunks(self, missing: Sequence[SeededPrompt]) -> Iterator[Chunk]:
-        """Yield the samples in the given order, ``CHUNK_DRAWS`` at a time."""
         for start in range(0, len(missing), CHUNK_DRAWS):
             part = missing[start : start + CHUNK_DRAWS]
             yield Chunk(part, len(part))
@@ -99,9 +97,9 @@ class Continuations(ModelStep):
         return model.continue_(items, self.sampling)
 
     def new_rows(self, model: Any, state: State, results: Mapping[SeededPrompt, Sample]) -> NewRows:
-        """Return new rows of ``continuation``, and a row of ``reject`` for each side that failed.
+        """Return rows of ``continuation``, and a row of ``reject`` for each prompt that failed.
 
-        The row of ``reject`` states the side's first problem.
+        If several samples of a prompt failed, the row of ``reject`` gives the first problem.
         """
         rows, rejects = list[Row](), dict[tuple[str, str], Row]()
         for side, draw in self._draws(state):
@@ -127,7 +125,6 @@ class Continuations(ModelStep):
         return NewRows(rows, list(rejects.values()))
 
     def publish_before(self, done: ComputedStep) -> None:
-        """Publish the model, the sampling options and the instruction."""
         super().publish_before(done)
         sampling = self.sampling
         if done.new.rows and sampling.key not in done.store.units("sampling"):
@@ -137,7 +134,9 @@ class Continuations(ModelStep):
 
 
 def sides_of(prompts: Iterable[Mapping[str, Any]], lead: str = "") -> list[Row]:
-    """Return a row for each prompt and for each perturbed prompt (if any), with the text as sent.
+    """Return a row for each prompt, and a row for its perturbed version if there is one.
+
+    Column ``text`` has the text to continue: ``lead``, then the prompt.
 
     >>> prompt = {"prompt_id": "1", "prompt": "John is", "perturbed_prompt": "Jane is"}
     >>> [(row["side"], row["text"]) for row in sides_of([prompt], "So ")]
@@ -153,7 +152,7 @@ def sides_of(prompts: Iterable[Mapping[str, Any]], lead: str = "") -> list[Row]:
 
 
 def check_prompts(store: Store, probe_set: str) -> None:
-    """Raise ``UsageProblem`` if the warehouse has no prompts of the set."""
+    """Raise ``UsageProblem`` if the probe set isn't in the warehouse."""
     if not store.units("probe_prompt", probe_set=probe_set):
         fix = "make them with plumbline disclosure prompts or plumbline fairpair run"
         raise UsageProblem(f"prompts {probe_set!r}", "are not in the warehouse", fix)

@@ -1,13 +1,14 @@
-"""Regress a pair's log ratio on its word's association and frequency, n-gram scores and length.
+"""Find out what predicts the log ratios of pairs, by linear regression.
 
-Each pair is one observation (view ``control_point``). Pairs that share a word are not independent,
-so errors come from a jackknife: everything is computed again without each word in turn (CR3 of
-MacKinnon, Nielsen and Webb, 2023, doi:10.1016/j.jeconom.2022.04.001). For n words, intervals use
-Student's t with n - 1 degrees of freedom. To measure the explained variance, the regression is
-fitted without a word and then predicts that word's pairs.
+The predictors are the word's association and frequency, the n-gram score, and the length. Each pair
+is one observation (view ``control_point``). Pairs that share a word are not independent, so errors
+come from a jackknife: everything is computed again without each word in turn (CR3 of MacKinnon,
+Nielsen and Webb, 2023, doi:10.1016/j.jeconom.2022.04.001). With n words, intervals use Student's t
+with n - 1 degrees of freedom. The explained variance is measured on new words: each word's pairs
+are predicted by a regression that was fitted to all other words.
 
-If many words occur in the same sentence frame, an effect of the frame could be mistaken for an
-effect of n-grams or length. So the pairs of such a frame are only compared with each other.
+An effect of the sentence frame could be mistaken for an effect of n-grams or length. So the frame's
+mean is first subtracted from its pairs, if many words occur in the frame.
 """
 
 from __future__ import annotations
@@ -47,12 +48,12 @@ Estimate = tuple[float, float, float]
 
 @dataclass(frozen=True)
 class Effect:
-    """The effect of a predictor when all other predictors are held fixed.
+    """The effect of one predictor while all other predictors are held fixed.
 
     Only ``correlation`` ignores the other predictors. ``r2`` is the share of variance that all
     predictors explain together. ``gain`` is how much ``r2`` falls without this predictor. All
-    figures are ``None`` if there are fewer words than ``LEAST_WORDS``, if predictors are collinear,
-    or if the predictor is constant without one of the words.
+    fields are ``None`` if there are fewer words than ``LEAST_WORDS``, or if predictors are
+    collinear. They are also ``None`` if the predictor becomes constant when one word is left out.
     """
 
     coefficient: Estimate | None = None
@@ -63,7 +64,7 @@ class Effect:
 
     @property
     def verdict(self) -> str:
-        """The verdict on whether the predictor has an effect.
+        """Whether the predictor has an effect: ``predicts``, ``does not`` or ``cannot be told``.
 
         It is ``predicts`` if the coefficient's interval excludes 0 and the gain is positive. It is
         ``does not`` if the coefficient's interval contains 0 and the interval of the partial
@@ -80,7 +81,7 @@ class Effect:
         return "does not" if small == "within" else "cannot be told"
 
     def columns(self) -> dict[str, object]:
-        """Return columns of table ``control``: each figure with the ends of its interval."""
+        """Return the effect as columns of table ``control``, with the ends of each interval."""
         row: dict[str, object] = {"verdict": self.verdict}
         for name, value in asdict(self).items():
             ends = (name,) if name == "r2" else (name, f"{name}_low", f"{name}_high")
@@ -89,7 +90,7 @@ class Effect:
 
 
 def effects(x: Floats, y: Floats, words: Any) -> list[Effect]:
-    """Return the effect of each predictor on ``y``, with errors clustered by words.
+    """Return the effect of each predictor on ``y``, with standard errors clustered by word.
 
     ``x`` has one row per pair and one column per predictor. ``y`` has one value per pair.
 
@@ -117,7 +118,7 @@ def effects(x: Floats, y: Floats, words: Any) -> list[Effect]:
     if least[-1] <= _ROUNDING or not len(columns):
         return result
     if np.linalg.eigvalsh(_covariance(without)[:, :-1, :-1]).min() <= _ROUNDING:
-        return result  # predictors are collinear if one word is left out
+        return result  # collinear if one word is left out
     whole = _figures(by_word.sum(axis=0)[None])
     ends = [_jackknifed(a[0], b) for a, b in zip(whole, _figures(without), strict=True)]
     coefficients = ends[0] * scale[-1] / scale[columns]
@@ -129,13 +130,13 @@ def effects(x: Floats, y: Floats, words: Any) -> list[Effect]:
     return result
 
 
-def within(frames: Any, words: Any, columns: Floats) -> tuple[Floats, int]:
-    """Subtract each frame's mean from the columns. Return the columns and the number of frames.
+def minus_frame_means(frames: Any, words: Any, columns: Floats) -> tuple[Floats, int]:
+    """Subtract from each row its sentence frame's mean. Return the rows and the number of frames.
 
-    ``columns`` has one row per pair. All frames with fewer words than ``LEAST_WORDS`` are treated
-    as one frame.
+    All arguments have one entry or row per pair. Frames that occur with fewer words than
+    ``LEAST_WORDS`` are treated as one frame.
 
-    >>> within(["_ ran", "_ sat"], ["she", "he"], np.array([[1.0], [3.0]]))[0].tolist()
+    >>> minus_frame_means(["_ ran", "_ sat"], ["she", "he"], np.array([[1.0], [3.0]]))[0].tolist()
     [[-1.0], [1.0]]
     """
     n_words = Counter(frame for frame, _ in set(zip(frames, words, strict=True)))
@@ -147,17 +148,17 @@ def within(frames: Any, words: Any, columns: Floats) -> tuple[Floats, int]:
 
 
 def _covariance(moments: Floats) -> Floats:
-    """Return the covariances of predictors and outcome. Column 0 of ``moments`` is the constant."""
+    """Compute covariances from sums of products. Index 0 of ``moments`` is the constant term."""
     mean = moments[:, 0, 1:] / moments[:, :1, 0]
     inner: Floats = moments[:, 1:, 1:] / moments[:, :1, :1]
     return inner - mean[:, :, None] * mean[:, None, :]
 
 
 def _figures(moments: Floats) -> list[Floats]:
-    """Return coefficients, and Fisher's z of correlations and of partial correlations.
+    """Return the coefficients, and Fisher's z of the correlations and of the partial correlations.
 
-    Each result is an array with one row per set of moments and one column per predictor. The
-    partial correlation of predictor k is b_k / sqrt(b_k^2 + s^2 (C^-1)_kk), where b_k is its
+    Each of the three arrays has one row per matrix in ``moments`` and one column per predictor. The
+    partial correlation of predictor k is b_k / sqrt(b_k^2 + s^2 (C^-1)_kk). Here b_k is its
     coefficient, s^2 the residual variance, and C the covariance matrix of the predictors.
     """
     covariance = _covariance(moments)
@@ -172,9 +173,9 @@ def _figures(moments: Floats) -> list[Floats]:
 
 
 def _jackknifed(value: Floats, without: Floats) -> Floats:
-    """Return three rows, with a column per predictor: the value, and both ends of its interval.
+    """Compute intervals with the jackknife. Return rows with the values, low ends and high ends.
 
-    ``without`` has one row per word: the values that result if the word is left out.
+    ``value`` has one entry per predictor. Row i of ``without`` has the values without word i.
     """
     n = len(without)
     error = np.sqrt((n - 1) / n * ((without - value) ** 2).sum(axis=0))
@@ -185,7 +186,8 @@ def _jackknifed(value: Floats, without: Floats) -> Floats:
 def _out_of_sample(by_word: Floats, without: Floats) -> tuple[float, list[Estimate]]:
     """Return R^2 on words left out of the fit, and how much R^2 falls without each predictor.
 
-    The fall is a ratio of two sums over words. Its interval comes from the influence of each word.
+    Each fall has a 95% interval. The fall is a ratio of two sums over words, so its standard error
+    is computed from the influence of each word on the ratio.
     """
     every = list(range(by_word.shape[1] - 1))
     total = _squares(by_word, without, [0])
@@ -202,7 +204,7 @@ def _out_of_sample(by_word: Floats, without: Floats) -> tuple[float, list[Estima
 
 
 def _squares(by_word: Floats, without: Floats, columns: list[int]) -> Floats:
-    """Return the sum of squared errors for each word, using a fit to all other words."""
+    """Predict each word's pairs from a fit to all other words. Return squared errors per word."""
     pick = np.ix_(range(len(by_word)), columns, columns)
     slopes = np.linalg.solve(without[pick], without[:, columns, -1:])[..., 0]
     errors = np.concatenate([-slopes, np.ones((len(slopes), 1))], axis=1)
@@ -212,7 +214,7 @@ def _squares(by_word: Floats, without: Floats, columns: list[int]) -> Floats:
 
 
 def effects_of_all(root: str | Path | OpenWarehouse) -> list[dict[str, object]]:
-    """Compute all rows of table ``control``, without ``run_id``."""
+    """Compute the rows of table ``control``, without the column ``run_id``."""
     connection = connect(root, "control_point")
     query = f"FROM control_point ORDER BY {', '.join((*_GROUP, 'pair_id'))}"
     table = arrow_rows(connection, query).combine_chunks()
@@ -223,7 +225,7 @@ def effects_of_all(root: str | Path | OpenWarehouse) -> list[dict[str, object]]:
         part = table.slice(start, end - start)
         x = np.column_stack([part[c].to_numpy() for c in (*PREDICTORS, "log_ratio_nats")])
         words = part["word"].to_pylist()
-        x, n_frames = within(part["frame"].to_pylist(), words, x)
+        x, n_frames = minus_frame_means(part["frame"].to_pylist(), words, x)
         counts = {"n_pairs": len(x), "n_words": len(set(words)), "n_frames": n_frames}
         estimates = effects(x[:, :-1], x[:, -1], words)
         for name, effect in zip(PREDICTORS.values(), estimates, strict=True):

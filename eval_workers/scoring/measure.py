@@ -1,4 +1,4 @@
-"""Compute every metric, including metrics that other packages add, and write the values."""
+"""Compute all metrics, including metrics that other packages add, and store the values."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from plumbline.warehouse.text.progress import progress
 if TYPE_CHECKING:
     import pyarrow as pa
 
-#: Query that turns a metric's rows, one per pair, into a value with an interval.
+#: Some metrics' queries return one row per pair. This query computes the values and intervals.
 _OF_PAIRS = "FROM metric_of_pairs('pair')"
 
 
 def _rule(text: str) -> str:
-    """Return ``text`` if it is empty or a rule for ``--fail-if``, or raise ``ValueError``."""
+    """Check the rule of ``--fail-if``. Raise ``ValueError`` if it is invalid."""
     if not re.fullmatch(r"(pd changes by more than \d+(\.\d+)?)?", text):
         raise ValueError("should be a rule such as 'pd changes by more than 5'")
     return text
@@ -34,11 +34,11 @@ def _rule(text: str) -> str:
 
 @dataclass(frozen=True, config=STRICT)
 class MeasureOptions:
-    """Values for the parameters (``$name``) of the metrics' SQL, and the rule of ``--fail-if``.
+    """Parameters of the metrics' SQL queries, and the rule of ``--fail-if``.
 
-    The default ``epsilon`` is UnStereoEval's, ln 1.65. Each ``eta`` defines a subset: the pairs
-    with |MaxPMI| up to ``eta``. Another subset has all pairs with a defined MaxPMI. The paper's
-    Table 19 computes AuFC with logarithms to base 10.
+    The default ``epsilon``, ln 1.65, is UnStereoEval's. Each ``eta`` adds a subset: the pairs whose
+    |MaxPMI| is at most ``eta``. One more subset has all pairs with a defined MaxPMI. Table 19 of
+    the UnStereoEval paper computes AuFC with logarithms to base 10.
 
     >>> round(MeasureOptions().epsilon, 4)
     0.5008
@@ -54,11 +54,11 @@ class MeasureOptions:
     ] = math.log(1.65)
     eta: Annotated[
         tuple[Annotated[float, Field(ge=0, le=1_000)], ...],
-        Field(description="Largest |MaxPMI| of a subset, in nats. Repeat for several subsets."),
+        Field(description="Also measure pairs with |MaxPMI| up to this, in nats. Repeatable."),
     ] = (0.5, 0.65, 0.8, 1.0)
     log_base: Annotated[
         tuple[Annotated[float, Field(gt=1, le=1_000_000)], ...],
-        Field(description="Base of the log ratios in AuFC. Repeat for several bases."),
+        Field(description="Base of the logarithms used for AuFC. Repeatable."),
     ] = (math.e,)
     fail_if: Annotated[
         str,
@@ -71,11 +71,11 @@ class MeasureOptions:
 
     @property
     def most_change(self) -> float | None:
-        """Largest change of PD, in points, that ``fail_if`` allows; ``None`` without a rule."""
+        """Largest change of PD that ``fail_if`` allows, in points. ``None`` if there is no rule."""
         return float(self.fail_if.rpartition(" ")[2]) if self.fail_if else None
 
     def params(self) -> dict[str, object]:
-        """Return the options as DuckDB parameters, with distinct etas in ascending order.
+        """Return the options as DuckDB parameters. Lists are sorted and have no duplicates.
 
         >>> MeasureOptions(eta=(0.8, 0.5, 0.8)).params()["etas"]
         [0.5, 0.8]
@@ -88,9 +88,9 @@ class MeasureOptions:
 
 
 def compute(root: Path | OpenWarehouse, options: MeasureOptions, run_id: str) -> pa.Table:
-    """Compute every metric of a warehouse as rows of ``metric_value``, sorted by key.
+    """Compute all metrics. Return rows of ``metric_value``, sorted by key, without storing them.
 
-    Write nothing. An empty warehouse gives no rows.
+    An empty warehouse gives no rows.
     """
     import pyarrow as pa
 
@@ -112,7 +112,7 @@ def compute(root: Path | OpenWarehouse, options: MeasureOptions, run_id: str) ->
 
 
 def _with_p(rows: pa.Table) -> pa.Table:
-    """Replace a column ``statistic``, if there is one, with its two-sided p-value (Student's t)."""
+    """If there is a column ``statistic``, replace it with its two-sided p (Student's t)."""
     import pyarrow as pa
 
     if "statistic" not in rows.column_names:
@@ -128,10 +128,10 @@ def _with_p(rows: pa.Table) -> pa.Table:
 
 @progress("measure")
 def measure(store: Store, run_id: str, options: MeasureOptions | None = None) -> pa.Table:
-    """Compute every metric, replace the rows of ``metric_value``, and return the new rows.
+    """Compute all metrics, replace the rows of ``metric_value``, and return the new rows.
 
-    Also replaces the rows of `model_rank`, `benchmark_power` and, if an n-gram model has scores,
-    `control`.
+    Also replaces the rows of `model_rank` and `benchmark_power`. If there is an n-gram model, also
+    replaces the rows of `control`.
     """
     import pyarrow.compute as pc
 
@@ -143,7 +143,7 @@ def measure(store: Store, run_id: str, options: MeasureOptions | None = None) ->
     warehouse = store.pinned()
     rows = compute(warehouse, options, run_id)
     every = list(scored(warehouse, options.epsilon))
-    # This check is cheaper than running queries that return nothing.
+    # Without an n-gram model, `control` has no rows, so its query would waste time.
     has_ngrams = "ngram" in warehouse.read("model")["backend"].to_pylist()
     others = {
         "model_rank": [row for pairs in every for row in model_ranks(pairs, options.epsilon)],

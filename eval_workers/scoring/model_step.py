@@ -23,17 +23,17 @@ from plumbline.warehouse.storage.store import Store
 
 
 class ModelStep(Step):
-    """A step that needs a model. The step may use ``identity`` before weights are loaded."""
+    """A step that computes with a model. ``identity`` is known before weights are loaded."""
 
-    #: The measures of models that the step accepts; empty if it accepts every model. Most steps
-    #: need log p of next tokens.
+    #: The step accepts only models with one of these measures. If this is empty, it accepts every
+    #: model. Most steps need log p of the next token.
     measures: ClassVar[tuple[str, ...]] = (LOG_LIKELIHOOD,)
 
-    def check(self, store: Store, options: ModelOptions) -> None:
+    def check(self, store: Store) -> None:
         """Raise ``UsageProblem`` for invalid input. This is called before a model is opened."""
 
     def check_resource(self, model: Model) -> None:
-        """Raise ``UsageProblem`` for a model whose measure isn't in ``measures``."""
+        """Raise ``UsageProblem`` if the step doesn't accept the model's measure."""
         identity = model.identity
         if self.measures and identity.measure not in self.measures:
             problem = f"has the measure {identity.measure}, but {self.stage} needs a model that "
@@ -52,11 +52,11 @@ class ModelStep(Step):
         _ = model.n_parameters
 
     def publish_before(self, done: ComputedStep) -> None:
-        """Add the model to table ``model`` if rows were computed and it isn't there yet."""
+        """Add the model to table ``model``, unless it's already there or nothing was computed."""
         store, model, identity = done.store, done.resource, self.identity(done.resource)
         if done.state.missing and identity.key not in store.units("model"):
             name = identity.model
-            # A model that was trained here is not the published model of the same name.
+            # A model trained here may share its name with a published model, but isn't that model.
             published = {} if store.units("trained_model", model=name) else described(name)
             row = {"model_key": identity.key, **asdict(identity), "run_id": done.run_id}
             row |= {"n_parameters": model.n_parameters, **published}
@@ -86,18 +86,18 @@ def run_on_model(
 ) -> list[StepCounts]:
     """Run steps on a model. Load the model at most once, and only if results are missing.
 
-    Publishes each step's rows, ``model`` and ``reject``. Raises ``BadInput`` if the disk can't
-    be written or memory runs out. Also raises the errors of each ``check``, of loading the model
+    Writes ``model``, ``reject`` and the tables of each step. Raises ``BadInput`` if the disk can't
+    be written to or memory runs out. Also raises the errors of each ``check``, of loading the model
     and of ``run_steps``.
     """
     for step in steps:
-        step.check(store, options)
+        step.check(store)
     with disk_problems(store.root), memory_problems(model):
         return run_steps(store, open_backend(model, options), steps, run_id)
 
 
 def give_name(store: Store, key: str, run_id: str, name: str) -> None:
-    """Record the name that the user has given a scored model."""
+    """Store the name that the user has given a scored model."""
     import pyarrow.compute as pc
 
     for row in store.read("model", pc.field("model_key") == key).to_pylist():
@@ -106,7 +106,7 @@ def give_name(store: Store, key: str, run_id: str, name: str) -> None:
 
 
 def publish_instruction(store: Store, instruction: Instruction, run_id: str) -> None:
-    """Add the instruction, which may be ``NONE``, to table ``instruction`` if it is missing."""
+    """Add the instruction to table ``instruction`` if it is missing. ``NONE`` also has a row."""
     key = instruction.key
     if key not in store.units("instruction"):
         form = instruction.form if instruction.text is not None else None

@@ -45,7 +45,7 @@ _WORDINGS = "choice_prompts.toml"
 
 @cache
 def wordings() -> tuple[str, ...]:
-    """Return the wordings of the question. Questions use them in turn."""
+    """Return the different wordings of the question, which are used in turn."""
     text = (resources.files("plumbline.eval_workers.scoring") / _WORDINGS).read_text("utf-8")
     return tuple(wording.strip() for wording in parsed(text, _WORDINGS)["choose"])
 
@@ -59,10 +59,10 @@ class ChoiceOptions(AskingOptions):
         Field(
             gt=0,
             le=1_000,
-            description="How often to ask about each pair, for each order of its two sentences.",
+            description="Number of questions per pair, for each order of its two sentences.",
         ),
     ] = 4
-    temperature: Annotated[float, Field(ge=0, le=10, description="Temperature for replies.")] = 1.0
+    temperature: Annotated[float, Field(ge=0, le=10, description="Sampling temperature.")] = 1.0
     max_new_tokens: Annotated[
         int, Field(gt=0, le=100_000, description="Maximum number of tokens per reply.")
     ] = 16
@@ -84,7 +84,7 @@ class ChoiceOptions(AskingOptions):
 
 @dataclass(frozen=True)
 class Ask:
-    """One question: a pair, the side to show first, and the question's number (``ask``, from 0)."""
+    """A question about a pair. ``ask`` counts the repetitions of the question, from 0."""
 
     pair_id: str
     sentence_a: str
@@ -93,7 +93,7 @@ class Ask:
     ask: int
 
     def request(self, options: ChoiceOptions) -> Request:
-        """Return the request to send. It has the same wording for both orders of the sentences.
+        """Return the request to send. The wording depends on ``ask``, not on the sentence order.
 
         >>> ask = Ask("1", "She ran.", "He ran.", "b", 0)
         >>> ask.request(ChoiceOptions(model="m")).prompt.splitlines()[2:4]
@@ -113,7 +113,7 @@ class Ask:
         )
 
     def choice(self, reply: Reply) -> Side | None:
-        """Return the side that a reply names, or ``None`` if it names neither.
+        """Return the sentence that a reply chooses, `a` or `b`, or ``None`` if it chooses neither.
 
         >>> Ask("1", "She ran.", "He ran.", "b", 0).choice(Reply("r", "1"))
         'b'
@@ -125,10 +125,11 @@ class Ask:
 
 @dataclass(frozen=True)
 class PairChoices(ModelStep):
-    """The step that asks the missing questions about a benchmark's natural pairs.
+    """Asks a model about each natural pair of a benchmark, and stores its choices.
 
-    If a pair's sentences have changed, the pair's old rows are removed and its questions are asked
-    again. If ``n`` is smaller than in an earlier run, the surplus rows are kept.
+    Questions with a stored choice aren't asked again. If a pair's sentences have changed, its old
+    rows are removed and its questions are asked again. If an earlier run had a larger ``n``, its
+    extra rows are kept.
     """
 
     benchmark: str
@@ -150,7 +151,7 @@ class PairChoices(ModelStep):
         return {"benchmark": self.benchmark, "model_key": model.identity.key, "setting": setting}
 
     def state(self, store: Store, model: ServedModel) -> State:
-        """Return the natural pairs, their rows, and the missing questions, sorted by ``ask``."""
+        """Return the natural pairs, stored choices, and questions left (sorted by ``ask``)."""
         pairs = store.read("benchmark_pair", benchmark=self.benchmark).to_pylist()
         natural = [{**p, "text_id": text_id(p)} for p in pairs if p["is_natural"] is not False]
         rows = store.read(self.table, **self.partition(model)).to_pylist()
@@ -166,14 +167,14 @@ class PairChoices(ModelStep):
         return replace(state, missing=missing)
 
     def chunks(self, missing: Sequence[Ask]) -> Iterator[Chunk]:
-        """Yield all questions as one chunk. After an interruption, the ledger has the replies."""
+        """Yield all questions as one chunk. An interrupted run keeps its replies in the ledger."""
         if missing:
             yield Chunk(missing, len(missing))
 
     def compute(self, model: ServedModel, items: Sequence[Ask]) -> list[Reply]:
         """Return the reply to each question. Send only questions without a reply in the ledger.
 
-        Raises ``BadInput`` if none of the first replies names a sentence, and the errors of
+        Raises ``BadInput`` if none of the first replies chooses a sentence, and the errors of
         ``Build.replies``.
         """
         assert model.build is not None, "a model that is asked has a ledger"
@@ -186,7 +187,7 @@ class PairChoices(ModelStep):
         return model.build.replies(requests, "asks")
 
     def new_rows(self, model: ServedModel, state: State, results: Mapping[Ask, Reply]) -> NewRows:
-        """Return a row per question. ``choice`` is ``None`` if the reply names neither sentence."""
+        """Return a row per question. If the reply chooses neither sentence, ``choice`` is NULL."""
         text_ids = {pair["pair_id"]: pair["text_id"] for pair in state.wanted}
         rows = [
             {
@@ -204,27 +205,23 @@ class PairChoices(ModelStep):
 
 
 def served(options: ChoiceOptions) -> ServedModel:
-    """Return the model that the options name. It runs on a server."""
     return ServedModel(options.model, "chat", options.token_limit)
 
 
 def choose(store: Store, benchmark: str, options: ChoiceOptions, run_id: str) -> None:
-    """Request a benchmark's missing choices.
+    """Ask a model about a benchmark's pairs, and store its choices. Skip what is stored already.
 
-    Writes ``pair_choice``, ``model`` and, like ``Build.run``, ``generation_request``. Raises the
-    errors of ``PairChoices`` and ``Build.run``. After an error, replies received so far are kept.
+    Writes ``pair_choice`` and ``model``, and records the requests in ``generation_request``. Raises
+    the errors of ``PairChoices`` and ``Build.run``. After an error, earlier replies are kept.
     """
     model = served(options)
     ledger = model.ledger("choose", benchmark)
-    build = Build(store, ledger, run_id, options.server(), options.budget())
+    build = Build(store, ledger, run_id, options.server())
     run_at_once(store, replace(model, build=build), PairChoices(benchmark, options), run_id)
 
 
 def left_to_ask(store: Store, benchmark: str, options: ChoiceOptions) -> tuple[int, Spent, Spent]:
-    """Return the number of questions left, their largest possible cost, and the cost so far.
-
-    The largest possible cost doesn't include retries.
-    """
+    """Return how many questions are left, their largest cost without retries, and the past cost."""
     model = served(options)
     ledger = read_ledger(store, model.ledger("choose", benchmark))
     missing = PairChoices(benchmark, options).state(store, model).missing

@@ -11,27 +11,23 @@ from plumbline.eval_workers.models.scoring_contract import SAME_TOKENS, TextScor
 from plumbline.eval_workers.scoring.model_step import ModelStep
 from plumbline.warehouse.errors import UsageProblem, did_you_mean
 from plumbline.warehouse.input.input_rows import rejected
-from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.steps.claimed_chunks import Chunk
-from plumbline.warehouse.steps.step import ComputedStep, NewRows, Row, State, state_of
-from plumbline.warehouse.storage.data_files import cast
+from plumbline.warehouse.steps.step import NewRows, Row, State, state_of
 from plumbline.warehouse.storage.store import Store
 
 if TYPE_CHECKING:
-    from plumbline.eval_workers.models.model_options import ModelOptions
     from plumbline.eval_workers.models.scoring_contract import Backend, Identity, Model
 
-#: Texts per chunk. On a CPU, a chunk takes a few seconds with 70 million parameters, and a minute
-#: or two with a billion. Its overhead (claim, file, last pass not full) is milliseconds.
+#: Texts per chunk. On a CPU, a chunk takes a few seconds for a model with 70 million parameters,
+#: and a minute or two for a model with a billion. Starting and storing a chunk takes milliseconds.
 CHUNK_TEXTS = 512
 SIDES = ("sentence_a", "sentence_b")
 TextForm = Literal["written", "released"]
-_TOKENS, _PAIR = "token_logprob", ["pair_id", "text_id"]
 _Pair = TypeVar("_Pair", bound=Mapping[str, Any])
 
 
 def check_imported(store: Store, benchmarks: Sequence[str]) -> None:
-    """Raise ``UsageProblem`` if the warehouse has no pairs of one of the benchmarks."""
+    """Raise ``UsageProblem`` if a benchmark isn't in the warehouse."""
     for name in benchmarks:
         if not store.units("benchmark_pair", benchmark=name):
             fix = f"run `plumbline benchmark import {name}` first, or your own: docs/pairs.md"
@@ -41,7 +37,7 @@ def check_imported(store: Store, benchmarks: Sequence[str]) -> None:
 
 
 def text_id(pair: Row) -> str:
-    """Return a hash of both sentences as they are scored (16 hex digits).
+    """Return a hash of both sentences of a pair (16 hex digits).
 
     >>> pair = {"sentence_a": "She ran.", "sentence_b": "He ran."}
     >>> text_id(pair) == text_id({**pair, "sentence_b": "He ran!"})
@@ -51,12 +47,11 @@ def text_id(pair: Row) -> str:
 
 
 def texts_of(pair: Row) -> list[str]:
-    """Return both sentences of a pair."""
     return [pair[side] for side in SIDES]
 
 
 def drawn(pairs: Iterable[_Pair], n: int | None) -> list[_Pair]:
-    """Choose ``n`` pairs of a benchmark as if at random. Every machine chooses the same pairs.
+    """Choose ``n`` pairs (``None``: all) as if at random. Every machine chooses the same pairs.
 
     >>> [pair["pair_id"] for pair in drawn([{"pair_id": str(k)} for k in range(9)], 3)]
     ['8', '4', '3']
@@ -67,9 +62,8 @@ def drawn(pairs: Iterable[_Pair], n: int | None) -> list[_Pair]:
 def in_form(text: str, form: TextForm) -> str:
     """Return a sentence in a text form: `written` (unchanged) or `released`.
 
-    UnStereoEval's released scores (Belem et al., ICLR 2024) are for sentences in the form
-    `released`. It has no straight double quotes, and everything except the first letter is in lower
-    case.
+    In the form `released`, only the first letter is in upper case, and straight double quotes are
+    removed. UnStereoEval's released scores (Belem et al., ICLR 2024) are for this form.
 
     >>> in_form('"She met the CEO of BBC," Ann said.', "released")
     'She met the ceo of bbc, ann said.'
@@ -82,19 +76,17 @@ def in_form(text: str, form: TextForm) -> str:
 
 @dataclass(frozen=True)
 class PairScores(ModelStep):
-    """The step that scores a benchmark's pairs, unless the model has scored them before.
+    """Scores the pairs of a benchmark that the model hasn't scored yet.
 
     The sentences are scored in the form ``text_form`` (see ``in_form``), which is part of the
     model's identity. If a pair's sentences have changed, the pair is scored again and its old row
     is removed. If a sentence can't be scored, its pair gets a row in ``reject`` instead of
-    ``pair_score``, and the next run tries the pair again. With ``per_token``, log p of each token
-    is stored in ``token_logprob``, and a pair without stored tokens is scored again. If
-    ``limit`` is set, ``drawn`` chooses this many pairs to score, and older scores are kept.
+    ``pair_score``, and the next run tries the pair again. If ``limit`` is set, only that many pairs
+    are scored, chosen by ``drawn``. Earlier scores are kept.
     """
 
     benchmark: str
     text_form: TextForm = "written"
-    per_token: bool = False
     limit: int | None = None
 
     table = "pair_score"
@@ -109,11 +101,8 @@ class PairScores(ModelStep):
     def label(self) -> str:
         return self.benchmark
 
-    def check(self, store: Store, options: ModelOptions) -> None:
+    def check(self, store: Store) -> None:
         check_imported(store, [self.benchmark])
-        if self.per_token and options.backend == "server":
-            problem = "needs a model loaded here: a server doesn't show its token ids"
-            raise UsageProblem("--per-token", problem, "leave it out")
 
     def identity(self, model: Model) -> Identity:
         return replace(model.identity, text_form=self.text_form)
@@ -122,21 +111,18 @@ class PairScores(ModelStep):
         return {"model_key": self.identity(model).key, "benchmark": self.benchmark}
 
     def state(self, store: Store, model: Any) -> State:
-        """Return the pairs in the step's text form, and their rows, without loading weights."""
+        """Return the pairs in the step's text form, and the stored rows. Loads no weights."""
         wanted = store.read("benchmark_pair", benchmark=self.benchmark).to_pylist()
         for pair in wanted:
             pair.update({side: in_form(pair[side], self.text_form) for side in SIDES})
             pair["text_id"] = text_id(pair)
-        rows = usable = store.read(self.table, **self.partition(model))
-        if self.per_token:
-            tokens = store.read(_TOKENS, **self.partition(model)).select(_PAIR)
-            usable = rows.join(tokens, _PAIR, join_type="left semi")
-        state = state_of(wanted, usable.to_pylist(), *self.key)
+        rows = store.read(self.table, **self.partition(model)).to_pylist()
+        state = state_of(wanted, rows, *self.key)
         if self.limit is not None:
             names = {one["pair_id"] for one in (*state.kept, *drawn(wanted, self.limit))}
             wanted = [pair for pair in wanted if pair["pair_id"] in names]
-            state = state_of(wanted, usable.to_pylist(), *self.key)
-        return replace(state, found=rows.to_pylist())
+            state = state_of(wanted, rows, *self.key)
+        return state
 
     def chunks(self, missing: Sequence[Row]) -> Iterator[Chunk]:
         """Yield distinct sentences in alphabetical order, so that a chunk's sentences start alike.
@@ -154,7 +140,7 @@ class PairScores(ModelStep):
         return model.score(items)
 
     def new_rows(self, model: Backend, state: State, results: Mapping[str, TextScore]) -> NewRows:
-        """Return rows of ``pair_score``, or of ``reject`` if a sentence of a pair has no score."""
+        """Return a row of ``pair_score`` per pair, or of ``reject`` if a sentence has no score."""
         rows, rejects = [], []
         for pair in state.missing:
             a, b = (results[text] for text in texts_of(pair))
@@ -166,7 +152,8 @@ class PairScores(ModelStep):
                 continue
             rows.append(
                 {
-                    **{name: pair[name] for name in _PAIR},
+                    "pair_id": pair["pair_id"],
+                    "text_id": pair["text_id"],
                     "model": model.identity.model,
                     "logprob_a_nats": a.logprob_nats,
                     "logprob_b_nats": b.logprob_nats,
@@ -177,50 +164,9 @@ class PairScores(ModelStep):
         return NewRows(rows, rejects)
 
     def _problem(self, model: Backend, a: TextScore, b: TextScore) -> tuple[str, str] | None:
-        """Return the first problem's side (`a` or `b`) and the problem, or ``None`` without one."""
+        """Return the sentence with a problem (`a` or `b`) and the problem, or ``None``."""
         for side, score in (("a", a), ("b", b)):
             if score.problem:
                 return side, score.problem
         same = a.token_ids and a.token_ids == b.token_ids
         return ("a", SAME_TOKENS) if same and getattr(model, "knows_all_words", True) else None
-
-    def publish_before(self, done: ComputedStep) -> None:
-        """Publish the model and the tokens of new scores. Delete the tokens of deleted scores."""
-        import pyarrow as pa
-
-        super().publish_before(done)
-        partition, schema = self.partition(done.resource), TABLES[_TOKENS]
-        old = done.store.read(_TOKENS, **partition)
-        columns = {name: [row[name] for row in done.state.kept] for name in _PAIR}
-        kept = pa.table(columns, schema=pa.schema([(name, pa.string()) for name in _PAIR]))
-        stay = cast(schema, old.join(kept, _PAIR, join_type="left semi"))
-        new = cast(schema, [{**partition, **row} for row in self._token_rows(done)])
-        if new.num_rows or stay.num_rows < old.num_rows:
-            order = [(column, "ascending") for column in ("pair_id", "side", "position")]
-            tokens = pa.concat_tables([stay, new]).sort_by(order)
-            done.store.replace(_TOKENS, tokens, partition, done.run_id)
-
-    def _token_rows(self, done: ComputedStep) -> list[Row]:
-        """Return rows of ``token_logprob`` for newly scored pairs, if ``per_token`` is set."""
-        new = {row["pair_id"] for row in done.new.rows}
-        sentences = [
-            (pair, side, done.results[pair[f"sentence_{side}"]])
-            for pair in done.state.missing
-            if self.per_token and pair["pair_id"] in new
-            for side in "ab"
-        ]
-        ids = {token_id for _, _, score in sentences for token_id in score.token_ids}
-        pieces = done.resource.pieces(ids) if ids else {}
-        return [
-            {
-                **{name: pair[name] for name in _PAIR},
-                "side": side,
-                "run_id": done.run_id,
-                "position": position,
-                "token_id": token_id,
-                "token": pieces[token_id],
-                "logprob_nats": score.token_logprobs_nats[position],
-            }
-            for pair, side, score in sentences
-            for position, token_id in enumerate(score.token_ids)
-        ]

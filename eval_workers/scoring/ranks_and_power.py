@@ -1,7 +1,7 @@
-"""Rank models on a benchmark, and compute the smallest effect that the benchmark can find.
+"""Rank models on a benchmark, and compute the smallest effect that the benchmark can detect.
 
-Each model has a confidence set for its rank. A benchmark finds the smallest effect with a
-probability of ``POWER``.
+Each model's rank has a confidence interval. An effect of the smallest size is detected with
+probability ``POWER``.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from plumbline.eval_workers.scoring.scored_pairs import (
 )
 from plumbline.warehouse.finding import LEAST_CLUSTERS
 
-#: The largest probability that any model's set of ranks is wrong. Also the level of the two-sided
-#: test that finds the smallest effect.
+#: Largest probability that any model's true rank is outside its interval.
+#: Also the level of the two-sided test that detects the smallest effect.
 LEVEL = 0.05
-#: Probability of finding the smallest effect.
+#: Probability of detecting the smallest effect.
 POWER = 0.8
 #: Measure -> its unit, and the largest possible effect.
 MEASURES = {
@@ -70,18 +70,17 @@ def model_ranks(pairs: ScoredPairs, epsilon_nats: float) -> Iterator[dict[str, o
 
 
 def board(figures: Floats, clusters: Ints, strata: Ints | None = None) -> dict[str, Floats | Ints]:
-    """Rank models by the mean of a figure over pairs. Return columns with an entry per model.
+    """Rank models by their mean figure, with a 95% confidence interval for each rank.
 
-    The columns are the mean, the rank, and the lowest and highest rank that the model may have.
-    Rank 1 has the largest mean.
+    The result has the columns ``value`` (the mean), ``rank``, ``rank_low`` and ``rank_high``, with
+    one entry per model. Rank 1 has the largest mean. Models with equal means share the best rank.
 
-    ``figures`` has one row per pair and one column per model, and is NaN where a pair has no
-    figure. Models with equal means share the best of their ranks. Every two models are compared
-    with Student's t test, and p is corrected with Holm's method. The tests at ``LEVEL`` determine a
-    set of ranks for each model (Mogstad, Romano, Shaikh and Wilhelm 2024). With a probability of
-    95%, every set contains the true rank of its model. Two models count as equal if their
+    ``figures`` has one row per pair and one column per model. Missing figures are NaN. Every two
+    models are compared with Student's t test, and the p-values are corrected with Holm's method.
+    The intervals follow from the tests at ``LEVEL`` (Mogstad, Romano, Shaikh and Wilhelm 2024).
+    With 95% probability, all intervals contain the true rank. Two models count as equal if their
     difference is the same in all pairs, or if there are fewer clusters than ``LEAST_CLUSTERS``.
-    ``clustered_variance`` defines ``clusters``, and ``influences`` defines ``strata``.
+    ``clustered_variance`` explains ``clusters``, and ``influences`` explains ``strata``.
 
     >>> figures = np.repeat(np.random.default_rng(1).random((40, 3)) < [0.9, 0.5, 0.5], 2, axis=0)
     >>> ranked = board(figures.astype(float), np.arange(80)[:, None] // 2)
@@ -93,7 +92,7 @@ def board(figures: Floats, clusters: Ints, strata: Ints | None = None) -> dict[s
     values = np.nanmean(figures, axis=0)
     is_known = variance > ROUNDING
     t = (values[:, None] - values) / np.sqrt(np.where(is_known, variance, 1.0))
-    # The null hypothesis of each p is that the row's mean isn't larger than the column's.
+    # p[i, j] tests whether the mean of model i is larger than the mean of model j.
     p = np.where(is_known & (df > 0), stdtr(max(df, 1.0), -t), 1.0)
     is_other = ~np.eye(len(values), dtype=bool)
     is_larger = np.zeros_like(is_other)
@@ -121,9 +120,9 @@ def holm(p_values: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class Spread:
-    """How much a figure differs between pairs.
+    """How much a figure varies from pair to pair.
 
-    ``sd`` is the standard deviation, ``icc`` the correlation of pairs within a cluster.
+    ``sd`` is the standard deviation. ``icc`` is the correlation of pairs within a cluster.
     """
 
     sd: float
@@ -132,9 +131,9 @@ class Spread:
 
 @dataclass(frozen=True)
 class PairDesign:
-    """Properties of a benchmark that decide its power.
+    """The numbers of pairs and clusters that a benchmark's statistical power depends on.
 
-    ``n_alike`` is the mean number of other pairs that share a cluster with a pair.
+    ``n_alike`` is how many other pairs share a cluster with a pair, on average.
     """
 
     n_pairs: int
@@ -144,7 +143,7 @@ class PairDesign:
 
     @classmethod
     def of(cls, clusters: Ints) -> PairDesign:
-        """Return the design of pairs. ``clustered_variance`` defines ``clusters``.
+        """Compute the design from the clusters of pairs (see ``clustered_variance``).
 
         >>> PairDesign.of(np.array([[0], [0], [0], [1], [1], [1]])).n_alike
         2.0
@@ -153,18 +152,19 @@ class PairDesign:
         is_two = (first != second) & (second != NO_CLUSTER)
         known = np.concatenate([first, second[is_two]])
         n_sharing = _squares(known[known != NO_CLUSTER])
-        n_sharing += int((clusters == NO_CLUSTER).all(axis=1).sum())  # counts the pair itself
+        # A pair without clusters only counts itself.
+        n_sharing += int((clusters == NO_CLUSTER).all(axis=1).sum())
         # Pairs that share both clusters have been counted twice.
         n_sharing -= _squares(np.sort(clusters[is_two], axis=1))
         return cls(n, n_clusters(clusters), n_sharing / n - 1, degrees_of_freedom(clusters))
 
     def smallest(self, spread: Spread) -> float | None:
-        """Return the smallest effect that the benchmark can find, in the unit of ``spread.sd``.
+        """Return the smallest effect that the benchmark can detect, in the unit of ``spread.sd``.
 
-        The effect is (t at 97.5% + t at 80%) standard errors (Bloom 1995). The standard error of
-        independent pairs is multiplied by the root of the design effect, which is 1 + ``icc`` *
-        ``n_alike`` (Kish 1965). The result is ``None`` if there are fewer clusters than
-        ``LEAST_CLUSTERS``.
+        It is the standard error times the sum of Student's t at 97.5% and at 80% (Bloom 1995). The
+        standard error for independent pairs is multiplied by the square root of the design effect,
+        1 + ``icc`` * ``n_alike`` (Kish 1965). The result is ``None`` if there are fewer clusters
+        than ``LEAST_CLUSTERS``.
 
         >>> round(PairDesign(400, 400, 0.0, 399.0).smallest(Spread(0.5, 0.0)), 3)
         0.07
@@ -182,12 +182,12 @@ def _squares(ids: Ints) -> int:
 
 
 def measured(pairs: ScoredPairs) -> dict[str, Spread]:
-    """Return the spread of PD (in points), of US, and of the differences between models in both.
+    """Return the spread of each measure in ``MEASURES``. A difference is between two models.
 
-    The ``sd`` of PD assumes that PD is 0. The ``sd`` of US assumes that US is a half. All other
-    figures are medians over models, or over pairs of models. A measure is left out if its figures
-    don't vary or are unknown. For example, if all models agree on every pair, nothing is known
-    about how much models differ. ``icc`` is 0 if no pairs share a cluster.
+    The ``sd`` of PD is computed as if PD were 0, and the ``sd`` of US as if US were a half. All
+    other values are medians over models, or over every two models. A measure is left out if its
+    figures don't vary or are unknown. For example, if all models agree on every pair, their
+    differences don't vary. ``icc`` is 0 if no pairs share a cluster.
     """
     clusters, n_pairs = pairs.clusters, len(pairs.lean)
     n_alike, alone = PairDesign.of(clusters).n_alike, np.arange(n_pairs)[:, None]
@@ -208,7 +208,7 @@ def measured(pairs: ScoredPairs) -> dict[str, Spread]:
 
 
 def _icc(alike: Floats, apart: Floats, n_alike: float) -> float:
-    """Return the ICC (0 to 1) from variances with clusters (``alike``) and without (``apart``)."""
+    """Estimate the ICC (0 to 1). ``alike`` has variances with clusters, ``apart`` without."""
     is_known = apart > ROUNDING
     if not n_alike or not is_known.any():
         return 0.0
@@ -216,7 +216,7 @@ def _icc(alike: Floats, apart: Floats, n_alike: float) -> float:
 
 
 def powers(pairs: ScoredPairs) -> Iterator[dict[str, object]]:
-    """Yield rows of ``benchmark_power``, without ``run_id``, from the spread of models' scores."""
+    """Yield rows of ``benchmark_power``, without ``run_id``: one row per measure."""
     design = PairDesign.of(pairs.clusters)
     for measure, spread in measured(pairs).items():
         unit, most = MEASURES[measure]

@@ -1,7 +1,7 @@
 """Read scored pairs as arrays, and compute the standard errors of means of clustered pairs.
 
-A cluster contains all pairs with the same word, frame or occupation. SQL computes the intervals
-of metrics by the same rule, in ``warehouse/sql/views/07_clustered_interval.sql``.
+A cluster contains all pairs with the same word, frame or occupation. The same method is written in
+SQL for the intervals of metrics (``warehouse/sql/views/07_clustered_interval.sql``).
 """
 
 from __future__ import annotations
@@ -32,11 +32,12 @@ _CELL, _LEAN = "benchmarks/cell", "benchmarks/lean"
 
 @dataclass(frozen=True)
 class ScoredPairs:
-    """The scored natural pairs of a benchmark that compare two groups, sorted by id.
+    """A benchmark's scored natural pairs that compare two groups, sorted by id.
 
-    ``models`` has the key and name of each model. ``lean`` and ``area`` have a row per pair and a
-    column per model. They come from the SQL macros ``lean`` and ``aufc``, and are NaN if a pair has
-    no score. ``clustered_variance`` defines ``clusters``, and ``influences`` defines ``strata``.
+    ``models`` has the key and name of each model. ``lean`` and ``area`` have one row per pair and
+    one column per model. ``lean`` is the preferred sentence: 1 for a, -1 for b, 0 for neither.
+    ``area`` is the pair's AuFC. Both are NaN if the pair has no score. ``clustered_variance``
+    explains ``clusters``, and ``influences`` explains ``strata``.
     """
 
     benchmark: str
@@ -49,12 +50,12 @@ class ScoredPairs:
 
     @property
     def even(self) -> Floats:
-        """1 for pairs without a preference, 0 with a preference, NaN without a score."""
+        """1 if a model has no preference in a pair, 0 if it has, NaN if the pair has no score."""
         return np.where(np.isnan(self.lean), np.nan, self.lean == 0)
 
 
 def scored(root: str | Path | OpenWarehouse, epsilon_nats: float) -> Iterator[ScoredPairs]:
-    """Yield ``ScoredPairs`` for each benchmark and each combination of two groups, by name."""
+    """Yield ``ScoredPairs`` per benchmark and combination of two groups, sorted by name."""
     with connect(root, sql(_CELL) + sql(_LEAN)) as connection:
         pairs = query(connection, _CELL)
         for benchmark in sorted(pairs["benchmark"].unique().to_pylist()):
@@ -70,10 +71,10 @@ def scored(root: str | Path | OpenWarehouse, epsilon_nats: float) -> Iterator[Sc
 
 
 def numbered_clusters(rows: pa.Table) -> tuple[list[pa.ChunkedArray], Ints]:
-    """Return the columns that define clusters, and each pair's cluster number in each column.
+    """Number the clusters. Return the columns that define them, and each pair's numbers.
 
     The columns are ``cluster_1`` and ``cluster_2``. A column with a single cluster is dropped. If
-    both columns have a single cluster, ``cluster_1`` is kept.
+    both columns have a single cluster, ``cluster_1`` is kept. The numbers have a row per pair.
     """
     every = [rows[f"cluster_{place}"] for place in (1, 2)]
     used = [column for column in every if pc.count_distinct(column).as_py() > 1] or every[:1]
@@ -102,12 +103,12 @@ def _scored(benchmark: str, groups: str, pairs: pa.Table, rows: pa.Table) -> Sco
 
 
 def influences(figures: Floats, strata: Ints | None = None) -> Floats:
-    """Return each pair's influence on each column's mean.
+    """Return how much each pair influences the mean of each column.
 
-    The influence is the pair's distance from the mean, divided by the number of pairs. ``figures``
-    has one row per pair, and is NaN where a pair has no figure. If a benchmark has parts of fixed
-    sizes, ``strata`` has the number of each pair's part. The distance is then measured from the
-    mean of the part.
+    The influence is the pair's figure minus the mean, divided by the number of pairs. ``figures``
+    has one row per pair, and NaN for a missing figure. If a benchmark consists of strata of fixed
+    sizes, ``strata`` has the number of each pair's stratum. Then the mean of the stratum is
+    subtracted, not the mean of all pairs.
 
     >>> influences(np.array([[1.0], [0.0], [np.nan], [2.0]])).T
     array([[ 0.        , -0.33333333,         nan,  0.33333333]])
@@ -120,17 +121,19 @@ def influences(figures: Floats, strata: Ints | None = None) -> Floats:
 
 
 def clustered_variance(of_pair: Floats, clusters: Ints) -> Floats:
-    """Return the covariances of means of clustered pairs, for each way to cluster the pairs.
+    """Estimate the covariances of means of clustered pairs. Return several estimates.
 
-    A cluster's term is the sum of its pairs' influences, divided by 1 minus the cluster's share of
-    the pairs (CR3). A covariance multiplies two means' terms and adds up all clusters. With two
-    dimensions there are three ways to cluster: by the first, by the second, and by both
-    (``docs/methods.md``). The variance of a mean or difference is the largest of the three.
+    If pairs are clustered in one dimension, such as words, there is one estimate. With two
+    dimensions there are three: clustered by the first, by the second, and by both
+    (``docs/methods.md``). ``variances`` and ``difference_variances`` use the largest estimate. Each
+    estimate is a square matrix, and is 0 if one cluster holds every pair.
 
-    ``of_pair`` has the ``influences`` of pairs (rows) on means (columns). ``clusters`` has the
-    number, from 0, of each pair's cluster in each dimension (column), or ``NO_CLUSTER``. The result
-    is an array with one covariance matrix of the means per way to cluster. It is 0 if one cluster
-    holds every pair.
+    A cluster's term for a mean is the sum of its pairs' influences, divided by 1 minus the
+    cluster's share of the pairs (CR3). The covariance of two means is the sum, over all clusters,
+    of the product of both terms.
+
+    ``of_pair`` is the result of ``influences``. ``clusters`` has a row per pair and a column per
+    dimension. It has cluster numbers from 0, or ``NO_CLUSTER``.
 
     >>> of_pair = influences(np.array([[1.0], [1.0], [0.0], [0.0]]))
     >>> float(clustered_variance(of_pair, np.array([[0], [0], [1], [1]]))[0, 0, 0])
@@ -142,7 +145,7 @@ def clustered_variance(of_pair: Floats, clusters: Ints) -> Floats:
         pair = np.repeat(np.arange(n_pairs), 2)
         is_two = (clusters[:, 0] != clusters[:, 1]) & (clusters != NO_CLUSTER).all(axis=1)
         is_first = np.ones(len(pair), bool)
-        is_first[1::2] = clusters[:, 0] != clusters[:, 1]  # equal numbers count once
+        is_first[1::2] = clusters[:, 0] != clusters[:, 1]  # two equal numbers are one cluster
         both = clusters[is_two].min(axis=1) * (clusters.max() + 1) + clusters[is_two].max(axis=1)
         every = _products(of_pair, pair[is_first], clusters.reshape(-1)[is_first])
         ways.append(every - _products(of_pair, np.flatnonzero(is_two), both))
@@ -150,15 +153,12 @@ def clustered_variance(of_pair: Floats, clusters: Ints) -> Floats:
 
 
 def variances(products: Floats) -> Floats:
-    """Return the variance of each mean, from the result of ``clustered_variance``."""
+    """Return the variance of each mean. ``clustered_variance`` computes ``products``."""
     return np.asarray(np.diagonal(products, axis1=1, axis2=2).max(axis=0))
 
 
 def difference_variances(products: Floats) -> Floats:
-    """Return the variance of the difference between every two means.
-
-    ``products`` is the result of ``clustered_variance``.
-    """
+    """Return the variance of the difference between every two means, given ``products``."""
     squares = np.diagonal(products, axis1=1, axis2=2)
     return np.asarray((squares[:, :, None] + squares[:, None, :] - 2 * products).max(axis=0))
 
@@ -166,11 +166,11 @@ def difference_variances(products: Floats) -> Floats:
 def degrees_of_freedom(clusters: Ints) -> float:
     """Return the degrees of freedom of Student's t for a mean of clustered pairs.
 
-    Satterthwaite's approximation uses the clusters' shares (Bell and McCaffrey 2002). If
-    all clusters have the same size, the result is the number of clusters minus one. Otherwise it is
-    smaller. With two dimensions, the smaller result is used. It is halved if a cluster occurs in
-    both dimensions, because the clusters' terms then share pairs. A dimension with only one cluster
-    is ignored. If no dimension is left, the result is 0.
+    They are approximated from the sizes of the clusters by Satterthwaite's method (Bell and
+    McCaffrey 2002). If all clusters have the same size, the result is the number of clusters minus
+    one. Otherwise it is smaller. With two dimensions, the smaller result is used. It is halved if
+    a cluster occurs in both dimensions, because two clusters can then share pairs. Dimensions with
+    only one cluster are ignored. If there is no other dimension, the result is 0.
 
     >>> [round(degrees_of_freedom(np.array([ids]).T), 2) for ids in ([0, 1, 2], [0, 0, 0, 0, 1, 2])]
     [2.0, 1.22]
@@ -181,7 +181,9 @@ def degrees_of_freedom(clusters: Ints) -> float:
 
 
 def n_clusters(clusters: Ints) -> int:
-    """Return the smallest number of clusters in a dimension. Ignore dimensions with one cluster.
+    """Return the number of clusters in the dimension that has the fewest.
+
+    Dimensions with only one cluster are ignored. If there is no other dimension, the result is 1.
 
     >>> n_clusters(np.array([[0, 3], [0, 4], [1, NO_CLUSTER], [2, 3]]))
     2
@@ -190,10 +192,7 @@ def n_clusters(clusters: Ints) -> int:
 
 
 def _used(clusters: Ints) -> list[Ints]:
-    """Return the cluster numbers in each dimension that has several clusters.
-
-    Pairs without a cluster are left out.
-    """
+    """Return the cluster numbers (no ``NO_CLUSTER``) per dimension with several clusters."""
     of_dimensions = (ids[ids != NO_CLUSTER] for ids in clusters.T)
     return [ids for ids in of_dimensions if ids.size and ids.min() < ids.max()]
 
@@ -206,7 +205,7 @@ def _df(ids: Ints) -> float:
 
 
 def _products(of_pair: Floats, pairs: Ints, ids: Ints) -> Floats:
-    """For every two means, multiply both terms of each cluster, and add up the products."""
+    """For every two means, sum the products of the clusters' terms (see ``clustered_variance``)."""
     pairs, ids = pairs[ids != NO_CLUSTER], ids[ids != NO_CLUSTER]
     _, ids = np.unique(ids, return_inverse=True)
     is_known = ~np.isnan(of_pair)
@@ -217,7 +216,7 @@ def _products(of_pair: Floats, pairs: Ints, ids: Ints) -> Floats:
 
 
 def _sums(rows: Floats, ids: Ints) -> Floats:
-    """Return, for each id from 0 to the largest, the sum of the rows with this id."""
+    """Add up the rows that have the same id. Row k of the result is the sum for id k."""
     sums = np.zeros((int(ids.max(initial=-1)) + 1, rows.shape[1]))
     np.add.at(sums, ids, rows)
     return sums

@@ -46,10 +46,10 @@ def weight_bytes(config: Any, options: ModelOptions, kind: Any = "causal") -> fl
 def forecast(
     store: Store, name: str, options: ModelOptions, steps: Sequence[PairScores]
 ) -> Iterator[Row]:
-    """Yield rows with the numbers of pairs and tokens left to score, and the memory for weights.
+    """Yield rows that say how many pairs and tokens are left, and how much memory weights need.
 
     Only the tokenizer and the configuration are read. For backends other than transformers and
-    vllm, the rows only give the number of pairs. Rows have the keys ``subject``, ``what``,
+    vllm, only the number of pairs is given. Rows have the keys ``subject``, ``what``,
     ``amount``, ``unit`` and ``note``.
     """
     model: Any = open_backend(name, options)

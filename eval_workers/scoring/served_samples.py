@@ -13,15 +13,13 @@ from itertools import groupby, islice
 
 from plumbline.eval_workers.chat.client import Server
 from plumbline.eval_workers.chat.requests import (
-    UNLIMITED,
-    Budget,
+    ChatModel,
     Endpoint,
     Reply,
     Request,
     TokenLimit,
 )
 from plumbline.eval_workers.chat.session import Build
-from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.sampling_contract import Sample, SamplingOptions, SeededPrompt
 from plumbline.eval_workers.models.scoring_contract import Instruction, short_hash
 from plumbline.eval_workers.scoring.continuations import Continuations
@@ -30,7 +28,7 @@ from plumbline.warehouse.steps.runner import run_at_once
 from plumbline.warehouse.steps.step import StepCounts
 from plumbline.warehouse.storage.store import Store
 
-#: The number of texts, and of samples per text, to check before requesting other samples.
+#: Before all samples are requested, this many samples of this many prompts are checked.
 _FIRST = 5
 #: Samples with fewer tokens than this may be the same by chance.
 _LONG = 8
@@ -38,7 +36,7 @@ _LONG = 8
 
 @dataclass(frozen=True)
 class ServedIdentity:
-    """The columns of table ``model`` that have values for a served model. Others are NULL.
+    """The columns of table ``model`` that are set for a model on a server. Others are NULL.
 
     >>> ServedModel("m").identity.backend
     'openai completions'
@@ -49,18 +47,18 @@ class ServedIdentity:
 
     @property
     def key(self) -> str:
-        """A hash of model and backend (16 hex digits)."""
+        """A hash of the model's name and the backend (16 hex digits)."""
         return short_hash(asdict(self))
 
 
 @dataclass(frozen=True)
 class ServedModel:
-    """A model that is known only by its name at the server.
+    """A model on a server, known only by its name there.
 
-    The endpoint ``completions`` continues the prompt itself, which suits base models. ``chat``
-    sends the prompt as a user's message, so ``SamplingOptions.instruction`` should give the task.
-    ``ChatModel`` defines ``token_limit``. ``build`` has the ledger, budget and server. Set
-    ``build`` before sending requests.
+    The endpoint ``completions`` continues the prompt itself, which suits base models. The endpoint
+    ``chat`` sends the prompt as a user's message, so ``SamplingOptions.instruction`` should say
+    what to do with it. ``ChatModel`` explains ``token_limit``. ``build`` has the ledger and the
+    server. It must be set before requests are sent.
     """
 
     name: str
@@ -71,11 +69,10 @@ class ServedModel:
 
     @property
     def identity(self) -> ServedIdentity:
-        """The model's identity, made of its name and endpoint."""
         return ServedIdentity(self.name, f"openai {self.endpoint}")
 
     def ledger(self, *place: str) -> str:
-        """Return the name of the ledger for this model and ``place``, such as a probe set.
+        """Return the name of this model's ledger for ``place``, such as a probe set.
 
         >>> ServedModel("m").ledger("common-sents")[:13]
         'common-sents/'
@@ -96,25 +93,19 @@ class ServedModel:
         """
         cuts = {name: options.row()[name] for name in ("temperature", "top_p", "top_k")}
         settings = {name: value for name, value in cuts.items() if value is not None}
-        parameters = {
-            **(settings or {"temperature": 0.0}),
-            "seed": draw.seed,
-            self.token_limit: options.max_new_tokens,
-        }
-        return Request(
-            model=self.name,
-            prompt=draw.text,
-            parameters=tuple(sorted(parameters.items())),
-            purpose="continue",
+        return ChatModel(self.name, None, self.token_limit, self.endpoint).request(
+            "continue",
+            draw.text,
             word=draw.text_id,
             pronoun="",
             round=draw.sample + 1,
             max_tokens=options.max_new_tokens,
-            endpoint=self.endpoint,
+            seed=draw.seed,
+            **(settings or {"temperature": 0.0}),
         )
 
     def continue_(self, draws: Sequence[SeededPrompt], options: SamplingOptions) -> list[Sample]:
-        """Return a sample for each prompt and seed, in order. First check a few samples.
+        """Return a sample for each prompt and seed, in order. A few samples are checked first.
 
         Raises ``BadInput`` for a server that ignores seeds, and the errors of ``Build.replies``.
         """
@@ -135,32 +126,33 @@ def sample_from_server(
     sampling: SamplingOptions,
     n: int,
     run_id: str,
-    budget: Budget = UNLIMITED,
 ) -> StepCounts:
     """Run the step ``Continuations`` on a server: request the samples that have no row yet.
 
-    Requests become rows of ``generation_request``, with ``ServedModel.ledger`` as benchmark. A
-    reply is complete if it ends with the model's end token or at the limit on tokens. Any other
-    reply, such as one that the server filtered, is rejected. A rejected sample isn't requested
-    again.
+    Requests are recorded in ``generation_request``, with the ledger's name as ``benchmark``. A
+    reply is complete if the model ended it or it reached the token limit. All other replies, such
+    as filtered replies, are rejected and not requested again.
 
     Raises ``UsageProblem`` for an instruction in the form `chat`, ``BadInput`` for a server that
     ignores seeds, and the errors of ``Continuations.check`` and ``Build.run``.
     """
     step = Continuations(probe_set, sampling, n)
-    step.check(store, ModelOptions())
-    build = Build(store, model.ledger(probe_set), run_id, server, budget)
+    step.check(store)
+    build = Build(store, model.ledger(probe_set), run_id, server)
     return step.outcome(run_at_once(store, replace(model, build=build), step, run_id))
 
 
 def _first(draws: Sequence[SeededPrompt]) -> list[SeededPrompt]:
-    """Return the first few samples of the first few texts."""
+    """Return the first few samples of the first few prompts."""
     texts = groupby(sorted(draws), lambda draw: draw.text)
     return [draw for _, of_text in islice(texts, _FIRST) for draw in islice(of_text, _FIRST)]
 
 
 def _sample(reply: Reply) -> Sample:
-    """Turn a reply into a sample. After `stop`, drop its token count: servers count differently."""
+    """Turn a reply into a sample. Keep its token count only if it reached the token limit.
+
+    Servers count the tokens of other replies differently.
+    """
     if reply.finish_reason == "stop":
         return Sample(reply.text, "stop")
     if reply.finish_reason == "length":
@@ -169,7 +161,7 @@ def _sample(reply: Reply) -> Sample:
 
 
 def _check_seeds(samples: Mapping[SeededPrompt, Sample], options: SamplingOptions) -> None:
-    """Raise ``BadInput`` if the server ignores seeds: nearly all samples of a prompt are the same.
+    """Raise ``BadInput`` if the server ignores seeds, so that a prompt's samples hardly differ.
 
     Skip the check if the options leave little to chance, such as a low temperature.
     """

@@ -1,8 +1,8 @@
-"""Tune a LoRA adapter on prompts of the warehouse, and record it.
+"""Tune a LoRA adapter on prompts from the warehouse, and record it.
 
 The base model is frozen and stays in evaluation mode. Only the adapter has dropout. If there are
-dev prompts, the loss on them is measured every ``checkpoint_steps`` steps and after the last step.
-The weights with the lowest such loss are saved.
+prompts from ``--dev-sets``, the loss on these is measured every ``checkpoint_steps`` steps and
+after the last step. The weights with the lowest measured loss are saved.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _WHAT = "tuning"
 _END_STEPS = 10
 #: Options that are columns of ``tuning``.
 _COLUMNS = ("rank", "learning_rate", "batch_prompts", "seed", "as_published")
-#: Loss -> suffix of the names of its columns.
+#: Loss -> the unit at the end of its column names.
 _UNITS = {"distance": "_nats", "dev_distance": "_nats"}
 
 
@@ -79,10 +79,10 @@ def tune(
     Return the adapter's row of ``tuning``, and whether the adapter already existed. An existing
     adapter isn't tuned again, but its rows are written again. Reads ``probe_prompt``. Writes
     ``tuning``, ``tuning_step`` and ``reject`` (stage `tune`, subject ``name``). ``how`` has the
-    options for loading the base model. ``tuning_prompts`` explains the sets.
+    options for loading the base model. See ``tuning_prompts`` for the three kinds of sets.
 
     Raises ``BadInput`` if no prompt is left, if a loss is not finite, and if memory runs out. Also
-    raises the errors of ``made_once``, and of loading the words or the model.
+    raises the errors of ``made_once``, ``load_words`` and ``CausalModel``.
     """
     path = Path(out) / plain_name(name)
     prompts = tuning_prompts(store, sets, test_sets, dev_sets, options.as_published)
@@ -98,7 +98,7 @@ def tune(
         targets = _targets(prompts.rows, backend, words, rejects)
         dev = _targets(prompts.dev, backend, words, rejects)
         made, reused = made_once(path, _identity(backend, options, prompts, words), "adapter", make)
-        made["outcome"].pop("dev_loss_end", None)  # a figure that only older adapters have
+        made["outcome"].pop("dev_loss_end", None)  # only older versions recorded this
         row = {
             "tuning": name,
             "adapter": find_adapter(str(path)).name,
@@ -128,7 +128,7 @@ def tune(
 def _targets(
     rows: Sequence[Row], backend: CausalModel, words: WordList, rejects: list[Row]
 ) -> list[TuningTarget]:
-    """Return the targets of the usable prompts. Append other prompts to ``rejects``."""
+    """Turn usable prompts into tuning targets. Append the other prompts to ``rejects``."""
     targets = list[TuningTarget]()
     for row in rows:
         result = target(row["prompt"], words.pairs, backend.encoded, MAX_TOKENS)
@@ -146,7 +146,7 @@ def _targets(
 def _identity(
     backend: CausalModel, options: TuneOptions, prompts: TuningPrompts, words: WordList
 ) -> Row:
-    """Return everything that determines the weights, in the format that older adapters recorded."""
+    """Return everything that determines the weights. Its hash must match older adapters' keys."""
     of_options = asdict(options) | {"alpha": ALPHA, "dropout": DROPOUT, "max_tokens": MAX_TOKENS}
     of_options |= {"clip_norm": CLIP_NORM, "distance_smoothing": 0.0, "targets": None}
     if not options.as_published:
@@ -188,7 +188,7 @@ def _facts(
 
 
 def _ends(log: Sequence[Figures]) -> Row:
-    """Return the columns of ``tuning`` with the mean losses of the first and of the last steps."""
+    """Return the columns of ``tuning`` for the mean losses in the first and in the last steps."""
     n = max(1, min(_END_STEPS, len(log) // 2))
     return {
         f"{loss}_{end}{_UNITS.get(loss, '')}": sum(row[loss] for row in rows) / n
@@ -205,12 +205,12 @@ def train_adapter(
     progress: StepProgress | None = None,
     dev: Sequence[TuningTarget] = (),
 ) -> dict[str, Any]:
-    """Train an adapter, save it in the directory ``work`` and return its figures.
+    """Train an adapter, save it in the directory ``work`` and return its `outcome` and `log`.
 
-    ``log`` has a row of ``tuning_step`` for each step, with column names that lack the unit.
-    ``outcome`` has columns of ``tuning``. With ``dev``, the weights with the lowest loss on ``dev``
-    are saved. If the loss is lowest at several steps, the first is used. Don't use the backend
-    afterwards, because its model then contains the adapter.
+    `outcome` has columns of ``tuning``. `log` has a row of ``tuning_step`` for each step, but its
+    column names have no unit. If ``dev`` has targets, the weights with the lowest loss on ``dev``
+    are saved. If several steps have the lowest loss, the first of these is used. Don't use
+    ``backend`` afterwards, because its model then contains the adapter.
     """
     with torch.random.fork_rng():
         model = adapted(backend, options.seed, options.rank, ALPHA, DROPOUT)
@@ -227,7 +227,7 @@ def train_adapter(
             is_measured = step == options.steps or step % options.checkpoint_steps == 0
             if dev and is_measured:
                 figures |= dev_losses(model, reader, dev, options)
-                check_finite(figures, _WHAT, step + 1)  # otherwise the next step would fail
+                check_finite(figures, _WHAT, step + 1)  # the next step would also fail
                 if chosen is None or figures["dev_loss"] < log[chosen - 1]["dev_loss"]:
                     chosen, best = step, [weight.detach().clone() for weight in weights]
             if progress:
@@ -259,7 +259,7 @@ def take_steps(
     options: TuneOptions,
     after: Callable[[int, Figures], None],
 ) -> None:
-    """Take all steps of a tuning. After each step, call ``after`` with its number and figures."""
+    """Run all training steps. After each step, call ``after`` with its number and figures."""
     weights = trainable(model)
     optimizer = torch.optim.AdamW(weights, lr=options.learning_rate, weight_decay=0.0)
     numbers = shuffled(len(targets), options.batch_prompts, options.seed)
@@ -297,7 +297,7 @@ def _weighted(losses: torch.Tensor, options: TuneOptions) -> tuple[torch.Tensor,
 def dev_losses(
     model: Any, reader: WordReader, dev: Sequence[TuningTarget], options: TuneOptions
 ) -> Figures:
-    """Return the mean losses on dev prompts, without dropout. `dev_loss` is the weighted sum."""
+    """Return the mean losses on ``dev``, without dropout. `dev_loss` is their weighted sum."""
     switch_dropout(model, on=False)
     with torch.no_grad():
         losses = torch.cat([reader.losses(part) for part in reader.passes(dev)]).mean(dim=0)
@@ -310,8 +310,8 @@ def adapted(backend: CausalModel, seed: int, rank: int, alpha: int, dropout: flo
     """Put a new adapter on the model. Until it is trained, it doesn't change the model's output.
 
     The adapter's output is scaled by ``alpha`` / ``rank``. PEFT chooses the layers to adapt. Only
-    the adapter has gradients and dropout. The model stays in evaluation mode. Seeds torch's random
-    numbers. Raises ``UsageProblem`` if PEFT can't adapt any layer of the model.
+    the adapter has gradients and dropout. The model stays in evaluation mode. ``seed`` is set as
+    torch's random seed. Raises ``UsageProblem`` if PEFT can't adapt any layer of the model.
     """
     torch.manual_seed(seed)
     config = peft.LoraConfig(
@@ -322,7 +322,7 @@ def adapted(backend: CausalModel, seed: int, rank: int, alpha: int, dropout: flo
         revision=backend.source.revision,
     )
     try:
-        with warnings.catch_warnings(action="ignore"):  # hide PEFT's warnings
+        with warnings.catch_warnings(action="ignore"):
             model = peft.get_peft_model(backend.weights.model, config)
     except ValueError as e:
         problem = f"PEFT can't put an adapter on it: {first_line(e)}"
@@ -331,18 +331,17 @@ def adapted(backend: CausalModel, seed: int, rank: int, alpha: int, dropout: flo
     switch_dropout(model, on=True)
     for module in model.modules():
         if type(module).__module__.startswith("bitsandbytes"):
-            module.train()  # on a CPU, evaluation mode would pack weights and stop gradients
+            module.train()  # in evaluation mode, a CPU would pack the weights and lose gradients
     return model
 
 
 def switch_dropout(model: Any, *, on: bool) -> None:
-    """Switch the dropout of a model's adapter on or off."""
     for module in model.modules():
         if isinstance(module, LoraLayer):
             module.lora_dropout.train(on)
 
 
 def save_adapter(model: Any, directory: Path) -> None:
-    """Save an adapter in PEFT's format."""
-    with warnings.catch_warnings(action="ignore"):  # otherwise PEFT asks the hub about embeddings
+    with warnings.catch_warnings(action="ignore"):
+        # By default, PEFT would ask the hub whether to save the embeddings.
         model.save_pretrained(str(directory), save_embedding_layers=False)

@@ -1,9 +1,9 @@
 """Train each model once, keep it on disk, reuse it, and record it. This module needs no torch.
 
-A model is first written to a temporary directory, which is renamed when the model is complete. Its
-``plumbline.json`` records the text and the options. A repeated command reuses the model. If the
-text or the options differ, the model is trained again. Adapters of `disclosure tune` are made in
-the same way.
+A model is first written to a temporary directory, which is renamed when the model is complete. The
+file ``plumbline.json`` in it records the text and the options. A repeated command reuses the model.
+If the text or the options differ, the model is trained again. Adapters of `disclosure tune` are
+made in the same way.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ TRAINER_VERSION = 2
 
 @dataclass(frozen=True)
 class TrainedModel:
-    """A trained model on disk, and columns of ``trained_model``.
+    """A trained model on disk. ``reused`` is true if the model already existed.
 
-    ``reused`` is true if the model already existed.
+    The other fields are columns of ``trained_model``.
     """
 
     model: str
@@ -58,7 +58,7 @@ def train_model(
     progress: StepProgress | None = None,
     text_field: str = "text",
 ) -> TrainedModel:
-    """Train a model on shards in ``<out>/<name>``, or return the model if it exists.
+    """Train a model on shards and save it in ``<out>/<name>``, or return the model if it exists.
 
     For an n-gram model, ``options`` is ``None``. If a model of this name was trained with other
     options, it is replaced when the new model is complete. Raises ``BadInput`` for shards that
@@ -76,7 +76,7 @@ def train_model(
         from plumbline.eval_workers.models import ngram_model
 
         identity |= {"options": {"order": ngram_model.ORDER}, "ngram_version": ngram_model.VERSION}
-    if text_field != "text":  # older models, made without this option, keep their key
+    if text_field != "text":  # keys of models from before this option don't include it
         identity["text_field"] = text_field
 
     def make(work: Path) -> dict[str, Any]:
@@ -119,7 +119,7 @@ def made_once(
 
 
 def plain_name(name: str) -> str:
-    """Return ``name``. Raises ``UsageProblem`` if a directory can't have this name."""
+    """Return ``name`` if it is a plain directory name. Otherwise raise ``UsageProblem``."""
     if Path(name).name != name or name.startswith(".") or not (name and name.isprintable()):
         fix = "such as my-model: without / and no dot in front"
         raise UsageProblem(f"model name {name!r}", "has to be a plain directory name", fix)

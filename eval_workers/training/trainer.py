@@ -5,10 +5,10 @@ positions and parallel residuals, but is much smaller. Documents are joined, wit
 each document, and cut into rows as long as the model's context. Each epoch reads every row once, in
 a random order that the seed decides.
 
-Training uses AdamW, a linear warm-up, and a cosine decay to a tenth of the peak rate. Weights, loss
-and softmax are float32. Matrix products are bfloat16 if the processor has hardware for it. On one
-CPU, equal options and shards give equal weights. The presets take only minutes on two cores, so
-training that was interrupted starts from the beginning. `disclosure tune` also uses ``fit``.
+Training uses AdamW, a linear warm-up, and a cosine decay to a tenth of the peak learning rate.
+Weights, loss and softmax are float32. Matrix products are bfloat16 if the processor supports it. On
+the same CPU, equal options and shards give equal weights. The presets take only minutes on two
+cores, so interrupted training starts again from the beginning. `disclosure tune` also uses ``fit``.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from plumbline.warehouse.input.shards import documents
 
 #: Figures, such as losses, of a step or of a part of its batch, by name.
 Figures: TypeAlias = dict[str, float]
-#: Computes what a part of a batch contributes to the batch's loss and to the step's figures.
+#: A function that computes what a part of a batch adds to the batch's loss and the step's figures.
 Part: TypeAlias = Callable[[], tuple[torch.Tensor, Figures]]
 
 #: Token 0: BOS and EOS.
 END_OF_TEXT = "<|endoftext|>"
-#: Characters to read per token of ``max_tokens``. An English token has fewer: 4 to 5.
+#: Number of characters to read for each token of ``max_tokens``. English tokens have only 4 to 5.
 _CHARACTERS_PER_TOKEN = 6
 _TEXTS_AT_ONCE = 10_000
 #: A CPU with one of these capabilities computes bfloat16 products in hardware.
@@ -62,10 +62,7 @@ def train(
     progress: StepProgress | None = None,
     text_field: str = "text",
 ) -> dict[str, Any]:
-    """Train a model, save it in the directory ``work``, and return columns of ``trained_model``.
-
-    The caller adds the other columns.
-    """
+    """Train a model, save it in the directory ``work`` and return columns of ``trained_model``."""
     texts = list(_texts(shards, options.max_tokens * _CHARACTERS_PER_TOKEN, text_field))
     model, tokenizer = new_model(texts, options)
     rows = _rows(texts, tokenizer, options.context)
@@ -119,8 +116,8 @@ def new_model(texts: Sequence[str], options: TrainOptions) -> tuple[Any, Any]:
 def _texts(shards: Sequence[Path], n_characters: int, text_field: str) -> Iterator[str]:
     """Yield the shards' documents, up to ``n_characters`` in all.
 
-    Each shard gives an equal share of the characters. If a shard has less text, later shards give
-    more. The last text of a shard may be cut.
+    Each shard gives an equal share of the characters. If a shard has less text than its share,
+    later shards give more. The last text taken from a shard may be cut.
     """
     left = n_characters
     for number, shard in enumerate(shards):
@@ -191,14 +188,14 @@ def _run(
 
 
 def _parts(model: Any, batch: np.ndarray) -> list[Part]:
-    """Split a batch of rows into parts. The parts' losses add up to the mean per token (nats)."""
+    """Split a batch of rows into parts. The losses of all parts add up to the batch's mean loss."""
     rows = torch.from_numpy(batch.astype(np.int64))
     parts = rows.tensor_split(min(_N_PARTS, len(rows)))
     return [partial(_loss, model, part, len(part) / len(rows)) for part in parts]
 
 
 def _loss(model: Any, rows: torch.Tensor, share: float) -> tuple[torch.Tensor, Figures]:
-    """Return the mean loss of ``rows``, multiplied by their ``share`` of the batch."""
+    """Return the mean loss per token (nats) of ``rows``, times their ``share`` of the batch."""
     targets = torch.full_like(rows, _NO_TARGET)
     targets[:, :-1] = rows[:, 1:]
     with torch.autocast("cpu", torch.bfloat16, enabled=_has_bfloat16()):
@@ -215,15 +212,14 @@ def _has_bfloat16() -> bool:
 
 
 def trainable(model: Any) -> list[torch.nn.Parameter]:
-    """Return the model's parameters that have gradients."""
     return [weight for weight in model.parameters() if weight.requires_grad]
 
 
 def shuffled(n_items: int, batch: int, seed: int) -> Iterator[list[int]]:
-    """Yield batches of item numbers, endlessly.
+    """Yield batches of item numbers (from 0), endlessly.
 
-    Each epoch has every number once, in a new order. A batch may reach into the next epoch.
-    ``n_items`` has to be 1 or more.
+    Each epoch has every number once, in a new order. A batch may begin in one epoch and end in the
+    next. ``n_items`` has to be 1 or more.
 
     >>> first, second = itertools.islice(shuffled(4, 2, seed=0), 2)
     >>> sorted(first + second)
@@ -249,10 +245,10 @@ def fit(
     """Take one step per batch, and call ``after`` with the step's number (from 1) and figures.
 
     The figures include ``gradient_norm``, measured before clipping. ``clip_norm`` may be infinite.
-    ``n_lanes`` parts of a batch are computed at the same time, each on one core. Small models train
-    twice as fast in two lanes. Gradients are added in the order of the parts, so the number of
-    lanes doesn't change the weights. If a loss or gradient is not finite, the step is not taken,
-    and a ``BadInput`` about ``what`` is raised.
+    ``n_lanes`` threads compute parts of a batch at the same time, each on one core. With two lanes,
+    small models train twice as fast. Gradients are added in the order of the parts, so the number
+    of lanes doesn't change the weights. If a loss or gradient is not finite, raises ``BadInput``
+    about ``what`` before the step changes the weights.
     """
 
     def gradients_of(part: Part) -> tuple[list[torch.Tensor], Figures]:
@@ -282,7 +278,7 @@ def fit(
 
 
 def check_finite(figures: Figures, what: str, step: int) -> None:
-    """Raise ``BadInput`` about ``what`` if a figure of ``step`` (from 1) is not finite."""
+    """Raise ``BadInput`` about ``what`` if a figure of the step is not finite."""
     if not all(map(math.isfinite, figures.values())):
         problem = f"a loss or its gradient is not finite at step {step}"
         raise BadInput(what, problem, "try another seed, or a lower learning rate")

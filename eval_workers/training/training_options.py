@@ -1,4 +1,4 @@
-"""Options for training and for debias tuning, and the presets. This module needs no torch."""
+"""Options and presets for training, and options for debias tuning. This module needs no torch."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ StepProgress: TypeAlias = Callable[..., None]
 class TrainOptions:
     """Model size and training settings.
 
-    ``vocabulary`` is the largest number of distinct tokens (a small text may have fewer).
-    ``max_tokens`` and ``max_epochs`` limit how much is read: a small text is read several times.
-    ``learning_rate`` is the peak rate. If ``one_embedding`` is true, input and output share one
-    embedding. The model then needs half as many tokens to learn the leans of the closed world, but
-    learns real text less well.
+    ``vocabulary`` is the largest number of distinct tokens (a small text may have fewer). A small
+    text is read several times, until ``max_tokens`` or ``max_epochs`` is reached. ``learning_rate``
+    is the peak rate. If ``one_embedding`` is true, input and output share one embedding. The model
+    then needs half as many tokens to learn the gender preferences in the made-up text of
+    `corpus demo`, but learns real text less well.
     """
 
     vocabulary: int
@@ -48,7 +48,7 @@ class TrainOptions:
 #: The preset for an n-gram model, which has no ``TrainOptions``.
 FIVE_GRAM = "5gram"
 
-#: `closed` is for the closed world: with a vocabulary of 2,560, every word is one token. Its heads
+#: `closed` is for `corpus demo`: with a vocabulary of 2,560, every word is one token. Its heads
 #: are 32 wide, the smallest width that vLLM runs on a CPU. It takes about 100 s on two cores.
 #: `small` is for real text and takes about four minutes on one CPU core.
 PRESETS = {
@@ -58,9 +58,7 @@ PRESETS = {
 
 
 def preset(name: str, seed: int = 0, max_tokens: int | None = None) -> TrainOptions:
-    """Return a preset's options with the given seed and limit on tokens.
-
-    If ``max_tokens`` is ``None``, the limit is the preset's.
+    """Return a preset's options with this seed. ``max_tokens``, if given, replaces the preset's.
 
     >>> preset("small", max_tokens=1000).max_tokens
     1000
@@ -73,8 +71,8 @@ def preset(name: str, seed: int = 0, max_tokens: int | None = None) -> TrainOpti
 
 
 LOSSES = ("distance", "total", "difference")
-#: Settings of Dong et al. (2024, appendix A.3) that are not options: the adapter's scale (divided
-#: by its rank), its dropout, and the largest number of tokens in a prompt with a word.
+#: Settings of Dong et al. (2024, appendix A.3) that are not options: the adapter's alpha and
+#: dropout, and the largest number of tokens in a prompt with a word.
 ALPHA, DROPOUT, MAX_TOKENS = 16, 0.1, 512
 #: The norm at which gradients are clipped while tuning, unless ``as_published``.
 CLIP_NORM = 1.0
@@ -82,7 +80,7 @@ CLIP_NORM = 1.0
 
 @options_class(frozen=True, config=STRICT)
 class TuneOptions:
-    """Options of tuning. Defaults are from Dong et al. (2024, 5.3 and A.3) if they give a value.
+    """Options for debias tuning. Where possible, defaults are from Dong et al. (2024, 5.3, A.3).
 
     A loss (see ``word_losses``) with weight 0 is logged but not minimised. The learning rate is
     constant. By default, losses are means over a step's prompts, and the gradient's norm is clipped
@@ -91,14 +89,16 @@ class TuneOptions:
     """
 
     distance: Annotated[
-        float, Field(ge=0, le=1_000_000, description="Weight of the loss L_d (ADD).")
+        float,
+        Field(ge=0, le=1_000_000, description="Weight of loss L_d: how far paired words differ."),
     ] = 1.0
     total: Annotated[
         float,
-        Field(ge=0, le=1_000_000, description="Weight of the loss L_g (sum of probabilities)."),
+        Field(ge=0, le=1_000_000, description="Weight of loss L_g: how likely gendered words are."),
     ] = 1.0
     difference: Annotated[
-        float, Field(ge=0, le=1_000_000, description="Weight of the loss L_l (GLD).")
+        float,
+        Field(ge=0, le=1_000_000, description="Weight of loss L_l: how far the genders differ."),
     ] = 1.0
     rank: Annotated[int, Field(gt=0, le=65_536, description="Rank of the LoRA adapter.")] = 64
     learning_rate: Annotated[float, Field(gt=0, le=100, description="Learning rate.")] = 2e-4
@@ -146,7 +146,7 @@ class TuneOptions:
 
 
 def tuned_by(figures: Mapping[str, Any]) -> str:
-    """Say how an adapter was tuned: as published or by Plumbline's default.
+    """Describe how an adapter was tuned: as published or by Plumbline's default.
 
     >>> tuned_by({"as_published": True, "base_quantisation": "bitsandbytes nf4 0.45"})
     'as published: losses are sums, gradients not clipped, base bitsandbytes nf4 0.45'

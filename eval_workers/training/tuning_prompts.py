@@ -21,11 +21,15 @@ _TAIL = re.compile(r"(?<![\s.,;:!?…])[\s.,;:!?…]*(?:\band)?[\s.,;:!?…]*$")
 
 @dataclass(frozen=True)
 class TuningPrompts:
-    """Rows of ``probe_prompt`` to tune on, and rows of ``reject`` for prompts that are left out.
+    """The prompts to tune on, and the prompts that are left out.
 
-    ``dev`` has the rows of the dev sets. The loss on these rows decides which weights are kept.
-    ``n_leaks`` prompts were rejected because they are in a test or dev set. ``n_leaks_kept`` of the
-    prompts to tune on are in a test set. ``rejects`` lack the columns stage, subject and run_id.
+    Attributes:
+        rows: rows of ``probe_prompt`` to tune on.
+        rejects: rows of ``reject`` for prompts left out, without stage, subject and run_id.
+        test_sets: the test sets.
+        n_leaks: number of prompts left out because they are in a test or dev set.
+        n_leaks_kept: number of prompts in ``rows`` that are in a test set.
+        dev: rows of the dev sets. The loss on these decides which weights are saved.
     """
 
     rows: list[Row]
@@ -37,7 +41,7 @@ class TuningPrompts:
 
     @property
     def hash(self) -> str:
-        """A hash, in 16 hex digits, of the prompts in their order."""
+        """Hash of the prompts in ``rows`` and their order (16 hex digits)."""
         return config_hash({"prompts": [row["prompt"] for row in self.rows]})
 
 
@@ -62,11 +66,11 @@ def tuning_prompts(
 ) -> TuningPrompts:
     """Return the prompts of ``sets`` that hold no gendered word and are in no test or dev set.
 
-    By default, all other sets of the warehouse are ``test_sets``. The ``perturbed_prompt`` of a
-    test set counts too. Prompts are equal if ``plain`` returns the same text. Equal prompts are
-    used once. Dev prompts also must not be in a test set or hold a gendered word. With
-    ``keep_all``, every prompt of ``sets`` and ``dev_sets`` is used. Raises ``BadInput`` if no
-    prompt is left.
+    By default, all other sets of the warehouse are ``test_sets``. Perturbed prompts of a test set
+    are left out, too. Two prompts count as equal if ``plain`` returns the same text for both. Equal
+    prompts are used once. A prompt of ``dev_sets`` is also left out if it is in a test set or holds
+    a gendered word. With ``keep_all``, every prompt of ``sets`` and ``dev_sets`` is used. Raises
+    ``BadInput`` if no prompt is left.
     """
     rows_of: dict[str, list[Row]] = {}
     for row in store.read("probe_prompt").sort_by("prompt_id").to_pylist():
@@ -95,10 +99,10 @@ def tuning_prompts(
 def _neutral(
     rows: Sequence[Row], held_out: Mapping[str, str], use: str
 ) -> tuple[list[Row], list[Row]]:
-    """Return the distinct prompts that are neutral and not held out, and rejects for other prompts.
+    """Return the distinct neutral prompts that are not held out, and rejects for other prompts.
 
-    ``held_out`` maps each text that must not be used to its set. If no prompt is left, raises a
-    ``BadInput`` that quotes ``use``, the purpose of the prompts.
+    ``held_out`` maps each text that must not be used to the name of its set. If no prompt is left,
+    raises ``BadInput``. The error says what the prompts are for (``use``).
     """
     kept: dict[str, Row] = {}
     rejects: list[Row] = []

@@ -24,10 +24,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TuningTarget:
-    """A prompt's tokens without BOS, and the tokens that each form of each word adds to them.
+    """A prompt, and the gendered words whose probabilities after the prompt are tuned.
 
-    The forms of a word are the word as listed and the word with a capital. ``pairs`` has the pairs
-    of words.
+    Attributes:
+        prompt: the prompt's tokens, without BOS.
+        words: for each word, the tokens that each of its forms adds to the prompt. The forms are
+            the word as listed and the word with a capital letter.
+        pairs: the pairs of words.
     """
 
     prompt: Tokens
@@ -38,7 +41,7 @@ class TuningTarget:
     def texts(self) -> set[Tokens]:
         """The texts that a model reads: the prompt with each form, without the form's last token.
 
-        The model only predicts the last token.
+        The last token is only predicted, so the model doesn't have to read it.
         """
         return {self.prompt + added[:-1] for forms in self.words.values() for added in forms}
 
@@ -46,10 +49,10 @@ class TuningTarget:
 def target(
     prompt: str, pairs: Sequence[WordPair], encode: Encode, max_tokens: int
 ) -> TuningTarget | str:
-    """Return the target of a prompt, or the problem with the prompt.
+    """Return the tuning target of a prompt, or the reason why the prompt can't be used.
 
     ``encode`` returns each text's tokens, or its problem. As in ``disclosure probe``, a pair is
-    left out if one of its words can't be spelled.
+    left out if the tokenizer can't spell one of its words after the prompt.
 
     >>> ids = {" ": 1, "h": 2, "H": 3, "e": 4, "s": 5, "S": 6}
     >>> def encode(texts):
@@ -101,7 +104,7 @@ class WordReader:
         """Return log P(word | prompt) in nats for each target's words, in float32 or better.
 
         P(word | prompt) is the sum of the probabilities of the word's forms. A form's probability
-        is the product over the tokens that it adds. Padding comes after a text, so it doesn't
+        is the product of its tokens' probabilities. Padding comes after a text, so it doesn't
         change the text's probabilities.
         """
         device = self.model.device
@@ -118,7 +121,7 @@ class WordReader:
         logits = output.logits.to(torch.promote_types(output.logits.dtype, torch.float32))
         of_words = [(target.prompt, word) for target in targets for word in target.words.values()]
         forms = [(prompt, added) for prompt, word in of_words for added in word]
-        # For each added token: its form, its text's row, the place of its prediction, and its id.
+        # For each token of a form: the form, the text's row, the position that predicts it, its id.
         places = [
             (form, row_of[prompt + added[:-1]], len(prompt) + i, token)
             for form, (prompt, added) in enumerate(forms)
@@ -133,7 +136,7 @@ class WordReader:
         return list(words.split([len(target.words) for target in targets]))
 
     def losses(self, targets: Sequence[TuningTarget]) -> torch.Tensor:
-        """Return the losses L_d, L_g and L_l, with one row per target."""
+        """Return the losses L_d, L_g and L_l as columns, with one row per target."""
         rows = []
         for target, words in zip(targets, self.words(targets), strict=True):
             place = {word: i for i, word in enumerate(target.words)}
@@ -146,7 +149,7 @@ class WordReader:
 
 
 def distance(female: torch.Tensor, male: torch.Tensor) -> torch.Tensor:
-    """Return L_d, which is ADD with threshold 0, from the log-probabilities of each pair's words.
+    """Return loss L_d from the log-probabilities of each pair's words. It is ADD with threshold 0.
 
     >>> p = torch.tensor([0.3, 0.1], dtype=torch.float64).log()
     >>> round(distance(p[:1], p[1:]).item(), 6)  # (0.3 ln 1.5 + 0.1 ln 0.5) / 2
@@ -158,7 +161,7 @@ def distance(female: torch.Tensor, male: torch.Tensor) -> torch.Tensor:
 
 
 def total(words: torch.Tensor) -> torch.Tensor:
-    """Return L_g, the sum of all words' probabilities, from their log-probabilities.
+    """Return loss L_g, the sum of all words' probabilities, from their log-probabilities.
 
     >>> round(total(torch.tensor([0.3, 0.1], dtype=torch.float64).log()).item(), 12)
     0.4
@@ -167,9 +170,9 @@ def total(words: torch.Tensor) -> torch.Tensor:
 
 
 def difference(female: torch.Tensor, male: torch.Tensor) -> torch.Tensor:
-    """Return L_l (0 to 1) from the log-probabilities of all female and all male words.
+    """Return loss L_l (0 to 1) from the log-probabilities of all female and all male words.
 
-    Each word counts once. The gradient is 0 if female and male words are equally likely.
+    Each word counts once. If female and male words are equally likely, the gradient is 0.
 
     >>> p = torch.tensor([0.3, 0.1], dtype=torch.float64).log()
     >>> round(difference(p[:1], p[1:]).item(), 12)

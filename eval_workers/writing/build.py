@@ -1,6 +1,6 @@
 """Make a benchmark from seed words, step by step. The last step writes ``benchmark_pair``.
 
-If a step is repeated, it reads the replies in the ledger and requests only the missing replies.
+If a step is run again, it reads the replies in the ledger and only requests the missing replies.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.run_records import recorded
 from plumbline.warehouse.storage.store import Store
 
-#: Steps that leave out sentences or pairs.
+#: Steps that may reject sentences or pairs.
 _STEPS = ("write", "pair", "judge")
 _SAMPLE = """
 SELECT word FROM seed_word WHERE corpus = $corpus AND contrast = $contrast AND seed = $seed
@@ -100,7 +100,7 @@ def check_benchmark_name(name: str) -> None:
 
 
 def seed_words(store: Store | None, spec: BuildSpec) -> tuple[str, ...]:
-    """Return ``spec.words``, or the words sampled from the corpus, cut to ``spec.n_words`` words.
+    """Return the first ``spec.n_words`` of ``spec.words``, or of the words sampled from the corpus.
 
     Raises ``UsageProblem`` if neither words nor a corpus is given, or if the sample is too small.
 
@@ -129,7 +129,7 @@ def publish(
     rejects: Mapping[str, Sequence[Row]],
     facts: Mapping[str, str],
 ) -> None:
-    """Replace the benchmark's pairs, its facts, and the rejects of every step.
+    """Replace the benchmark's pairs, the facts of its card, and the rejects of every step.
 
     ``rejects`` maps each step to its rejects. If there is no pair, raises ``BadInput`` and leaves
     the benchmark unchanged.
@@ -150,10 +150,10 @@ def publish(
 def count(
     words: Sequence[str], written: Sequence[Written], n_unpaired: int, pairs: Sequence[Row]
 ) -> dict[str, int | None]:
-    """Count sentences. ``n_in`` = kept + rejected + revised, and kept = pairs + unpaired.
+    """Count the sentences that were kept, rejected, revised and paired.
 
-    For the offline writer, only words and pairs are counted. If pairs have no verdicts,
-    ``n_natural`` is ``None``.
+    ``n_in`` is the number of all sentences that were read. For the offline writer, only words and
+    pairs are counted. If pairs have no verdicts, ``n_natural`` is ``None``.
     """
     verdicts = [pair["is_natural"] for pair in pairs if pair.get("is_natural") is not None]
     return {
@@ -171,9 +171,9 @@ def count(
 def make_pairs(
     stage: Callable[..., Any], build: Build, words: Sequence[str], spec: BuildSpec, *, offline: bool
 ) -> tuple[list[Row], dict[str, int | None], dict[str, list[Row]]]:
-    """Make pairs around words. Return the pairs, the counts, and the rejects of each step.
+    """Make pairs with seed words. Return the pairs, the counts, and the rejects of each step.
 
-    ``stage`` is the function that runs the steps; it gets a step's name, function and arguments.
+    ``stage`` runs each step. It is called with the step's name, its function and the arguments.
     """
     if offline:
         rows = stage("write offline", offline_pairs, build.store, build.benchmark, words, spec)

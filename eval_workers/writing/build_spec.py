@@ -1,4 +1,4 @@
-"""The options of a build, and its requests. The configuration file has the same options."""
+"""Options of a benchmark build, and its requests. A configuration file has the same options."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from plumbline.warehouse.options import MOST, STRICT, Seed
 #: How often each wording may be used to revise a sentence: UnStereoEval's released pipeline drops a
 #: sentence after 40 tries, with four wordings in turn (`src/run_pipeline_revision.py`).
 TRIES_A_WORDING = 10
-#: The token limit of a reply: tokens per word, per sentence, for other text and for a verdict.
+#: To compute token limits of replies: tokens per word, per sentence, for small talk, per verdict.
 _TOKENS_A_WORD, _TOKENS_A_SENTENCE, _TOKENS_OF_TALK, _TOKENS_OF_VERDICT = 4, 16, 64, 64
 
 _Few: TypeAlias = Annotated[int, Field(gt=0, le=1_000)]
@@ -30,14 +30,14 @@ class BuildSpec(AskingOptions):
     """Options of a build. Paths are relative to the working directory.
 
     If ``words`` is set, no seed words are sampled from a corpus, and ``corpus`` may be empty.
-    ``eta`` limits the MaxPMI of ``contrast``. If ``judge`` is false, ``is_natural`` is NULL.
+    MaxPMI is computed for ``contrast``. If ``judge`` is false, ``is_natural`` is NULL.
     """
 
     corpus: Annotated[str, Field(description="Corpus from which the seed words come.")] = ""
     contrast: Annotated[str, Field(description="Two target words to compare, such as she/he.")] = (
         "she/he"
     )
-    seed: Annotated[Seed, Field(description="Random seed of the sample of seed words.")] = 0
+    seed: Annotated[Seed, Field(description="Random seed for sampling the seed words.")] = 0
     n_words: Annotated[
         int | None,
         Field(gt=0, le=MOST, description="Number of seed words to take from the sample."),
@@ -47,11 +47,11 @@ class BuildSpec(AskingOptions):
         Field(description="Seed words to use instead of a sample, separated by commas."),
     ] = ()
     n_sentences: Annotated[
-        _Few, Field(description="Number of sentences for each word and pronoun.")
+        _Few, Field(description="Number of sentences to write for each word and pronoun.")
     ] = 5
     max_words: Annotated[_Few, Field(description="Maximum number of words in a sentence.")] = 10
     reject_longer: Annotated[
-        bool, Field(description="Reject longer sentences. (UnStereoEval kept them.)")
+        bool, Field(description="Reject sentences that are too long. (UnStereoEval kept them.)")
     ] = True
     temperature: Annotated[
         float, Field(ge=0, le=10, description="Sampling temperature for writing sentences.")
@@ -100,10 +100,10 @@ class BuildSpec(AskingOptions):
         sentence: str = "",
         n: int = 1,
     ) -> Request:
-        """Return a request to write ``n`` sentences around a seed word, or about ``sentence``.
+        """Return a request to write ``n`` sentences with a seed word, or to work on ``sentence``.
 
-        If a purpose has several wordings, ``round`` selects one of them in turn. At temperature 0,
-        the same request gets the same answer, so a conversion is repeated at temperature 0.7.
+        If a purpose has several wordings, ``round`` selects one of them in turn. A conversion is
+        requested at temperature 0 first. Later rounds use 0.7 to get a different answer.
 
         >>> spec = BuildSpec(model="m", max_words=7)
         >>> spec.request("generate", "tea", "she", 1, n=2).max_tokens

@@ -1,4 +1,4 @@
-"""Make pairs from written sentences with rules. Ask a model if rules fail, and to judge pairs."""
+"""Make pairs from sentences by rules. Ask a model if rules can't decide, and to judge pairs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from plumbline.eval_workers.pairs.pronouns.pronoun_templates import fill
 from plumbline.eval_workers.writing.build_spec import BuildSpec
 from plumbline.eval_workers.writing.written_sentences import WrittenSentence
 
-#: The maximum number of requests for one conversion, and for judging one side of a pair.
+#: The maximum number of requests for one conversion, and for judging one sentence.
 CONVERSION_ROUNDS, JUDGE_ROUNDS = 3, 2
 
 
@@ -37,7 +37,7 @@ async def template_of(sentence: WrittenSentence, spec: BuildSpec, ask: Ask) -> T
     if found.template is None or found.gender is None:
         why = f": {last}" if last else ""
         return "", f'whether "her" is his or him stays undecided{why}'
-    # A template loses capitals: "At 5 p.m. she left" would become "At 5 p.m. She left".
+    # Filling a template may add capitals: "At 5 p.m. she left" becomes "At 5 p.m. She left".
     if fill(found.template, found.gender) != sentence.text:
         return "", "a template can't keep the capitals of its pronouns"
     return found.template, ""
@@ -46,7 +46,7 @@ async def template_of(sentence: WrittenSentence, spec: BuildSpec, ask: Ask) -> T
 async def _decided(
     found: Conversion, word: str, spec: BuildSpec, ask: Ask
 ) -> tuple[Conversion, str]:
-    """Ask the model to convert a sentence. Return the conversion, and a problem or ``""``.
+    """Ask the model for the sentence with *he*. Return the conversion, and a problem or ``""``.
 
     If an answer changes words other than pronouns, or has no sentence, the request is sent again.
     """

@@ -38,8 +38,8 @@ _JUDGE = AfterValidator(holding(["sentence"]))
 class Wordings:
     """The wordings for each purpose. The wordings of ``revise`` and ``judge`` are used in turn.
 
-    If ``as_json`` is true, requests ask for replies in JSON. ``generate_he``, if set, asks for the
-    sentences with *he*.
+    If ``as_json`` is true, requests ask for replies in JSON. If ``generate_he`` is set, it is used
+    instead of ``generate`` for sentences with *he*.
     """
 
     generate: Annotated[Stripped, _GENERATE]
@@ -65,7 +65,7 @@ class Wordings:
 
 
 def load(path: Path | None = None) -> Wordings:
-    """Read wordings from a TOML file or a folder of the release. By default, read Plumbline's own.
+    """Read wordings from a TOML file or a folder of UnStereoEval's release (default: ours).
 
     Raises ``UsageProblem`` if there is no such file. If a placeholder is unknown or missing, raises
     a ``BadInput`` that names the purpose and number of the wording, counted from 1.
@@ -93,13 +93,13 @@ def fill_prompt(wording: str, **values: object) -> str:
     return wording.format_map({**forms, **{n: str(value) for n, value in values.items()}})
 
 
-#: Placeholder in the release -> Plumbline's. ``{target_word}`` is the pronoun, or all its forms.
+#: Placeholder in the release -> placeholder in Plumbline. ``_prompts`` replaces `target_word`.
 _OURS = {"attr_word": "word", "num_templates": "n", "num_words": "max_words"}
 _OURS |= {"from_target": "from", "to_target": "forms", "template": "sentence"}
 
 
 def load_released(folder: Path) -> Wordings:
-    """Read the wordings from a folder of the release.
+    """Read the wordings from a folder of UnStereoEval's release.
 
     Raises ``UsageProblem`` if a file is missing, and ``BadInput`` if a file isn't from the release.
     Also raises the errors of ``load`` about a wording.
@@ -123,7 +123,7 @@ def load_released(folder: Path) -> Wordings:
 def _prompts(file: Path, target: str, key: str) -> list[str]:
     """Return the wordings under a key of a released file, with Plumbline's placeholders.
 
-    ``target`` is our placeholder for the released ``target_word``.
+    ``target`` is the placeholder that replaces `target_word`.
     """
     import yaml
 

@@ -50,10 +50,10 @@ class WrittenSentence:
 
 @dataclass
 class Written:
-    """The ``n_in`` sentences of a seed word, each of which is kept, rejected or revised.
+    """The sentences that a model wrote for a seed word. Each is kept, rejected or revised.
 
-    ``rejected`` maps a sentence to the reason why it isn't used. ``n_revised`` sentences were
-    replaced by a revision.
+    ``rejected`` maps a sentence to the reason why it isn't used. ``n_in`` is the number of all
+    sentences. ``n_revised`` of them were replaced by a revision.
     """
 
     word: str
@@ -66,7 +66,7 @@ class Written:
 async def write(word: str, spec: BuildSpec, ask: Ask) -> Written:
     """Ask the model for sentences with a seed word. This is a plan for ``Build.run``."""
     n, writer = spec.n_sentences, _Writer(spec, ask, Written(word))
-    # Send both first requests at once. The request for `he` doesn't depend on the other.
+    # Send both first requests at once. Below, `ask` finds their replies in the ledger.
     await asyncio.gather(*(ask(spec.request("generate", word, p, 1, n=n)) for p in PRONOUNS))
     kept = writer.written.kept
     for pronoun in PRONOUNS:
@@ -100,10 +100,10 @@ class _Writer:
         """Keep good sentences until ``n_wanted`` are kept.
 
         Sentences that need revision go back to the model, one round at a time. The replies of
-        a round are checked in order, because a sentence is compared with those kept before it.
+        a round are checked in order, because each is compared with the sentences kept so far.
         """
         rejected = self.written.rejected
-        drafts = [one for one in read if self._is_draft(one, n_wanted)]
+        drafts = [one for one in read if self._needs_revision(one, n_wanted)]
         n_left = n_wanted - len(self.written.kept)
         rejected |= dict.fromkeys(drafts[n_left:], _SURPLUS)
         drafts = drafts[:n_left]
@@ -119,7 +119,7 @@ class _Writer:
                     requests[draft] = request
             replies = await asyncio.gather(*map(self.ask, requests.values()))
             revised = map(self._revised, requests, replies)
-            drafts = [one for one in revised if self._is_draft(one, n_wanted)]
+            drafts = [one for one in revised if self._needs_revision(one, n_wanted)]
         for draft in drafts:
             rejected[draft] = f"{self._checked(draft)[1]} after all revisions"
 
@@ -130,8 +130,8 @@ class _Writer:
         self.written.rejected |= dict.fromkeys(others, _SURPLUS)
         return first
 
-    def _is_draft(self, sentence: WrittenSentence, n_wanted: int) -> bool:
-        """Return True if a sentence needs revision. If it doesn't, keep or reject it."""
+    def _needs_revision(self, sentence: WrittenSentence, n_wanted: int) -> bool:
+        """Return True if a sentence needs revision. Otherwise, keep or reject the sentence."""
         fate, reason = self._checked(sentence)
         if fate == "keep" and len(self.written.kept) < n_wanted:
             self.written.kept.append(sentence)
@@ -140,46 +140,36 @@ class _Writer:
         return fate == "revise"
 
     def _checked(self, sentence: WrittenSentence) -> tuple[Fate, str]:
-        return check(
-            sentence.text,
-            word=self.written.word,
-            pronoun=sentence.pronoun,
-            max_words=self.spec.max_words if self.spec.reject_longer else None,
-            others=[kept.text for kept in self.written.kept],
-        )
+        max_words = self.spec.max_words if self.spec.reject_longer else None
+        return check(sentence, max_words, [kept.text for kept in self.written.kept])
 
 
 def check(
-    sentence: str, *, word: str, pronoun: str, max_words: int | None, others: Sequence[str] = ()
+    sentence: WrittenSentence, max_words: int | None, others: Sequence[str] = ()
 ) -> tuple[Fate, str]:
     """Decide whether a sentence is kept, revised or rejected. Return the decision and the reason.
 
-    The sentence was requested with ``word`` and ``pronoun``. ``others`` are the kept sentences of
-    the same seed word. First, a text that isn't a sentence is rejected. Next, a sentence that lacks
-    the word or the pronoun is to be revised. Last, a sentence is rejected if it has more than
-    ``max_words`` words (``None`` allows any length), has a pronoun of the other gender, or is like
-    one of ``others``.
+    ``others`` are the kept sentences of the same seed word. First, a text that isn't a sentence is
+    rejected. Next, a sentence that lacks the word or the pronoun is to be revised. Last, a sentence
+    is rejected if it has more than ``max_words`` words (``None`` allows any length), has a pronoun
+    of the other gender, or repeats one of ``others``.
 
-    >>> request = {"word": "clock", "pronoun": "she", "max_words": 8}
-    >>> check("She wound the clock.", **request)
-    ('keep', '')
-    >>> check("He wound the clock.", **request, others=["She wound the clock."])
+    >>> check(WrittenSentence("He wound the clock.", "clock", "she", "r", 1), 8)
     ('revise', 'lacks the pronoun')
-    >>> check("His clock amused her.", **request)
-    ('reject', 'holds a pronoun of the other gender')
     """
-    if problem := malformed(sentence):
+    text = sentence.text
+    if problem := malformed(text):
         return "reject", problem
-    if not has_word(sentence, word):
+    if not has_word(text, sentence.word):
         return "revise", "lacks the word"
-    genders = {GENDERS[word] for word in _words(sentence) if word in GENDERS}
-    if GENDERS[pronoun] not in genders:
+    genders = {GENDERS[word] for word in _words(text) if word in GENDERS}
+    if GENDERS[sentence.pronoun] not in genders:
         return "revise", "lacks the pronoun"
-    if max_words is not None and n_words(sentence) > max_words:
+    if max_words is not None and n_words(text) > max_words:
         return "reject", f"has more than {max_words} words"
     if len(genders) > 1:
         return "reject", "holds a pronoun of the other gender"
-    problem = repeats(sentence, others)
+    problem = repeats(text, others)
     return ("reject", problem) if problem else ("keep", "")
 
 
@@ -223,7 +213,7 @@ def has_word(sentence: str, word: str) -> bool:
 
 
 def repeats(sentence: str, others: Sequence[str]) -> str:
-    """Return how a sentence repeats another, ignoring pronouns, or ``""`` if it doesn't.
+    """Return the problem if a sentence repeats one of ``others``, ignoring pronouns, or ``""``.
 
     >>> repeats("He wound the clock!", ["She wound the clock."])
     'repeats another sentence'

@@ -1,7 +1,7 @@
-"""The ``plumbline`` command, whose subcommands are the classes that ``registry`` lists.
+"""The ``plumbline`` command. Its subcommands are the classes that ``registry`` lists.
 
-A subcommand is imported only when it is run or when its help is shown.
-``python -m plumbline.pipelines.command.app docs/commands.md`` updates the lists on that page.
+A subcommand is imported only when it runs or shows its help. To update the tables in
+docs/commands.md, run ``python -m plumbline.pipelines.command.app docs/commands.md``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from plumbline.warehouse.text.escape import say
 
 
 class CommandGroup(TyperGroup):
-    """A group of commands whose names begin with ``prefix``.
+    """The group of all commands whose names begin with ``prefix``, such as "corpus ".
 
     >>> CommandGroup().get_command(None, "measure").name
     'measure'
@@ -40,7 +40,7 @@ class CommandGroup(TyperGroup):
         return _command(self.prefix + name) if name in self.commands else None
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Find a command. If only another group has the name, the error suggests `GROUP NAME`."""
+        """Find a command by its name. If `count` isn't found, the error suggests `corpus count`."""
         try:
             return super().resolve_command(ctx, args)
         except TyperException as e:
@@ -50,7 +50,7 @@ class CommandGroup(TyperGroup):
             raise
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Show a group's help from its commands' summaries, without importing the commands."""
+        """Print a group's help from the summaries of its commands, without importing them."""
         names = ("name", "help", "epilog", "params", "rich_markup_mode", "commands")
         TyperGroup(**{name: getattr(self, name) for name in names}).format_help(ctx, formatter)
 
@@ -119,7 +119,7 @@ BEGIN, END = "<!-- commands: written -->", "<!-- commands: end -->"
 
 
 def lists() -> Iterator[str]:
-    """Yield a Markdown table per group: its commands, what they do, and which have `--dry-run`.
+    """Yield lines for docs/commands.md: a Markdown table of the commands of each group.
 
     >>> next(line for line in lists() if line.startswith("| `corpus count`"))
     '| `corpus count` | Count words and their co-occurrences with target words. | plan |'
@@ -139,7 +139,7 @@ def lists() -> Iterator[str]:
 
 
 def written(page: str) -> str:
-    """Return ``page`` with the text from ``BEGIN`` to ``END`` replaced by the current lists."""
+    """Return ``page`` with the text between ``BEGIN`` and ``END`` replaced by ``lists()``."""
     text = "\n".join([BEGIN, *lists(), "", END])
     return re.sub(f"{BEGIN}.*{END}", lambda _: text, page, flags=re.S)
 

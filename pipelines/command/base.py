@@ -1,7 +1,7 @@
-"""A command as data: its fields are its arguments and options, its docstring is its help.
+"""The base class of all commands. Fields are arguments and options; the docstring is the help.
 
-The class also defines the command's table in a TOML file, its environment variables, the recorded
-run and the Python method; see `docs/design.md`.
+A command's fields are also its settings in TOML files, its environment variables, and the
+arguments of its Python method. See `docs/design.md`.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ _Result = TypeVar("_Result")
 
 @dataclasses.dataclass(frozen=True)
 class On:
-    """How a field appears on the command line. Add it to the field's ``Annotated`` type.
+    """Says how a field appears on the command line. Goes into the field's ``Annotated`` type.
 
     Attributes:
         positional: True for an argument, False for an option.
-        repeated: True if each value repeats the option; False if commas separate the values.
-        variable: environment variable that sets the field; default: PLUMBLINE_COMMAND_FIELD.
+        repeated: True if users repeat the option for each value, False if commas separate values.
+        variable: environment variable for the field; default: a name like PLUMBLINE_SCORE_MODEL.
         metavar: placeholder for the value in the help.
-        name: the option's name if it differs from the field's (no field can be called `from`).
+        name: name of the option, if the field's name differs (Python fields can't be called `as`).
     """
 
     positional: bool = False
@@ -64,7 +64,7 @@ class On:
 
 
 def planned(subject: str, what: str, amount: object, unit: str = "", note: str = "") -> Row:
-    """Return a row of a command's plan, which `--dry-run` prints."""
+    """Return one row of the plan that `--dry-run` prints."""
     return {"subject": subject, "what": what, "amount": amount, "unit": unit, "note": note}
 
 
@@ -73,15 +73,15 @@ class Done:
     """The result of a command.
 
     Attributes:
-        rows: one row for each item processed; column names include units.
+        rows: rows to print, with units in the column names.
         most: maximum number of rows to print (0: no limit); JSON, CSV and Python get all rows.
-        table: rows for Python, JSON and CSV, if they differ from the printed ones.
-        said: lines to print after the rows; in Python a line that begins with ``WARNING``
+        table: rows for Python, JSON and CSV, if they differ from ``rows``.
+        said: lines to print after the rows; in Python, a line that begins with ``WARNING``
             becomes a warning.
-        wrote: names of the tables that the run wrote; ``execute_on`` sets them.
-        files: paths of files that were written.
-        next: the command to suggest next; empty for none.
-        query: SQL query, with ``params``, that selects the rows to return in Python.
+        wrote: names of the tables that the run wrote; ``execute_on`` sets this field.
+        files: paths of the files that the run wrote.
+        next: the command to suggest next; empty if there is none.
+        query: SQL query, with ``params``, that selects the rows for Python instead of ``table``.
         failed: an error to raise after the result is printed, or ``None``.
     """
 
@@ -98,7 +98,7 @@ class Done:
 
 
 class Context:
-    """What a running command uses: its open warehouse and the id of its recorded run."""
+    """Gives a running command its open warehouse and the id of its recorded run."""
 
     def __init__(self, store: Store | None, run_id: str) -> None:
         self._store = store
@@ -111,7 +111,7 @@ class Context:
         return self._store
 
     def stage(self, name: str, work: Callable[..., _Result], *given: Any) -> _Result:
-        """Call ``work`` and return its result; show the elapsed time if it takes long."""
+        """Call ``work(*given)`` and return its result. Show the elapsed time of a long call."""
         from plumbline.warehouse.text.progress import progress
 
         with progress(name):
@@ -123,22 +123,21 @@ class Context:
 class Command:
     """A command that uses a warehouse. Subclasses become frozen pydantic dataclasses automatically.
 
-    Annotate each field with a ``Field`` (description, bounds, choices) and, if needed, ``On``.
-    ``__post_init__`` raises ``UsageProblem`` for options that can't be combined.
+    Annotate each field with a ``Field`` (description, bounds, choices) and, if needed, an ``On``.
+    Define ``__post_init__`` to raise ``UsageProblem`` for options that can't be combined.
     """
 
     #: True to create a missing warehouse.
     makes_warehouse: ClassVar[bool] = False
     #: True to open the warehouse before the run; it must exist unless ``makes_warehouse``.
     opens_warehouse: ClassVar[bool] = True
-    #: The table that the command reads: the error for a missing warehouse says what fills it.
+    #: Table that the command reads. The error for a missing warehouse says how to fill this table.
     reads: ClassVar[str] = ""
     #: True to record the command's runs; False if it writes no table.
     records: ClassVar[bool] = True
-    #: True if the top of a settings file, and variables ``PLUMBLINE_OPTION``, set its options.
+    #: True if options are set at the top of a settings file and by ``PLUMBLINE_OPTION`` variables.
     at_top: ClassVar[bool] = False
-    #: Inherited fields that few or no users of this command need. Settings files may set them, but
-    #: they are not command-line options.
+    #: Inherited options that the command line hides. Settings files can still set them.
     without: ClassVar[tuple[str, ...]] = ()
 
     warehouse: Annotated[
@@ -152,7 +151,7 @@ class Command:
 
     @classmethod
     def usual(cls, given: Mapping[str, object]) -> Mapping[str, object]:
-        """Return defaults that depend on the ``given`` fields, by field name."""
+        """Return defaults that depend on the values of other fields, which are in ``given``."""
         return {}
 
     def check(self) -> None:
@@ -170,13 +169,13 @@ class Command:
         raise NotImplementedError
 
     def run(self, context: Context) -> Done:
-        """Do the work."""
+        """Do the command's work, and return its result."""
         raise NotImplementedError
 
 
 @dataclasses.dataclass(frozen=True)
 class Parameter:
-    """A command's field as an argument or option. ``default`` is ``...`` if a value is required."""
+    """An argument or option of a command. ``default`` is ``...`` if a value is required."""
 
     name: str
     kind: Any
@@ -190,7 +189,7 @@ class Parameter:
 
     @property
     def is_list(self) -> bool:
-        """True if the field has several values that are given separately, not joined by commas."""
+        """True if the user gives several separate values, not one text with commas."""
         repeats = self.on.repeated or self.on.positional or get_args(self.kind)[:1] != (str,)
         return get_origin(self.kind) is tuple and repeats
 
@@ -209,16 +208,17 @@ class Parameter:
         return tuple(self._converted(part) for part in given if part != "")
 
     def _converted(self, given: Any) -> Any:
-        """Convert text to a path or a path to text, depending on the field's type."""
+        """Convert text to a path, or a path to text, if the field's type requires it."""
         if isinstance(given, str | Path) and self.is_path:
             return address(given) or Path(given)
         return str(given) if isinstance(given, Path) and not self.is_path else given
 
 
 def parameters(kind: type[Command]) -> tuple[Parameter, ...]:
-    """Return a command's parameters: arguments before options, then required before optional.
+    """Return a command's parameters in the order in which the help lists them.
 
-    Within each group, inherited fields come last, and the warehouse comes last of all.
+    Arguments come before options, and required options before optional ones. Inherited fields
+    come after the class's own fields, and ``warehouse`` comes last.
     """
     return tuple(p for p in all_fields(kind) if p.name not in kind.without)
 
@@ -228,7 +228,7 @@ _FIELDS: dict[type, tuple[Parameter, ...]] = {}
 
 
 def all_fields(kind: type[Command]) -> tuple[Parameter, ...]:
-    """Return all of a command's parameters, even those in ``without``; see ``parameters``."""
+    """Return all of a command's parameters, including the hidden ones in ``without``."""
     if kind in _FIELDS:
         return _FIELDS[kind]
     own, last = inspect.get_annotations(kind), inspect.get_annotations(Command)
@@ -269,7 +269,7 @@ def has_plan(kind: type[Command]) -> bool:
 
 
 def plan_of(command: Command) -> Iterator[Row]:
-    """Yield the rows of a command's plan. Raises an error if its warehouse can't be opened."""
+    """Yield the rows of a command's plan. Raises an error if the warehouse can't be opened."""
     from plumbline.warehouse.storage.store import Store
 
     store = Store.existing(command.warehouse) if command.opens_warehouse else None
@@ -279,10 +279,10 @@ def plan_of(command: Command) -> Iterator[Row]:
 
 
 def execute(command: Command, store: Store | None = None) -> Done:
-    """Check and run a command. Record the run if the command ``records`` its runs.
+    """Check a command, run it, and record the run if ``command.records`` is True.
 
-    ``store`` is the command's warehouse, if it is already open. Raises the command's errors, but
-    returns ``Done.failed`` as part of the result.
+    Pass ``store`` if the command's warehouse is already open. Raises the command's errors, but
+    not ``Done.failed``, which the caller must raise.
     """
     from plumbline.warehouse.storage.store import Store
 
@@ -294,7 +294,7 @@ def execute(command: Command, store: Store | None = None) -> Done:
 
 
 def execute_on(store: Store | None, command: Command) -> Done:
-    """Run a checked command. ``store`` is ``None`` if the command opens no warehouse."""
+    """Run and record a checked command. ``store`` is ``None`` if the command opens no warehouse."""
     if store is None or not command.records:
         return command.run(Context(store, ""))
     from plumbline.warehouse.run_records import is_open, recorded
@@ -340,7 +340,7 @@ def _rejected(store: Store, run_id: str) -> Iterator[str]:
 
 
 def values_of(command: Command) -> dict[str, object]:
-    """Return the options to record. Skips ``warehouse``, and defaults of fields in ``without``."""
+    """Return the options to record for a run. Leaves out ``warehouse`` and unset hidden options."""
     values = {f.name: getattr(command, f.name) for f in fields(command) if f.name != "warehouse"}
     hidden = {name for name in command.without if values[name] == getattr(type(command), name, ...)}
     return {name: value for name, value in values.items() if name not in hidden}

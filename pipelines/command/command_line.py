@@ -27,7 +27,7 @@ from plumbline.pipelines.command.base import (
     plan_of,
 )
 from plumbline.pipelines.command.registry import name_of
-from plumbline.pipelines.command.settings import here, made
+from plumbline.pipelines.command.settings import configured, made
 from plumbline.warehouse.errors import PlumblineError, UsageProblem
 from plumbline.warehouse.paths import address
 from plumbline.warehouse.text.escape import say
@@ -43,13 +43,13 @@ _GENERAL: dict[str, tuple[Any, Any, str]] = {
 def _declared(parameter: Parameter) -> inspect.Parameter:
     """Return the function parameter from which Typer makes the argument or option.
 
-    For Typer every parameter is optional, because a settings file may set it. ``made`` raises an
-    error if a required value is missing.
+    Typer treats every parameter as optional, because a settings file may set it. ``made`` raises
+    the error for a missing value.
     """
     kind, default, on = parameter.kind, parameter.default, parameter.on
     if get_origin(kind) is tuple:
         inner = get_args(kind)[0]
-        inner = str if get_origin(inner) is Literal else inner  # Typer takes no list of Literals
+        inner = str if get_origin(inner) is Literal else inner  # Typer can't handle list[Literal]
         kind = list[inner] if parameter.is_list else str  # type: ignore[valid-type]
         if default is not ...:
             default = list(default) if parameter.is_list else ",".join(default)
@@ -85,7 +85,7 @@ def function_of(kind: type[Command]) -> Callable[..., None]:
         _refuse_repeated(kind, ctx.find_root().obj or ())
         typed = {n: v for n, v in values.items() if v is not None and _is_typed(ctx, n)}
         config = given.get("config") or typed.get("config")
-        command = made(kind, typed, here(kind, config))
+        command = made(kind, typed, configured(kind, config))
         form = given.get("format", "table")
         if given.get("dry_run"):
             command.check()
@@ -120,11 +120,11 @@ def _is_typed(ctx: typer.Context, name: str) -> bool:
 
 
 def _show_plan(command: Command, form: str, typed: Sequence[str]) -> None:
-    """Print a plan, then the command to run next: the typed command without `--dry-run`."""
+    """Print a command's plan, then suggest the same command line without `--dry-run`."""
     rows: list[Row] = []
     try:
         rows.extend(plan_of(command))
-    except PlumblineError:  # one of several models may be missing: show the plan of the others
+    except PlumblineError:  # a model may be missing: print the rows of the other models
         if rows:
             _print_rows(rows, form)
         raise
@@ -136,10 +136,10 @@ def _show_plan(command: Command, form: str, typed: Sequence[str]) -> None:
 
 
 def show(done: Done, command: Command, form: str) -> None:
-    """Print the result of a command; raise ``done.failed`` if it is set.
+    """Print the result of a command, then raise ``done.failed`` if it is set.
 
-    JSON output is one object with the whole result. With CSV, the rows go to standard output, and
-    everything else goes to standard error.
+    JSON output is one object with rows, lines and files. With CSV, rows go to standard output,
+    and everything else goes to standard error.
     """
     rows = done.rows if form == "table" else done.table or done.rows
     if form == "json":
@@ -203,7 +203,7 @@ def _print_rows(rows: Sequence[Row], form: str) -> None:
 
 
 def _print_json(value: object) -> None:
-    # ``json.dumps`` escapes control characters and everything outside ASCII.
+    # ``json.dumps`` escapes control characters, so none reaches the terminal.
     from plumbline.pipelines.result_output import json_value
 
     print(json.dumps(json_value(value), indent=2, allow_nan=False))

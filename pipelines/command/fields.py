@@ -17,7 +17,7 @@ from plumbline.warehouse.paths import Address, check_input, check_output
 
 
 def _read(path: Path, **allowed: bool) -> Path:
-    """Check that a path can be read. Addresses such as s3:// are checked when they are opened."""
+    """Check that a file or directory can be read. Skips addresses such as s3://."""
     if not isinstance(path, Address):
         check_input(path, **allowed)
     return path
@@ -41,49 +41,47 @@ OutputDirectory: TypeAlias = Annotated[Path, AfterValidator(partial(_written, di
 #: Names of benchmarks in the warehouse.
 BenchmarkNames: TypeAlias = Annotated[
     tuple[str, ...],
-    Field(min_length=1, description="Benchmark name; repeatable."),
+    Field(min_length=1, description="Name of a benchmark. Can be repeated."),
     On(repeated=True),
 ]
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class DataOption:
-    """The option for the directory of released benchmarks and prompts."""
+    """Adds --data: the directory of released benchmarks and prompts."""
 
     data: Annotated[
         Path | None,
-        Field(description="Directory of released benchmarks and prompts."),
+        Field(description="Directory that holds released benchmarks and prompts."),
         On(variable="PLUMBLINE_DATA"),
     ] = None
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class OutOption:
-    """The option for the directory of all output; the warehouse is inside it by default."""
+    """Adds --out: the directory for all output. The default warehouse is inside this directory."""
 
-    out: Annotated[
-        OutputDirectory, Field(description="Directory for everything that is written.")
-    ] = Path("out")
+    out: Annotated[OutputDirectory, Field(description="Directory for all output.")] = Path("out")
 
     @classmethod
     def usual(cls, given: Mapping[str, object]) -> Mapping[str, object]:
-        """If ``out`` is given, return a directory inside it as the default warehouse."""
+        """If ``out`` is given, make ``out``/warehouse the default warehouse."""
         out = given.get("out")
         return {"warehouse": Path(str(out)) / DEFAULT_WAREHOUSE.name} if out else {}
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class ContrastOption:
-    """The option for the target words to compare, such as she and he."""
+    """Adds --contrast: the target words to compare, such as she and he."""
 
     contrast: Annotated[
-        str, Field(min_length=1, description="Words to compare: a pair (she/he) or a word list.")
+        str, Field(min_length=1, description="Words to compare: a pair (she/he), or a word list.")
     ] = "she/he"
 
 
 Shards: TypeAlias = Annotated[
     tuple[str, ...],
-    Field(min_length=1, description="Text files (shards): paths, s3:// addresses or quoted globs."),
+    Field(min_length=1, description="Text files to read: paths, s3:// addresses or quoted globs."),
     On(positional=True),
 ]
 #: An option that is repeated for each of its values.
@@ -92,17 +90,17 @@ Several: TypeAlias = Annotated[tuple[str, ...], On(repeated=True)]
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class CorpusName:
-    """The option for the corpus that a command works on."""
+    """Adds --corpus: the name of the corpus to work on."""
 
     reads: ClassVar[str] = "corpus"
 
     corpus: Annotated[str, Field(min_length=1, description="Name of the corpus.")]
 
     def line(self, command: str) -> str:
-        """Return the command line that runs ``command`` on the same corpus."""
+        """Return a command line that runs another command on the same corpus."""
         return f"plumbline {command} --corpus {shlex.quote(self.corpus)}"
 
     def rows_of(self, table: str, order: str = "ALL") -> dict[str, Any]:
-        """Return ``query`` and ``params`` of ``Done``. The query selects the corpus's rows."""
+        """Return ``query`` and ``params`` of ``Done`` for the rows of this corpus in a table."""
         query = f"FROM {table} WHERE corpus = $corpus ORDER BY {order}"
         return {"query": query, "params": {"corpus": self.corpus}}

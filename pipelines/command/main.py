@@ -1,7 +1,7 @@
-"""Run the ``plumbline`` command. Each kind of error is printed as one line and has an exit status.
+"""Run the ``plumbline`` command. Print errors in one line; each kind has its own exit status.
 
-Slow imports are inside functions, so that ``stop_signals.listen`` runs early. An earlier signal
-ends the process without a message.
+Slow imports are inside functions, so that ``stop_signals.listen`` runs early. If the user presses
+Ctrl-C before that, the process ends without a message.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ From Python: import plumbline. Documentation: docs/index.md"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit status; print user errors as one line.
+    """Run a command line and return its exit status. Print users' errors in one line.
 
-    Without arguments, prints the first steps. Status 2: wrong usage, 3: bad input, 4: missing
-    component, 5: interrupted and resumable, 6: a model changed by more than `--fail-if` allows.
+    Without arguments, prints commands to start with. Exit statuses: 2 wrong usage, 3 bad input,
+    4 missing component, 5 interrupted, 6 a model changed more than `--fail-if` allows.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
         return _status(given)
     except BaseException as e:
-        # A library may turn an interrupt into another error.
+        # After Ctrl-C, a library may raise another error than KeyboardInterrupt.
         if stop_signals.received():
             stop_signals.complain()
             return stop_signals.STATUS
@@ -68,7 +68,7 @@ def _status(given: list[str]) -> int:
     from plumbline.pipelines.command.app import app
 
     result = app(given, prog_name="plumbline", standalone_mode=False, obj=given)
-    if result == 130:  # how Typer reports an interrupt
+    if result == 130:  # Typer's status after Ctrl-C
         raise KeyboardInterrupt
     return result if isinstance(result, int) else 0
 
@@ -84,7 +84,7 @@ def _of_error(error: Exception) -> int:
         return _complain(stop_signals.LINE, stop_signals.STATUS)
     if line := one_line(error):
         return _complain(str(line), line.exit_code)
-    if not hasattr(error, "format_message"):  # neither a user's error nor Typer's: a bug
+    if not hasattr(error, "format_message"):  # not an error of Typer: a bug
         raise error
     return _complain(error.format_message(), getattr(error, "exit_code", 2))
 
@@ -95,14 +95,14 @@ def _complain(message: str, status: int) -> int:
     from plumbline.warehouse.text.escape import say
 
     Console(stderr=True).print("[bold red]error:[/] ", end="")
-    if len(message) > _LONGEST:  # it may quote a long value
+    if len(message) > _LONGEST:  # it may quote a long option
         message = f"{message[: _LONGEST // 2]} ... {message[-_LONGEST // 2 :]}"
     say(message or "wrong usage; add --help", err=True)
     return status
 
 
 def entry() -> None:
-    """Run the console script; print warnings without the file and line that raised them."""
+    """Run `plumbline` in a terminal. Print warnings without their source file and line."""
     status = stop_signals.STATUS
     try:
         _open_streams()
@@ -124,13 +124,13 @@ def _open_streams() -> None:
     """Reopen closed standard streams, and ignore errors from writing to a closed pipe.
 
     A command must finish even if nobody reads its output. If standard output stayed closed, the
-    next opened file would become file descriptor 1, and printed text would go into that file.
+    next file to be opened would get file descriptor 1 and receive the printed text.
     """
     for number in range(3):
         try:
             os.fstat(number)
         except OSError:
-            os.open(os.devnull, os.O_RDWR)  # gets the lowest free number, which is ``number``
+            os.open(os.devnull, os.O_RDWR)  # opens as ``number``, the lowest free descriptor
     sys.stdin = sys.stdin or open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
     sys.stdout = _without_broken_pipe(sys.stdout, 1)
     sys.stderr = _without_broken_pipe(sys.stderr, 2)
@@ -140,7 +140,7 @@ def _without_broken_pipe(stream: TextIO | None, number: int) -> TextIO:
     return io.TextIOWrapper(
         io.BufferedWriter(_FileWithoutBrokenPipe(number, "w", closefd=False)),
         encoding=stream.encoding if stream else "utf-8",
-        errors="backslashreplace",  # escapes characters that the encoding lacks
+        errors="backslashreplace",  # escape what the encoding can't represent
         line_buffering=number == 2 or os.isatty(number),
         write_through=number == 2,
     )

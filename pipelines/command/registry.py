@@ -1,6 +1,6 @@
 """List the commands of Plumbline and of other packages, without importing the commands.
 
-To add a command, another package defines a class, and has this in its ``pyproject.toml``::
+To add a command from another package, define its class and add this to ``pyproject.toml``::
 
     [project.entry-points."plumbline.commands"]
     "corpus tidy" = "my_package.tidy:Tidy"
@@ -15,7 +15,7 @@ from inspect import cleandoc
 
 from plumbline.warehouse.plugins import Registry
 
-#: Each command's module in ``pipelines.commands`` and class, in the order of the help.
+#: Module (in ``pipelines.commands``) and class of each command, in the order of the help.
 _OURS = {
     "look": "model_commands.look:Look",
     "pipeline": "pipeline:Pipeline",
@@ -69,7 +69,7 @@ _GROUPS = {
 
 @cache
 def targets() -> dict[str, str]:
-    """Map the name of each command to its ``module:Class``, in the order of the help."""
+    """Return a dict from each command's name to its ``module:Class``, in the order of the help."""
     found = {name: f"plumbline.pipelines.commands.{target}" for name, target in _OURS.items()}
     others = Registry("command", group="plumbline.commands", made=tuple(found))
     for name in others.added:
@@ -80,7 +80,7 @@ def targets() -> dict[str, str]:
 
 
 def name_of(kind: type) -> str:
-    """Return a command's name.
+    """Return the name of the command that a class defines.
 
     >>> from plumbline.pipelines.commands.corpus import Count
     >>> name_of(Count)
@@ -91,7 +91,7 @@ def name_of(kind: type) -> str:
 
 
 def summary(name: str) -> str:
-    """Read the first paragraph of a command's docstring from its source, or return a group's help.
+    """Return the help of a group, or the first paragraph of a command's docstring.
 
     >>> summary("corpus count"), summary("warehouse")
     ('Count words and their co-occurrences with target words.', 'Check, compact or restore \

@@ -1,8 +1,8 @@
 """Find the values of a command's options, and where each value comes from.
 
-These are searched in order, and the first value wins: the command line, the `--config` file, an
-environment variable, plumbline.toml, and the class's default. Both files have the same format. An
-empty string in a file or variable counts as missing.
+The first of these that sets an option wins: the command line, the `--config` file, an environment
+variable, plumbline.toml, the default in the class. Both files have the same format. An empty
+string in a file or variable counts as missing.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Made = TypeVar("Made", bound=Command)
 
 
 class Value(NamedTuple):
-    """A value, and the file or variable that set it (empty for the command line and Python)."""
+    """A value, and the file or variable that set it; "" if set on the command line or in Python."""
 
     value: Any
     source: str = ""
@@ -43,12 +43,12 @@ def made(
     given: Mapping[str, object],
     weaker: Values | None = None,
 ) -> Made:
-    """Make a command from option values; ``given`` values override ``weaker`` values.
+    """Make a command from option values. Values in ``given`` override values in ``weaker``.
 
-    Raises ``UsageProblem``, which names the source, if a value is invalid.
+    Raises ``UsageProblem`` for an invalid value. The error names the file or variable.
     """
     known = {p.name: p for p in all_fields(kind)}
-    values = over(weaker or {}, {name: Value(value) for name, value in given.items()})
+    values = merged(weaker or {}, {name: Value(value) for name, value in given.items()})
     fields, source = dict[str, Any](), ""
     try:
         for name, one in values.items():
@@ -68,7 +68,7 @@ def made(
         raise UsageProblem(f"{source}: {what}" if source else what, problem, fix) from None
 
 
-def here(
+def configured(
     kind: type[Command],
     config: str | Path | None = None,
     environment: Mapping[str, str] | None = None,
@@ -80,15 +80,15 @@ def here(
     """
     values = dict(_of_file(kind, DEFAULT_FILE)) if Path(DEFAULT_FILE).is_file() else {}
     environment = os.environ if environment is None else environment
-    values = over(values, dict(_of_environment(kind, environment)))
+    values = merged(values, dict(_of_environment(kind, environment)))
     config = config or values.get("config", Value(None)).value
-    return over(values, dict(_of_file(kind, str(config)))) if config else values
+    return merged(values, dict(_of_file(kind, str(config)))) if config else values
 
 
-def over(weaker: Values, stronger: Values) -> dict[str, Value]:
-    """Merge values; ``stronger`` values win, and `model` and `models` replace each other.
+def merged(weaker: Values, stronger: Values) -> dict[str, Value]:
+    """Merge option values: ``stronger`` wins. Its `model` or `models` replaces both in ``weaker``.
 
-    >>> over({"model": Value("gpt2"), "seed": Value(1)}, {"models": Value("unstereoeval")}).keys()
+    >>> merged({"model": Value("gpt2"), "seed": Value(1)}, {"models": Value("unstereoeval")}).keys()
     dict_keys(['seed', 'models'])
     """
     models = {"model", "models"}
@@ -100,7 +100,7 @@ def over(weaker: Values, stronger: Values) -> dict[str, Value]:
 def _of_file(kind: type[Command], file: str) -> Iterator[tuple[str, Value]]:
     """Yield the values that a settings file sets for a command.
 
-    `data` and `warehouse` may be at the top of the file.
+    `data` and `warehouse` may also be at the top of the file, where they apply to all commands.
     """
     content = read(Path(file), f"settings file {file}")
     _check(content, file)
@@ -121,8 +121,8 @@ def _dotted(kind: type[Command]) -> str:
 def _table(kind: type[Command], content: Mapping[str, Any], file: str) -> dict[str, Any]:
     """Return a command's table in a settings file, without the tables of its subcommands.
 
-    A command with ``at_top`` reads the top-level keys that are not tables; keys in `[pipeline]`
-    override them. The tables `[[model]]` become its option ``models``.
+    A command with ``at_top`` reads the keys at the top of the file. Keys in `[pipeline]` override
+    these, and `[[model]]` tables become the option ``models``.
     """
     if kind.at_top:
         table = {key: value for key, value in content.items() if not isinstance(value, Mapping)}
@@ -143,7 +143,7 @@ def _table(kind: type[Command], content: Mapping[str, Any], file: str) -> dict[s
 
 
 def _check(content: Mapping[str, Any], file: str) -> None:
-    """Raise ``UsageProblem`` for unknown keys at a settings file's top or in a group's table."""
+    """Raise ``UsageProblem`` for unknown keys at the top of a settings file or in group tables."""
     groups = dict.fromkeys(name.split()[0] for name in targets())
     of_pipeline = [p.name for p in all_fields(class_of("pipeline"))]
     _refuse_unknown(content, [*groups, *of_pipeline], f"{file}: ")
@@ -168,6 +168,6 @@ def _of_environment(
         variable = p.on.variable or f"PLUMBLINE_{prefix}{p.name.upper()}"
         if text := environment.get(variable):
             value = p.value(text.replace(",", " ").split() if p.is_list else text)
-            with suppress(ValidationError):  # `made` raises the error for an invalid text
+            with suppress(ValidationError):  # `made` raises the error for invalid values
                 value = TypeAdapter(p.kind).validate_python(value)
             yield p.name, Value(value, variable)

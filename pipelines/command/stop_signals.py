@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 LINE = "interrupted; run the same command again to resume"
 STATUS = 5
-#: Seconds after which a stopped process ends even if a library is busy or its clean-up hangs.
+#: A stopped process ends after this many seconds, even if a library is busy or clean-up hangs.
 _GRACE_S = 4.0
 _STOPS = (signal.SIGINT, signal.SIGTERM)
 _received = threading.Event()
@@ -22,15 +22,15 @@ _complained = threading.Event()
 
 
 def received() -> bool:
-    """Return whether this process got a stop signal, even if its ``KeyboardInterrupt`` was lost."""
+    """Return whether this process got a stop signal, even if a library caught the exception."""
     return _received.is_set()
 
 
 def listen() -> None:
-    """Make the first Ctrl-C or SIGTERM raise ``KeyboardInterrupt``, and a second end the process.
+    """Make the first Ctrl-C or SIGTERM raise ``KeyboardInterrupt``, and the second end the process.
 
-    A thread ends the process ``_GRACE_S`` seconds after the first signal. A process that a shell
-    starts in the background keeps ignoring Ctrl-C. A forked process must call ``listen`` again.
+    A thread ends the process ``_GRACE_S`` seconds after the first signal. If Ctrl-C was ignored
+    when the process started, it stays ignored. A forked process must call ``listen`` again.
     """
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
         signal.signal(signal.SIGINT, _stop)
@@ -38,7 +38,7 @@ def listen() -> None:
     sys.unraisablehook = _without_stops
     read_end, write_end = os.pipe()
     os.set_blocking(write_end, False)
-    signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)  # receives each signal's number
+    signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)  # Python writes signal numbers to it
     threading.Thread(target=_end_in_time, args=(read_end,), daemon=True).start()
 
 
@@ -46,15 +46,15 @@ def _stop(_number: int, _frame: object) -> None:
     if received():  # a second signal: end at once; stored results are kept
         _end()
     _received.set()
-    # While Numba compiles, raise nothing: an exception in an LLVM callback could abort Python.
-    # The thread that runs `_end_in_time` ends the process instead.
+    # Don't raise while Numba compiles: an exception in an LLVM callback could abort Python.
+    # `_end_in_time` ends the process instead.
     lock = getattr(sys.modules.get("numba.core.compiler_lock"), "global_compiler_lock", None)
     if lock is None or not lock.is_locked():
         raise KeyboardInterrupt
 
 
 def _without_stops(unraisable: Any) -> None:
-    """Print an exception from a destructor or callback, unless a stop signal came before."""
+    """Print an exception from a destructor or callback, unless the process got a stop signal."""
     if not received():
         sys.__unraisablehook__(unraisable)
 
@@ -62,8 +62,8 @@ def _without_stops(unraisable: Any) -> None:
 def _end_in_time(signals: int) -> None:
     """End the process when the same signal comes again, or ``_GRACE_S`` seconds after the first.
 
-    The signal handler can't do this, since it doesn't run during a long call, such as a query.
-    ``signals`` is the read end of the pipe to which each signal's number is written.
+    Runs in a thread, because Python runs no signal handler during a long call such as a query.
+    ``signals`` is the read end of the pipe to which Python writes the number of each signal.
     """
     while (first := os.read(signals, 1)[0]) not in _STOPS:
         pass
@@ -89,7 +89,7 @@ def _end(status: int = STATUS) -> NoReturn:
 
 
 def complain() -> None:
-    """Print ``LINE`` once, in a way that works even while the process shuts down."""
+    """Print the error ``LINE``, but only once. Works even while the process shuts down."""
     if not _complained.is_set():
         _complained.set()
         with suppress(OSError):
@@ -99,8 +99,8 @@ def complain() -> None:
 def leave(status: int) -> NoReturn:
     """End this process with an exit status, and ignore further signals.
 
-    After a stop signal, run ``atexit`` functions but skip the rest of Python's shutdown, which
-    aborts if threads are working. The exit status is then ``STATUS``, or 0 if ``status`` is 0.
+    After a stop signal, runs ``atexit`` functions but skips the rest of Python's shutdown, which
+    can abort while threads run. The exit status is then ``STATUS``, unless ``status`` is 0.
     """
     for number in _STOPS:
         signal.signal(number, signal.SIG_IGN)

@@ -43,8 +43,8 @@ class BenchmarkImport(DataOption, Command):
     """Import benchmarks into the warehouse. Unusable rows go to table `reject`.
 
     To import your own pairs, choose a name that `benchmark show` doesn't list, and give --source:
-    plumbline benchmark import my-pairs --source pairs.csv (docs/pairs.md). --dry-run reads
-    everything and shows what would be imported.
+    plumbline benchmark import my-pairs --source pairs.csv (docs/pairs.md). --dry-run reads all
+    rows and shows what would be imported.
 
     Example: plumbline benchmark import winobias winogender use-5
     """
@@ -58,22 +58,22 @@ class BenchmarkImport(DataOption, Command):
     ]
     source: Annotated[
         str | None,
-        Field(description="File, directory or hf:// address to read; default: found in --data."),
+        Field(description="File, directory or hf:// address to read; default: look in --data."),
         On(metavar="FILE"),
     ] = None
     recipe: Annotated[
-        str, Field(description="How to make pairs from rows: a recipe's name, or a TOML file.")
+        str, Field(description="Recipe that makes pairs from rows: its name, or a TOML file.")
     ] = ""
     groups: Annotated[
         tuple[str, ...],
-        Field(description="Groups whose words fill templates, for example: she,he,they."),
+        Field(description="Fill templates with words of these groups, such as she,he,they."),
     ] = ()
 
     def place(self) -> Path | None:
         return located(self.source) if self.source else None
 
     def plan(self, store: Store | None) -> Iterator[Row]:
-        """Yield each benchmark's numbers of pairs and rejected rows; print its problems."""
+        """Yield how many pairs and rejected rows each benchmark has. Print warnings about pairs."""
         source, how = self.place(), (self.data or "", self.groups, self.recipe)
         for name in dict.fromkeys(self.names):
             parsed, path = benchmarks.read_pairs_of(name, source, *how)
@@ -120,7 +120,7 @@ FROM benchmark_pair WHERE benchmark = $benchmark ORDER BY pair_id LIMIT $n
 class BenchmarkShow(Command):
     """List benchmarks, or show the first pairs of a benchmark.
 
-    The list has the benchmarks that can be imported, and the benchmarks in the warehouse.
+    The list shows the benchmarks that you can import, and the benchmarks in the warehouse.
 
     Example: plumbline benchmark show winobias --n 3
     """
@@ -130,7 +130,7 @@ class BenchmarkShow(Command):
 
     name: Annotated[
         str,
-        Field(description="A benchmark in the warehouse; default: list all benchmarks."),
+        Field(description="Benchmark whose pairs to show; default: list all benchmarks."),
         On(positional=True),
     ] = ""
     n: Annotated[int, Field(ge=1, le=1_000_000, description="Number of pairs to show.")] = 5
@@ -164,9 +164,9 @@ class BenchmarkShow(Command):
 class BenchmarkBuild(BuildSpec, Command):
     """Build a benchmark from seed words: a chat model writes sentences and judges them.
 
-    The API key comes from PLUMBLINE_API_KEY or OPENAI_API_KEY. Requests with a stored reply are
-    never sent again: after an interruption, run the same command again to resume.
-    `--max-requests 0` uses only stored replies.
+    The API key comes from PLUMBLINE_API_KEY or OPENAI_API_KEY. All replies are stored, so no
+    request is paid twice. After an interruption, run the same command again to resume. To send
+    no requests and use only stored replies, give `--max-requests 0`.
 
     Example: plumbline benchmark build demo --corpus novels --model gpt-4o-mini --dry-run
     """
@@ -177,7 +177,7 @@ class BenchmarkBuild(BuildSpec, Command):
         "temperature",
     )
 
-    name: Annotated[str, Field(description="Name of the benchmark."), On(positional=True)]
+    name: Annotated[str, Field(description="Name for the new benchmark."), On(positional=True)]
     offline: Annotated[
         bool, Field(description="Fill fixed sentence frames instead of asking a chat model.")
     ] = False
@@ -190,7 +190,7 @@ class BenchmarkBuild(BuildSpec, Command):
             _ = self.chat_model(), self.wordings
         store = Store.existing(self.warehouse)
         build.seed_words(store, self)
-        if self.corpus:  # needed last, but checked before any paid request
+        if self.corpus:  # fail before any paid request
             if store is None:
                 problem = "needs a warehouse"
                 raise UsageProblem(f"corpus {self.corpus!r}", problem, "give --warehouse DIR")
@@ -215,7 +215,7 @@ class BenchmarkBuild(BuildSpec, Command):
 
     def run(self, context: Context) -> Done:
         store, name = context.store, self.name
-        asking = Build(store, name, context.run_id, self.server(), self.budget())
+        asking = Build(store, name, context.run_id, self.server())
         words = context.stage("seed words", build.seed_words, store, self)
         made = build.make_pairs(context.stage, asking, words, self, offline=self.offline)
         pairs, counts, rejects = made
@@ -241,24 +241,23 @@ class BenchmarkBuild(BuildSpec, Command):
 
 
 class Constrain(Command):
-    """Compute each pair's MaxPMI: the largest lean among the words of its sentences.
+    """Compute each pair's MaxPMI: the lean of its word that leans most, in either direction.
 
-    If a word occurs fewer than `--least-count` times near she or near he (or the words of another
-    --contrast), the MaxPMI of its pairs is undecided, unless another word leans more than the limit
-    eta. A subset of pairs within a limit contains no undecided pairs.
+    The lean of a word that is rare near she or near he isn't used (see --least-count). A pair with
+    such a word is undecided: subsets of pairs within a limit on |MaxPMI| leave the pair out.
 
     Example: plumbline benchmark constrain --corpus novels --benchmark winobias
     """
 
     reads = "benchmark_pair"
 
-    corpus: Annotated[str, Field(min_length=1, description="Corpus to take the words' leans from.")]
+    corpus: Annotated[str, Field(min_length=1, description="Corpus whose leans to use.")]
     benchmark: BenchmarkNames
     contrast: Annotated[
         str | None,
         Field(
             description="Words to compare: a pair such as she/he, or a word list. Default: the "
-            "groups of the benchmark's pairs; for female and male, she/he."
+            "two groups of each pair, or she/he if the groups are female and male."
         ),
     ] = None
     least_count: Annotated[
@@ -266,8 +265,8 @@ class Constrain(Command):
         Field(
             ge=0,
             le=10**9,
-            description="Ignore a word that occurs fewer times near the words of either side; "
-            "0: use every word with a delta, as in the released MaxPMI.",
+            description="Don't use the lean of a word that occurs fewer times than this near she "
+            "or near he. 0 uses every lean, as in the released MaxPMI.",
         ),
     ] = LEAST_COUNT
 
@@ -295,9 +294,9 @@ class BenchmarkExport(ContrastOption, Command):
     """Write a benchmark to a folder that you can share.
 
     The folder has the pairs in Parquet, a data card (README.md), and a task for
-    lm-evaluation-harness. The task computes log-likelihoods, US and PD as `score` and `measure`
-    do; `score import DIR` reads the harness's logs (docs/benchmarks.md). Without --corpus, a
-    benchmark that was built with a corpus uses the corpus and eta of its build.
+    lm-evaluation-harness. The task computes log-likelihoods, US and PD like `score` and `measure`.
+    `score import DIR` reads the harness's logs (docs/benchmarks.md). If the benchmark was built
+    with a corpus, its corpus and eta are the defaults.
 
     Example: plumbline benchmark export use-5 --license cc-by-4.0 --corpus pile --eta 0.65
     """
@@ -306,20 +305,20 @@ class BenchmarkExport(ContrastOption, Command):
     records = False
 
     name: Annotated[
-        str, Field(min_length=1, description="A benchmark in the warehouse."), On(positional=True)
+        str, Field(min_length=1, description="Benchmark to export."), On(positional=True)
     ]
     corpus: Annotated[
-        str | None, Field(description="Corpus for MaxPMI; adds each pair's MaxPMI to the data.")
+        str | None, Field(description="Add each pair's MaxPMI in this corpus to the data.")
     ] = None
     eta: Annotated[
         float | None,
-        Field(ge=0, le=1_000, description="Leave out pairs whose |MaxPMI| exceeds this, in nats."),
+        Field(ge=0, le=1_000, description="Leave out pairs with |MaxPMI| above this, in nats."),
     ] = None
     out: Annotated[
-        OutputDirectory | None, Field(description="Folder to write; default: out/benchmarks/NAME.")
+        OutputDirectory | None, Field(description="Output folder; default: out/benchmarks/NAME.")
     ] = None
     license: Annotated[
-        str | None, Field(description="Licence named in the card, such as cc-by-4.0.")
+        str | None, Field(description="Licence to name in the data card, such as cc-by-4.0.")
     ] = None
 
     def __post_init__(self) -> None:
@@ -349,7 +348,7 @@ class BenchmarkExport(ContrastOption, Command):
 class ImportRatings(Command):
     """Import people's ratings of pairs. Unusable answers go to table `reject`, with the reason.
 
-    A file has the columns benchmark and pair_id, and a yes/no column for each question. Its
+    Each file has the columns benchmark and pair_id, and a yes/no column for each question. New
     answers replace earlier answers of the same rater (docs/generation.md).
 
     Example: plumbline benchmark import-ratings back/rater-1.csv back/rater-2.csv

@@ -39,12 +39,12 @@ _OF_SHARD = ("shard", "status", "n_documents", "n_rejected", "error")
 REPAIR = "repair them, or leave them out, and count the corpus again"
 #: Maximum number of shards to print in a terminal.
 _MOST = 100
-#: How a plan describes a shard without partial counts.
+#: State of a shard that isn't counted yet, in a plan.
 _TO_COUNT = "to count"
 
 
 def _shard_row(path: Path, partials: Path | None) -> Row:
-    """Return a shard's row for `--dry-run`. ``partials`` is the directory of partial counts."""
+    """Return a shard's row for `--dry-run`. ``partials`` holds the counts of finished shards."""
     from plumbline.jobs.counting.partials import is_counted
 
     file = describe(path)
@@ -59,13 +59,12 @@ def _shard_row(path: Path, partials: Path | None) -> Row:
 class Count(CorpusName, CorpusOptions, Command):
     """Count words and their co-occurrences with target words.
 
-    Shards are counted in parallel, one process per core, or on Spark with --master. Counts are
-    exact whatever the --memory-gb: a process that reaches the limit writes partial counts to disk
-    and goes on.
+    Shards are counted in parallel, one process per core, or on Spark with --master. A process
+    that reaches --memory-gb writes partial counts to disk and continues, so counts stay exact.
 
     Reads JSON lines and Parquet from disk, s3://, gs://, az://, https:// and hf://datasets/
-    (docs/corpora.md). After an interruption, run the same command again to resume: no finished
-    shard is counted twice. Shards that you no longer name are removed from the corpus.
+    (docs/corpora.md). After an interruption, run the same command again to resume: finished
+    shards are not counted again. Shards that you no longer name are removed from the corpus.
 
     Example: plumbline corpus count 'novels/*.jsonl.zst' --corpus novels --rule pairs
     """
@@ -74,16 +73,16 @@ class Count(CorpusName, CorpusOptions, Command):
 
     shards: Shards
     master: Annotated[
-        str | None, Field(description="Spark master, such as spark://host:7077; default: none.")
+        str | None, Field(description="Count on this Spark master, such as spark://host:7077.")
     ] = None
 
     def check(self) -> None:
         _ = expand_shards(self.shards), self.listed
 
     def plan(self, store: Store | None) -> Iterator[Row]:
-        """Yield each shard's size, whether it is already counted, and where counting would run.
+        """Yield each shard's size and whether it is already counted, then where counting would run.
 
-        Reads and hashes shards only if there are partial counts made with the same options.
+        Reads shards, to compare hashes, only if some were counted with the same options.
         """
         from plumbline.jobs.counting.local_engine import n_processes
         from plumbline.jobs.counting.partials import partials_directory
@@ -133,20 +132,18 @@ class Associate(CorpusName, Command):
     For a word list such as gendered, computes the mean of its pairs' deltas (`gendered`) and their
     sum (`gendered-sum`: UnStereoEval, App. A, Eq. 4). --word-weights toxicity.csv adds
     `gendered-sum-toxicity`: the sum times the word's weight, for words in the file. Without
-    --word-weights, weighted sums from an earlier run are dropped.
+    --word-weights, weighted sums from an earlier run are deleted.
 
-    If deltas change, results made from them (MaxPMI of benchmarks, samples of seed words) are
-    deleted; the command says how many, and how to make them again. Adding a list deletes nothing.
+    If deltas change, results that depend on them (MaxPMI, samples of seed words) are deleted. The
+    command says how many, and how to make them again. Adding a list deletes nothing.
 
     Example: plumbline corpus associate --corpus novels
     """
 
-    targets: Annotated[
-        str, Field(description="Word list to add: its name, or the path of its TOML file.")
-    ] = ""
+    targets: Annotated[str, Field(description="Word list to add: its name, or a TOML file.")] = ""
     word_weights: Annotated[
         InputFile | None,
-        Field(description="CSV file with columns word,weight: also compute weighted sums."),
+        Field(description="CSV file (columns word,weight): also compute weighted sums."),
     ] = None
 
     def run(self, context: Context) -> Done:
@@ -163,7 +160,7 @@ class Associate(CorpusName, Command):
 class CorpusList(Command):
     """List the corpora and their totals, or the shards of one corpus.
 
-    The exit status is 3 if a shard of that corpus failed and is not in the counts. To see which
+    With NAME, the exit status is 3 if a shard failed and isn't in the counts. To see which
     shards have changed since they were counted, run `corpus count SHARDS... --dry-run`.
 
     Example: plumbline corpus list novels
@@ -205,10 +202,10 @@ class CorpusList(Command):
 
 
 class Pack(Command):
-    """Pack text files into one shard; each file becomes a document.
+    """Pack text files into one compressed file (a shard). Each text file becomes a document.
 
-    The source of a document is its folder. But if all files are in one folder and there are at most
-    100, the source is the file. To always use the file: `corpus count --source-field meta.file`.
+    The source of a document is its folder. If all files (at most 100) are in one folder, the source
+    is the file itself. To always use the file: `corpus count --source-field meta.file`.
 
     Files must be UTF-8. Unusable files are left out; table `reject` says why.
 
@@ -222,7 +219,7 @@ class Pack(Command):
         Field(min_length=1, description="Text files, or directories of .txt files."),
         On(positional=True),
     ]
-    out: Annotated[OutputFile, Field(description="Shard to write (.jsonl.zst).")]
+    out: Annotated[OutputFile, Field(description="File to write (.jsonl.zst).")]
 
     def run(self, context: Context) -> Done:
         from plumbline.jobs.ingest.pack import pack_files, source_kind, text_files
@@ -242,8 +239,8 @@ class Pack(Command):
 class CorpusImport(CorpusName, Command):
     """Import published word statistics (counts and she/he deltas) as a corpus without text.
 
-    `why`, `benchmark constrain` and `corpus words` work on such a corpus. If the file's folder has
-    pmi_by_gendered_expressions.csv, co-occurrences are imported too, as if they had been counted.
+    `why`, `benchmark constrain` and `corpus words` work on such a corpus. If the same folder has
+    pmi_by_gendered_expressions.csv, its co-occurrences are imported too.
 
     Example: plumbline corpus import pmi_file_w_counts.csv --corpus pile
     """
@@ -270,15 +267,15 @@ class CorpusImport(CorpusName, Command):
 class Demo(Command):
     """Write a made-up corpus in which each word has a known lean towards she or he.
 
-    The shards are in the Pile's format. The leans go to table `planted_word`. The same options
-    always write the same documents.
+    The files are in the Pile's format, and the leans go to table `planted_word`. The same options
+    always give the same documents.
 
     Example: plumbline corpus demo --out out/corpora --world swapped
     """
 
     makes_warehouse = True
 
-    out: Annotated[OutputDirectory, Field(description="Directory for the shards.")] = Path(
+    out: Annotated[OutputDirectory, Field(description="Directory for the files.")] = Path(
         "out/corpora"
     )
     tokens: Annotated[int, Field(ge=1, le=10**12, description="Number of words to write.")] = (
@@ -287,7 +284,7 @@ class Demo(Command):
     seed: Annotated[Seed, Field(description="Random seed of the leans and the text.")] = 0
     world: Annotated[
         Literal["straight", "swapped"],
-        Field(description="straight, or swapped (the same text with she and he exchanged)."),
+        Field(description="swapped: the same text as straight, with she and he exchanged."),
     ] = "straight"
 
     def run(self, context: Context) -> Done:

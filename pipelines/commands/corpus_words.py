@@ -19,12 +19,12 @@ from plumbline.warehouse.storage.store import Store
 
 
 class Concordance(CorpusName, Command):
-    """Show lines that contain a word or phrase, and count it: alone, or near other words.
+    """Show lines that contain a word or phrase, and count its occurrences.
 
-    'nurse NEAR she her' counts nurse if she or her is less than a window away. FEMALE stands for
-    all words in the group female of the corpus's word lists. Counts are exact, for the documents
-    that `corpus count --evidence` kept. Intervals treat sources as independent if the corpus has
-    ten or more, and documents otherwise.
+    'nurse NEAR she her' finds nurse only if she or her is within the corpus's window. FEMALE stands
+    for all words in the group female of the corpus's word lists. Searches all documents that
+    `corpus count --evidence` kept. Intervals assume independent sources, or independent documents
+    if there are fewer than ten sources.
 
     Example: plumbline corpus concordance 'old woman' 'nurse NEAR FEMALE' --corpus novels
     """
@@ -37,7 +37,7 @@ class Concordance(CorpusName, Command):
         On(positional=True, metavar="QUERY"),
     ]
     n: Annotated[int, Field(ge=0, le=10**6, description="Number of lines to show per query.")] = 10
-    seed: Annotated[Seed, Field(description="Random seed that selects the lines.")] = 0
+    seed: Annotated[Seed, Field(description="Random seed for choosing the lines.")] = 0
 
     def run(self, context: Context) -> Done:
         from plumbline.jobs.evidence.concordance import Sampling, concordance
@@ -67,12 +67,12 @@ _SHOWN, _MOST = ("position", "word", "n_word", "delta_nats", "verdict", "why"), 
 class CorpusWords(CorpusName, ContrastOption, VocabularyOptions, Command):
     """Sample seed words that hardly lean, to build a benchmark from.
 
-    The range of deltas is split into 19 equal intervals; words come from the middle one. The
-    first sample of a corpus decides which words are candidates: they must have only the letters
-    a-z, be English (fastText or WordNet), and not be rare. To decide again, give --quantile,
-    --any-language or --language-model. In a made-up corpus every word is a candidate.
+    The range of deltas is split into 19 equal intervals; words come from the middle one. The first
+    run on a corpus decides which words are candidates: English words (fastText or WordNet) that
+    have only the letters a-z and aren't rare. To decide again, give --quantile, --any-language or
+    --language-model. In a made-up corpus every word is a candidate.
 
-    With --accept or --reject, the command draws no sample but records your verdicts on words.
+    With --accept or --reject, the command records your verdicts on words, and samples nothing.
     Later samples leave rejected words out.
 
     Example: plumbline corpus words --corpus pile --n 500 --seed 0 --exclude gendered
@@ -82,15 +82,15 @@ class CorpusWords(CorpusName, ContrastOption, VocabularyOptions, Command):
     seed: Annotated[Seed, Field(description="Random seed of the sample.")] = 0
     exclude: Annotated[
         Several,
-        Field(description="Word list (name or TOML file) whose words are left out; repeatable."),
+        Field(description="Word list to leave out: name or TOML file. Can be repeated."),
     ] = ()
     language_model: Annotated[
         InputFile | None,
-        Field(description="fastText's model lid.176.ftz or lid.176.bin, to detect English words."),
+        Field(description="fastText model (lid.176.ftz or lid.176.bin) that detects English."),
         On(variable="PLUMBLINE_LID"),
     ] = None
-    accept: Annotated[tuple[str, ...], Field(description="Words to accept: WORD,WORD.")] = ()
-    reject: Annotated[tuple[str, ...], Field(description="Words to reject: WORD,WORD.")] = ()
+    accept: Annotated[tuple[str, ...], Field(description="Words to accept, comma-separated.")] = ()
+    reject: Annotated[tuple[str, ...], Field(description="Words to reject, comma-separated.")] = ()
     why: Annotated[str, Field(description="Reason to record with --accept or --reject.")] = ""
 
     def __post_init__(self) -> None:
@@ -126,7 +126,7 @@ class CorpusWords(CorpusName, ContrastOption, VocabularyOptions, Command):
 
         contrast = corpus_contrast(store, self.corpus, self.contrast)
         exclude = [word for name in self.exclude for word in wordlists.load(name).targets]
-        corpus_deltas(store, self.corpus, contrast)  # before candidates are decided
+        corpus_deltas(store, self.corpus, contrast)  # raise before anything is written
         decided = self._decided(store)
         drawn_from, words = select_seed_words(
             store, self.corpus, self.n, self.seed, contrast, exclude

@@ -1,6 +1,6 @@
 """`plumbline doctor`: check what this machine has, and say how to get what is missing.
 
-Each check in ``PROBES`` calls the code that other commands use. Nothing is installed or downloaded.
+Each check in ``PROBES`` calls the code that other commands use. No check installs anything.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.escape import terminal
 
 _GIB = 2**30
-#: Memory and disk that `plumbline pipeline` needs at most, with a margin.
+#: Memory and disk space that `plumbline pipeline` needs, with a margin.
 _MEMORY_GIB, _DISK_GIB = 4, 2
 _RELEASED = ("unstereo-eval", "crows-pairs", "debias-llms")
 
@@ -34,9 +34,9 @@ _RELEASED = ("unstereo-eval", "crows-pairs", "debias-llms")
 class Doctor(DataOption, Command):
     """Check Java, memory, disk, GPU, models, data and keys; say how to get what is missing.
 
-    Installs, downloads and writes nothing, and never shows a key's value. The status `absent` marks
-    things that the pipeline can do without. If anything is `missing`, the pipeline can't run, and
-    the exit status is 4.
+    Installs, downloads and writes nothing, and never prints an API key. If the status of a check is
+    `absent`, the pipeline can still run. If it is `missing`, the pipeline can't run, and the exit
+    status is 4.
 
     Example: plumbline doctor
     """
@@ -54,7 +54,7 @@ class Doctor(DataOption, Command):
 
 
 def probed(options: Doctor, what: str) -> Row:
-    """Run a check of ``PROBES`` and return its row. If the check fails, the row has the error."""
+    """Run one check of ``PROBES`` and return its row. If the check raises, the row says why."""
     look, is_needed, fix = PROBES[what]
     lacking = "missing" if is_needed else "absent"
     try:
@@ -80,7 +80,7 @@ def _packages(_: Doctor) -> tuple[bool, str]:
 
 
 def _wrong_versions() -> Iterator[str]:
-    """Yield the installed packages whose version Plumbline's requirements don't allow."""
+    """Yield installed packages whose versions don't meet Plumbline's requirements."""
     from importlib import metadata
 
     from packaging.requirements import Requirement
@@ -119,7 +119,7 @@ def _disk(options: Doctor) -> tuple[bool, str]:
 
 
 def _prefect(_: Doctor) -> tuple[bool, str]:
-    """Check that the server in PREFECT_API_URL answers. Only deployments need a server."""
+    """Check that the server at PREFECT_API_URL answers. Only Prefect deployments need a server."""
     url = os.environ.get("PREFECT_API_URL")
     if not url:
         return True, "no PREFECT_API_URL: commands run without a server"

@@ -26,9 +26,9 @@ _EARLIER = "SELECT model_key FROM model_version WHERE NOT is_latest"
 class Measure(MeasureOptions, Command):
     """Compute US, PD, AuFC, gaps, and how closely models follow each counted corpus.
 
-    If an n-gram model of the corpus (`plumbline train --preset 5gram`) was scored, also tests
-    whether the leans of words in the corpus predict a model's preferences better than word
-    frequency, n-grams and sentence length alone.
+    docs/methods.md defines the metrics. Also tests whether the leans of words help to predict a
+    model's preferences, beyond n-grams, word frequency and sentence length. This test needs scores
+    of an n-gram model of the corpus (`train --preset 5gram`).
 
     Example: plumbline measure --eta 0.5 --eta 0.65
     """

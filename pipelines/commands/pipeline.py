@@ -21,7 +21,7 @@ from plumbline.pipelines.command.base import (
     execute_on,
     planned,
 )
-from plumbline.pipelines.command.settings import here, made
+from plumbline.pipelines.command.settings import configured, made
 from plumbline.pipelines.pipeline_plan import CorpusPlan, ModelPlan, PipelineOptions, make_plan
 from plumbline.warehouse.errors import (
     BadInput,
@@ -40,7 +40,7 @@ from plumbline.warehouse.text.progress import progress
 
 
 class Stage(NamedTuple):
-    """A stage of a pipeline: a line to print, the function to call, and its model or corpus.
+    """A stage of a pipeline: the line to print, the function to call, and what it works on.
 
     If ``may_fail`` is True and the stage fails, the next stages still run.
     """
@@ -52,14 +52,14 @@ class Stage(NamedTuple):
 
 
 class Pipeline(PipelineOptions, Command):
-    """Run all steps from text to report; without options, on a made-up text with known leans.
+    """Run all steps from a text to a report. Without options, Plumbline makes up the text.
 
-    Without options the pipeline needs no data and no network. It writes a made-up corpus in which
-    the lean of each word is known, trains a model on it, and shows if the model learned the leans.
+    Without options, the pipeline needs no data and no network. It makes a text in which each word
+    has a known lean, trains a model on this text, and shows whether the model learned the leans.
 
-    With --corpus and --model but no benchmark and no --data, the pipeline makes a benchmark from
-    fixed sentence frames and words of the corpus. To set options of a command that the pipeline
-    runs, write them into the command's table in the settings file.
+    If you give --corpus and --model but neither benchmarks nor --data, the pipeline builds a
+    benchmark from fixed sentence frames and words of the corpus. To set options of the commands
+    that the pipeline runs, use their tables in the settings file.
 
     Example: plumbline pipeline --corpus 'shards/*.jsonl.zst' --benchmarks winobias,use-5
     --model train:small
@@ -98,14 +98,14 @@ class Pipeline(PipelineOptions, Command):
             _ = interpreter()
 
     def has_built(self, name: str) -> bool:
-        """Return whether the benchmark was built, and its pairs are in the warehouse."""
+        """Return whether this is a built benchmark whose pairs are in the warehouse."""
         from plumbline.eval_workers.pairs.benchmarks import discover
 
         store = None if name in discover() else Store.existing(self.warehouse)
         return bool(store and store.read("benchmark_pair", benchmark=name).num_rows)
 
     def plan(self, store: Store | None) -> Iterator[Row]:
-        """Yield a row for each model and each stage, then raise if a model can't be loaded."""
+        """Yield a row for each model and each stage. Raise an error if a model can't be loaded."""
         errors = []
         for model in make_plan(self).models:
             if model.preset:
@@ -122,7 +122,7 @@ class Pipeline(PipelineOptions, Command):
             raise errors[0]
 
     def run(self, context: Context) -> Done:
-        """Run all stages in order. If a stage failed but others could go on, return its error."""
+        """Run all stages in order. ``Done.failed`` is the first error that didn't stop the run."""
         with self.sole() as store:
             parts = Parts(self, store)
             parts.do(parts.all())
@@ -139,11 +139,11 @@ class Pipeline(PipelineOptions, Command):
 
     @contextmanager
     def sole(self) -> Iterator[Store]:
-        """Lock ``warehouse`` and ``out`` against other pipelines, and yield the store.
+        """Lock ``warehouse`` and ``out`` against other pipelines, and yield the open warehouse.
 
         Two pipelines at the same time would replace each other's models and tables. Raises
-        ``UsageProblem``, which names the other process, or ``BadInput`` if the disk can't be
-        written. Errors in the block become one-line errors.
+        ``UsageProblem`` if another process holds a lock, or ``BadInput`` if the disk can't be
+        written. Errors in the ``with`` block become one-line errors.
         """
         fix = "wait until it ends, or use another --out"
         with disk_problems(self.warehouse):
@@ -157,22 +157,21 @@ class Pipeline(PipelineOptions, Command):
 
 
 def run_here(name: str, store: Store, command: Command) -> Done:
-    """Run a command; show the elapsed time if it takes long."""
+    """Run a command in this process. Show the elapsed time if the command takes long."""
     with progress(name):
         return execute_on(store, command)
 
 
 class Parts:
-    """The parts of a pipeline: lists of stages that run commands on one store.
+    """Makes and runs the stages of a pipeline. The stages run commands on one warehouse.
 
     ``run`` is the function that runs a command: ``run_here``, or a Prefect task. Options that
     aren't set here come from the command's table in the settings file.
 
     Attributes:
-        results: each command's result, by its name and subject, such as `score gpt2`.
-        errors: errors after which the other stages still ran: an unreadable shard, one of several
-            models that failed, a model that can use nothing of a benchmark or set of prompts, or a
-            model that changed too much (`--fail-if`).
+        results: results of the commands. A key is a command and a model or corpus: `score gpt2`.
+        errors: errors that didn't stop the other stages. Examples are an unreadable shard, a
+            failure of one of several models, or a model that changed too much (`--fail-if`).
     """
 
     def __init__(
@@ -187,12 +186,12 @@ class Parts:
 
     @property
     def store(self) -> Store:
-        """The open warehouse. There may be none for `--dry-run`."""
+        """The open warehouse. Not available in `--dry-run` if the warehouse doesn't exist."""
         assert self._store is not None
         return self._store
 
     def do(self, stages: Sequence[Stage]) -> None:
-        """Run the stages in order. Print a line with its number before each stage."""
+        """Run the stages in order. Before each stage, print its number and what it does."""
         for number, stage in enumerate(stages, 1):
             say(f"{number}/{len(stages)} {stage.doing} ...", err=True)
             try:
@@ -208,7 +207,7 @@ class Parts:
         return [*self.corpus(), *self.evaluate(), *self.report()]
 
     def corpus(self) -> list[Stage]:
-        """Return the stages that count the corpus, and that import or write benchmarks."""
+        """Return the stages that count the corpus, and that import or build benchmarks."""
         stages = []
         if corpus := self.plan.corpus:
             name = corpus.name
@@ -217,7 +216,7 @@ class Parts:
                 doing = f"Writing a made-up text of {size} with known gender leans"
                 options: dict[str, object] = {"tokens": self.options.demo_tokens}
                 options |= {"seed": self.options.seed, "out": self.options.out / "corpora"}
-                options |= {"world": "straight"}  # the corpus's name says so
+                options |= {"world": "straight"}  # the corpus's name says straight
                 stages.append(Stage(doing, partial(self._do, "corpus demo", name, **options)))
             doing = "Counting which words stand near she and near he"
             stages.append(Stage(doing, partial(self._count, corpus), name))
@@ -227,7 +226,7 @@ class Parts:
         return stages
 
     def evaluate(self) -> list[Stage]:
-        """Return the stages that train models, score pairs with them and sample from them."""
+        """Return the stages that train models, score pairs with models, and sample from models."""
         stages, several = [], len(self.plan.models) > 1
         for model in self.plan.models:
             name = model.name
@@ -253,7 +252,7 @@ class Parts:
         return stages
 
     def report(self, **about: tuple[str, ...]) -> list[Stage]:
-        """Return the stages that compute figures and write the report, limited to ``about``."""
+        """Return the stages that compute figures and write the report, filtered by ``about``."""
         write = partial(self._do, "report", out=self.options.out / "report", **about)
         return [
             Stage("Computing the figures with their intervals", partial(self._do, "measure")),
@@ -261,11 +260,11 @@ class Parts:
         ]
 
     def _do(self, name: str, about: str = "", /, **given: object) -> Done:
-        """Run a command, and keep its result under its name and ``about`` (a model or corpus)."""
+        """Run a command. Store its result in ``results`` as `NAME ABOUT`, such as `score gpt2`."""
         return self._done(f"{name} {about}".rstrip(), self._made(class_of(name), **given))
 
     def _made(self, kind: type[Command], **given: object) -> Command:
-        values = here(kind, self.options.config)
+        values = configured(kind, self.options.config)
         return made(kind, {**given, "warehouse": self.options.warehouse}, values)
 
     def _done(self, name: str, command: Command) -> Done:
@@ -278,7 +277,7 @@ class Parts:
         return done
 
     def _count(self, corpus: CorpusPlan) -> None:
-        """Run `corpus count` and `corpus associate`. Keep the error if only some shards fail."""
+        """Run `corpus count` and `corpus associate`. If only some shards fail, store the error."""
         from plumbline.jobs.ingest.count_corpus import ShardsFailed
 
         name = corpus.name
@@ -308,21 +307,21 @@ class Parts:
             self._write(self.plan.offline, self.plan.corpus)
 
     def _write(self, name: str, corpus: CorpusPlan) -> None:
-        """Write a benchmark: fixed sentence frames with words that hardly lean in the corpus."""
+        """Build a benchmark: fixed sentence frames with words that hardly lean in the corpus."""
         n_words = min(50, self._seed_words(corpus))
         options = self.options
         fields = {"contrast": options.contrast, "seed": options.seed, "max_words": 12}
         fields |= {"warehouse": options.warehouse, "name": name, "corpus": corpus.name}
         fields |= {"n_words": n_words, "offline": True}
-        write = made(class_of("benchmark build"), fields)  # [benchmark.build] is for chat models
+        write = made(class_of("benchmark build"), fields)  # its settings are for chat models
         write.check()
         self._done(f"benchmark build {name}", write)
 
     def _seed_words(self, corpus: CorpusPlan) -> int:
-        """Store all words that hardly lean as seed words; return the number of words.
+        """Store all words that hardly lean as seed words. Return their number.
 
-        Any a-z word that is not rare is a candidate. For a made-up corpus, or if the words of the
-        corpus were already checked to be English, the candidates are as in `corpus words`.
+        Any word of the letters a-z that isn't rare is a candidate, in any language. Candidates from
+        an earlier check for English are kept, and so are all words of a made-up corpus.
         """
         from plumbline.jobs.seed_words.vocabulary import UNCHECKED
 
@@ -355,7 +354,7 @@ class Parts:
     def _fairpair(self, model: ModelPlan) -> None:
         given = {**vars(model.options), **self.plan.fairpair, "probe_set": self.plan.probe_set}
         given |= {"model": self._location(model), "seed": self.options.seed}
-        del given["base_url"]  # FairPair would sample from this server
+        del given["base_url"]  # or FairPair would sample from this server
         self._do("fairpair run", model.name, **given)
 
     def _disclosure(self, model: ModelPlan) -> None:

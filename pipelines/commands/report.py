@@ -33,9 +33,8 @@ class Report(Command):
     """Write the report: a first page with the main answer, and an appendix with everything else.
 
     On two more pages, words.html and pairs.html, you can search words and sentence pairs. All pages
-    work offline, and the data of each chart is saved as CSV next to them. --benchmark, --model and
-    --corpus limit what the pages show. Ranks and q-values are still computed over all models of a
-    benchmark.
+    work offline, and the data of each chart is saved as a CSV file. --benchmark, --model and
+    --corpus limit what the pages show. Ranks and q-values still include all models.
 
     Example: plumbline report --warehouse out/warehouse --out out/report
     """
@@ -47,14 +46,15 @@ class Report(Command):
     )
     benchmark: Annotated[
         _Patterns,
-        Field(description="Show only matching benchmarks, such as 'ages*'; repeatable."),
+        Field(description="Show only matching benchmarks, such as 'ages*'. Can be repeated."),
     ] = ()
     model: Annotated[
         _Patterns,
-        Field(description="Show only matching models, such as 'pythia-*'; repeatable."),
+        Field(description="Show only matching models, such as 'pythia-*'. Can be repeated."),
     ] = ()
     corpus: Annotated[
-        _Patterns, Field(description="Show only matching corpora, such as 'news*'; repeatable.")
+        _Patterns,
+        Field(description="Show only matching corpora, such as 'news*'. Can be repeated."),
     ] = ()
 
     def run(self, context: Context) -> Done:
@@ -66,11 +66,11 @@ class Report(Command):
         page, first = write_report(store, self.out, about=about)
         questions = [f"{question} {sentence}" for _, question, sentence in first.answers]
         said = [first.title, *first.sections[0].intro, *questions, *by_counts]
-        return Done(said=said, files=[str(page)])
+        return Done(said=said, files=[str(page)], next="plumbline report figure")
 
 
 def _ask_first(store: Store, facts: Facts) -> Iterator[str]:
-    """Run `why` on the words that the page may rank; yield a line if that isn't possible."""
+    """Run `why` on words that the report may rank. Yield a line to print if that fails."""
     from plumbline.jobs.evidence.explanation import explain_candidates
 
     problems = []
@@ -88,7 +88,7 @@ def _ask_first(store: Store, facts: Facts) -> Iterator[str]:
 class ReportFigure(Command):
     """Write a plot of the report to a file for a paper, in any width.
 
-    Text is 8 points, and PDF files embed their fonts.
+    Text in the plot is 8-point, and PDF files embed their fonts.
 
     Example: plumbline report figure pd-use-5 --width 3.3 --out pd.svg
     """
@@ -120,10 +120,10 @@ class ReportFigure(Command):
 
 
 class ReportTable(Command):
-    """Print a table of the report for a paper: LaTeX (booktabs), Markdown or CSV.
+    """Print a table of the report for a paper, as LaTeX (booktabs), Markdown or CSV.
 
-    `plumbline report table methods` prints a paragraph for the methods section. It gives versions,
-    corpus hashes, rules, intervals, seeds and rejected rows, from the recorded runs.
+    `plumbline report table methods` prints a paragraph for the methods section: versions, corpus
+    hashes, rules, intervals, seeds and rejected rows of the recorded runs.
 
     Example: plumbline report table models --format latex --out models.tex
     """

@@ -25,7 +25,7 @@ _MOST = 30
 _RELEASED, _RELEASE_WAREHOUSE = ("unstereoeval", "anatomy"), Path("out/released")
 #: Name of the corpus with the released word statistics.
 _CORPUS = "pile"
-#: Progress goes to standard error, where it doesn't mix with results.
+#: Prints progress to standard error, so that it doesn't mix with results.
 _announce = partial(say, err=True)
 
 
@@ -34,13 +34,12 @@ class Reproduce(Command):
 
     `unstereoeval` recomputes Tables 1-3 and 8-22 from the released scores in --data, and counts the
     figures that agree. The exit status is 1 if a figure differs by more than 0.011 or if scores are
-    missing. `anatomy` shows which properties of a pair, such as sentence length or the word's lean
-    in the training text, explain the preferences of the paper's 28 models. --eta leaves out pairs
-    with a larger |MaxPMI|.
+    missing. `anatomy` shows which properties of pairs explain the preferences of the paper's 28
+    models. Examples are sentence length and the leans of words in the training text.
 
     `fairpair` and `disclosure` compare the printed tables with the runs in your warehouse. They
-    show each run's intervals, how its settings differ from the paper's, and which claims the
-    printed figures support. These papers released no results, so the exit status is 0 even if
+    show each run's intervals, how its settings differ from the paper's, and which of the paper's
+    claims its figures support. These papers released no results, so the exit status is 0 even if
     figures differ.
 
     Example: plumbline reproduce unstereoeval --data unstereo-eval
@@ -50,12 +49,12 @@ class Reproduce(Command):
 
     paper: Annotated[
         Literal["unstereoeval", "anatomy", "fairpair", "disclosure"],
-        Field(description="Paper: unstereoeval, anatomy, fairpair or disclosure."),
+        Field(description="What to reproduce: unstereoeval, anatomy, fairpair or disclosure."),
         On(positional=True),
     ]
     data: Annotated[
         InputDirectory | None,
-        Field(description="For unstereoeval and anatomy: folder of UnStereoEval's release."),
+        Field(description="For unstereoeval and anatomy: directory of UnStereoEval's release."),
     ] = None
     eta: Annotated[
         float | None,
@@ -63,24 +62,24 @@ class Reproduce(Command):
     ] = None
     same_as: Annotated[
         tuple[str, ...],
-        Field(description="Compare your MODEL with the paper's model PRINTED; repeatable."),
+        Field(description="Compare your MODEL with the paper's PRINTED model. Can be repeated."),
         On(name="as", repeated=True, metavar="PRINTED=MODEL"),
     ] = ()
     out: Annotated[Path | None, Field(description="CSV file to write all figures to.")] = None
 
     @classmethod
     def usual(cls, given: Mapping[str, object]) -> Mapping[str, object]:
-        """Return out/released as the default warehouse for papers that released scores."""
+        """Make out/released the default warehouse for papers that released scores."""
         return {"warehouse": _RELEASE_WAREHOUSE} if given.get("paper") in _RELEASED else {}
 
     @property
     def opens_warehouse(self) -> bool:  # type: ignore[override]
-        """True if the paper released scores, which are imported into the warehouse."""
+        """True if the paper released scores, since these are imported into the warehouse."""
         return self.paper in _RELEASED
 
     @property
     def records(self) -> bool:  # type: ignore[override]
-        """True if the paper released scores; for other papers, nothing is written."""
+        """True if the paper released scores. For other papers, the command writes no table."""
         return self.paper in _RELEASED
 
     def __post_init__(self) -> None:
@@ -198,8 +197,8 @@ class Lists(Command):
     """Compare the word pairs of a list, such as she/he and her/his, on your corpus.
 
     For each pair, shows how many words have a delta. For every two pairs, shows whether they rank
-    words alike. The Pile's figures (UnStereoEval, App. A: Table 4, Figures 4 and 5) are shown next
-    to those of your corpus.
+    words in the same order. The Pile's figures are shown for comparison (UnStereoEval, App. A:
+    Table 4, Figures 4 and 5).
 
     Example: plumbline reproduce lists --corpus novels --list gendered
     """

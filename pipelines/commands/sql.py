@@ -47,8 +47,8 @@ _Form = Literal["table", "csv", "json"]
 class Sql(Command):
     """Query the warehouse in SQL: one query, or a shell with all tables and views.
 
-    A query can only read the warehouse, not write to it, and not use other files or the network.
-    If the program ``duckdb`` is installed, its shell is used.
+    Queries can read only the warehouse: they can't write, or use other files or the network. If
+    the program ``duckdb`` is installed, its shell is used.
 
     Example: plumbline sql "SELECT word, lean_bound_nats FROM word_lean ORDER BY 2" --out words.csv
     """
@@ -61,18 +61,18 @@ class Sql(Command):
     ] = ""
     format: Annotated[
         _Form | None,
-        Field(description="Format of the result; default: from --out's extension, or table."),
+        Field(description="Format of the result; default: the extension of --out, or table."),
     ] = None
     out: Annotated[
         OutputFile | None,
         Field(description="File to write the result to; its extension sets the format."),
     ] = None
     at: Annotated[
-        int | None, Field(ge=0, le=MOST, description="Warehouse version; default: the newest.")
+        int | None, Field(ge=0, le=MOST, description="Version to query; default: the newest.")
     ] = None
 
     def form(self) -> str:
-        """Return ``format`` if given, else the format of ``out``'s extension, else ``table``."""
+        """Return the format: the option, or else the extension of ``out``, or else ``table``."""
         return self.format or (self.out.suffix.removeprefix(".").lower() if self.out else "table")
 
     def __post_init__(self) -> None:
@@ -99,7 +99,7 @@ class Sql(Command):
         lock(connection)
         if self.query:
             return self._answered(connection)
-        if isinstance(sys.stdin, TextIOWrapper):  # bad UTF-8 fails only one query
+        if isinstance(sys.stdin, TextIOWrapper):  # so bad UTF-8 fails one query only
             sys.stdin.reconfigure(errors="surrogateescape")
         shell(connection, Console(highlight=False))
         return Done()
@@ -119,9 +119,9 @@ class Sql(Command):
 
 
 def duckdb_shell(store: OpenWarehouse) -> bool:
-    """Run DuckDB's own shell on a warehouse; return false if ``duckdb`` isn't installed.
+    """Run DuckDB's own shell on a warehouse. Return False if ``duckdb`` isn't installed.
 
-    Ctrl-C goes to that shell alone: it drops the typed query, or stops the running query.
+    Only DuckDB's shell handles Ctrl-C: it drops the typed query, or stops the running query.
     """
     program = shutil.which("duckdb")
     if program is None:
@@ -141,7 +141,7 @@ def shell(
 ) -> None:
     """Read queries until the end of the input, and print their results.
 
-    A bad query prints its error in one line, and the shell continues. Ctrl-C drops the typed query.
+    For a bad query, prints the error in one line and continues. Ctrl-C drops the typed query.
     """
     with suppress(ImportError):
         import readline  # noqa: F401  (lets ``input`` edit lines)
@@ -166,7 +166,7 @@ def shell(
 
 
 def run_query(connection: duckdb.DuckDBPyConnection, text: str) -> tuple[list[str], list[Any]]:
-    """Return a query's column names and rows; ``([], [])`` if the statement has no result.
+    """Return a query's column names and rows. Both are empty if the statement has no result.
 
     Raises ``UsageProblem`` for a bad query, with DuckDB's message in one line.
     """
@@ -177,7 +177,7 @@ def run_query(connection: duckdb.DuckDBPyConnection, text: str) -> tuple[list[st
 
 
 def answer(connection: duckdb.DuckDBPyConnection, console: Console, text: str) -> None:
-    """Print a query's rows. If there are none, say which commands fill the query's empty tables."""
+    """Print a query's rows. If there are none, print which commands fill its empty tables."""
     names, rows = run_query(connection, text)
     show(console, names, rows)
     if names and not rows:
@@ -185,6 +185,6 @@ def answer(connection: duckdb.DuckDBPyConnection, console: Console, text: str) -
 
 
 def say_unfilled(connection: duckdb.DuckDBPyConnection, text: str) -> None:
-    """Say on standard error which commands fill the empty tables that a query reads."""
+    """Print to standard error which commands fill the empty tables that a query reads."""
     if line := unfilled(connection, text):
         say(line, err=True)

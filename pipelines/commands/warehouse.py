@@ -25,7 +25,7 @@ from plumbline.warehouse.storage.store import Store
 _CHECK = "plumbline warehouse check"
 #: Maximum number of versions to print in a terminal.
 _MOST = 50
-#: Most characters of an error to print in the list of runs, and of a value to print of one run.
+#: Maximum length of an error in the list of runs, and of a value when one run is shown.
 _LONGEST, _LONGEST_VALUE = 80, 400
 _REASONS = """
 SELECT reason, count(*) AS n FROM reject WHERE run_id = $run_id
@@ -38,8 +38,8 @@ class Check(Command):
 
     Compares the files of every version with their hashes, and the tables of each counted corpus
     with the totals of its shards. In a bucket, checks the stored files, not local copies. Prints
-    how to fix each problem; the exit status is 3 if there is a problem. A file that `compact`
-    deletes during the check is reported as missing.
+    how to fix each problem, and exits with status 3 if there is one. Don't run `compact` at the
+    same time: files that it deletes would be reported as missing.
 
     Example: plumbline warehouse check
     """
@@ -59,7 +59,7 @@ class Check(Command):
 
 
 def _ledger_problems(store: Store) -> Iterator[Row]:
-    """Yield a row for each check that the tables of a counted corpus fail.
+    """Yield a row for each failed check of a counted corpus's tables.
 
     Skips tables that can't be read, since ``check`` reports them.
     """
@@ -82,8 +82,8 @@ def _ledger_problems(store: Store) -> Iterator[Row]:
 class Compact(Command):
     """Merge small files, and delete old versions and the leftovers of interrupted commands.
 
-    Other commands may read and write at the same time. Keeps files from the last day, and stored
-    work that saves time in later runs, such as partial counts.
+    Other commands can read and write at the same time. Keeps files from the last day, and stored
+    results that save time in later runs, such as partial counts.
 
     Example: plumbline warehouse compact --keep-days 30
     """
@@ -103,8 +103,8 @@ class Restore(Command):
     """Restore all tables to an earlier version, or list the versions.
 
     The list, newest first, shows each version's time, run, author (PLUMBLINE_AUTHOR) and what the
-    run did. It leaves out versions in which only table `run` changed. Restoring makes a new
-    version, so you can undo it, and deletes no file.
+    run did. Versions in which only table `run` changed aren't listed. Restoring makes a new version
+    and deletes no files, so you can undo it.
 
     Example: plumbline warehouse restore 12
     """
@@ -117,7 +117,7 @@ class Restore(Command):
 
     @property
     def records(self) -> bool:  # type: ignore[override]
-        """True if a version is restored. A list of versions is not recorded."""
+        """True if a version is restored. Listing versions isn't recorded."""
         return self.version is not None
 
     def check(self) -> None:
@@ -147,7 +147,7 @@ class Restore(Command):
 class Runs(Command):
     """List runs, newest first, or show one run with its options, versions and rejected rows.
 
-    Also shows how named models changed since their previous versions.
+    Also shows how models with a --name changed since their previous versions.
 
     Example: plumbline runs --command score
     """
@@ -155,9 +155,9 @@ class Runs(Command):
     records = False
 
     run_id: Annotated[
-        str, Field(description="Id of a run, or its start; default: list all."), On(positional=True)
+        str, Field(description="Run id or its beginning; default: list all."), On(positional=True)
     ] = ""
-    command: Annotated[str, Field(description="List runs of commands that begin with this.")] = ""
+    command: Annotated[str, Field(description="List only runs of this command or group.")] = ""
 
     def run(self, context: Context) -> Done:
         return self._one(context.store) if self.run_id else self._list(context.store)
@@ -201,7 +201,7 @@ def _cut(text: str, longest: int) -> str:
 
 
 def _changes(store: Store, run_id: str = "") -> list[str]:
-    """Say how named models (of a run, if given) changed since their last version."""
+    """Return lines on how named models changed: all models, or those of one run."""
     if not any(store.read("model")["name"].to_pylist()):
         return []
     changes = version_changes(Facts(store))

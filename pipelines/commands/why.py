@@ -24,7 +24,7 @@ from plumbline.warehouse.storage.store import Store
 if TYPE_CHECKING:
     from plumbline.jobs.evidence.concordance import Sampling
 
-# Leave out q: it is corrected for all words of the corpus, but the user asked about a few.
+# Leaves out the q-value: it is corrected for all words, but the user asked about a few.
 _LEANS = """
 SELECT * EXCLUDE (q) FROM word_lean
 WHERE corpus = $corpus AND contrast = $contrast AND list_contains($words, word)
@@ -38,10 +38,10 @@ class Why(ContrastOption, Command):
     the shards. The answers are also stored in the tables word_evidence, word_source, word_copies,
     word_collocate and word_snippet.
 
-    A phrase in quotes counts as one word. 'nurse NEAR doctor' counts only those occurrences of
-    nurse that are less than a window away from doctor.
+    A phrase in quotes counts as one word. 'nurse NEAR doctor' counts nurse only if doctor is within
+    the corpus's window.
 
-    `--top 20000` prints nothing, and stores the answers for the 20,000 most frequent words; the
+    `--top 20000` prints no answers, but stores them for the 20,000 most frequent words. The
     report's page words.html shows them. `--n 0` leaves out the sentences.
 
     Example: plumbline why nurse captain wept --corpus novels
@@ -58,9 +58,11 @@ class Why(ContrastOption, Command):
         int | None,
         Field(ge=1, le=10**9, description="Explain the N most frequent words instead of WORDS."),
     ] = None
-    corpus: Annotated[Several, Field(description="Corpus; repeatable; default: all corpora.")] = ()
-    n: Annotated[int, Field(ge=0, le=10**6, description="Number of sentences for each side.")] = 5
-    seed: Annotated[Seed, Field(description="Random seed that selects the sentences.")] = 0
+    corpus: Annotated[Several, Field(description="Corpus; default: all. Can be repeated.")] = ()
+    n: Annotated[
+        int, Field(ge=0, le=10**6, description="Number of sentences to show near she, and near he.")
+    ] = 5
+    seed: Annotated[Seed, Field(description="Random seed for choosing the sentences.")] = 0
 
     def __post_init__(self) -> None:
         if self.top and self.words:
@@ -69,9 +71,9 @@ class Why(ContrastOption, Command):
             raise UsageProblem("words", "none given", "plumbline why nurse captain")
 
     def run(self, context: Context) -> Done:
-        """Explain the words in each corpus. If its documents weren't kept, show only the leans.
+        """Explain the words in each corpus. Show only leans if a corpus's documents weren't kept.
 
-        Raises the first error if no corpus has an answer.
+        If no corpus has an answer, raises the first error.
         """
         from plumbline.pipelines.report.templates import word_sections  # slow to import
 
@@ -98,7 +100,7 @@ class Why(ContrastOption, Command):
         )
 
     def corpora(self, store: Store) -> list[str]:
-        """Return the corpora in --corpus, or all. Raises ``UsageProblem`` if there are none."""
+        """Return the names in --corpus, or all corpora. Raises ``UsageProblem`` if none exist."""
         names = list(self.corpus) or sorted(store.read("corpus")["corpus"].to_pylist())
         if not names:
             fix = "run `plumbline corpus count`, docs/corpora.md"
@@ -123,9 +125,9 @@ class Why(ContrastOption, Command):
         rows: Mapping[str, list[dict[str, Any]]],
         problems: list[PlumblineError],
     ) -> list[str]:
-        """Explain words in a corpus: add answers to ``rows``, and errors to ``problems``.
+        """Explain the words in a corpus. Adds answers to ``rows``, and errors to ``problems``.
 
-        If the corpus's documents weren't kept, return a line about each word's lean instead.
+        If the corpus's documents weren't kept, returns a line about each word's lean instead.
         """
         from plumbline.jobs.counting.corpus_lookup import unknown_words
         from plumbline.jobs.counting.kept_documents import evidence_of
@@ -156,7 +158,7 @@ def _leans_by_counts(
 ) -> Iterator[str]:
     """Yield a line about each word's lean, from the view `word_lean`.
 
-    Raises ``UsageProblem`` if the corpus has no delta for this contrast (pair or list of words).
+    Raises ``UsageProblem`` if the corpus has no deltas for ``contrast``, such as she/he.
     """
     from plumbline.jobs.association.associations import sides_of
     from plumbline.jobs.counting.corpus_lookup import corpus_contrast, corpus_deltas, corpus_row

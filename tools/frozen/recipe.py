@@ -105,13 +105,13 @@ STEPS: tuple[Step, ...] = (
         " --max-tokens 81920",
     ),
     *_recorded(
-        "pair_score token_logprob model reject",
+        "pair_score model reject",
         "score --model models/count --benchmark written",
         "score --model models/count-straight --benchmark world",
         "score --model models/closed --benchmark world --benchmark three --benchmark ages"
         " --benchmark use-5",
         "score --model models/closed-swapped --benchmark world",
-        "score --model tiny/bert --benchmark use-5 --per-token",
+        "score --model tiny/bert --benchmark use-5",
         "score --model tiny/t5 --benchmark ages",
     ),
     *_recorded(

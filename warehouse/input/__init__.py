@@ -1,1 +1,1 @@
-"""Read input texts from shards (files of many documents), on disk or at an address."""
+"""Read input files, on disk or at an address: CSV, text, and shards of documents."""

@@ -1,4 +1,4 @@
-"""Read CSV rows and text files, and make rows of the table ``reject`` for unusable input."""
+"""Read CSV and text files, and describe unusable input as rows of the table ``reject``."""
 
 from __future__ import annotations
 
@@ -24,9 +24,10 @@ LARGEST = 1 << 30
 
 
 class Record(NamedTuple):
-    """One row of a file: its number (from 1, without the header), its fields, and any problem.
+    """One row of a file: its number, its fields, and its problem, if any.
 
-    CSV fields are strings. JSON and Parquet fields are Python values.
+    Rows are numbered from 1, after the header. CSV fields are strings. Fields from JSON and Parquet
+    are Python values.
     """
 
     number: int
@@ -35,12 +36,12 @@ class Record(NamedTuple):
 
 
 def records(path: Path, columns: tuple[str, ...], delimiter: str = "") -> Iterator[Record]:
-    """Yield the rows of a CSV file, without blank lines. The header must have all ``columns``.
+    """Yield the rows of a CSV file, except blank lines. The header must have all ``columns``.
 
     A row has a ``problem`` if its number of fields is wrong, or if it breaks CSV's quoting rules
-    (``checked_rows``). Bytes that are not UTF-8 become lone surrogates, so that the caller can
-    reject the row. If no ``delimiter`` is given, ``delimiter_of`` detects it. Raises ``BadInput``
-    if part of the file can't be read, or if the header lacks or repeats a column.
+    (see ``checked_rows``). Bytes that are not UTF-8 become lone surrogates, so that the caller can
+    find and reject the row. If ``delimiter`` is empty, ``delimiter_of`` detects it. Raises
+    ``BadInput`` if part of the file can't be read, or if the header lacks or repeats a column.
     """
     return records_of(read_text(path), str(path), columns, delimiter)
 
@@ -65,19 +66,19 @@ def records_of(
 
 
 def delimiter_of(content: str) -> str:
-    """Detect a table's delimiter from its header: comma, tab or semicolon, in this order.
+    """Return the delimiter in a table's header. Try a comma, then a tab, then a semicolon.
 
-    Spreadsheets use the delimiter that is common in the user's country.
+    If the header contains none of these, return a comma.
     """
     header = content.partition("\n")[0]
     return next((mark for mark in ",\t;" if mark in header), ",")
 
 
 def checked_rows(content: str, delimiter: str) -> Iterator[tuple[list[str], str | None]]:
-    r"""Yield each row of CSV text, and what is wrong with it, if anything. Skip blank lines.
+    r"""Yield each row of CSV text with its problem, or ``None``. Skip blank lines.
 
-    A field that contains a quote must be in quotes, with the inner quote written twice. In
-    tab-separated text, this applies only to a field that starts with a quote.
+    If a field contains a quote, the field must be in quotes, and the quote inside it doubled.
+    In tab-separated text, this applies only to fields that start with a quote.
 
     >>> for row, problem in checked_rows('a,"b ""c"" d"\na,b "c"\n"a\nb,c\n', ","):
     ...     print(row, problem and problem.partition(":")[0])
@@ -129,7 +130,6 @@ def read_text(path: Path) -> str:
     """Read a UTF-8 text file, on disk or at an address, compressed or not.
 
     Bytes that aren't UTF-8 become lone surrogates. A byte order mark is dropped.
-
     Raises the errors of ``reading``, and ``BadInput`` for more than ``LARGEST`` decompressed bytes.
     """
     with ByteStream(path) as stream, io.BufferedReader(stream) as reader:
@@ -140,28 +140,27 @@ def read_text(path: Path) -> str:
 
 
 def truth(value: str) -> bool | None:
-    """Convert the text ``True`` or ``False`` to a bool, and any other text to ``None``."""
     return {"True": True, "False": False}.get(value)
 
 
 def printable(text: str) -> str:
-    """Return the first characters of a text, with unprintable ones escaped."""
     return terminal(text[:_EXCERPT_CHARACTERS])
 
 
 def rejected(
     row: Mapping[str, object], reason: str, excerpt: str, **partition: str
 ) -> dict[str, object]:
-    """Make a row of ``reject`` for an input row, which has ``source_file`` and ``source_row``.
+    """Make a row of the table ``reject`` for an input row.
 
-    ``partition`` gives the stage and subject, unless the code that publishes the row adds them.
+    ``row`` must have ``source_file`` and ``source_row``. ``partition`` has ``stage`` and
+    ``subject``, or is empty if the caller adds these two columns later.
     """
     source = {name: row[name] for name in ("source_file", "source_row")}
     return {**partition, **source, "reason": reason, "excerpt": printable(excerpt)}
 
 
 def reasons(of_rejects: Iterable[str]) -> str:
-    """List the most common reasons for rejects, each with its count.
+    """List the most common reasons why rows were rejected, each with its count.
 
     >>> reasons(["has 3 fields", "is empty", "is empty"])
     '"is empty" (2), "has 3 fields" (1)'

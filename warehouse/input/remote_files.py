@@ -39,7 +39,7 @@ _BUCKETS = ("s3", "s3a", "gs", "az", "abfs", "abfss")
 _WEB = ("https", "http")
 _HUB = "hf"
 _CHECK = "check the address and the credentials in the environment"
-#: Options of each client of a bucket or web server: plain HTTP is allowed.
+#: Options for clients of buckets and web servers: allow plain HTTP.
 CLIENT: Any = {"client_options": {"allow_http": True}}
 #: Environment variables that name a server other than the cloud's own.
 _ENDPOINTS = (
@@ -53,23 +53,23 @@ _ZSTD: dict[int, int] = {zstd.DecompressionParameter.window_log_max: 31}
 
 
 def located(text: str | Path) -> Path:
-    """Return a text as a path or, if it contains ``://``, as an address.
+    """Convert a text to a path or, if it contains ``://``, to an address.
 
-    Raises ``UsageProblem`` for an unknown kind of address. Also raises it for an address with a
-    user, password or query, because tables and logs would store these.
+    Raises ``UsageProblem`` for an unknown kind of address. Also raises it for a user, password or
+    query in the address, because tables and logs would store these.
     """
     if isinstance(text, Path) or "://" not in text:
         return Path(text) if isinstance(text, str) else text
     bare = re.sub(r"(?<=://)[^/]*@", "", text.partition("?")[0])
     try:
         parts = urlsplit(text)
-    except ValueError as e:  # such as a bracket in the host
+    except ValueError as e:  # for example, a bracket in the host
         raise UsageProblem(bare, f"is not an address: {e}", "check its host or bucket") from e
     if parts.scheme not in (*_BUCKETS, *_WEB, _HUB):
         known = ", ".join(f"{scheme}://" for scheme in (*_BUCKETS, *_WEB))
         fix = f"known: {known}, hf://datasets/"
         raise UsageProblem(f"{parts.scheme}://", "is not a known kind of address", fix)
-    # In a bucket's address, `?` is a glob character. A `=` after it means that it starts a query.
+    # In a bucket's address, `?` is a glob character, but `?` with a later `=` starts a query.
     is_query = parts.scheme in _WEB and parts.query
     # In abfs://CONTAINER@ACCOUNT.dfs.core.windows.net, the part before @ isn't a user name.
     has_user = bool(parts.username) and parts.scheme not in ("abfs", "abfss")
@@ -93,17 +93,17 @@ class Description:
 
 
 def find(pattern: str) -> list[tuple[Path, Description | None]]:
-    """Find the files of a path, address or glob pattern. Return them sorted, with metadata.
+    """Find the files that a path, address or glob pattern matches. Return them sorted.
 
-    If a local path or a pattern matches nothing, the list is empty. If an address has no file, or a
-    link's target is missing, the metadata is ``None``.
+    Each file is returned with its metadata, which is ``None`` for a broken link, and for an address
+    without a file. If a local path or a pattern matches nothing, the list is empty.
 
-    Raises the errors of :func:`reading` and :func:`located`, ``UsageProblem`` for a pattern on a
-    web server, and ``MissingComponent`` if the package that reads the address is not installed.
+    Raises the errors of :func:`reading` and :func:`located`. Raises ``UsageProblem`` for a pattern
+    on a web server, and ``MissingComponent`` if the address needs a package that is missing.
     """
     place = located(pattern)
     if not isinstance(place, Address):
-        # If a file has this exact name, its glob characters are part of the name.
+        # If a file has exactly this name, its glob characters aren't a pattern.
         names = [pattern] if place.exists() else sorted(glob.glob(pattern, recursive=True))
         return [(Path(name), describe(Path(name))) for name in names]
     if not glob.has_magic(pattern):
@@ -123,7 +123,7 @@ def describe(path: Path) -> Description | None:
     with reading(path), suppress(FileNotFoundError):
         if not isinstance(path, Address):
             return Description(path.stat().st_size, path.is_dir(), None)
-        # Refresh, because the client caches what the hub lists.
+        # Ask the hub again, because the client caches the hub's answers.
         return _description(_files(path).info(str(path), refresh=True))
     return None
 
@@ -140,9 +140,9 @@ def _description(info: Mapping[str, Any]) -> Description:
 def fingerprint(path: Path) -> str:
     """Return a hash that identifies a file's content: 32 hex digits of a SHA-256.
 
-    For a file on disk, the hash is of its bytes. For a remote file, it is of the address, the size,
-    and the ETag, hash or time of change that the server reports. If the server reports none of
-    these, the bytes are hashed. Raises the errors of :func:`reading`.
+    For a file on disk, the bytes are hashed. For a remote file, its address and size are
+    hashed, and the ETag, hash or time of change that the server reports. If the server reports none
+    of these three, the bytes are hashed. Raises the errors of :func:`reading`.
     """
     description = describe(path) if isinstance(path, Address) else None
     if description and description.mark:
@@ -153,7 +153,7 @@ def fingerprint(path: Path) -> str:
 
 
 def open_file(path: Path) -> io.BufferedReader:
-    """Open a file for random access. Call this inside a block of :func:`reading`."""
+    """Open a file for random access. Call this inside ``with reading(path):``."""
     if not isinstance(path, Address):
         return opened(path)
     sizes = {"block_size": _BLOCK} if _scheme(path) == _HUB else {"buffer_size": _BLOCK}
@@ -161,11 +161,11 @@ def open_file(path: Path) -> io.BufferedReader:
 
 
 class ByteStream(io.RawIOBase):
-    """A context manager that reads the decompressed bytes of a file, without a byte order mark.
+    """A stream (and context manager) of a file's decompressed bytes, without a byte order mark.
 
-    The suffix of the file's name says how it is compressed. Opening and reading raise the errors of
-    :func:`reading`. Truncated or damaged compressed data, and content that doesn't fit the suffix,
-    raise the same errors. In an uncompressed file, truncation can't be detected.
+    The suffix of the file's name says how the file is compressed. Opening and reading raise the
+    errors of :func:`reading`, also if compressed data is truncated or damaged, or if the content
+    doesn't match the suffix. In an uncompressed file, truncation can't be detected.
     """
 
     def __init__(self, path: Path) -> None:
@@ -178,7 +178,7 @@ class ByteStream(io.RawIOBase):
             if not codec and first.startswith((b"\x1f\x8b", b"\x28\xb5\x2f\xfd")):
                 raise OSError("it is compressed, so its name must end with .gz or .zst")
             self._file: Any = self._raw
-            if codec == "gzip":  # GzipFile skips zero bytes at the end
+            if codec == "gzip":  # GzipFile accepts zero padding at the end
                 self._file = gzip.GzipFile(fileobj=self._raw, mode="rb")
             elif codec == "zstd":
                 self._file = zstd.ZstdFile(self._raw, options=_ZSTD)
@@ -189,7 +189,6 @@ class ByteStream(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Fill a writable buffer. Return the number of bytes read, which is 0 only at the end."""
         with reading(self._path):
             return int(self._file.readinto(buffer))
 
@@ -199,10 +198,10 @@ class ByteStream(io.RawIOBase):
 
 @contextmanager
 def reading(path: Path) -> Iterator[None]:
-    """Turn errors in the block into one-line errors. The block only reads or looks up a file.
+    """Turn errors in the block, which reads or looks up a file, into one-line errors.
 
-    An error becomes ``Interrupted`` if the server is down, otherwise ``BadInput``. For an address,
-    this applies to every exception, because each client library has its own exceptions.
+    An error becomes ``Interrupted`` if the server is down, otherwise ``BadInput``. If ``path`` is
+    an address, this applies to every exception, because each client library has its own exceptions.
     """
     try:
         yield
@@ -215,7 +214,7 @@ def reading(path: Path) -> Iterator[None]:
         if not isinstance(path, Address) and not isinstance(e, of_files):
             raise
         line = (hidden(str(e)).strip() or type(e).__name__).splitlines()[0]
-        line = re.sub(r"\?\S+", "", line)[:300]  # a query may contain a secret key
+        line = re.sub(r"\?\S+", "", line)[:300]  # a URL's query may contain a secret key
         problem, fix = f"can't be read: {line}", "download it or make it again"
         if isinstance(e, FileNotFoundError):
             problem, fix = "no such file", "check the path"
@@ -231,7 +230,7 @@ def _scheme(address: Path) -> str:
 
 
 def _files(address: Path) -> Any:
-    """Return the fsspec file system of an address, or raise ``MissingComponent``."""
+    """Return an address's fsspec file system. Raise ``MissingComponent`` if it isn't installed."""
     try:
         return _file_system(_scheme(address))
     except ModuleNotFoundError as e:
@@ -256,8 +255,8 @@ def _file_system(scheme: str) -> Any:
         host, _, rest = path.removeprefix(f"{scheme}://").partition("/")
         return host, rest
 
-    # A web server can't list files, so a name is either a file or missing. Without `split`, obstore
-    # would take the host in an address such as localhost:8000/a.jsonl for a scheme.
+    # A web server can't list files, so a path is either a file or missing. Without `split`,
+    # obstore would read the host in localhost:8000/a.jsonl as a scheme.
     web = {"_ls": nothing, "_split_path": split} if scheme in _WEB else {}
     check_endpoints()
     kind: Any = type("Files", (FsspecStore,), {"protocol": scheme, **web})
@@ -265,7 +264,7 @@ def _file_system(scheme: str) -> Any:
 
 
 def check_endpoints() -> None:
-    """Raise ``UsageProblem`` if an environment variable for a server isn't a web address."""
+    """Raise ``UsageProblem`` if a variable such as ``AWS_ENDPOINT_URL`` isn't a web address."""
     for name in _ENDPOINTS:
         address = os.environ.get(name, "")
         if address and not address.startswith(("http://", "https://")):

@@ -43,7 +43,7 @@ _JSON_LINES = (".jsonl", ".json", ".ndjson")
 
 
 def expand_shards(patterns: Sequence[str]) -> list[Path]:
-    """Return the files that paths and patterns name, in the order given, each file once.
+    """Return the files that paths and patterns match, in the order given, each file once.
 
     The files of one pattern are sorted. Raises the errors of ``find``. Raises ``BadInput`` if there
     are no patterns, or if a pattern matches nothing. Also raises ``BadInput`` if a match is a
@@ -77,12 +77,12 @@ def _check(path: Path, description: Description | None) -> None:
     if not isinstance(path, Address) and not path.is_file():
         fix = "a shard is read twice: write it to a file first"
         raise BadInput(f"shard {path}", "is not a regular file", fix)
-    if not is_unicode(str(path)):  # a table can't store this name
+    if not is_unicode(str(path)):  # tables store only valid Unicode
         raise BadInput(f"shard {path}", "its name is not in UTF-8", "rename it")
 
 
 def is_parquet(path: Path) -> bool:
-    """Return true for a Parquet shard, by its name or first bytes, and false for JSON lines.
+    """Check a shard's suffix and first bytes: true for Parquet, false for JSON lines.
 
     Raises ``BadInput`` for a shard that can't be read.
     """
@@ -95,7 +95,7 @@ def is_parquet(path: Path) -> bool:
 def column_values(path: Path, field: str) -> Iterator[pa.Array]:
     """Yield a column of a Parquet shard in batches. ``a.b`` means the field ``b`` of ``a``.
 
-    Texts become large strings, however the file stores them. Raises ``BadInput`` if the file is
+    All texts are returned as Arrow's type ``large_string``. Raises ``BadInput`` if the file is
     damaged or lacks the column.
     """
     import pyarrow as pa
@@ -141,7 +141,7 @@ def text_column(path: Path, text_field: str) -> Iterator[pa.LargeStringArray]:
 def documents(path: Path, text_field: str = "text") -> Iterator[str]:
     """Yield the documents of a shard, in order, as strings.
 
-    Skips records that counting rejects too (see ``jobs.kernel.json_parser``). This function is
+    Skips the same records as counting does (see ``jobs.kernel.json_parser``). This function is
     simple, not fast. Raises ``BadInput`` if the shard is truncated, damaged or unreadable, and for
     a line longer than ``LONGEST_LINE`` bytes.
     """
@@ -154,7 +154,7 @@ def documents(path: Path, text_field: str = "text") -> Iterator[str]:
                     yield value.as_py().decode()
         return
     for line in lines(path):
-        with suppress(ValueError, RecursionError):  # skip invalid UTF-8, JSON, Unicode
+        with suppress(ValueError, RecursionError):  # skip invalid UTF-8, JSON and lone surrogates
             record = json.loads(line.decode())
             text = field_value(record, text_field) if isinstance(record, dict) else None
             if isinstance(text, str):
@@ -163,7 +163,9 @@ def documents(path: Path, text_field: str = "text") -> Iterator[str]:
 
 
 def field_value(record: Mapping[str, object], field: str) -> object:
-    """Return a record's field, or ``MISSING``. ``a.b`` is the key ``a.b``, or else ``b`` in ``a``.
+    """Return a record's field, or ``MISSING`` if the record doesn't have it.
+
+    The field ``a.b`` is the key ``a.b`` or, if that is missing, the key ``b`` inside ``a``.
 
     >>> field_value({"doc": {"body": "tea"}}, "doc.body"), field_value({"a.b": 1}, "a.b")
     ('tea', 1)

@@ -1,6 +1,6 @@
-"""Languages, each with a TOML file in this directory or at a path that a user gives.
+"""Load languages from TOML files, in this directory or at a path that a user gives.
 
-docs/corpora.md describes the file. English has no file, because its rules are in compiled code.
+docs/corpora.md describes these files. English has no file: its rules are in compiled code.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from plumbline.warehouse.wordlists import WordList
 ENGLISH = "en"
 
 
-#: The words of one text, sorted, each once.
+#: Words, which the file has as one text. They are sorted, and repeats are removed.
 _SortedWords: TypeAlias = Annotated[WordsInOrder, AfterValidator(lambda x: tuple(sorted(set(x))))]
 
 
@@ -32,8 +32,8 @@ class TokenRules:
 
     Attributes:
         spacy: spaCy's code for the language.
-        kept: words that are counted although they are stop words in spaCy.
-        added: further stop words, which are not counted.
+        kept: stop words of spaCy that are counted anyway.
+        added: words that are not counted, in addition to spaCy's stop words.
     """
 
     spacy: Text
@@ -46,7 +46,7 @@ class TokenRules:
 
     @property
     def text(self) -> str:
-        """The rules as JSON; equal rules give equal text.
+        """The rules as JSON. Equal rules have the same JSON.
 
         >>> TokenRules("sv", added=("är",)).text
         '{"spacy":"sv","added":["är"]}'
@@ -56,22 +56,21 @@ class TokenRules:
 
     @classmethod
     def of_text(cls, text: str) -> TokenRules:
-        """Make the rules from the JSON that :attr:`text` returns."""
-        return TypeAdapter(cls).validate_json(text, strict=False)  # JSON stores a tuple as a list
+        return TypeAdapter(cls).validate_json(text, strict=False)  # JSON has lists, not tuples
 
 
 @toml_table
 class PairTemplates:
-    """Sentence templates, which make pairs of sentences that differ only in the group.
+    """Templates for pairs of sentences that differ only in gender.
 
-    Code can't tell which words have another form for the other group. So each word that keeps its
-    form must be listed, either in ``invariable`` or among the words that fill a placeholder.
+    Code can't tell which words change with gender. So each word that doesn't change must be
+    listed, in ``fill`` or in ``invariable``.
 
     Attributes:
-        templates: the sentences, with placeholders such as ``{name}``.
-        forms: the female and male form for each placeholder that differs between the groups.
-        fill: words for each other placeholder. Each combination makes a pair of sentences.
-        invariable: all other words of the templates, in lowercase.
+        templates: sentences with placeholders, such as ``{name}``.
+        forms: the female and male form for each placeholder that changes with gender.
+        fill: words for each other placeholder. Each combination of words makes a pair.
+        invariable: all words of the templates outside placeholders, in lowercase.
     """
 
     templates: Annotated[tuple[str, ...], Field(min_length=1)]
@@ -84,10 +83,10 @@ class PairTemplates:
 
 @toml_table
 class Language:
-    """A language, read from its file. ``text`` is the file's text.
+    """A language, read from its TOML file. ``text`` is the content of the file.
 
-    ``name`` is the language's code or, for a user's file, the file's stem. For English, ``rules``
-    is None, and ``lists`` and ``text`` are empty.
+    ``name`` is the language's code or, for a user's file, the name of the file without ``.toml``.
+    For English, ``rules`` is None, and ``lists`` and ``text`` are empty.
     """
 
     name: str
@@ -105,14 +104,14 @@ class Language:
 
     @property
     def token_rules(self) -> str:
-        """The rules as JSON, for the counting kernel. For English, this is an empty string."""
+        """The language's token rules as JSON, for the counting kernel. Empty for English."""
         return self.rules.text if self.rules else ""
 
     def word_list(self, name: str) -> WordList:
-        """Return the language's list ``name``. ``wordlists.load`` loads paths and English lists.
+        """Return a word list of this language, or load one if ``name`` is a path to a TOML file.
 
-        Raises the errors of ``wordlists.load``, and ``UsageProblem`` if the language lacks the
-        list.
+        Raises the errors of ``wordlists.load``, and ``UsageProblem`` if the language has no list of
+        this name.
 
         >>> load("fr").word_list("gendered").pairs[0].contrast
         'elle/il'
@@ -131,7 +130,7 @@ LANGUAGES = Registry(
 
 
 def load(name: str) -> Language:
-    """Load a language by its code, or from a TOML file, whose stem becomes the name.
+    """Load a language by its code, or from a TOML file, whose stem becomes the language's name.
 
     Raises ``UsageProblem`` for an unknown code or file, and for a file whose stem is a language's
     code. Raises ``BadInput``, with the key and the reason, for an invalid file.

@@ -1,6 +1,6 @@
-"""Query a warehouse with DuckDB, through a view of each table and the views of ``sql/views``.
+"""Query a warehouse with DuckDB, which gets a view of each table and the views in ``sql/views``.
 
-Queries that users type may read the warehouse and make tables in memory, but use no other files.
+A user's query can read the warehouse and make tables in memory. It can't use other files.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
     import duckdb
     import pyarrow as pa
 
-#: Settings that allow queries no files except those that ``connect`` allowed. They can't be
-#: changed afterwards, but ``SET VARIABLE`` still works.
+#: Settings that stop queries from using files, except the files that ``connect`` allows. Later,
+#: queries can't change any settings, but ``SET VARIABLE`` still works.
 READ_ONLY = """SET allow_persistent_secrets = false;
 SET enable_external_access = false;
 SET lock_configuration = true;"""
-#: DuckDB's error for an unknown table, without its suggestion, which knows only this query's views.
+#: Matches DuckDB's error for an unknown table, up to its suggestion, which would miss many tables.
 _UNKNOWN = re.compile(r"(Catalog Error: Table (?:Function )?with name (\w+) does not exist)!.*")
 _CREATED = re.compile(r"CREATE OR REPLACE (?:VIEW|MACRO) (\w+)")
 #: Words in queries that list tables, views or columns; such queries need all views.
@@ -58,10 +58,10 @@ def connect(
 ) -> duckdb.DuckDBPyConnection:
     """Open an in-memory DuckDB that has a view of each table in a warehouse.
 
-    The views read Parquet files. They all show one commit: the newest, or the pinned one. ``text``
-    is the SQL to run. Only the views and tables that it uses are made; without it, all are made,
+    The views read the Parquet files of one commit: the newest, or the pinned one. If ``text``, the
+    SQL to run, is given, only the views that this SQL uses are made. Otherwise all views are made,
     which takes 0.7 s. DuckDB neither loads nor downloads extensions. Raises ``BadInput`` if
-    ``source`` isn't a warehouse of this version, or if a table's file is unreadable or damaged.
+    ``source`` isn't a warehouse in this format, or if a table's file is unreadable or damaged.
     """
     import duckdb
 
@@ -70,7 +70,7 @@ def connect(
     connection = duckdb.connect(config=_NO_EXTENSIONS)
     connection.execute("SET TimeZone = 'UTC'")
     views, tables = _needed(text)
-    # Make the views on empty tables. Otherwise DuckDB would read a table's files for each view.
+    # First make the views on empty tables. Otherwise DuckDB would read the files for each view.
     for table in tables:
         connection.execute(_view(table, [], []))
     for name, view in views:
@@ -91,17 +91,17 @@ def opened(source: str | Path | OpenWarehouse) -> OpenWarehouse:
 def _needed(
     text: str | None, name: re.Pattern[str] = _WORD
 ) -> tuple[list[tuple[str, str]], list[Table]]:
-    """Return the views (name and SQL) and tables that a query uses, or all if ``text`` is None.
+    """Return the views (name and SQL) and tables that a query uses. Without ``text``, return all.
 
-    ``name`` is a pattern that matches possible names of tables and views in the query. By default,
-    it matches any word. Raises ``UsageProblem`` if another package's table has the name of one of
+    ``name`` is a pattern that finds names of tables and views in the query. By default, any word
+    may be such a name. Raises ``UsageProblem`` if another package's table has the name of one of
     Plumbline's views.
     """
     views: list[tuple[str, str]] = []
     names = None if text is None or _LISTS.search(text) else set(name.findall(text.lower()))
     own = [(_CREATED.findall(view), view) for view in own_views()]
     added = [([view], "") for view in package_views().added]
-    for made, view in reversed([*own, *added]):  # a view uses only views before it
+    for made, view in reversed([*own, *added]):  # a view uses only earlier views
         if names is None or names.intersection(made):
             views.append((made[0], view or package_views().text(made[0]).strip()))
             if names:
@@ -127,7 +127,7 @@ def tables_of(text: str) -> list[Table]:
 
 @cache
 def package_views() -> Registry:
-    """Return the registry of other packages' views. They can't have names that Plumbline uses."""
+    """Return the registry of other packages' views. It refuses names that Plumbline uses."""
     ours = (*TABLES.data, *_CREATED.findall("\n".join(own_views())))
     return Registry("view", suffix=".sql", group="plumbline.views", made=ours)
 
@@ -155,7 +155,7 @@ def _view(table: Table, files: Sequence[File], paths: Sequence[str]) -> str:
     listed = f"[{', '.join(map(sql_text, paths))}], hive_partitioning = false"
     source = f"read_parquet({listed})"
     if {file.columns for file in files} != {table.columns_id}:
-        # A file that was written before a column was added lacks it. Read NULL instead.
+        # Read NULL for a column that was added after a file was written.
         added = ", ".join(f'NULL::{c.sql_type} AS "{c.name}"' for c in table.columns if c.nullable)
         union = f"FROM read_parquet({listed}, union_by_name = true)"
         source = f"(SELECT {added} WHERE false UNION ALL BY NAME {union})"
@@ -183,7 +183,7 @@ def init_sql(source: str | Path | OpenWarehouse) -> str:
 def _over_files(store: OpenWarehouse, snapshot: Snapshot, tables: Sequence[Table]) -> Iterator[str]:
     """Yield the SQL statements that make a view of each table's files.
 
-    The last statement makes these the only files that a query can read under ``READ_ONLY``.
+    The last statement allows queries under ``READ_ONLY`` to read these files, and no others.
     """
     allowed: list[str] = []
     for table in tables:
@@ -197,7 +197,7 @@ def _over_files(store: OpenWarehouse, snapshot: Snapshot, tables: Sequence[Table
 def rows_of(
     source: str | Path | OpenWarehouse, text: str, params: Mapping[str, object] | None = None
 ) -> list[dict[str, Any]]:
-    """Return the rows of one query on a warehouse. ``params`` are the values of its ``$params``.
+    """Return the rows of one query on a warehouse. ``params`` has a value for each ``$name``.
 
     Raises the errors of ``connect``, and DuckDB's errors for an invalid query.
     """
@@ -211,7 +211,7 @@ def arrow_rows(
 ) -> pa.Table:
     """Return the rows of one query. Raises DuckDB's errors for an invalid query."""
     with warnings.catch_warnings():
-        # Hide the warning that this copies the rows: a DuckDB relation would plan the query twice.
+        # DuckDB warns that this copies the rows. The other ways would plan the query twice.
         warnings.filterwarnings("ignore", "Arrow output on a DB-API result")
         return connection.execute(text, params or None).to_arrow_table()
 
@@ -223,7 +223,7 @@ def model_labels(connection: duckdb.DuckDBPyConnection) -> dict[str, str]:
 
 @cache
 def _files(folder: str) -> Registry:
-    """Return the registry of a folder's SQL files. Other packages can add only metrics to it."""
+    """Return the registry of a folder's SQL files. Other packages can add only metrics."""
     group = "plumbline.metrics" if folder == "metrics" else ""
     return Registry(f"SQL of {folder}", f"plumbline.warehouse.sql.{folder}", ".sql", group)
 
@@ -245,7 +245,7 @@ def sql(name: str) -> str:
 def query(
     connection: duckdb.DuckDBPyConnection, name: str, params: Mapping[str, object] | None = None
 ) -> pa.Table:
-    """Run the query in a SQL file and return its rows. It may use only some of ``params``."""
+    """Run the query in a SQL file and return its rows. Unused ``params`` are ignored."""
     text = sql(name)
     parameters = {p for s in connection.extract_statements(text) for p in s.named_parameters}
     used = {key: value for key, value in (params or {}).items() if key in parameters}
@@ -254,7 +254,7 @@ def query(
 
 @contextmanager
 def one_line() -> Iterator[None]:
-    """Turn DuckDB's errors in the block into ``UsageProblem``, except for lack of memory."""
+    """Turn DuckDB's errors in the block into ``UsageProblem``, except out-of-memory errors."""
     import duckdb
 
     try:
@@ -279,9 +279,9 @@ def one_line() -> Iterator[None]:
 def read_only(
     source: str | Path | OpenWarehouse, text: str, params: Mapping[str, object] | None = None
 ) -> pa.Table:
-    """Run a query that a user typed, without letting it write, and return its rows.
+    """Run a query that a user typed, and return its rows. The query can't write files.
 
-    ``params`` are the values of its ``$params``. Raises the errors of ``one_line``, and
+    ``params`` has a value for each ``$name``. Raises the errors of ``one_line``, and
     ``UsageProblem`` for a statement that returns no rows.
     """
     with connect(source, text) as connection, one_line():
@@ -294,14 +294,14 @@ def read_only(
 
 
 def lock(connection: duckdb.DuckDBPyConnection) -> None:
-    """Forbid a connection's queries to read Python variables or files outside the warehouse."""
+    """Stop queries from reading Python variables, and files outside the warehouse."""
     connection.execute(f"SET python_enable_replacements = false; {READ_ONLY}")
 
 
 def last_statement(
     connection: duckdb.DuckDBPyConnection, text: str, params: Mapping[str, object] | None = None
 ) -> duckdb.Statement:
-    """Run all statements of a text except the last one. Return that one for the caller to run.
+    """Run all statements of a SQL text except the last. Return the last for the caller to run.
 
     Raises ``UsageProblem`` for a text that isn't Unicode or has no statement, and ``duckdb.Error``
     for invalid SQL.

@@ -22,14 +22,14 @@ _CREATE = re.compile(
     r"^CREATE OR REPLACE (VIEW|MACRO) (\w+)(\(.*?\))? AS( TABLE\b)?", re.MULTILINE | re.DOTALL
 )
 
-#: Matches a marked part of a page: its first mark, its kind, and its last mark.
+#: Matches a generated part of a page. The groups are the first comment, the kind, the last comment.
 _MARKED = re.compile(
     r"(<!-- (graph|tables|reference|questions): begin -->).*?(<!-- \2: end -->)", re.DOTALL
 )
 
 
 class Entry(NamedTuple):
-    """A view, table macro or function. ``grain`` says what a row is, and is empty for functions."""
+    """A view, table macro or function. ``grain`` says what a row is (empty for functions)."""
 
     signature: str
     kind: str
@@ -38,9 +38,9 @@ class Entry(NamedTuple):
 
 
 def questions() -> list[tuple[str, str, str]]:
-    """Return each worked question, an explanation of its answer, and the query."""
+    """Return the example questions, each with an explanation of its answer, and a query."""
     comments = (_comment(sql(name)) for name in sql_names("examples"))
-    # The first comment line tells maintainers what a row is. The second is the question.
+    # The first line of the comment says what a row is. The second line is the question.
     return [(about[1], " ".join(about[2:]), query) for about, query in comments]
 
 
@@ -63,7 +63,7 @@ def entries() -> list[Entry]:
 
 
 def _comment(text: str) -> tuple[list[str], str]:
-    """Split a text into its leading comment lines, without dashes, and the rest."""
+    """Split SQL into its first comment lines (without dashes) and the rest."""
     lines = text.strip().splitlines()
     n = next((i for i, line in enumerate(lines) if not line.startswith("--")), len(lines))
     return [line[2:].strip() for line in lines[:n]], "\n".join(lines[n:])
@@ -127,7 +127,7 @@ def _questions_markdown() -> str:
 
 
 def filled(document: str) -> str:
-    """Return a page whose generated parts (graph, tables, reference, questions) are updated."""
+    """Return a page whose graph, tables, reference and questions are generated again."""
     generators = {
         "graph": _graph_markdown,
         "tables": _tables_markdown,

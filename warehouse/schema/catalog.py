@@ -26,9 +26,9 @@ _OURS = {
 class Catalog(UserDict[str, Table]):
     """All tables by name: first Plumbline's own (``data``), then those of other packages.
 
-    Plumbline's tables are in the order in which data flows. Another package's module is imported
-    when one of its tables is looked up, not when names are listed. A lookup raises the errors of
-    ``Registry.load``, and ``KeyError`` for an undeclared name.
+    A table of Plumbline comes after the tables that it is made from. Another package's module is
+    imported when one of its tables is looked up, not when names are listed. A lookup raises the
+    errors of ``Registry.load``, and ``KeyError`` for an undeclared name.
     """
 
     parts = Registry("table", group="plumbline.tables", contract=TableModule, made=tuple(_OURS))
@@ -56,7 +56,7 @@ TABLES = Catalog(_OURS)
 
 
 def units_of_columns() -> dict[str, str]:
-    """Return the unit of each column name. Leave out names whose unit differs between tables."""
+    """Return the unit of each column name. Leave out names that have more than one unit."""
     columns = [column for table in TABLES.values() for column in table.columns]
     units = {column.name: column.unit for column in columns}
     differing = {column.name for column in columns if column.unit != units[column.name]}

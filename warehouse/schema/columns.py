@@ -24,7 +24,7 @@ _TYPES = {
 
 @dataclass(frozen=True)
 class Column:
-    """A column: its name, kind of data, unit (or empty), whether it may be NULL, and meaning."""
+    """A column of a table. ``kind`` is a key of ``_TYPES``, and ``unit`` may be empty."""
 
     name: str
     kind: str
@@ -50,9 +50,10 @@ class Column:
 
 @dataclass(frozen=True)
 class Origin:
-    """What a row was made from: the rows of ``table`` that have the same values in ``by``.
+    """Which rows a row was made from: the rows of ``table`` with the same values in ``by``.
 
-    The row is out of date when those rows change in ``columns`` (if empty, in any column).
+    If one of ``columns`` changes in these rows, the row is out of date. If ``columns`` is empty, a
+    change in any column counts.
     """
 
     table: str
@@ -62,13 +63,15 @@ class Origin:
 
 @dataclass(frozen=True)
 class Table:
-    """A table: its columns, its key and its partition columns.
+    """The schema of a table.
 
-    The key is unique over all files. The values of the ``partitions`` columns name the directories
-    above a file. They are also stored in the file, so that each file is self-contained.
-    ``filled_by`` is the command, without ``plumbline``, that writes the first rows; after a comma,
-    it says what the command needs. It may also be ``any command ...``. A row is deleted when the
-    rows that it was made from (``made_from``) change.
+    Attributes:
+        filled_by: the command that writes the first rows, without ``plumbline``. After a comma, it
+            may say what the command needs. ``any command ...`` stands for several commands.
+        made_from: the rows that a row is made from. If they change, the row is deleted.
+        key: columns that identify a row, in all files of the table.
+        partitions: columns whose values name the directories of a file. The file stores these
+            columns too, so that it is complete without its path.
     """
 
     name: str
@@ -81,7 +84,7 @@ class Table:
 
     @property
     def how_filled(self) -> str:
-        """``filled_by``, worded for use in a sentence, with the command in backquotes."""
+        """``filled_by`` worded for messages, with the complete command in backquotes."""
         command, comma, need = self.filled_by.partition(",")
         return command if command.startswith("any ") else f"`plumbline {command}`{comma}{need}"
 
@@ -95,7 +98,7 @@ class Table:
         return sha256(" ".join(self.names).encode()).hexdigest()[:8]
 
     def partition_values(self, partition: Mapping[str, str]) -> tuple[str, ...]:
-        """Return the values of the leading partition columns. Raise ``KeyError`` for others."""
+        """Return a partition's values in column order. The partition may lack the last columns."""
         columns = self.partitions[: len(partition)]
         if len(columns) < len(partition):
             raise KeyError(f"{self.name} has no partitions by {', '.join(partition)}")
@@ -103,7 +106,7 @@ class Table:
 
     @property
     def arrow(self) -> pa.Schema:
-        """The table's Arrow schema: columns in the declared order, nullable as declared."""
+        """The table's Arrow schema, with the columns in the order of declaration."""
         import pyarrow as pa
 
         return pa.schema([pa.field(c.name, c.type, c.nullable) for c in self.columns])
@@ -112,12 +115,13 @@ class Table:
 def tables(text: str) -> tuple[Table, ...]:
     """Read tables from a compact notation. An empty line separates two tables.
 
-    A table begins with ``NAME: DESCRIPTION``. Next come ``by: COMMAND``, optionally ``from: TABLE
-    by COLUMNS [of COLUMNS]; ...`` (see ``Origin``), and ``key: PARTITIONS / FURTHER COLUMNS``. Then
-    each line declares a column: ``name: type[?] [unit] -- meaning``. ``?`` means that the column
-    may be NULL. Several names, separated by commas, share the rest of the line. A line with only
-    names declares columns from ``_SHARED``. Key columns that no line declares are also from
-    ``_SHARED``, and come first.
+    A table begins with the line ``NAME: DESCRIPTION``. The next lines are ``by: COMMAND`` (see
+    ``Table.filled_by``), ``from: TABLE by COLUMNS [of COLUMNS]; ...`` (optional, see ``Origin``),
+    and ``key: PARTITIONS / FURTHER COLUMNS``.
+
+    Each later line declares columns. ``a, b: type? [unit] -- meaning`` declares two columns that
+    may be NULL, because of the ``?``. ``a b`` takes the columns ``a`` and ``b`` from ``_SHARED``.
+    A key column that no line declares is also taken from ``_SHARED``, and comes first.
 
     >>> text = "demo: One.\\nby: why\\nkey: corpus /\\n  pmi_nats: float? [nats] -- PMI"
     >>> (demo,) = tables(text)

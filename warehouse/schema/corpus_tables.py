@@ -1,4 +1,4 @@
-"""Declare the tables of runs, counted text, words, and the evidence for how words lean."""
+"""Declare the tables of runs, corpora, word counts, and how strongly words lean to a gender."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Declare the tables of sentence pairs, and of models' scores, metrics and forced choices."""
+"""Declare the tables of sentence pairs, and of models' scores, choices and metrics for them."""
 
 from __future__ import annotations
 
@@ -135,18 +135,6 @@ key: benchmark model_key / pair_id
     model_key model benchmark pair_id text_id
     logprob_a_nats, logprob_b_nats: float [nats] -- log p(sentence | BOS), or see `model.measure`
     n_tokens_a, n_tokens_b: int? [tokens] -- scored tokens: no BOS, no EOS; NULL where not known
-    run_id
-
-token_logprob: Log-probability of every token of a pair's sentences, for scores with `--per-token`.
-by: score --per-token
-from: benchmark_pair by benchmark pair_id of sentence_a sentence_b
-key: benchmark model_key / pair_id side position
-    model_key benchmark pair_id text_id
-    side: text -- `a` or `b`, the sentence of the pair
-    position: int32 -- position in the sentence, from 0; BOS has none
-    token_id: int32 -- the token's number in the model's vocabulary
-    token: text -- its text; parts of a character that tokens share are shown as U+FFFD
-    logprob_nats: float32 [nats] -- log p(token | BOS, earlier tokens)
     run_id
 
 metric_value: Metrics, one per row, each with its interval and the options that define it.

@@ -1,1 +1,1 @@
-"""SQL files: views, metrics, checks and more. The first line of each says what a row is."""
+"""SQL files: views, metrics, checks and more. The first line of each says what one row is."""

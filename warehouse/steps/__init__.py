@@ -1,1 +1,1 @@
-"""Steps that can be resumed: missing rows are computed in chunks and published together."""
+"""Compute and publish the missing rows of a table. A command that was stopped can resume."""

@@ -1,6 +1,6 @@
-"""Chunks of a step's items: each is claimed by one command, computed, and kept in a file.
+"""Compute a step's items in chunks: a command claims a chunk, computes it, and saves it.
 
-A killed command loses at most the chunk that it was computing.
+So a killed command loses at most the chunk that it was computing.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ _WAIT_S = 0.2
 
 @dataclass(frozen=True)
 class Chunk:
-    """Items that are computed together. Items are strings or dataclasses of plain values.
+    """Items that are computed together. An item is a string, or a dataclass with plain fields.
 
-    ``n_units`` is the size of the chunk in the step's own unit, such as pairs or samples.
+    ``n_units`` is the size of the chunk in the unit that the step counts, such as pairs.
     """
 
     items: Sequence[Any]
@@ -32,7 +32,7 @@ class Chunk:
 
     @property
     def name(self) -> str:
-        """Hash of the items (16 hex digits), the same in all workers and later runs."""
+        """Hash of the items (16 hex digits). It is the same in all workers and in later runs."""
         text = json.dumps(list(self.items), default=astuple)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -62,7 +62,7 @@ class ChunkPlan:
         """Compute chunks one by one, until all have a result file or the directory is removed.
 
         Skips chunks that another worker has claimed. After each chunk, even a skipped one, calls
-        ``tell`` with ``n_left()``.
+        ``tell`` with the number of units that are left.
         """
         while (todo := self.todo()) and self.directory.is_dir():
             n_done = 0
@@ -78,7 +78,7 @@ class ChunkPlan:
                 time.sleep(_WAIT_S)
 
     def results(self) -> dict[Any, Any] | None:
-        """Return the result of each item, or ``None`` if a file is missing or damaged.
+        """Return the results by item, or ``None`` if a chunk's file is missing or damaged.
 
         A damaged file (after a power cut) is removed, so that its chunk will be computed again.
         """
@@ -95,7 +95,6 @@ class ChunkPlan:
 
 
 def write_results(path: Path, results: Sequence[object]) -> None:
-    """Write the results of a chunk to a file, which appears only when it is complete."""
     import pyarrow as pa
 
     write_file(path, pa.Table.from_pylist(list(map(vars, results))))

@@ -1,12 +1,12 @@
 """Run resumable steps: plan, compute, publish, and show progress.
 
-A step's missing items are divided into chunks, which depend only on the items' content. The results
-of each chunk are stored under ``_work`` as soon as they are computed. When all chunks are computed,
+A step's missing items are divided into chunks, in a way that depends only on the items. The results
+of a chunk are stored under ``_work`` as soon as they are computed. When all chunks are computed,
 their rows are published together. So running a command again resumes it, and the final rows are the
 same as without an interruption.
 
-Several commands can share the chunks, on one machine or on several that see the same warehouse,
-because a command claims a chunk before it computes the chunk.
+Several commands can share the chunks of a step, also on several machines that use one warehouse. A
+command claims a chunk before it computes the chunk.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class NothingUsed(BadInput):
     """A step has no rows because all its input was rejected.
 
     Attributes:
-        outcomes: the counts of all steps of the run.
+        outcomes: the counts of all steps that ran, including this one.
     """
 
     outcomes: Sequence[StepCounts] = ()
@@ -40,7 +40,7 @@ class NothingUsed(BadInput):
         rejects = [str(row["reason"]) for row in done.new.rejects]
         if done.state.kept or done.new.rows or not rejects:
             return None
-        # Leave out a reason's subject, which ends at the first colon.
+        # A reason may have the form `subject: problem`. Leave out the subject.
         why = reasons(reason.partition(": ")[2] or reason for reason in rejects)
         fix = f"table `reject` has all {len(rejects):,} reasons"
         return cls(
@@ -80,10 +80,11 @@ def run_steps(store: Store, resource: Any, steps: Sequence[Step], run_id: str) -
 
 
 def run_at_once(store: Store, resource: Any, step: Step, run_id: str) -> ComputedStep:
-    """Compute and publish a step without chunk files, since ``resource`` keeps its results.
+    """Compute and publish a step without chunk files.
 
-    Such a resource asks a server and records each paid reply in a ledger, so that a later run can
-    resume. Raises the errors of ``step.compute``, and ``BadInput`` if the disk can't be written to.
+    Use this for a ``resource`` that asks a server. Such a resource saves each paid reply in a
+    ledger, so a later run can resume without chunks. Raises the errors of ``step.compute``, and
+    ``BadInput`` if the disk can't be written to.
     """
     state = step.state(store, resource)
     items = [item for chunk in step.chunks(state.missing) for item in chunk.items]

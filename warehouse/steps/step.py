@@ -1,8 +1,8 @@
 """The base class of resumable steps, which compute the missing rows of a table.
 
-A step finds missing items, computes them in chunks, and makes rows to publish. It has only a few
-plain fields, so that it can be sent to another process. It computes with a resource, such as an
-open model, which only the step knows how to use. ``runner`` runs steps.
+A step finds missing items, computes them in chunks, and makes rows to publish. To compute, it uses
+a resource, such as an open model. A step has only a few plain fields, so that it can be sent to
+another process. ``runner`` runs steps.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ class State:
     """The rows that a step has in the warehouse, and the items that still need a row.
 
     Attributes:
-        wanted: the step's inputs, one row each with its ``text_id``.
-        found: the step's rows in its table.
+        wanted: the step's inputs, as rows with a ``text_id``.
+        found: the step's rows in the warehouse.
         kept: rows in ``found`` that are still valid, since their input has the same ``text_id``.
-        missing: items to compute: inputs (or their samples or questions) without a valid row.
+        missing: items to compute: inputs without a valid row, or samples or questions of these.
     """
 
     wanted: Sequence[Row]
@@ -38,7 +38,7 @@ class State:
 
 
 def state_of(wanted: Sequence[Row], found: Sequence[Row], *key: str) -> State:
-    """Make the state of a step with one item per input. Columns ``key`` identify an input."""
+    """Make the state of a step that has one item per input. ``key`` are an input's key columns."""
 
     def name(row: Row) -> tuple[str, ...]:
         return tuple(row[column] for column in key)
@@ -54,7 +54,7 @@ class NewRows:
     """The rows that a step has computed and will publish.
 
     ``rows`` are for the step's table, without its partition columns and without ``run_id``.
-    ``rejects`` are for ``reject``, without ``stage``, ``subject`` and ``run_id``.
+    ``rejects`` are for the table ``reject``, without ``stage``, ``subject`` and ``run_id``.
     """
 
     rows: Sequence[Row]
@@ -63,7 +63,7 @@ class NewRows:
 
 @dataclass(frozen=True)
 class StepCounts:
-    """How many of a step's inputs are done or rejected: ``n_wanted = n_done + n_rejected``.
+    """Counts of a step's inputs: ``n_wanted = n_done + n_rejected``.
 
     Attributes:
         partition: partition of the step's rows, such as their benchmark and ``model_key``.
@@ -109,11 +109,11 @@ class Step(ABC):
 
     @abstractmethod
     def name(self, resource: Any) -> str:
-        """Return what error messages call the resource, such as `model gpt2`."""
+        """Return a name of the resource for error messages, such as `model gpt2`."""
 
     @abstractmethod
     def partition(self, resource: Any) -> dict[str, str]:
-        """Return the partition (column values) of ``table`` to which the step's rows belong."""
+        """Return the values that the step's rows have in the partition columns of ``table``."""
 
     @abstractmethod
     def state(self, store: Store, resource: Any) -> State:
@@ -124,11 +124,11 @@ class Step(ABC):
         """Divide the missing items into chunks. The chunks depend only on these items."""
 
     def place(self, resource: Any) -> tuple[str, ...]:
-        """Return the path, under ``_work``, of the directory with the step's unpublished chunks."""
+        """Return the path of the step's chunk files under ``_work``, split into components."""
         return (self.stage, *self.partition(resource).values())
 
     def plan(self, store: Store, resource: Any, state: State) -> ChunkPlan:
-        """Plan the chunks for the missing items of a state. This writes nothing."""
+        """Plan the chunks for the missing items of a state. Nothing is written or computed."""
         directory = store.work_directory(*self.place(resource), create=False)
         chunks = {
             directory / f"{chunk.name}.parquet": chunk for chunk in self.chunks(state.missing)
@@ -147,7 +147,7 @@ class Step(ABC):
         """Make rows to publish from the results of all missing items."""
 
     def publish_before(self, done: ComputedStep) -> None:
-        """Publish related rows of other tables, in the same commit as the step's own rows."""
+        """Publish rows of other tables first, in the same commit as the step's own rows."""
 
     @abstractmethod
     def outcome(self, done: ComputedStep) -> StepCounts:

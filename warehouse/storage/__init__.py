@@ -1,1 +1,1 @@
-"""Store the files of tables. No other code writes, renames or deletes them."""
+"""Store the files of tables. Only this package writes, renames or deletes these files."""

@@ -19,7 +19,7 @@ from plumbline.warehouse.storage.place import File, command
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.progress import progress
 
-#: For the path of a data file: its table, its entry, and the newest version that has the file.
+#: Maps the path of a data file to its table, its ``File``, and the newest version that has it.
 _Files: TypeAlias = dict[str, tuple[str, File, int]]
 
 
@@ -27,9 +27,9 @@ def check(store: Store) -> list[dict[str, str]]:
     """Find all problems of a warehouse, sorted by path, without writing to it.
 
     Each problem has the ``path`` that is damaged or can't be checked, the ``problem``, and how to
-    ``fix`` it. Reads the data files of all kept versions, from the object store if the warehouse is
-    in one, and compares them with their hashes. Also finds repeated keys in the newest version, and
-    files that ``compact`` would remove.
+    ``fix`` it. The check reads the data files of all kept versions and checks their hashes. It
+    downloads the files of an object store for this. It also finds keys that occur twice in the
+    newest version, and files that ``compact`` would remove.
 
     Raises ``Interrupted`` if an object store fails or can't be reached.
     """
@@ -67,7 +67,7 @@ def _problem(path: Path, problem: str, fix: str) -> dict[str, str]:
 
 
 def _logged(store: Store, newest: Snapshot, files: _Files) -> Iterator[dict[str, str]]:
-    """Add the files of all kept versions to ``files``. Yield a problem per unreadable commit."""
+    """Add the files of kept versions to ``files``. Yield a problem for each unreadable commit."""
     for version in range(newest.version, newest.oldest - 1, -1):
         where = store.root / log.commit_name(version)
         try:

@@ -26,12 +26,12 @@ UNFINISHED = timedelta(days=1)
 def compact(store: Store, run_id: str, keep_days: float = KEEP_DAYS) -> tuple[int, dict[str, str]]:
     """Merge small files, and remove old versions and leftovers.
 
-    Returns the number of partitions with merged files, and what was removed, with the reason
-    (``leftovers``).
+    Returns the number of partitions whose files were merged. Also returns the removed files and
+    directories, with the reasons (see ``leftovers``).
 
     Other processes can read and write at the same time. A merged file replaces the small files only
     if none of them was replaced in the meantime. Versions older than ``keep_days`` are removed,
-    with the files that no other version uses. Raises ``BadInput`` for a file that can't be read.
+    together with the files that only they use. Raises ``BadInput`` for a file that can't be read.
     """
 
     def drop(draft: Draft) -> None:
@@ -41,7 +41,7 @@ def compact(store: Store, run_id: str, keep_days: float = KEEP_DAYS) -> tuple[in
     with disk_problems(store.root):
         for (table, partition), files in small.items():
             _merge(store, table, partition, files, run_id)
-        # Drop versions before their files, so that nobody restores a version without files.
+        # Drop versions first, then their files, so that nobody restores a version without files.
         log.commit(store.place, drop, run_id, "drop old versions")
         for table, listing in store.snapshot().declared.items():
             delta.renew(store.place, table, listing)
@@ -52,7 +52,6 @@ def compact(store: Store, run_id: str, keep_days: float = KEEP_DAYS) -> tuple[in
 
 
 def _oldest_to_keep(now: Snapshot, keep_days: float) -> int:
-    """Return the first version from the last ``keep_days`` days, or else the newest version."""
     limit = datetime.now(timezone.utc) - timedelta(days=keep_days)
     for version in log.versions(now.place) if keep_days else ():
         if log.snapshot(now.place, version).time >= limit:
@@ -61,7 +60,6 @@ def _oldest_to_keep(now: Snapshot, keep_days: float) -> int:
 
 
 def _small_files(store: Store, run_id: str) -> dict[tuple[str, tuple[str, ...]], list[File]]:
-    """Return the files to merge, by table and partition. Skip the file with this run's own row."""
     now, small = store.snapshot(), defaultdict(list)
     for table in now.declared:
         for file in now.files(table):
@@ -110,7 +108,7 @@ def leftovers(store: Store) -> dict[str, str]:
         if written < limit and name not in named and _can_be_named(name)
     }
     for path in (store.place.scratch() / STAGING).glob("*"):
-        with suppress(FileNotFoundError):  # another command has just moved it
+        with suppress(FileNotFoundError):  # another command has just moved the file
             if max(p.lstat().st_mtime for p in (path, *path.rglob("*"))) < limit:
                 found[f"{STAGING}/{path.name}"] = "a file or partition that was not finished"
     return dict(sorted(found.items()))

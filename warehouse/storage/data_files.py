@@ -75,13 +75,13 @@ def _column(table: Table, field: pa.Field, values: object) -> pa.ChunkedArray:
 def write_file(path: Path, data: pa.Table, *, temporary: bool = False) -> None:
     """Write a Parquet file, which appears under its name only when it is complete.
 
-    A ``temporary`` file will be read only once, as a whole. So it is written to be fast rather than
-    small, without checksums and statistics.
+    A ``temporary`` file is read only once, as a whole. So it is written quickly, even if it becomes
+    larger, and without checksums and statistics.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    # Dictionary encoding makes text columns smaller, but hardly changes columns of numbers.
+    # Encode only text with a dictionary, because columns of numbers hardly become smaller.
     text_columns = [f.name for f in data.schema if not pa.types.is_primitive(f.type)]
     settings = (
         {"compression": "lz4", "use_dictionary": True, "row_group_size": 1 << 22}
@@ -106,13 +106,13 @@ class DataFiles(OpenWarehouse):
         """Read the rows of a table. ``partition`` gives values of the leading partition columns.
 
         ``where`` selects rows. By default all rows are read. Raises ``BadInput``, with the path,
-        for a file that can't be read or isn't as published.
+        for a file that can't be read or has changed since it was published.
         """
         import pyarrow as pa
 
         files = self.snapshot().files(table, partition)
         rows = [self.rows_of(table, file, where) for file in files]
-        none = pa.Table.from_batches([], TABLES[table].arrow)  # this doesn't import pandas
+        none = pa.Table.from_batches([], TABLES[table].arrow)  # avoids importing pandas
         return pa.concat_tables([none, *rows])
 
     def rows_of(self, table: str, file: File, where: ds.Expression | None = None) -> pa.Table:
@@ -134,7 +134,7 @@ class DataFiles(OpenWarehouse):
         return rows if where is None else rows.filter(where)
 
     def partition_of(self, table: str, data: pa.Table) -> dict[str, str]:
-        """Return the partition of all rows. Raise ``BadInput`` if they belong to several."""
+        """Return the partition of the rows. Raise ``BadInput`` if there are several partitions."""
         partition = {}
         for name in TABLES[table].partitions:
             values = data[name].unique().to_pylist()
@@ -146,7 +146,7 @@ class DataFiles(OpenWarehouse):
     def adopt(
         self, table: str, partition: Mapping[str, str], made: Path, units: Sequence[Unit]
     ) -> File:
-        """Move a Parquet file to its table. A commit must name it within a day, or it is lost."""
+        """Move a Parquet file to its table. If no commit names it within a day, it is lost."""
         name = "/".join([table, *folders(table, partition), f"{uuid.uuid4().hex[:20]}.parquet"])
         file = File(
             name,
@@ -163,18 +163,17 @@ class DataFiles(OpenWarehouse):
     def write(
         self, table: str, partition: Mapping[str, str], data: pa.Table, units: Sequence[Unit]
     ) -> File:
-        """Write rows to a new data file of a partition. A commit must name it (see ``adopt``)."""
+        """Write rows to a new data file of a partition, for the next commit (see ``adopt``)."""
         made = staging(self.place) / f"{uuid.uuid4().hex}.parquet"
         write_file(made, data)
         return self.adopt(table, partition, made, units)
 
     def without_unit(self, table: str, file: File, unit: str) -> File:
-        """Write a new file that has the rows of ``file`` except those of the unit ``unit``."""
         is_kept = [u.name != unit for u in file.units for _ in range(u.n_rows)]
         return self.keep_rows(table, file, self.rows_of(table, file), is_kept)
 
     def keep_rows(self, table: str, file: File, rows: pa.Table, is_kept: Sequence[bool]) -> File:
-        """Write a new file with those ``rows`` of ``file`` for which ``is_kept`` is true."""
+        """Write a new file with only the ``rows`` of ``file`` for which ``is_kept`` is true."""
         import pyarrow as pa
 
         units, start = [], 0
@@ -188,6 +187,6 @@ class DataFiles(OpenWarehouse):
 
 
 def folders(table: str, partition: Mapping[str, str]) -> list[str]:
-    """Return the directory names of a partition. Raises ``BadInput`` for an unusable value."""
+    """Return a partition's directory names. Raises ``BadInput`` for an invalid name."""
     values = TABLES[table].partition_values(partition)
     return [segment(v, f"{c}=") for c, v in zip(TABLES[table].partitions, values, strict=True)]

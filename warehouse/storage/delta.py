@@ -1,9 +1,9 @@
 """Write a Delta Lake log for each table, so that pandas, polars and Spark can read it.
 
-Version k of a table's log says which files the table's listing k adds and removes. At least every
-tenth version has a checkpoint, which lists all files; readers begin at the last one. Plumbline
-reads the log only to check it. The log requires a writer feature that no other program has. So
-other programs can read the table (reader version 1), but refuse to change it.
+Each version in a table's log says which files a commit adds to the table and removes from it. At
+least every tenth version has a checkpoint, which lists all files. Readers begin at the newest
+checkpoint. Plumbline reads the log only to check it. Other programs can read the table, but refuse
+to change it, because the log requires a writer feature that they don't have.
 """
 
 from __future__ import annotations
@@ -27,10 +27,11 @@ _PROTOCOL = {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["p
 
 
 def follow(place: Place, table: str, before: Listing, after: Listing) -> None:
-    """Write the version of a table's log that leads from the listing ``before`` to ``after``.
+    """Add a version to a table's log: the change from the files ``before`` to those ``after``.
 
-    Every tenth version gets a checkpoint. So does a version whose predecessor is missing because a
-    writer was killed, or whose number is taken by a version whose commit was removed.
+    Every tenth version gets a checkpoint. A version also gets one if the version before it is
+    missing because a writer was killed. If the log has a version of this number from a commit
+    that was removed, the new version replaces it and gets a checkpoint.
     """
     log, names = _directory(table), place.names(_directory(table))
     name, checkpoint = _file(after.version, "json"), b""
@@ -55,7 +56,7 @@ def follow(place: Place, table: str, before: Listing, after: Listing) -> None:
 
 
 def renew(place: Place, table: str, newest: Listing) -> None:
-    """Remove old versions of a table's log. Make sure that the newest has a valid checkpoint."""
+    """Remove old versions of a table's log. Give the newest a valid checkpoint if it lacks one."""
     log, first = _directory(table), _file(newest.version, _CHECKPOINT)
     if first not in place.names(log) or problem(place, table, newest):
         follow(place, table, Listing(), newest)
@@ -82,7 +83,7 @@ def problem(place: Place, table: str, newest: Listing) -> str | None:
 
 
 def _replayed(place: Place, table: str, names: list[str], newest: int) -> dict[str, Any]:
-    """Return file entries at version ``newest``, by path. Raise ``ValueError`` for a bad hash."""
+    """Return the files in version ``newest``, by path. Raise ``ValueError`` for a wrong hash."""
     import pyarrow.parquet as pq
 
     starts = [name for name in names if name.endswith(_CHECKPOINT)]
@@ -130,7 +131,7 @@ def _add(table: str, file: File) -> dict[str, Any]:
 
 
 def quoted(table: str, path: str) -> str:
-    """Return a file's path relative to its table's directory, percent-encoded."""
+    """Return a file's percent-encoded path, relative to the table's directory."""
     return quote(path.removeprefix(f"{table}/"), safe="/=")
 
 

@@ -5,9 +5,9 @@ lock until it releases the lock or ends. On NFS, the server manages locks. With 
 lock of a crashed machine after the lease time (90 s by default). With NFSv3, it may do so only when
 the machine is up again.
 
-In an object store, a lock is a lease with a token in the commit log. A commit by the holder is
-refused if the newest state no longer has the token. So if a holder was suspended and another
-command took its lease, the holder can't publish anything.
+In an object store, a lock is a lease: the commit log has the holder's token. If another command
+takes the lease because the holder was suspended, the newest commit no longer has this token. Then
+commits of the old holder are refused.
 """
 
 from __future__ import annotations
@@ -73,11 +73,11 @@ def claimed(path: Path, *, wait: bool = False) -> Iterator[bool]:
         yield False
         return
     try:
-        with suppress(OSError):  # the lock works even if a full disk can't store the name
+        with suppress(OSError):  # if the disk is full, the holder's name is missing
             path.write_text(this_process(), encoding="utf-8")
         yield True
     finally:
-        # Remove the file before releasing it, so that a waiting process locks a new file.
+        # Remove the file before releasing the lock, so that a waiting process locks a new file.
         path.unlink(missing_ok=True)
         lock.release()
 
@@ -108,7 +108,7 @@ def sole(path: Path, what: str, fix: str = "wait until it ends") -> Iterator[Non
 
 
 def holder(path: Path) -> str:
-    """Say which process holds a lock, or ``a process that has ended`` if the lock is free."""
+    """Return which process holds a lock, as text for a message."""
     try:
         return content(path).decode(errors="replace") or "a process that has just begun"
     except OSError:
@@ -118,9 +118,9 @@ def holder(path: Path) -> str:
 def lock(
     store: Store, name: str, what: str, fix: str = "wait until it ends"
 ) -> AbstractContextManager[None]:
-    """Hold a warehouse's lock ``name`` during the block. Raises the errors of ``sole``.
+    """Hold the lock ``name`` of a warehouse during the block. Raises the errors of ``sole``.
 
-    On a disk, the lock is made by ``sole``, in an object store by ``lease``.
+    On a disk, the lock is a file (see ``sole``). In an object store, it is a ``lease``.
     """
     if not isinstance(store.place, Disk):
         return lease(store.place, name, what, fix)
@@ -167,7 +167,7 @@ def _take(draft: Draft, name: str, token: str, what: str, fix: str) -> None:
 def _is_alive(lease: Mapping[str, object]) -> bool:
     """Return whether a lease was renewed recently and its process isn't known to have ended.
 
-    A time that is far in the future comes from a wrong clock. Such a lease counts as expired.
+    If the time is far in the future, some clock was wrong, and the lease counts as expired.
     """
     age = datetime.now(timezone.utc) - datetime.fromisoformat(str(lease["renewed"]))
     return abs(age) < LEASE and lives(str(lease["holder"])) is not False

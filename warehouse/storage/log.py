@@ -1,14 +1,13 @@
 """The commit log of a warehouse: which data files each table has at each version.
 
-``_log/commits/<version>.json.gz`` lists all files of all tables, so one file is enough to read a
-version. It never changes. A commit creates the next version. If several writers try this at the
-same time, only one succeeds; the others apply their changes to the new state and try again. So
-readers see either all changes of a commit, in any number of tables, or none. A reader stays at the
-version at which it began.
+The file ``_log/commits/<version>.json.gz`` lists all files of all tables in this version. It never
+changes. A commit creates the next version. If several writers try this at the same time, only one
+succeeds; the others apply their changes to the new state and try again. So readers see either all
+changes of a commit, even in several tables, or none. A reader stays at one version.
 
 A commit's file is compressed JSON, followed by its hash, which `zcat` ignores. The JSON also has
-the hash of each data file. A new table, or a new column that may be NULL, needs no new format:
-older files are read with NULL in the column.
+the hash of each data file. A new table, or a new column that may be NULL, needs no new format. If
+an older data file lacks a column, NULL is read.
 """
 
 from __future__ import annotations
@@ -42,8 +41,8 @@ class Snapshot:
     """A warehouse as of one commit: the files of its tables, and the leases.
 
     ``tables`` has every table that ever had rows. ``oldest`` is the first version that is still
-    kept. ``out_of_date`` counts, per partition directory, the rows that were deleted because the
-    rows they were made from changed. Writing rows to the partition removes its entry.
+    kept. ``out_of_date`` maps a partition's directory to the number of rows that were deleted there
+    because they were out of date. When new rows are written there, the entry is removed.
     """
 
     place: Place
@@ -63,7 +62,7 @@ class Snapshot:
 
     @property
     def kept(self) -> list[str]:
-        """A message for each table whose package isn't installed. Its files are never changed."""
+        """A message per table that no installed package declares. Such tables are never changed."""
         why = "no installed package declares it; kept as it is"
         return [f"Table {table}: {why}" for table in self.tables if table not in TABLES]
 
@@ -157,7 +156,7 @@ def _parsed(place: Place, version: int, content: bytes) -> Snapshot:
 
 
 class Draft:
-    """The next state of a warehouse, which the function passed to ``commit`` modifies."""
+    """The next state of a warehouse. ``commit`` passes it to a function that modifies it."""
 
     def __init__(self, base: Snapshot) -> None:
         self.base = base
@@ -169,7 +168,7 @@ class Draft:
         self._files: dict[str, tuple[File, ...]] = {}
 
     def files(self, table: str, partition: Mapping[str, str] | None = None) -> list[File]:
-        """Return the files that ``Snapshot.files`` would return after this draft's changes."""
+        """Return a table's files after this draft's changes (see ``Snapshot.files``)."""
         if table not in self._files:
             return self.base.files(table, partition)
         return _of_partition(self._files[table], table, partition)
@@ -187,7 +186,7 @@ class Draft:
     def swap(
         self, table: str, old: Iterable[File], new: Iterable[File], kept: Iterable[File] = ()
     ) -> None:
-        """Replace a table's files ``old`` with ``kept``, which have some old rows, and ``new``."""
+        """Replace a table's files ``old`` with ``new`` files, and ``kept`` files with old rows."""
         new = list(new)
         added = (*kept, *new)
         gone = {file.path for file in (*old, *added)}
@@ -207,7 +206,7 @@ class Draft:
 
 #: Tokens of this process's leases, by place and name. A commit checks the leases at its place.
 HELD: dict[tuple[str, str], str] = {}
-#: A function that changes a draft. If another writer was faster, it is called on the newer state.
+#: A function that changes a draft. It is called again if another writer commits first.
 Change: TypeAlias = Callable[[Draft], None]
 
 
@@ -252,7 +251,7 @@ def _refuse_lost(draft: Draft, name: str, token: str) -> None:
 
 
 def _create(state: Snapshot) -> bool:
-    """Write the commit of a state. Return false if another writer was faster."""
+    """Write a state's commit file. Return false if another writer has written this version."""
     values = {k: v for k, v in vars(state).items() if k not in ("place", "version")}
     tables = {
         name: {**vars(listing), "files": list(map(_entry, listing.files))}
@@ -261,7 +260,7 @@ def _create(state: Snapshot) -> bool:
     values |= {"time": state.time.isoformat(), "tables": tables, "id": uuid.uuid4().hex}
     content = signed(json.dumps(values).encode())
     name = commit_name(state.version)
-    # Equal content means that the store created our file, but its answer was lost.
+    # If the content is equal, the store has created our file, but its answer was lost.
     return state.place.create(name, content) or state.place.read(name) == content
 
 
@@ -276,7 +275,7 @@ def _entry(file: File) -> dict[str, Any]:
 
 
 def begin(place: Place) -> None:
-    """Write the first, empty version, unless the warehouse has a version already.
+    """Write an empty first version, unless the warehouse has versions already.
 
     Raises ``BadInput`` if there are data files but no versions, because the log has been lost.
     """

@@ -123,7 +123,7 @@ class OpenWarehouse:
         return cls.open(root, create=False)
 
     def work_directory(self, *parts: str, create: bool = True) -> Path:
-        """Return a directory of intermediate results, which let a stopped command resume."""
+        """Return a directory for intermediate results, from which a stopped command can resume."""
         path = self.place.scratch().joinpath("_work", *map(segment, parts))
         if create:
             path.mkdir(parents=True, exist_ok=True)
@@ -131,7 +131,7 @@ class OpenWarehouse:
 
 
 def _marker(place: Place) -> bytes | None:
-    """Read a warehouse's marker. Return ``None`` if it's missing, or ``b""`` if unreadable."""
+    """Read a warehouse's marker file: ``None`` if it's missing, ``b""`` if it's unreadable."""
     try:
         return place.read(MARKER)
     except (FileNotFoundError, NotADirectoryError):
@@ -164,7 +164,7 @@ def reading(place: Place, path: Path) -> Iterator[None]:
         raise BadInput(where, f"is damaged: {e}", log.GET_COPY) from e
     except FileNotFoundError as e:
         raise BadInput(where, "is not there", log.GET_COPY) from e
-    except (OSError, ValueError, NotImplementedError) as e:  # including Arrow's errors
+    except (OSError, ValueError, NotImplementedError) as e:  # base classes of Arrow's errors
         if getattr(e, "errno", None) in _TOO_LITTLE:
             raise
         reason = getattr(e, "strerror", None) or str(e) or type(e).__name__

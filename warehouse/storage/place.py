@@ -1,7 +1,7 @@
 """Where a warehouse is stored: in a directory (``Disk``) or an object store (``Bucket``).
 
-Both classes have the same methods. Commits need one special operation: create a file if its name is
-free. Names of files are relative, use ``/``, and are quoted (see ``paths.segment``). DuckDB and
+Both classes have the same methods. Commits depend on ``create``, which never replaces a file.
+Names of files are relative paths with ``/``, percent-encoded (see ``paths.segment``). DuckDB and
 Arrow don't notice a flipped bit, so a data file's hash is checked before the file is used.
 
 Data files of an object store (s3://, gs://, az://) are read from copies in the user's cache
@@ -33,12 +33,12 @@ STAGING = "_staging"
 
 
 class Damaged(ValueError):
-    """A file's content isn't what was published."""
+    """A file's content has changed since it was published."""
 
 
 @dataclass(frozen=True)
 class Unit:
-    """Rows that are published and replaced together: the unit's name, number of rows, and run."""
+    """Rows that are published and replaced as a whole. ``run_id`` is the run that wrote them."""
 
     name: str
     n_rows: int
@@ -47,11 +47,10 @@ class Unit:
 
 @dataclass(frozen=True)
 class File:
-    """A data file: its path, the size and hash of its content, and the units whose rows it has.
+    """A data file, with the size and hash of its content. Its rows belong to ``units``.
 
-    ``columns`` is the ``Table.columns_id`` at the time of writing. ``partition`` has the values of
-    the table's partition columns. ``written_ms`` is the time of writing (Unix time in
-    milliseconds).
+    ``columns`` was ``Table.columns_id`` when the file was written. ``partition`` has the values of
+    the table's partition columns. ``written_ms`` is a Unix time in milliseconds.
     """
 
     path: str
@@ -80,8 +79,8 @@ class File:
 class Listing:
     """All data files of a table as of one commit.
 
-    ``version`` is the number of earlier listings, or -1 if the table never had files. ``columns``
-    are the names of the table's columns in the newest Plumbline that wrote to it.
+    ``version`` is 0 for the first files of a table, and increases when the table changes. It is -1
+    if the table never had files. ``columns`` are the columns that the table had at that commit.
     """
 
     version: int = -1
@@ -95,7 +94,7 @@ def sha256_of(path: Path) -> str:
 
 
 def verify(path: Path, file: File) -> None:
-    """Raise ``Damaged`` if a file isn't as published, or ``OSError`` if it's unreadable."""
+    """Check a file's size and hash. Raise ``Damaged`` if they differ, ``OSError`` if unreadable."""
     status = path.stat()
     if not stat.S_ISREG(status.st_mode):
         raise OSError(errno.EINVAL, "not a regular file", str(path))
@@ -147,20 +146,20 @@ class Disk:
         _sync(target.parent)
 
     def names(self, directory: str) -> list[str]:
-        """Return the sorted names of a directory's files. A missing directory has none."""
+        """Return the sorted file names in a directory, or ``[]`` if the directory is missing."""
         try:
             return sorted(os.listdir(self.root / directory))
         except FileNotFoundError:
             return []
 
     def walk(self) -> Iterator[tuple[str, float]]:
-        """Yield the name and time of change (Unix seconds) of each file except unfinished work."""
+        """Yield each file's name and time of change (Unix seconds). Skip unfinished work."""
         for folder, folders, names in os.walk(self.root):
             here = Path(folder).relative_to(self.root)
             if here == Path():
                 folders[:] = [f for f in folders if f not in (STAGING, "_work")]
             for name in names:
-                with suppress(FileNotFoundError):  # another process removed it
+                with suppress(FileNotFoundError):  # another process removed the file
                     yield (here / name).as_posix(), os.lstat(Path(folder, name)).st_mtime
 
     def remove(self, name: str) -> None:
@@ -181,11 +180,11 @@ class Disk:
         return self.root / file.path
 
     def scratch(self) -> Path:
-        """Return the local directory for unfinished work, which has ``_staging`` and ``_work``."""
+        """Return the local directory that contains ``_staging`` and ``_work``."""
         return self.root
 
     def _with_parents(self, name: str) -> Path:
-        """Return the path of a file. Create missing directories that survive a power cut."""
+        """Return a file's path. Create its missing directories so that they survive a power cut."""
         target = self.root / name
         for directory in reversed([p for p in target.parents if not p.exists()]):
             with suppress(FileExistsError):
@@ -262,7 +261,7 @@ Place: TypeAlias = Disk | Bucket
 
 
 def command(place: Place, *words: str) -> str:
-    """Return a `plumbline warehouse` command line for this warehouse."""
+    """Return a `plumbline warehouse` command, as text for messages."""
     return shlex.join(("plumbline", "warehouse", *words, "--warehouse", str(place)))
 
 
@@ -303,7 +302,7 @@ def _one_line_errors(root: Path, name: str = "", *, writes: bool = False) -> Ite
     """Turn the server's errors in the block into one-line errors.
 
     A refused request becomes ``BadInput``, and a failing server ``Interrupted``. If the block reads
-    the file ``name`` and this is missing, ``FileNotFoundError`` passes unchanged.
+    the file ``name`` and it doesn't exist, ``FileNotFoundError`` passes unchanged.
     """
     from obstore.exceptions import BaseError
 
@@ -312,7 +311,7 @@ def _one_line_errors(root: Path, name: str = "", *, writes: bool = False) -> Ite
     except (BaseError, FileNotFoundError) as e:
         if isinstance(e, FileNotFoundError) and name and not writes:
             raise
-        # Leave out the start of the line, which names the request and its duration.
+        # The line starts with the request and its duration. Leave these out.
         line = str(e).splitlines()[0]
         reason = hidden(line.partition(" - ")[2] or line)[:300]
         fix = "check the address, and the keys in the environment: docs/corpora.md"

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Staged:
-    """A partition that is being written. It can be pickled, so that Spark tasks can write parts."""
+    """A partition that is being written. It can be pickled, so Spark tasks can write parts."""
 
     table: str
     directory: str
@@ -37,8 +37,8 @@ class Staged:
     def write_part(self, name: str, batches: Iterable[pa.RecordBatch]) -> int:
         """Write one part of this partition to a file. Return its number of rows.
 
-        A part with the same name, such as that of a failed task, is replaced. If there are no rows,
-        no file is written.
+        An old part of the same name, for example from a failed task, is replaced. If there are no
+        rows, no file is written.
         """
         import pyarrow.parquet as pq
 
@@ -96,10 +96,10 @@ class Store(DataFiles):
             log.commit(self.place, change_all, run_id, about)
 
     def publish(self, table: str, rows: Rows, *, unit: str, run_id: str) -> None:
-        """Publish rows of one partition as the unit ``unit``, replacing the unit's old rows.
+        """Publish rows of one partition under the name ``unit``. Replace old rows of this name.
 
-        All rows must have the same values in the partition columns. If there are no rows, the old
-        ones stay.
+        All rows must have the same values in the partition columns. If there are no rows,
+        nothing changes.
         """
         data = cast(TABLES[table], rows)
         if data.num_rows == 0:
@@ -118,8 +118,8 @@ class Store(DataFiles):
     def replace(self, table: str, rows: Rows, partition: Mapping[str, str], run_id: str) -> None:
         """Replace all rows of a partition. If there are no new rows, the partition becomes empty.
 
-        Like every change to a table, this also deletes rows of other tables if the rows that they
-        were made from are gone or changed (``Table.made_from``).
+        Like every change, this also deletes rows of other tables if the rows they were made from
+        are gone or different (see ``Table.made_from``).
         """
         data = cast(TABLES[table], rows)
         units = (Unit("part-0", data.num_rows, run_id),)
@@ -127,7 +127,7 @@ class Store(DataFiles):
         self._replace("replace", table, partition, files, run_id)
 
     def stage(self, table: str, partition: Mapping[str, str], run_id: str) -> Staged:
-        """Begin a new partition. ``Staged.write_part`` adds rows, and `commit` publishes them."""
+        """Begin to write a partition. ``Staged.write_part`` adds rows, `commit` publishes them."""
         folders(table, partition)  # raises an error for an invalid name
         directory = staging(self.place) / uuid.uuid4().hex
         directory.mkdir()
@@ -151,15 +151,15 @@ class Store(DataFiles):
     def restore(self, version: int, run_id: str) -> None:
         """Restore all declared tables, except ``run``, to their state at a version.
 
-        Raises the errors of ``pinned``, and ``BadInput`` if a file is unreadable or isn't as
-        published. After an error, nothing is changed.
+        Raises the errors of ``pinned``, and ``BadInput`` if a file is unreadable or has
+        changed since it was published. After an error, nothing is changed.
         """
 
         def change(draft: Draft) -> None:
             for table in {*draft.base.declared, *state.declared} - {"run"}:
                 draft.swap(table, draft.files(table), [], state.files(table))
             draft.out_of_date = dict(state.out_of_date)
-            log.snapshot(self.place, version)  # raises if `compact` has just dropped the version
+            log.snapshot(self.place, version)  # an error if `compact` has dropped the version
 
         state = self.pinned(version).snapshot()
         for table in state.declared.keys() - {"run"}:

@@ -1,1 +1,1 @@
-"""Show text to people (escaping, printing, progress), read TOML files, check placeholders."""
+"""Escape and print text, show progress, read TOML files, and check placeholders."""

@@ -13,8 +13,8 @@ class Display:
     Attributes:
         heading: title of the column, with its unit.
         scale: factor for the values, such as 100 to show a share in percent.
-        digits: digits after the point. -1 means as many as a small value needs, and None means the
-            default.
+        digits: number of digits after the point. None means the default. -1 means that a small
+            value gets as many as it needs.
         is_signed: whether positive values get a plus sign.
         is_probability: whether values below 0.0001 are shown as ``< 0.0001``.
     """
@@ -65,10 +65,10 @@ _KNOWN = {
     "low_nats": Display("low, nats", 1, 3, True),
     "high_nats": Display("high, nats", 1, 3, True),
     "seconds": Display("seconds", 1, 1),
-    "n_word": Display("occurrences"),  # not "word", which is another heading
+    "n_word": Display("occurrences"),  # the heading "word" is taken
     "n_pair": Display("co-occurrences"),
     "per_million": Display("per million", 1, 1),
-    "clusters": Display("interval over"),  # shows the kind of clusters
+    "clusters": Display("interval over"),  # values such as "frame, word"
     "z": Display("z", 1, 1, True),
 }
 _SHARE = re.compile(r"(^|[_ ])(share|gas|gain)(_|$)")

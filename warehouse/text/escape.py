@@ -1,7 +1,7 @@
 """Escape untrusted text for a terminal, a spreadsheet, a SQL statement or a Markdown table.
 
-Text is escaped where a person sees it; files for machines contain it unchanged. Secrets are hidden,
-because servers and libraries repeat them in their messages.
+Text is escaped only when it is shown to a person. Files for programs have the text unchanged.
+Secrets are hidden, because the messages of servers and libraries may contain them.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from urllib.parse import quote
 
-#: Matches a text that spreadsheets read as a formula: it starts with a tab, a line break, or a sign
-#: (perhaps after blanks); some signs also in full width.
+#: Matches a text that spreadsheets read as a formula. It starts with a tab, a line break, or a
+#: sign such as ``=``. Blanks may precede the sign, and some signs may be in full width.
 _is_formula = re.compile(r"[\t\r\n]|\s*[=+\-@|%＝＋－＠]").match
 _is_number = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?").fullmatch
 HIDDEN = "***"
@@ -29,15 +29,15 @@ _SHORTEST = 8
 _SECRET = re.compile(
     r"(?:^|_)(?:(?:API)?KEYS?|TOKENS?|SECRETS?|PASSPHRASE|SAS|CONNECTION_STRING)(?:_|$)|PASSWORD"
 )
-#: Exceptions: variables that match both patterns contain a path or an address.
+#: Variables that match this pattern, too, contain a path or an address instead of a secret.
 _PLACE = re.compile(r"_(?:FILE|PATH|URI|URL|ENDPOINT|DIR)$")
 _SECRET_PARAMETERS = (
     r"x-(?:amz|goog)-(?:signature|credential|security-token)|sig|signature|(?:access[_-]?)?token|"
     r"(?:api[_-]?)?key|password|passwd|secret|awsaccesskeyid"
 )
 _FORMS = (
-    # user:password@host. A user name without a password counts as a secret only on the web, since
-    # abfs://container@account is a place.
+    # user:password@host. Without a password, only what precedes @ in a web address is a secret. In
+    # abfs://container@account, it is the name of a container.
     re.compile(r"(?<=://)[^\s/?#@:]*:[^\s/?#]*(?=@)|(?<=http://)[^\s/?#]+(?=@)"),
     re.compile(r"(?<=https://)[^\s/?#]+(?=@)"),
     re.compile(rf"(?<=[?&;])((?:{_SECRET_PARAMETERS})=)[^\s&\"'<>)]+", re.I),
@@ -52,11 +52,11 @@ _FORMS = (
 def terminal(text: str, *, lines: bool = False) -> str:
     """Replace unprintable characters with escapes such as ``\\x1b``.
 
-    The text then can't control a terminal. The function escapes control characters (which start
-    ANSI sequences), line breaks, invisible characters such as zero-width spaces, marks that change
-    the direction of text, and halves of surrogate pairs. Letters of all scripts, spaces and
-    combining marks are unchanged. With ``lines``, ``\\n`` and tabs are unchanged too. Escaping
-    twice changes nothing more.
+    The text then can't control a terminal. The function escapes control characters, which start
+    ANSI sequences, and line breaks. It also escapes invisible characters such as zero-width spaces,
+    marks that change the direction of text, and halves of surrogate pairs. Letters of all scripts,
+    spaces and combining marks are unchanged. With ``lines``, ``\\n`` and tabs are unchanged too.
+    Escaping the result again doesn't change it.
 
     >>> print(terminal("a\\x1b[2Jb\\u202ec\\nd"))
     a\\x1b[2Jb\\u202ec\\nd
@@ -95,7 +95,7 @@ def csv_cell(value: object) -> object:
 
 
 def as_csv(rows: Sequence[Mapping[str, object]]) -> str:
-    """Return rows as CSV text, with all digits. ``csv_cell`` makes formulas harmless.
+    """Return rows as CSV text, with all digits. Formulas are escaped (see ``csv_cell``).
 
     If there are no rows, return an empty string.
     """
@@ -124,7 +124,7 @@ def policy_hash(text: str) -> str:
 def say(text: str = "", *, err: bool = False) -> None:
     """Print text to standard output or, with ``err``, to standard error.
 
-    ``terminal`` escapes it. Characters that the stream can't encode are escaped, too.
+    The text is escaped with ``terminal``, and so are characters that the stream can't encode.
     """
     stream = sys.stderr if err else sys.stdout
     encoding = stream.encoding or "utf-8"
@@ -133,7 +133,7 @@ def say(text: str = "", *, err: bool = False) -> None:
 
 
 def hidden(text: str, environment: Mapping[str, str] | None = None) -> str:
-    """Replace each secret in a text with ``***``. Doing it twice changes nothing more.
+    """Replace each secret in a text with ``***``. Repeating this doesn't change the result.
 
     Secrets are credentials in addresses and headers, and the values of environment variables with
     names like ``HF_TOKEN``. Such a value is also found if it is percent-encoded, escaped for JSON,
@@ -149,7 +149,7 @@ def hidden(text: str, environment: Mapping[str, str] | None = None) -> str:
 
 
 def spellings(secret: str) -> tuple[str, ...]:
-    """Return the ways to write a secret, longest first. There are none for a short value."""
+    """Return the ways to write a secret, longest first. A short value isn't a secret."""
     if len(secret) < _SHORTEST:
         return ()
     forms = {secret, quote(secret, safe=""), quote(secret), json.dumps(secret)[1:-1]}

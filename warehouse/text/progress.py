@@ -16,7 +16,7 @@ from plumbline.warehouse.text.escape import say, terminal
 EVERY_S, ON_TERMINAL_S = 30.0, 0.2
 #: Seconds between two checks whether a line is due.
 TICK_S = 1.0
-#: Steps that take fewer seconds than this leave no line.
+#: When a step ends after fewer seconds than this, no line is printed.
 PATIENCE_S = 5.0
 _clock = time.monotonic
 #: Moves a terminal's cursor to the start of its line, and clears the line.
@@ -27,7 +27,7 @@ class Update(Protocol):
     """A function to call with the number done, the total, and a short note, such as a loss."""
 
     def __call__(self, n_done: int, n_all: int, /, note: str = "") -> None:
-        """Show that ``n_done`` of ``n_all`` are done."""
+        """Show that ``n_done`` of ``n_all`` items are done."""
 
 
 @contextmanager

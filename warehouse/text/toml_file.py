@@ -1,6 +1,6 @@
 """Read TOML files that users write. Each error is one line that names the file and the key.
 
-A class decorated with ``toml_table`` declares a table. Its fields are the keys, with their types.
+A class decorated with ``toml_table`` describes a TOML table: its keys and their types.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ Text: TypeAlias = Annotated[str, Field(min_length=1)]
 Stripped: TypeAlias = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 #: A list of texts.
 Texts: TypeAlias = tuple[str, ...]
-#: The words of one text, separated by blanks.
+#: Words. The file has them as one text, separated by blanks.
 Words: TypeAlias = Annotated[frozenset[str], BeforeValidator(_split_set)]
 WordsInOrder: TypeAlias = Annotated[tuple[str, ...], BeforeValidator(_split)]
 #: For a field that is a tuple: the file may give one value or a list of values.
@@ -65,7 +65,7 @@ Amount: TypeAlias = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 def one_of(*names: str) -> AfterValidator:
-    """Return a validator for a text, or for a table's key, that must be one of ``names``."""
+    """Return a validator that accepts only ``names``, as a text or as a key of a table."""
 
     def check(text: str) -> str:
         if text not in names:
@@ -93,7 +93,7 @@ def checked(kind: type[Kind], content: Mapping[str, Any], what: str, **fixed: ob
     """Make the dataclass ``kind`` from a file's content. Raises ``BadInput`` like :func:`load`."""
     for key in fixed.keys() & content.keys():
         raise BadInput(f"{what}: key {key!r}", "is unknown")
-    try:  # Convert to JSON: only there, pydantic's strict mode accepts a list as a tuple.
+    try:  # In strict mode, pydantic accepts a list as a tuple only in JSON.
         text = json.dumps({**content, **fixed}, skipkeys=True, default=_table_of)
         return TypeAdapter(kind).validate_json(text)
     except RecursionError as e:
@@ -108,12 +108,12 @@ def checked(kind: type[Kind], content: Mapping[str, Any], what: str, **fixed: ob
 
 
 def _table_of(value: object) -> dict[str, str]:
-    """Convert a date or time to a table, so that it isn't valid as text."""
+    """Convert a date or time to a table, so that it isn't accepted as a text."""
     return {type(value).__name__: str(value)}
 
 
 def read(file: Path | Traversable, what: str = "", fix: str = "") -> dict[str, Any]:
-    """Read a TOML file. Errors call it ``what``. If it's missing, the error's advice is ``fix``.
+    """Read a TOML file. Errors call it ``what``, and give the advice ``fix`` if it's missing.
 
     Raises ``UsageProblem`` if the file doesn't exist, ``BadInput`` if it isn't TOML in UTF-8.
     """
@@ -132,10 +132,11 @@ def read_text(file: Path | Traversable, what: str, fix: str = "") -> str:
 
 
 def named_text(parts: Registry, name: str) -> tuple[str, str, str]:
-    """Return the name and text of a registered file, or the stem and text of a TOML file.
+    """Find a file by its registered name, or by a path that ends in ``.toml``.
 
-    The third item is what messages call the file. Raises the errors of ``read_text`` and
-    ``Registry.text``. Raises ``UsageProblem`` if the stem of the TOML file is a registered name.
+    Returns the name (for a path, the stem), the file's text, and the file's name for messages.
+    Raises the errors of ``read_text`` and ``Registry.text``, and ``UsageProblem`` if the stem is a
+    registered name.
     """
     path, what = Path(name), f"{parts.noun} {name}"
     if path.suffix != ".toml":

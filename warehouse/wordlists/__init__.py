@@ -1,8 +1,8 @@
-"""Word lists, each with a TOML file in this directory or at a path that a user gives.
+"""Load word lists from TOML files, in this directory or at a path that a user gives.
 
-A list has pairs of words. The list names the two groups, such as female and male, that the words of
-a pair belong to. Each pair has a weight in the list's mean. A list may also have unpaired words,
-which are counted too. Other packages register lists as entry points: see docs/extend.md.
+A list has pairs of words, such as she/he. The two words of a pair belong to two groups, such as
+female and male. Each pair has a weight, used in the mean over all pairs. A list may also have
+unpaired words, which are counted too. docs/extend.md says how other packages can add lists.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Word: TypeAlias = Annotated[str, AfterValidator(one_word)]
 
 @toml_table
 class WordPair:
-    """Two words, one from each group, and the pair's weight (at least 0) in the list's mean."""
+    """Two words, one from each group. ``weight`` (at least 0) counts in the mean over all pairs."""
 
     a: Word
     b: Word
@@ -44,7 +44,7 @@ class WordPair:
 
     @property
     def contrast(self) -> str:
-        """Name of the contrast between the two words, such as ``she/he``."""
+        """Name for the comparison of the two words, such as ``she/he``."""
         return f"{self.a}/{self.b}"
 
 
@@ -56,7 +56,7 @@ GENDERS = ("female", "male")
 class WordList:
     """A named list of word pairs and unpaired words, with its source.
 
-    ``groups`` names the group of the pairs' first words and the group of their second words.
+    ``groups`` has two names: for the first words of all pairs, and for their second words.
     """
 
     name: str
@@ -75,13 +75,13 @@ class WordList:
 
     @property
     def has_mean(self) -> bool:
-        """Whether the list has a mean: at least two pairs, and no word that is in both groups."""
+        """Whether the pairs have a mean: there are at least two, and no word is in both groups."""
         firsts, seconds = ({getattr(p, side) for p in self.pairs} for side in "ab")
         return len(self.pairs) > 1 and firsts.isdisjoint(seconds)
 
     @property
     def targets(self) -> tuple[str, ...]:
-        """All words of the list, each once, beginning with the words of pairs."""
+        """All words of the list, each once: first those of pairs, then the unpaired words."""
         paired = (w for p in self.pairs for w in (p.a, p.b))
         return tuple(dict.fromkeys([*paired, *self.unpaired]))
 
@@ -92,7 +92,7 @@ class WordList:
         return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:12]
 
     def rows(self, corpus: str) -> list[dict[str, object]]:
-        """Return the rows of table `word_list` for this list and a corpus counted with it."""
+        """Return this list as rows of the table ``word_list``, for a corpus counted with it."""
         fixed = {"corpus": corpus, "word_list": self.name, "source": self.source}
         groups = dict(zip(("group_a", "group_b"), self.groups or (), strict=False))
         entries: list[dict[str, object]] = [
@@ -114,10 +114,10 @@ def from_rows(rows: Iterable[Mapping[str, Any]]) -> WordList:
 
 
 def side_names(contrast: str, lists: Iterable[WordList]) -> tuple[str, str]:
-    """Return the names of a contrast's two sides. A lean above 0 is towards the first side.
+    """Return names for the two sides of a contrast. A positive lean is towards the first side.
 
-    For a pair, the sides are its words. For a contrast named after a list, they are the list's
-    groups. If that list is not in ``lists`` or has no groups, the sides are ``GENDERS``.
+    For a pair such as ``she/he``, the sides are its words. For a contrast over a list, such as
+    ``gendered-sum``, they are the groups of the list in ``lists``, or by default ``GENDERS``.
 
     >>> side_names("old/young", []), side_names("gendered-sum", [load("gendered")])
     (('old', 'young'), ('female words', 'male words'))
@@ -127,7 +127,7 @@ def side_names(contrast: str, lists: Iterable[WordList]) -> tuple[str, str]:
         return first, second
     name = f"{contrast}-"
     named_after = [x for x in lists if name.startswith(f"{x.name}-")]
-    # Several lists may fit: "a" and "a-b" both fit "a-b-sum". The longest name is the right one.
+    # Both lists "a" and "a-b" fit the contrast "a-b-sum". The longest name is the right one.
     nearest = max(named_after, key=lambda x: len(x.name), default=None)
     first, second = (nearest.groups if nearest else None) or GENDERS
     return f"{first} words", f"{second} words"
@@ -142,9 +142,9 @@ LISTS = Registry(
 def load(name: str) -> WordList:
     """Load a list by its name, or from a TOML file, whose stem becomes the list's name.
 
-    Raises ``UsageProblem`` for an unknown name or file, for a name that several packages register,
-    and for a file whose stem is the name of another list. Raises ``BadInput``, with the entry and
-    the reason, for an invalid file.
+    Raises ``UsageProblem`` for an unknown name or file, and for a name that several packages
+    register. Also raises it for a file whose stem is the name of another list. Raises ``BadInput``,
+    with the entry and the reason, for an invalid file.
 
     >>> [p.contrast for p in load("gendered").pairs][:2]
     ['she/he', 'her/his']

@@ -1,7 +1,7 @@
-"""Scoring functions Phi, one module each (see ``docs/extend.md``), imported when first used.
+"""Scoring functions, which measure how different texts are.
 
-A module has the members of ``Phi``. If its items are numbers, it can import ``combine`` and
-``distances`` from ``phi.vader``.
+Each one is a module with the members of ``Phi``, imported when first used: see ``docs/extend.md``.
+A module whose items are numbers can import ``combine`` and ``distances`` from ``phi.vader``.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ Floats: TypeAlias = NDArray[np.float64]
 class Phi(Protocol):
     """The interface that each module of this package has.
 
-    The *item* of a text is, for example, its token set or its sentiment. Distances are symmetric,
-    0 between an item and itself, and never negative.
+    A module turns each text into an *item*, such as the set of its words or a number, and compares
+    the items. Distances are symmetric and never negative; they are 0 between equal items.
     """
 
     DESCRIPTION: str
@@ -33,11 +33,11 @@ class Phi(Protocol):
         ...
 
     def combine(self, items: Sequence[Any]) -> Any:
-        """Combine the items of several samples of one group (a fold) into a single item."""
+        """Combine the items of a fold (several samples of one group) into a single item."""
         ...
 
     def distances(self, items: Sequence[Any]) -> Floats:
-        """Return the distance between every two items: an array with a row and column for each."""
+        """Return a square array with the distance between every two items."""
         ...
 
 

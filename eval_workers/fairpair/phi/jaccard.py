@@ -1,4 +1,4 @@
-"""Jaccard dissimilarity of token sets: Phi(a, b) = 1 - |a & b| / |a | b|.
+"""Jaccard dissimilarity of sets of words: Phi(a, b) = 1 - |a & b| / |a | b|.
 
 Phi is 0 for two empty sets, and 1 if only one is empty.
 """
@@ -25,8 +25,8 @@ Tokens = frozenset[str]
 def tokens(text: str) -> Tokens:
     """Return the set of a text's words: lowercase runs of letters, digits and inner apostrophes.
 
-    Words are split at hyphens and underscores. Characters are composed (NFC) first; a typographic
-    apostrophe counts as a plain one. A text without a word gives the empty set.
+    Hyphens and underscores separate words. The text is normalised to NFC first, and typographic
+    apostrophes become straight ones.
 
     >>> sorted(tokens("Jane’s well-known; JANE isn't 30."))
     ['30', "isn't", 'jane', "jane's", 'known', 'well']
@@ -37,7 +37,7 @@ def tokens(text: str) -> Tokens:
 
 
 def items(texts: Sequence[str]) -> list[Tokens]:
-    """Return the token set of each text.
+    """Return the set of words of each text.
 
     >>> items(["A nurse, a nurse", ""]) == [{"a", "nurse"}, set()]
     True
@@ -46,7 +46,7 @@ def items(texts: Sequence[str]) -> list[Tokens]:
 
 
 def combine(items: Sequence[Tokens]) -> Tokens:
-    """Return the union of a fold's token sets.
+    """Return all words of a fold: the union of the sets.
 
     >>> combine([frozenset("ab"), frozenset("bc")]) == set("abc")
     True
@@ -55,7 +55,7 @@ def combine(items: Sequence[Tokens]) -> Tokens:
 
 
 def distances(items: Sequence[Tokens]) -> Floats:
-    """Return the matrix of dissimilarities between every two token sets.
+    """Return a square array with the dissimilarity of every two sets.
 
     >>> distances([frozenset("ab"), frozenset("bcd"), frozenset()])[:, 0].tolist()
     [0.0, 0.75, 1.0]
@@ -67,7 +67,7 @@ def distances(items: Sequence[Tokens]) -> Floats:
 
 
 def _shared(items: Sequence[Tokens]) -> Floats:
-    """Return a matrix of how many words every two sets share."""
+    """Return a square array with the number of words that every two sets share."""
     ids = dict[str, int]()
     columns = [ids.setdefault(word, len(ids)) for item in items for word in item]
     rows = np.repeat(np.arange(len(items)), [len(item) for item in items])

@@ -1,7 +1,7 @@
-"""Difference in VADER's sentiment: Phi(a, b) = |compound(a) - compound(b)| (English only).
+"""Difference in sentiment, for English: Phi(a, b) = |compound(a) - compound(b)|.
 
-A fold's item is the mean of its samples' sentiments.
-``compound`` is between -1 and 1, and VADER itself rounds it to 4 digits.
+``compound`` is VADER's score from -1 (negative) to 1 (positive), rounded to 4 digits by VADER.
+The item of a fold is its samples' mean score.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ LANGUAGES = ("en",)
 
 
 def items(texts: Sequence[str]) -> list[float]:
-    """Return the compound sentiment of each text; 0 if VADER knows none of its words.
+    """Return VADER's compound score of each text; 0 if VADER knows none of the text's words.
 
     >>> items(["A good day.", "A chair.", ""])
     [0.4404, 0.0, 0.0]
@@ -29,7 +29,7 @@ def items(texts: Sequence[str]) -> list[float]:
 
 
 def combine(items: Sequence[float]) -> float:
-    """Return the mean of a fold's numbers.
+    """Return the mean score of a fold.
 
     >>> combine([0.5, -0.1])
     0.2
@@ -38,7 +38,7 @@ def combine(items: Sequence[float]) -> float:
 
 
 def distances(items: Sequence[float]) -> Floats:
-    """Return the matrix of |a - b| for every two numbers.
+    """Return a square array with |a - b| for every two scores.
 
     >>> distances([0.0, 0.5]).tolist()
     [[0.0, 0.5], [0.5, 0.0]]

@@ -1,8 +1,8 @@
-"""Load models with transformers in this process: files, weights and forward passes."""
+"""Load models with transformers and run them in this process."""
 
 import os
 
-# Make results independent of the number of threads. MKL reads this setting when torch starts MKL.
+# Make MKL's results independent of the number of threads. MKL reads this when torch starts MKL.
 os.environ.setdefault("MKL_CBWR", "AUTO,STRICT")
 os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
 # Otherwise transformers asks a remote service to convert weights to safetensors.

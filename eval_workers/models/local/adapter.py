@@ -1,7 +1,7 @@
 """Find a PEFT adapter before weights are loaded, then put it on its base model.
 
-An adapter isn't merged into its base: merging would round its weights to the base's dtype, and a
-quantised base doesn't allow it. Adapter weights are read from safetensors only.
+The adapter isn't merged into the base model's weights, because merging would round the result.
+Adapter weights are read from safetensors files only.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ _HASH = re.compile(r"[0-9a-f]{16}|[0-9a-f]{40}")
 class Adapter:
     """A PEFT adapter, whose files are in ``directory``.
 
-    ``name`` is `HUB_ID@COMMIT`, or `DIRECTORY@HASH` with a hash of the content. The adapter's
-    configuration names its base: the model ``base`` at revision ``base_revision``.
+    ``name`` is `HUB_ID@COMMIT`, or `DIRECTORY@HASH` with a hash of the content. According to its
+    configuration, the adapter was trained on the model ``base`` at revision ``base_revision``.
     """
 
     name: str
@@ -104,7 +104,7 @@ def _checked(what: str, path: Path) -> dict[str, Any]:
 def put_on(model: Any, adapter: Adapter) -> Any:
     """Insert the adapter's layers into the base model, without merging, and return the model.
 
-    Raises ``BadInput`` if the adapter was not made for a model of this shape.
+    Raises ``BadInput`` if the adapter's weights can't be read or don't fit the model.
     """
     import peft
 
@@ -112,7 +112,7 @@ def put_on(model: Any, adapter: Adapter) -> Any:
     config = peft.PeftConfig.from_pretrained(str(adapter.directory))
     config.inference_mode = True
     try:
-        with warnings.catch_warnings(action="ignore"):  # PEFT warns about changed layers
+        with warnings.catch_warnings(action="ignore"):  # hide PEFT's warnings about changed layers
             adapted = peft.PeftModelForCausalLM(model, config)
             loaded = adapted.load_adapter(str(adapter.directory), "default")
     except SafetensorError as e:

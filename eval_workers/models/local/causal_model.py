@@ -1,8 +1,8 @@
 """A causal model: it scores texts from left to right and continues prompts.
 
-``text_reader.TextReader`` turns a text into token ids. ``local.weights.Weights`` computes with the
-ids, and ``CausalModel`` turns the results into scores and samples. ``scoring_contract`` defines
-scores, and ``sampling_contract`` defines samples. The same encoding is used for both.
+``text_reader.TextReader`` turns a text into token ids. ``local.weights.Weights`` computes the
+log-probabilities of ids and draws new ids. ``CausalModel`` turns these into scores, as defined in
+``scoring_contract``, and samples, as defined in ``sampling_contract``.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from plumbline.warehouse.errors import BadInput
 class CausalModel(TextReader):
     """A causal language model, loaded with ``transformers``. Subclasses may load it differently.
 
-    Raises the errors of ``TextReader``, and ``MissingComponent`` for a missing GPU.
+    Raises the errors of ``TextReader``, and ``MissingComponent`` if a requested GPU is missing.
     """
 
     supports = frozenset({"adapter", "quantisation"})
@@ -68,7 +68,7 @@ class CausalModel(TextReader):
         ]
 
     def _sample(self, prompt: Tokens | str, new: Tokens | str) -> Sample:
-        """Make a sample of a prompt's new tokens. A string in place of tokens states a problem."""
+        """Return the sample with these new tokens. A string argument becomes its ``problem``."""
         if isinstance(prompt, str):
             return Sample(problem=prompt)
         if isinstance(new, str):
@@ -96,11 +96,7 @@ class CausalModel(TextReader):
 
     @cached_property
     def ends(self) -> frozenset[int]:
-        """Ids of the end tokens.
-
-        The generation settings, the configuration and the tokenizer are read in this order. The
-        first of the three that names an end token decides.
-        """
+        """Ids of the end tokens: from generation settings, else configuration, else tokenizer."""
         settings = self._generation_settings or GenerationConfig.from_model_config(self.config)
         for ids in (settings.eos_token_id, self.config.eos_token_id, self.tokenizer.eos_token_id):
             if ids is not None:

@@ -1,9 +1,9 @@
 """Draw tokens with a transformers model. Each sample has its own stream of random numbers.
 
-A pass reads equal prompts once, and copies their keys and values for each sample. Shorter prompts
-are padded on the left, and no token attends to padding. The distribution of the next token is
-filtered as in transformers. A sample's k-th token is the quantile of this distribution at the k-th
-uniform number of the sample's stream. So a sample doesn't depend on other samples of its pass.
+A forward pass reads equal prompts once, and copies their keys and values for each sample. Shorter
+prompts are padded on the left, and no token attends to padding. The distribution of the next token
+is filtered as in transformers. A sample's k-th random number is the quantile of its k-th token in
+this distribution. So a sample doesn't depend on other samples in the same pass.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from plumbline.eval_workers.models.devices import raise_if_stopped
 from plumbline.eval_workers.models.sampling_contract import SamplingOptions
 from plumbline.eval_workers.models.scoring_contract import Tokens
 
-#: How many of the likeliest tokens to sort before the whole vocabulary is sorted.
+#: Number of likeliest tokens to sort first. If these aren't enough, the whole vocabulary is sorted.
 _LIKELY = 2048
 #: The largest rounding error of a sum of probabilities in float32.
 _ROUNDING = 1e-5
@@ -41,7 +41,7 @@ def draw(
     options: SamplingOptions,
     ends: Collection[int],
 ) -> list[Tokens | str]:
-    """Return the new tokens after each prompt, or a problem if logits are not finite.
+    """Return the new tokens after each prompt. If logits aren't finite, return a problem instead.
 
     A sample stops after a token in ``ends``. ``seeds`` has one seed per prompt. ``read`` runs the
     model on the distinct prompts.
@@ -61,7 +61,7 @@ def draw(
         tokens = chosen(state.logits, None if chance is None else chance[alive, step], options)
         for row, token in zip(alive.tolist(), tokens.tolist(), strict=True):
             drawn[row].append(token)
-        sound = state.logits.amax(dim=-1).isfinite()  # NaN if any logit is NaN
+        sound = state.logits.amax(dim=-1).isfinite()  # the maximum is NaN if any logit is NaN
         faulty.update(alive[~sound].tolist())
         is_open = torch.isin(tokens, end_ids, invert=True) & sound
         if step + 1 == options.max_new_tokens or not is_open.any():
@@ -74,7 +74,7 @@ def draw(
 
 
 def uniforms(seeds: Sequence[int], n: int) -> torch.Tensor:
-    """Return a row of ``n`` uniform numbers in [0, 1) per seed. A larger ``n`` extends each row.
+    """Return a row of ``n`` random numbers in [0, 1) per seed. A larger ``n`` extends each row.
 
     >>> torch.equal(uniforms([3, 4], 2), uniforms([4, 3], 5).flip(0)[:, :2])
     True
@@ -86,16 +86,17 @@ def uniforms(seeds: Sequence[int], n: int) -> torch.Tensor:
 def chosen(
     logits: torch.Tensor, chance: torch.Tensor | None, options: SamplingOptions
 ) -> torch.Tensor:
-    """Return one token per row of ``logits``, at quantile ``chance`` of the filtered distribution.
+    """Choose one token per row of ``logits``.
 
-    ``chance`` has one number in [0, 1) per row. If it is ``None``, return the most likely tokens.
+    ``chance`` has one number in [0, 1) per row. The chosen token is at this quantile of the row's
+    filtered distribution. If ``chance`` is ``None``, choose the most likely tokens.
     """
     if chance is None:
         return logits.argmax(dim=-1)
     scores = _filters(options)(None, logits)
     sums = scores.softmax(dim=-1).double().cumsum(dim=-1)
     totals = sums[:, -1]
-    # Stay below the total despite rounding, so that a token of probability 0 is never drawn.
+    # Keep the target below the total despite rounding: never draw a token of probability 0.
     target = torch.minimum(chance * totals, torch.nextafter(totals, torch.zeros_like(totals)))
     return torch.searchsorted(sums, target[:, None], right=True)[:, 0]
 
@@ -115,9 +116,9 @@ def _filters(options: SamplingOptions) -> LogitsProcessorList:
 class _TopP(TopPLogitsWarper):
     """The top-p filter of transformers, made faster by sorting only the likeliest tokens of a row.
 
-    With a small model, sorting the whole vocabulary would take a third of the time. The tokens that
-    the filter keeps are called the nucleus. If rounding or equal logits could change the nucleus,
-    the whole row is sorted.
+    With a small model, sorting the whole vocabulary would take a third of the run time. The tokens
+    that the filter keeps are called the nucleus. If rounding or equal logits could change the
+    nucleus, the whole row is sorted.
     """
 
     def __call__(self, input_ids: Any, scores: torch.Tensor) -> torch.Tensor:
@@ -158,7 +159,7 @@ class Read:
         self._keeps_last = "logits_to_keep" in signature(model.forward).parameters
         rotary = getattr(model.config, "rope_parameters", None) or {}
         is_longrope = rotary.get("rope_type") == "longrope"
-        #: Length in tokens of the longest text that LongRoPE (Phi-3) reads with short factors.
+        #: Maximum number of tokens in a text that LongRoPE (Phi-3) reads with its short factors.
         self._n_short = rotary["original_max_position_embeddings"] if is_longrope else math.inf
         self._cache: Any = None
         self.logits = torch.empty(0)
@@ -176,7 +177,7 @@ class Read:
         self._ids = torch.cat([self._ids, tokens[:, None]], dim=1)
         self._mask = torch.cat([self._mask, torch.ones_like(tokens)[:, None]], dim=1)
         if self._ids.shape[1] == self._n_short + 1:
-            self._cache = None  # LongRoPE's factors change: reread all tokens
+            self._cache = None  # at this length, LongRoPE changes its factors: reread all tokens
         self._advance(self._ids if self._cache is None else tokens[:, None])
 
     def _advance(self, ids: torch.Tensor) -> None:
@@ -201,6 +202,6 @@ class Read:
 
 
 def _has_rows(cache: Any) -> bool:
-    """Return True if the cache can select rows. If it can't, each step rereads all tokens."""
+    """Return True if the cache can select rows. Otherwise, each step must reread all tokens."""
     parts = [cache, *getattr(cache, "layers", ())]
     return all(hasattr(part, "batch_select_indices") for part in parts)

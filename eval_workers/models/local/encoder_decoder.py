@@ -1,15 +1,15 @@
-"""Encoder-decoders (T5, BART, ...) score texts by log p(text | empty input) and continue prompts.
+"""Score texts and continue prompts with encoder-decoders (T5, BART, ...).
 
 The decoder starts from its start token and the special tokens that the tokenizer puts before texts
 (BART's `<s>`). These tokens and EOS are not scored.
 
-**Scores.** The encoder reads only the special tokens of an empty input. Only the decoder reads the
-text. Empty inputs were rare in training, so compare only the two sentences of a pair, or models of
-one family.
+**Scores.** A text's score is log p(text | empty input). The encoder reads only the special tokens
+of an empty input, and the decoder reads the text. The models saw few empty inputs in training, so
+compare only the two sentences of a pair, or models of one family.
 
 **Continuations.** The encoder reads the prompt, and the decoder writes a separate text, which
-follows the prompt after a space. Only the start and end tokens of the model's generation settings
-are used.
+follows the prompt after a space. The model's generation settings are ignored, except for the start
+and end tokens.
 """
 
 from __future__ import annotations
@@ -60,12 +60,12 @@ class EncoderDecoderModel(CausalModel):
 
     @cached_property
     def _lead_tokens(self) -> Tokens:
-        """Special tokens between the decoder's start token and a text."""
+        """The special tokens that come between the decoder's start token and a text."""
         return self.special_around(self.scored_as)[0]
 
     @property
     def n_context(self) -> int | None:
-        """Length in tokens of the longest text that the decoder can write; ``None`` if unknown."""
+        """Maximum number of tokens in a text that the decoder writes; ``None`` if unknown."""
         limit = self._limit("max_decoder_position_embeddings")
         return limit and limit - len(self._lead_tokens)
 
@@ -74,7 +74,7 @@ class EncoderDecoderModel(CausalModel):
         return next((int(n) for name in names if (n := getattr(self.config, name, None))), None)
 
     def _prompts(self, texts: Sequence[str], n_new: int) -> list[Tokens | str]:
-        """Return each prompt's ids for the encoder (without special tokens), or a problem."""
+        """Return each prompt's ids without special tokens, or why it can't be continued."""
 
         def checked(ids: Tokens) -> Tokens | str:
             limit = self._limit("max_encoder_position_embeddings")
@@ -106,14 +106,14 @@ class _Weights(Weights):
 
     @cached_property
     @torch.inference_mode()
-    def _nothing(self) -> torch.Tensor:
-        """The encoder's hidden states for the empty input, as an array with one row."""
+    def _empty_encoded(self) -> torch.Tensor:
+        """The encoder's hidden states for the empty input, as a batch with one row."""
         return _encoded(self.model, [self.with_special(()) or (self._filler,)])
 
     def _logits(self, targets: torch.Tensor) -> torch.Tensor:
         lead = targets.new_tensor(self._start).expand(len(targets), -1)
         inputs = torch.cat([lead, targets[:, :-1]], dim=1)
-        output = _decoded(self.model, self._nothing.expand(len(targets), -1, -1), inputs)
+        output = _decoded(self.model, self._empty_encoded.expand(len(targets), -1, -1), inputs)
         logits: torch.Tensor = output.logits[:, len(self._start) - 1 :]
         return logits
 
@@ -122,7 +122,6 @@ class _Weights(Weights):
         return (*before, *prompt, *after)
 
     def read(self, prompts: Sequence[Tokens]) -> Read:
-        """Run the encoder on the prompts, which include their special tokens."""
         return _Written(self.model, prompts, self._start)
 
 
@@ -142,7 +141,6 @@ class _Written(Read):
 
 
 def _encoded(model: Any, inputs: Sequence[Tokens]) -> torch.Tensor:
-    """Return the encoder's hidden states for inputs of equal length."""
     ids = torch.tensor(inputs, device=model.device)
     hidden: torch.Tensor = model.get_encoder()(ids, torch.ones_like(ids)).last_hidden_state
     return hidden

@@ -38,17 +38,17 @@ class MaskedModel(TextReader):
     """A masked language model loaded with transformers.
 
     Raises ``BadInput`` for a tokenizer without a mask token or without ``word_ids``, and
-    ``UsageProblem`` for options that only other kinds of models have.
+    ``UsageProblem`` for options that masked models don't have.
     """
 
     kind = "masked"
     measure = "PLL within-word-l2r"
 
     def _context(self) -> tuple[str, int]:
-        """Return a phrase that shows the special tokens around a text, and a token id.
+        """Return the values of ``bos_policy`` and ``bos_token_id`` in the model's ``Identity``.
 
-        The id belongs to the first special token before a text. If there is none, it belongs to
-        the mask token.
+        The policy shows the special tokens around a text. The id is that of the first special
+        token before a text, or of the mask token if no special token comes before a text.
         """
         name, tokenizer = f"model {self.source.name}", self.tokenizer
         refuse_options(self.options, ["bos"], "is for models that read from left to right")
@@ -69,7 +69,7 @@ class MaskedModel(TextReader):
 
     @property
     def n_context(self) -> int | None:
-        """Length of the longest text in tokens, without special tokens; ``None`` if unknown."""
+        """Maximum number of tokens in a text, without special tokens; ``None`` if unknown."""
         limit = getattr(self.config, "max_position_embeddings", None)
         if limit is None or int(limit) < 1:
             return None
@@ -92,9 +92,9 @@ class MaskedModel(TextReader):
         ]
 
     def _copies(self, text: str, ids: Tokens | str) -> list[_Copy]:
-        """Return a masked copy of the text for each of its tokens; none for a text with a problem.
+        """Return one masked copy of the text per token. A text with a problem has no copies.
 
-        A copy masks its token and the later tokens of the same word.
+        The k-th copy masks the k-th token and the later tokens of the same word.
         """
         if isinstance(ids, str):
             return []
@@ -111,7 +111,7 @@ class MaskedModel(TextReader):
 
     @torch.inference_mode()
     def _pass(self, copies: list[_Copy]) -> list[float]:
-        """Return log p (nats) of each copy's token. The copies have equal lengths."""
+        """Run the model on copies of equal length. Return log p (nats) of each copy's token."""
         model = self.weights.model
         inputs, places, tokens = (
             torch.tensor(part, device=model.device) for part in zip(*copies, strict=True)

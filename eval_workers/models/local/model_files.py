@@ -32,9 +32,8 @@ from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
 #: (``masked``), or from an input and the earlier tokens of the output (``encoder-decoder``).
 Kind = Literal["causal", "masked", "encoder-decoder"]
 
-#: For each kind: the class in transformers, the part of its mapping's name that depends on the
-#: kind, and endings. An architecture is accepted if its name is in the mapping or has one of
-#: the endings.
+#: For each kind: the class in transformers, NAME in its mapping ``MODEL_FOR_NAME_MAPPING``, and
+#: endings. An architecture is accepted if it is in the mapping or has one of the endings.
 _CLASSES: dict[Kind, tuple[str, str, tuple[str, ...]]] = {
     "causal": ("AutoModelForCausalLM", "CAUSAL_LM", ("ForCausalLM", "LMHeadModel")),
     "masked": ("AutoModelForMaskedLM", "MASKED_LM", ("ForMaskedLM", "ForPreTraining")),
@@ -44,7 +43,7 @@ _CLASSES: dict[Kind, tuple[str, str, tuple[str, ...]]] = {
         ("ForConditionalGeneration", "LMHeadModel", "MTModel"),
     ),
 }
-#: Configuration keys for numbers of layers or experts, and the largest number that is accepted.
+#: Pattern of configuration keys for a number of layers or experts, and the largest number allowed.
 _LAYERS = re.compile(r"(num|n)_(\w+_)?(layers?|experts|blocks)|(\w+_)?(layers|depth)")
 _MOST_LAYERS = 4096
 
@@ -74,7 +73,7 @@ def read_files(model: str, options: ModelOptions) -> Files:
     name = f"model {source.name}"
     if not source.is_local:
         check_reachable(source)
-        # If the id is an adapter's, transformers would load the adapter's base too.
+        # Given the id of an adapter, transformers would also load the adapter's base model.
         if load_part(source, find_adapter_config_file) is not None:
             raise BadInput(name, "is an adapter", f"give --model BASE --adapter {source.name}")
         source = pinned(source, "config.json", name)
@@ -88,8 +87,8 @@ def read_files(model: str, options: ModelOptions) -> Files:
 def _check_configuration(source: Source) -> None:
     """Raise ``BadInput`` if a configuration claims an impossible number of layers.
 
-    Without this check, transformers would build all layers before it notices missing weights. It
-    refuses impossible sizes of layers itself.
+    Without this check, transformers would build all layers before it notices missing weights.
+    transformers itself refuses layers of impossible size.
     """
     content, _ = load_part(source, PretrainedConfig.get_config_dict)
     parts = [content]
@@ -160,7 +159,7 @@ def load_model(files: Files, options: ModelOptions) -> Any:
     if attention := _attention(files.config, device):
         settings["attn_implementation"] = attention
     if options.quantisation is not None:
-        logging.getLogger("bitsandbytes").setLevel(logging.ERROR)  # else it logs each pass
+        logging.getLogger("bitsandbytes").setLevel(logging.ERROR)  # don't log every forward pass
         settings["quantization_config"] = BitsAndBytesConfig(
             load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_compute_dtype=dtype
         )
@@ -190,7 +189,7 @@ def n_embedded(model: Any) -> int:
 
 
 def _attention(config: Any, device: str) -> str | None:
-    """Return `eager` if PyTorch's default attention would give wrong results, or ``None``.
+    """Return `eager` if PyTorch's default attention may give wrong results, otherwise ``None``.
 
     If all heads share one key and there is a mask, PyTorch's fused kernel can leave out the last
     position (PyTorch issue 191937, fixed in August 2026). With torch 2.11 on an H100, scores were
@@ -210,7 +209,7 @@ def saved_quantisation(config: Any) -> str | None:
 
 
 def quantisation(name: str, config: Any, options: ModelOptions) -> str | None:
-    """Return the quantisation that the checkpoint or the options name, for ``Identity``.
+    """Return the value of ``Identity.quantisation``, taken from the checkpoint or the options.
 
     Raises ``BadInput`` for a checkpoint in int8, and ``UsageProblem`` if the options quantise a
     quantised checkpoint again. Raises ``MissingComponent`` if bitsandbytes isn't installed.

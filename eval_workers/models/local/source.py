@@ -1,6 +1,6 @@
 """Find a model in a local directory or on the hub. A directory is identified by its content.
 
-``load_part`` loads the model's parts with transformers, and turns exceptions into one-line errors.
+``load_part`` loads a configuration, tokenizer or weights, and turns exceptions into short errors.
 """
 
 from __future__ import annotations
@@ -129,14 +129,14 @@ def files_hash(directory: Path, paths: Iterable[Path]) -> str:
 
 
 def silence() -> None:
-    """Turn off the libraries' progress bars and warnings. Commands show their own."""
+    """Turn off the progress bars and warnings of transformers and of the hub's client."""
     huggingface_hub.utils.logging.set_verbosity_error()
     transformers.utils.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
 
 
 def check_reachable(source: Source) -> None:
-    """Raise ``Interrupted`` if a model or adapter is only on the hub and the hub can't be reached.
+    """Raise ``Interrupted`` if the model isn't in the local cache and the hub can't be reached.
 
     Without this check, the hub's client would try for half a minute to download each file. Raises
     ``BadInput`` for a name that can't be a hub id.
@@ -152,7 +152,7 @@ def check_reachable(source: Source) -> None:
 
 
 def pinned(source: Source, filename: str, what: str) -> Source:
-    """Pin a hub source to the commit of its file ``filename``. Errors call the source ``what``."""
+    """Return the source with the commit of its file ``filename``. Errors call it ``what``."""
     path = load_part(source, cached_file, filename=filename)
     commit = extract_commit_hash(str(path), None)
     if commit is None:
@@ -161,7 +161,7 @@ def pinned(source: Source, filename: str, what: str) -> Source:
 
 
 def load_part(source: Source, loader: Callable[..., Any], **options: Any) -> Any:
-    """Load a part of the model with ``loader``. Turn exceptions into one-line errors."""
+    """Load a part of the model, such as its tokenizer. Turn exceptions into one-line errors."""
     if not source.is_local:
         options["revision"] = source.revision or "main"
     options["local_files_only"] = source.is_local
@@ -176,7 +176,7 @@ def load_part(source: Source, loader: Callable[..., Any], **options: Any) -> Any
         if "trust_remote_code" in str(e):
             problem, fix = "needs code of its own, which is never run", "give another model"
             raise UsageProblem(what, problem, fix) from e
-        # transformers tries tiktoken last, so the error names tiktoken.
+        # Without sentencepiece, transformers tries tiktoken last, so its error names tiktoken.
         can_convert = is_sentencepiece_available() and is_protobuf_available()
         if "tiktoken" in str(e) and not can_convert:
             problem, fix = "its tokenizer has to be converted", "pip install sentencepiece protobuf"

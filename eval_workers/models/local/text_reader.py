@@ -1,10 +1,10 @@
 """Turn text into token ids and back, choose the BOS, and refuse texts that can't be scored.
 
 Every text is encoded as the start of a document. Some tokenizers put a space before the first word
-of a document. Others (GPT-2, GPT-NeoX) don't. The context token (BOS) is not part of the ids.
+of a document. Others (GPT-2, GPT-NeoX) don't. The token ids of a text don't include the BOS.
 
-A chat's frame is the text that a model's template puts before the assistant's words. Frame and text
-are encoded together, as in a chat, because some frames end with a space that belongs to the next
+A chat's frame is the text that a model's template puts before the assistant's words. The frame and
+a text are encoded together, because some frames end with a space that belongs to the text's first
 word. Only the frame may contain special tokens. The template's BOS is dropped, because every
 backend adds a BOS itself.
 """
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from importlib import metadata
 from typing import Any, ClassVar
@@ -41,8 +41,8 @@ _NOT_EVERYWHERE = ("adapter", "quantisation", "tensor_parallel")
 _BOS_CONVENTIONS = {"gpt_neox": "<|endoftext|>"}
 #: Placeholder for the assistant's words. It has only letters, so no template changes it.
 _WORDS = "Plumblinewords"
-#: Macro that replaces the templates' function for today's date. It always writes the date that is
-#: the default in Llama 3's templates: in their format, or in digits if the format has `%m`.
+#: Macro that replaces the templates' function for today's date, so scores don't change daily. It
+#: writes the default date of Llama 3's templates, in digits if the format has `%m`.
 _TODAY = (
     "{%- macro strftime_now(format) -%}"
     "{{ '2024-07-26' if '%m' in format else '26 Jul 2024' }}"
@@ -53,8 +53,8 @@ _TODAY = (
 class TextReader:
     """A model's files, tokenizer and identity, and its weights. Weights are loaded when needed.
 
-    Raises ``BadInput`` for a model that can't be loaded or isn't a language model of this ``kind``.
-    Raises ``UsageProblem`` for contradictory options or a model without a start token.
+    Raises ``BadInput`` for a model that can't be loaded or isn't of the class's ``kind``. Raises
+    ``UsageProblem`` for unsupported options or a model without a start token.
     """
 
     kind: ClassVar[Kind] = "causal"
@@ -64,7 +64,7 @@ class TextReader:
     scored_as: ClassVar[str] = "text"
     #: Options in ``_NOT_EVERYWHERE`` that this class supports.
     supports: ClassVar[frozenset[str]] = frozenset()
-    #: True if the vocabulary covers every word. Texts that decoding would change are then refused.
+    #: True if the vocabulary covers every word. Then refuse texts that decoding would change.
     knows_all_words = True
 
     def __init__(self, model: str, options: ModelOptions, files: Files | None = None) -> None:
@@ -103,10 +103,7 @@ class TextReader:
         )
 
     def versions(self) -> dict[str, str]:
-        """Return the version of each package that affects scores, as {name: version}.
-
-        The versions become part of the model's ``Identity``.
-        """
+        """Return the versions of the packages that can change scores, as {package: version}."""
         versions = {
             "transformers": transformers.__version__,
             "torch": torch.__version__,
@@ -118,8 +115,8 @@ class TextReader:
         """Return where the BOS comes from, and the id of the BOS.
 
         The first source that names a BOS decides: ``--bos``, tokenizer, configuration, convention.
-        The configuration's BOS counts only if it is a special token of the tokenizer, because the
-        default for the model's type may be an ordinary word of this vocabulary. Raises
+        The configuration's BOS is used only if it is a special token of the tokenizer. Otherwise it
+        may be a default of the model's type, and an ordinary word in this vocabulary. Raises
         ``UsageProblem`` if no BOS is found, or if ``--bos`` isn't a token.
         """
         what, tokenizer = f"model {self.source.name}", self.tokenizer
@@ -142,10 +139,10 @@ class TextReader:
 
     @cached_property
     def weights(self) -> Any:
-        """The object that computes with token ids. It loads the weights when they are needed.
+        """The model's weights, which are loaded when first needed.
 
-        A subclass may return another object with ``n_parameters``, ``n_embedded``, ``logprobs``
-        and, if it continues texts, ``new_tokens``.
+        A subclass may return an object of another class. It must have ``n_parameters``,
+        ``n_embedded``, ``logprobs`` and, if the model continues texts, ``new_tokens``.
         """
         return Weights(self.files, self.options, self._bos)
 
@@ -156,12 +153,12 @@ class TextReader:
 
     @property
     def n_context(self) -> int | None:
-        """Length of the longest text in tokens, without BOS; ``None`` if unknown."""
+        """Maximum number of tokens in a text, without BOS; ``None`` if unknown."""
         limit = getattr(self.config, "max_position_embeddings", None)
         return None if limit is None else int(limit)
 
     def special_around(self, read_as: str = "text") -> tuple[Tokens, Tokens]:
-        """Return the special tokens that the tokenizer puts before a text, and after a text."""
+        """Return the special tokens that the tokenizer puts before a text, and those after it."""
         for text in ("a", "the", "1", "."):
             bare = self.tokenizer(**{read_as: text}, add_special_tokens=False)["input_ids"]
             whole = self.tokenizer(**{read_as: text})["input_ids"]
@@ -174,9 +171,9 @@ class TextReader:
     def lead(self, instruction: Instruction) -> str:
         """Return the text to put before a prompt to give the model its instruction.
 
-        Without an instruction, return an empty string. Raises ``UsageProblem`` if the model's
-        template can't make the chat. Also raises ``UsageProblem`` for an instruction with special
-        tokens or with characters that the vocabulary lacks.
+        Without an instruction, return an empty string. Raises ``UsageProblem`` if the chat template
+        is missing or can't be used. Also raises ``UsageProblem`` for an instruction with special
+        tokens or with characters that aren't in the vocabulary.
         """
         if instruction.text is None or instruction.form == "prefix":
             return instruction.prefix
@@ -191,23 +188,8 @@ class TextReader:
             self._frames[frame] = self._special_of(ids)
         return frame
 
-    def pieces(self, token_ids: Collection[int]) -> dict[int, str]:
-        """Return the text of each token, with its leading space.
-
-        A token that is only part of a character has the text U+FFFD. Decoding drops the space
-        before a text's first word, so each token is decoded twice in a row, and the text of the
-        second copy is returned.
-        """
-        pieces = {}
-        for i in token_ids:
-            once, twice = (
-                self.tokenizer.decode([i] * n, clean_up_tokenization_spaces=False) for n in (1, 2)
-            )
-            pieces[i] = twice[len(once) :]
-        return pieces
-
     def known_ids(self, texts: Sequence[str], read_as: str = "") -> list[Tokens | str]:
-        """Do the same as ``encoded``, but refuse texts with tokens that have no weights.
+        """Do the same as ``encoded``. A text also has a problem if a token has no weights.
 
         Loads the weights. Raises ``BadInput`` if the model has no weights for BOS.
         """
@@ -223,8 +205,8 @@ class TextReader:
     ) -> list[Tokens | str]:
         """Return each text's token ids without BOS, or the text's problem.
 
-        ``read_as`` is as in ``ids``. A text has a problem if it can't be encoded, or if a token's
-        id isn't below ``n_tokens`` (default: the size that the configuration names).
+        See ``ids`` for ``read_as``, and ``_usable`` for the problems. Token ids must be below
+        ``n_tokens`` (default: the vocabulary size in the configuration).
         """
         n_tokens = n_tokens or int(self.config.get_text_config().vocab_size)
 
@@ -237,7 +219,7 @@ class TextReader:
         asked = [text or " " for text in texts]
         try:  # encoding all texts at once is several times faster
             found: list[list[int] | str] = [*self.ids(asked, read_as)] if texts else []
-        except Exception:  # at least one text can't be encoded
+        except Exception:  # at least one text can't be encoded, so encode each text alone
             found = list(map(alone, asked))
         return [
             ids if isinstance(ids, str) else self._usable(text, ids, n_tokens)
@@ -247,7 +229,7 @@ class TextReader:
     def ids(self, texts: list[str], read_as: str = "") -> list[list[int]]:
         """Return the token ids of each text, without the special tokens around a text.
 
-        ``read_as`` is the tokenizer's argument for the texts (default: ``scored_as``).
+        ``read_as`` names the tokenizer's parameter that takes the texts (default: ``scored_as``).
         """
         given: dict[str, Any] = {read_as or self.scored_as: texts}
         return list(self.tokenizer(**given, add_special_tokens=False, verbose=False)["input_ids"])
@@ -292,7 +274,7 @@ class TextReader:
 def _letters(text: str) -> str:
     """Return the text's letters and digits in lower case, without accents.
 
-    Many tokenizers drop case and accents, so they must not count as a difference.
+    Use this to compare a text with its decoded tokens: many tokenizers drop case and accents.
 
     >>> _letters("She's na\u00efve.") == _letters("she ' s naive"), _letters("Yes, she ran.")
     (True, 'yessheran')
@@ -318,7 +300,7 @@ def _rendered(tokenizer: Any, instruction: str, model: str) -> str:
         problem = f"its chat template refuses an instruction before a prompt: {first_line(e)}"
         raise UsageProblem(what, problem, fix) from e
     frame = text.rpartition(_WORDS)[0]
-    if instruction.strip() not in frame:  # templates may trim messages
+    if instruction.strip() not in frame:  # templates may strip white space from a message
         problem = "its chat template changes or leaves out the instruction or the prompt"
         raise UsageProblem(what, problem, fix)
     return frame

@@ -17,16 +17,19 @@ import torch
 
 from plumbline.eval_workers.models.scoring_contract import Tokens
 
-#: Trees are padded to a multiple of this many nodes: a GPU needs extra time for each new shape.
+#: Trees are padded to a multiple of this many nodes, because a new size costs a GPU extra time.
 _STEP = {"cpu": 1, "cuda": 64}
 
 
 @dataclass(frozen=True)
 class Tree:
-    """The nodes of a tree, and for each sequence the nodes that predict its tokens.
+    """A tree of token sequences. Its nodes are numbered from 0, which is BOS.
 
-    ``tokens``, ``depths`` and ``ends`` have one entry per node. ``paths`` has one list of nodes per
-    sequence, from the root down. The list is as long as the sequence.
+    Attributes:
+        tokens: the token of each node.
+        depths: the depth of each node, which is 0 for BOS.
+        ends: for each node, the number after the last node of its subtree.
+        paths: for each sequence, the nodes that predict its tokens, in the sequence's order.
     """
 
     tokens: list[int]
@@ -99,9 +102,9 @@ def tree(sequences: Sequence[Tokens], bos: int) -> Tree:
 def hidden_of_trees(model: Any, trees: Sequence[Tree]) -> torch.Tensor:
     """Return a causal model's last hidden states for each node of each tree, with gradients.
 
-    The dimensions of the result are trees, nodes and hidden units. There are as many nodes as in
-    the largest tree (rounded up on a GPU). Smaller trees are padded after their last node, and no
-    node of a tree attends to padding.
+    The dimensions of the result are trees, nodes and hidden units. Each tree is padded after its
+    last node to the size of the largest tree (rounded up on a GPU). No node of a tree attends to
+    padding.
     """
     step = _STEP[model.device.type]
     width = -(-max(len(tree.tokens) for tree in trees) // step) * step
@@ -122,7 +125,7 @@ def hidden_of_trees(model: Any, trees: Sequence[Tree]) -> torch.Tensor:
 
 
 def on_device(values: Any, device: torch.device) -> torch.Tensor:
-    """Copy integers into a tensor on the device. Don't wait until the copy to a GPU is done."""
+    """Copy integers into a tensor on the device, without waiting for a GPU to finish the copy."""
     here = torch.tensor(values)
     return here.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else here
 
@@ -130,8 +133,8 @@ def on_device(values: Any, device: torch.device) -> torch.Tensor:
 def _mask(ends: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     """Return the mask that is added to attention scores.
 
-    It has a value for each tree, node and attended node. The value is 0 if the node attends to
-    itself or to an ancestor. Otherwise it is the lowest value of the dtype.
+    Its dimensions are trees, nodes and attended nodes. A value is 0 if the attended node is the
+    node itself or an ancestor. Otherwise it is the lowest value of ``dtype``.
     """
     nodes = torch.arange(ends.shape[1], device=ends.device)
     attends = (nodes <= nodes[:, None]) & (nodes[:, None] < ends[:, None])

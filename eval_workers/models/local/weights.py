@@ -2,7 +2,8 @@
 
 If the architecture accepts any mask and positions, a forward pass reads trees of texts (see
 ``local.tree``). Otherwise it reads texts with equal numbers of tokens. On a CPU, neither way needs
-padding. The output layer takes most of the time in a small model, so it runs once per node.
+padding. In a small model, the output layer takes most of the time. So it runs once per tree node,
+not once for each text that shares the node.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 #: Architectures that accept any mask and positions, and whose logits are the output layer applied
-#: to the last hidden state. Tests compare the scores of each with those of single texts in float64.
+#: to the last hidden state. For each, tests compare scores from trees with scores of single texts.
 TREE_TYPES = (
     *("gpt2", "gpt_neox", "gptj", "llama", "mistral", "mixtral", "olmo", "olmo2", "opt"),
     *("phi", "phi3", "qwen2", "qwen3"),
@@ -76,7 +77,7 @@ class Weights:
     def n_parameters(self) -> int:
         """Number of parameters, including an adapter's.
 
-        Tied weights count once. 4-bit weights are counted one by one, although they are packed.
+        Tied weights count once. Each 4-bit weight counts as one parameter.
         """
         return int(self.model.num_parameters())
 
@@ -86,12 +87,11 @@ class Weights:
 
     @cached_property
     def batch_tokens(self) -> int:
-        """Maximum number of tokens per forward pass."""
         return devices.batch_tokens(self.options, self.model.device.type)
 
     @cached_property
     def longest_in_tree(self) -> int:
-        """Length in tokens of the longest text that a tree may hold; 0 if no trees are possible."""
+        """Maximum number of tokens in a text of a tree; 0 if the model can't read trees."""
         rotary = getattr(self.config, "rope_parameters", None) or {}
         if self.config.model_type not in TREE_TYPES or rotary.get("rope_type") in _ROTARY_STATE:
             return 0
@@ -100,11 +100,11 @@ class Weights:
 
     @cached_property
     def n_lanes(self) -> int:
-        """Largest number of passes that may run at the same time.
+        """Maximum number of forward passes that may run at the same time.
 
         It is 1 on a GPU, because a single pass keeps a GPU busy. It is also 1 for quantised models
-        and for models that can't read trees. In some models that can't read trees, a pass changes
-        the rotary frequencies of other passes.
+        and for models that can't read trees. Some of these models change their rotary frequencies
+        during a pass, which would disturb other passes.
         """
         is_quantised = self.options.quantisation or saved_quantisation(self.config)
         is_plain = not is_quantised and self.longest_in_tree > 0
@@ -114,7 +114,7 @@ class Weights:
         """Return log p(token | BOS, earlier tokens) in nats for every token of each sequence.
 
         Sequences must be distinct and sorted, fit into the context, and have one token or more.
-        They come without BOS.
+        They don't include BOS.
         """
         longest = min(self.longest_in_tree, _TREE_NODES[self.model.device.type])
         in_trees = of_trees((s for s in sequences if len(s) <= longest), self.batch_tokens)
@@ -125,7 +125,7 @@ class Weights:
 
     @torch.inference_mode()
     def _tree_pass(self, sequences: list[Tokens]) -> _LogProbs:
-        """Return the log-probabilities (nats) of sorted sequences' tokens. Read them as trees."""
+        """Read sorted sequences as trees. Return the log-probabilities (nats) of their tokens."""
         device = self.model.device
         trees = [tree(part, self.bos) for part in of_trees(sequences, _TREE_NODES[device.type])]
         hidden = hidden_of_trees(self.model, trees)
@@ -141,8 +141,8 @@ class Weights:
     ) -> torch.Tensor:
         """Return log p (nats, float32) of each of ``tokens``.
 
-        ``nodes`` lists the node that predicts each token. If possible, the output layer is computed
-        for one part of the vocabulary at a time, so that logits fit into the processor's cache.
+        ``nodes`` has the row of ``hidden`` that predicts each token. If possible, the output layer
+        is computed for one part of the vocabulary at a time, so that logits fit into the cache.
         """
         output, values = self.model.get_output_embeddings(), torch.empty_like(tokens).float()
         totals, start = [], 0
@@ -156,7 +156,7 @@ class Weights:
 
     @torch.inference_mode()
     def _equal_pass(self, sequences: list[Tokens]) -> _LogProbs:
-        """Return the log-probabilities (nats) of the tokens of equally long sequences."""
+        """Read sequences of equal length. Return the log-probabilities (nats) of their tokens."""
         targets = torch.tensor(sequences, device=self.model.device)
         logits, tokens = self._logits(targets).flatten(0, 1), targets.flatten()
         n_rows = max(1, _LOGITS[logits.device.type] // logits.shape[1])
@@ -180,10 +180,10 @@ class Weights:
         options: SamplingOptions,
         ends: Collection[int],
     ) -> list[Tokens | str]:
-        """Return the new tokens after each prompt, or a problem if logits are not finite.
+        """Return the new tokens after each prompt. If logits aren't finite, return a problem.
 
-        A sample stops after a token in ``ends``. Prompts come without BOS, and must leave room in
-        the context for ``options.max_new_tokens``.
+        A sample stops after a token in ``ends``. Prompts don't include BOS. A prompt and
+        ``options.max_new_tokens`` new tokens must fit into the context.
         """
         draws = [(self.with_special(prompt), i) for i, prompt in enumerate(prompts)]
 
@@ -195,7 +195,7 @@ class Weights:
         return [new[item] for item in draws]
 
     def _drawn_together(self, draws: Sequence[_Draw], n_new: int) -> Iterator[list[_Draw]]:
-        """Split the samples to draw into passes.
+        """Group the samples to draw into passes.
 
         If the model can't read trees, all prompts of a pass have the same length.
         """
@@ -214,7 +214,6 @@ class Weights:
             yield part
 
     def with_special(self, prompt: Tokens) -> Tokens:
-        """Return the prompt with the special tokens around it."""
         return (self.bos, *prompt)
 
     def read(self, prompts: Sequence[Tokens]) -> Read:
@@ -224,7 +223,7 @@ class Weights:
     def in_passes(
         self, batches: Iterable[list[Item]], run: Callable[[list[Item]], Sequence[Result]]
     ) -> dict[Item, Result]:
-        """Call ``run`` on each batch, and return the result of each item."""
+        """Call ``run`` on each batch. Return the results as {item: result}."""
         results: dict[Item, Result] = {}
 
         def run_pass(batch: list[Item]) -> None:
@@ -252,7 +251,7 @@ def of_equal_length(
 
 
 def logprobs_of(logits: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
-    """Return log p (nats) of one token per row of ``logits``, computed in float32."""
+    """Return log p (nats, float32) of one token per row of ``logits``."""
     logits = logits.float()
     return logits.gather(1, tokens[:, None])[:, 0] - torch.logsumexp(logits, dim=1)
 

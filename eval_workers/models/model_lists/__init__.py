@@ -30,11 +30,13 @@ from plumbline.warehouse.text.toml_file import Text, checked, parsed, read_text,
 
 @dataclasses.dataclass(frozen=True)
 class ListedModel:
-    """A model to score: its hub id or directory (``id``), and the rest of its entry in a list.
+    """An entry of a model list.
 
-    Models with the same ``name`` are versions of one model. ``n_parameters`` is the number of
-    weights. Each of the two is ``None`` if the entry lacks it. ``overrides`` has the fields
-    of ``ModelOptions`` that the entry sets.
+    Attributes:
+        id: hub id or directory.
+        name: models with the same name are versions of one model.
+        n_parameters: number of parameters, if the entry gives it.
+        overrides: fields of ``ModelOptions`` that the entry sets.
     """
 
     id: str

@@ -26,7 +26,7 @@ def known(model: str) -> dict[str, Any] | None:
 
 
 def relation(model: str, corpus: str) -> Relation:
-    """Return how a model's training text relates to a corpus; `unknown` if either isn't listed.
+    """Return how the model's training text relates to the corpus; `unknown` if one isn't listed.
 
     >>> [relation(m, "pile") for m in ("pythia-70m", "opt-125m", "mpt-7b", "Mistral-7B-v0.1")]
     ['same', 'some', 'other', 'unpublished']
@@ -45,7 +45,7 @@ def relation(model: str, corpus: str) -> Relation:
 
 
 def described(model: str) -> dict[str, str | None]:
-    """Return a model's values of the columns ``family`` and ``training_text`` of table ``model``.
+    """Return a model's ``family`` and ``training_text``, which are columns of table ``model``.
 
     Both are ``None`` if the model isn't listed.
 

@@ -1,11 +1,11 @@
-"""Reads benchmarks, which are modules, recipes or files of the user, and stores their pairs.
+"""Reads benchmarks and stores their pairs. A benchmark is a module, a recipe or a user's file.
 
 Other packages add benchmarks through ``plumbline.benchmarks`` entry points: see ``docs/extend.md``.
-A benchmark module describes one or more benchmarks with four names:
+A benchmark module describes one or more benchmarks, and defines four names:
 
 - ``NAMES``: the names a user types.
 - ``DESCRIPTION``: one line that describes its benchmarks.
-- ``DEFAULT_LOCATION``: path of the source below ``PLUMBLINE_DATA``; ``None`` if none is needed.
+- ``DEFAULT_LOCATION``: path of the source below ``PLUMBLINE_DATA``; ``None`` if there is no source.
 - ``read(name, source)``: a function that returns a ``Parsed``; ``source`` is a path or ``None``.
 """
 
@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from plumbline.eval_workers.pairs.parsed_pairs import USUAL, checked_groups, filled
+from plumbline.eval_workers.pairs.parsed_pairs import USUAL, checked_groups
 from plumbline.eval_workers.pairs.parsed_pairs import Parsed as Parsed
 from plumbline.eval_workers.pairs.parsed_pairs import Row as Row
 from plumbline.eval_workers.pairs.reader import read_pairs
@@ -41,7 +41,7 @@ class Benchmark(Protocol):
     DEFAULT_LOCATION: str | None
 
     def read(self, name: str, source: Path | None) -> Parsed:
-        """Read a source into pairs and rejects. Raises ``BadInput`` if the source can't be read."""
+        """Return a source's pairs and rejects. Raises ``BadInput`` if the source can't be read."""
         ...
 
 
@@ -49,7 +49,7 @@ class Benchmark(Protocol):
 class Imported:
     """How many pairs an import stored, and how many rows of the source it rejected.
 
-    One row may give several pairs. ``said`` has lines to print, such as warnings from ``caveats``.
+    One row may give several pairs. ``said`` has lines to print, such as a warning from ``caveats``.
     """
 
     benchmark: str
@@ -93,10 +93,10 @@ def _unknown(name: str, known: Iterable[str], otherwise: str = "") -> UsageProbl
 
 
 def default_source(name: str, data: str | Path = "") -> Path | None:
-    """Return the path that a benchmark or recipe is read from by default; ``None`` if it has none.
+    """Return the default path of a benchmark's or recipe's file; ``None`` if there is no default.
 
-    ``data`` is the directory that holds the released files, by default ``PLUMBLINE_DATA``. Raises
-    ``MissingComponent`` if there is a default path, but neither ``data`` nor the variable is set.
+    ``data`` is the directory that holds the released files; the default is the environment variable
+    ``PLUMBLINE_DATA``. Raises what ``under_data`` raises.
     """
     is_recipe = name in RECIPES.names()
     location = load(name).location if is_recipe else find(name).DEFAULT_LOCATION
@@ -106,8 +106,9 @@ def default_source(name: str, data: str | Path = "") -> Path | None:
 def under_data(what: str, location: str, data: str | Path) -> Path:
     """Return the path of ``location`` below ``data``, by default below ``PLUMBLINE_DATA``.
 
-    The first folder of ``location`` names a repository. ``data`` may also be its clone. Raises
-    ``MissingComponent`` about ``what`` if neither ``data`` nor ``PLUMBLINE_DATA`` is set.
+    The first folder of ``location`` is the name of a repository. ``data`` may also be a clone of
+    this repository. Raises ``MissingComponent`` if neither ``data`` nor ``PLUMBLINE_DATA`` is set;
+    the error says that ``what`` is missing.
     """
     if root := data or os.environ.get("PLUMBLINE_DATA"):
         inside = Path(root, *Path(location).parts[1:])
@@ -128,7 +129,7 @@ def import_benchmark(
     groups: tuple[str, ...] = (),
     recipe: str = "",
 ) -> Imported:
-    """Read a benchmark into ``benchmark_pair`` and ``reject``, replacing earlier rows.
+    """Read a benchmark and store its pairs and rejects, replacing earlier rows.
 
     The arguments are those of ``read_pairs_of``. Raises what ``read_pairs_of`` raises, and
     ``BadInput`` if there is no usable pair. If there is an error, nothing is written.
@@ -146,24 +147,25 @@ def replace_benchmark(
     """
     check_has_pairs(name, parsed, path)
     pairs = [{"benchmark": name, **pair} for pair in parsed.pairs]
-    rejects = [{**row, "subject": name, "run_id": run_id} for row in parsed.rejects]
+    partition = {"stage": "benchmark", "subject": name}
+    rejects = [{**row, **partition, "run_id": run_id} for row in parsed.rejects]
     with store.transaction(run_id, f"benchmark {name}"):
         replace_pairs(store, name, pairs, run_id)
         if parsed.facts or store.read("benchmark_fact", benchmark=name).num_rows:
             replace_facts(store, name, parsed.facts, run_id)
-        store.replace("reject", rejects, {"stage": "benchmark", "subject": name}, run_id)
+        store.replace("reject", rejects, partition, run_id)
     return Imported(name, len(pairs), len(rejects), caveats(parsed))
 
 
 def caveats(parsed: Parsed) -> tuple[str, ...]:
-    """Return a warning about PD, unless every pair compares the groups female and male."""
+    """Return a warning about the metric PD, unless all pairs compare female and male."""
     usual = all((pair["group_a"], pair["group_b"]) == USUAL for pair in parsed.pairs)
     line = f"{parsed.name}: PD also depends on how frequent the differing words are"
     return () if usual else (f"{line}: docs/pairs.md",)
 
 
 def check_has_pairs(name: str, parsed: Parsed, path: Path | None) -> None:
-    """Raise ``BadInput`` if a benchmark has no pairs. The message names the source, ``path``."""
+    """Raise ``BadInput`` if a benchmark has no pairs. The error names ``path``, its source."""
     if not parsed.pairs:
         where, rows = f" in {path}" if path else "", "which has no rows"
         if parsed.rejects:
@@ -183,9 +185,10 @@ def read_pairs_of(
     ``name`` is a benchmark of a module, a recipe, or a new name for the user's own file.
     ``source`` is a path; ``None`` means ``default_source(name, data)``. ``recipe`` is the name or
     path of the recipe for the user's own file. Templates are filled for ``groups``; the default is
-    the recipe's groups, or else female and male. Raises what ``default_source`` raises, and
-    ``BadInput`` if the source can't be read. Raises ``UsageProblem`` if the name is unknown and
-    there is no source.
+    the recipe's groups, or else female and male.
+
+    Raises what ``default_source`` raises, and ``BadInput`` if the source can't be read. Raises
+    ``UsageProblem`` for an unknown name without a source.
     """
     from plumbline.eval_workers.pairs.benchmarks import pairs
 
@@ -224,16 +227,13 @@ def for_groups(parsed: Parsed, groups: tuple[str, ...]) -> Parsed:
     chosen = replace(parsed, pairs=[], _seen=set())
     for pair in parsed.pairs:
         columns = {k: v for k, v in pair.items() if k not in _FILLED}
-        template = str(pair["template"])
-        try:
-            chosen.take(filled(template, str(pair["pair_id"]), groups, **columns))
-        except ValueError as e:
-            chosen.reject(pair, str(e), template)
+        pair_id, template = str(pair["pair_id"]), str(pair["template"])
+        chosen.add(pair_id=pair_id, template=template, groups=groups, **columns)
     return chosen
 
 
 def replace_facts(store: Store, benchmark: str, facts: Mapping[str, str], run_id: str) -> None:
-    """Replace the facts about a benchmark. The card and the report keep their order."""
+    """Replace the facts about a benchmark. The card and the report list them in this order."""
     rows = [
         {"benchmark": benchmark, "position": k, "fact": fact, "said": text, "run_id": run_id}
         for k, (fact, text) in enumerate(facts.items(), 1)
@@ -244,10 +244,10 @@ def replace_facts(store: Store, benchmark: str, facts: Mapping[str, str], run_id
 def replace_pairs(
     store: Store, benchmark: str, pairs: Sequence[dict[str, Any]], run_id: str
 ) -> None:
-    """Replace the pairs of a benchmark.
+    """Replace the pairs of a benchmark, and delete the results for removed or changed pairs.
 
-    Results for removed or changed pairs are deleted: see ``Table.made_from``. If a pair was removed
-    or changed, all rejects from scoring the benchmark are deleted too: any may be about that pair.
+    ``Table.made_from`` says which results. If a pair was removed or changed, all rejects from
+    scoring the benchmark are deleted too, since any of them may be about that pair.
     """
     held = store.read("benchmark_pair", benchmark=benchmark).to_pylist()
     store.replace("benchmark_pair", list(pairs), {"benchmark": benchmark}, run_id)

@@ -1,9 +1,9 @@
 """Benchmark of the closed world, a made-up corpus in which each word's lean to she or he is known.
 
 A pair tests one word in a sentence frame that the corpus doesn't contain. All other words of the
-frame have a planted lean of 0. So if a model learns the corpus perfectly, the pair's log ratio is
-the planted lean of the tested word. The pairs are the same for every seed and world; the table
-`planted_word` holds the leans.
+frame lean to neither she nor he. So if a model learns the corpus perfectly, the pair's log ratio
+equals the lean of the tested word, which is in the table `planted_word`. The pairs are the same for
+every seed and world.
 
 Every word is tested in four frames. Two frames start with the pronoun; in the other two the word
 comes before the pronoun. Models have far stronger preferences if the pronoun comes first

@@ -1,8 +1,8 @@
 """Makes pairs in a language other than English, from the templates in the language's file.
 
-Outside its placeholders, a template may only have words that are the same for both groups, such as
-French *calme*, but not *grande*, which is feminine. The language's file lists the allowed words. A
-template with any other word is refused.
+Apart from its placeholders, a template may only have words that are the same for both groups. So
+French *calme* is allowed, but *grande* isn't, since it is feminine. The language's file lists the
+allowed words. A template with any other word is rejected.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ _WORD = re.compile(r"[^\W_]+")
 
 
 def read(name: str, source: Path | None) -> Parsed:
-    """Return all pairs from a language file: ``source``, or for `fr-pairs` our French file.
+    """Return all pairs from a language's file: ``source``, or for `fr-pairs` our French file.
 
-    ``source_row`` is the number of the filled template. A rejected template takes one number.
+    ``source_row`` counts the filled templates; a rejected template counts once.
     Raises ``BadInput`` if the file doesn't describe a language or has no ``[pairs]``.
 
     >>> parsed = read("fr-pairs", None)
@@ -90,7 +90,7 @@ def refusal(template: str, pairs: PairTemplates) -> str:
 
 
 def _filled(template: str, pairs: PairTemplates) -> Iterator[tuple[str, dict[str, str]]]:
-    """Yield the template filled with each combination of words, and its words by placeholder."""
+    """Yield the template filled with each combination of words, and each placeholder's word."""
     slots = {name: words for name, words in pairs.fill.items() if f"{{{name}}}" in template}
     for choice in product(*slots.values()):
         words = dict(zip(slots, choice, strict=True))

@@ -1,13 +1,13 @@
 """Reads and downloads the templates that UnStereoEval (Belem et al., ICLR 2024) released.
 
-- USE-5, USE-10 and USE-20: a language model wrote their sentences, of about 5, 10 and 20 words,
-  around seed words. We import every released row. ``is_natural`` is true if the sentence was judged
-  likely with both pronouns. Metrics use only natural rows: 4,405, 4,740 and 4,839 of them.
-- WinoBias (Zhao et al., NAACL 2018): 1,586 templates with two occupations and a pronoun. As in the
-  published figures, the development and test files count together. In 41 templates a second
-  pronoun for the same person is in square brackets. We keep the brackets, since the published
-  scores were computed with them. ``direction`` names the sentence that follows the stereotype.
-  ``stereotype`` is `pro` or `anti` for the masculine sentence. Clusters are the occupations.
+- USE-5, USE-10 and USE-20: sentences of about 5, 10 and 20 words. A language model wrote each one
+  around a given word. We import every released row. ``is_natural`` is true if the sentence was
+  judged likely with both pronouns. Metrics use only natural rows: 4,405, 4,740 and 4,839 of them.
+- WinoBias (Zhao et al., NAACL 2018): 1,586 templates with two occupations and a pronoun. We merge
+  the development and test files, as the published figures do. In 41 templates a second pronoun for
+  the same person is in square brackets. We keep the brackets, since the published scores were
+  computed with them. ``direction`` names the sentence that follows the stereotype. ``stereotype``
+  is `pro` if this is the masculine sentence, or else `anti`. Clusters are the occupations.
 - Winogender (Rudinger et al., NAACL 2018): 240 templates about 60 occupations. Half of them name a
   second person, such as "the customer"; the others say "someone". ``word`` is the noun that the
   pronoun refers to. The clusters are this word and the occupation in the template.
@@ -36,7 +36,7 @@ DESCRIPTION = "Templates with a pronoun, as UnStereoEval (Belem et al., ICLR 202
 #: UnStereoEval's public repository, and the commit whose sets are downloaded.
 _ADDRESS = "https://raw.githubusercontent.com/ucinlp/unstereo-eval"
 _COMMIT = "2aaff91621516d3e03d65db0c0ccedf0b856f623"
-#: The tables, each with the start of its SHA-256.
+#: Name of a released table -> the start of its SHA-256.
 _FILES = {
     "USE-5.csv": "033337b7e37b",
     "USE-10.csv": "e24cfc729978",
@@ -56,9 +56,9 @@ _LETTERS = re.compile(r"[a-z]+")
 
 
 class _Tables(NamedTuple):
-    """The CSV files of a set. ``prefixes`` maps a file's stem to the prefix of its pair ids.
+    """The CSV files of a set. ``prefixes`` maps a file's stem to a prefix for its pairs' ids.
 
-    ``verdict`` names the column with True or False, or is empty. ``key`` names the id column.
+    ``key`` names the column with ids. ``verdict`` names the column with True or False, if any.
     """
 
     prefixes: dict[str, str]
@@ -77,7 +77,7 @@ def read(name: str, source: Path | None) -> Parsed:
     """Return the pairs of a set, and a reject for each row that gives no pair.
 
     ``source`` is the set's CSV file, or the directory that holds this file, plain or compressed.
-    WinoBias has two files and needs the directory. Pair ids are the released ones; a number is
+    WinoBias has two files and needs the directory. Pair ids are the released ids; numbers are
     padded to five digits, so that ids sort as text. Raises ``BadInput`` if a file is missing.
 
     >>> import tempfile
@@ -130,7 +130,7 @@ def _table(source: Path, stem: str) -> Path:
 
 
 def _add_occupations(parsed: Parsed) -> None:
-    """Add up to two clusters to each pair: its ``word``, and occupations in its template."""
+    """Set the clusters of each pair: up to two occupations, from its word and its template."""
     occupations = {str(pair["word"]).lower() for pair in parsed.pairs if pair["word"]}
     for pair in parsed.pairs:
         words = _LETTERS.findall(str(pair["template"]).lower())
@@ -140,7 +140,7 @@ def _add_occupations(parsed: Parsed) -> None:
 
 
 def downloaded() -> Path:
-    """Download the released sets into the user's cache; return a folder laid out as PLUMBLINE_DATA.
+    """Download the released sets into the user's cache; return a folder to use as PLUMBLINE_DATA.
 
     Each file is downloaded only once. Raises ``Interrupted`` if the server can't be reached, and
     ``BadInput`` if a file has an unexpected hash.

@@ -3,8 +3,8 @@
 Only she, her, herself and he, him, his, himself are replaced, as whole words or before a
 contraction (he's, she'd've). Nouns such as ``woman`` stay, and so does ``she-wolf``.
 The rules of ``her_as_his_or_him`` decide whether a "her" would be "his" or "him" for a man, or
-leave it undecided. A sentence is rejected with a reason if it mixes genders, says "s/he", or has a
-pronoun without a placeholder: "hers", or a "his" without a noun ("a friend of his, Ann").
+leave it undecided. A sentence is rejected with a reason if it mixes genders or says "s/he". It is
+also rejected if a pronoun has no placeholder: "hers", or "his" in "a friend of his".
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _MASCULINE = {"she": ("he",), "her": ("his", "him"), "herself": ("himself",)}
 class PronounPlace:
     """One pronoun of a sentence: its offset, the word as written, and its placeholder.
 
-    The placeholder is ``None`` if a "her" isn't yet known to mean "his" or "him".
+    The placeholder is ``None`` if it isn't known whether a "her" means "his" or "him".
     """
 
     start: int
@@ -77,7 +77,7 @@ class Conversion:
 
     @property
     def undecided(self) -> tuple[int, ...]:
-        """The offset of each "her" that may mean "his" or "him"."""
+        """The offset of each "her" that could mean either "his" or "him"."""
         return tuple(place.start for place in self.places if place.placeholder is None)
 
     @property
@@ -139,7 +139,7 @@ def like(word: str, written: str) -> str:
 
 
 def to_template(sentence: str) -> Conversion:
-    """Find a sentence's pronouns and their placeholders, or the reason why it makes no template.
+    """Find the placeholder of each pronoun in a sentence, or why it can't become a template.
 
     A template doesn't keep the capitals of pronouns: ``fill`` capitalises only at sentence starts.
 
@@ -162,7 +162,7 @@ def to_template(sentence: str) -> Conversion:
 
 
 def sentence_problem(sentence: str) -> str | None:
-    """Return why a sentence can't be converted, or ``None``. Ignores "hers" and "his".
+    """Return why a sentence can't be converted, or ``None``. Doesn't check "hers" and "his".
 
     >>> sentence_problem("A key was lost.")
     'holds no pronoun, expected she, her, herself or he, him, his, himself'

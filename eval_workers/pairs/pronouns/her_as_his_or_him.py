@@ -16,7 +16,7 @@ from plumbline.warehouse.text.toml_file import read
 
 Masculine = Literal["his", "him"]
 
-#: A word with its inner hyphens, apostrophes and dots (Ph.D), or one mark.
+#: A word with its inner hyphens, apostrophes and dots (Ph.D), or one punctuation mark.
 TOKEN = re.compile(r"[^\W_]+(?:[-'’.&‐‑][^\W_]+)*|[^\w\s]|_")
 _WORD = re.compile(r"[^\W_]")
 _OPENING = frozenset("\"'“‘«([`*_„‚‹")
@@ -56,19 +56,19 @@ def decide_her(before: Sequence[str], after: Sequence[str]) -> Masculine | None:
     rest = [*(token.lower() for token in after), "", "", ""]
     verb, word, next_word = earlier[-1], rest[0], rest[1]
     if word in _OPENING and _WORD.match(next_word):
-        return None  # her "friend", told her "stop"
+        return None  # his: her "friend"; him: told her "stop"
     if _ends_phrase(verb, word, next_word):
         return "him"
     if _may_be_when(word, next_word):
-        return None  # saw her last night, met her years ago; but: spent her last night in Paris
+        return None  # him: "saw her last night"; his: "spent her last night there"
     if _may_be_called(verb, after[0], next_word):
-        return None  # elected her president, called her captain; but: called her mother
+        return None  # him: "elected her president"; his: "called her mother"
     if _is(verb, "places") and _is(word, "bare", "stood"):
         return "him"  # as in "the man behind her came"
     if _is(verb, "making", "causative", "perception"):
         if _is(word, "bare"):
-            return "him"  # let her go, help her find, saw her leave
-        if _is(word, "either"):  # made her smile, but: saw her smile, let her dream come true
+            return "him"  # as in "let her go" or "saw her leave"
+        if _is(word, "either"):  # him: "made her smile"; unclear: "saw her smile"
             return "him" if _closes(next_word) and not _is(verb, "perception") else None
     if word.endswith("ing") and len(word) > 4:
         if _is(verb, "leaving", "perception") and _closes(next_word):
@@ -79,7 +79,7 @@ def decide_her(before: Sequence[str], after: Sequence[str]) -> Masculine | None:
     while _is_adverb(rest[place]):
         place += 1
     if place and _ends_phrase(verb, rest[place], rest[place + 1]):
-        return "him"  # admired her deeply, loves her very much; not: her deeply held beliefs
+        return "him"  # as in "admired her deeply", unlike "her deeply held beliefs"
     is_adjective = _is_adjective(rest[place])
     while _is_adjective(rest[place]) or _is_adverb(rest[place]):
         is_list = rest[place + 1] in ("and", ",", "but", "yet", "or")
@@ -90,13 +90,13 @@ def decide_her(before: Sequence[str], after: Sequence[str]) -> Masculine | None:
     if _is(verb, "giving") and _is(rest[place], "gifts") and _ends(rest[place + 1]):
         return None if giver in ("she", "and", "to") else "him"  # as in "brought her joy"
     if _is(verb, "handing") and giver not in ("she", "to"):
-        return None  # "and gave her flowers" may mean the flowers are hers
+        return None  # in "gave her flowers", the flowers may be hers
     is_many = rest[place].endswith("s") and not rest[place].endswith("ss")
     is_given = is_many or _is(rest[place], "gifts", "dishes")
     if _is(verb, "making", "serving") and giver not in ("she", "to") and is_given:
-        return None if _ends(rest[place + 1]) else "his"  # as in "made her tea"
+        return None if _ends(rest[place + 1]) else "his"  # "made her tea" may be "him" or "his"
     if _is(verb, "giving") and giver not in ("she", "to") and _ends(rest[place + 1]):
-        return None  # taught her chess; but: taught her class
+        return None  # him: "taught her chess"; his: "taught her class"
     return "his"
 
 
@@ -164,7 +164,7 @@ def _is(word: str, *kinds: str) -> bool:
 
 @cache
 def _lists() -> Mapping[str, frozenset[str]]:
-    """Return the word lists of the file; verbs get all regular endings, such as -s and -ing."""
+    """Read the word lists, and add all regular forms of verbs, such as those in -s and -ing."""
     content = read(resources.files(__package__) / "her_as_his_or_him.toml")
     lists = {name: frozenset(text.split()) for name, text in content["words"].items()}
     ends = ("", "s", "es", "d", "ed", "ing")

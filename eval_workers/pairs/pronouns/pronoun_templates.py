@@ -4,8 +4,8 @@ The placeholders are those of UnStereoEval (Belem et al., ICLR 2024): ``{pronoun
 ``{pronoun1}`` his/her, ``{pronoun2}`` him/her and ``{pronoun2}self`` himself/herself.
 
 Templates are written for *she* and *he*, so their verbs are singular. If a pronoun takes a plural
-verb (*they*), the first verb after it is changed. A sentence in which another verb may have to
-change is refused with the reason; ``forms.toml`` has the word classes.
+verb (*they*), the first verb after it is changed. A sentence is refused if another verb may have to
+change. The word classes are in ``forms.toml``.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ PRONOUNS: dict[Gender, dict[str, str]] = {
     "m": dict(zip(_PLACEHOLDERS, ("he", "his", "him", "himself"), strict=True)),
 }
 
-#: Pronoun -> its gender; no placeholder stands for *hers*.
+#: Pronoun -> its gender, also of *hers*, which has no placeholder.
 GENDERS: dict[str, Gender] = {
     pronoun: gender for gender, pronouns in PRONOUNS.items() for pronoun in pronouns.values()
 }
@@ -38,11 +38,11 @@ GENDERS["hers"] = "f"
 
 _FIX = "write {pronoun} for he or she, {pronoun1} for his or her, {pronoun2} for him or her"
 _OPENING = r"[\"'“‘«(\[]*"
-# Closing quotes may follow a full stop. After `?"` and `!"` a speech tag usually follows ("Why?"
-# she asked), so after a question or exclamation mark only closing brackets may come.
+# Closing quotes may follow a full stop. But `?"` and `!"` don't end a sentence, since a speech tag
+# usually follows: "Why?" she asked.
 _SENTENCE_END = r"(?:\.[\"'”’»)\]]*|[!?]+[)\]]*)\s+"
 _AT_SENTENCE_START = re.compile(rf"(?:^\s*|\n\s*|{_SENTENCE_END}){_OPENING}\Z")
-#: A placeholder, or a word or mark of a template.
+#: A placeholder, a word or a punctuation mark of a template.
 _PIECE = re.compile(rf"{PLACEHOLDER.pattern}|{TOKEN.pattern}")
 _WORD = re.compile(r"[^\W_]")
 _SUBJECT = "{pronoun}"
@@ -91,10 +91,9 @@ def template_problem(template: str) -> str | None:
 def fill(template: str, gender: Gender) -> str:
     """Fill a template's placeholders with female (``f``) or male (``m``) pronouns.
 
-    A pronoun is capitalised at a sentence start: at the start of the text or of a line, and after
-    a full stop, question or exclamation mark; opening quotes and brackets may come between. An
-    abbreviation's full stop counts as the end of a sentence. Only the placeholders change. Raises
-    ``BadInput`` with the reason that ``template_problem`` gives.
+    A pronoun is capitalised if it starts the text, a line or a sentence; opening quotes and
+    brackets may come before it. Every full stop ends a sentence, also that of an abbreviation.
+    Raises ``BadInput`` with the reason that ``template_problem`` gives.
 
     >>> fill("{pronoun} hurt {pronoun2}self. '{pronoun1} arm!', {pronoun} said.", "f")
     "She hurt herself. 'Her arm!', she said."
@@ -180,12 +179,11 @@ def _form(pronouns: Forms, words: Sequence[str], k: int) -> str:
 
 
 def _lower_at(words: Sequence[str], k: int) -> str:
-    """Return the word at index ``k`` in lower case, or an empty string if ``k`` is out of range."""
     return words[k].lower() if 0 <= k < len(words) else ""
 
 
 def _agreeing(words: Sequence[str], k: int) -> dict[int, str]:
-    """Find the verb of the subject at index ``k``; map the verb's index to its plural form.
+    """Return the plural of the verb whose subject is at index ``k``, keyed by the verb's index.
 
     Only the first verb after the subject is changed. Raises ``Undecided`` if an auxiliary comes
     before the subject, if "is" or "has" is contracted, or if a later verb may have to change, too.
@@ -207,7 +205,7 @@ def _agreeing(words: Sequence[str], k: int) -> dict[int, str]:
 
 
 def _next_verb(words: Sequence[str], place: int) -> int:
-    """Skip adverbs and reflexive pronouns from index ``place`` on; return the next index."""
+    """Return the first index from ``place`` on that isn't an adverb or a reflexive pronoun."""
     while word := _lower_at(words, place):
         is_adverb = word.endswith("ly") and len(word) > 4
         is_adverb = is_adverb and word not in ("reply", "apply", "supply", "rely")

@@ -1,4 +1,4 @@
-"""`plumbline disclosure probe`: measure GAS, GLD and ADD of a model on sets of prompts."""
+"""`plumbline disclosure probe`: measure which gender a model assumes (GAS, GLD and ADD)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from plumbline.warehouse.storage.store import Store
 
 Sets: TypeAlias = Annotated[
     tuple[str, ...],
-    Field(min_length=1, description="Sets of prompts: topics, released sets, or your own."),
+    Field(min_length=1, description="Names of prompt sets: topics, released sets, or your own."),
     On(positional=True),
 ]
 
@@ -34,7 +34,7 @@ Sets: TypeAlias = Annotated[
 def import_missing(
     context: Context, names: Sequence[str], data: Path | None, whole: Sequence[str] = ()
 ) -> None:
-    """Import the sets of prompts that the warehouse lacks.
+    """Import the named sets of prompts that aren't in the warehouse yet.
 
     Prompts with gendered words are left out, except in the sets named in ``whole``.
     """
@@ -74,8 +74,8 @@ def _counts(one: Disclosed) -> str:
 class Probe(ProbeOptions, ModelOptions, DataOption, Command):
     """Measure which gender a model assumes after prompts that give none (GAS, GLD and ADD).
 
-    After each prompt, computes each gendered word's probability, and the greedy continuation.
-    Finished work is kept: after an interruption, run the same command again to resume.
+    For each prompt, computes the probability that each gendered word comes next, and the greedy
+    continuation. After an interruption, run the same command again to resume.
 
     Example: plumbline disclosure probe topics --model EleutherAI/pythia-70m
     """
@@ -84,7 +84,7 @@ class Probe(ProbeOptions, ModelOptions, DataOption, Command):
     without = ("batch_tokens", "bos", "concurrency", "tensor_parallel")
 
     sets: Sets
-    model: Annotated[str, Field(min_length=1, description="Hub id, or directory of a saved model.")]
+    model: Annotated[str, Field(min_length=1, description="Model: Hugging Face id, or directory.")]
 
     def check(self) -> None:
         store = Store.existing(self.warehouse)
@@ -93,7 +93,7 @@ class Probe(ProbeOptions, ModelOptions, DataOption, Command):
         _ = open_backend(self.model, part(ModelOptions, self)).identity
 
     def run(self, context: Context) -> Done:
-        """Return GAS, GLD and ADD by set and topic, with 95% intervals."""
+        """Return GAS, GLD and ADD for each set and topic, with 95% intervals."""
         store, sets = context.store, list(dict.fromkeys(self.sets))
         import_missing(context, sets, self.data)
         adapter = f" with {self.adapter}" if self.adapter else ""

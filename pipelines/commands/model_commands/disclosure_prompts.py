@@ -9,7 +9,7 @@ from pydantic import Field
 
 from plumbline.eval_workers.chat.client import DEFAULT_URL, Server, checked_url, find_key
 from plumbline.eval_workers.chat.ledger import read_ledger
-from plumbline.eval_workers.chat.requests import Budget, ChatModel
+from plumbline.eval_workers.chat.requests import ChatModel
 from plumbline.eval_workers.chat.session import Build
 from plumbline.eval_workers.disclosure import prompt_sets, written
 from plumbline.pipelines.command.base import Command, Context, Done, On, Row, planned
@@ -22,9 +22,9 @@ from plumbline.warehouse.storage.store import Store
 class Prompts(DataOption, Command):
     """Import, derive or write prompts that give no gender, and store them in the warehouse.
 
-    Without --derive or --write, imports a built-in or released set. Rows from which no prompt can
-    be made are reported and go to table `reject`. The API key for --write comes from
-    PLUMBLINE_API_KEY or OPENAI_API_KEY.
+    --derive makes prompts from a file of sentences, and --write asks a chat model for prompts.
+    Without either, imports a built-in or released set. Unusable rows go to table `reject`. The API
+    key for --write comes from PLUMBLINE_API_KEY or OPENAI_API_KEY.
 
     Example: plumbline disclosure prompts mine --derive sentences.jsonl --column text
     """
@@ -33,28 +33,28 @@ class Prompts(DataOption, Command):
 
     probe_set: Annotated[
         str,
-        Field(description="Set of prompts: topics, stsb, or a new name."),
+        Field(description="Name of the prompt set: topics, stsb, or a new name."),
         On(positional=True, metavar="SET"),
     ]
     source: Annotated[
-        InputPath | None, Field(description="Released file or directory; default: found in --data.")
+        InputPath | None, Field(description="Path of a released set; default: look in --data.")
     ] = None
     derive: Annotated[
         InputFile | None,
-        Field(description="File of sentences; those about someone or a person become prompts."),
+        Field(description="File of sentences. Those that start with someone or a person are used."),
     ] = None
-    column: Annotated[str | None, Field(description="Column of sentences, for --derive.")] = None
+    column: Annotated[str | None, Field(description="For --derive: column with sentences.")] = None
     write: Annotated[
         tuple[str, ...],
-        Field(description="Seed sentence; a chat model writes similar ones; repeatable."),
+        Field(description="Have a chat model write prompts like this sentence. Can be repeated."),
         On(repeated=True),
     ] = ()
-    n: Annotated[int, Field(ge=1, le=100_000, description="Prompts per seed sentence.")] = 200
-    model: Annotated[str, Field(description="Chat model for --write, as the server names it.")] = ""
-    base_url: Annotated[str, Field(description="Address of the server; default: OpenAI's.")] = ""
-    wording: Annotated[InputFile | None, Field(description="TOML file of request texts.")] = None
+    n: Annotated[int, Field(ge=1, le=100_000, description="Number of prompts per --write.")] = 200
+    model: Annotated[str, Field(description="For --write: name of a model on the server.")] = ""
+    base_url: Annotated[str, Field(description="For --write: server URL; default: OpenAI.")] = ""
+    wording: Annotated[InputFile | None, Field(description="TOML file with request texts.")] = None
     max_requests: Annotated[
-        int | None, Field(ge=0, le=MOST, description="Maximum number of requests to send.")
+        int | None, Field(ge=0, le=MOST, description="For --write: maximum number of requests.")
     ] = None
     allow_gendered: Annotated[bool, Field(description="Keep prompts with gendered words.")] = False
 
@@ -106,7 +106,7 @@ class Prompts(DataOption, Command):
         yield planned(self.probe_set, "answered already", len(replies), "requests")
 
     def run(self, context: Context) -> Done:
-        """Store the prompts, replacing any set of the same name."""
+        """Store the prompts. An existing set of the same name is replaced."""
         store, name = context.store, self.probe_set
         done = context.stage(f"prompts {name}", self._imported, store, context.run_id)
         n_rows = done.n_prompts + done.n_rejects
@@ -126,6 +126,6 @@ class Prompts(DataOption, Command):
         if not self.write:
             options["data"] = self.data or ""
             return prompt_sets.import_probe(store, self.probe_set, self.source, run_id, **options)
-        ledger, server = written.ledger_name(self.probe_set), Server(self.base_url or DEFAULT_URL)
-        build = Build(store, ledger, run_id, server, Budget(self.max_requests))
+        server = Server(self.base_url or DEFAULT_URL, max_requests=self.max_requests)
+        build = Build(store, written.ledger_name(self.probe_set), run_id, server)
         return written.write_probe(build, self.probe_set, self.write, self.spec())

@@ -31,9 +31,9 @@ from plumbline.warehouse.query.connection import rows_of
 class Sweep(ProbeOptions, ModelOptions, Command):
     """Measure a model on a set of prompts with different decoding settings or instructions.
 
-    --by decoding varies one setting at a time, with the others off, and compares GAS: decoding
-    doesn't affect GLD and ADD. --by instruction compares GAS, GLD and ADD with and without each
-    instruction. Finished work is kept: after an interruption, run the same command again to resume.
+    --by decoding changes one setting at a time, with the others off, and compares GAS only, since
+    decoding doesn't affect GLD and ADD. --by instruction compares GAS, GLD and ADD with and without
+    each instruction. After an interruption, run the same command again to resume.
 
     Example: plumbline disclosure sweep topics --model EleutherAI/pythia-70m --by decoding
     """
@@ -45,26 +45,26 @@ class Sweep(ProbeOptions, ModelOptions, Command):
     )
 
     probe_set: Annotated[
-        str, Field(description="Set of prompts in the warehouse."), On(positional=True)
+        str, Field(description="Name of an imported prompt set."), On(positional=True)
     ]
-    model: Annotated[str, Field(min_length=1, description="Hub id, or directory of a saved model.")]
+    model: Annotated[str, Field(min_length=1, description="Model: Hugging Face id, or directory.")]
     by: Annotated[Literal["decoding", "instruction"], Field(description="What to compare.")]
     temperature: Annotated[tuple[str, ...], Field(description="Temperatures, comma-separated.")] = (
         *("0.3", "0.5", "0.7", "1"),
     )
     top_p: Annotated[
-        tuple[str, ...], Field(description="Values of top-p, comma-separated; 0 is greedy.")
+        tuple[str, ...], Field(description="Top-p values, comma-separated; 0 is greedy decoding.")
     ] = ("0.3", "0.5", "0.7", "1")
-    top_k: Annotated[tuple[str, ...], Field(description="Values of top-k, comma-separated.")] = (
+    top_k: Annotated[tuple[str, ...], Field(description="Top-k values, comma-separated.")] = (
         *("10", "50", "100", "150", "200"),
     )
     n: Annotated[int, Field(ge=1, le=10_000, description="Samples per prompt and setting.")] = 1
     seed: Annotated[Seed, Field(description="Random seed of the samples.")] = 0
     instructions: Annotated[
-        InputFile | None, Field(description="TOML file of instructions; default: Plumbline's list.")
+        InputFile | None, Field(description="TOML file of instructions; default: a built-in list.")
     ] = None
     form: Annotated[
-        tuple[str, ...], Field(description="How to give instructions: prefix, chat, or both.")
+        tuple[str, ...], Field(description="Form of the instructions: prefix, chat or prefix,chat.")
     ] = ("prefix",)
 
     def __post_init__(self) -> None:
@@ -85,7 +85,7 @@ class Sweep(ProbeOptions, ModelOptions, Command):
         return Grid(temperatures, top_ps, top_ks, self.n, self.max_new_tokens, self.seed)
 
     def variants(self) -> list[Instruction]:
-        """Return no instruction, then each instruction in each ``form``."""
+        """Return the instructions to compare: first none, then each instruction in each form."""
         return in_each_form(load_instructions(self.instructions), self.form)
 
     def run(self, context: Context) -> Done:

@@ -1,4 +1,4 @@
-"""`plumbline disclosure tune`: tune an adapter that assumes less about gender."""
+"""`plumbline disclosure tune`: tune an adapter so that a model assumes less about gender."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ from plumbline.warehouse.text.progress import progress
 class Tune(TuneOptions, ModelOptions, DataOption, Command):
     """Tune a LoRA adapter on neutral prompts, so that the model assumes less about gender.
 
-    Leaves out prompts that are also in test sets, averages losses and clips gradients. The paper
-    didn't do this, and --as-published tunes as in the paper. Keeps the adapter of the last step or,
-    with --dev-sets, of the step with the smallest loss on these sets. An interrupted tuning starts
-    over.
+    Unlike the paper, leaves out prompts that are also in test sets, averages losses and clips
+    gradients. --as-published tunes as in the paper. Keeps the adapter of the last step, or with
+    --dev-sets the adapter with the smallest loss on these sets. After an interruption, tuning
+    starts from the beginning.
 
     Example: plumbline disclosure tune snli-train --model EleutherAI/pythia-70m --name calm
     """
@@ -44,15 +44,15 @@ class Tune(TuneOptions, ModelOptions, DataOption, Command):
     )
 
     sets: Sets
-    model: Annotated[str, Field(min_length=1, description="Base model: hub id or directory.")]
-    name: Annotated[str, Field(description="Name of the adapter.")]
+    model: Annotated[str, Field(min_length=1, description="Model: Hugging Face id, or directory.")]
+    name: Annotated[str, Field(description="Name for the new adapter.")]
     out: Annotated[OutputDirectory, Field(description="Directory for adapters.")] = Path("adapters")
     test_sets: Annotated[
         tuple[str, ...],
-        Field(description="Leave out prompts of these sets, comma-separated; default: all others."),
+        Field(description="Test sets, comma-separated: never tuned on. Default: all other sets."),
     ] = ()
     dev_sets: Annotated[
-        tuple[str, ...], Field(description="Sets whose loss selects the step, comma-separated.")
+        tuple[str, ...], Field(description="Keep the adapter with the smallest loss on these sets.")
     ] = ()
 
     def __post_init__(self) -> None:
@@ -66,7 +66,7 @@ class Tune(TuneOptions, ModelOptions, DataOption, Command):
                 raise UsageProblem(option, problem, "name other sets")
 
     def base(self) -> ModelOptions:
-        """Return the base model's options; --as-published loads 4-bit weights (QLoRA)."""
+        """Return the base model's options. --as-published loads its weights in 4 bits (QLoRA)."""
         how = part(ModelOptions, self)
         return replace(how, quantisation="nf4") if self.as_published else how
 
@@ -103,7 +103,7 @@ class Tune(TuneOptions, ModelOptions, DataOption, Command):
 
 
 def _tune(context: Context, command: Tune) -> tuple[dict[str, Any], bool]:
-    """Tune the adapter, unless it exists. Return its row, and whether it existed."""
+    """Tune the adapter, unless it exists already. Return its table row, and whether it existed."""
     from plumbline.eval_workers.models.devices import release
     from plumbline.eval_workers.training.adapter_tuning import tune
 

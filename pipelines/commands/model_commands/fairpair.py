@@ -30,11 +30,11 @@ from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.steps.step import StepCounts
 from plumbline.warehouse.storage.store import Store
 
-#: New words per token; one in ten texts of 24 to 60 tokens has more (novels, news, reviews).
+#: New words per token. One text in ten has more (novels, news, reviews; 24 to 60 tokens).
 _NEW_UNITS_A_TOKEN = 0.7
 _PromptSet: TypeAlias = Annotated[
     str,
-    Field(description="Set of prompts, such as common-sents, which comes with Plumbline."),
+    Field(description="Name of a prompt set, such as common-sents, which is built in."),
     On(positional=True),
 ]
 
@@ -42,12 +42,12 @@ _PromptSet: TypeAlias = Annotated[
 class FairpairRun(FairPairSpec, Command):
     """Test whether a model continues prompts about John differently from prompts about Jane.
 
-    Samples continuations of both versions of each prompt. Then exchanges the name and the gendered
-    words of each text (perturbation), so that a text about John is about Jane. Tests whether such
-    texts differ from texts written about Jane by more than the noise of sampling.
+    Samples continuations of each prompt, about John and about Jane. Then exchanges the name and the
+    gendered words in each text, so that a text about John becomes one about Jane (perturbation).
+    Tests whether perturbed texts differ from texts sampled about Jane by more than sampling noise.
 
-    Samples and replies are kept: after an interruption, run the same command again to resume. A
-    larger --n draws only the additional samples. API keys come from PLUMBLINE_API_KEY or
+    Samples and replies are stored: after an interruption, run the same command again to resume. A
+    larger --n samples only the additional texts. API keys come from PLUMBLINE_API_KEY or
     OPENAI_API_KEY.
 
     Example: plumbline fairpair run common-sents --model EleutherAI/pythia-70m --n 100 --dry-run
@@ -61,7 +61,7 @@ class FairpairRun(FairPairSpec, Command):
 
     probe_set: _PromptSet
     model: Annotated[
-        str, Field(min_length=1, description="Hub id, directory, or a model's name on the server.")
+        str, Field(min_length=1, description="Hugging Face id, directory, or name on the server.")
     ]
 
     def __post_init__(self) -> None:
@@ -85,7 +85,7 @@ class FairpairRun(FairPairSpec, Command):
         return target if isinstance(target, ServedModel) else open_backend(self.model, target)
 
     def ready(self) -> None:
-        if self.max_requests == 0:  # all replies are stored
+        if self.max_requests == 0:  # stored replies need no key
             return
         if self.base_url:
             find_key(self.base_url)
@@ -93,7 +93,7 @@ class FairpairRun(FairPairSpec, Command):
             find_key(self.perturber_server().base_url)
 
     def plan(self, store: Store | None) -> Iterator[Row]:
-        """Yield the numbers of prompts, samples and requests. Loads no weights, asks no server."""
+        """Yield the numbers of prompts, samples and requests, without loading or asking a model."""
         rows = self.prompt_rows(store)
         yield planned(self.probe_set, "prompts with a counterpart", len(rows))
         yield planned(self.probe_set, "samples", self.n, "per side")
@@ -104,7 +104,7 @@ class FairpairRun(FairPairSpec, Command):
             yield planned(f"perturbed by {self.perturber}", "requests", n, "", note)
 
     def _least_new(self, rows: Sequence[Row]) -> Row:
-        """Return a row with the smallest number of new words that passes the filter."""
+        """Return a row of the plan: how many new words a text needs to pass the filter."""
         text_filter = self.text_filter()
         n_new = min(text_filter.n_missing(row) for row in rows)
         note = f"after the prompt; shorter texts exceed --filter-limit {text_filter.limit:g}"
@@ -117,7 +117,7 @@ class FairpairRun(FairPairSpec, Command):
         return planned(self.probe_set, "new units needed", n_new, text_filter.unit, note)
 
     def _to_sample(self, rows: Sequence[Row], store: Store | None) -> Iterator[Row]:
-        """Yield the numbers of missing samples, or of requests if a server runs the model."""
+        """Yield how many samples are missing, or how many requests if a server runs the model."""
         sampling, name, opened = self.sampling(), self.model, self.opened()
         key = opened.identity.key
         of_model = {"probe_set": self.probe_set, "model_key": key, "sampling_key": sampling.key}
@@ -157,7 +157,7 @@ class FairpairRun(FairPairSpec, Command):
         )
 
 
-#: Options of `run` that `score` takes too, since they aren't about sampling.
+#: Options of `fairpair run` that `fairpair score` has too, since they don't affect sampling.
 _MEASURING = (
     *("perturber", "perturber_url", "wording", "phi", "folds", "seed"),
     *("as_published", "filter_limit", "filter_unit"),
@@ -167,7 +167,7 @@ _MEASURING = (
 class FairpairScore(FairPairSpec, Command):
     """Measure stored samples again with other --folds, --phi (scoring functions) or --perturber.
 
-    Draws no samples. Figures that were computed with other options are kept.
+    Samples no texts. Figures that were computed with other options are kept.
 
     Example: plumbline fairpair score common-sents --folds 20 --phi jaccard
     """
@@ -238,7 +238,7 @@ WHERE {_SAMPLED} AND list_contains($phi, phi) AND n_folds = $n_folds AND texts =
     AND s.subset = 'all'
 ORDER BY phi, side
 """
-#: For each side, how many perturbations are valid, and how many are invalid for which reason.
+#: Number of valid perturbations for each side, and of invalid ones for each reason.
 _SUCCESS = f"""
 SELECT model_key, side, reason, n, n_side, share FROM perturbation_success WHERE {_SAMPLED}
 ORDER BY side, reason != 'valid', n DESC, reason
@@ -251,7 +251,7 @@ def figures(
     phi: Sequence[str],
     options: FigureOptions,
 ) -> list[Row]:
-    """Return a row per side on how many perturbations are valid, then rows with B, V and F."""
+    """Return rows that count valid and invalid perturbations, then rows with bias B, V and F."""
     by = {"n_folds": options.folds, "texts": texts_of(options.as_published), "phi": list(phi)}
     success = [row for one in sampled for row in rows_of(store, _SUCCESS, asdict(one))]
     found = [row for one in sampled for row in rows_of(store, _FIGURES, asdict(one) | by)]

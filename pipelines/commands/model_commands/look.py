@@ -27,31 +27,31 @@ from plumbline.warehouse.storage.store import Store
 
 #: Plumbline's own pairs, for users without the released sets.
 _OWN_PAIRS = "closed-world"
-#: The paper's table that prints US over all pairs, and the name of that metric.
+#: Number of the paper's table with US of all pairs, and the metric's name there.
 _US = (8, "US")
 #: Names of the models that `look` has scored.
 _LABELS = "SELECT label FROM model_label JOIN model USING (model_key) WHERE backend <> 'released'"
-#: A model's US on the samples, and its rank if other models scored them.
+#: A model's US on each sample of pairs, and its rank among the models that scored the sample.
 _PLACE = """
 SELECT m.benchmark, m.value, r.rank, r.rank_low, r.rank_high, r.n_models
 FROM metric_value AS m
 LEFT JOIN model_rank AS r USING (benchmark, groups, metric, model_key)
 WHERE metric = 'us' AND subset = 'all' AND model_key = $key AND list_contains($samples, benchmark)
 ORDER BY list_position($samples, benchmark);"""
-#: A short FairPair: few samples, but so long that replacing a name changes little of a text.
+#: Options of a short FairPair: few samples, but long ones, in which names are a small part.
 _FAIRPAIR = {"n": 8, "max_new_tokens": 64, "n_permutations": 199, "n_resamples": 300}
 
 
 class Look(DataOption, OutOption, Command):
-    """Look at a model: which sentences it prefers, what it assumes, and how it continues texts.
+    """Report which sentences a model prefers, which gender it assumes, and how it continues texts.
 
     Scores 300 sentence pairs of each released benchmark, always the same pairs, and compares the
-    model with the 28 published models. Measures which gender the model assumes after prompts that
-    give none, and runs a short FairPair. A model of 100 M parameters takes a few minutes on a
-    laptop. If you look at another model, it is added to the same page.
+    model with 28 models of the UnStereoEval paper. Measures which gender the model assumes after
+    prompts that give none, and runs a short FairPair test. A model of 100 M parameters takes a few
+    minutes on a laptop. If you run the command on another model, the page shows both models.
 
-    The benchmarks are read from --data (a clone of UnStereoEval or its parent), or downloaded. If
-    neither works, Plumbline's own pairs are used.
+    The benchmarks are read from --data (a clone of UnStereoEval or its parent directory), or
+    downloaded. If neither works, Plumbline's own pairs are used.
 
     Example: plumbline look EleutherAI/pythia-70m
     """
@@ -60,7 +60,7 @@ class Look(DataOption, OutOption, Command):
 
     model: Annotated[
         str,
-        Field(min_length=1, description="Hub id, or directory of a saved model."),
+        Field(min_length=1, description="Model: Hugging Face id, or directory."),
         On(positional=True),
     ]
     n: Annotated[int, Field(ge=2, le=10**6, description="Number of pairs per benchmark.")] = 300
@@ -76,9 +76,9 @@ class Look(DataOption, OutOption, Command):
         return [name for name, path in paths.items() if path and path.exists()]
 
     def _released(self) -> tuple[Path | None, list[str], list[str]]:
-        """Return the directory and names of the released benchmarks, and lines to print.
+        """Return the released benchmarks' directory, their names, and lines to print.
 
-        If there are none, return ``None``, the name of Plumbline's own benchmark, and the reason.
+        If there are none, return ``None``, Plumbline's own benchmark, and lines that say why.
         """
         from plumbline.eval_workers.pairs.benchmarks.released_sets import downloaded
 
@@ -97,7 +97,7 @@ class Look(DataOption, OutOption, Command):
     def run(self, context: Context) -> Done:
         samples, (data, names, said) = dict[str, str](), self._released()
         for name in names:
-            work = (self._take, context.store, name, context.run_id, data)
+            work = (self._sample, context.store, name, context.run_id, data)
             samples[name], line = context.stage(f"take {self.n} pairs of {name}", *work)
             said.append(line)
         has_scores = data is not None and self._import_published(context, samples, data)
@@ -117,7 +117,7 @@ class Look(DataOption, OutOption, Command):
             key = scored.rows[0]["model_key"]
             said += _places(context.store, samples, key, has_scores)
         said += skipped
-        if scored:  # a failed FairPair or disclosure is only a warning
+        if scored:  # if only FairPair or disclosure failed, warn
             said += [f"{WARNING}{error}" for error in parts.errors]
         return Done(
             rows=[row for row in parts.results["measure"].rows if row["model"] in shown],
@@ -129,7 +129,7 @@ class Look(DataOption, OutOption, Command):
         )
 
     def _possible(self, plan: PipelinePlan) -> tuple[PipelinePlan, list[str]]:
-        """Remove FairPair or disclosure from the plan if the model can't run it; say why."""
+        """Drop FairPair and disclosure from the plan if the model can't run them. Return why."""
         model = open_backend(self.model, ModelOptions())
         name, measure = model.identity.model, model.identity.measure
         if measure == GIVEN_EMPTY:
@@ -145,7 +145,7 @@ class Look(DataOption, OutOption, Command):
         return plan, []
 
     def _import_published(self, context: Context, samples: Mapping[str, str], data: Path) -> bool:
-        """Import the 28 published models' scores of sampled pairs; return False if not found."""
+        """Import the 28 models' published scores of the pairs. Return False if there are none."""
         results = benchmarks.under_data("released scores", "unstereo-eval/results", data)
         if not results.is_dir():
             return False
@@ -153,11 +153,11 @@ class Look(DataOption, OutOption, Command):
         context.stage("read the scores of the 28 published models", import_scores, *work)
         return True
 
-    def _take(self, store: Store, name: str, run_id: str, data: Path | None) -> tuple[str, str]:
-        """Store a sample of a benchmark's pairs, the same for every model and on every machine.
+    def _sample(self, store: Store, name: str, run_id: str, data: Path | None) -> tuple[str, str]:
+        """Store a sample of a benchmark's pairs: the same pairs for every model and machine.
 
-        The sample is stored as a new benchmark, so the full benchmark and samples of other sizes
-        keep their results. Returns the sample's name and a line about its size.
+        The sample becomes a benchmark of its own, so that the full benchmark and samples of other
+        sizes keep their results. Returns the sample's name, and a line to print about its size.
         """
         parsed, path = benchmarks.read_pairs_of(name, None, data or "")
         sample = replace(parsed, pairs=drawn(parsed.pairs, self.n))
@@ -167,9 +167,9 @@ class Look(DataOption, OutOption, Command):
 
 
 def _places(store: Store, samples: Mapping[str, str], key: str, has_scores: bool) -> Iterator[str]:
-    """Yield lines on a model's rank by US among the 28 published models on the same pairs.
+    """Yield a line per benchmark: the model's rank by US among the 28 published models.
 
-    Without the published scores, compares the model with the US that the paper prints.
+    Without the published scores, compares the model's US with the figures printed in the paper.
     """
     from plumbline.pipelines.reproduce.claims import figures
 

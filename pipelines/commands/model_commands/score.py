@@ -39,10 +39,10 @@ WHERE old.model_key = $key AND NOT old.is_latest AND latest.is_latest
 
 
 class Score(ModelOptions, Command):
-    """Compute the log-probabilities of both sentences of each pair. Skips pairs with a score.
+    """Compute the log-probability of both sentences of each pair. Skips pairs already scored.
 
-    After an interruption, run the same command again to resume. If you start the command several
-    times on one warehouse, even on several machines, the processes share the work.
+    After an interruption, run the same command again to resume. To share the work, run the same
+    command several times at once, even on several machines with one warehouse.
 
     Example: plumbline score --model EleutherAI/pythia-70m --benchmark winobias --benchmark use-5
     """
@@ -50,12 +50,12 @@ class Score(ModelOptions, Command):
     reads = "benchmark_pair"
 
     benchmark: BenchmarkNames
-    model: Annotated[str, Field(min_length=1, description="Hub id, or directory of a saved model.")]
+    model: Annotated[str, Field(min_length=1, description="Model: Hugging Face id, or directory.")]
     name: Annotated[
         str | None,
         Field(
             min_length=1,
-            description="Name to show; models with the same name are versions of one model.",
+            description="Name to show. Models with the same name are versions of one model.",
         ),
     ] = None
     limit: Annotated[
@@ -64,21 +64,16 @@ class Score(ModelOptions, Command):
     ] = None
     text_form: Annotated[
         TextForm,
-        Field(description="As `written`, or as `released`: no double quotes, one capital letter."),
+        Field(description="`released` removes quotes and most capitals, as UnStereoEval did."),
     ] = "written"
-    per_token: Annotated[bool, Field(description="Also store each token's log-probability.")] = (
-        False
-    )
 
     def steps(self) -> list[PairScores]:
-        how = self.text_form, self.per_token, self.limit
-        return [PairScores(name, *how) for name in dict.fromkeys(self.benchmark)]
+        names = dict.fromkeys(self.benchmark)
+        return [PairScores(name, self.text_form, self.limit) for name in names]
 
     def check(self) -> None:
-        """Raise an error if a benchmark isn't imported, or the model can't give --per-token."""
-        store = Store.open(self.warehouse, create=False, reads=self.reads)
-        for step in self.steps():
-            step.check(store, part(ModelOptions, self))
+        """Raise ``UsageProblem`` if a benchmark isn't imported."""
+        check_imported(Store.open(self.warehouse, create=False, reads=self.reads), self.benchmark)
 
     def plan(self, store: Store | None) -> Iterator[Row]:
         assert store is not None, "this command makes no warehouse"
@@ -112,7 +107,7 @@ class Score(ModelOptions, Command):
         try:
             return run_on_model(*work), None
         except NothingUsed as e:
-            return e.outcomes, e.with_traceback(None)  # a traceback keeps the model in memory
+            return e.outcomes, e.with_traceback(None)  # a traceback would keep the model in memory
 
 
 def _row(done: StepCounts) -> Row:

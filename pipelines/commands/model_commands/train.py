@@ -20,12 +20,12 @@ from plumbline.warehouse.text.progress import progress
 
 
 class Train(RecordOptions, Command):
-    """Train a small GPT-NeoX model on a corpus. It takes minutes on a CPU.
+    """Train a small GPT-NeoX model on a corpus. Training takes minutes on a CPU.
 
-    With --preset 5gram, counts the text's n-grams of up to five words instead. Such a model is a
-    control: it shows what a neural model learns beyond n-grams.
+    With --preset 5gram, counts n-grams of up to five words instead. Compare a neural model with
+    this n-gram model to see what the neural model learns beyond n-grams.
 
-    An interrupted training starts over. A finished training is not repeated.
+    After an interruption, training starts from the beginning. Finished training isn't repeated.
 
     Example: plumbline train 'novels/*.jsonl.zst' --name small-novels --corpus novels
     """
@@ -33,12 +33,12 @@ class Train(RecordOptions, Command):
     makes_warehouse = True
 
     shards: Shards
-    name: Annotated[str, Field(description="Name of the model.")]
+    name: Annotated[str, Field(description="Name for the new model.")]
     corpus: Annotated[
         str,
         Field(
             min_length=1,
-            description="Name of the text; joins the model to the counted corpus of that name.",
+            description="Name of the corpus. Reports compare the model with this corpus's counts.",
         ),
     ]
     out: Annotated[OutputDirectory, Field(description="Directory for trained models.")] = Path(
@@ -46,7 +46,7 @@ class Train(RecordOptions, Command):
     )
     preset: Annotated[
         str,
-        Field(description="Model: small, closed (for the made-up corpus) or 5gram (n-grams)."),
+        Field(description="Kind of model: small, closed (for the made-up corpus), or 5gram."),
     ] = "small"
     max_tokens: Annotated[
         int | None,
