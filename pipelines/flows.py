@@ -115,7 +115,7 @@ def score(
     `prefect.yaml` deploys this flow to the work pool for machines with GPUs.
 
     Args:
-        corpus: the shards that were counted; needed only for models to be trained on them.
+        corpus: the shards that were counted; needed only to train models on them.
         benchmarks: names of benchmarks; if empty, those in the settings.
         model: hub ids, paths or train:small, separated by commas; if empty, as in the settings.
         out: directory for all output.

@@ -79,8 +79,9 @@ class CorpusPlan:
 class ModelPlan:
     """A model to measure.
 
-    The model is loaded from ``location`` (a hub id or path), or trained first from ``preset``.
-    ``options`` say how to load it. Models with the same ``given_name`` are versions of one model.
+    The model is either loaded from ``location`` (a hub id or path), or trained first with
+    ``preset``. ``options`` say how to load the model. Models with the same ``given_name`` are
+    versions of one model.
     """
 
     name: str
@@ -95,8 +96,8 @@ class PipelinePlan:
     """What a pipeline will do.
 
     Attributes:
-        offline: name of a benchmark to make from fixed sentence frames and words of the corpus. If
-            empty, no such benchmark is made.
+        made_benchmark: name of a benchmark to make from fixed sentence frames and words of the
+            corpus. If empty, no such benchmark is made.
         probe_set: the set of prompts for FairPair. If empty, FairPair isn't run.
         disclosure: the sets of prompts for the disclosure measures.
         fairpair: options for `fairpair run`, which override the settings file.
@@ -105,14 +106,14 @@ class PipelinePlan:
     corpus: CorpusPlan | None
     benchmarks: tuple[str, ...]
     models: tuple[ModelPlan, ...]
-    offline: str = ""
+    made_benchmark: str = ""
     probe_set: str = ""
     disclosure: tuple[str, ...] = ()
     fairpair: Mapping[str, object] = field(default_factory=dict)
 
     def scored(self) -> tuple[str, ...]:
-        """Return the names of all benchmarks to score, with ``offline`` last."""
-        return (*self.benchmarks, *filter(None, [self.offline]))
+        """Return the names of all benchmarks to score, including ``made_benchmark``."""
+        return (*self.benchmarks, *filter(None, [self.made_benchmark]))
 
 
 def make_plan(options: PipelineOptions) -> PipelinePlan:
@@ -145,10 +146,10 @@ def make_plan(options: PipelineOptions) -> PipelinePlan:
         benchmarks = RELEASED
     if benchmarks or not models:
         return PipelinePlan(corpus, benchmarks, models, "", probe_set, sets)
-    offline = f"{corpus.name}-frames" if corpus else ""
+    made_benchmark = f"{corpus.name}-frames" if corpus else ""
     if not (probe_set or sets):
         sets = (PROMPTS,)
-    return PipelinePlan(corpus, (), models, offline, probe_set, sets)
+    return PipelinePlan(corpus, (), models, made_benchmark, probe_set, sets)
 
 
 def _closed_world(options: PipelineOptions) -> PipelinePlan:
@@ -157,7 +158,7 @@ def _closed_world(options: PipelineOptions) -> PipelinePlan:
         CorpusPlan("closed-world-straight"),
         ("closed-world",),
         (model,),
-        offline="closed-world-frames",
+        made_benchmark="closed-world-frames",
         probe_set="closed-world",
         disclosure=("closed-world-unseen",),
         fairpair=vars(CLOSED_WORLD),

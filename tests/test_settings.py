@@ -117,7 +117,7 @@ def test_plans() -> None:
     text = plan(corpus="a/x.jsonl")
     assert text.models == () and text.scored() == ()
     own = plan(corpus="a/x.jsonl", model="train:small,gpt2")
-    assert own.offline == "a-frames" and own.disclosure == ("topics",)
+    assert own.made_benchmark == "a-frames" and own.disclosure == ("topics",)
     alone = plan(model="gpt2")
     assert alone.scored() == () and alone.disclosure == ("topics",)
 

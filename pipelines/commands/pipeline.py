@@ -303,8 +303,8 @@ class Parts:
                 fields = {"corpus": corpus.name, "benchmark": (name,)}
                 fields |= {"contrast": self.options.contrast}
                 self._do("benchmark constrain", f"{name} by {corpus.name}", **fields)
-        if self.plan.corpus and self.plan.offline:
-            self._write(self.plan.offline, self.plan.corpus)
+        if self.plan.corpus and self.plan.made_benchmark:
+            self._write(self.plan.made_benchmark, self.plan.corpus)
 
     def _write(self, name: str, corpus: CorpusPlan) -> None:
         """Build a benchmark: fixed sentence frames with words that hardly lean in the corpus."""

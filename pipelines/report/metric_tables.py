@@ -151,7 +151,7 @@ CONTROL_COLUMNS: Columns = [
 
 
 def of_pairs(rows: Rows) -> Rows:
-    """Return the rows of metrics computed from pairs, without slopes and other metrics of fits."""
+    """Return the rows of metrics of pairs. Leaves out metrics of fits, such as slopes."""
     fitted = _fitted(rows)
     others = rows.only(lambda r: r["subset"] not in fitted)
     return others.where(metric=tuple(sorted({r["metric"] for r in others})))

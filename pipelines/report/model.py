@@ -208,7 +208,7 @@ def estimate(
     scale: float | None = None,
     signed: bool | None = None,
 ) -> Cell:
-    """Return a cell with the value and interval of a row's ``column``, or a dash without a row.
+    """Return a cell with the value and interval of a row's ``column``; a dash if ``row`` is None.
 
     ``text.display`` has the default digits, scale and sign for each column. If ``column`` is
     ``value`` and the row has a metric, the metric's defaults are used. If the value is ``None`` and

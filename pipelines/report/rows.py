@@ -142,7 +142,7 @@ def brief(model: str, models: Sequence[str]) -> str:
 
 
 def parts(a: Sequence[str], b: Sequence[str]) -> list[str | list[str]]:
-    """Split two sentences. Common parts are texts; differing parts are lists [of a, of b].
+    """Split two sentences. Common parts are texts; differing parts are lists [part of a, of b].
 
     >>> parts("She lost her own key".split(), "He lost his key".split())
     [['She', 'He'], 'lost', ['her own', 'his'], 'key']

@@ -155,9 +155,10 @@ WHERE max_pmi_nats IS NOT NULL ORDER BY corpus, contrast
 
 
 def pairs(facts: Facts) -> Search | None:
-    """Return the page of scored pairs, strongest preference first, or ``None`` without pairs.
+    """Return the page of scored pairs. The strongest preference comes first.
 
-    A pair's key is its benchmark and identifier, such as ``use-5/00012``.
+    A pair's key is its benchmark and identifier, such as ``use-5/00012``. Returns ``None`` if there
+    are no pairs.
     """
     models = facts.query(_SCORED_BY)
     keys = sorted({row["model_key"] for row in models})
@@ -261,9 +262,9 @@ ORDER BY benchmark, groups, model, model_key, word
 
 
 def words(facts: Facts, n_pairs: Mapping[str, int]) -> Search | None:
-    """Return the page of words, most frequent word first, or ``None`` without words.
+    """Return the page of words. The most frequent word comes first.
 
-    ``n_pairs`` is the number of sentence pairs that contain each word.
+    ``n_pairs`` has the number of pairs that contain each word. Returns ``None`` without words.
     """
     leans = facts.query(_WORDS)
     found, snippets = Search("words", "Words", "Search a word"), defaultdict(list)

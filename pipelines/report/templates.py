@@ -75,7 +75,7 @@ def sections_from(text: str, facts: Facts | None = None, **values: object) -> li
 
 
 def word_sections(rows: Mapping[str, Rows]) -> list[Section]:
-    """Return a section for each word, corpus and contrast. ``rows`` has rows of `why` by table."""
+    """Return a section for each word, corpus and contrast. ``rows`` has the tables of `why`."""
     made = []
     for lean in rows["word_evidence"]:
         answer = {

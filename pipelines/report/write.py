@@ -143,7 +143,7 @@ class Headline:
     Attributes:
         slopes: the slopes of all models (rows of ``metric_value``), smallest first.
         own: the slopes of models that were trained on the corpus.
-        fit: the fit to draw (a row of view ``fit``), whose slope is the median of ``about``.
+        fit: the fit to draw (a row of view ``fit``). Its slope is the median of those in ``about``.
     """
 
     slopes: Rows

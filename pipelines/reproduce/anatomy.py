@@ -53,7 +53,7 @@ _PAIRS, _SCORES = "reproduce/anatomy_pair", "reproduce/anatomy_score"
 
 @dataclass(frozen=True)
 class LogRatioTable:
-    """The log ratios of a benchmark's pairs by several models, and properties of the pairs.
+    """Several models' log ratios of a benchmark's pairs, and the properties of the pairs.
 
     Attributes:
         y: the log ratios in nats, one row per pair and one column per model; no value is missing.
@@ -286,7 +286,7 @@ def share_rows(anatomy: BenchmarkAnatomy) -> Iterator[dict[str, object]]:
 
 
 def lines(anatomy: BenchmarkAnatomy) -> Iterator[str]:
-    """Yield lines to print: a benchmark's size, the parts clearly above 0, and the other parts."""
+    """Yield lines to print: a benchmark's size, shares clearly above 0, and other shares."""
     yield (
         f"{anatomy.benchmark}: {anatomy.n_pairs:,} pairs in {anatomy.n_clusters} clusters, "
         f"{anatomy.n_models} models; mean square log ratio {anatomy.mean_square:.2f} nats²"

@@ -310,7 +310,7 @@ def shown_rows(compared: Sequence[Row]) -> list[Row]:
 
 
 def tally(compared: Sequence[Row]) -> Iterator[str]:
-    """For each outcome, yield a line with the number of printed figures and the number of runs.
+    """For each outcome, yield a line that counts the printed figures and the runs that have it.
 
     A figure that was measured in several runs may count for several outcomes.
 

@@ -97,7 +97,7 @@ def reproduce(
     released = rows_of(store.root, "SELECT model_key FROM model WHERE backend = 'released'")
     keys = {row["model_key"] for row in released}
     sets = {(x.model, x.benchmark) for x in imported}
-    # The warehouse may also have other scores. Compare only the scores just imported.
+    # The warehouse may also have other scores. Compare only those that were just imported.
     metrics = [
         row
         for row in table.to_pylist()
@@ -160,7 +160,7 @@ def deduplication_rows(
 
 
 def neighbours(store: Store, statistics: Path, corpus: str) -> dict[str, pa.Table]:
-    """Return tables that claims query: the targets near each word, and tau between contrasts.
+    """Return tables for the claims' queries: targets near each word, and tau between contrasts.
 
     If the release has no PMI file, returns an empty dict.
     """

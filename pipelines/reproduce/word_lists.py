@@ -1,9 +1,10 @@
 """Compare the pairs of a word list, such as she/he and woman/man.
 
-For each pair: how many words have a delta? For every two pairs: do they rank words alike? This is
-measured with Kendall's tau between the deltas. The interval of tau comes from resampling documents,
-since words aren't independent: words of a document occur together, and a window can contain target
-words of both pairs. Resampling words would make the interval too narrow or too wide.
+For each pair, count the words that have a delta. For every two pairs, compute Kendall's tau between
+their deltas, which says whether the two pairs rank words alike. Intervals of tau come from
+resampling documents, since words aren't independent: words of a document occur together, and a
+window can contain target words of both pairs. Resampling words would make the interval too narrow
+or too wide.
 """
 
 from __future__ import annotations
@@ -117,7 +118,7 @@ def compare_list(
         of_pile = printed().get(pair["contrast"], (None, None))
         pair["n_words_pile"], pair["percent_pile"] = of_pile
     near = None
-    if "she/he" in contrasts and row["source"] == "counted":  # imported counts lack words
+    if "she/he" in contrasts and row["source"] == "counted":  # imports lack some words
         [shares] = rows_of(store.root, sql("lists/near_pronouns"), {"corpus": corpus})
         ours = ", ".join(f"{shares[f'percent_{who}']:.2f}%" for who in ("he", "she", "both"))
         pile = ", ".join(f"{percent:.2f}%" for percent in NEAR_PRONOUNS)
@@ -207,7 +208,7 @@ def agreement(contrasts: Sequence[str], deltas: Mapping[str, Deltas]) -> list[Ta
 
 
 def agreement_of(store: Store, corpus: str, name: str) -> list[TauAgreement]:
-    """Return tau-b, without intervals, for every two pairs of a list that the corpus has."""
+    """Return tau-b, without intervals, for every two pairs of one of the corpus's word lists."""
     lists = {x.name: x for x in corpus_lists(store, corpus_row(store, corpus))}
     contrasts = [p.contrast for p in lists[name].pairs]
     return agreement(contrasts, _deltas(store, corpus, contrasts))
@@ -305,8 +306,8 @@ def tau_errors(
 
     Each resample draws clusters with replacement and sums their co-occurrences. Tau is computed
     from ratios of counts, since a contrast's delta is the log of the ratio plus a constant. A
-    resample uses only words that occur near all four target words. The error is NaN if there are
-    fewer than ten clusters, or if tau is undefined, 1 or -1 in a resample.
+    resample uses only words that occur near all four target words of the two contrasts. The error
+    is NaN if there are fewer than ten clusters, or if tau is undefined, 1 or -1 in a resample.
 
     Args:
         sides: for each contrast, the indices of its female and its male target word.

@@ -97,9 +97,9 @@ def by_size(rows: Sequence[Row], title: str) -> Chart:
     y = alt.Y("y:Q", title=title, scale=alt.Scale(zero=False))
     dots = alt.Chart(data(points), width=170, height=120).mark_point(color=INK)
     shape = alt.Shape("scores:N", title=None)
-    return dots.encode(x, y, shape, tooltip=["model:N", "x:Q", "y:Q"]).facet(
-        facet=alt.Facet("panel:N", title=None, sort=None), columns=3
-    ).resolve_scale(y="independent")  # fmt: skip
+    dots = dots.encode(x, y, shape, tooltip=["model:N", "x:Q", "y:Q"])
+    panels = dots.facet(facet=alt.Facet("panel:N", title=None, sort=None), columns=3)
+    return panels.resolve_scale(y="independent")
 
 
 #: Maximum number of points to label.
@@ -148,7 +148,7 @@ def following(points: Sequence[Row], fit: Row, titles: tuple[str, str], page: st
 
 
 def _outermost(points: Sequence[Row]) -> list[Row]:
-    """Choose the points to label: the highest, rightmost, lowest and leftmost, then the next ones.
+    """Choose points to label: the highest, rightmost, lowest, leftmost, then the next highest, etc.
 
     Skips a point if its label would overlap an earlier label.
     """
