@@ -179,7 +179,6 @@ def corpus_name(pattern: str) -> str:
 
 
 def _models(options: PipelineOptions, corpus: CorpusPlan | None) -> tuple[ModelPlan, ...]:
-    """Return a plan for each model. The options in a model list override the pipeline's options."""
     if options.model and options.models:
         raise UsageProblem("settings model and models", "exclude each other", "give one of them")
     entries = load(options.models) if options.models else map(ListedModel, options.model)

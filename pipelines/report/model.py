@@ -41,8 +41,7 @@ Columns: TypeAlias = Sequence[AColumn]
 class PageTable:
     """A table. A ``folded`` table shows only its caption until the reader opens it.
 
-    ``sql`` is the query that returned the rows. A ``searchable`` table has a search field that
-    filters its rows.
+    ``sql`` is the query that returned the rows. Readers can filter a ``searchable`` table.
     """
 
     caption: str

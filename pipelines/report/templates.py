@@ -187,8 +187,7 @@ class _Parts:
 
         Args:
             function: ``module.function`` in ``pipelines/report/charts``, or its full name.
-            found: the rows, which are the function's first argument.
-            arguments: the function's other arguments.
+            found, arguments: the function's arguments, of which the rows come first.
             name: texts that are joined to make the chart's file name.
         """
         from plumbline.pipelines.report.charts.chart_forms import specification

@@ -165,8 +165,7 @@ class Headline:
 def front(facts: Facts, appendix: Page) -> Page:
     """Return the first page of the report. Warnings and links come from ``appendix``.
 
-    The first section has the main answer. The other sections are about the models, the corpus and
-    other benchmarks.
+    The first section has the main answer. Later sections cover models, corpus and benchmarks.
     """
     others = [s for s in appendix.sections if s.intro and s.anchor not in _OWN]
     questions = [section for section in others if "?" in section.title]

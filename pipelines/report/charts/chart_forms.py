@@ -177,7 +177,6 @@ def _with_sides(points: Sequence[Row], page: str) -> Iterable[dict[str, Any]]:
 
 
 def _line(at: np.ndarray, fit: Row) -> Iterable[dict[str, float]]:
-    """Yield points of a fit's line and its 95% band (without width if errors are unknown)."""
     y = fit["intercept_nats"] + fit["slope"] * at
     half = np.zeros_like(at)
     if fit["slope_se"] is not None and fit["t"] is not None:
